@@ -180,6 +180,14 @@ def print_misses(asked: Iterable[AskedQuestion]) -> None:
             print(f"  {mark}{hit.section_ref} {hit.section_title[:40]!r} {hit.text[:90]!r}")
 
 
+def _choose_questions(split: str) -> list[Question]:
+    """Return a half of the questions over the plans, or the hundreds for tuning."""
+    if split == "many":
+        many_questions = read_many_questions("plans")
+        return [question for question in many_questions if question.document in PLANS]
+    return [question for question in read_questions("plans") if question.split == split]
+
+
 async def run(
     data: Path, split: str, show_misses: bool, with_references: bool, modes: Sequence[Mode]
 ) -> None:
@@ -187,14 +195,7 @@ async def run(
     service = service_on(data, now=lambda: _TODAY)
     async with service.running():
         await bring_in(service)
-        questions = [
-            question
-            for question in (
-                read_many_questions("plans") if split == "many" else read_questions("plans")
-            )
-            if split == "many" or question.split == split
-            if question.document in PLANS
-        ]
+        questions = _choose_questions(split)
         depths = f"first, first 3, first {_DEPTH}"
         print(f"{split} half: questions; passage {depths}; section {depths}")
         for mode in modes:

@@ -229,7 +229,8 @@ class _CountedPassages:
     def measure_evidence(self, question_terms: Mapping[str, str]) -> float:
         """Return how many telling words of the question its best passage has.
 
-        A word that no other passage has counts 1, a commoner one less, a repeated one no more.
+        A word that no other passage has counts up to 1, by how often it stands there and how long
+        the passage is: about a half, once in one of average length. A commoner word counts less.
         """
         rarest = float(np.log1p((self._statistics.document_count - 0.5) / 1.5))
         if not question_terms or rarest <= 0:

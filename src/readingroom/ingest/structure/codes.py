@@ -96,7 +96,7 @@ def find_family_prefixes(typography: Typography, document_text: str) -> set[str]
         ruling_codes = {
             (code_line.letters, code_line.number)
             for code_line in family_lines
-            if _rules(typography, code_line.line_index)
+            if _is_followed_by_rule(typography, code_line.line_index)
         }
         if len(codes) >= _MIN_FAMILY_CODES and 3 * len(ruling_codes) >= 2 * len(codes):
             prefixes |= {get_prefix(letters) for letters, _ in codes}
@@ -119,7 +119,7 @@ def _iterate_code_lines(typography: Typography) -> Iterator[_CodeLine]:
             yield _CodeLine(line_index, code_parts["letters"], int(code_parts["number"]), look)
 
 
-def _rules(typography: Typography, line_index: int) -> bool:
-    """Whether the text below a line says what will be permitted or is required."""
+def _is_followed_by_rule(typography: Typography, line_index: int) -> bool:
+    """Return whether the text below a line says what will be permitted or is required."""
     lines_below = typography.lines[line_index + 1 : line_index + 1 + _RULED_LINES]
     return any(_RULING_WORD.search(flow_line.line.text) for flow_line in lines_below)

@@ -125,25 +125,23 @@ class PostgresConnection:
 
     def copy_in(self, table_and_columns_sql: str, blocks: Iterable[bytes]) -> None:
         """Write rows in PostgreSQL's binary COPY format into `table (columns)`."""
-        with (
-            _translate_errors(),
-            self._connection.cursor().copy(
-                f"COPY {table_and_columns_sql} FROM STDIN (FORMAT binary)"
-            ) as copy_stream,
+        with self._open_copy(f"COPY {table_and_columns_sql} FROM STDIN (FORMAT binary)") as (
+            copy_stream
         ):
             for block in blocks:
                 copy_stream.write(block)
 
     def copy_rows(self, table_and_columns_sql: str, rows: Iterable[Sequence[Any]]) -> None:
         """Write rows of values into `table (columns)`, which takes a fraction of inserting them."""
-        with (
-            _translate_errors(),
-            self._connection.cursor().copy(
-                f"COPY {table_and_columns_sql} FROM STDIN"
-            ) as copy_stream,
-        ):
+        with self._open_copy(f"COPY {table_and_columns_sql} FROM STDIN") as copy_stream:
             for values in rows:
                 copy_stream.write_row(values)
+
+    @contextmanager
+    def _open_copy(self, copy_sql: str) -> Iterator[Any]:
+        """Yield the stream that a COPY statement reads from."""
+        with _translate_errors(), self._connection.cursor().copy(copy_sql) as copy_stream:
+            yield copy_stream
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

@@ -64,8 +64,6 @@ _MAX_UPLOAD_BYTES = 2**30
 """Of all files of one form together."""
 _PICTURE_DPI = 100
 _RECORD_FIELDS = ("address", "description", "validation_date", "status", "local_authority")
-
-
 _MAX_EVENTS = 5
 _READING_TEXTS = {
     "text_layer": "the text in the file",
