@@ -1,5 +1,6 @@
 """The shared database: its tables, transactions that several stores join, and its differences."""
 
+import gc
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -234,6 +235,31 @@ def test_tables_are_made_once_by_processes_that_start_together(postgres: Postgre
         assert problems == []
     finally:
         postgres.execute("DROP DATABASE fresh WITH (FORCE)")
+
+
+def test_a_connection_that_comes_back_after_the_others_were_closed_is_closed(
+    database: PostgresDatabase,
+) -> None:
+    with database.lend_connection() as connection:
+        database.close()
+    assert not connection.is_usable
+
+    with database.lend_connection() as connection:  # the database itself can be used again
+        assert connection.execute("SELECT 1").fetchone()[0] == 1
+    assert connection.is_usable
+
+
+def test_a_database_that_nobody_uses_any_more_closes_its_connections(
+    postgres: PostgresServer,
+) -> None:
+    with new_database(postgres) as url:
+        database = open_database(url)
+        assert open_database(url) is database
+        with database.lend_connection() as connection:
+            pass
+        del database
+        gc.collect()
+        assert not connection.is_usable
 
 
 def test_tables_of_a_newer_version_are_refused(database: PostgresDatabase) -> None:

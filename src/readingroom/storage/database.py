@@ -3,8 +3,9 @@
 import logging
 import sqlite3
 import threading
+import weakref
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -204,6 +205,7 @@ class ConnectionPool:
         """`connect` opens a connection that any thread may use."""
         self._connect = connect
         self._idle_connections: list[Database] = []
+        weakref.finalize(self, close_all, self._idle_connections)
 
     @contextmanager
     def connection(self) -> Iterator[Database]:
@@ -222,8 +224,14 @@ class ConnectionPool:
 
     def close(self) -> None:
         """Close the idle connections; nothing may be lent. They are opened again when needed."""
-        while self._idle_connections:
-            self._idle_connections.pop().close()
+        close_all(self._idle_connections)
+
+
+def close_all(connections: list[Any]) -> None:
+    """Close connections and take them off their list, which other threads may do meanwhile."""
+    with suppress(IndexError):
+        while True:
+            connections.pop().close()
 
 
 class StateTables(Protocol):

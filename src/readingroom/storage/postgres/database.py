@@ -7,11 +7,12 @@ commit together or not at all.
 
 import hashlib
 import threading
+import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
-from functools import lru_cache
 from typing import Any
+from weakref import WeakValueDictionary
 
 import anyio
 import anyio.to_thread
@@ -19,6 +20,7 @@ import anyio.to_thread
 from readingroom.core.errors import InvalidSetting
 from readingroom.core.imports import import_reference
 from readingroom.core.settings import RoomSettings, reveal_secret
+from readingroom.storage.database import close_all
 from readingroom.storage.errors import DatabaseFailed
 from readingroom.storage.postgres import schema
 from readingroom.storage.postgres.notices import NoticeListener
@@ -31,6 +33,9 @@ _MAX_CONNECTIONS = 16
 _WAIT_SECONDS = 60.0
 # PostgreSQL refuses U+0000 in texts; one character for one, so that offsets still hold.
 _REPLACEMENTS = {0: "\N{REPLACEMENT CHARACTER}"}
+# A database stays here for as long as anybody uses it, and then closes its connections.
+_open_databases: "WeakValueDictionary[str, PostgresDatabase]" = WeakValueDictionary()
+_open_databases_lock = threading.Lock()
 
 
 class SharedTransaction:
@@ -57,6 +62,8 @@ class PostgresDatabase:
         self.url = url
         self._connect: Callable[[str], Connection] = _load_driver()
         self._idle_connections: list[Connection] = []
+        weakref.finalize(self, close_all, self._idle_connections)
+        self._closing_count = 0
         self._connection_slots = threading.BoundedSemaphore(_MAX_CONNECTIONS)
         self._current_transaction: ContextVar[SharedTransaction | None] = ContextVar(
             "current", default=None
@@ -192,11 +199,13 @@ class PostgresDatabase:
         """Lend a connection that belongs to no transaction of a base, also inside of one."""
         self._connection_slots.acquire(timeout=_WAIT_SECONDS)
         try:
+            closing_count = self._closing_count
             connection = self._take_idle() or self._connect(self.url)
             try:
                 yield connection
             finally:
-                if connection.is_usable:
+                # One that was lent while the others were closed comes back too late for that.
+                if connection.is_usable and closing_count == self._closing_count:
                     self._idle_connections.append(connection)
                 else:
                     connection.close()
@@ -216,8 +225,8 @@ class PostgresDatabase:
     def close(self) -> None:
         """Close the idle connections, which are opened again when needed, and stop listening."""
         self.notices.close()
-        while self._idle_connections:
-            self._idle_connections.pop().close()
+        self._closing_count += 1
+        close_all(self._idle_connections)
 
 
 def find_database(settings: RoomSettings) -> PostgresDatabase | None:
@@ -229,10 +238,13 @@ def find_database(settings: RoomSettings) -> PostgresDatabase | None:
     return open_database(url) if url else None
 
 
-@lru_cache(maxsize=8)
 def open_database(url: str) -> PostgresDatabase:
     """Return the database at a URL, the same for all stores of this process."""
-    return PostgresDatabase(url)
+    with _open_databases_lock:
+        database = _open_databases.get(url)
+        if database is None:
+            database = _open_databases[url] = PostgresDatabase(url)
+        return database
 
 
 def clean_text(any_text: str) -> str:

@@ -143,7 +143,11 @@ class SharedRecords:
         open_database(self.url)
         connect_records = import_reference("readingroom.storage.postgres.records:connect_records")
         db = connect_records(self.url, SCHEMA_NAME, writing=writing)
-        db.execute(f"SET pg_trgm.word_similarity_threshold = {_MIN_WORD_SIMILARITY}")
+        try:
+            db.execute(f"SET pg_trgm.word_similarity_threshold = {_MIN_WORD_SIMILARITY}")
+        except BaseException:
+            db.close()
+            raise
         return db
 
 
