@@ -5,8 +5,9 @@ A score is the probability that the passage answers the question, as it was on t
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from readingroom.core.scores import Confidence
 from readingroom.engine.ranking import Relevance
@@ -95,6 +96,11 @@ def measure_features(relevances: Sequence[Relevance]) -> tuple[float, ...]:
         best_relevance.coverage,
         cosine_gap,
     )
+
+
+def cap_rising_scores(scores: Iterable[float]) -> list[float]:
+    """Return the scores of an order that something else decided, none above the one before it."""
+    return list(accumulate(scores, min))
 
 
 def judge_confidence(scores: Sequence[float], nearest_citation: str = "") -> Confidence:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from readingroom.core.modes import Mode
 from readingroom.core.scores import ScoreParts
-from readingroom.engine.confidence import score_relevances
+from readingroom.engine.confidence import cap_rising_scores, score_relevances
 from readingroom.engine.ranking import Relevance
 from readingroom.engine.words import parse_query
 
@@ -111,9 +111,9 @@ def _reorder_passages(
 ) -> list[ScoredPassage]:
     """Return the passages in the order of the ids; their scores never rise on the way."""
     passages_by_id = {passage.passage_id: passage for passage in scored_passages}
-    reordered_passages: list[ScoredPassage] = []
-    for passage_id in ordered_ids:
-        if passage := passages_by_id.get(passage_id):
-            max_score = reordered_passages[-1].score if reordered_passages else 1.0
-            reordered_passages.append(replace(passage, score=min(passage.score, max_score)))
-    return reordered_passages
+    reordered_passages = [passages_by_id[id] for id in ordered_ids if id in passages_by_id]
+    capped_scores = cap_rising_scores(passage.score for passage in reordered_passages)
+    return [
+        replace(passage, score=capped_score)
+        for passage, capped_score in zip(reordered_passages, capped_scores, strict=True)
+    ]

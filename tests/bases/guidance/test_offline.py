@@ -420,8 +420,25 @@ async def test_when_govuk_is_down_a_search_gives_passages_with_their_age(
     assert 0 <= best["score"] <= 1
     assert found["offline"]["pages"] > 20
     assert found["cache"]["age_s"] == found["offline"]["age_s"] >= 0
+    scores = [hit["score"] for hit in found["results"]]
+    assert scores == sorted(scores, reverse=True)
+    assert found["confidence"] in ("strong", "fair")
     codes = [warning["code"] for warning in found["warnings"]]
     assert codes == (["STALE_CACHE_SERVED"] if mode == "live" else [])
+
+
+async def test_what_the_copy_does_not_know_is_called_none(copied: OfflineGuidance) -> None:
+    newest = copied.search("annual return deadline", {}, 0, 5, newest_first=True)
+    assert newest.confidence.level in ("strong", "fair")  # of the best, wherever it stands
+    unknown = copied.search("zyx banana wxq", {}, 0, 5, newest_first=False)
+    assert unknown.confidence.level == "none"
+
+
+async def test_govuk_s_own_results_have_no_confidence_and_say_why(upstream: Upstream) -> None:
+    found = await call(upstream.url, None, "search_guidance", query="reserves", mode="live")
+    assert found["results"]
+    assert found["confidence"] is None
+    assert "no scores" in found["confidence_reason"]
 
 
 async def test_a_search_says_how_far_the_vectors_are_and_the_newest_pages_get_theirs_first(
@@ -446,8 +463,8 @@ async def test_a_search_says_how_far_the_vectors_are_and_the_newest_pages_get_th
     with library.open_database() as db:
         paths = dict(db.execute("SELECT id, path FROM passages").fetchall())
     assert paths[ids[0]] == newest_path
-    *_, copy = copied.search("charity reserves", {}, 0, 5, False)
-    assert f"{100 * status.embedded // status.passages} % of the passages" in str(copy.degraded)
+    degraded = copied.search("charity reserves", {}, 0, 5, False).offline_copy.degraded
+    assert f"{100 * status.embedded // status.passages} % of the passages" in str(degraded)
     library.close()
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PrivateAttr, WithJsonSchema
 from pydantic.config import JsonDict
 
+from readingroom.core.scores import CONFIDENCE, Level
 from readingroom.protocol.tool import Answer, Question
 
 ATTRIBUTION = "Source: GOV.UK, Charity Commission guidance, OGL v3.0"
@@ -387,6 +388,10 @@ class SearchResults(_Found):
     query: str
     searched: dict[str, Any] = Field(description="What was asked of GOV.UK: scope and filters.")
     results: list[Hit]
+    confidence: Level | None = Field(
+        None, description=f"{CONFIDENCE} Null for GOV.UK's own results, which have no scores."
+    )
+    confidence_reason: str = ""
 
 
 class Changes(_Found):

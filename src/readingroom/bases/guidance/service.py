@@ -172,6 +172,8 @@ class GuidanceService:
             query=query,
             searched={"organisation": ORGANISATION, **group_by_filter_name(filters)},
             results=parse_hits(search_response),
+            confidence=None,
+            confidence_reason="GOV.UK orders its results and gives no scores; read before relying.",
         )
 
     async def _search_offline(
@@ -185,7 +187,7 @@ class GuidanceService:
             raise UpstreamUnavailable(
                 "There is no offline copy of the guidance yet: `readingroom guidance sync` makes it"
             )
-        hits, total_count, offline_copy = await anyio.to_thread.run_sync(
+        offline_hits = await anyio.to_thread.run_sync(
             self.offline.search,
             query,
             group_params(filters),
@@ -194,10 +196,12 @@ class GuidanceService:
             question.order == "newest",
         )
         return SearchResults(
-            **_make_offline_fields(offline_copy, total_count, question, failure),
+            **_make_offline_fields(offline_hits.offline_copy, offline_hits.total_count, question, failure),
             query=query,
             searched={"organisation": ORGANISATION, **group_by_filter_name(filters)},
-            results=hits,
+            results=offline_hits.hits,
+            confidence=offline_hits.confidence.level,
+            confidence_reason=offline_hits.confidence.reason,
         )
 
     async def _has_young_copy(self) -> bool:

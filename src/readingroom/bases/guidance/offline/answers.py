@@ -1,5 +1,6 @@
 """Answers from the offline copy, in the shapes of those from GOV.UK, each with its age."""
 
+from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
@@ -16,12 +17,24 @@ from readingroom.bases.guidance.offline.library import GuidanceLibrary, StoredPa
 from readingroom.bases.guidance.pages.page import GovukPage
 from readingroom.bases.guidance.pages.values import read_text
 from readingroom.core import clock
+from readingroom.core.scores import Confidence
+from readingroom.engine.confidence import judge_confidence
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.net.cache import CachedReply, CacheEntry, Reply
 from readingroom.net.errors import UpstreamError, UpstreamUnavailable
 
 _MAX_RANKED_PAGES = 200
 _SECONDS_A_DAY = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class OfflineHits:
+    """A page of what a search of the copy found, and how close the best of all is."""
+
+    hits: list[Hit]
+    total_count: int
+    confidence: Confidence
+    offline_copy: OfflineCopy
 
 
 class OfflineGuidance:
@@ -48,8 +61,8 @@ class OfflineGuidance:
         first_index: int,
         max_hits: int,
         newest_first: bool,
-    ) -> tuple[list[Hit], int, OfflineCopy]:
-        """Return the best pages with their best passage, how many were ranked, and the copy."""
+    ) -> OfflineHits:
+        """Return the best pages, each with its best passage."""
         best_passages, degraded_reason = self._offline_index.search_passages(
             query, _MAX_RANKED_PAGES
         )
@@ -59,11 +72,14 @@ class OfflineGuidance:
             page = stored_page.parse_page() if stored_page else None
             if page and _passes_filters(page, filters):
                 hits.append(_make_hit(page, best_passage))
+        nearest_title = hits[0].title if hits else ""
+        confidence = judge_confidence([hit.score or 0.0 for hit in hits], nearest_title)
         if newest_first:
             hits.sort(key=lambda hit: hit.public_updated_at or "", reverse=True)
-        return (
+        return OfflineHits(
             hits[first_index : first_index + max_hits],
             len(hits),
+            confidence,
             self._describe_copy(degraded_reason),
         )
 

@@ -5,12 +5,13 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from readingroom.bases.guidance.offline.library import GuidanceLibrary, ReadOnlyPassages
 from readingroom.core.filters import FilterFields
 from readingroom.core.modes import Mode
+from readingroom.engine.confidence import cap_rising_scores
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.index import ChunkIndex
 from readingroom.engine.lexical import LexicalDocument, LexicalIndex
@@ -55,7 +56,10 @@ class OfflineIndex:
         self._opening_lock = threading.Lock()
 
     def search_passages(self, query: str, max_pages: int) -> tuple[list[FoundPassage], str | None]:
-        """Return the best passage of each of the best pages, and why meaning was left out if so."""
+        """Return the best passage of each of the best pages, and why meaning was left out if so.
+
+        Scores never rise from one passage to the next.
+        """
         chunk_index = self._get_index()
         max_passages = max(_MIN_PASSAGES_READ, 6 * max_pages)
         library_status = self._library.read_status()
@@ -106,9 +110,12 @@ class OfflineIndex:
                 - _LENGTH_PENALTY * math.log(passage_count)
             )
 
-        return sorted(best_passage_by_page.values(), key=rate_page, reverse=True)[
-            :max_pages
-        ], degraded_reason
+        best_passages = sorted(best_passage_by_page.values(), key=rate_page, reverse=True)
+        capped_scores = cap_rising_scores(passage.score for passage in best_passages)
+        return [
+            replace(passage, score=capped_score)
+            for passage, capped_score in zip(best_passages, capped_scores, strict=True)
+        ][:max_pages], degraded_reason
 
     def _score_pages_by_words(self, query: str) -> dict[str, float]:
         """Return how well the words of each page match, as a share of the best page's."""
