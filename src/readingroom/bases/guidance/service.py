@@ -196,7 +196,9 @@ class GuidanceService:
             question.order == "newest",
         )
         return SearchResults(
-            **_make_offline_fields(offline_hits.offline_copy, offline_hits.total_count, question, failure),
+            **_make_offline_fields(
+                offline_hits.offline_copy, offline_hits.total_count, question, failure
+            ),
             query=query,
             searched={"organisation": ORGANISATION, **group_by_filter_name(filters)},
             results=offline_hits.hits,
