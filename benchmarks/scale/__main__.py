@@ -28,7 +28,7 @@ from benchmarks.scale.engines import (
 from readingroom.core.filters import Filter, FilterFields
 from readingroom.engine.index import EmbeddedIndex
 from readingroom.engine.lexical import LexicalDocument, LexicalIndex
-from readingroom.engine.shared_index import SharedIndex
+from readingroom.engine.shared.index import SharedIndex
 from readingroom.storage.chunks import Chunks
 from readingroom.storage.postgres.chunks import PostgresChunkStore
 from readingroom.storage.postgres.database import PostgresDatabase

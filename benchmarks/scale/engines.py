@@ -17,7 +17,7 @@ from benchmarks.scale.corpus import (
     MemoryCollection,
 )
 from readingroom.engine.index import EmbeddedIndex
-from readingroom.engine.shared_index import SharedIndex
+from readingroom.engine.shared.index import SharedIndex
 from readingroom.storage.chunks import Chunks
 from readingroom.storage.postgres.chunks import PostgresChunkStore
 from readingroom.storage.postgres.database import PostgresDatabase

@@ -24,7 +24,7 @@ from benchmarks.scale.engines import (
 )
 from readingroom.core.filters import Filter
 from readingroom.engine.index import EmbeddedIndex
-from readingroom.engine.shared_index import SharedIndex
+from readingroom.engine.shared.index import SharedIndex
 
 _QUESTIONS = 60
 _THREADS = 3

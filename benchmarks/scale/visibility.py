@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.scale.corpus import CHUNKS_PER_REVISION, make_corpus
 from benchmarks.scale.engines import FORK, Engines, filled_engines, measure_cpu, tell
-from readingroom.engine.shared_index import SharedIndex
+from readingroom.engine.shared.index import SharedIndex
 from readingroom.storage.chunks import Chunks
 
 _MAX_SECONDS = 0.25

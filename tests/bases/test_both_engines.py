@@ -25,7 +25,7 @@ from readingroom.bases.policy.models import (
     RemovePolicyRevision,
     SearchPolicy,
 )
-from readingroom.engine import shared_words
+from readingroom.engine.shared import counts
 from readingroom.storage.jobs.store import SILENT_SECONDS, JobStore
 from readingroom.storage.keys import KeyRing
 from readingroom.storage.postgres.database import open_database
@@ -52,8 +52,8 @@ def url(postgres: PostgresServer) -> Iterator[str]:
 @pytest.fixture(autouse=True)
 def fresh_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """How common words are is read for every search, and not believed for a second."""
-    monkeypatch.setattr(shared_words, "_TOTALS_CACHE_SECONDS", -1.0)
-    monkeypatch.setattr(shared_words, "_PASSING_CACHE_SECONDS", -1.0)
+    monkeypatch.setattr(counts, "_TOTALS_CACHE_SECONDS", -1.0)
+    monkeypatch.setattr(counts, "_PASSING_CACHE_SECONDS", -1.0)
 
 
 def _tell_hits(hits: Any, *fields: str) -> list[Any]:

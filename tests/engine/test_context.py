@@ -12,7 +12,7 @@ import pytest
 from readingroom.engine.context import CONTEXT_FIELD, make_context, put_in_context
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.index import ChunkIndex
-from readingroom.engine.shared_index import open_index
+from readingroom.engine.shared.index import open_index
 from readingroom.ingest.document import Chunk, Document, DocumentSection
 from readingroom.ingest.embed import list_contexts
 from readingroom.storage.chunks import ChunkCollection, Chunks, ChunkStore

@@ -17,7 +17,7 @@ from readingroom.core.modes import Mode
 from readingroom.engine.embedding import weights
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.index import ChunkIndex, EmbeddedIndex, Ranking
-from readingroom.engine.shared_index import open_index
+from readingroom.engine.shared.index import open_index
 from readingroom.storage.chunks import ChunkCollection, Chunks, ChunkStore
 from readingroom.storage.errors import EmbeddingMismatch, StoreUnusable
 from tests.engine.test_vectors import _METADATA, FILTERS, agree, brute, vector

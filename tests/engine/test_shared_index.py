@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from readingroom.core.filters import And, Equals, Filter, FilterFields, In
-from readingroom.engine import shared_words
 from readingroom.engine.index import EmbeddedIndex
-from readingroom.engine.shared_index import SharedIndex
+from readingroom.engine.shared import counts
+from readingroom.engine.shared.index import SharedIndex
 from readingroom.storage.chunks import Chunks, ChunkStore
 from readingroom.storage.postgres.chunks import PostgresChunkStore
 from readingroom.storage.postgres.database import open_database
@@ -70,9 +70,9 @@ def test_the_same_commands_give_the_same_answers(
     embedded, shared = both
     with pytest.MonkeyPatch.context() as patch:
         # At 0 every search by meaning asks the copy of the vectors.
-        patch.setattr(shared_words, "EXACT_ROWS", exact_rows)
-        patch.setattr(shared_words, "_TOTALS_CACHE_SECONDS", -1.0)
-        patch.setattr(shared_words, "_PASSING_CACHE_SECONDS", -1.0)
+        patch.setattr(counts, "EXACT_ROWS", exact_rows)
+        patch.setattr(counts, "_TOTALS_CACHE_SECONDS", -1.0)
+        patch.setattr(counts, "_PASSING_CACHE_SECONDS", -1.0)
         for index in both:
             index.delete_chunks(index.read_chunks().ids)
             for command in commands:

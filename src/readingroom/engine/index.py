@@ -1,6 +1,6 @@
 """The searchable index of one collection of chunks: its vectors in memory, its words in a file.
 
-`shared_index.open_index` opens it, or that of a collection in the shared database. The collection
+`shared.index.open_index` opens it, or that of a collection in the shared database. The collection
 is the source of truth. Both indexes are filled from it when they are first needed
 and kept up to date by every write. The word index records the generation of the collection it was
 built from and is built anew when the two differ, so a crash at any moment leaves nothing to repair.
@@ -75,7 +75,7 @@ class ChunkIndex(Protocol):
     """A collection of chunks that can be searched by words, by meaning and by both.
 
     Safe for concurrent readers and writers. Every method blocks: callers on an event loop run them
-    in a thread. Bases know this class only; `shared_index.open_index` chooses what is behind it.
+    in a thread. Bases know this class only; `shared.index.open_index` chooses what is behind it.
     """
 
     rank: RankPassages = staticmethod(rank_passages)

@@ -21,7 +21,7 @@ from readingroom.core.modes import Mode
 from readingroom.engine.context import CONTEXT_FIELD, make_context
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.index import ChunkIndex, Ranking
-from readingroom.engine.shared_index import open_index
+from readingroom.engine.shared.index import open_index
 from readingroom.engine.vectors import DIMENSIONS
 from readingroom.engine.warm_up import warm_up
 from readingroom.ingest.document import Document

@@ -110,7 +110,7 @@ def _rank_passages(
     in_one_field_sql = " OR ".join(f"w.{field_name} @@ ?::tsquery" for field_name in FIELD_WEIGHTS)
     count_columns_sql = ", ".join(
         " + ".join(
-            # The rank of one stem tells how often it stands there; see engine/shared_words.py.
+            # The rank of one stem tells how often it stands there; see engine/shared/words.py.
             f"{field_weight} * round(0.6079271 / (1 - ts_rank(w.{field_name}, ?::tsquery)) - 0.5)"
             for field_name, field_weight in FIELD_WEIGHTS.items()
         )

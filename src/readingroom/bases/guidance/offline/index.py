@@ -15,7 +15,7 @@ from readingroom.engine.confidence import cap_rising_scores
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.index import ChunkIndex
 from readingroom.engine.lexical import LexicalDocument, LexicalIndex
-from readingroom.engine.shared_index import open_index
+from readingroom.engine.shared.index import open_index
 from readingroom.storage.chunks import Chunks
 
 _MIN_PASSAGES_READ = 300  # for ten pages: a long page may have many of the best

@@ -1,0 +1,129 @@
+"""What a search in the shared database asks first: how common words are, how many chunks pass."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from readingroom.core.filters import Filter, FilterFields
+from readingroom.core.lru import LRUCache
+from readingroom.engine.vectors import VectorIndex
+from readingroom.storage.postgres.chunks import PostgresCollection
+from readingroom.storage.postgres.encoding import build_clauses
+
+SqlConditions = tuple[Sequence[str], Sequence[Any]]
+"""Conditions of a filter in SQL, and the values in them."""
+
+EXACT_ROWS = 4_096
+"""Chunks that may pass a filter for their vectors to be compared in SQL."""
+_TOTALS_CACHE_SECONDS = 1.0
+# How long it is believed how many chunks pass a filter: it only chooses how to search.
+_PASSING_CACHE_SECONDS = 5.0
+
+
+class WordCounts:
+    """How common words are: believed for a second, since it only weighs them.
+
+    That there is none is never believed: what was just written must be found.
+    """
+
+    def __init__(self, collection: PostgresCollection) -> None:
+        self._collection = collection
+        self._cached_totals = (0.0, 0, 0)
+        self._cached_counts: LRUCache[str, tuple[float, int]] = LRUCache(10_000)
+
+    def read_totals(self) -> tuple[int, int]:
+        """Return how many chunks there are, and how many words all of them have."""
+        read_at, chunk_count, token_count = self._cached_totals
+        if not chunk_count or time.monotonic() - read_at > _TOTALS_CACHE_SECONDS:
+            chunk_count, token_count = self._collection.read_totals()
+            self._cached_totals = (time.monotonic(), chunk_count, token_count)
+        return chunk_count, token_count
+
+    def count_stems(self, stems: Sequence[str]) -> dict[str, int]:
+        """Return in how many chunks each stem occurs, without those that occur in none."""
+        now = time.monotonic()
+        cached_counts = {
+            stem: cached_time_and_count
+            for stem in stems
+            if (cached_time_and_count := self._cached_counts.get(stem)) is not None
+        }
+        chunk_counts = {
+            stem: chunk_count
+            for stem, (read_at, chunk_count) in cached_counts.items()
+            if now - read_at <= _TOTALS_CACHE_SECONDS
+        }
+        missing_stems = [stem for stem in stems if stem not in chunk_counts]
+        if missing_stems:
+            for stem, chunk_count in self._collection.count_stems(missing_stems).items():
+                chunk_counts[stem] = chunk_count
+                self._cached_counts.put(stem, (now, chunk_count))
+        return chunk_counts
+
+    def clear_cache(self) -> None:
+        self._cached_totals = (0.0, 0, 0)
+        self._cached_counts = LRUCache(10_000)
+
+
+class SharedFilters:
+    """Filters as SQL, and how many chunks pass each, as far as that matters."""
+
+    def __init__(self, collection: PostgresCollection, filter_fields: FilterFields) -> None:
+        self._collection = collection
+        self._filter_fields = filter_fields
+        self._counts_by_filter: LRUCache[Filter, tuple[float, int]] = LRUCache(256)
+        # A filter may name thousands of revisions, and the next question has the same one.
+        self._clauses_by_filter: LRUCache[Filter, SqlConditions] = LRUCache(32)
+        self.vector_copy: VectorIndex | None = None
+        """The vectors that this process has a copy of, which counts quicker than the database."""
+
+    def build_conditions(self, where: Filter | None) -> SqlConditions:
+        """Return the conditions of a filter in SQL, and the values in them."""
+        if where is None:
+            return (), ()
+        conditions = self._clauses_by_filter.get(where)
+        if conditions is None:
+            clauses, clause_values = build_clauses(
+                self._filter_fields.parse_filter(where), self._collection.field_names
+            )
+            conditions = tuple(clauses), tuple(clause_values)
+            self._clauses_by_filter.put(where, conditions)
+        return conditions
+
+    def count_chunks(self, where: Filter | None) -> int:
+        """Return how many chunks pass; a number above `EXACT_ROWS` may be too low."""
+        if where is None:
+            return self._collection.read_totals()[0]
+        cached_time_and_count = self._counts_by_filter.get(where)
+        if (
+            cached_time_and_count is not None
+            and time.monotonic() - cached_time_and_count[0] < _PASSING_CACHE_SECONDS
+        ):
+            return cached_time_and_count[1]
+        vector_copy = self.vector_copy
+        passing_count = (
+            self._count_in_database(where) if vector_copy is None else vector_copy.count_rows(where)
+        )
+        self._counts_by_filter.put(where, (time.monotonic(), passing_count))
+        return passing_count
+
+    def _count_in_database(self, where: Filter) -> int:
+        clauses, clause_values = self.build_conditions(where)
+        with self._collection.read() as connection:
+            count_row = connection.execute(
+                f"SELECT count(*) FROM (SELECT 1 FROM {self._collection.vectors_table} "
+                f"WHERE {' AND '.join(clauses) or 'true'} LIMIT ?) AS passing",
+                (*clause_values, 4 * EXACT_ROWS),
+                plan_anew=True,
+            ).fetchone()
+        return int(count_row[0])
+
+
+@dataclass(eq=False)
+class SharedSearch:
+    """What searching by meaning and by words have in common: a collection and its counts."""
+
+    _collection: PostgresCollection
+    _filter_fields: FilterFields
+    _filters: SharedFilters
+    _word_counts: WordCounts

@@ -1,0 +1,167 @@
+"""The searchable index of a collection in the shared database: nothing to keep in step.
+
+Words are ranked by BM25 in plain SQL. Vectors are compared exactly in SQL where few chunks pass a
+filter; where many do, in a copy that this process keeps of all vectors. The generation of the
+collection decides whether that copy is up to date, at every search.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from readingroom.core.filters import FilterFields, Metadata
+from readingroom.engine.context import (
+    CONTEXT_FIELD,
+    ListContexts,
+    batch_missing_contexts,
+    embed_anew,
+    select_unchanged_chunks,
+)
+from readingroom.engine.embedding.embedder import Embedder, Vector
+from readingroom.engine.index import ChunkIndex, CollectionIndex, EmbeddedIndex
+from readingroom.engine.shared.counts import SharedFilters, WordCounts
+from readingroom.engine.shared.recent_reads import RecentReads
+from readingroom.engine.shared.vectors import SharedVectors
+from readingroom.engine.shared.words import SharedWords
+from readingroom.engine.stems import shared_stemmer
+from readingroom.engine.vectors import DIMENSIONS
+from readingroom.storage.archive import fill_chunks
+from readingroom.storage.chunks import Chunks, StoredCollection
+from readingroom.storage.postgres.chunks import PostgresCollection
+
+
+def open_index(
+    collection: StoredCollection,
+    filter_fields: FilterFields,
+    embedder: Embedder,
+    words_path: Path,
+    list_contexts: ListContexts | None = None,
+) -> ChunkIndex:
+    """Return the searchable index of a collection.
+
+    `words_path` is where the word index of an embedded one lies; the shared database has its
+    own. With `list_contexts`, chunks that an older release embedded without their
+    context are embedded anew.
+    """
+    if isinstance(collection, PostgresCollection):
+        return SharedIndex(collection, filter_fields, embedder, list_contexts)
+    return EmbeddedIndex(collection, filter_fields, embedder, words_path, list_contexts)
+
+
+class SharedIndex(CollectionIndex):
+    """The index of a collection that several processes read and write."""
+
+    collection: PostgresCollection
+
+    def __init__(
+        self,
+        collection: PostgresCollection,
+        filter_fields: FilterFields,
+        embedder: Embedder,
+        list_contexts: ListContexts | None = None,
+    ) -> None:
+        self._list_contexts = list_contexts
+        collection.split_stems = shared_stemmer().split_all
+        self.collection = collection
+        self.embedder = embedder
+        self._word_counts = WordCounts(collection)
+        filters = SharedFilters(collection, filter_fields)
+        self._vectors = SharedVectors(collection, filter_fields, filters, self._word_counts)
+        self._words = SharedWords(collection, filter_fields, filters, self._word_counts)
+        self._recent_chunks: RecentReads[tuple[str, Metadata]] = RecentReads(collection)
+        self._is_embedding_claimed = False
+
+    def put_chunks(self, chunks: Chunks) -> None:
+        """Add chunks with their vectors, in place of those with the same ids.
+
+        Raise `EmbeddingMismatch` when another model made the vectors of this collection.
+        """
+        if len(chunks):
+            self.collection.claim_embedding(self.embedder.identity)
+            self.collection.upsert_chunks(chunks)
+
+    def update_metadata(self, ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
+        """Merge new values into the metadata of chunks; unknown ids are ignored."""
+        self.collection.update_metadata(ids, metadatas)
+
+    def delete_chunks(self, ids: Sequence[str]) -> None:
+        """Remove chunks; unknown ids are ignored."""
+        if ids:
+            self.collection.delete_chunks(ids)
+
+    def fetch_chunks(self, ids: Sequence[str]) -> Chunks:
+        """Return the chunks with these ids, without vectors; unknown ids are left out."""
+        chunks_by_id = self._recent_chunks.read(ids, self._read_chunks)
+        present_ids = [chunk_id for chunk_id in ids if chunk_id in chunks_by_id]
+        found_chunks = [chunks_by_id[chunk_id] for chunk_id in present_ids]
+        return Chunks(
+            present_ids, [text for text, _ in found_chunks], [data for _, data in found_chunks]
+        )
+
+    def _read_chunks(self, chunk_ids: Sequence[str]) -> dict[str, tuple[str, Metadata]]:
+        chunks = self.collection.read_chunks(chunk_ids)
+        texts_with_metadata = zip(chunks.texts, chunks.metadatas, strict=True)
+        return dict(zip(chunks.ids, texts_with_metadata, strict=True))
+
+    def get_vector_index(self) -> SharedVectors:
+        """Return what finds chunks by meaning."""
+        return self._vectors
+
+    def get_word_index(self) -> SharedWords:
+        """Return what finds chunks by words."""
+        return self._words
+
+    def rebuild(self) -> None:
+        """Count the words anew, and drop this process's copy of the vectors."""
+        self.collection.recount()
+        self._word_counts.clear_cache()
+        self._vectors.drop_copy()
+
+    def list_warm_up_steps(self) -> Sequence[Callable[[], object]]:
+        """Return what loads the model, and embeds anew what has no context."""
+        if not self.count_chunks():
+            return ()
+        if (
+            self._list_contexts is None
+            or self.collection.embedding_identity != self.embedder.identity
+        ):
+            return (self.embedder.load,)
+        context_batches = batch_missing_contexts(
+            self.collection.get_without_field(CONTEXT_FIELD), self._list_contexts
+        )
+        return (
+            self.embedder.load,
+            *(partial(self._embed_anew, contexts_by_id) for contexts_by_id in context_batches),
+        )
+
+    def fill_from_dump(self, dump_path: Path, validate: Callable[[Chunks], object]) -> int:
+        """Add the chunks that `dump` wrote, and return how many there are."""
+        return fill_chunks(dump_path, self.collection, validate, DIMENSIONS)
+
+    def close(self) -> None:
+        """Drop the copy of the vectors."""
+        self._vectors.drop_copy()
+
+    def _embed_anew(self, contexts_by_id: Mapping[str, str]) -> None:
+        """Embed chunks under their contexts, unless another process is doing so."""
+        lock_key = f"embed anew {self.collection.name}"
+        with self.collection.database.hold_lock(lock_key) as is_ours:
+            chunks = (
+                self.collection.read_chunks(list(contexts_by_id)) if is_ours else Chunks([], [], [])
+            )
+            if not len(chunks):
+                return
+            renewed_chunks = embed_anew(chunks, contexts_by_id, self.embedder)
+            with self.collection.database.transaction():
+                unchanged_chunks = select_unchanged_chunks(
+                    renewed_chunks, self.collection.read_chunks(renewed_chunks.ids)
+                )
+                self.collection.replace_vectors(unchanged_chunks, (CONTEXT_FIELD,))
+
+    def _embed_query(self, query: str) -> Vector:
+        vector = self.embedder.embed(query)
+        # Once claimed, a collection keeps its model; asked again only until then.
+        if not self._is_embedding_claimed and self.collection.embedding_identity is not None:
+            self.collection.claim_embedding(self.embedder.identity)
+            self._is_embedding_claimed = True
+        return vector
