@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[1]
 _ALWAYS = (1980, 1, 1, 0, 0, 0)  # the same files make the same bundle
 
 
-def contents() -> Iterator[tuple[str, Path]]:
+def list_contents() -> Iterator[tuple[str, Path]]:
     """Names in the bundle, and the files they come from."""
     yield "manifest.json", ROOT / "deploy" / "mcpb" / "manifest.json"
     for name in ("pyproject.toml", "README.md", "LICENSE"):
@@ -22,7 +22,7 @@ def contents() -> Iterator[tuple[str, Path]]:
 def pack(target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as bundle:
-        for name, path in contents():
+        for name, path in list_contents():
             entry = zipfile.ZipInfo(name, _ALWAYS)
             bundle.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED)
 

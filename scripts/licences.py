@@ -54,16 +54,16 @@ REASONS = {
 
 def main(argv: Sequence[str]) -> int:
     """Judge the packages of the Python named in argv, or of this one; 0 when all may be used."""
-    licences = installed_licences(argv[0] if argv else sys.executable)
+    licences = read_installed_licences(argv[0] if argv else sys.executable)
     shipped = {name: licence for name, licence in licences.items() if name not in OPTIONAL}
-    objections = [*judge(shipped, REASONS), *unused(shipped, REASONS)]
+    objections = [*judge(shipped, REASONS), *list_unused(shipped, REASONS)]
     for objection in objections:
         print(objection, file=sys.stderr)
     print(f"{len(licences)} packages, {len(objections)} objections")
     return 1 if objections else 0
 
 
-def installed_licences(python: str) -> dict[str, str]:
+def read_installed_licences(python: str) -> dict[str, str]:
     """The licence of every installed package, by its normalised name."""
     command = [sys.executable, "-m", "piplicenses", "--python", python, "--with-system"]
     listing = subprocess.run([*command, "--format=json"], check=True, stdout=subprocess.PIPE)
@@ -83,7 +83,7 @@ def judge(licences: Mapping[str, str], reasons: Mapping[str, str]) -> list[str]:
 
 def verdict(licence: str, reason: str | None = None) -> str | None:
     """What speaks against a licence, or None; a reason helps only where the rules leave room."""
-    if any(PERMISSIVE.issuperset(parts(choice)) for choice in choices(licence)):
+    if any(PERMISSIVE.issuperset(split_parts(choice)) for choice in list_choices(licence)):
         return None
     if licence.strip().upper() in {"", "UNKNOWN"}:
         return "its licence is unknown"
@@ -92,17 +92,17 @@ def verdict(licence: str, reason: str | None = None) -> str | None:
     return None if reason else f"{licence} needs a reason in scripts/licences.py"
 
 
-def choices(licence: str) -> list[str]:
+def list_choices(licence: str) -> list[str]:
     """The licences to choose among; brackets may nest, so an expression with them stays whole."""
     return [licence] if "(" in licence else licence.split(" OR ")
 
 
-def parts(choice: str) -> set[str]:
+def split_parts(choice: str) -> set[str]:
     """The licences that hold together: SPDX joins them with AND, trove classifiers with `;`."""
     return {part.strip() for part in re.split(r" AND |;", choice)}
 
 
-def unused(licences: Mapping[str, str], reasons: Mapping[str, str]) -> list[str]:
+def list_unused(licences: Mapping[str, str], reasons: Mapping[str, str]) -> list[str]:
     """One line for each reason that excuses nothing, so that the list stays true."""
     needed = {name for name, text in licences.items() if verdict(text)}
     idle = sorted(reasons.keys() - needed)

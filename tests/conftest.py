@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support import engines
-from tests.support.govuk import Upstream, emulating
-from tests.support.kit import Served, serving
+from tests.support.govuk import Upstream, run_emulator
+from tests.support.kit import Served, serve_room
 from tests.support.scheduling import LongestFilesFirst, rank_of
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
@@ -91,9 +91,9 @@ def anyio_backend() -> str:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Any]:
     """A PostgreSQL server, with a template of an empty room."""
-    from tests.support.postgres import make_template, running_server
+    from tests.support.postgres import make_template, run_server
 
-    with running_server() as server:
+    with run_server() as server:
         make_template(server)
         yield server
 
@@ -104,7 +104,7 @@ def engine(request: pytest.FixtureRequest) -> Iterator[str]:
     if request.param == engines.EMBEDDED:
         yield engines.EMBEDDED
         return
-    with engines.using_postgres(request.getfixturevalue("postgres")):
+    with engines.use_postgres(request.getfixturevalue("postgres")):
         yield engines.SHARED
 
 
@@ -117,14 +117,14 @@ def shared_data() -> Path:
 def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """`readingroom serve`, a real process, with every base and no key, shared by tests."""
     env = {"READINGROOM_RATE_LIMIT": "60000"}  # all of them are one caller to it
-    with serving(data=tmp_path_factory.mktemp("data"), env=env) as served:
+    with serve_room(data=tmp_path_factory.mktemp("data"), env=env) as served:
         yield served
 
 
 @pytest.fixture(scope="module")
 def emulated() -> Iterator[Upstream]:
     """A GOV.UK on loopback, for the tests of a module."""
-    with emulating() as upstream:
+    with run_emulator() as upstream:
         yield upstream
 
 
@@ -139,16 +139,16 @@ def locked_room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """The same with MCP_API_KEY set to `sesame`."""
     data = tmp_path_factory.mktemp("data")
     env = {"MCP_API_KEY": "sesame", "READINGROOM_RATE_LIMIT": "60000"}
-    with serving(data=data, env=env) as served:
+    with serve_room(data=data, env=env) as served:
         yield served
 
 
 @pytest.fixture(scope="session")
 def official(tmp_path_factory: pytest.TempPathFactory, shared_data: Path) -> Path:
     """A data directory with every official federal file loaded, and stand-in vectors."""
-    from tests.support.federal.base import loaded
+    from tests.support.federal.base import load_files
 
     data = tmp_path_factory.mktemp("official")
-    summary = loaded(data, shared_data / "federal")
+    summary = load_files(data, shared_data / "federal")
     assert summary.failed == 0, summary.errors
     return data

@@ -19,7 +19,7 @@ from readingroom.storage.keys import KeyRing
 from tests.server.test_auth import INITIALIZE
 from tests.support import kit
 from tests.support.kit import LEGACY, POST, Served
-from tests.support.model import with_model
+from tests.support.model import link_model
 
 _TICK = os.sysconf("SC_CLK_TCK")
 
@@ -55,14 +55,14 @@ class Arena:
 
     def make_data(self) -> Path:
         """Return a new data directory that has the embedding model."""
-        return with_model(self.make_folder() / "data")
+        return link_model(self.make_folder() / "data")
 
     @contextmanager
     def serve(
         self, *args: str, data: Path | None = None, env: Mapping[str, str] = {}, files: int = 0
     ) -> Iterator[Served]:
         """A server of this version; `files` is how many it may open."""
-        with kit.serving(
+        with kit.serve_room(
             *args,
             data=data or self.make_data(),
             env={**self.env, **env},
@@ -93,7 +93,7 @@ class Arena:
     ) -> subprocess.CompletedProcess[str]:
         """Run a command of this version to its end."""
         return subprocess.run(
-            kit.command(*args),
+            kit.make_command(*args),
             env=kit.clean_environment(self.env),
             capture_output=True,
             text=True,
@@ -123,7 +123,7 @@ def ask_tool(
         headers = {"MCP-Protocol-Version": LEGACY}
         if session := opened.headers.get("mcp-session-id"):
             headers["Mcp-Session-Id"] = session
-        call = kit.rpc("tools/call", {"name": name, "arguments": dict(arguments)})
+        call = kit.make_rpc("tools/call", {"name": name, "arguments": dict(arguments)})
         return _read_answer(web.post(f"{room.url}{face}/mcp", json=call, headers=headers))
 
 
@@ -136,7 +136,7 @@ def ask_method(room: Served, face: str, method: str, params: dict[str, Any]) -> 
         headers = {"MCP-Protocol-Version": LEGACY}
         if session := opened.headers.get("mcp-session-id"):
             headers["Mcp-Session-Id"] = session
-        message = kit.rpc(method, params)
+        message = kit.make_rpc(method, params)
         return _read_answer(web.post(f"{room.url}{face}/mcp", json=message, headers=headers))
 
 

@@ -18,7 +18,7 @@ from tests.server.test_fuzz import (
     send,
     serve_filled,
 )
-from tests.support.govuk import emulating
+from tests.support.govuk import run_emulator
 from tests.support.hostile_values import KNOWN, ValueMaker
 from tests.support.kit import HANG_SECONDS, Served
 
@@ -34,7 +34,7 @@ def measure(times: int, seeds: int) -> Table:
     """Make `times` the calls of `make test` from each of some seeds."""
     with (
         tempfile.TemporaryDirectory() as folder,
-        emulating() as upstream,
+        run_emulator() as upstream,
         serve_filled(Path(folder), upstream) as served,
     ):
         known = {**KNOWN}

@@ -16,7 +16,7 @@ import httpx2
 
 from benchmarks.table import Table
 from readingroom.storage.keys import KeyRing
-from tests.support.kit import Served, serving
+from tests.support.kit import Served, serve_room
 
 CLIENTS = 50
 HALF_OPEN = 1500
@@ -73,7 +73,7 @@ def _attack(
         data = Path(folder) / "data"
         keys = _make_keys(data, clients)
         ledger = Ledger()
-        with serving("documents", data=data, env=env, max_descriptors=_DESCRIPTORS) as served:
+        with serve_room("documents", data=data, env=env, max_descriptors=_DESCRIPTORS) as served:
             with _standing(served, addresses) as attacker:
                 anyio.run(_visit, served, keys, seconds, ledger)
             lost = _count_lost(served, keys[0], ledger.written)

@@ -26,12 +26,12 @@ from benchmarks.attacks.arena import (
 )
 from readingroom.storage.keys import KeyRing
 from tests.commands.test_restore import INTENTS, REMOVE_VICTIM, make_database, write_backup
-from tests.ingest.test_ocr import scan
+from tests.ingest.test_ocr import draw_scan
 from tests.server.test_auth import INITIALIZE
 from tests.storage.test_chunks import FUNCTION
 from tests.support import kit
 from tests.support.kit import Served
-from tests.support.papers import drawn, image_file, paper
+from tests.support.papers import encode_image, make_drawn_pdf, make_paper
 
 _UPLOAD = "/api/v1/documents?application_ref=25/01178/REM"
 
@@ -126,7 +126,9 @@ def read_row_of_dots(arena: Arena) -> Outcome:
     """M7."""
     data = arena.make_data()
     dots = data.parent / "dots.pdf"
-    dots.write_bytes(drawn(lambda canvas: canvas.drawString(10, 400, ". " * 6_000 + "end")))
+    dots.write_bytes(
+        make_drawn_pdf(lambda canvas: canvas.drawString(10, 400, ". " * 6_000 + "end"))
+    )
     category = ("--title", "x", "--category", "national_policy")
     arena.run("policy", "add", "NPPF", *category, "--data", str(data)).check_returncode()
     arguments = ("--label", "One", "--from", "2024-01-01", "--data", str(data))
@@ -143,7 +145,7 @@ def name_embedding_function(arena: Arena) -> Outcome:
     """M8."""
     data = arena.make_data()
     file = data.parent / "a.pdf"
-    file.write_bytes(paper("Bicycles are parked under cover."))
+    file.write_bytes(make_paper("Bicycles are parked under cover."))
     arguments = ("--application", "25/01178/REM", "--data", str(data))
     arena.run("documents", "ingest", str(file), *arguments).check_returncode()
     with closing(sqlite3.connect(data / "documents" / "chroma" / "chroma.sqlite3")) as db:
@@ -155,7 +157,7 @@ def name_embedding_function(arena: Arena) -> Outcome:
             values = (json.dumps(schema), collection_id)
             db.execute("UPDATE collections SET schema_str = ? WHERE id = ?", values)
         db.commit()
-    file.write_bytes(paper("Oaks stand at the gate."))
+    file.write_bytes(make_paper("Oaks stand at the gate."))
     done = arena.run("documents", "ingest", str(file), *arguments)
     told = done.stdout + done.stderr
     is_refused = "names an embedding function" in told
@@ -199,7 +201,7 @@ def kill_server_while_it_reads(arena: Arena) -> Outcome:
         os.kill(room.process.pid, signal.SIGKILL)
         time.sleep(5)
     with arena.serve("documents", data=data, env=env) as room:
-        form = {"file": ("a.pdf", paper("Oaks stand at the gate."), "application/pdf")}
+        form = {"file": ("a.pdf", make_paper("Oaks stand at the gate."), "application/pdf")}
         ask(room, "POST", _UPLOAD, 300, files=form).raise_for_status()
     # Other files are of libraries, such as onnxruntime's.
     left = [path for path in (*temporary.iterdir(), *data.rglob("*scratch-*")) if path.is_dir()]
@@ -304,7 +306,7 @@ def look_at_the_unit(arena: Arena) -> Outcome:
 def speak_nonsense_over_stdio(arena: Arena) -> Outcome:
     """I6."""
     done = subprocess.run(
-        kit.command("stdio", "text", "--log-level", "debug"),
+        kit.make_command("stdio", "text", "--log-level", "debug"),
         env=kit.clean_environment(arena.env),
         input="{no json\n" + json.dumps(INITIALIZE) + "\n",
         capture_output=True,
@@ -316,7 +318,7 @@ def speak_nonsense_over_stdio(arena: Arena) -> Outcome:
 
 
 def _make_scan(frames: int = 1) -> bytes:
-    picture: Image.Image = scan("Bicycles are parked under cover. " * 60)
+    picture: Image.Image = draw_scan("Bicycles are parked under cover. " * 60)
     if frames == 1:
-        return image_file(picture, "png")
-    return image_file(picture, "tiff", save_all=True, append_images=[picture] * (frames - 1))
+        return encode_image(picture, "png")
+    return encode_image(picture, "tiff", save_all=True, append_images=[picture] * (frames - 1))

@@ -23,9 +23,9 @@ from benchmarks.attacks.arena import (
 from readingroom.storage.keys import KeyRing
 from tests.server.test_auth import INITIALIZE
 from tests.support import kit
-from tests.support.govuk import RETURN, emulating
+from tests.support.govuk import RETURN, run_emulator
 from tests.support.kit import POST, Served
-from tests.support.papers import paper
+from tests.support.papers import make_paper
 
 _FACES = ("", "/text", "/policy", "/documents", "/guidance", "/federal")
 _POLICY = {"source": "NPPF", "title": "Framework", "category": "national_policy"}
@@ -41,7 +41,7 @@ def send_large_body(arena: Arena) -> Outcome:
 def post_long_id(arena: Arena) -> Outcome:
     """H2."""
     with open_stream(arena.open_room) as (_, path):
-        ping = {**kit.rpc("ping"), "id": "x" * 3_000_000}
+        ping = {**kit.make_rpc("ping"), "id": "x" * 3_000_000}
         status = ask(arena.open_room, "POST", path, json=ping).status_code
     return Outcome(status == 202, f"an id of 3 MB to a stream that nobody reads: {status}")
 
@@ -51,7 +51,7 @@ def flood_unread_stream(arena: Arena) -> Outcome:
     with open_stream(arena.open_room) as (_, path):
         statuses = []
         for _ in range(3):
-            message = {**kit.rpc("ping"), "method": "m" * 100_000}
+            message = {**kit.make_rpc("ping"), "method": "m" * 100_000}
             statuses.append(ask(arena.open_room, "POST", path, json=message).status_code)
     return Outcome(202 in statuses, f"a method of 100 kB, which the answer repeats: {statuses[0]}")
 
@@ -187,7 +187,7 @@ def come_from_one_network(arena: Arena) -> Outcome:
 
 def cite_another_host(arena: Arena) -> Outcome:
     """L5."""
-    with emulating() as upstream:
+    with run_emulator() as upstream:
         item = upstream.emulator.items[RETURN]
         upstream.emulator.items[RETURN] = {**item, "base_path": "@evil.example/x"}
         with arena.serve("guidance", env={"GOVUK_BASE_URL": upstream.url}) as room:
@@ -198,7 +198,7 @@ def cite_another_host(arena: Arena) -> Outcome:
 
 def write_markdown_in_words(arena: Arena) -> Outcome:
     """Second report: Markdown in the words of a page."""
-    with emulating() as upstream:
+    with run_emulator() as upstream:
         item = upstream.emulator.items[RETURN]
         details = {**item["details"], "body": "<p>[click](https://evil.example/) now</p>"}
         upstream.emulator.items[RETURN] = {**item, "details": details}
@@ -214,7 +214,7 @@ def read_hostile_page(arena: Arena) -> Outcome:
     table = f"<table><tr>{'<td></td>' * rows}</tr>{'<tr></tr>' * rows}</table>"
     seconds = {}
     for name, body in (("a table", table), ("tags", "<a " * 8000)):
-        with emulating() as upstream:
+        with run_emulator() as upstream:
             item = upstream.emulator.items[RETURN]
             details = {**item["details"], "body": body}
             upstream.emulator.items[RETURN] = {**item, "details": details}
@@ -338,4 +338,4 @@ def _add_policy(room: Served, text: str) -> None:
 
 
 def _make_pdf(text: str = "Bicycles are parked under cover.") -> bytes:
-    return paper(text)
+    return make_paper(text)

@@ -18,7 +18,7 @@ from benchmarks.beside.rounds import (
 from benchmarks.redesign.tables import Version, load_sample, serve
 from benchmarks.server.wires import LEGACY, LIST_TOOLS, call_tool
 from benchmarks.table import Table
-from tests.support.processes import resident_mb
+from tests.support.processes import read_resident_mb
 
 _SETTINGS = "rate_limit = 0\nrate_limit_per_second = 1000\n"
 _CLIENTS = 8
@@ -104,7 +104,7 @@ def measure_answers(version: Version) -> Costs:
 
             _repeat(costs, f"`GET {path}`", clock, calls, get)
         _measure_crowd(costs, clock, address)
-        costs["memory of the server after all that, MB"] = resident_mb(process.pid)
+        costs["memory of the server after all that, MB"] = read_resident_mb(process.pid)
         client.close()
     return costs
 

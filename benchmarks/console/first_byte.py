@@ -16,8 +16,8 @@ from mcp import Client
 from benchmarks.beside.rounds import ProcessorClock
 from benchmarks.load.load import wait_for_sample
 from benchmarks.table import Table
-from tests.support.kit import Served, http, serving
-from tests.support.model import with_model
+from tests.support.kit import Served, connect_http, serve_room
+from tests.support.model import link_model
 
 _MAX_EXTRA_MS = 20.0
 _CALLS = 10
@@ -74,8 +74,8 @@ def measure(quick: bool) -> Table:
     """Return what each page costs more than its tool call."""
     rounds = 2 if quick else 7
     with tempfile.TemporaryDirectory() as folder:
-        data = with_model(Path(folder) / "data")
-        with serving("--demo", data=data, env={"READINGROOM_RATE_LIMIT": "60000"}) as served:
+        data = link_model(Path(folder) / "data")
+        with serve_room("--demo", data=data, env={"READINGROOM_RATE_LIMIT": "60000"}) as served:
             wait_for_sample(served)
             time.sleep(2)
             rows, extras = anyio.run(_measure_pairs, served, rounds)
@@ -93,7 +93,7 @@ async def _measure_pairs(served: Served, rounds: int) -> tuple[list[tuple[str, .
         httpx2.AsyncClient(
             base_url=served.url, timeout=_WAIT_SECONDS, trust_env=False
         ) as http_client,
-        http(f"{served.url}/mcp") as mcp_client,
+        connect_http(f"{served.url}/mcp") as mcp_client,
     ):
         for path, tool, arguments in _PAIRS:
             ask_page = partial(_open_page, http_client, path)

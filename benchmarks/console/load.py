@@ -19,9 +19,9 @@ import httpx2
 
 from benchmarks.load.load import wait_for_sample
 from benchmarks.table import Ratio, Table
-from tests.support.kit import Served, http, serving
-from tests.support.model import with_model
-from tests.support.processes import resident_mb
+from tests.support.kit import Served, connect_http, serve_room
+from tests.support.model import link_model
+from tests.support.processes import read_resident_mb
 
 BROWSERS = 32
 _AGENTS = 4
@@ -129,8 +129,8 @@ def measure(minutes: float) -> Table:
 @contextmanager
 def _serve_sample() -> Iterator[Served]:
     with tempfile.TemporaryDirectory() as folder:
-        data = with_model(Path(folder) / "data")
-        with serving("--demo", data=data, env={"READINGROOM_RATE_LIMIT": "60000"}) as served:
+        data = link_model(Path(folder) / "data")
+        with serve_room("--demo", data=data, env={"READINGROOM_RATE_LIMIT": "60000"}) as served:
             wait_for_sample(served)
             yield served
 
@@ -143,7 +143,7 @@ async def _run(served: Served, rounds: int) -> tuple[list[Slice], list[Slice], l
         for _ in range(rounds):
             alone.append(await _run_slice(served, None))
             beside.append(await _run_slice(served, browsers))
-            resident.append(resident_mb(served.process.pid))
+            resident.append(read_resident_mb(served.process.pid))
     return alone, beside, resident
 
 
@@ -179,7 +179,7 @@ async def _run_slice(served: Served, browsers: Connection | None) -> Slice:
 
 
 async def _run_agent(served: Served, number: int, until: float, measured: Slice) -> None:
-    async with http(f"{served.url}/mcp") as client:
+    async with connect_http(f"{served.url}/mcp") as client:
         for tool, arguments in itertools.islice(itertools.cycle(_QUESTIONS), number, None):
             if time.monotonic() >= until:
                 return

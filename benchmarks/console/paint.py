@@ -11,8 +11,8 @@ from benchmarks.console.load import PAGES
 from benchmarks.load.load import wait_for_sample
 from benchmarks.table import Table
 from tests.support.browser import open_browser, open_page
-from tests.support.kit import Served, serving
-from tests.support.model import with_model
+from tests.support.kit import Served, serve_room
+from tests.support.model import link_model
 
 _BARE_TEXT = "/health"
 _BARE_PAGE = "/there-is-no-such-page"
@@ -34,8 +34,8 @@ def measure(quick: bool) -> Table:
     """Return when each page is painted, and how many times that is the barest page's time."""
     rounds = 1 if quick else 9
     with tempfile.TemporaryDirectory() as folder:
-        data = with_model(Path(folder) / "data")
-        with serving("--demo", data=data, env={"READINGROOM_RATE_LIMIT": "60000"}) as served:
+        data = link_model(Path(folder) / "data")
+        with serve_room("--demo", data=data, env={"READINGROOM_RATE_LIMIT": "60000"}) as served:
             wait_for_sample(served)
             rows = anyio.run(measure_pages, served, rounds)
     header = (

@@ -14,8 +14,8 @@ from readingroom.ingest.document import Document
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.private_copy import open_own_file
 from readingroom.ingest.read.sandbox import Sandbox
-from tests.support.documents.base import REF, room_with_model
-from tests.support.kit import Served, body, http, serving
+from tests.support.documents.base import REF, make_data_with_model
+from tests.support.kit import Served, connect_http, read_body, serve_room
 from tests.support.model import MODELS
 from tests.support.papers import Paper
 
@@ -41,11 +41,11 @@ def measure(files: int, pages: int) -> Table:
     """Extract, embed, then do both and all the rest."""
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data"
-        inbox = room_with_model(data)
+        inbox = make_data_with_model(data)
         paths = write_reports(inbox, files, pages)
         documents, extraction = anyio.run(_measure_extraction, paths)
         embedding = _measure_embedding(documents)
-        with serving("documents", data=data) as server:
+        with serve_room("documents", data=data) as server:
             seconds_taken, cores = anyio.run(_measure_ingestion, server, inbox)
     seconds_alone = extraction + embedding
     ratio = seconds_taken / seconds_alone
@@ -119,14 +119,14 @@ def _measure_embedding(documents: Sequence[Document]) -> float:
 
 
 async def _measure_ingestion(server: Served, inbox: Path) -> tuple[float, float]:
-    async with http(f"{server.url}/mcp", seconds=3600) as client:
+    async with connect_http(f"{server.url}/mcp", seconds=3600) as client:
         await client.call_tool("search_application_docs", {"query": "load the model"})
         before, started = read_processor_seconds(server), time.perf_counter()
         answer = await client.call_tool(
             "ingest_folder", {"path": str(inbox), "application_ref": REF}
         )
         seconds_taken = time.perf_counter() - started
-        answer_body = body(answer)
+        answer_body = read_body(answer)
         assert answer_body["ingested"] == answer_body["file_count"], answer_body
         return seconds_taken, (read_processor_seconds(server) - before) / seconds_taken
 

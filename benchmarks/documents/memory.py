@@ -7,10 +7,10 @@ import anyio
 
 from benchmarks.engine.corpus import SHARED
 from benchmarks.table import Table
-from tests.support.documents.base import room_with_model
-from tests.support.documents.real import files_in, ingest_all, remove_all
-from tests.support.kit import Served, serving
-from tests.support.processes import resident_mb
+from tests.support.documents.base import make_data_with_model
+from tests.support.documents.real import ingest_all, list_files, remove_all
+from tests.support.kit import Served, serve_room
+from tests.support.processes import read_resident_mb
 
 _REPEATS = 3
 _MAX_GROWTH_MB = 40
@@ -25,9 +25,9 @@ def measure() -> Table:
     folder = SHARED / "documents"
     with tempfile.TemporaryDirectory() as home:
         data = Path(home) / "data"
-        room_with_model(data)
+        make_data_with_model(data)
         env = {"DOCUMENT_ROOTS": str(folder), "ENABLE_OCR": "false", "READINGROOM_RATE_LIMIT": "0"}
-        with serving("documents", data=data, env=env) as server:
+        with serve_room("documents", data=data, env=env) as server:
             resident_sizes = anyio.run(_ingest_repeatedly, server, folder)
     growth_mb = resident_sizes[-1] - resident_sizes[0]
     verdict = (
@@ -40,7 +40,7 @@ def measure() -> Table:
             *((str(number), str(size), "") for number, size in enumerate(resident_sizes, 1)),
             ("growth, first to last", f"{growth_mb:+}", verdict),
         ),
-        _NOTE.format(files=len(files_in(folder))),
+        _NOTE.format(files=len(list_files(folder))),
     )
 
 
@@ -49,5 +49,5 @@ async def _ingest_repeatedly(server: Served, folder: Path) -> list[int]:
     for _ in range(_REPEATS):
         await ingest_all(server, folder)
         await remove_all(server)
-        resident_sizes.append(resident_mb(server.process.pid))
+        resident_sizes.append(read_resident_mb(server.process.pid))
     return resident_sizes

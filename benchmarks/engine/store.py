@@ -25,7 +25,7 @@ from readingroom.core.filters import And, Filter, FilterFields, In, Range
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.index import EmbeddedIndex
 from readingroom.storage.chunks import Chunks, ChunkStore
-from tests.support.processes import resident_mb
+from tests.support.processes import read_resident_mb
 
 MANY_CHUNKS = 50_000
 FEW_CHUNKS = 3_000
@@ -116,17 +116,17 @@ def print_memory(count: int) -> None:
     import chromadb  # noqa: F401
     import mcp.server  # noqa: F401
 
-    megabytes = {"imported": resident_mb()}
+    megabytes = {"imported": read_resident_mb()}
     with _open_index(count) as index:
-        megabytes["opened"] = resident_mb()
+        megabytes["opened"] = read_resident_mb()
         index.get_vector_index()
-        megabytes["filled"] = resident_mb()
+        megabytes["filled"] = read_resident_mb()
         texts = index.collection.read_chunks(limit=64).texts
         index.embedder.embed_batch(texts)
-        megabytes["embedded"] = resident_mb()
+        megabytes["embedded"] = read_resident_mb()
         for question in texts[:10]:
             index.search(question[:80], 10, _make_filter(20), "hybrid")
-        megabytes["settled"] = resident_mb()
+        megabytes["settled"] = read_resident_mb()
     print(json.dumps(megabytes))
 
 

@@ -30,7 +30,7 @@ from readingroom.bases.federal.store import FILE
 from readingroom.engine.words import parse_query
 from readingroom.server.http.rest import build_rest_app
 from tests.support.federal.world import World
-from tests.support.processes import resident_mb
+from tests.support.processes import read_resident_mb
 
 WHOLE = Size(bills=100_000, votes=1_000_000)
 QUICK = Size(bills=2_000, votes=10_000)
@@ -268,7 +268,7 @@ def _compare_loading(bills: int, path: Path, size: Size) -> Table:
                 for table in ("bills", "bill_cosponsors", "member_votes", "passages", "facets")
             ]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    resident = resident_mb()
+    resident = read_resident_mb()
     gigabytes = path.stat().st_size / 1e9
     rows = (
         ("bill files a second", f"{bills / load_seconds:,.0f}", ""),

@@ -15,11 +15,11 @@ from readingroom.core.progress import no_progress
 from readingroom.ingest.document import ReadOptions
 from readingroom.ingest.read import reader
 from readingroom.ingest.read.sandbox import Sandbox
-from tests.support.papers import open_private_copy, paper
+from tests.support.papers import make_paper, open_private_copy
 
 TARGET_MS = 200
 
-_PDF = paper("One page, and a sentence on it that is long enough to count as text.")
+_PDF = make_paper("One page, and a sentence on it that is long enough to count as text.")
 _NOTE = (
     "For a PDF of one page, median of {rounds} rounds in which all take turns, after one that is "
     "not counted. Processor time is that of this process and of those it started. The isolation is "

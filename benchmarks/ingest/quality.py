@@ -12,9 +12,14 @@ from benchmarks.table import Table
 from readingroom.ingest.document import Document, ReadOptions
 from readingroom.ingest.read import ocr
 from readingroom.ingest.read.reader import read_file
-from tests.ingest.test_ocr import TEXT, recall
-from tests.ingest.test_sections import draft_refs, expected_refs, guidance, guidance_refs
-from tests.support.papers import framework, paper
+from tests.ingest.test_ocr import TEXT, measure_recall
+from tests.ingest.test_sections import (
+    list_draft_refs,
+    list_expected_refs,
+    list_guidance_refs,
+    make_guidance_pdf,
+)
+from tests.support.papers import make_paper, typeset_framework
 
 _SHARED = Path(__file__).parents[3] / "shared" / "data"
 _MAX_PIXELS = 40_000_000
@@ -38,7 +43,7 @@ def measure_ocr() -> Table:
     """Recall of our one pass beside tesseract's own text output."""
     rows = [
         _measure_ocr_row(
-            "clean render of known text", _render_page(paper(TEXT * 3)), TEXT * 3, 0.98
+            "clean render of known text", _render_page(make_paper(TEXT * 3)), TEXT * 3, 0.98
         )
     ]
     folder = _SHARED / "documents" / "ocrmypdf"
@@ -57,15 +62,23 @@ def measure_ocr() -> Table:
 
 def measure_sections() -> Table:
     """Precision and recall of section references, document by document."""
-    rows = [_measure_sections_row("a design guide, made by the tests", guidance(), guidance_refs())]
+    rows = [
+        _measure_sections_row(
+            "a design guide, made by the tests", make_guidance_pdf(), list_guidance_refs()
+        )
+    ]
     folder = _SHARED / "policy"
     if folder.is_dir():
         markdown = (folder / "NPPF_December_2024.md").read_text("utf-8")
         draft = (folder / "NPPF_Draft_December_2025.pdf").read_bytes()
         title = "NPPF December 2024, set by the tests"
-        rows.append(_measure_sections_row(title, framework(markdown), expected_refs(markdown)))
         rows.append(
-            _measure_sections_row("draft NPPF December 2025, the real PDF", draft, draft_refs())
+            _measure_sections_row(title, typeset_framework(markdown), list_expected_refs(markdown))
+        )
+        rows.append(
+            _measure_sections_row(
+                "draft NPPF December 2025, the real PDF", draft, list_draft_refs()
+            )
         )
     return Table(
         "Sections found",
@@ -84,9 +97,9 @@ def _render_page(data: bytes) -> Image.Image:
 def _measure_ocr_row(
     name: str, picture: Image.Image, truth: str, target: float | None = None
 ) -> tuple[str, ...]:
-    peer = recall(pytesseract.image_to_string(picture, config="--dpi 300"), truth)
+    peer = measure_recall(pytesseract.image_to_string(picture, config="--dpi 300"), truth)
     lines = ocr.recognize_text(picture, _MAX_PIXELS).lines
-    ours = recall("\n".join(line.text for line in lines), truth)
+    ours = measure_recall("\n".join(line.text for line in lines), truth)
     verdict = f"{'met' if ours >= target else '**missed**'} (at least {target})" if target else ""
     return (name, f"{peer:.3f}", f"{ours:.3f}", verdict)
 

@@ -18,10 +18,10 @@ from mcp import Client
 from benchmarks.table import Table
 from readingroom.core.settings import SAMPLE_MARK_FILE
 from readingroom.storage.keys import KeyRing
-from tests.support.kit import Served, body, http, serving
-from tests.support.model import with_model
-from tests.support.policy.base import pdf
-from tests.support.processes import resident_mb
+from tests.support.kit import Served, connect_http, read_body, serve_room
+from tests.support.model import link_model
+from tests.support.policy.base import make_policy_pdf
+from tests.support.processes import read_resident_mb
 
 CLIENTS = 32
 _PAUSE_SECONDS = 1.5  # seconds between two calls of one client, on average
@@ -96,7 +96,7 @@ class Visitor:
             result = await self.client.call_tool(name, arguments)
             if result.is_error:
                 raise RuntimeError(result.content[0].text)
-            return body(result)
+            return read_body(result)
 
         return await self.call_log.record(name, work)
 
@@ -175,7 +175,7 @@ class Visitor:
 
     def _make_pdf(self) -> bytes:
         text = f"Visitor {self.number} on turn {self.turn} writes of {self.random_query}. " * 5
-        return pdf([("Load", [text, text])])
+        return make_policy_pdf([("Load", [text, text])])
 
     def _write_pdf(self, inbox: Path) -> str:
         path = inbox / f"paper-{self.number}-{self.turn}.pdf"
@@ -199,8 +199,8 @@ _KINDS = (
 def measure(minutes: float, clients: int = CLIENTS) -> Table:
     """Let them all in, and see what comes of it."""
     with tempfile.TemporaryDirectory() as folder:
-        data = with_model(Path(folder) / "data")
-        with serving("--demo", data=data) as served:
+        data = link_model(Path(folder) / "data")
+        with serve_room("--demo", data=data) as served:
             wait_for_sample(served)
             ring = KeyRing(data)
             keys = [ring.add_key(f"c{n:02}", read_only=n % 4 == 0) for n in range(clients)]
@@ -250,7 +250,7 @@ async def _run_visitor(
         httpx2.AsyncClient(
             base_url=served.url, headers=headers, timeout=60, trust_env=False
         ) as http_client,
-        http(served.url + "/mcp", key=key) as client,
+        connect_http(served.url + "/mcp", key=key) as client,
     ):
         await Visitor(number, client, http_client, call_log, inbox).call_until(until)
 
@@ -258,7 +258,7 @@ async def _run_visitor(
 async def _watch_memory(pid: int, until: float, call_log: CallLog) -> None:
     started = time.monotonic()
     while time.monotonic() < until:
-        call_log.resident.append((time.monotonic() - started, resident_mb(pid)))
+        call_log.resident.append((time.monotonic() - started, read_resident_mb(pid)))
         await anyio.sleep(1)
 
 
@@ -266,7 +266,7 @@ async def _find_lost(served: Served, key: str, call_log: CallLog) -> list[str]:
     """What was acknowledged and is not there."""
     headers = {"Authorization": f"Bearer {key}"}
     missing: list[str] = []
-    async with http(served.url + "/mcp", key=key) as client:
+    async with connect_http(served.url + "/mcp", key=key) as client:
         for id in sorted(call_log.documents):
             result = await client.call_tool("get_document_text", {"document_id": id})
             missing += [id] if result.is_error else []

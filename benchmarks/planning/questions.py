@@ -23,7 +23,7 @@ from readingroom.bases.policy.registry.records import PolicyCategory
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.modes import Mode
 from readingroom.core.progress import no_progress
-from tests.support.policy.base import service_on
+from tests.support.policy.base import make_service
 from tests.support.questions import Question, read_many_questions, read_questions
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
@@ -192,7 +192,7 @@ async def run(
     data: Path, split: str, show_misses: bool, with_references: bool, modes: Sequence[Mode]
 ) -> None:
     """Measure one half of the questions over the plans in `data`."""
-    service = service_on(data, now=lambda: _TODAY)
+    service = make_service(data, now=lambda: _TODAY)
     async with service.running():
         await bring_in(service)
         questions = _choose_questions(split)

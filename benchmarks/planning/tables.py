@@ -14,10 +14,10 @@ from benchmarks.policy.memory import (
     wait_until_active,
 )
 from benchmarks.table import Table
-from tests.support.documents.base import REF, room_with_model
-from tests.support.kit import Served, body, http, serving
+from tests.support.documents.base import REF, make_data_with_model
+from tests.support.kit import Served, connect_http, read_body, serve_room
 from tests.support.policy.base import seed_pdf
-from tests.support.processes import resident_mb
+from tests.support.processes import read_resident_mb
 
 _PARAGRAPHS_PER_PAGE = 12
 _REVISIONS_PER_POLICY = 3
@@ -69,9 +69,9 @@ def _measure_revisions(revision_count: int, pages: int) -> tuple[str, ...]:
 def _measure_documents(document_count: int, pages: int) -> tuple[str, ...]:
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data"
-        inbox = room_with_model(data)
+        inbox = make_data_with_model(data)
         write_reports(inbox, document_count, pages)
-        with serving("documents", data=data) as server:
+        with serve_room("documents", data=data) as server:
             before = read_processor_seconds(server)
             anyio.run(_ingest_folder, server, inbox)
             seconds = read_processor_seconds(server) - before
@@ -80,16 +80,16 @@ def _measure_documents(document_count: int, pages: int) -> tuple[str, ...]:
 
 
 async def _ingest_folder(server: Served, inbox: Path) -> None:
-    async with http(f"{server.url}/mcp", seconds=3600) as client:
+    async with connect_http(f"{server.url}/mcp", seconds=3600) as client:
         arguments = {"path": str(inbox), "application_ref": REF}
-        answer = body(await client.call_tool("ingest_folder", arguments))
+        answer = read_body(await client.call_tool("ingest_folder", arguments))
         assert answer["ingested"] == answer["file_count"], answer
 
 
 def _make_row(
     name: str, server: Served, seconds: float, page_count: int, data: Path
 ) -> tuple[str, ...]:
-    peak_mb = resident_mb(server.process.pid, "VmHWM")
+    peak_mb = read_resident_mb(server.process.pid, "VmHWM")
     disk_bytes = sum(path.stat().st_size for path in data.rglob("*") if path.is_file())
     verdict = "met" if peak_mb <= _MAX_PEAK_MB else "**missed**"
     return (

@@ -6,7 +6,14 @@ from pathlib import Path
 import anyio
 
 from benchmarks.table import Table
-from tests.support.policy.victim import CHANGES, STEPS, Aftermath, aftermath, kill_at, must_last
+from tests.support.policy.victim import (
+    CHANGES,
+    STEPS,
+    Aftermath,
+    examine_aftermath,
+    kill_at,
+    must_last,
+)
 
 _NOTE = (
     "A process makes the change on a base with one or two revisions and kills itself at the step; "
@@ -59,4 +66,4 @@ def _measure_change(change: str, steps: tuple[str, ...]) -> tuple[str, ...]:
 def _kill_and_restart(change: str, step: str) -> Aftermath:
     with tempfile.TemporaryDirectory() as folder:
         kill_at(Path(folder) / "policy", change, step)
-        return anyio.run(aftermath, Path(folder) / "policy", change)
+        return anyio.run(examine_aftermath, Path(folder) / "policy", change)

@@ -17,7 +17,7 @@ from benchmarks.table import Ratio, Table
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.ingest.document import Document, ReadOptions
 from readingroom.ingest.read.reader import read_file
-from tests.support.kit import Served, body, http
+from tests.support.kit import Served, connect_http, read_body
 from tests.support.model import MODELS
 from tests.support.policy.base import seed_pdf
 
@@ -127,14 +127,14 @@ def _read_processor_seconds(server: Served) -> float:
 
 async def _measure_searches(server: Served, content: bytes) -> tuple[list[float], list[float]]:
     """How long searches take when nothing else happens, and while a file is ingested."""
-    async with http(f"{server.url}/mcp") as client:
+    async with connect_http(f"{server.url}/mcp") as client:
 
         async def search(number: int) -> float:
             started = time.perf_counter()
             arguments = {"query": f"question {number}", "effective_date": "2000-06-01"}
             answer = await client.call_tool("search_policy", arguments)
             seconds = time.perf_counter() - started
-            assert body(answer)["results_count"]
+            assert read_body(answer)["results_count"]
             return seconds
 
         idle_seconds = [await search(number) for number in range(45)][5:]

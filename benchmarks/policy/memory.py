@@ -9,10 +9,10 @@ import anyio
 import httpx2
 
 from benchmarks.table import Table
-from tests.support.kit import Served, body, http, serving
-from tests.support.model import with_model
+from tests.support.kit import Served, connect_http, read_body, serve_room
+from tests.support.model import link_model
 from tests.support.policy.base import SEEDS, seed_pdf
-from tests.support.processes import resident_mb
+from tests.support.processes import read_resident_mb
 
 API = "/api/v1/policies"
 _MAX_MB = 500
@@ -27,13 +27,13 @@ _NOTE = (
 def measure(paragraphs: int, searches: int) -> Table:
     """Load them as an operator would, over REST."""
     with run_policy_server() as server:
-        started_mb = resident_mb(server.process.pid)
+        started_mb = read_resident_mb(server.process.pid)
         chunks = sum(_load_policy(server, *seed, paragraphs=paragraphs) for seed in SEEDS)
-        loaded_mb = resident_mb(server.process.pid)
+        loaded_mb = read_resident_mb(server.process.pid)
         anyio.run(_search_repeatedly, server, searches)
         serving_mb, peak_mb = (
-            resident_mb(server.process.pid),
-            resident_mb(server.process.pid, "VmHWM"),
+            read_resident_mb(server.process.pid),
+            read_resident_mb(server.process.pid, "VmHWM"),
         )
         valkey_mb = _read_valkey_mb(server)
     return Table(
@@ -59,8 +59,8 @@ def measure(paragraphs: int, searches: int) -> Table:
 def run_policy_server() -> Iterator[Served]:
     """`readingroom serve policy`, empty, with the model that the tests have built."""
     with tempfile.TemporaryDirectory() as folder:
-        data = with_model(Path(folder) / "data")
-        with serving("policy", data=data, env={"READINGROOM_RATE_LIMIT": "0"}) as server:
+        data = link_model(Path(folder) / "data")
+        with serve_room("policy", data=data, env={"READINGROOM_RATE_LIMIT": "0"}) as server:
             yield server
 
 
@@ -114,14 +114,14 @@ def _load_policy(
 
 
 async def _search_repeatedly(server: Served, count: int) -> None:
-    async with http(f"{server.url}/mcp") as client:
+    async with connect_http(f"{server.url}/mcp") as client:
         for number in range(count):
             arguments = {
                 "query": f"question {number} about cycle parking",
                 "effective_date": "2024-01-01",
                 "mode": ("semantic", "hybrid", "lexical")[number % 3],
             }
-            assert body(await client.call_tool("search_policy", arguments))["results_count"]
+            assert read_body(await client.call_tool("search_policy", arguments))["results_count"]
 
 
 def _read_valkey_mb(server: Served) -> int:
@@ -132,7 +132,7 @@ def _read_valkey_mb(server: Served) -> int:
         parents[int(status.parent.name)] = int(fields[1])
     child_ids = [process for process, parent in parents.items() if parent == server.process.pid]
     grandchild_ids = [process for process, parent in parents.items() if parent in child_ids]
-    return sum(resident_mb(process) for process in grandchild_ids)
+    return sum(read_resident_mb(process) for process in grandchild_ids)
 
 
 def _render_verdict(megabytes: int) -> str:

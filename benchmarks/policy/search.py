@@ -35,9 +35,9 @@ from readingroom.bases.policy.registry.store import PolicyRegistry
 from readingroom.core import clock
 from readingroom.storage.chunks import Chunks, ChunkStore
 from readingroom.storage.keyvalue import check_room_id, open_key_values
-from tests.support.kit import POST, serving
-from tests.support.model import MODELS, with_model
-from tests.support.processes import resident_mb
+from tests.support.kit import POST, serve_room
+from tests.support.model import MODELS, link_model
+from tests.support.processes import read_resident_mb
 
 POLICIES, REVISIONS = 10, 5
 _TARGETS = {1_000: 1.0, 50_000: 0.2}
@@ -59,12 +59,12 @@ Search = Callable[[str], Any]
 def measure(chunks: int, rounds: int) -> Table:
     """Ask all three, in turns, new questions."""
     with tempfile.TemporaryDirectory() as folder:
-        data, peer_folder = with_model(Path(folder) / "data"), Path(folder) / "peer"
+        data, peer_folder = link_model(Path(folder) / "data"), Path(folder) / "peer"
         described_search = DescribedSearch(peer_folder, MODELS)
         anyio.run(_fill_stores, data / "policy", described_search, chunks)
         shutil.copytree(peer_folder, Path(folder) / "served")
         with (
-            serving("policy", data=data, env={"READINGROOM_RATE_LIMIT": "0"}) as server,
+            serve_room("policy", data=data, env={"READINGROOM_RATE_LIMIT": "0"}) as server,
             _run_peer(Path(folder) / "served") as peer_url,
         ):
             in_process_seconds, peer_seconds, our_seconds = _take_turns(
@@ -75,7 +75,7 @@ def measure(chunks: int, rounds: int) -> Table:
                 ],
                 rounds,
             )
-            memory = resident_mb(server.process.pid)
+            memory = read_resident_mb(server.process.pid)
     to_peer, to_algorithm = Ratio(our_seconds, peer_seconds), Ratio(our_seconds, in_process_seconds)
     target = _TARGETS.get(chunks)
     return Table(

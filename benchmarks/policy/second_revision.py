@@ -14,7 +14,7 @@ from readingroom.bases.policy.admin.service import PolicyAdmin
 from readingroom.bases.policy.admin_models import NewPolicy, NewRevision
 from readingroom.bases.policy.registry.records import PolicyCategory
 from readingroom.core.progress import no_progress
-from tests.support.policy.base import pdf, service_on
+from tests.support.policy.base import make_policy_pdf, make_service
 
 _VOCABULARY = (
     "development homes access cycle parking green belt heritage flood risk transport assessment "
@@ -53,7 +53,7 @@ async def _ingest_two(paragraphs: int, seed: int) -> tuple[float, float]:
         for number, text in enumerate(first)
     ]
     with tempfile.TemporaryDirectory() as folder:
-        service = service_on(Path(folder))
+        service = make_service(Path(folder))
         async with service.running():
             admin = PolicyAdmin(service)
             await admin.create_policy(
@@ -64,7 +64,7 @@ async def _ingest_two(paragraphs: int, seed: int) -> tuple[float, float]:
             for day, texts in ((date(2020, 1, 1), first), (date(2024, 1, 1), second)):
                 spool = service.ingestion.files.uploads_folder / f"{day}.pdf"
                 spool.parent.mkdir(parents=True, exist_ok=True)
-                spool.write_bytes(pdf([("Policies", texts)]))
+                spool.write_bytes(make_policy_pdf([("Policies", texts)]))
                 revision = NewRevision(version_label=str(day), effective_from=day)
                 before = _measure_processor_seconds()
                 await admin.revise_policy("PLAN", revision, spool, no_progress, ".pdf")

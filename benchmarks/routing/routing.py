@@ -13,8 +13,8 @@ from tests.support.routing import (
     TUNING,
     Routed,
     compare_listings,
-    questions,
-    routed,
+    read_questions,
+    route_questions,
     share,
 )
 
@@ -22,8 +22,8 @@ from tests.support.routing import (
 def tables() -> Iterator[Table]:
     """The shares, then every miss of the held-out questions with its reason."""
     with tempfile.TemporaryDirectory() as folder:
-        held_out = routed(Path(folder), questions(HELD_OUT))
-        tuning = routed(Path(folder), questions(TUNING))
+        held_out = route_questions(Path(folder), read_questions(HELD_OUT))
+        tuning = route_questions(Path(folder), read_questions(TUNING))
     yield Table(
         "Routing: the right tool from the listing alone",
         ("questions", "how many", "first", "among three"),
@@ -53,7 +53,7 @@ def _compare_listings() -> Table:
                 f"{share(listing.routed, 1) * listing.covered:.3f}",
                 f"{share(listing.routed, 3) * listing.covered:.3f}",
             )
-            for label, listing in compare_listings(Path(folder), questions(HELD_OUT)).items()
+            for label, listing in compare_listings(Path(folder), read_questions(HELD_OUT)).items()
         ]
     return Table(
         "Routing: listings of the face of all bases",

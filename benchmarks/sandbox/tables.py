@@ -12,7 +12,7 @@ from benchmarks.table import Ratio, Table
 from readingroom.core.progress import no_progress
 from readingroom.ingest.document import Document, ReadOptions, SkippedFile
 from readingroom.ingest.read.sandbox import Sandbox
-from tests.support.papers import HEIGHT, WIDTH, Paper, image_file, open_private_copy, paper
+from tests.support.papers import HEIGHT, WIDTH, Paper, encode_image, make_paper, open_private_copy
 
 TARGET = 1.25
 
@@ -39,8 +39,8 @@ def tables(quick: bool) -> Iterator[Table]:
 def measure(rounds: int) -> Table:
     """Read each file in both ways, in turns."""
     rows = [
-        _measure_file("text PDF of 1 page", "text.pdf", paper(_TEXT), rounds),
-        _measure_file("text PDF of 40 pages", "text.pdf", paper(*[_TEXT] * 40), rounds),
+        _measure_file("text PDF of 1 page", "text.pdf", make_paper(_TEXT), rounds),
+        _measure_file("text PDF of 40 pages", "text.pdf", make_paper(*[_TEXT] * 40), rounds),
         _measure_file("scan: a PDF of 2 pictures", "scan.pdf", _make_scanned_pdf(2), rounds),
         _measure_file("TIFF of 2 frames", "scan.tiff", _make_tiff(2), rounds),
     ]
@@ -86,7 +86,7 @@ def _children_milliseconds() -> float:
 
 
 def _scan() -> Image.Image:
-    with pypdfium2.PdfDocument(paper(_TEXT)) as document:
+    with pypdfium2.PdfDocument(make_paper(_TEXT)) as document:
         picture: Image.Image = document[0].render(scale=300 / 72, grayscale=True).to_pil()
         return picture
 
@@ -101,4 +101,4 @@ def _make_scanned_pdf(pages: int) -> bytes:
 
 
 def _make_tiff(frames: int) -> bytes:
-    return image_file(_scan(), "TIFF", save_all=True, append_images=[_scan()] * (frames - 1))
+    return encode_image(_scan(), "TIFF", save_all=True, append_images=[_scan()] * (frames - 1))

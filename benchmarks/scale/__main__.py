@@ -21,9 +21,9 @@ from benchmarks.scale.engines import (
     DATABASE,
     SERVER_OPTIONS,
     Engines,
-    filled_engines,
+    fill_engines,
     measure_cpu,
-    tell,
+    print_progress,
 )
 from readingroom.core.filters import Filter, FilterFields
 from readingroom.engine.index import EmbeddedIndex
@@ -32,7 +32,7 @@ from readingroom.engine.shared.index import SharedIndex
 from readingroom.storage.chunks import Chunks
 from readingroom.storage.postgres.chunks import PostgresChunkStore
 from readingroom.storage.postgres.database import PostgresDatabase
-from tests.support.postgres import make_template, running_server
+from tests.support.postgres import make_template, run_server
 
 _RECALL_QUESTIONS = 60
 _MIN_RECALL, _MIN_WORST = 0.995, 0.8
@@ -42,10 +42,10 @@ _NARROW = "1 %"
 def main(chunk_count: int, rounds: int) -> None:
     _compare_words()
     corpus = make_corpus(chunk_count, max(rounds, _RECALL_QUESTIONS))
-    tell(f"{chunk_count:,} chunks made")
-    with filled_engines(corpus) as engines:
+    print_progress(f"{chunk_count:,} chunks made")
+    with fill_engines(corpus) as engines:
         shared, embedded = engines.open_shared(), engines.open_embedded()
-        tell("the embedded engine has its vectors")
+        print_progress("the embedded engine has its vectors")
         _compare(engines, shared, embedded, rounds)
         shared.collection.database.close()
         embedded.close()
@@ -133,7 +133,7 @@ def _ask_again(
 
 
 def _compare_words() -> None:
-    with running_server(SERVER_OPTIONS) as server:
+    with run_server(SERVER_OPTIONS) as server:
         make_template(server)
         database = PostgresDatabase(server.url(DATABASE))
         for number, name in enumerate(("govuk", "cranfield")):
@@ -167,7 +167,7 @@ def _compare_words_of(database: PostgresDatabase, collection_name: str, name: st
         ]
         fts5.close()
     difference = scores[1] - scores[0]
-    tell(
+    print_progress(
         f"{name}: nDCG@10 by words, FTS5 {scores[0]:.4f}, SQL {scores[1]:.4f}, difference "
         f"{difference:+.4f}: {'met' if abs(difference) <= 0.01 else '**missed**'} (within 0.01)"
     )

@@ -21,8 +21,8 @@ from readingroom.engine.shared.index import SharedIndex
 from readingroom.storage.chunks import Chunks
 from readingroom.storage.postgres.chunks import PostgresChunkStore
 from readingroom.storage.postgres.database import PostgresDatabase
-from tests.support.postgres import PostgresServer, make_template, running_server
-from tests.support.processes import descendants
+from tests.support.postgres import PostgresServer, make_template, run_server
+from tests.support.processes import list_descendants
 
 FORK = multiprocessing.get_context("fork")
 DATABASE = "room_template"
@@ -39,7 +39,7 @@ _POLICIES_PER_TRANSACTION = 20
 _started = time.monotonic()
 
 
-def tell(message: str) -> None:
+def print_progress(message: str) -> None:
     """Print how far it is, with the seconds since the start."""
     print(f"[{time.monotonic() - _started:4.0f} s] {message}", flush=True)
 
@@ -72,10 +72,10 @@ class Engines:
 
 
 @contextlib.contextmanager
-def filled_engines(corpus: Corpus, *, embedded: bool = True) -> Iterator[Engines]:
+def fill_engines(corpus: Corpus, *, embedded: bool = True) -> Iterator[Engines]:
     """Both engines with all chunks; the embedded one is filled by a second process meanwhile."""
     with (
-        running_server(_CHUNK_SERVER_OPTIONS) as server,
+        run_server(_CHUNK_SERVER_OPTIONS) as server,
         tempfile.TemporaryDirectory() as folder,
         ProcessPoolExecutor(1, mp_context=FORK) as filler,
     ):
@@ -88,7 +88,7 @@ def filled_engines(corpus: Corpus, *, embedded: bool = True) -> Iterator[Engines
         _fill_database(engines)
         if filling is not None:
             filling.result()
-            tell("the embedded engine's words are filled")
+            print_progress("the embedded engine's words are filled")
         yield engines
 
 
@@ -116,14 +116,14 @@ def _fill_database(engines: Engines) -> None:
     for start in range(0, len(chunks), per_transaction):
         index.collection.upsert_chunks(cut(chunks, start, start + per_transaction))
         if start % 100_000 < per_transaction and start:
-            tell(f"{start:,} chunks are in the database")
+            print_progress(f"{start:,} chunks are in the database")
     engines.server.execute(
         "CREATE INDEX policy_docs_chunks_words ON readingroom.policy_docs_chunks USING gin (words)",
         DATABASE,
     )
     engines.server.execute("VACUUM ANALYZE", DATABASE)
     index.collection.database.close()
-    tell(f"all {len(chunks):,} chunks are in the database")
+    print_progress(f"all {len(chunks):,} chunks are in the database")
 
 
 def cut(chunks: Chunks, start: int, end: int) -> Chunks:
@@ -145,7 +145,7 @@ def measure_cpu(server: PostgresServer | None, work: Callable[[], object]) -> tu
 
 def list_backends(server: PostgresServer) -> set[int]:
     assert server.process is not None
-    return {server.process.pid, *descendants(server.process.pid)}
+    return {server.process.pid, *list_descendants(server.process.pid)}
 
 
 def sum_backend_cpu(backends: set[int]) -> float:

@@ -20,7 +20,7 @@ from typing import Any
 
 import psycopg
 
-from benchmarks.scale.engines import DATABASE, SERVER_OPTIONS, measure_cpu, tell
+from benchmarks.scale.engines import DATABASE, SERVER_OPTIONS, measure_cpu, print_progress
 from readingroom.bases.federal import store
 from readingroom.bases.federal.filters import build_row_filter
 from readingroom.bases.federal.load.writer import Writer
@@ -42,7 +42,7 @@ from readingroom.bases.federal.schema.records import (
 )
 from readingroom.bases.federal.schema.sources import BY_NAME
 from readingroom.bases.federal.store import FederalPlace, FederalStore, SharedRecords
-from tests.support.postgres import PostgresServer, make_template, running_server
+from tests.support.postgres import PostgresServer, make_template, run_server
 
 _RECORDS_PER_FILE = 1_000
 _AMENDMENTS_PER_FILE = 700
@@ -75,7 +75,7 @@ class Loaded:
 
 def main(record_count: int) -> None:
     with (
-        running_server(SERVER_OPTIONS) as server,
+        run_server(SERVER_OPTIONS) as server,
         tempfile.TemporaryDirectory() as folder,
     ):
         make_template(server)
@@ -83,14 +83,14 @@ def main(record_count: int) -> None:
         shared_place = SharedRecords(server.url(DATABASE))
         loads = [_load(place, record_count, server) for place in (shared_place, file_place)]
         server.execute("VACUUM ANALYZE", DATABASE)
-        tell("tables are vacuumed and counted")
+        print_progress("tables are vacuumed and counted")
         print(f"| federal, {record_count:,} records | measured | |")
-        _tell_loads(*loads)
+        _print_loads(*loads)
         _compare_reads(server, shared_place, record_count)
         _compare_names(server, shared_place, file_place, record_count)
 
 
-def _tell_loads(shared: Loaded, in_file: Loaded) -> None:
+def _print_loads(shared: Loaded, in_file: Loaded) -> None:
     ratio = shared.rate / in_file.rate
     print(
         f"| records a second, PostgreSQL / SQLite | {shared.rate:,.0f} / {in_file.rate:,.0f} = "
@@ -116,14 +116,14 @@ def _load(place: FederalPlace, record_count: int, server: PostgresServer) -> Loa
                     writer.put_records(list(_make_file(first)), "benchmark/1")
                 if first and first % 100_000 == 0:
                     rate = first / (time.monotonic() - started)
-                    tell(f"{name}: {first:,} records, {rate:,.0f} a second")
+                    print_progress(f"{name}: {first:,} records, {rate:,.0f} a second")
             with writer.transaction():
                 writer.count_sources()
             writer.wait_for_commit()
 
     own, database = measure_cpu(None if isinstance(place, Path) else server, fill)
     seconds = time.monotonic() - started
-    tell(f"{name}: {record_count:,} records in {seconds:.0f} s")
+    print_progress(f"{name}: {record_count:,} records in {seconds:.0f} s")
     return Loaded(record_count / seconds, 1e6 * (own + database) / record_count)
 
 

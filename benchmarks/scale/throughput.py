@@ -17,10 +17,10 @@ from benchmarks.scale.corpus import Corpus, make_corpus, make_filter
 from benchmarks.scale.engines import (
     FORK,
     Engines,
-    filled_engines,
+    fill_engines,
     list_backends,
+    print_progress,
     sum_backend_cpu,
-    tell,
 )
 from readingroom.core.filters import Filter
 from readingroom.engine.index import EmbeddedIndex
@@ -57,8 +57,8 @@ class Throughput:
 
 def main(chunk_count: int, seconds: float) -> None:
     corpus = make_corpus(chunk_count, _QUESTIONS)
-    tell(f"{chunk_count:,} chunks made")
-    with filled_engines(corpus) as engines:
+    print_progress(f"{chunk_count:,} chunks made")
+    with fill_engines(corpus) as engines:
         embedded = _run_processes(engines, 1, seconds, is_shared=False)
         one, three, six = (
             _run_processes(engines, processes, seconds, is_shared=True) for processes in (1, 3, 6)
@@ -79,14 +79,14 @@ def main(chunk_count: int, seconds: float) -> None:
             f"{result.database_ms:.1f} | {share:.0%} | {result.rate / embedded.rate:.2f} | "
             f"{verdict} |"
         )
-    _tell_growth(embedded, three)
+    _print_growth(embedded, three)
 
 
 def _judge(ratio: float, least: float, what: str) -> str:
     return f"{'met' if ratio >= least else '**missed**'}: {ratio:.2f} {what} (at least {least})"
 
 
-def _tell_growth(embedded: Throughput, three: Throughput) -> None:
+def _print_growth(embedded: Throughput, three: Throughput) -> None:
     """What the same processes answer where the database has cores of its own."""
     cores = len(os.sched_getaffinity(0))
     print(
@@ -130,7 +130,7 @@ def _run_processes(
         sum(cpu for _, cpu in totals),
         database_cpu if is_shared else 0.0,
     )
-    tell(f"{name}: {throughput.rate:.1f} questions a second")
+    print_progress(f"{name}: {throughput.rate:.1f} questions a second")
     return throughput
 
 

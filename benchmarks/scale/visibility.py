@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.scale.corpus import CHUNKS_PER_REVISION, make_corpus
-from benchmarks.scale.engines import FORK, Engines, filled_engines, measure_cpu, tell
+from benchmarks.scale.engines import FORK, Engines, fill_engines, measure_cpu, print_progress
 from readingroom.engine.shared.index import SharedIndex
 from readingroom.storage.chunks import Chunks
 
@@ -25,13 +25,13 @@ _PATIENCE_SECONDS = 60.0
 
 def main(chunk_count: int, writes: int) -> None:
     corpus = make_corpus(chunk_count, 1)
-    tell(f"{chunk_count:,} chunks made")
-    with filled_engines(corpus, embedded=False) as engines:
+    print_progress(f"{chunk_count:,} chunks made")
+    with fill_engines(corpus, embedded=False) as engines:
         ours, theirs = FORK.Pipe()
         reader = FORK.Process(target=_search_until_found, args=(engines, theirs), daemon=True)
         reader.start()
         assert ours.recv() == "ready"
-        tell("the other process has its copy of the vectors")
+        print_progress("the other process has its copy of the vectors")
         waits, own_misses, cost = [], 0, 0.0
         writer = engines.open_shared()
         _is_found(writer, *_make_target(writes))  # the writer has a copy too

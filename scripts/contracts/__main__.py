@@ -16,7 +16,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from scripts.contracts.changes import changes_page
+from scripts.contracts.changes import render_changes
 from scripts.contracts.snapshot import (
     BASELINE,
     CURRENT,
@@ -41,7 +41,7 @@ def main(argv: Sequence[str]) -> None:
     if options.stored or options.baseline:
         snapshot |= collect_stored(bin_folder)
     write_snapshot(folder, snapshot)
-    page = changes_page(read_snapshot(BASELINE), read_snapshot(CURRENT))
+    page = render_changes(read_snapshot(BASELINE), read_snapshot(CURRENT))
     (ROOT / "docs" / "contract-changes.md").write_text(page, "utf-8")
 
 

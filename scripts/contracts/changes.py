@@ -30,7 +30,7 @@ Difference = tuple[str, Any, Any]
 ABSENT = object()
 
 
-def changes_page(baseline: dict[str, Any], current: dict[str, Any]) -> str:
+def render_changes(baseline: dict[str, Any], current: dict[str, Any]) -> str:
     """Render the differences: additions, decisions, texts and indexes apart from all others."""
     differences = list(compare(baseline, current))
     texts = [row for row in differences if is_text(row[0])]

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from scripts.docs.checks import check, generate
-from scripts.docs.pages import ROOT, pages
+from scripts.docs.pages import ROOT, list_pages
 
 
 def main(argv: Sequence[str], root: Path = ROOT) -> int:
@@ -28,7 +28,7 @@ def main(argv: Sequence[str], root: Path = ROOT) -> int:
     problems = check(root)
     for problem in problems:
         print(problem, file=sys.stderr)
-    print(f"{len(pages(root))} pages, {len(problems)} problems")
+    print(f"{len(list_pages(root))} pages, {len(problems)} problems")
     return 1 if problems else 0
 
 

@@ -11,7 +11,15 @@ from typing import Any
 
 from scripts.docs import cli, errors, settings, tools, tree
 from scripts.docs.console import find_refused_commands, find_unchecked_answers
-from scripts.docs.pages import HEADING, INLINE_CODE, PACKAGE, ROOT, Page, by_hand, pages
+from scripts.docs.pages import (
+    HEADING,
+    INLINE_CODE,
+    PACKAGE,
+    ROOT,
+    Page,
+    list_handwritten_pages,
+    list_pages,
+)
 
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _FILE_PATH = re.compile(r"[\w.-]+(/[\w.-]+)+\.(py|md|toml|yml|lock|txt|json)")
@@ -36,10 +44,10 @@ def generate(root: Path) -> dict[str, str]:
     architecture = (root / "ARCHITECTURE.md").read_text("utf-8")
     return {
         "ARCHITECTURE.md": tree.replace_tree(architecture),
-        "docs/cli.md": cli.cli_page(),
-        "docs/errors.md": errors.errors_page(),
-        "docs/settings.md": settings.settings_page(),
-        "docs/tools.md": tools.tools_page(),
+        "docs/cli.md": cli.render_cli_page(),
+        "docs/errors.md": errors.render_errors_page(),
+        "docs/settings.md": settings.render_settings_page(),
+        "docs/tools.md": tools.render_tools_page(),
     }
 
 
@@ -53,7 +61,7 @@ def find_stale_pages(root: Path) -> Iterator[str]:
 
 def find_heading_problems(root: Path) -> Iterator[str]:
     """Yield tools, settings, codes and commands without a heading, and headings of none."""
-    for name, expected in subjects().items():
+    for name, expected in list_subjects().items():
         path = root / name
         text = path.read_text("utf-8") if path.exists() else ""
         titles = HEADING.findall(text)
@@ -64,20 +72,20 @@ def find_heading_problems(root: Path) -> Iterator[str]:
         yield from (f"{name}: there is no {extra}" for extra in sorted(headings - expected))
 
 
-def subjects() -> dict[str, set[str]]:
+def list_subjects() -> dict[str, set[str]]:
     """Return what each generated page must have a heading for."""
     return {
         "docs/cli.md": {path for path, _ in cli.walk()},
-        "docs/errors.md": errors.codes(),
-        "docs/settings.md": settings.variables(),
-        "docs/tools.md": {tool.name for base in tools.bases() for tool in base.tools},
+        "docs/errors.md": errors.list_codes(),
+        "docs/settings.md": settings.list_variables(),
+        "docs/tools.md": {tool.name for base in tools.open_bases() for tool in base.tools},
     }
 
 
 def find_broken_links(root: Path) -> Iterator[str]:
     """Yield links to files and anchors that do not exist."""
-    pages_by_path = {page.path.resolve(): page for page in pages(root)}
-    for page in pages(root):
+    pages_by_path = {page.path.resolve(): page for page in list_pages(root)}
+    for page in list_pages(root):
         # Code is blanked, not cut, so that a link keeps its position.
         text = INLINE_CODE.sub(lambda match: " " * len(match[0]), page.prose)
         for match in _LINK.finditer(text):
@@ -101,9 +109,9 @@ def find_broken_examples(root: Path) -> Iterator[str]:
     parsers: dict[str, Callable[[str], Any]] = {
         "json": json.loads,
         "python": ast.parse,
-        "toml": settings.settings_file,
+        "toml": settings.check_settings_file,
     }
-    for page in pages(root):
+    for page in list_pages(root):
         for language, text, line in page.blocks(*parsers):
             try:
                 parsers[language](textwrap.dedent(text))
@@ -113,11 +121,11 @@ def find_broken_examples(root: Path) -> Iterator[str]:
 
 def find_unknown_names(root: Path) -> Iterator[str]:
     """Yield settings and files that a page written by hand names and that do not exist."""
-    for page in by_hand(root):
+    for page in list_handwritten_pages(root):
         for match in INLINE_CODE.finditer(page.prose):
             line = page.prose.count("\n", 0, match.start()) + 1
             for name in re.findall(r"\bREADINGROOM_[A-Z_]+\b", match[1]):
-                if name not in settings.variables():
+                if name not in settings.list_variables():
                     yield f"{page.name}:{line}: there is no setting {name}"
             if _FILE_PATH.fullmatch(match[1]) and is_missing(match[1]):
                 yield f"{page.name}:{line}: there is no file {match[1]}"

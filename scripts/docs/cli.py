@@ -8,12 +8,12 @@ from readingroom.cli import main as readingroom
 from scripts.docs.markdown import block, code, page
 
 
-def cli_page() -> str:
+def render_cli_page() -> str:
     intro = """\
 What `--help` prints. `make serve` installs the command as `.venv/bin/readingroom`. Exit codes: 0
 for success (also when a server is stopped), 2 for a wrong option or setting, 1 for any other
 error."""
-    parts = [f"## {code(path)}\n\n{block('text', help_of(path))}" for path, _ in walk()]
+    parts = [f"## {code(path)}\n\n{block('text', render_help(path))}" for path, _ in walk()]
     return page("Command line", intro, *parts)
 
 
@@ -35,7 +35,7 @@ def subcommands(command: click.Command) -> dict[str, click.Command]:
     return {name: inner for name in names if (inner := command.get_command(context, name))}
 
 
-def help_of(path: str) -> str:
+def render_help(path: str) -> str:
     name, *words = path.split()
     command: click.Command = readingroom
     context = click.Context(command, info_name=name, terminal_width=98, **command.context_settings)

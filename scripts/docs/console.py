@@ -13,8 +13,8 @@ import click
 from readingroom.bases import BASES
 from readingroom.cli import main as readingroom
 from scripts.docs.cli import subcommands
-from scripts.docs.pages import by_hand
-from scripts.docs.settings import variables
+from scripts.docs.pages import list_handwritten_pages
+from scripts.docs.settings import list_variables
 
 SAMPLE_ADDRESS = "http://127.0.0.1:8000"
 _TARGET = re.compile(r"^([\w-]+):(?!=)", re.MULTILINE)
@@ -25,7 +25,7 @@ _PROMPT = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 def find_refused_commands(root: Path) -> Iterator[str]:
     """Yield the commands in `console` blocks that would be refused as they stand."""
     makefile = (root / "Makefile").read_text("utf-8")
-    for page in by_hand(root):
+    for page in list_handwritten_pages(root):
         for _, text, first in page.blocks("console"):
             for line, command, _ in parse_console(text):
                 if reason := refusal(command, makefile):
@@ -46,7 +46,7 @@ def refusal(command: str, makefile: str) -> str | None:
     assigned, words = split(command)
     match words:
         case ["readingroom" | ".venv/bin/readingroom", *rest]:
-            unknown = {word.partition("=")[0] for word in assigned} - variables()
+            unknown = {word.partition("=")[0] for word in assigned} - list_variables()
             if unknown:
                 return f"there is no setting {min(unknown)}"
             return click_refusal(rest)
@@ -113,9 +113,9 @@ class WorkedExample:
         return re.fullmatch(".*?".join(parts), output.strip(), re.DOTALL) is not None
 
 
-def worked_examples(root: Path) -> Iterator[WorkedExample]:
+def find_worked_examples(root: Path) -> Iterator[WorkedExample]:
     """Yield every command of a page that is shown with its output."""
-    for page in by_hand(root):
+    for page in list_handwritten_pages(root):
         for _, text, first in page.blocks("console"):
             for line, command, output in parse_console(text):
                 if output.strip():
@@ -124,7 +124,7 @@ def worked_examples(root: Path) -> Iterator[WorkedExample]:
 
 def find_unchecked_answers(root: Path) -> Iterator[str]:
     """Yield examples that cannot be run on the sample, and pages that lack an example."""
-    examples = list(worked_examples(root))
+    examples = list(find_worked_examples(root))
     for example in examples:
         if "--demo" not in example.command and SAMPLE_ADDRESS not in example.command:
             yield f"{example.location}: shows an answer that is not the sample's: add --demo"

@@ -18,7 +18,7 @@ from readingroom.protocol.errors import (
 )
 from scripts.docs.markdown import as_json, code, page, slug, table, wrapped
 from scripts.docs.pages import PACKAGE
-from scripts.docs.tools import bases
+from scripts.docs.tools import open_bases
 
 ENVELOPE = """\
 Every error over HTTP, REST included, is one object:
@@ -64,17 +64,17 @@ OTHER_CODES = {
 }
 
 
-def errors_page() -> str:
+def render_errors_page() -> str:
     intro = """\
 A code is stable: programs may act on it. Its message is for people and may change. A tool's error
 is a result with `isError: true`, in the dialect of the tool's base. It stands in the text item and
 never in `structuredContent`, which is for answers: those alone fit the tool's output schema."""
     rows = [
         (f"[{code(error.code)}](#{slug(error.code)})", str(error.http_status))
-        for error in all_errors()
+        for error in list_all_errors()
     ]
-    rendered = [dialect_section(dialect) for dialect in dialects()]
-    sections = [error_section(error) for error in all_errors()]
+    rendered = [render_dialect(dialect) for dialect in list_dialects()]
+    sections = [render_error(error) for error in list_all_errors()]
     other = [f"### {code(name)}\n\n{wrapped(text)}" for name, text in OTHER_CODES.items()]
     return page(
         "Errors",
@@ -87,12 +87,12 @@ never in `structuredContent`, which is for answers: those alone fit the tool's o
     )
 
 
-def codes() -> set[str]:
+def list_codes() -> set[str]:
     """Every code that the page must have a heading for."""
-    return {error.code for error in all_errors()} | OTHER_CODES.keys() | logged_codes()
+    return {error.code for error in list_all_errors()} | OTHER_CODES.keys() | list_logged_codes()
 
 
-def all_errors() -> tuple[type[KnowledgeError], ...]:
+def list_all_errors() -> tuple[type[KnowledgeError], ...]:
     """Return every error class of the project, sorted by code."""
     for module in pkgutil.walk_packages(readingroom.__path__, "readingroom."):
         if module.name.endswith(".errors"):
@@ -107,19 +107,19 @@ def descendants(parent: type[KnowledgeError]) -> Iterator[type[KnowledgeError]]:
         yield from descendants(error)
 
 
-def error_section(error: type[KnowledgeError]) -> str:
+def render_error(error: type[KnowledgeError]) -> str:
     kind = error.__new__(error).kind
     facts = f"HTTP {error.http_status}, type `{kind}`, class `{error.__name__}`."
     return "\n\n".join([f"### {code(error.code)}", facts, wrapped(error.__doc__ or "")])
 
 
-def dialects() -> tuple[ErrorDialect, ...]:
+def list_dialects() -> tuple[ErrorDialect, ...]:
     guidance = GuidanceDialect(attribution="(who is quoted)", disclaimer="(what it is not)")
     return (TextDialect(), StatusDialect(), FederalDialect(), guidance)
 
 
-def dialect_section(dialect: ErrorDialect) -> str:
-    users = [base.name for base in bases() if type(base.error_dialect) is type(dialect)]
+def render_dialect(dialect: ErrorDialect) -> str:
+    users = [base.name for base in open_bases() if type(base.error_dialect) is type(dialect)]
     used = f"Used by: {', '.join(users)}."
     missing = TextUnreadable("The file 'kb.txt' does not exist.")
     extra = InvalidArguments([{"field": "limit", "message": "Extra inputs are not permitted"}])
@@ -145,7 +145,7 @@ def render(dialect: ErrorDialect, error: KnowledgeError) -> object:
     return {"content": result.texts, "_meta": result.meta}
 
 
-def logged_codes() -> set[str]:
+def list_logged_codes() -> set[str]:
     """Return the codes that only the log and the metrics have, as no error class carries them."""
     sources = (path.read_text("utf-8") for path in PACKAGE.glob("server/**/*.py"))
     return {code for text in sources for code in re.findall(r'error_code ?= ?"(\w+)"', text)}

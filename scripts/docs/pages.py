@@ -52,12 +52,12 @@ class Page:
         return set(slugs)
 
 
-def pages(root: Path) -> list[Page]:
+def list_pages(root: Path) -> list[Page]:
     folders = ("*.md", "docs/**/*.md", "benchmarks/*.md")
     paths = sorted(path for folder in folders for path in root.glob(folder))
     return [Page(path, path.relative_to(root).as_posix()) for path in paths]
 
 
-def by_hand(root: Path) -> list[Page]:
+def list_handwritten_pages(root: Path) -> list[Page]:
     """Return the pages that are not generated as a whole."""
-    return [page for page in pages(root) if MARK not in page.text]
+    return [page for page in list_pages(root) if MARK not in page.text]

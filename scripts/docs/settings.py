@@ -26,7 +26,7 @@ DEFAULTS_IN_WORDS = {
 }
 
 
-def settings_page() -> str:
+def render_settings_page() -> str:
     intro = """\
 A flag beats the environment, which beats `readingroom.toml` in the data directory, which beats the
 default. An empty variable counts as not set. Flags are options of the commands in
@@ -57,7 +57,7 @@ def setting(name: str, field: FieldInfo, schema: Schema) -> str:
         f"- Key in `readingroom.toml`: {toml_key(name)}",
         f"- Value: {value(schema)}",
         f"- Default: {default(name, field)}",
-        f"- Flag: {', '.join(flags(name)) or 'none'}",
+        f"- Flag: {', '.join(list_flags(name)) or 'none'}",
     ]
     lines = "\n".join(wrapped(fact, "  ") for fact in facts)
     return "\n\n".join([f"## {code(get_variable_name(field))}", str(field.description), lines])
@@ -94,7 +94,7 @@ def default(name: str, field: FieldInfo) -> str:
     return code(json.dumps(field.default))
 
 
-def flags(name: str) -> Iterator[str]:
+def list_flags(name: str) -> Iterator[str]:
     """Yield every command's option that sets this setting."""
     for path, command in walk():
         for option in command.params:
@@ -102,11 +102,11 @@ def flags(name: str) -> Iterator[str]:
                 yield f"{code(option.opts[0])} of [{code(path)}](cli.md#{slug(path)})"
 
 
-def variables() -> set[str]:
+def list_variables() -> set[str]:
     return {get_variable_name(field) for field in Settings.model_fields.values()}
 
 
-def settings_file(text: str) -> None:
+def check_settings_file(text: str) -> None:
     """Raise ValueError when a block would be refused as `readingroom.toml`."""
     for key in tomllib.loads(text):
         if key not in Settings.model_fields or key == "data":

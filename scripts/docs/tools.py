@@ -22,7 +22,7 @@ from scripts.docs.markdown import as_json, code, page, slug, table, wrapped
 _MAX_VALUES = 8
 
 
-def tools_page() -> str:
+def render_tools_page() -> str:
     intro = """\
 Every tool of every base. The `/mcp` address of `readingroom serve` lists all of them, and
 `/{base}/mcp` those of one base. Unknown arguments are refused. An answer comes twice, and both are
@@ -30,17 +30,17 @@ the same: as `structuredContent`, and as JSON in the one text item. [errors.md](
 what an error looks like. Examples are of the sample: try them with `readingroom serve --demo`. The
 full JSON schemas are what `tools/list` answers; a copy is in `tests/contracts/current/`."""
     rows = sorted(
-        (f"[{code(tool.name)}](#{slug(tool_heading(base, tool))})", base.name, tool.title)
-        for base in bases()
+        (f"[{code(tool.name)}](#{slug(render_tool_heading(base, tool))})", base.name, tool.title)
+        for base in open_bases()
         for tool in base.tools
     )
-    sections = [part for base in bases() for part in base_sections(base)]
+    sections = [part for base in open_bases() for part in render_base(base)]
     overview = table(("tool", "base", "title"), *rows)
-    return page("Tools", intro, overview, *listing_sizes(), *sections)
+    return page("Tools", intro, overview, *render_listing_sizes(), *sections)
 
 
 @cache
-def bases() -> tuple[KnowledgeBase, ...]:
+def open_bases() -> tuple[KnowledgeBase, ...]:
     """Return every base, opened with the default settings on an empty data directory."""
     # Removed at exit only: a base may read its folder whenever it describes a tool.
     data = tempfile.mkdtemp()
@@ -50,67 +50,67 @@ def bases() -> tuple[KnowledgeBase, ...]:
     return (*opened, make_desk(opened, settings))
 
 
-def listing_sizes() -> Iterator[str]:
+def render_listing_sizes() -> Iterator[str]:
     """Yield the section on what a client's model reads before its first call."""
     yield "## What a listing costs"
     yield wrapped(
         "The names, descriptions and input schemas of `tools/list` in tokens (bytes divided by "
         "four). No base may cost more than 8,000. Where all bases are too much, connect to one."
     )
-    *own, desk = bases()
+    *own, desk = open_bases()
     yield table(
         ("server", "tools", "tokens"),
         *(
-            (code(face.server_name), str(len(face.tools)), f"{tokens(face):,}")
+            (code(face.server_name), str(len(face.tools)), f"{count_tokens(face):,}")
             for face in make_faces(tuple(own), desk)
         ),
     )
 
 
-def tokens(face: Face) -> int:
+def count_tokens(face: Face) -> int:
     listing = [(tool.name, tool.describe(), tool.input_schema) for tool, _ in face.tools.values()]
     return len(json.dumps(listing).encode()) // 4
 
 
-def base_sections(base: KnowledgeBase) -> Iterator[str]:
+def render_base(base: KnowledgeBase) -> Iterator[str]:
     yield "## The desk" if base.name == "desk" else f"## The {base.name} base"
     alone = f"- Port when served alone: {BASES[base.name].port}" if base.name in BASES else ""
     yield "\n".join(
         [
             f"- Server name: {code(base.server_name)}",
             alone or "- Served at `/mcp` with all bases, never alone",
-            f"- Transports: {', '.join(transports(base))}",
+            f"- Transports: {', '.join(list_transports(base))}",
             f"- Sessions over Streamable HTTP: {yes_or_no(base.stateful)}",
         ]
     )
     yield wrapped(f"Instructions to the model: {base.instructions}")
     for tool in sorted(base.tools, key=lambda tool: tool.name):
-        yield f"### {tool_heading(base, tool)}"
-        yield from tool_sections(base, tool)
+        yield f"### {render_tool_heading(base, tool)}"
+        yield from render_tool(base, tool)
 
 
-def tool_heading(base: KnowledgeBase, tool: Tool) -> str:
+def render_tool_heading(base: KnowledgeBase, tool: Tool) -> str:
     """Return the tool's name, with "at the desk" where a base has a tool of that name too."""
-    others = {own.name for other in bases() if other is not base for own in other.tools}
+    others = {own.name for other in open_bases() if other is not base for own in other.tools}
     if base.name == "desk" and tool.name in others:
         return f"{code(tool.name)} at the desk"
     return code(tool.name)
 
 
-def transports(base: KnowledgeBase) -> Iterator[str]:
+def list_transports(base: KnowledgeBase) -> Iterator[str]:
     yield "Streamable HTTP"
     yield from ["SSE"] if base.sse else []
     yield from ["stdio"] if base.name in BASES and BASES[base.name].stdio else []
 
 
-def tool_sections(base: KnowledgeBase, tool: Tool) -> Iterator[str]:
+def render_tool(base: KnowledgeBase, tool: Tool) -> Iterator[str]:
     yield f"**{tool.title}.** {describe_hints(tool)}"
     yield wrapped(tool.describe())
     yield arguments(tool.input_schema)
-    for shape in shapes(tool.output_schema or {}):
+    for shape in list_shapes(tool.output_schema or {}):
         yield wrapped(f"Answer: {shape.get('description', '')}")
         yield fields(shape)
-    yield from ("Example:", as_json({"name": tool.name, "arguments": example(base, tool)}))
+    yield from ("Example:", as_json({"name": tool.name, "arguments": read_example(base, tool)}))
 
 
 def describe_hints(tool: Tool) -> str:
@@ -122,15 +122,15 @@ def describe_hints(tool: Tool) -> str:
     return f"{effect}{repeat}{world}."
 
 
-def example(base: KnowledgeBase, tool: Tool) -> dict[str, Any]:
+def read_example(base: KnowledgeBase, tool: Tool) -> dict[str, Any]:
     """Return the arguments of the tool's example; raise where they do not fit its schema."""
-    arguments: dict[str, Any] = examples()[base.name][tool.name]
+    arguments: dict[str, Any] = read_examples()[base.name][tool.name]
     tool.parse_arguments(arguments)
     return arguments
 
 
 @cache
-def examples() -> dict[str, Any]:
+def read_examples() -> dict[str, Any]:
     return tomllib.loads(Path(__file__).with_name("examples.toml").read_text("utf-8"))
 
 
@@ -147,7 +147,7 @@ def arguments(schema: Schema) -> str:
     return table(("argument", "type", "required", "meaning"), *rows) or "It takes no arguments."
 
 
-def shapes(schema: Schema) -> list[Schema]:
+def list_shapes(schema: Schema) -> list[Schema]:
     """Return the shapes an answer may have: one, or each arm of a union."""
     definitions = schema.get("$defs", {})
     arms = schema.get("anyOf", [schema])

@@ -31,11 +31,11 @@ from readingroom.storage.keys import KeyRing
 from readingroom.storage.postgres.database import open_database
 from readingroom.storage.postgres.keys import SharedKeyRing
 from readingroom.storage.postgres.state import SharedJobStore
-from tests.support.differential import WORDS, Sides, make_folders, make_text, seeds
+from tests.support.differential import WORDS, Sides, choose_seeds, make_folders, make_text
 from tests.support.documents.base import PLAIN as PLAIN_DOCUMENTS
-from tests.support.documents.base import Desk, desk
+from tests.support.documents.base import Desk, open_documents_base
 from tests.support.policy.base import PLAIN, PolicyLibrary, open_library, plain
-from tests.support.postgres import PostgresServer, new_database
+from tests.support.postgres import PostgresServer, make_database
 
 pytestmark = pytest.mark.anyio
 
@@ -45,7 +45,7 @@ _MODES = ("lexical", "semantic", "hybrid")
 
 @pytest.fixture
 def url(postgres: PostgresServer) -> Iterator[str]:
-    with new_database(postgres) as url:
+    with make_database(postgres) as url:
         yield url
 
 
@@ -56,7 +56,7 @@ def fresh_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counts, "_PASSING_CACHE_SECONDS", -1.0)
 
 
-def _tell_hits(hits: Any, *fields: str) -> list[Any]:
+def _list_hit_values(hits: Any, *fields: str) -> list[Any]:
     """What was found, in an order that equal scores do not change."""
     told = [hit.model_dump(mode="json") for hit in hits]
     return sorted(([hit[name] for name in fields] for hit in told), key=lambda hit: hit[:2])
@@ -65,7 +65,7 @@ def _tell_hits(hits: Any, *fields: str) -> list[Any]:
 # --- policies ---
 
 
-@pytest.mark.parametrize("seed", seeds(1, 25))
+@pytest.mark.parametrize("seed", choose_seeds(1, 25))
 async def test_policies(seed: int, url: str, tmp_path: Path) -> None:
     chance = random.Random(seed)
     embedded, shared = make_folders(tmp_path, url)
@@ -101,17 +101,17 @@ async def _change_policy(
     source = sources[number]
     if kind == "amend":
         patch = RevisionPatch(effective_from=start, effective_to=end)
-        await sides.tell(
+        await sides.run_on_both(
             f"amend {number} {start} {end}",
             lambda library, made: library.admin.amend_revision(source, made(number), patch),
         )
     elif kind == "delete":
-        await sides.tell(
+        await sides.run_on_both(
             f"delete {number}",
             lambda library, made: library.admin.delete_revision(source, made(number)),
         )
     else:
-        await sides.tell(
+        await sides.run_on_both(
             f"remove {number}",
             lambda library, made: library.service.remove(
                 RemovePolicyRevision(source=source, revision_id=made(number))
@@ -130,15 +130,15 @@ async def _ask_policies(sides: Sides[PolicyLibrary], chance: random.Random) -> N
 
     async def search(library: PolicyLibrary, made: Any) -> Any:
         hits = await library.service.search(question)
-        return _tell_hits(hits.results, "version_label", "text", "score")
+        return _list_hit_values(hits.results, "version_label", "text", "score")
 
-    await sides.tell(f"search {question}", search)
-    await sides.tell(
+    await sides.run_on_both(f"search {question}", search)
+    await sides.run_on_both(
         f"snapshot {day}",
         lambda library, made: library.service.get_snapshot(PolicySnapshot(date=day)),
     )
     for source in ("ONE", "TWO"):
-        await sides.tell(
+        await sides.run_on_both(
             f"list {source}",
             lambda library, made, source=source: library.service.list_revisions(
                 ListPolicyRevisions(source=source)
@@ -149,13 +149,13 @@ async def _ask_policies(sides: Sides[PolicyLibrary], chance: random.Random) -> N
 # --- documents ---
 
 
-@pytest.mark.parametrize("seed", seeds(1, 25))
+@pytest.mark.parametrize("seed", choose_seeds(1, 25))
 async def test_documents(seed: int, url: str, tmp_path: Path) -> None:
     chance = random.Random(seed)
     embedded, shared = make_folders(tmp_path, url)
     async with (
-        desk(embedded, **PLAIN_DOCUMENTS) as one,
-        desk(shared, **PLAIN_DOCUMENTS) as other,
+        open_documents_base(embedded, **PLAIN_DOCUMENTS) as one,
+        open_documents_base(shared, **PLAIN_DOCUMENTS) as other,
     ):
         sides = Sides(one, other, str(embedded), str(shared))
         for step in range(12):
@@ -179,7 +179,7 @@ async def _change_documents(sides: Sides[Desk], chance: random.Random, step: int
         await sides.make(f"ingest {name} {reference}", ingest)
     elif kind == "remove":
         number = chance.randrange(len(sides.made[0]))
-        await sides.tell(
+        await sides.run_on_both(
             f"remove {number}",
             lambda base, made: base.service.remove_document(
                 RemoveDocument(document_id=made(number))
@@ -187,7 +187,7 @@ async def _change_documents(sides: Sides[Desk], chance: random.Random, step: int
         )
     else:
         described = SetApplication(reference=reference, address=make_text(chance, 3))
-        await sides.tell(
+        await sides.run_on_both(
             f"describe {reference}", lambda base, made: base.service.set_application(described)
         )
 
@@ -200,17 +200,17 @@ async def _ask_documents(sides: Sides[Desk], chance: random.Random) -> None:
         hits = await base.search(query, mode=mode, application_ref=reference)
         # By words the sets are equal; scores differ in the third decimal after some removals.
         exact = ("relevance_score",) if mode == "semantic" else ()
-        return _tell_hits(hits.results, "citation", "text", *exact)
+        return _list_hit_values(hits.results, "citation", "text", *exact)
 
-    await sides.tell(f"search {query} {mode} {reference}", search)
+    await sides.run_on_both(f"search {query} {mode} {reference}", search)
     for listed in _REFERENCES:
-        await sides.tell(
+        await sides.run_on_both(
             f"list {listed}",
             lambda base, made, listed=listed: base.service.list_documents(
                 ListIngestedDocuments(application_ref=listed)
             ),
         )
-        await sides.tell(
+        await sides.run_on_both(
             f"overview {listed}",
             lambda base, made, listed=listed: base.service.get_overview(
                 ApplicationOverview(application_ref=listed)
@@ -221,7 +221,7 @@ async def _ask_documents(sides: Sides[Desk], chance: random.Random) -> None:
 # --- keys and jobs ---
 
 
-@pytest.mark.parametrize("seed", seeds(2, 60))
+@pytest.mark.parametrize("seed", choose_seeds(2, 60))
 async def test_keys(seed: int, url: str, tmp_path: Path) -> None:
     chance = random.Random(seed)
     shared_ring = SharedKeyRing(tmp_path / "shared", open_database(url))
@@ -248,13 +248,13 @@ async def _use_keys(sides: Sides[KeyRing], chance: random.Random) -> None:
         async def add_subject(ring: KeyRing, made: Any) -> Any:
             return ring.add_subject(name, f"subject of {name}")
 
-        await sides.tell(f"subject {name!r}", add_subject)
+        await sides.run_on_both(f"subject {name!r}", add_subject)
     elif kind == "revoke":
 
         async def revoke(ring: KeyRing, made: Any) -> Any:
             return ring.revoke_key(name)
 
-        await sides.tell(f"revoke {name!r}", revoke)
+        await sides.run_on_both(f"revoke {name!r}", revoke)
     elif sides.made[0]:
         number = chance.randrange(len(sides.made[0]))
 
@@ -262,15 +262,15 @@ async def _use_keys(sides: Sides[KeyRing], chance: random.Random) -> None:
             holder = ring.find_holder(made(number).encode())
             return holder and [holder.name, holder.read_only, holder.operator]
 
-        await sides.tell(f"holder {number}", find)
+        await sides.run_on_both(f"holder {number}", find)
 
     async def list_keys(ring: KeyRing, made: Any) -> Any:
         return [[key.name, key.read_only, key.operator] for key in ring.list_keys()]
 
-    await sides.tell("list", list_keys)
+    await sides.run_on_both("list", list_keys)
 
 
-@pytest.mark.parametrize("seed", seeds(2, 60))
+@pytest.mark.parametrize("seed", choose_seeds(2, 60))
 async def test_jobs(seed: int, url: str, tmp_path: Path) -> None:
     chance = random.Random(seed)
     seconds = [1_000.0]
@@ -310,7 +310,7 @@ async def _use_jobs(sides: Sides[JobStore], chance: random.Random) -> None:
             return jobs.fail_job(job_id, worker, "no room")
         return jobs.put_job_back(job_id, worker)
 
-    await sides.tell(f"{kind} {number} by {worker}", act)
+    await sides.run_on_both(f"{kind} {number} by {worker}", act)
 
     async def list_jobs(jobs: JobStore, made: Any) -> Any:
         return [
@@ -318,4 +318,4 @@ async def _use_jobs(sides: Sides[JobStore], chance: random.Random) -> None:
             for job in jobs.list_newest_jobs()
         ]
 
-    await sides.tell("list", list_jobs)
+    await sides.run_on_both("list", list_jobs)

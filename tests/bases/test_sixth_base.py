@@ -16,7 +16,7 @@ import pytest
 
 import readingroom
 from tests.requirements import requirement
-from tests.support.kit import HANG_SECONDS, clean_environment, http
+from tests.support.kit import HANG_SECONDS, clean_environment, connect_http
 
 TOY = {
     "__init__.py": '''
@@ -311,7 +311,7 @@ def run(tree: Path, *arguments: str, data: Path, **variables: str) -> str:
     """What `readingroom ARGUMENTS` prints in that tree."""
     result = subprocess.run(
         [sys.executable, "-m", "readingroom", *arguments, "--data", str(data)],
-        env=environment(tree, **variables),
+        env=make_environment(tree, **variables),
         capture_output=True,
         text=True,
         timeout=HANG_SECONDS,
@@ -320,19 +320,19 @@ def run(tree: Path, *arguments: str, data: Path, **variables: str) -> str:
     return result.stdout
 
 
-def environment(tree: Path, **variables: str) -> dict[str, str]:
+def make_environment(tree: Path, **variables: str) -> dict[str, str]:
     return clean_environment({"PYTHONPATH": str(tree), **variables})
 
 
 @contextmanager
-def serving(tree: Path, data: Path, *arguments: str) -> Iterator[str]:
+def serve_tree(tree: Path, data: Path, *arguments: str) -> Iterator[str]:
     """The address of `readingroom serve` in that tree."""
     process = subprocess.Popen(
         [
             *(sys.executable, "-m", "readingroom", "serve", *arguments),
             *("--port", "0", "--json", "--data", str(data)),
         ],
-        env=environment(tree),
+        env=make_environment(tree),
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -353,7 +353,7 @@ def test_a_sixth_base_is_a_package_and_a_line(tree: Path, tmp_path: Path) -> Non
     greeting = run(tree, "toy", "add", "cycle parking", data=data, TOY_GREETING="Good day")
     assert greeting == "Good day: noted.\n"
 
-    with serving(tree, data) as url:
+    with serve_tree(tree, data) as url:
         found, fetched, notes = anyio.run(_use, url)
         page = httpx2.get(f"{url}/toy/notes", timeout=HANG_SECONDS, trust_env=False)
         rest = httpx2.get(f"{url}/toy/v1/notes", timeout=HANG_SECONDS, trust_env=False)
@@ -370,17 +370,17 @@ def test_a_sixth_base_is_a_package_and_a_line(tree: Path, tmp_path: Path) -> Non
 
 async def _use(url: str) -> tuple[Any, Any, Any]:
     """Search and fetch over all bases, and the toy base's own tool with its own error."""
-    async with http(f"{url}/mcp") as client:
+    async with connect_http(f"{url}/mcp") as client:
         found = await client.call_tool("search", {"query": "cycle parking"})
         fetched = await client.call_tool("fetch", {"id": "toy:1"})
-    async with http(f"{url}/toy/mcp") as client:
+    async with connect_http(f"{url}/toy/mcp") as client:
         notes = await client.call_tool("list_notes", {})
     return found.structured_content, fetched.structured_content, notes.structured_content
 
 
 @requirement("room:sixth-base")
 def test_its_error_is_rendered_like_any_other(tree: Path, tmp_path: Path) -> None:
-    with serving(tree, tmp_path / "data", "toy") as url:
+    with serve_tree(tree, tmp_path / "data", "toy") as url:
         answer = httpx2.get(f"{url}/toy/v1/notes", timeout=HANG_SECONDS, trust_env=False)
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "nothing_noted")
 

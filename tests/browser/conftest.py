@@ -7,8 +7,8 @@ from playwright.async_api import Browser
 
 from tests.demo.test_sample import is_loaded
 from tests.support.browser import open_browser
-from tests.support.kit import Served, serving
-from tests.support.model import with_model
+from tests.support.kit import Served, serve_room
+from tests.support.model import link_model
 from tests.support.processes import wait_until
 
 API_KEY = "sesame-sesame-sesame"
@@ -24,8 +24,8 @@ async def browser(anyio_backend: str) -> AsyncIterator[Browser]:
 @pytest.fixture(scope="session")
 def sample_room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """`readingroom serve --demo`, with everything loaded, and no key."""
-    data = with_model(tmp_path_factory.mktemp("sample") / "room")
-    with serving("--demo", data=data, env=ENVIRONMENT) as served:
+    data = link_model(tmp_path_factory.mktemp("sample") / "room")
+    with serve_room("--demo", data=data, env=ENVIRONMENT) as served:
         wait_until(lambda: is_loaded(served.data), seconds=300)
         yield served
 
@@ -33,7 +33,7 @@ def sample_room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 @pytest.fixture(scope="package")
 def own_room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A server whose data are the tests' own, with no key."""
-    with serving(data=tmp_path_factory.mktemp("own") / "data", env=ENVIRONMENT) as served:
+    with serve_room(data=tmp_path_factory.mktemp("own") / "data", env=ENVIRONMENT) as served:
         yield served
 
 
@@ -44,5 +44,5 @@ def keyed_room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     text = folder / "kb.txt"
     text.write_text("Bicycles are parked under cover.", "utf-8")
     env = {**ENVIRONMENT, "MCP_API_KEY": API_KEY, "KB_FILE": str(text)}
-    with serving(data=folder / "data", env=env) as served:
+    with serve_room(data=folder / "data", env=env) as served:
         yield served

@@ -22,9 +22,9 @@ _PROGRAM = Path(node.__file__).parent / "connector.mjs"
 
 
 @contextmanager
-def connecting(url: str) -> Iterator[subprocess.Popen[str]]:
+def run_client(url: str) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
-        [str(node.node()), str(_PROGRAM), url], stdout=subprocess.PIPE, text=True
+        [str(node.find_node()), str(_PROGRAM), url], stdout=subprocess.PIPE, text=True
     )
     try:
         yield process
@@ -35,7 +35,7 @@ def connecting(url: str) -> Iterator[subprocess.Popen[str]]:
 
 async def test_a_person_allows_an_app_and_it_can_call(browser: Browser, keyed_room: Served) -> None:
     secret = KeyRing(keyed_room.data).add_key("ada")
-    with connecting(f"{keyed_room.url}/mcp") as app:
+    with run_client(f"{keyed_room.url}/mcp") as app:
         assert app.stdout
         asked = json.loads(await anyio.to_thread.run_sync(app.stdout.readline))
         async with open_page(browser, keyed_room.url) as watched:

@@ -10,7 +10,7 @@ from playwright.async_api import Browser, Dialog
 from tests.requirements import requirement
 from tests.support.browser import Watched, open_page
 from tests.support.kit import HANG_SECONDS, Served
-from tests.support.papers import paper
+from tests.support.papers import make_paper
 from tests.support.processes import wait_until
 
 pytestmark = pytest.mark.anyio
@@ -40,7 +40,9 @@ def _fill(served: Served) -> None:
             "description": HOSTILE,
         }
         assert api.post("/policies", json=policy).status_code == 201
-        plan = paper(f"Chapter 1: {SCRIPT}", f"1. {IMAGE} must be parked under cover.", "2. Oaks.")
+        plan = make_paper(
+            f"Chapter 1: {SCRIPT}", f"1. {IMAGE} must be parked under cover.", "2. Oaks."
+        )
         files = {"file": ("plan.pdf", plan, "application/pdf")}
         for label, first_day, last_day in (
             (HOSTILE[:110], "2020-01-01", "2020-12-31"),
@@ -58,7 +60,7 @@ def _fill(served: Served) -> None:
             seconds=300,
         )
         name = f"{SCRIPT}{IMAGE}{LONG_WORD[:60]}🙂.pdf".replace("/", "")
-        files = {"file": (name, paper(f"{SCRIPT} {IMAGE} bicycles."), "application/pdf")}
+        files = {"file": (name, make_paper(f"{SCRIPT} {IMAGE} bicycles."), "application/pdf")}
         sent = api.post("/documents", params={"application_ref": REFERENCE}, files=files)
         assert sent.status_code in (200, 201), sent.text
         change = {"address": HOSTILE, "description": f"{LONG_WORD[:1500]} {SCRIPT}"}

@@ -14,8 +14,8 @@ from readingroom.storage.jobs.store import JobStore
 from readingroom.storage.keys import KeyRing
 from tests.requirements import requirement
 from tests.support.browser import open_page
-from tests.support.kit import HANG_SECONDS, Served, serving
-from tests.support.papers import image_file, paper
+from tests.support.kit import HANG_SECONDS, Served, serve_room
+from tests.support.papers import encode_image, make_paper
 from tests.support.processes import wait_until
 
 pytestmark = pytest.mark.anyio
@@ -210,8 +210,8 @@ async def test_files_are_sent_read_and_shown_with_the_outcome_of_each(
     )
     unreadable = tmp_path / "broken.pdf"
     words = "with script" if has_script else "without"
-    good.write_bytes(paper(f"Bicycles are parked under cover, {words}."))
-    hostile.write_bytes(paper(f"Oaks stand at the gate, {words}."))
+    good.write_bytes(make_paper(f"Bicycles are parked under cover, {words}."))
+    hostile.write_bytes(make_paper(f"Oaks stand at the gate, {words}."))
     unreadable.write_bytes(b"%PDF-1.4 nothing")
     async with open_page(browser, own_room.url, java_script_enabled=has_script) as watched:
         page = watched.page
@@ -237,12 +237,12 @@ async def test_files_are_sent_read_and_shown_with_the_outcome_of_each(
             assert watched.messages == []
 
 
-STATEMENT = paper("The proposal is for 47 homes.", "Page two.")
+STATEMENT = make_paper("The proposal is for 47 homes.", "Page two.")
 MIXED_FILES: dict[str, tuple[bytes, str]] = {
     "Planning_Statement.pdf": (STATEMENT, "read"),
-    "Design_and_Access_Statement.pdf": (paper("The homes face south."), "read"),
-    "Transport_Assessment.pdf": (paper("There are 94 cycle spaces."), "read"),
-    "Flood_Risk_Assessment.pdf": (paper("The site is in flood zone 1."), "read"),
+    "Design_and_Access_Statement.pdf": (make_paper("The homes face south."), "read"),
+    "Transport_Assessment.pdf": (make_paper("There are 94 cycle spaces."), "read"),
+    "Flood_Risk_Assessment.pdf": (make_paper("The site is in flood zone 1."), "read"),
     "Heritage_Statement.txt": (b"The barn was listed in 1984.", "read"),
     "Noise_Assessment.md": (b"# Noise\n\nThe road is heard at night.", "read"),
     "Ecological_Appraisal.html": (b"<h1>Bats</h1><p>No bats roost in the barn.</p>", "read"),
@@ -251,7 +251,7 @@ MIXED_FILES: dict[str, tuple[bytes, str]] = {
         b"From: a@example.org\r\nSubject: Objection\r\n\r\nThe road is narrow.\r\n",
         "read",
     ),
-    "Site_Plan.png": (image_file(Image.new("RGB", (600, 400), "white"), "PNG"), "skipped"),
+    "Site_Plan.png": (encode_image(Image.new("RGB", (600, 400), "white"), "PNG"), "skipped"),
     "Copy_of_the_Statement.pdf": (STATEMENT, "already there"),
     "Broken.pdf": (b"%PDF-1.4 nothing", "failed"),
     "Program.exe": (b"MZ\x90\x00\x03" + bytes(200), "failed"),
@@ -338,7 +338,7 @@ def test_what_a_killed_server_had_taken_is_read_and_what_it_was_receiving_is_swe
     tmp_path: Path,
 ) -> None:
     data = tmp_path / "data"
-    with serving("documents", data=data) as killed:
+    with serve_room("documents", data=data) as killed:
         host, port = killed.url.removeprefix("http://").split(":")
         head = (
             f"POST /applications/add HTTP/1.1\r\nHost: {host}:{port}\r\nOrigin: {killed.url}\r\n"
@@ -354,7 +354,7 @@ def test_what_a_killed_server_had_taken_is_read_and_what_it_was_receiving_is_swe
     # A job that it had taken, with its file.
     jobs = JobStore(data)
     folder = jobs.make_folder("documents.upload")
-    (folder / "0").write_bytes(paper("Bicycles are parked under cover."))
+    (folder / "0").write_bytes(make_paper("Bicycles are parked under cover."))
     files = [{"name": "Statement.pdf", "stored_as": "0"}]
     job = jobs.add_job(
         "documents.upload",
@@ -363,7 +363,7 @@ def test_what_a_killed_server_had_taken_is_read_and_what_it_was_receiving_is_swe
         folder=folder,
     )
     jobs.claim_job(["documents.upload"], "a process that was killed")
-    with serving("documents", data=data):
+    with serve_room("documents", data=data):
         # At the start, before any form is sent.
         assert not left_over.exists()
         wait_until(lambda: jobs.get_job(job.id).has_ended, seconds=300)
@@ -408,7 +408,9 @@ async def test_a_policy_is_added_read_and_shown_and_an_overlap_is_explained(
     browser: Browser, own_room: Served, tmp_path: Path
 ) -> None:
     file = tmp_path / "plan.pdf"
-    file.write_bytes(paper("1. Bicycles are parked under cover.", "2. Oaks stand at the gate."))
+    file.write_bytes(
+        make_paper("1. Bicycles are parked under cover.", "2. Oaks stand at the gate.")
+    )
     async with open_page(browser, own_room.url) as watched:
         page = watched.page
         await watched.open("/policies")
@@ -426,7 +428,7 @@ async def test_a_policy_is_added_read_and_shown_and_an_overlap_is_explained(
         assert "Town Plan <script>" in await page.locator("main").inner_text()
         assert await watched.list_violations() == []
     other_file = tmp_path / "other.pdf"
-    other_file.write_bytes(paper("1. Bicycles are parked in the rain."))
+    other_file.write_bytes(make_paper("1. Bicycles are parked in the rain."))
     async with open_page(browser, own_room.url, java_script_enabled=False) as plain:
         # Sent again, it is there already, and nothing is changed.
         await plain.open("/policies/TOWN_PLAN")

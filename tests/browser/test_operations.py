@@ -14,7 +14,7 @@ from readingroom.storage.jobs.store import JobStore
 from readingroom.storage.keys import KEY_USES_FILE, KeyRing, KeyUses
 from tests.requirements import requirement
 from tests.support.browser import open_page
-from tests.support.kit import HANG_SECONDS, POST, Served, rpc
+from tests.support.kit import HANG_SECONDS, POST, Served, make_rpc
 from tests.support.processes import wait_until
 
 pytestmark = pytest.mark.anyio
@@ -80,7 +80,7 @@ async def test_the_page_says_how_fresh_each_source_is_and_what_it_stands_on(
 @requirement("room:console")
 def test_an_error_is_listed_with_the_id_that_its_answer_had(room: Served) -> None:
     question = {"bill_id": "hr:119:1"}
-    call = rpc("tools/call", {"name": "get_bill", "arguments": question})
+    call = make_rpc("tools/call", {"name": "get_bill", "arguments": question})
     response = httpx2.post(
         f"{room.url}/federal/mcp", json=call, headers=POST, timeout=HANG_SECONDS, trust_env=False
     )

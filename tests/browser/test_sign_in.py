@@ -14,7 +14,7 @@ from readingroom.storage.keys import KeyRing
 from tests.browser.conftest import API_KEY
 from tests.requirements import requirement
 from tests.support.browser import SCHEMES, WIDTHS, Watched, open_page
-from tests.support.kit import HANG_SECONDS, Served, rpc, serving
+from tests.support.kit import HANG_SECONDS, Served, make_rpc, serve_room
 
 pytestmark = pytest.mark.anyio
 
@@ -99,8 +99,8 @@ def test_a_session_opens_pages_and_nothing_that_programs_use(keyed_room: Served)
             assert client.get(path).status_code == 401, path
             for page in ("/", "/docs"):
                 assert f'href="{path}"' not in client.get(page).text, (page, path)
-        assert client.post("/mcp", json=rpc("tools/list")).status_code == 401
-        assert client.post("/text/mcp", json=rpc("tools/list")).status_code == 401
+        assert client.post("/mcp", json=make_rpc("tools/list")).status_code == 401
+        assert client.post("/text/mcp", json=make_rpc("tools/list")).status_code == 401
 
 
 @requirement("room:sign-in")
@@ -133,7 +133,7 @@ def test_servers_on_two_ports_have_sessions_of_their_own(
     other_data = tmp_path / "data"
     other_key = KeyRing(other_data).add_key("ann")
     with (
-        serving("text", data=other_data) as other,
+        serve_room("text", data=other_data) as other,
         sign_in(keyed_room, API_KEY) as client,
     ):
         form = {"key": other_key, "next": "/"}
@@ -186,7 +186,7 @@ def test_without_a_key_pages_of_other_ports_change_nothing_over_rest(room: Serve
         assert response.status_code == 403, origin
     assert httpx2.post(
         room.url + "/text/mcp",
-        json=rpc("tools/list"),
+        json=make_rpc("tools/list"),
         headers={"Origin": "http://localhost:6274", "Accept": "application/json"},
         trust_env=False,
     ).status_code not in (401, 403)
@@ -214,7 +214,7 @@ def test_a_session_ends_when_it_is_idle_or_old(tmp_path: Path) -> None:
 async def test_the_first_key_signs_its_browser_in_and_closes_the_server_to_others(
     browser: Browser, tmp_path: Path, has_script: bool
 ) -> None:
-    with serving("text", data=tmp_path / "data") as served:
+    with serve_room("text", data=tmp_path / "data") as served:
         async with (
             open_page(browser, served.url, java_script_enabled=has_script) as maker,
             open_page(browser, served.url) as other,

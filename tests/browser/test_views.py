@@ -12,7 +12,7 @@ from playwright.async_api import Browser, Frame, Page
 from readingroom.web.views import VIEW_MEDIA_TYPE
 from tests.requirements import requirement
 from tests.support.browser import RUN_AXE, SCHEMES, open_page, read_axe
-from tests.support.kit import LEGACY, MODERN, Served, http
+from tests.support.kit import LEGACY, MODERN, Served, connect_http
 
 pytestmark = [pytest.mark.anyio, requirement("room:views")]
 
@@ -69,7 +69,7 @@ HOST = (Path(__file__).parent / "views_host.js").read_text("utf-8")
 
 @pytest.fixture(scope="module")
 async def client(sample_room: Served, anyio_backend: str) -> AsyncIterator[Client]:
-    async with http(f"{sample_room.url}/mcp") as opened:
+    async with connect_http(f"{sample_room.url}/mcp") as opened:
         yield opened
 
 
@@ -196,7 +196,7 @@ async def test_views_are_offered_on_both_wires_and_by_the_face_of_one_base(
     sample_room: Served, wire: str
 ) -> None:
     for face, tool in (("/policy", "policy_snapshot"), ("/federal", "count"), ("", "search")):
-        async with http(f"{sample_room.url}{face}/mcp", wire) as client:
+        async with connect_http(f"{sample_room.url}{face}/mcp", wire) as client:
             assert "Reading Room" in await read_view(client, tool)
 
 

@@ -16,7 +16,7 @@ from readingroom.protocol.errors import (
 )
 from readingroom.protocol.spec import BaseSpec, KnowledgeBase, LazyImport
 from readingroom.protocol.tool import Answer, Question, ToolCall, make_tool
-from scripts.docs.errors import all_errors
+from scripts.docs.errors import list_all_errors
 
 DIALECTS: dict[str, ErrorDialect] = {
     "status": StatusDialect(),
@@ -26,7 +26,7 @@ DIALECTS: dict[str, ErrorDialect] = {
 }
 
 
-def message_of(code: str) -> str:
+def make_message(code: str) -> str:
     return f"This is what {code} says"
 
 
@@ -42,12 +42,12 @@ class Never(Answer):
 
 
 def make_error(code: str) -> KnowledgeError:
-    (error_class,) = (error for error in all_errors() if error.code == code)
+    (error_class,) = (error for error in list_all_errors() if error.code == code)
     if issubclass(error_class, InvalidArguments):
-        return error_class([{"field": "code", "message": message_of(code)}])
+        return error_class([{"field": "code", "message": make_message(code)}])
     # Some errors make their message from other arguments; here only the class matters.
     error = error_class.__new__(error_class)
-    KnowledgeError.__init__(error, message_of(code), use_tool="search", retry_after=3)
+    KnowledgeError.__init__(error, make_message(code), use_tool="search", retry_after=3)
     return error
 
 

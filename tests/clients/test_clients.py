@@ -16,12 +16,12 @@ from readingroom.bases import BASES, open_bases
 from readingroom.core.errors import InvalidArguments, KnowledgeError
 from readingroom.protocol.errors import FederalDialect
 from readingroom.settings import load_settings
-from scripts.docs.errors import all_errors
+from scripts.docs.errors import list_all_errors
 from tests import node
-from tests.clients.server import DIALECTS, message_of
+from tests.clients.server import DIALECTS, make_message
 from tests.requirements import requirement
-from tests.support.govuk import RETURN, emulating
-from tests.support.kit import HANG_SECONDS, Served, clean_environment, serving
+from tests.support.govuk import RETURN, run_emulator
+from tests.support.kit import HANG_SECONDS, Served, clean_environment, serve_room
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "scripts" / "docs" / "examples.toml"
@@ -49,7 +49,7 @@ CALLS = (
 @pytest.fixture(scope="module")
 def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A server with every base, a policy, a GOV.UK of our own, and a tool that raises any error."""
-    with emulating() as upstream:
+    with run_emulator() as upstream:
         env = {
             "GOVUK_BASE_URL": upstream.url,
             "RATE_LIMIT_PER_SECOND": "1000",
@@ -58,7 +58,7 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             "READINGROOM_MAX_SESSIONS_PER_CALLER": "1000",
         }
         data = tmp_path_factory.mktemp("clients")
-        with serving(data=data, env=env, program="tests.clients.server") as served:
+        with serve_room(data=data, env=env, program="tests.clients.server") as served:
             new = {"source": "NPPF", "title": "The Framework", "category": "national_policy"}
             policies = f"{served.url}/api/v1/policies"
             made = httpx2.post(policies, json=new, timeout=HANG_SECONDS, trust_env=False)
@@ -71,7 +71,7 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 def test_a_client_lists_calls_reads_completes_and_shows_every_error(
     room: Served, client: str, tmp_path: Path
 ) -> None:
-    raised, refused = list(errors_to_raise()), list(arguments_to_refuse(tmp_path))
+    raised, refused = list(list_errors_to_raise()), list(list_arguments_to_refuse(tmp_path))
     plan = {
         "url": f"{room.url}/mcp",
         "calls": CALLS,
@@ -103,21 +103,21 @@ Expected = tuple[tuple[str, dict[str, Any]], tuple[str, ...]]
 """A call that must fail, and the words that its caller must be shown."""
 
 
-def errors_to_raise() -> Iterator[Expected]:
+def list_errors_to_raise() -> Iterator[Expected]:
     """Every error code, in its base's dialect; those of no base in one dialect after another."""
     turns = itertools.cycle(DIALECTS)
-    for error in all_errors():
-        dialect = dialect_of(error) or next(turns)
+    for error in list_all_errors():
+        dialect = find_dialect(error) or next(turns)
         # The text base's contract has no room for a code, and a bad argument is a protocol error
         # in the federal dialect: there the message tells.
         is_message_alone = dialect == "text" or (
             dialect == "federal" and issubclass(error, InvalidArguments)
         )
-        words = (message_of(error.code), *(() if is_message_alone else (error.code,)))
+        words = (make_message(error.code), *(() if is_message_alone else (error.code,)))
         yield (f"raise_{dialect}_error", {"code": error.code}), words
 
 
-def dialect_of(error: type[KnowledgeError]) -> str | None:
+def find_dialect(error: type[KnowledgeError]) -> str | None:
     """The dialect of the base that an error belongs to, or None for an error of any base."""
     owners = {
         "bases.policy": "status",
@@ -134,7 +134,7 @@ def dialect_of(error: type[KnowledgeError]) -> str | None:
     return None
 
 
-def arguments_to_refuse(data: Path) -> Iterator[Expected]:
+def list_arguments_to_refuse(data: Path) -> Iterator[Expected]:
     """An argument that no tool takes, for every tool that is served: each has its own schema.
 
     The other arguments are those of the tool's documentation: some clients check them themselves.
@@ -152,7 +152,7 @@ def arguments_to_refuse(data: Path) -> Iterator[Expected]:
 def run_client(client: str, plan: dict[str, Any], home: Path) -> Any:
     """Return the report of a client that carried out the plan."""
     done = subprocess.run(
-        command_of(client),
+        make_command(client),
         input=json.dumps(plan),
         env=clean_environment({"HOME": str(home), "PYTHONPATH": str(ROOT)}),
         cwd=ROOT,
@@ -164,9 +164,9 @@ def run_client(client: str, plan: dict[str, Any], home: Path) -> Any:
     return json.loads(done.stdout)
 
 
-def command_of(client: str) -> list[str]:
+def make_command(client: str) -> list[str]:
     if client in NODE_CLIENTS:
-        return [str(node.node()), str(ROOT / "tests" / "node" / "clients" / f"{client}.mjs")]
+        return [str(node.find_node()), str(ROOT / "tests" / "node" / "clients" / f"{client}.mjs")]
     environment, program = PYTHON_CLIENTS[client]
     python = ROOT / "build" / "clients" / environment / "bin" / "python" if environment else None
     if python and not python.exists():

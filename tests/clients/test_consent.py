@@ -15,9 +15,16 @@ from mcp.client.streamable_http import streamable_http_client
 
 from tests import node
 from tests.requirements import requirement
-from tests.support.kit import HANG_SECONDS, LEGACY, MODERN, Served, clean_environment, serving
-from tests.support.kit import mode_of as get_client_mode
-from tests.support.model import with_model
+from tests.support.kit import (
+    HANG_SECONDS,
+    LEGACY,
+    MODERN,
+    Served,
+    choose_mode,
+    clean_environment,
+    serve_room,
+)
+from tests.support.model import link_model
 
 pytestmark = [pytest.mark.anyio, requirement("room:consent")]
 
@@ -36,7 +43,7 @@ class Outcome(NamedTuple):
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """The documents base alone."""
-    with serving("documents", data=with_model(tmp_path_factory.mktemp("consent"))) as running:
+    with serve_room("documents", data=link_model(tmp_path_factory.mktemp("consent"))) as running:
         yield running
 
 
@@ -58,7 +65,7 @@ def add_document(served: Served) -> Callable[[], tuple[str, int]]:
     return add
 
 
-def exists(served: Served, document_id: str) -> bool:
+def has_document(served: Served, document_id: str) -> bool:
     url = f"{served.url}/api/v1/documents/{document_id}"
     return httpx2.get(url, timeout=HANG_SECONDS, trust_env=False).status_code == 200
 
@@ -67,7 +74,7 @@ def exists(served: Served, document_id: str) -> bool:
 async def connect(url: str, protocol: str, on_question: Any) -> AsyncIterator[Client]:
     async with httpx2.AsyncClient(timeout=HANG_SECONDS, trust_env=False) as web:
         transport = streamable_http_client(url, http_client=web)
-        mode = get_client_mode(protocol)
+        mode = choose_mode(protocol)
         async with Client(transport, mode=mode, elicitation_callback=on_question) as client:
             yield client
 
@@ -90,7 +97,7 @@ def remove_by_typescript(sdk: str) -> Callable[[str, str, str, str], Awaitable[O
         arguments = json.dumps({"document_id": document_id})
         with anyio.fail_after(HANG_SECONDS):
             done = await anyio.run_process(
-                [*node.own_command("consent.mjs"), sdk, url, era, action, TOOL, arguments],
+                [*node.make_own_command("consent.mjs"), sdk, url, era, action, TOOL, arguments],
                 env=clean_environment(),
                 check=False,
             )
@@ -133,11 +140,11 @@ async def test_the_user_is_asked_and_decides(
         assert document_id in question
         assert outcome.is_error
         assert "Nothing was removed" in outcome.text
-        assert exists(served, document_id)
+        assert has_document(served, document_id)
     outcome = await remove(f"{served.url}/mcp", protocol, "accept", document_id)
     assert len(outcome.questions) == 1
     assert json.loads(outcome.text)["chunks_removed"] == passage_count
-    assert not exists(served, document_id)
+    assert not has_document(served, document_id)
 
 
 @EVERY_CLIENT
@@ -148,7 +155,7 @@ async def test_a_client_that_cannot_ask_removes_at_once(
     outcome = await CLIENTS[client, protocol](f"{served.url}/mcp", protocol, "none", document_id)
     assert outcome.questions == []
     assert json.loads(outcome.text)["chunks_removed"] == passage_count
-    assert not exists(served, document_id)
+    assert not has_document(served, document_id)
 
 
 @pytest.mark.parametrize("protocol", [LEGACY, MODERN])
@@ -170,4 +177,4 @@ async def test_a_client_that_fails_to_ask_removes_nothing(
     async with connect(f"{served.url}/mcp", LEGACY, fail) as client:
         result = await client.call_tool(TOOL, {"document_id": document_id})
     assert result.is_error
-    assert exists(served, document_id)
+    assert has_document(served, document_id)

@@ -25,21 +25,21 @@ from readingroom.storage.keys import KeyRing
 from readingroom.storage.lock import FolderLock, Owner
 from readingroom.storage.rwlock import ReadWriteLock
 from tests.requirements import requirement
-from tests.support.documents.base import desk
+from tests.support.documents.base import open_documents_base
 from tests.support.federal.base import write_world
 from tests.support.federal.world import World
 from tests.support.kit import (
     HANG_SECONDS,
     Served,
-    body,
     clean_environment,
-    command,
-    http,
+    connect_http,
+    make_command,
+    read_body,
     run,
-    serving,
+    serve_room,
 )
-from tests.support.model import with_model
-from tests.support.policy.base import brief, open_library
+from tests.support.model import link_model
+from tests.support.policy.base import make_brief_pdf, open_library
 
 pytestmark = pytest.mark.anyio
 
@@ -61,7 +61,7 @@ QUESTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two policies, some federal records and a key."""
-    data = with_model(tmp_path_factory.mktemp("from") / "room")
+    data = link_model(tmp_path_factory.mktemp("from") / "room")
     anyio.run(_write_papers, data)
     write_world(data.parent / "world", bills=40, votes=4)
     load(get_database_path(data), [data.parent / "world"], None)
@@ -75,38 +75,38 @@ async def _write_papers(data: Path) -> None:
             await library.add(source)
             for label, day in (("September 2023", "2023-09-05"), ("December 2024", "2024-12-12")):
                 await library.revise(source, label, day)
-    async with desk(data / "documents") as room:
+    async with open_documents_base(data / "documents") as room:
         for name in ("Transport_Assessment.pdf", "Flood_Risk_Assessment.pdf"):
-            await room.ingest(name, brief(name))
+            await room.ingest(name, make_brief_pdf(name))
 
 
 @pytest.fixture(scope="module")
 def packed(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A backup that nobody disturbed."""
     file = tmp_path_factory.mktemp("backup") / "room.backup"
-    done("backup", str(file), at=data)
+    run_backup_command("backup", str(file), at=data)
     return file
 
 
-def done(*args: str, at: Path, **variables: str) -> Any:
+def run_backup_command(*args: str, at: Path, **variables: str) -> Any:
     ended = run(*args, "--data", str(at), "--json", env=variables, timeout=300)
     assert ended.returncode == 0, ended.stderr
     return json.loads(ended.stdout)
 
 
-def refused(*args: str, at: Path) -> str:
+def run_refused_command(*args: str, at: Path) -> str:
     ended = run(*args, "--data", str(at), "--json", timeout=300)
     assert ended.returncode == 1, ended.stdout
     return str(json.loads(ended.stderr.splitlines()[-1])["error"]["code"])
 
 
-async def answers(served: Served, key: str) -> list[Any]:
+async def ask_everything(served: Served, key: str) -> list[Any]:
     found = []
     for base in ("policy", "documents", "federal"):
-        async with http(f"{served.url}/{base}/mcp", key=key) as client:
+        async with connect_http(f"{served.url}/{base}/mcp", key=key) as client:
             for of, tool, arguments in QUESTIONS:
                 if of == base:
-                    found.append(body(await client.call_tool(tool, arguments)))
+                    found.append(read_body(await client.call_tool(tool, arguments)))
     return _without_scores(found)
 
 
@@ -121,7 +121,7 @@ def _without_scores(value: Any) -> Any:
 
 
 @contextmanager
-def busy(served: Served, key: str, world: Path) -> Iterator[list[str]]:
+def keep_server_busy(served: Served, key: str, world: Path) -> Iterator[list[str]]:
     """Revisions uploaded, searches asked and federal files loaded, again and again until left."""
     world.mkdir()
     over = threading.Event()
@@ -151,7 +151,7 @@ def busy(served: Served, key: str, world: Path) -> Iterator[list[str]]:
             web.post(
                 f"/api/v1/policies/{source}/revisions",
                 data={"version_label": "First", "effective_from": "2025-01-01"},
-                files={"file": ("a.pdf", brief(source), "application/pdf")},
+                files={"file": ("a.pdf", make_brief_pdf(source), "application/pdf")},
             ).raise_for_status()
             uploaded.append(source)
 
@@ -189,18 +189,20 @@ async def test_a_backup_under_load_restores_elsewhere_to_equal_answers(
 ) -> None:
     key = KeyRing(data).add_key("visitor")
     file = tmp_path / "room.backup"
-    with serving(data=data, env={"READINGROOM_RATE_LIMIT": "0"}) as served:
-        with busy(served, key, tmp_path / "worlds") as uploaded:
+    with serve_room(data=data, env={"READINGROOM_RATE_LIMIT": "0"}) as served:
+        with keep_server_busy(served, key, tmp_path / "worlds") as uploaded:
             # Without a timing: the backup begins when changes flow, and they flow while it runs.
             with anyio.fail_after(HANG_SECONDS):
                 while len(uploaded) < 2:  # noqa: ASYNC110 - threads tell
                     await anyio.sleep(0.05)
-            made = await anyio.to_thread.run_sync(lambda: done("backup", str(file), at=data))
-        before = await answers(served, key)
-    elsewhere = with_model(tmp_path / "elsewhere" / "room")
-    restored = done("restore", str(file), at=elsewhere)
-    with serving(data=elsewhere) as served:
-        after = await answers(served, key)
+            made = await anyio.to_thread.run_sync(
+                lambda: run_backup_command("backup", str(file), at=data)
+            )
+        before = await ask_everything(served, key)
+    elsewhere = link_model(tmp_path / "elsewhere" / "room")
+    restored = run_backup_command("restore", str(file), at=elsewhere)
+    with serve_room(data=elsewhere) as served:
+        after = await ask_everything(served, key)
         checked = run("doctor", "--data", str(elsewhere), "--json", timeout=300)
     assert after == before
     assert json.loads(checked.stdout)["complaints"] == []
@@ -214,10 +216,12 @@ async def test_a_backup_under_load_restores_elsewhere_to_equal_answers(
 def test_a_restore_covers_nothing_unless_forced_and_then_keeps_it(
     packed: Path, tmp_path: Path
 ) -> None:
-    there = with_model(tmp_path / "there")
+    there = link_model(tmp_path / "there")
     KeyRing(there).add_key("stays")
-    assert refused("restore", str(packed), at=there) == "data_not_empty"
-    done("restore", str(packed), "--force", at=there, CHROMA_PERSIST_DIR=str(there / "chroma"))
+    assert run_refused_command("restore", str(packed), at=there) == "data_not_empty"
+    run_backup_command(
+        "restore", str(packed), "--force", at=there, CHROMA_PERSIST_DIR=str(there / "chroma")
+    )
     (kept,) = (there / ".replaced").iterdir()
     restored, replaced = (
         [key.name for key in ring.list_keys()] for ring in (KeyRing(there), KeyRing(kept))
@@ -264,7 +268,7 @@ def test_a_backup_that_is_not_whole_or_not_ours_restores_nothing(
     assert list(target.iterdir()) == []
 
 
-def rewritten(packed: bytes, change: Callable[[dict[str, bytes]], None]) -> bytes:
+def rewrite_backup(packed: bytes, change: Callable[[dict[str, bytes]], None]) -> bytes:
     """The backup with other contents, packed as well as the true one."""
     with tarfile.open(fileobj=io.BytesIO(packed), mode="r:gz") as tar:
         files = {one.name: tar.extractfile(one).read() for one in tar}  # type: ignore[union-attr]
@@ -278,28 +282,28 @@ def rewritten(packed: bytes, change: Callable[[dict[str, bytes]], None]) -> byte
     return out.getvalue()
 
 
-def newer(files: dict[str, bytes]) -> None:
+def make_backup_newer(files: dict[str, bytes]) -> None:
     files["manifest.json"] = json.dumps(
         json.loads(files["manifest.json"]) | {"format": 2, "version": "9.0"}
     ).encode()
 
 
-def outside(files: dict[str, bytes]) -> None:
+def add_file_outside(files: dict[str, bytes]) -> None:
     manifest = json.loads(files["manifest.json"])
     manifest["files"]["../outside"] = {"bytes": 0, "sha256": ""}
     files["manifest.json"] = json.dumps(manifest).encode()
 
 
-def swapped(files: dict[str, bytes]) -> None:
+def swap_contents(files: dict[str, bytes]) -> None:
     files["policy/registry.json"] = files["policy/registry.json"].replace(b"NPPF", b"FPPN")
 
 
 HARMS: dict[str, Callable[[bytes], bytes]] = {
     "cut": lambda packed: packed[: len(packed) // 2],
     "flipped": lambda packed: packed[:5000] + bytes([packed[5000] ^ 255]) + packed[5001:],
-    "swapped": lambda packed: rewritten(packed, swapped),
-    "newer": lambda packed: rewritten(packed, newer),
-    "outside": lambda packed: rewritten(packed, outside),
+    "swapped": lambda packed: rewrite_backup(packed, swap_contents),
+    "newer": lambda packed: rewrite_backup(packed, make_backup_newer),
+    "outside": lambda packed: rewrite_backup(packed, add_file_outside),
     "other": lambda packed: b"no backup at all",
 }
 
@@ -316,7 +320,7 @@ async def test_what_a_killed_backup_left_goes_with_the_next_one_and_nothing_else
     lock.acquire()
     lock.write_owner(Owner(url="", key="", pid=1))
     file = str(tmp_path / "room.backup")
-    await anyio.to_thread.run_sync(lambda: done("backup", file, at=data))
+    await anyio.to_thread.run_sync(lambda: run_backup_command("backup", file, at=data))
     lock.release()
     assert not left.exists()
     assert {path.name for path in tmp_path.iterdir()} == {"room.backup", own.name, busy.name}
@@ -325,7 +329,7 @@ async def test_what_a_killed_backup_left_goes_with_the_next_one_and_nothing_else
 def kill_a_backup(data: Path, folder: Path) -> None:
     """Killed when it says that it copies: by then its folder is there."""
     backup = subprocess.Popen(
-        command("backup", str(folder / "first.backup"), "--data", str(data)),
+        make_command("backup", str(folder / "first.backup"), "--data", str(data)),
         env=clean_environment(),
         stderr=subprocess.PIPE,
         text=True,
@@ -354,7 +358,7 @@ def test_a_database_is_copied_as_it_was_at_one_moment(tmp_path: Path) -> None:
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        counts = [_counted(path, tmp_path / f"copy-{turn}.db") for turn in range(5)]
+        counts = [_count_rows(path, tmp_path / f"copy-{turn}.db") for turn in range(5)]
     finally:
         over.set()
         writer.join()
@@ -362,7 +366,7 @@ def test_a_database_is_copied_as_it_was_at_one_moment(tmp_path: Path) -> None:
     assert counts == sorted(counts)
 
 
-def _counted(path: Path, copy: Path) -> int:
+def _count_rows(path: Path, copy: Path) -> int:
     copy_database(path, copy)
     with closing(sqlite3.connect(copy)) as db:
         assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)

@@ -18,10 +18,10 @@ from readingroom.commands.ask import _format_answer
 from readingroom.engine.embedding.graphics_card import has_graphics_card
 from readingroom.storage.keys import KeyRing
 from tests.requirements import requirement
-from tests.support.kit import invoke, run, serving
+from tests.support.kit import invoke, run, serve_room
 
 
-def verbs(group: click.Group, *path: str) -> dict[tuple[str, ...], click.Command]:
+def list_verbs(group: click.Group, *path: str) -> dict[tuple[str, ...], click.Command]:
     """Every command below a group, by its words. Groups load lazily, so they are asked by name."""
     context = click.Context(group)
     commands: dict[tuple[str, ...], click.Command] = {path: group}
@@ -29,11 +29,11 @@ def verbs(group: click.Group, *path: str) -> dict[tuple[str, ...], click.Command
         verb = group.get_command(context, name)
         assert verb is not None
         is_group = isinstance(verb, click.Group)
-        commands |= verbs(verb, *path, name) if is_group else {(*path, name): verb}
+        commands |= list_verbs(verb, *path, name) if is_group else {(*path, name): verb}
     return commands
 
 
-VERBS = verbs(main)
+VERBS = list_verbs(main)
 
 
 @requirement("room:cli")
@@ -217,7 +217,7 @@ def test_two_writers_at_once_both_get_their_keys(tmp_path: Path) -> None:
 def test_keys_that_are_put_back_from_a_copy_count_at_once(tmp_path: Path) -> None:
     data = tmp_path / "data"
     old = KeyRing(data).add_key("old")
-    with serving("text", data=data) as served:
+    with serve_room("text", data=data) as served:
         assert served.get("/", Authorization=f"Bearer {old}").status_code == 200
         (data / "keys.db").unlink()
         new = KeyRing(data).add_key("new")
@@ -236,7 +236,7 @@ def test_revoking_in_an_empty_directory_makes_nothing(tmp_path: Path) -> None:
 @requirement("room:keys", "room:cli")
 def test_damaged_keys_are_reported_and_let_nobody_in(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    with serving("text", data=data) as served:
+    with serve_room("text", data=data) as served:
         (data / "keys.db").write_bytes(b"this is no database" * 100)
         assert served.get("/").status_code == 503
         assert served.get("/health").status_code == 200
@@ -256,7 +256,7 @@ def test_a_data_directory_that_cannot_be_made_is_reported(tmp_path: Path) -> Non
 
 @requirement("room:cli")
 def test_a_busy_port_is_reported_with_what_to_do(tmp_path: Path) -> None:
-    with serving("text", data=tmp_path / "data") as served:
+    with serve_room("text", data=tmp_path / "data") as served:
         port = served.url.rpartition(":")[2]
         result = run("serve", "text", "--port", port, "--data", str(tmp_path / "other"))
     assert result.returncode == 1
@@ -266,10 +266,10 @@ def test_a_busy_port_is_reported_with_what_to_do(tmp_path: Path) -> None:
 
 @requirement("room:two-commands")
 def test_serve_prints_its_addresses_and_a_configuration_to_paste(tmp_path: Path) -> None:
-    from tests.support.kit import clean_environment, command
+    from tests.support.kit import clean_environment, make_command
 
     process = subprocess.Popen(
-        command("serve", "--port", "0", "--data", str(tmp_path)),
+        make_command("serve", "--port", "0", "--data", str(tmp_path)),
         env=clean_environment({"JOSH_AUTH": "disabled", "MCP_API_KEY": "sesame"}),
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

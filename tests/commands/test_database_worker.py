@@ -25,10 +25,10 @@ from readingroom.protocol.errors import RoomUnreachable
 from readingroom.protocol.spec import list_unembedded
 from readingroom.storage.errors import DatabaseUnreachable, EmbeddingMismatch, StorageFailed
 from readingroom.storage.postgres.state import list_collection_models, open_waiting_tables
-from tests.support.federal.base import HashedWords, loaded_at, write_world
-from tests.support.kit import clean_environment, command, invoke
-from tests.support.model import EMBEDDER, with_model
-from tests.support.postgres import PostgresServer, new_database
+from tests.support.federal.base import HashedWords, load_files_into, write_world
+from tests.support.kit import clean_environment, invoke, make_command
+from tests.support.model import EMBEDDER, link_model
+from tests.support.postgres import PostgresServer, make_database
 from tests.support.processes import kill_all, wait_until
 
 BATCH_PASSAGES = 8
@@ -56,8 +56,8 @@ class OtherModel(CountingModel):
 def loaded_url(postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("database_worker")
     write_world(folder / "files", bills=6, votes=1)
-    with new_database(postgres) as url:
-        loaded_at(SharedRecords(url), folder / "files", embed=False)
+    with make_database(postgres) as url:
+        load_files_into(SharedRecords(url), folder / "files", embed=False)
         yield url
 
 
@@ -269,20 +269,20 @@ def test_a_killed_worker_on_the_database_loses_one_batch_and_nothing_is_wrong(
     write_world(tmp_path / "files", bills=30, votes=1)
     work = (
         *("embed-worker", "--once", "--json", "--batch", str(BATCH_PASSAGES)),
-        *("--data", str(with_model(tmp_path / "worker"))),
+        *("--data", str(link_model(tmp_path / "worker"))),
     )
     processes: list[subprocess.Popen[bytes]] = []
 
     def start(url: str) -> subprocess.Popen[bytes]:
         environment = clean_environment({"READINGROOM_DATABASE_URL": url})
         process = subprocess.Popen(
-            command(*work), env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            make_command(*work), env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
         processes.append(process)
         return process
 
-    with new_database(postgres) as url:
-        loaded_at(SharedRecords(url), tmp_path / "files", embed=False)
+    with make_database(postgres) as url:
+        load_files_into(SharedRecords(url), tmp_path / "files", embed=False)
         total = count_waiting(url)
         try:
             worker = start(url)

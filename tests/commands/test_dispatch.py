@@ -28,7 +28,7 @@ OWNER = (sys.executable, "-m", "tests.support.owner")
 
 
 @contextmanager
-def owner(data: Path, env: dict[str, str] | None = None) -> Iterator[subprocess.Popen[str]]:
+def run_owner(data: Path, env: dict[str, str] | None = None) -> Iterator[subprocess.Popen[str]]:
     """A real process that serves, and so owns, the specimen's folder."""
     with (data / "log").open("w") as log:
         process = subprocess.Popen(
@@ -72,7 +72,7 @@ async def send(note: str, data: Path) -> tuple[dict[str, Any], list[tuple[float,
 @pytest.mark.anyio
 async def test_a_command_gives_the_same_result_here_and_at_the_owner(tmp_path: Path) -> None:
     here = await send("first", tmp_path)
-    with owner(tmp_path):
+    with run_owner(tmp_path):
         there = await send("second", tmp_path)
     again_here = await send("third", tmp_path)
     assert here == ({"count": 1}, [(1, "thinking"), (2, "writing")])
@@ -84,7 +84,7 @@ async def test_a_command_gives_the_same_result_here_and_at_the_owner(tmp_path: P
 @requirement("room:admin")
 @pytest.mark.anyio
 async def test_a_command_reaches_an_owner_that_asks_others_for_a_key(tmp_path: Path) -> None:
-    with owner(tmp_path, {"MCP_API_KEY": "sesame"}):
+    with run_owner(tmp_path, {"MCP_API_KEY": "sesame"}):
         assert (await send("note", tmp_path))[0] == {"count": 1}
 
 
@@ -100,7 +100,7 @@ async def test_a_command_reaches_an_owner_that_asks_others_for_a_key(tmp_path: P
 async def test_an_error_at_the_owner_is_raised_here(
     tmp_path: Path, note: str, code: str, message: str
 ) -> None:
-    with owner(tmp_path):
+    with run_owner(tmp_path):
         with pytest.raises(KnowledgeError) as error:
             await send(note, tmp_path)
         assert (await send("still serving", tmp_path))[0] == {"count": 1}
@@ -113,7 +113,7 @@ async def test_an_error_at_the_owner_is_raised_here(
 def test_a_second_server_on_the_same_folder_is_refused_with_the_first_ones_address(
     tmp_path: Path,
 ) -> None:
-    with owner(tmp_path) as first:
+    with run_owner(tmp_path) as first:
         second = subprocess.run(
             [
                 sys.executable,
@@ -137,7 +137,7 @@ def test_a_second_server_on_the_same_folder_is_refused_with_the_first_ones_addre
 @requirement("room:lock")
 @pytest.mark.anyio
 async def test_a_killed_owner_leaves_the_folder_free(tmp_path: Path) -> None:
-    with owner(tmp_path) as process:
+    with run_owner(tmp_path) as process:
         process.send_signal(signal.SIGKILL)
         process.wait()
         assert (await send("after", tmp_path))[0] == {"count": 1}
@@ -146,7 +146,7 @@ async def test_a_killed_owner_leaves_the_folder_free(tmp_path: Path) -> None:
 @requirement("room:lock")
 @pytest.mark.anyio
 async def test_the_lock_file_is_for_its_owner_only(tmp_path: Path) -> None:
-    with owner(tmp_path):
+    with run_owner(tmp_path):
         file = tmp_path / "specimen" / "lock"
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert json.loads(file.read_text("utf-8")).keys() == {"url", "key", "pid"}
@@ -155,7 +155,7 @@ async def test_the_lock_file_is_for_its_owner_only(tmp_path: Path) -> None:
 @requirement("room:admin")
 @pytest.mark.anyio
 async def test_the_admin_route_wants_its_own_key(tmp_path: Path) -> None:
-    with owner(tmp_path, {"MCP_API_KEY": "sesame"}):
+    with run_owner(tmp_path, {"MCP_API_KEY": "sesame"}):
         known = read_owner(tmp_path / "specimen")
         assert known is not None
         web = httpx2.Client(base_url=known.url, trust_env=False)

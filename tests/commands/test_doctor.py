@@ -18,12 +18,12 @@ from readingroom.protocol.doctor import Complaint
 from readingroom.settings import Settings, load_settings
 from readingroom.storage.keys import KeyRing
 from tests.requirements import requirement
-from tests.support.federal.base import loaded, write_world
+from tests.support.federal.base import load_files, write_world
 from tests.support.kit import Served, invoke, run
-from tests.support.valkey import valkey
+from tests.support.valkey import run_valkey
 
 
-def findings(check: str, data: Path, **variables: str) -> list[str]:
+def list_findings(check: str, data: Path, **variables: str) -> list[str]:
     settings: Settings = load_settings({"data": data}, variables)
     complaints = check_all(check, settings)
     assert all(complaint.fix for complaint in complaints)
@@ -39,14 +39,14 @@ def check_all(check: str, settings: Settings) -> list[Complaint]:
     return list(spec.doctor(settings, False, None))
 
 
-def doctor(data: Path, **variables: str) -> tuple[int, Any]:
+def run_doctor(data: Path, **variables: str) -> tuple[int, Any]:
     ended = run("doctor", "--data", str(data), "--json", env=variables, timeout=300)
     return ended.returncode, json.loads(ended.stdout)
 
 
 @requirement("room:doctor")
 def test_a_new_directory_is_well_and_everything_was_looked_at(tmp_path: Path) -> None:
-    code, report = doctor(tmp_path)
+    code, report = run_doctor(tmp_path)
     assert (code, report["complaints"]) == (0, [])
     looked_at = {
         "disk",
@@ -66,11 +66,11 @@ def test_a_new_directory_is_well_and_everything_was_looked_at(tmp_path: Path) ->
 @requirement("room:doctor")
 def test_secrets_that_others_can_read_are_reported(tmp_path: Path) -> None:
     KeyRing(tmp_path).add_key("reader")
-    assert findings("permissions", tmp_path) == []
+    assert list_findings("permissions", tmp_path) == []
     (tmp_path / "keys.db").chmod(0o644)
     (tmp_path / "readingroom.toml").write_text('api_key = "sesame"')
     (tmp_path / "readingroom.toml").chmod(0o644)
-    assert len(findings("permissions", tmp_path)) == 2
+    assert len(list_findings("permissions", tmp_path)) == 2
 
 
 @requirement("room:doctor")
@@ -91,13 +91,13 @@ def test_a_directory_that_others_can_look_into_is_reported(
     (finding,) = checks.check_permissions(load_settings({"data": tmp_path}, {}))
     assert (finding.fix, finding.is_note) == (f"chmod 700 {tmp_path}", is_note)
     tmp_path.chmod(0o700)
-    assert findings("permissions", tmp_path) == []
+    assert list_findings("permissions", tmp_path) == []
 
 
 @requirement("room:doctor")
 def test_an_interrupted_restore_is_reported(tmp_path: Path) -> None:
     (tmp_path / ".restoring").mkdir()
-    assert findings("directory", tmp_path) == ["a restore was interrupted"]
+    assert list_findings("directory", tmp_path) == ["a restore was interrupted"]
     (tmp_path / ".restoring").rmdir()
     (tmp_path / ".replaced").mkdir()
     (note,) = checks.check_directory(load_settings({"data": tmp_path}, {}))
@@ -108,18 +108,18 @@ def test_an_interrupted_restore_is_reported(tmp_path: Path) -> None:
 def test_a_damaged_or_newer_federal_file_is_reported(tmp_path: Path) -> None:
     path = get_database_path(tmp_path)
     prepare(path)
-    assert findings("federal", tmp_path) == []
+    assert list_findings("federal", tmp_path) == []
     with closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA user_version = 999")
-    assert "newer version" in findings("federal", tmp_path)[0]
+    assert "newer version" in list_findings("federal", tmp_path)[0]
     path.write_bytes(b"no database" * 100)
-    assert "cannot be read" in findings("federal", tmp_path)[0]
+    assert "cannot be read" in list_findings("federal", tmp_path)[0]
 
 
 @requirement("room:doctor")
 def test_what_is_not_embedded_yet_is_a_note(tmp_path: Path) -> None:
     write_world(tmp_path / "world", bills=3, votes=1)
-    loaded(tmp_path, tmp_path / "world", embed=False)
+    load_files(tmp_path, tmp_path / "world", embed=False)
     (note,) = check_all("federal", load_settings({"data": tmp_path}, {}))
     assert (note.is_note, note.fix) == (True, "readingroom federal embed")
 
@@ -127,25 +127,27 @@ def test_what_is_not_embedded_yet_is_a_note(tmp_path: Path) -> None:
 @requirement("room:doctor")
 def test_missing_parts_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     missing = str(tmp_path / "nowhere")
-    assert "but it has no" in findings("model", tmp_path, EMBEDDING_MODEL_DIR=missing)[0]
-    assert "cannot be read" in findings("text", tmp_path, KB_FILE=missing)[0]
+    assert "but it has no" in list_findings("model", tmp_path, EMBEDDING_MODEL_DIR=missing)[0]
+    assert "cannot be read" in list_findings("text", tmp_path, KB_FILE=missing)[0]
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert findings("tesseract", tmp_path) == ["it is not installed, so scanned pages have no text"]
-    assert findings("tesseract", tmp_path, ENABLE_OCR="false") == []
+    assert list_findings("tesseract", tmp_path) == [
+        "it is not installed, so scanned pages have no text"
+    ]
+    assert list_findings("tesseract", tmp_path, ENABLE_OCR="false") == []
 
 
 @requirement("room:doctor", "ingest:sandbox:confined")
 def test_a_tesseract_that_needs_files_outside_the_sandbox_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert findings("tesseract", tmp_path) == []
+    assert list_findings("tesseract", tmp_path) == []
     (tmp_path / "words").write_text("eng")
     program = tmp_path / "tesseract"
     program.write_text(f"#!/bin/sh\n/bin/cat {tmp_path}/words\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    (problem,) = findings("tesseract", tmp_path)
+    (problem,) = list_findings("tesseract", tmp_path)
 
     assert "does not run inside the sandbox" in problem
     assert "Permission denied" in problem
@@ -155,7 +157,7 @@ def test_a_tesseract_that_needs_files_outside_the_sandbox_is_reported(
 def test_a_kernel_that_cannot_confine_readers_of_documents_is_noted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert findings("sandbox", tmp_path) == []
+    assert list_findings("sandbox", tmp_path) == []
     monkeypatch.setattr(landlock, "find_abi", lambda: 0)
 
     (note,) = check_all("sandbox", load_settings({"data": tmp_path}, {}))
@@ -166,35 +168,35 @@ def test_a_kernel_that_cannot_confine_readers_of_documents_is_noted(
 
 @requirement("room:doctor", "ingest:sandbox:confined")
 def test_a_directory_that_readers_of_documents_may_read_is_reported() -> None:
-    (problem,) = findings("sandbox", Path("/usr/local/share/readingroom"))
+    (problem,) = list_findings("sandbox", Path("/usr/local/share/readingroom"))
     assert "lies inside /usr, which readers of documents may read" in problem
 
 
 @requirement("room:doctor")
 def test_a_port_in_other_hands_is_reported_and_our_own_is_not(room: Served, tmp_path: Path) -> None:
     ours = room.url.rpartition(":")[2]
-    assert findings("port", tmp_path, READINGROOM_PORT=ours) == []
+    assert list_findings("port", tmp_path, READINGROOM_PORT=ours) == []
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = str(other.getsockname()[1])
-        assert findings("port", tmp_path, READINGROOM_PORT=taken) == [
+        assert list_findings("port", tmp_path, READINGROOM_PORT=taken) == [
             f"another program listens on {taken}"
         ]
-    assert findings("port", tmp_path, READINGROOM_PORT=taken) == []
+    assert list_findings("port", tmp_path, READINGROOM_PORT=taken) == []
 
 
 @requirement("room:doctor")
 def test_a_redis_that_is_away_or_forgets_is_reported(tmp_path: Path) -> None:
     gone = f"unix://{tmp_path}/nobody.sock"
-    assert "does not answer" in findings("Redis", tmp_path, REDIS_URL=gone)[0]
-    with valkey(tmp_path) as (url, _):
-        assert "append-only" in findings("Redis", tmp_path, REDIS_URL=url)[0]
+    assert "does not answer" in list_findings("Redis", tmp_path, REDIS_URL=gone)[0]
+    with run_valkey(tmp_path) as (url, _):
+        assert "append-only" in list_findings("Redis", tmp_path, REDIS_URL=url)[0]
 
 
 @requirement("room:doctor")
 def test_a_base_that_cannot_be_opened_is_a_line_and_not_the_end(tmp_path: Path) -> None:
     (tmp_path / "policy" / "chroma").mkdir(parents=True)
     (tmp_path / "policy" / "chroma" / "chroma.sqlite3").write_bytes(b"broken" * 1000)
-    code, report = doctor(tmp_path)
+    code, report = run_doctor(tmp_path)
     assert code == 1
     assert [complaint["subject"] for complaint in report["complaints"]] == ["policy"]
     assert "disk" in report["checked"]

@@ -24,10 +24,10 @@ from readingroom.protocol.errors import RoomUnreachable, WorkRefused
 from readingroom.storage.chunks import Chunks, ChunkStore
 from readingroom.storage.database import connect
 from readingroom.storage.keys import WorkerKeys
-from tests.support.federal.base import HashedWords, loaded, write_world
-from tests.support.kit import clean_environment, command, invoke
-from tests.support.model import EMBEDDER, with_model
-from tests.support.papers import paper
+from tests.support.federal.base import HashedWords, load_files, write_world
+from tests.support.kit import clean_environment, invoke, make_command
+from tests.support.model import EMBEDDER, link_model
+from tests.support.papers import make_paper
 from tests.support.processes import find_free_port, kill_all, wait_until
 
 PROGRESS = {"embedded": 0, "total": 2, "percent": 0.0}
@@ -66,7 +66,7 @@ class ScriptedRoom(http.server.BaseHTTPRequestHandler):
 
 
 @contextmanager
-def scripted_room(*script: tuple[int, Any]) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
+def serve_scripted_room(*script: tuple[int, Any]) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
     received: list[tuple[str, Any]] = []
     handler = type("Room", (ScriptedRoom,), {"script": list(script), "received": received})
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
@@ -84,7 +84,7 @@ def make_worker(url: str, **options: Any) -> EmbeddingWorker:
 def test_a_room_that_is_away_is_asked_again_and_gets_what_was_made_meanwhile() -> None:
     stored = {"stored": 2, "dropped": 0, "progress": DONE}
     script = [(503, {}), (200, BATCH), (502, {}), (503, {}), (200, stored), (200, EMPTY)]
-    with scripted_room(*script, (200, DONE)) as (url, received):
+    with serve_scripted_room(*script, (200, DONE)) as (url, received):
         assert make_worker(url).run(None) == 2
 
     sent = [body for path, body in received if path == "/embedding/batches/first/vectors"]
@@ -97,7 +97,7 @@ def test_a_room_that_is_away_is_asked_again_and_gets_what_was_made_meanwhile() -
 def test_a_worker_that_is_refused_gives_its_passages_back_and_says_why() -> None:
     refusal = {"error": {"code": "vectors_refused", "message": "not that of its text"}}
     with (
-        scripted_room((200, BATCH), (422, refusal), (204, {})) as (url, received),
+        serve_scripted_room((200, BATCH), (422, refusal), (204, {})) as (url, received),
         pytest.raises(WorkRefused, match="not that of its text"),
     ):
         make_worker(url).run(None)
@@ -106,7 +106,7 @@ def test_a_worker_that_is_refused_gives_its_passages_back_and_says_why() -> None
 
 def test_patience_ends_with_what_to_do() -> None:
     with (
-        scripted_room(*[(503, {})] * 50) as (url, _),
+        serve_scripted_room(*[(503, {})] * 50) as (url, _),
         pytest.raises(RoomUnreachable, match="start the worker again"),
     ):
         make_worker(url, patience_seconds=0).run(None)
@@ -134,7 +134,7 @@ BATCH_PASSAGES = 8
 
 def start(*args: str, **environment: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        command(*args),
+        make_command(*args),
         env=clean_environment(environment),
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -150,10 +150,10 @@ def count_rows(data: Path, table: str) -> int:
 def test_a_killed_worker_and_a_killed_room_lose_one_batch_and_nothing_is_wrong(
     tmp_path: Path,
 ) -> None:
-    data = with_model(tmp_path / "data")
+    data = link_model(tmp_path / "data")
     EMBEDDER.load()
     write_world(tmp_path / "files", bills=30, votes=1)
-    loaded(data, tmp_path / "files", embed=False)
+    load_files(data, tmp_path / "files", embed=False)
     with closing(store.connect(get_database_path(data))) as db:
         total = count_unembedded(db)
     key = WorkerKeys(data).add_key("box")
@@ -161,7 +161,7 @@ def test_a_killed_worker_and_a_killed_room_lose_one_batch_and_nothing_is_wrong(
     serve = ("serve", "federal", "--port", port, "--json", "--data", str(data))
     work = (
         *("embed-worker", "--url", f"http://127.0.0.1:{port}", "--once", "--json"),
-        *("--batch", str(BATCH_PASSAGES), "--data", str(with_model(tmp_path / "worker"))),
+        *("--batch", str(BATCH_PASSAGES), "--data", str(link_model(tmp_path / "worker"))),
     )
     processes: list[subprocess.Popen[bytes]] = []
     try:
@@ -215,18 +215,18 @@ def read_document_chunks(data: Path) -> Chunks:
 def test_a_document_that_a_worker_embeds_survives_the_kill_of_worker_and_room(
     tmp_path: Path,
 ) -> None:
-    data = with_model(tmp_path / "data")
+    data = link_model(tmp_path / "data")
     EMBEDDER.load()
     sentence = "Homes near stop {} have {} trees, a shed for cycles and a path to the river. "
     pages = ["".join(sentence.format(page, line) for line in range(24)) for page in range(120)]
     report = tmp_path / "report.pdf"
-    report.write_bytes(paper(*pages))
+    report.write_bytes(make_paper(*pages))
     key = WorkerKeys(data).add_key("box")
     port = str(find_free_port())
     serve = ("serve", "documents", "--port", port, "--json", "--data", str(data))
     work = (
         *("embed-worker", "--url", f"http://127.0.0.1:{port}", "--json"),
-        *("--batch", str(BATCH_PASSAGES), "--data", str(with_model(tmp_path / "worker"))),
+        *("--batch", str(BATCH_PASSAGES), "--data", str(link_model(tmp_path / "worker"))),
     )
     ingest = (
         *("documents", "ingest", str(report), "--application", "25/01178/REM"),

@@ -6,7 +6,7 @@ import pytest
 
 from readingroom.commands.ask import _format_answer
 from tests.requirements import requirement
-from tests.support.govuk import nobody
+from tests.support.govuk import reserve_dead_address
 from tests.support.kit import invoke, run
 
 READING = [
@@ -41,7 +41,7 @@ def test_a_command_that_reads_makes_nothing_and_says_that_nothing_is_there(
 def test_ask_makes_nothing_and_says_what_is_empty_and_that_there_is_no_model(
     tmp_path: Path,
 ) -> None:
-    with nobody() as url:
+    with reserve_dead_address() as url:
         result = run(
             *("ask", "cycle parking", "--data", str(tmp_path / "data")),
             env={"GOVUK_BASE_URL": url, "EMBEDDING_MODEL_DIR": str(tmp_path / "no-model")},

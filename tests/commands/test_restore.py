@@ -27,10 +27,10 @@ from readingroom.storage.errors import BackupUnusable, StorageFailed
 from readingroom.storage.files import resolve_inside
 from readingroom.storage.keys import KeyRing
 from tests.requirements import requirement
-from tests.support.documents.base import REF, desk
-from tests.support.model import with_model
-from tests.support.policy.base import brief, open_library
-from tests.support.valkey import valkey
+from tests.support.documents.base import REF, open_documents_base
+from tests.support.model import link_model
+from tests.support.policy.base import make_brief_pdf, open_library
+from tests.support.valkey import run_valkey
 
 Files = dict[str, bytes]
 
@@ -38,7 +38,7 @@ Files = dict[str, bytes]
 @pytest.fixture(scope="module")
 def backup_files(tmp_path_factory: pytest.TempPathFactory) -> Files:
     """The files of a true backup: one policy, one document, one key."""
-    data = with_model(tmp_path_factory.mktemp("from") / "room")
+    data = link_model(tmp_path_factory.mktemp("from") / "room")
     anyio.run(_fill, data)
     KeyRing(data).add_key("reader")
     backup = data.parent / "room.backup"
@@ -52,8 +52,8 @@ async def _fill(data: Path) -> None:
     async with open_library(data / "policy") as library:
         await library.add("NPPF")
         await library.revise("NPPF", "December 2024", "2024-12-12")
-    async with desk(data / "documents") as room:
-        await room.ingest("Transport_Assessment.pdf", brief("Transport"))
+    async with open_documents_base(data / "documents") as room:
+        await room.ingest("Transport_Assessment.pdf", make_brief_pdf("Transport"))
 
 
 def invoke(verb: str, file: Path, data: Path, *options: str, env: Any = None) -> Result:
@@ -269,7 +269,7 @@ HOSTILE: dict[Callable[[Path, Files], Files], str] = {
 def test_a_hostile_backup_is_refused_and_touches_nothing(
     backup_files: Files, tmp_path: Path, change: Callable[[Path, Files], Files]
 ) -> None:
-    home = with_model(tmp_path / "home" / "room")
+    home = link_model(tmp_path / "home" / "room")
     (tmp_path / "victim").mkdir()
     (tmp_path / "victim" / "precious").write_text("kept")
     files = change(tmp_path, backup_files)
@@ -288,9 +288,9 @@ def test_a_refused_backup_deletes_nothing_outside_of_the_data_directory(
 ) -> None:
     """Policies at REDIS_URL, documents in CHROMA_PERSIST_DIR: --force replaces them, or fails."""
     good = write_backup(tmp_path / "good.backup", backup_files)
-    with valkey(tmp_path) as (url, _):
+    with run_valkey(tmp_path) as (url, _):
         outside = {"REDIS_URL": url, "CHROMA_PERSIST_DIR": str(tmp_path / "chroma")}
-        home = with_model(tmp_path / "home")
+        home = link_model(tmp_path / "home")
         assert invoke("restore", good, home, env=outside).exit_code == 0
         before = [count_records(home, base, outside) for base in ("policy", "documents")]
         for change in (
@@ -318,9 +318,9 @@ def test_a_true_backup_comes_back_and_its_keys_are_named(
 ) -> None:
     """Otherwise whoever made the backup has a key, and nobody knows."""
     backup = write_backup(tmp_path / "room.backup", backup_files)
-    told = invoke("restore", backup, with_model(tmp_path / "told"))
+    told = invoke("restore", backup, link_model(tmp_path / "told"))
     assert "Key reader (whoever has it, made " in told.stdout
-    as_json = invoke("restore", backup, with_model(tmp_path / "json"), "--json")
+    as_json = invoke("restore", backup, link_model(tmp_path / "json"), "--json")
     (key,) = json.loads(as_json.stdout)["keys"]
     assert (key["name"], key["read_only"]) == ("reader", False)
     ring = KeyRing(tmp_path / "told")
@@ -333,7 +333,7 @@ def test_the_keys_of_the_directory_stay_when_the_backup_has_none(
     backup_files: Files, tmp_path: Path
 ) -> None:
     """Without a key the server would be open to everybody after the restore."""
-    home = with_model(tmp_path / "home")
+    home = link_model(tmp_path / "home")
     KeyRing(home).add_key("operator")
     without_keys = {name: content for name, content in backup_files.items() if name != "keys.db"}
     kept = write_backup(tmp_path / "kept.backup", without_keys)
@@ -441,7 +441,7 @@ async def test_an_intent_or_a_chunk_that_names_another_folder_deletes_nothing_th
             "remove", document_id="../../../victim"
         ):
             raise KeyboardInterrupt
-    async with desk(folder) as room:
+    async with open_documents_base(folder) as room:
         assert victim.is_dir()
         assert "is not the path of a file in" in caplog.text
         with pytest.raises(StorageFailed):

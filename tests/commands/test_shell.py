@@ -14,9 +14,9 @@ from readingroom.cli import main
 from readingroom.console import layout
 from readingroom.console.layout import format_table, make_bold
 from tests.requirements import requirement
-from tests.support.kit import clean_environment, command, invoke, run
-from tests.support.model import with_model
-from tests.support.policy.base import pdf
+from tests.support.kit import clean_environment, invoke, make_command, run
+from tests.support.model import link_model
+from tests.support.policy.base import make_policy_pdf
 
 REFERENCE = "25/01178/REM"
 QUOTED = "Each home has one covered cycle space."
@@ -25,9 +25,9 @@ QUOTED = "Each home has one covered cycle space."
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A policy with a section, a document of an application, and a key."""
-    data = with_model(tmp_path_factory.mktemp("shell") / "data")
+    data = link_model(tmp_path_factory.mktemp("shell") / "data")
     paper = data.parent / "Transport_Statement.pdf"
-    paper.write_bytes(pdf([("Promoting sustainable transport", [QUOTED])]))
+    paper.write_bytes(make_policy_pdf([("Promoting sustainable transport", [QUOTED])]))
     for args in (
         ("policy", "add", "NPPF", "--title", "The Framework", "--category", "national_policy"),
         ("policy", "revise", "NPPF", str(paper), "--label", "Spring", "--from", "2024-03-01"),
@@ -153,7 +153,7 @@ def test_there_is_colour_in_a_terminal_and_never_in_a_pipe(
     data: Path, terminal: tuple[int, int]
 ) -> None:
     reading_end, writing_end = terminal
-    args = command("keys", "list", "--data", str(data))
+    args = make_command("keys", "list", "--data", str(data))
     piped = run("keys", "list", "--data", str(data))
     assert "\x1b" not in piped.stdout
     environment = clean_environment({"TERM": "xterm"})

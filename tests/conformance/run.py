@@ -77,13 +77,13 @@ SUITES = (
 
 def main() -> int:
     """Run every suite against one server; 0 when all went as their baselines say."""
-    with served() as url:
+    with serve_test_base() as url:
         outcomes = [run(suite, url) for suite in SUITES]
     return 0 if all(outcome.good for outcome in outcomes) else 1
 
 
 @contextmanager
-def served() -> Iterator[str]:
+def serve_test_base() -> Iterator[str]:
     """The MCP address of the test-only base, served on a free port for as long as it is needed."""
     port = find_free_port()
     server = subprocess.Popen(
@@ -99,7 +99,7 @@ def served() -> Iterator[str]:
 def wait_until_healthy(server: subprocess.Popen[bytes], port: int) -> None:
     """Come back when the server answers; give up when it ended or takes too long."""
     give_up = time.monotonic() + START_SECONDS
-    while not healthy(port):
+    while not is_healthy(port):
         if server.poll() is not None:
             sys.exit(f"conformance: the server ended with {server.returncode} before it answered")
         if time.monotonic() > give_up:
@@ -107,7 +107,7 @@ def wait_until_healthy(server: subprocess.Popen[bytes], port: int) -> None:
         time.sleep(0.1)
 
 
-def healthy(port: int) -> bool:
+def is_healthy(port: int) -> bool:
     """Whether /health answers 200. Asked without urllib, which may go through a proxy."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=START_SECONDS)
     try:
@@ -134,25 +134,25 @@ def run(suite: Suite, url: str) -> Outcome:
     results = OUTPUT / suite.name
     shutil.rmtree(results, ignore_errors=True)
     results.mkdir(parents=True)
-    printed = printed_by(command(suite, url, results))
+    printed = run_suite(make_command(suite, url, results))
     log = results / "log.txt"
     log.write_text(printed, encoding="utf-8")
     if not any(verdict in printed for verdict in VERDICTS):
         sys.exit(f"conformance {suite.version} {suite.wire}: no verdict, see {log}")
-    outcome = read(printed, entries(suite.baseline))
-    report(suite, outcome, log)
+    outcome = read(printed, read_baseline(suite.baseline))
+    print_report(suite, outcome, log)
     return outcome
 
 
-def command(suite: Suite, url: str, results: Path) -> list[str]:
+def make_command(suite: Suite, url: str, results: Path) -> list[str]:
     """The command line. Without `--suite all`, what is new or still on trial would be left out."""
-    return node.command(
+    return node.make_command(
         *(suite.program, "server", "--url", url, "--suite", "all", *suite.options),
         *("--expected-failures", str(suite.baseline), "--output-dir", str(results)),
     )
 
 
-def printed_by(arguments: list[str]) -> str:
+def run_suite(arguments: list[str]) -> str:
     """Everything a suite printed. Its exit status says less than the verdict at the end of it."""
     done = subprocess.run(
         arguments,
@@ -165,7 +165,7 @@ def printed_by(arguments: list[str]) -> str:
     return done.stdout
 
 
-def entries(baseline: Path) -> set[str]:
+def read_baseline(baseline: Path) -> set[str]:
     """The scenarios, or scenario:check pairs, that a baseline names."""
     text = baseline.read_text(encoding="utf-8")
     return set(re.findall(r"^ *- *([^\s#]+)", text, re.MULTILINE))
@@ -174,8 +174,8 @@ def entries(baseline: Path) -> set[str]:
 def read(printed: str, baseline: set[str]) -> Outcome:
     """Tell an outcome from what a suite printed."""
     scenarios = set(re.findall(r"^=== Running scenario: (\S+) ===$", printed, re.MULTILINE))
-    expected = marked("~", printed)
-    unexpected = marked("✗", printed)
+    expected = list_marked_names("~", printed)
+    unexpected = list_marked_names("✗", printed)
     failed = {entry.partition(":")[0] for entry in expected + unexpected}
     return Outcome(
         passed=len(scenarios - failed),
@@ -185,13 +185,13 @@ def read(printed: str, baseline: set[str]) -> Outcome:
     )
 
 
-def marked(mark: str, printed: str) -> list[str]:
+def list_marked_names(mark: str, printed: str) -> list[str]:
     """The names that the verdict lists with a mark. Only there are they indented by two."""
     _, _, end = printed.partition("=== SUMMARY ===")
     return re.findall(rf"^  {mark} (\S+)$", end, re.MULTILINE)
 
 
-def report(suite: Suite, outcome: Outcome, log: Path) -> None:
+def print_report(suite: Suite, outcome: Outcome, log: Path) -> None:
     """Print the one line of a suite, and what is wrong with it."""
     print(
         f"conformance {suite.version} {suite.wire}: "

@@ -21,7 +21,7 @@ from readingroom.protocol.spec import KnowledgeBase
 from readingroom.protocol.tool import Question, Schema, Tool, ToolCall, make_tool
 from readingroom.server.observe.logging import configure_logging
 from readingroom.server.run import bind_listener, run_server
-from tests.support.kit import app_of
+from tests.support.kit import make_app
 
 PNG = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJg"
@@ -66,20 +66,20 @@ class Any2020(Tool):
         }
 
 
-def text(said: str) -> wire.TextContent:
+def make_text(said: str) -> wire.TextContent:
     return wire.TextContent(text=said)
 
 
-def image() -> wire.ImageContent:
+def make_image() -> wire.ImageContent:
     return wire.ImageContent(data=PNG, mime_type="image/png")
 
 
-def resource(uri: str, said: str, kind: str = "text/plain") -> wire.EmbeddedResource:
+def make_resource(uri: str, said: str, kind: str = "text/plain") -> wire.EmbeddedResource:
     contents = wire.TextResourceContents(uri=uri, mime_type=kind, text=said)
     return wire.EmbeddedResource(resource=contents)
 
 
-def saying(name: str, *content: wire.ContentBlock, failed: bool = False) -> Tool:
+def make_saying_tool(name: str, *content: wire.ContentBlock, failed: bool = False) -> Tool:
     """A tool without arguments that always answers the same."""
 
     async def answer(question: Nothing, call: ToolCall) -> wire.CallToolResult:
@@ -95,12 +95,12 @@ async def test_tool_with_progress(question: Nothing, call: ToolCall) -> wire.Cal
     for done in (0, 50, 100):
         await call.report_progress(done, 100, None)
         await anyio.sleep(0.05)
-    return wire.CallToolResult(content=[text("done")])
+    return wire.CallToolResult(content=[make_text("done")])
 
 
 async def test_header(question: Region, call: ToolCall) -> wire.CallToolResult:
     """Take an argument that also travels as a header."""
-    return wire.CallToolResult(content=[text(question.region)])
+    return wire.CallToolResult(content=[make_text(question.region)])
 
 
 async def test_missing_capability(question: Nothing, call: ToolCall) -> wire.CallToolResult:
@@ -112,23 +112,27 @@ async def test_missing_capability(question: Nothing, call: ToolCall) -> wire.Cal
     )
 
 
-def tools() -> tuple[Tool, ...]:
-    plain = saying("json_schema_2020_12_tool", text("ok"))
-    mixed = resource("test://mixed-content-resource", '{"test":"data"}', "application/json")
-    embedded = resource("test://embedded-resource", "This is an embedded resource content.")
+def make_tools() -> tuple[Tool, ...]:
+    plain = make_saying_tool("json_schema_2020_12_tool", make_text("ok"))
+    mixed = make_resource("test://mixed-content-resource", '{"test":"data"}', "application/json")
+    embedded = make_resource("test://embedded-resource", "This is an embedded resource content.")
     return (
-        saying("test_simple_text", text("This is a simple text response for testing.")),
-        saying("test_image_content", image()),
-        saying("test_audio_content", wire.AudioContent(data=WAV, mime_type="audio/wav")),
-        saying("test_embedded_resource", embedded),
-        saying("test_multiple_content_types", text("Several:"), image(), mixed),
-        saying(
-            "test_error_handling", text("This tool intentionally returns an error"), failed=True
+        make_saying_tool(
+            "test_simple_text", make_text("This is a simple text response for testing.")
         ),
-        saying("test_reconnection", text("ok")),
-        saying("test_streaming_elicitation", text("Nothing was asked.")),
-        saying("test_logging_tool", text("Nothing was logged.")),
-        saying("test_input_required_result_elicitation", text("Nothing was asked.")),
+        make_saying_tool("test_image_content", make_image()),
+        make_saying_tool("test_audio_content", wire.AudioContent(data=WAV, mime_type="audio/wav")),
+        make_saying_tool("test_embedded_resource", embedded),
+        make_saying_tool("test_multiple_content_types", make_text("Several:"), make_image(), mixed),
+        make_saying_tool(
+            "test_error_handling",
+            make_text("This tool intentionally returns an error"),
+            failed=True,
+        ),
+        make_saying_tool("test_reconnection", make_text("ok")),
+        make_saying_tool("test_streaming_elicitation", make_text("Nothing was asked.")),
+        make_saying_tool("test_logging_tool", make_text("Nothing was logged.")),
+        make_saying_tool("test_input_required_result_elicitation", make_text("Nothing was asked.")),
         make_tool(test_tool_with_progress, title="Progress"),
         make_tool(test_header, title="Header"),
         make_tool(test_missing_capability, title="Missing capability"),
@@ -188,11 +192,11 @@ async def get_prompt(context: Any, params: wire.GetPromptRequestParams) -> wire.
     content: wire.ContentBlock
     match params.name:
         case "test_prompt_with_embedded_resource":
-            content = resource(given["resourceUri"], "Embedded")
+            content = make_resource(given["resourceUri"], "Embedded")
         case "test_prompt_with_image":
-            content = image()
+            content = make_image()
         case _:
-            content = text(f"A prompt for testing: {given}")
+            content = make_text(f"A prompt for testing: {given}")
     return wire.GetPromptResult(messages=[wire.PromptMessage(role="user", content=content)])
 
 
@@ -217,14 +221,14 @@ def furnish(server: Server[Any]) -> None:
         server.add_request_handler(method, params, handler)
 
 
-def conformance_base() -> KnowledgeBase:
+def make_conformance_base() -> KnowledgeBase:
     return KnowledgeBase(
         name="conformance",
         server_name="conformance",
         title="Conformance",
         instructions="For the official conformance suites.",
         error_dialect=StatusDialect(),
-        tools=tools(),
+        tools=make_tools(),
         service=None,
         stateful=True,
         add_handlers=furnish,
@@ -237,7 +241,7 @@ def main() -> None:
     port = parser.parse_args().port
     configure_logging("error")
     with tempfile.TemporaryDirectory() as data:
-        app = app_of(conformance_base(), data=Path(data), rate_limit=0)
+        app = make_app(make_conformance_base(), data=Path(data), rate_limit=0)
         run_server(lambda: (app, lambda: None), bind_listener("127.0.0.1", port), None, ())
 
 

@@ -37,22 +37,22 @@ from readingroom.settings import load_settings
 from scripts.contracts.changes import compare
 from scripts.contracts.snapshot import CURRENT, read_snapshot
 from scripts.contracts.stored import describe_data
-from scripts.docs.console import SAMPLE_ADDRESS, WorkedExample, worked_examples
+from scripts.docs.console import SAMPLE_ADDRESS, WorkedExample, find_worked_examples
 from scripts.docs.pages import ROOT
-from scripts.docs.tools import examples
+from scripts.docs.tools import read_examples
 from tests.requirements import requirement
 from tests.support.kit import (
     LEGACY,
     Served,
-    body,
     clean_environment,
-    command,
-    http,
+    connect_http,
+    connect_stdio,
+    make_command,
+    read_body,
     run,
-    serving,
-    stdio,
+    serve_room,
 )
-from tests.support.model import with_model
+from tests.support.model import link_model
 from tests.support.processes import wait_until
 
 pytestmark = pytest.mark.anyio
@@ -63,7 +63,7 @@ APPLICATION = "25/01178/REM"
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """`readingroom serve --demo`, with everything loaded."""
-    with serving("--demo", data=with_model(tmp_path_factory.mktemp("demo") / "room")) as served:
+    with serve_room("--demo", data=link_model(tmp_path_factory.mktemp("demo") / "room")) as served:
         wait_until(lambda: is_loaded(served.data), seconds=240)
         yield served
 
@@ -85,10 +85,10 @@ def test_the_formats_of_stored_data_are_those_of_the_snapshot(demo: Served) -> N
 @requirement("room:sample")
 async def test_a_date_decides_which_sample_revision_answers(demo: Served) -> None:
     question = {"query": "cycle parking spaces for each dwelling", "sources": ["NPPF"]}
-    async with http(f"{demo.url}/policy/mcp") as client:
+    async with connect_http(f"{demo.url}/policy/mcp") as client:
         for day, spaces in (("2024-03-15", "one space"), ("2025-03-15", "two spaces")):
             asked = {**question, "effective_date": day, "mode": "hybrid"}
-            hits = body(await client.call_tool("search_policy", asked))["results"]
+            hits = read_body(await client.call_tool("search_policy", asked))["results"]
             assert spaces in hits[0]["text"]
 
 
@@ -105,42 +105,42 @@ async def test_every_base_marks_its_answers(demo: Served) -> None:
         ("text", "get_kb_content", {}),
     ]
     for base, tool, arguments in asked:
-        async with http(f"{demo.url}/{base}/mcp", wire=LEGACY) as client:
+        async with connect_http(f"{demo.url}/{base}/mcp", wire=LEGACY) as client:
             result = await client.call_tool(tool, arguments)
         assert result.meta is not None and result.meta["sample"] is True
-        assert all(said.startswith("[sample] ") for said in cited(body(result))), tool
-    async with http(f"{demo.url}/policy/mcp") as client:
+        assert all(said.startswith("[sample] ") for said in list_citations(read_body(result))), tool
+    async with connect_http(f"{demo.url}/policy/mcp") as client:
         refused = await client.call_tool(
             "get_policy_section", {"source": "NOBODY", "section_ref": "1"}
         )
     assert refused.is_error and refused.meta is not None and refused.meta["sample"] is True
-    async with http(f"{demo.url}/guidance/mcp") as client:
+    async with connect_http(f"{demo.url}/guidance/mcp") as client:
         refused = await client.call_tool("get_content_by_path", {"path": "/no-such-page"})
-    assert refused.is_error and list(cited(body(refused)))
-    assert all(said.startswith("[sample] ") for said in cited(body(refused)))
+    assert refused.is_error and list(list_citations(read_body(refused)))
+    assert all(said.startswith("[sample] ") for said in list_citations(read_body(refused)))
 
 
-def cited(told: Any) -> Iterator[str]:
+def list_citations(told: Any) -> Iterator[str]:
     """Every place of an answer that says what to cite or whose words it repeats."""
     if isinstance(told, list):
         for item in told:
-            yield from cited(item)
+            yield from list_citations(item)
     if isinstance(told, dict):
         for name, value in told.items():
             if name in ("citation", "citation_string", "attribution") and isinstance(value, str):
                 yield value
             else:
-                yield from cited(value)
+                yield from list_citations(value)
 
 
 @requirement("room:sample")
 async def test_the_application_has_every_kind_of_document(demo: Served) -> None:
-    async with http(f"{demo.url}/documents/mcp") as client:
+    async with connect_http(f"{demo.url}/documents/mcp") as client:
         asked = {"application_ref": APPLICATION}
-        listed = body(await client.call_tool("list_ingested_documents", asked))["documents"]
-        overview = body(await client.call_tool("application_overview", asked))
+        listed = read_body(await client.call_tool("list_ingested_documents", asked))["documents"]
+        overview = read_body(await client.call_tool("application_overview", asked))
         question = {"query": "children walk to school in the morning", **asked}
-        hits = body(await client.call_tool("search_application_docs", question))["results"]
+        hits = read_body(await client.call_tool("search_application_docs", question))["results"]
     files = {Path(one["file_path"]).suffix for one in listed}
     assert {one["extraction_method"] for one in listed} == {"text_layer", "ocr"}
     assert {".pdf", ".tiff"} <= files
@@ -161,18 +161,18 @@ def test_rest_and_the_shell_mark_theirs(demo: Served) -> None:
     assert [one["_meta"] for one in (bill, policy, missing)] == [{"sample": True}] * 3
     assert bill["citation_string"].startswith("[sample] ")
     assert "_meta" not in demo.get("/openapi.json").json()
-    searched = shell(demo, "policy", "search", "flood risk", "--json")
+    searched = run_shell(demo, "policy", "search", "flood risk", "--json")
     assert searched["_meta"] == {"sample": True}
     assert all(hit["citation"].startswith("[sample] ") for hit in searched["results"])
-    page = shell(demo, "guidance", "get", "/guidance/charity-accounts-and-reports", "--json")
+    page = run_shell(demo, "guidance", "get", "/guidance/charity-accounts-and-reports", "--json")
     assert page["citation"].startswith("[sample] ")
 
 
 @requirement("room:docs:worked")
 async def test_the_examples_of_tools_are_answered(demo: Served) -> None:
-    for base, calls in examples().items():
+    for base, calls in read_examples().items():
         url = f"{demo.url}/mcp" if base == "desk" else f"{demo.url}/{base}/mcp"
-        async with http(url) as client:
+        async with connect_http(url) as client:
             listing = (await client.list_tools()).tools
             readers = {item.name for item in listing if item.annotations.read_only_hint}
             for name in calls.keys() & readers:
@@ -181,7 +181,7 @@ async def test_the_examples_of_tools_are_answered(demo: Served) -> None:
 
 
 @requirement("room:docs:worked")
-@pytest.mark.parametrize("example", [*worked_examples(ROOT)], ids=str)
+@pytest.mark.parametrize("example", [*find_worked_examples(ROOT)], ids=str)
 def test_the_pages_show_the_answers_that_are_given(
     demo: Served, example: WorkedExample, tmp_path: Path
 ) -> None:
@@ -205,7 +205,7 @@ def test_the_pages_show_the_answers_that_are_given(
     assert example.matches(said), f"{example.command}\n{said}{ended.stderr}"
 
 
-def shell(demo: Served, *args: str) -> Any:
+def run_shell(demo: Served, *args: str) -> Any:
     ended = run(*args, "--demo", "--data", str(demo.data), timeout=300)
     assert ended.returncode == 0, ended.stderr
     return json.loads(ended.stdout)
@@ -300,8 +300,8 @@ def test_the_sample_is_small_and_checked_like_ones_own(demo: Served) -> None:
         for source in policies
         for one in demo.get(f"/api/v1/policies/{source}").json()["revisions"]
     ]
-    documents = shell(demo, "documents", "list", "--application", APPLICATION, "--json")
-    records = shell(demo, "federal", "status", "--json")
+    documents = run_shell(demo, "documents", "list", "--application", APPLICATION, "--json")
+    records = run_shell(demo, "federal", "status", "--json")
     chunks = [one["chunk_count"] for one in (*revisions, *documents["documents"])]
     chunks += [one["chunks"] for one in records["sources"]]
     assert 500 < sum(chunks) <= 900
@@ -319,10 +319,10 @@ def test_what_is_restored_from_the_sample_is_the_sample(demo: Served, tmp_path: 
 @requirement("room:sample")
 @pytest.mark.slow
 def test_a_kill_while_it_loads_loses_nothing(tmp_path: Path) -> None:
-    data = with_model(tmp_path / "room")
-    with serving_policies(data) as said:
+    data = link_model(tmp_path / "room")
+    with serve_policies(data) as said:
         assert any("sample 3 of" in line for line in said)
-    with serving_policies(data) as said:
+    with serve_policies(data) as said:
         assert any("everything is loaded" in line for line in said)
         listed = run("policy", "list", "--data", str(data), "--json", timeout=300)
         doctor = run("doctor", "--data", str(data), "--json", timeout=300)
@@ -335,10 +335,10 @@ def test_a_kill_while_it_loads_loses_nothing(tmp_path: Path) -> None:
 
 
 @contextmanager
-def serving_policies(data: Path) -> Iterator[Iterator[str]]:
+def serve_policies(data: Path) -> Iterator[Iterator[str]]:
     """What `readingroom serve policy --demo` says, line by line; it is killed when this is left."""
     process = subprocess.Popen(
-        command("serve", "policy", "--demo", "--data", str(data), "--port", "0"),
+        make_command("serve", "policy", "--demo", "--data", str(data), "--port", "0"),
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -402,7 +402,7 @@ def test_what_failed_or_came_from_another_corpus_is_loaded_anew(
 
 @requirement("room:sample")
 async def test_over_stdio_too(tmp_path: Path) -> None:
-    async with stdio("guidance", "--demo", "--data", str(tmp_path / "room")) as client:
+    async with connect_stdio("guidance", "--demo", "--data", str(tmp_path / "room")) as client:
         path = "/guidance/prepare-a-charity-annual-return"
         result = await client.call_tool("get_source_metadata", {"path": path})
     assert not result.is_error

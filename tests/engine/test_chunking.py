@@ -16,7 +16,7 @@ _PARTS = ("a", "bc", "water", "x" * 30, *SEPARATORS, "\t", "\u00a0", "\r\n", "."
 _TEXTS = st.lists(st.sampled_from(_PARTS), max_size=120).map("".join)
 
 
-def langchain(text: str, size: int, overlap: int) -> list[str]:
+def split_by_langchain(text: str, size: int, overlap: int) -> list[str]:
     return RecursiveCharacterTextSplitter(
         chunk_size=size,
         chunk_overlap=overlap,
@@ -35,7 +35,7 @@ def test_the_chunks_are_those_of_the_splitter_that_the_contracts_name(
 
     spans = split(text, size, overlap)
 
-    assert [span.cut_from(text) for span in spans] == langchain(text, size, overlap)
+    assert [span.cut_from(text) for span in spans] == split_by_langchain(text, size, overlap)
 
 
 @requirement("engine:chunking:cuts")
@@ -43,7 +43,7 @@ def test_the_chunks_are_those_of_the_splitter_that_the_contracts_name(
 def test_real_pages_are_cut_as_the_named_splitter_cuts_them(shared_data: Path) -> None:
     text = (shared_data / "retrieval/govuk/corpus.jsonl").read_text("utf-8")[:300_000]
 
-    assert [span.cut_from(text) for span in split(text)] == langchain(text, 800, 200)
+    assert [span.cut_from(text) for span in split(text)] == split_by_langchain(text, 800, 200)
 
 
 @requirement("engine:chunking:offsets", "documents:chunks")

@@ -20,9 +20,9 @@ from readingroom.engine.index import ChunkIndex, EmbeddedIndex, Ranking
 from readingroom.engine.shared.index import open_index
 from readingroom.storage.chunks import ChunkCollection, Chunks, ChunkStore
 from readingroom.storage.errors import EmbeddingMismatch, StoreUnusable
-from tests.engine.test_vectors import _METADATA, FILTERS, agree, brute, vector
+from tests.engine.test_vectors import _METADATA, FILTERS, agree, make_vector, search_by_brute_force
 from tests.requirements import requirement
-from tests.storage.test_chunks import FIELDS, chunks
+from tests.storage.test_chunks import FIELDS, make_chunks
 
 COLLECTION = "policy_docs"
 
@@ -83,8 +83,10 @@ def test_kill_9_during_an_upsert_of_5000_chunks_loses_nothing_acknowledged(
         id: (row, metadata)
         for id, row, metadata in zip(found.ids, found.vectors, found.metadatas, strict=True)
     }
-    query = vector(5, 384)
-    assert agree(index.get_vector_index().search(query, 10), brute(stored, query, 10, None))
+    query = make_vector(5, 384)
+    assert agree(
+        index.get_vector_index().search(query, 10), search_by_brute_force(stored, query, 10, None)
+    )
     assert len(index.get_word_index()) == len(found)
     index.close()
     store.close()
@@ -111,7 +113,7 @@ TEXTS = {
 }
 
 
-def ids(ranking: Ranking) -> list[str]:
+def list_ids(ranking: Ranking) -> list[str]:
     return [hit.chunk_id for hit in ranking.hits]
 
 
@@ -125,11 +127,14 @@ def put(index: EmbeddedIndex, **metadata: Any) -> None:
 def test_an_index_finds_by_words_by_meaning_and_by_both(index: EmbeddedIndex) -> None:
     put(index, source="A")
 
-    assert ids(index.search("green belt", 3, None, "lexical")) == ["green"]
-    assert ids(index.search("Where can I keep my bike?", 1, None, "semantic")) == ["cycle"]
-    assert ids(index.search("Can I build where rivers overflow?", 3, None, "hybrid"))[0] == "flood"
+    assert list_ids(index.search("green belt", 3, None, "lexical")) == ["green"]
+    assert list_ids(index.search("Where can I keep my bike?", 1, None, "semantic")) == ["cycle"]
+    assert (
+        list_ids(index.search("Can I build where rivers overflow?", 3, None, "hybrid"))[0]
+        == "flood"
+    )
     for mode in get_args(Mode):
-        assert ids(index.search("green belt", 3, Equals("source", "B"), mode)) == []
+        assert list_ids(index.search("green belt", 3, Equals("source", "B"), mode)) == []
 
 
 @requirement("engine:index:search")
@@ -152,7 +157,7 @@ def test_what_one_index_dumps_another_is_filled_with(
 
     assert other.generation > before
     assert sorted(other.read_chunks(Equals("source", "A")).ids) == sorted(TEXTS)
-    assert ids(other.search("green belt", 3, None, "hybrid"))[0] == "green"
+    assert list_ids(other.search("green belt", 3, None, "hybrid"))[0] == "green"
     assert other.read_sizes() == (3, 3)
     for step in other.list_warm_up_steps():
         step()
@@ -171,7 +176,7 @@ def test_without_a_model_words_still_answer_and_the_answer_says_so(
     for mode in ("semantic", "hybrid"):
         ranking = bare.search("green belt", 3, None, mode)
 
-        assert ids(ranking) == ["green"]
+        assert list_ids(ranking) == ["green"]
         assert ranking.degraded is not None
         assert "readingroom model install" in ranking.degraded
     bare.close()
@@ -191,7 +196,7 @@ def test_vectors_of_two_precisions_never_meet_in_one_collection(
         put(other)
     with pytest.raises(EmbeddingMismatch):
         other.search("bicycles", 3, None, "semantic")
-    assert ids(other.search("green belt", 3, None, "hybrid")) == ["green"]
+    assert list_ids(other.search("green belt", 3, None, "hybrid")) == ["green"]
     other.close()
 
 
@@ -221,13 +226,13 @@ def test_after_any_writes_both_indexes_agree_with_the_store(
         ids = [f"id{number}" for number in sorted(numbers)]
         known = {name: value for name, value in metadata.items() if name in ("source", "open")}
         if verb == "put":
-            index.put_chunks(chunks(*ids, seed=len(ids), **metadata))
+            index.put_chunks(make_chunks(*ids, seed=len(ids), **metadata))
         elif verb == "change" and known:
             index.update_metadata(ids, [known] * len(ids))
         elif verb == "remove":
             index.delete_chunks(ids)
         every = [f"id{number}" for number in range(13)]
-        assert described(index.fetch_chunks(every)) == described(
+        assert describe_fields(index.fetch_chunks(every)) == describe_fields(
             index.collection.read_chunks(every)
         )
 
@@ -237,7 +242,7 @@ def test_after_any_writes_both_indexes_agree_with_the_store(
     index.delete_chunks(index.collection.read_chunks().ids)
 
 
-def described(held: Chunks) -> dict[str, tuple[str, Any]]:
+def describe_fields(held: Chunks) -> dict[str, tuple[str, Any]]:
     rows = zip(held.texts, held.metadatas, strict=True)
     return dict(zip(held.ids, rows, strict=True))
 
@@ -246,7 +251,7 @@ def described(held: Chunks) -> dict[str, tuple[str, Any]]:
 def test_what_a_write_overtook_is_not_remembered(
     index: EmbeddedIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    index.put_chunks(chunks("a", source="old"))
+    index.put_chunks(make_chunks("a", source="old"))
     read = index.collection.read_chunks
 
     def read_overtaken_by_a_write(ids: Any) -> Chunks:
@@ -289,7 +294,7 @@ def test_a_write_that_fails_half_way_leaves_no_doubt_behind(
     with monkeypatch.context() as broken:
         broken.setattr(ChunkCollection, "upsert_chunks", fail)
         with pytest.raises(StoreUnusable):
-            index.put_chunks(chunks("new"))
+            index.put_chunks(make_chunks("new"))
 
     assert index.get_vector_index().find_ids() == sorted(TEXTS)
     assert [hit.id for hit in index.search_words("green", 5)] == ["green"]
@@ -297,7 +302,7 @@ def test_a_write_that_fails_half_way_leaves_no_doubt_behind(
 
 @requirement("engine:index:concurrent")
 def test_many_readers_and_one_writer_share_an_index(index: EmbeddedIndex) -> None:
-    index.put_chunks(chunks(*(f"id{number}" for number in range(60)), source="A"))
+    index.put_chunks(make_chunks(*(f"id{number}" for number in range(60)), source="A"))
     stop, wrong = threading.Event(), list[Any]()
 
     def read() -> None:

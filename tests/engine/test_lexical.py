@@ -36,7 +36,7 @@ _WORDS = (
 )
 
 
-def document(id: str, body: str, title: str = "", **metadata: Any) -> LexicalDocument:
+def make_document(id: str, body: str, title: str = "", **metadata: Any) -> LexicalDocument:
     return LexicalDocument(id, {"title": title, "body": body}, metadata)
 
 
@@ -45,7 +45,7 @@ def index(tmp_path: Path) -> LexicalIndex:
     return LexicalIndex(tmp_path / "words.sqlite", COLUMNS, FIELDS)
 
 
-def found(
+def search_ids(
     index: LexicalIndex, question: str, k: int = 10, where: Filter | None = None
 ) -> list[str]:
     return [hit.id for hit in index.search(question, k, where)]
@@ -55,9 +55,9 @@ def found(
 def test_words_are_found_in_any_form_and_the_title_counts_most(index: LexicalIndex) -> None:
     index.upsert_documents(
         [
-            document("body", "Parking for cycles is wanted at every door."),
-            document("title", "Spaces are wanted at every door.", title="Cycle parking"),
-            document("other", "Flood risk is assessed by zone."),
+            make_document("body", "Parking for cycles is wanted at every door."),
+            make_document("title", "Spaces are wanted at every door.", title="Cycle parking"),
+            make_document("other", "Flood risk is assessed by zone."),
         ]
     )
 
@@ -69,9 +69,9 @@ def test_words_are_found_in_any_form_and_the_title_counts_most(index: LexicalInd
 
 @requirement("engine:lexical:find")
 def test_equal_documents_come_in_the_order_of_their_ids(index: LexicalIndex) -> None:
-    index.upsert_documents([document(f"id{number}", "green belt") for number in (3, 1, 2)])
+    index.upsert_documents([make_document(f"id{number}", "green belt") for number in (3, 1, 2)])
 
-    assert found(index, "green belt") == ["id1", "id2", "id3"]
+    assert search_ids(index, "green belt") == ["id1", "id2", "id3"]
 
 
 @requirement("engine:lexical:words")
@@ -96,9 +96,11 @@ _TEXT = st.text(_KNOWN, max_size=60)
 @example("0\N{SIGNWRITING HAND-FIST INDEX}")
 @given(st.one_of(_TEXT, st.lists(st.sampled_from(_NASTY)).map(" ".join)))
 def test_any_text_is_a_question_and_never_syntax(index: LexicalIndex, question: str) -> None:
-    index.upsert_documents([document("one", "words and 'quotes'"), document("two", question)])
+    index.upsert_documents(
+        [make_document("one", "words and 'quotes'"), make_document("two", question)]
+    )
 
-    answered = found(index, question)
+    answered = search_ids(index, question)
 
     assert set(answered) <= {"one", "two"}
     if extract_words(question) and any(word.isascii() for word in extract_words(question)):
@@ -109,23 +111,23 @@ def test_any_text_is_a_question_and_never_syntax(index: LexicalIndex, question: 
 def test_what_stands_in_quotation_marks_is_found_as_it_stands(index: LexicalIndex) -> None:
     index.upsert_documents(
         [
-            document("phrase", "The Clean Water Act, as amended."),
-            document("both", "Enforcement of the clean water act is for the agency."),
-            document("apart", "An act for clean air; water; enforcement, enforcement."),
-            document("other", "Enforcement by zone."),
+            make_document("phrase", "The Clean Water Act, as amended."),
+            make_document("both", "Enforcement of the clean water act is for the agency."),
+            make_document("apart", "An act for clean air; water; enforcement, enforcement."),
+            make_document("other", "Enforcement by zone."),
         ]
     )
 
-    assert set(found(index, "clean water act")) == {"phrase", "both", "apart"}
-    assert set(found(index, '"clean water act"')) == {"phrase", "both"}
-    assert set(found(index, "“clean water act”")) == {"phrase", "both"}
+    assert set(search_ids(index, "clean water act")) == {"phrase", "both", "apart"}
+    assert set(search_ids(index, '"clean water act"')) == {"phrase", "both"}
+    assert set(search_ids(index, "“clean water act”")) == {"phrase", "both"}
     # The other words only rank, and empty ones do not count.
-    assert found(index, 'the enforcement of the "clean water act"') == ["both", "phrase"]
-    assert found(index, 'the "clean water act"') == found(index, '"clean water act"')
-    assert set(found(index, '"clean water act" "by zone"')) == {"phrase", "both", "other"}
-    assert found(index, '"water clean"') == []
-    assert found(index, '"of the clean water"', 3) == ["both"]
-    assert found(index, '"by zone"', where=Equals("source", "A")) == []
+    assert search_ids(index, 'the enforcement of the "clean water act"') == ["both", "phrase"]
+    assert search_ids(index, 'the "clean water act"') == search_ids(index, '"clean water act"')
+    assert set(search_ids(index, '"clean water act" "by zone"')) == {"phrase", "both", "other"}
+    assert search_ids(index, '"water clean"') == []
+    assert search_ids(index, '"of the clean water"', 3) == ["both"]
+    assert search_ids(index, '"by zone"', where=Equals("source", "A")) == []
 
 
 @pytest.mark.parametrize(
@@ -145,8 +147,8 @@ def test_quotation_marks_in_disorder_are_no_error(
 ) -> None:
     asked = parse_query(question)
     assert (asked.phrases, asked.words) == (phrases, words)
-    index.upsert_documents([document("one", question)])
-    assert found(index, question) == ["one"]
+    index.upsert_documents([make_document("one", question)])
+    assert search_ids(index, question) == ["one"]
 
 
 def test_a_question_has_at_most_64_words_those_of_phrases_included() -> None:
@@ -159,8 +161,8 @@ def test_a_question_has_at_most_64_words_those_of_phrases_included() -> None:
 
 def test_an_accent_may_come_as_a_sign_of_its_own(index: LexicalIndex) -> None:
     apart = "re\u0301sume\u0301s"
-    index.upsert_documents([document("whole", "résumés"), document("apart", apart)])
-    assert found(index, apart) == found(index, "résumés") == ["apart", "whole"]
+    index.upsert_documents([make_document("whole", "résumés"), make_document("apart", apart)])
+    assert search_ids(index, apart) == search_ids(index, "résumés") == ["apart", "whole"]
 
 
 @requirement("engine:lexical:safe")
@@ -168,9 +170,9 @@ def test_a_word_is_found_though_a_symbol_newer_than_sqlite_clings_to_it(
     index: LexicalIndex,
 ) -> None:
     text = "parking\N{MANUAL WHEELCHAIR} – “level access\uf0b7”"
-    index.upsert_documents([document("one", text)])
+    index.upsert_documents([make_document("one", text)])
 
-    assert found(index, "parking", 3) == found(index, "access", 3) == ["one"]
+    assert search_ids(index, "parking", 3) == search_ids(index, "access", 3) == ["one"]
 
 
 class _Brute:
@@ -225,7 +227,7 @@ def test_within_the_budget_the_ranking_is_that_of_fts5_over_what_passes(
     tmp_path: Path, made: list[Any], words: list[str], where: Filter | None
 ) -> None:
     documents = [
-        document(f"{number:02}", body, title, **metadata)
+        make_document(f"{number:02}", body, title, **metadata)
         for number, (title, body, metadata) in enumerate(made)
     ]
     index = LexicalIndex(tmp_path / "words.sqlite", COLUMNS, FIELDS)
@@ -249,7 +251,7 @@ def test_beyond_the_budget_scores_are_still_those_of_all_the_words(
     tmp_path: Path, made: list[Any], words: list[str], where: Filter | None
 ) -> None:
     documents = [
-        document(f"{number:02}", body, title, **metadata)
+        make_document(f"{number:02}", body, title, **metadata)
         for number, (title, body, metadata) in enumerate(made)
     ]
     index = LexicalIndex(tmp_path / "words.sqlite", COLUMNS, FIELDS, postings_budget=0)
@@ -276,7 +278,7 @@ def test_after_any_writes_the_index_is_as_if_it_had_been_filled_anew(
     held: dict[str, LexicalDocument] = {}
     for made in (first, second):
         batch = [
-            document(str(number), body, title, **metadata)
+            make_document(str(number), body, title, **metadata)
             for number, (title, body, metadata) in enumerate(made)
         ]
         index.upsert_documents(batch, 1)
@@ -289,16 +291,16 @@ def test_after_any_writes_the_index_is_as_if_it_had_been_filled_anew(
     anew = LexicalIndex(tmp_path / "anew.sqlite", COLUMNS, FIELDS)
     anew.replace_documents(held.values(), 3)
 
-    assert _state(index) == _state(anew)
+    assert _read_state(index) == _read_state(anew)
     assert index.generation == anew.generation == 3
     where = Equals("source", "B")
     question = " ".join(_WORDS)
-    assert found(index, question, 99, where) == found(anew, question, 99, where)
+    assert search_ids(index, question, 99, where) == search_ids(anew, question, 99, where)
     index.close()
     anew.close()
 
 
-def _state(index: LexicalIndex) -> Any:
+def _read_state(index: LexicalIndex) -> Any:
     terms = "SELECT term, documents FROM terms WHERE documents > 0 ORDER BY 1"
     facts = "SELECT generation, documents, tokens FROM facts"
     with index._connections.connection() as db:
@@ -307,13 +309,13 @@ def _state(index: LexicalIndex) -> Any:
 
 @requirement("engine:lexical:bad-input")
 def test_bad_questions_are_refused_or_answered_with_nothing(index: LexicalIndex) -> None:
-    assert found(index, "anything") == []
-    index.upsert_documents([document("one", "cycle parking")])
+    assert search_ids(index, "anything") == []
+    index.upsert_documents([make_document("one", "cycle parking")])
 
-    assert found(index, "") == found(index, "?!") == found(index, "zzz") == []
-    assert found(index, "cycle", 0) == []
-    assert found(index, "cycle", 10**6) == ["one"]
-    assert found(index, "cycle", 5, In("source", ())) == []
+    assert search_ids(index, "") == search_ids(index, "?!") == search_ids(index, "zzz") == []
+    assert search_ids(index, "cycle", 0) == []
+    assert search_ids(index, "cycle", 10**6) == ["one"]
+    assert search_ids(index, "cycle", 5, In("source", ())) == []
     with pytest.raises(ValueError, match="-1"):
         index.search("cycle", -1)
     with pytest.raises(ValueError, match="'colour' is not a filter field"):
@@ -324,7 +326,7 @@ def test_bad_questions_are_refused_or_answered_with_nothing(index: LexicalIndex)
 def test_a_search_that_takes_too_long_is_told_and_the_next_one_works(tmp_path: Path) -> None:
     slow = LexicalIndex(tmp_path / "words.sqlite", COLUMNS, FIELDS, max_seconds=0)
     slow.upsert_documents(
-        [document(str(number), "cycle parking", source="A") for number in range(3000)]
+        [make_document(str(number), "cycle parking", source="A") for number in range(3000)]
     )
 
     with pytest.raises(SearchTimeout, match="longer"):
@@ -350,40 +352,40 @@ def test_a_damaged_file_or_one_made_for_other_columns_is_made_anew(
 
     assert index.generation is None
     assert len(index) == 0
-    index.upsert_documents([document("new", "cycle")], 1)
-    assert found(index, "cycle") == ["new"]
+    index.upsert_documents([make_document("new", "cycle")], 1)
+    assert search_ids(index, "cycle") == ["new"]
 
 
 @requirement("engine:lexical:file")
 def test_what_was_written_is_there_when_the_file_is_opened_again(tmp_path: Path) -> None:
     first = LexicalIndex(tmp_path / "words.sqlite", COLUMNS, FIELDS)
-    first.upsert_documents([document("kept", "cycle parking")], 4)
+    first.upsert_documents([make_document("kept", "cycle parking")], 4)
     first.close()
 
     again = LexicalIndex(tmp_path / "words.sqlite", COLUMNS, FIELDS)
 
     assert again.generation == 4
-    assert found(again, "parking") == ["kept"]
+    assert search_ids(again, "parking") == ["kept"]
 
 
 @requirement("engine:lexical:writes")
 def test_a_write_that_fails_changes_nothing(index: LexicalIndex) -> None:
-    index.upsert_documents([document("kept", "cycle")], 1)
+    index.upsert_documents([make_document("kept", "cycle")], 1)
     bad: Metadata = {"source": ["A"]}  # type: ignore[dict-item]
 
     with pytest.raises(ValueError, match="cannot be filtered by"):
         index.upsert_documents(
-            [document("kept", "flood"), LexicalDocument("bad", {"body": "flood"}, bad)], 2
+            [make_document("kept", "flood"), LexicalDocument("bad", {"body": "flood"}, bad)], 2
         )
 
     assert index.generation == 1
-    assert found(index, "cycle flood") == ["kept"]
+    assert search_ids(index, "cycle flood") == ["kept"]
 
 
 @requirement("engine:lexical:concurrent")
 def test_threads_search_while_one_writes(index: LexicalIndex) -> None:
     index.upsert_documents(
-        [document(str(number), "cycle parking", source="A") for number in range(50)]
+        [make_document(str(number), "cycle parking", source="A") for number in range(50)]
     )
     stop, wrong = threading.Event(), list[Any]()
 
@@ -403,7 +405,7 @@ def test_threads_search_while_one_writes(index: LexicalIndex) -> None:
     end = time.monotonic() + 1
     while time.monotonic() < end:
         index.upsert_documents(
-            [document(str(number), "cycle racks", source="A") for number in range(50)]
+            [make_document(str(number), "cycle racks", source="A") for number in range(50)]
         )
         index.update_metadata(["1"], [{"start": 20200101}])
     stop.set()
@@ -411,7 +413,7 @@ def test_threads_search_while_one_writes(index: LexicalIndex) -> None:
         reader.join()
 
     assert wrong == []
-    assert len(found(index, "racks", 60, Range("start", low=1))) == 1
+    assert len(search_ids(index, "racks", 60, Range("start", low=1))) == 1
 
 
 def test_separators_are_the_symbols_newer_than_the_unicode_of_sqlite() -> None:

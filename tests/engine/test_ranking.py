@@ -36,16 +36,21 @@ TEXTS = [
 ]
 
 
-def unit(*values: float) -> "np.ndarray[tuple[int], np.dtype[np.float32]]":
+def make_unit_vector(*values: float) -> "np.ndarray[tuple[int], np.dtype[np.float32]]":
     vector = np.zeros(8, np.float32)
     vector[: len(values)] = values
     return vector / np.linalg.norm(vector)
 
 
-MEANINGS = [unit(1, 0.1), unit(0.9, 0.4), unit(0, 0, 1), unit(0.1, 0, 0, 1)]
+MEANINGS = [
+    make_unit_vector(1, 0.1),
+    make_unit_vector(0.9, 0.4),
+    make_unit_vector(0, 0, 1),
+    make_unit_vector(0.1, 0, 0, 1),
+]
 
 
-def passages(embedded: Sequence[bool] = (True,) * 4) -> list[ProposedPassage]:
+def make_passages(embedded: Sequence[bool] = (True,) * 4) -> list[ProposedPassage]:
     return [
         ProposedPassage(str(i), text, meaning if known else None)
         for i, (text, meaning, known) in enumerate(zip(TEXTS, MEANINGS, embedded, strict=True))
@@ -53,7 +58,9 @@ def passages(embedded: Sequence[bool] = (True,) * 4) -> list[ProposedPassage]:
 
 
 def order(question: str, *, vector: bool = True, embedded: Sequence[bool] = (True,) * 4) -> str:
-    ranked = rank_passages(question, unit(1) if vector else None, passages(embedded), Corpus(TEXTS))
+    ranked = rank_passages(
+        question, make_unit_vector(1) if vector else None, make_passages(embedded), Corpus(TEXTS)
+    )
     return "".join(relevance.passage_id for relevance in ranked)
 
 
@@ -77,16 +84,20 @@ def test_a_chance_word_outweighs_no_nearness_in_meaning() -> None:
         *("Racks hold the frame and the wheel.", "The test of a building is its street."),
         *(f"Every building of phase {i} is of brick." for i in range(40)),
     ]
-    meanings = [unit(1, 0.9), unit(0.9, 1), *[unit(0, 0, 1)] * 40]
+    meanings = [
+        make_unit_vector(1, 0.9),
+        make_unit_vector(0.9, 1),
+        *[make_unit_vector(0, 0, 1)] * 40,
+    ]
     proposed = [
         ProposedPassage(str(i), text, meaning)
         for i, (text, meaning) in enumerate(zip(texts, meanings, strict=True))
     ]
     question = "where do I lean my bike outside the building"
-    first, *_ = rank_passages(question, unit(1, 0.5), proposed, Corpus(texts))
+    first, *_ = rank_passages(question, make_unit_vector(1, 0.5), proposed, Corpus(texts))
     assert first.passage_id == "0"
     in_full = replace(RANKING_WEIGHTS, half_weight_evidence=0.0)
-    first, *_ = rank_passages(question, unit(1, 0.5), proposed, Corpus(texts), in_full)
+    first, *_ = rank_passages(question, make_unit_vector(1, 0.5), proposed, Corpus(texts), in_full)
     assert first.passage_id == "1"
 
 
@@ -102,7 +113,10 @@ def test_the_best_passages_improve_a_question_only_with_evidence() -> None:
 @requirement("engine:hybrid")
 def test_relevance_tells_what_matched() -> None:
     first, *_, last = rank_passages(
-        "Is secure parking for CYCLES required?", unit(1), passages(), Corpus(TEXTS)
+        "Is secure parking for CYCLES required?",
+        make_unit_vector(1),
+        make_passages(),
+        Corpus(TEXTS),
     )
     assert first.matched_terms == ("secure", "parking", "cycles")
     assert first.cosine == pytest.approx(float(MEANINGS[0][0]))
@@ -121,7 +135,7 @@ def test_a_question_without_a_known_word_is_ranked_by_meaning(question: str) -> 
 
 @requirement("engine:hybrid")
 def test_no_passages_are_no_results() -> None:
-    assert rank_passages("cycle parking", unit(1), [], Corpus(TEXTS)) == []
+    assert rank_passages("cycle parking", make_unit_vector(1), [], Corpus(TEXTS)) == []
 
 
 @requirement("engine:hybrid")

@@ -17,7 +17,7 @@ from readingroom.storage.chunks import Chunks, ChunkStore
 from readingroom.storage.postgres.chunks import PostgresChunkStore
 from readingroom.storage.postgres.database import open_database
 from tests.support.model import WordEmbedder
-from tests.support.postgres import PostgresServer, new_database
+from tests.support.postgres import PostgresServer, make_database
 
 FIELDS = FilterFields(exact_match_fields=("source", "revision_id"))
 WORDS = ("cycle", "cycling", "parking", "the", "homes", "trees", "bats'", "naïve", "2024")
@@ -50,7 +50,7 @@ def both(
     embedded = EmbeddedIndex(
         store.open_collection("policy_docs"), FIELDS, EMBEDDER, folder / "words.db"
     )
-    with new_database(postgres) as url:
+    with make_database(postgres) as url:
         collection = PostgresChunkStore(open_database(url)).open_collection("policy_docs", FIELDS)
         yield embedded, SharedIndex(collection, FIELDS, EMBEDDER)
         embedded.close()
@@ -128,7 +128,7 @@ def test_chunks_of_an_older_release_are_embedded_under_their_headings(
     embedder: Any = LoadedEmbedder()
     ids = [f"chunk {number}" for number in range(3)]
     metadatas: list[Any] = [{"source": "A"}, {"source": "A", "embedded_under": ""}, {"source": "B"}]
-    with new_database(postgres) as url:
+    with make_database(postgres) as url:
         collection = PostgresChunkStore(open_database(url)).open_collection("policy_docs", FIELDS)
         index = SharedIndex(collection, FIELDS, embedder, lambda chunks: ["cycle"] * len(chunks))
         index.put_chunks(Chunks(ids, ["trees"] * 3, metadatas, EMBEDDER.embed_batch(["trees"] * 3)))

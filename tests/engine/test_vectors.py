@@ -44,7 +44,7 @@ FILTERS: st.SearchStrategy[Filter | None] = st.one_of(
 )
 
 
-def vector(seed: int, size: int = SIZE) -> Any:
+def make_vector(seed: int, size: int = SIZE) -> Any:
     made = np.random.default_rng(seed).standard_normal(size).astype(np.float32)
     return made / np.linalg.norm(made)
 
@@ -52,7 +52,9 @@ def vector(seed: int, size: int = SIZE) -> Any:
 Stored = dict[str, tuple[Any, Metadata]]
 
 
-def brute(stored: Stored, query: Any, k: int, where: Filter | None) -> list[VectorHit]:
+def search_by_brute_force(
+    stored: Stored, query: Any, k: int, where: Filter | None
+) -> list[VectorHit]:
     """Every stored vector that passes, compared one by one in double precision."""
     hits = [
         VectorHit(id, float(((held.astype(float) - query) ** 2).sum()))
@@ -78,7 +80,9 @@ class WritesAndSearches(RuleBasedStateMachine):
 
     @rule(rows=st.dictionaries(st.integers(0, 30), st.tuples(st.integers(0, 40), _METADATA)))
     def upsert(self, rows: dict[int, tuple[int, dict[str, Any]]]) -> None:
-        batch = {f"id{key}": (vector(seed), metadata) for key, (seed, metadata) in rows.items()}
+        batch = {
+            f"id{key}": (make_vector(seed), metadata) for key, (seed, metadata) in rows.items()
+        }
         self.index.upsert_rows(
             list(batch),
             np.array([row[0] for row in batch.values()]).reshape(-1, SIZE),
@@ -101,8 +105,8 @@ class WritesAndSearches(RuleBasedStateMachine):
 
     @rule(seed=st.integers(0, 60), k=st.integers(0, 40), where=FILTERS)
     def search(self, seed: int, k: int, where: Filter | None) -> None:
-        wanted = brute(self.stored, vector(seed), k, where)
-        assert agree(self.index.search(vector(seed), k, where), wanted)
+        wanted = search_by_brute_force(self.stored, make_vector(seed), k, where)
+        assert agree(self.index.search(make_vector(seed), k, where), wanted)
         passing = [id for id, (_, metadata) in self.stored.items() if passes(metadata, where)]
         assert self.index.find_ids(where) == sorted(passing)
 
@@ -149,9 +153,9 @@ def test_the_nearest_of_each_group_is_what_brute_force_finds(
 def test_equal_vectors_come_in_the_order_of_their_ids() -> None:
     index = VectorIndex(FIELDS)
     ids = [f"{number:04}" for number in range(2000)]
-    index.upsert_rows(ids[::-1], np.tile(vector(1, 384), (2000, 1)), [{}] * 2000)
+    index.upsert_rows(ids[::-1], np.tile(make_vector(1, 384), (2000, 1)), [{}] * 2000)
 
-    assert [hit.id for hit in index.search(vector(2, 384), 10)] == ids[:10]
+    assert [hit.id for hit in index.search(make_vector(2, 384), 10)] == ids[:10]
 
 
 @requirement("engine:vectors:exact")
@@ -259,7 +263,7 @@ def test_the_more_rows_pass_the_more_candidates_signs_choose(
 @requirement("engine:vectors:bad-input")
 def test_bad_vectors_are_refused_and_change_nothing() -> None:
     index = VectorIndex(FIELDS, SIZE)
-    index.upsert_rows(["kept"], vector(1)[np.newaxis], [{"source": "A"}])
+    index.upsert_rows(["kept"], make_vector(1)[np.newaxis], [{"source": "A"}])
 
     for bad in (np.zeros((1, SIZE + 1)), np.full((1, SIZE), np.nan), np.full((1, SIZE), np.inf)):
         with pytest.raises(ValueError, match="vector"):
@@ -281,22 +285,22 @@ def test_a_filter_on_an_unknown_field_is_refused_by_name() -> None:
     index = VectorIndex(FIELDS, SIZE)
 
     with pytest.raises(ValueError, match="'colour' is not a filter field"):
-        index.search(vector(1), 5, Equals("colour", "red"))
+        index.search(make_vector(1), 5, Equals("colour", "red"))
     with pytest.raises(ValueError, match="'source' is not a filter field"):
-        index.search(vector(1), 5, Range("source", low=1))
+        index.search(make_vector(1), 5, Range("source", low=1))
 
 
 @requirement("engine:vectors:bad-input")
 def test_an_empty_index_no_rows_wanted_and_more_than_there_are_are_all_answers() -> None:
     index = VectorIndex(FIELDS, SIZE)
-    assert index.search(vector(1), 5) == []
-    assert index.search(vector(1), 5, In("source", ())) == []
+    assert index.search(make_vector(1), 5) == []
+    assert index.search(make_vector(1), 5, In("source", ())) == []
 
-    index.upsert_rows(["one"], vector(1)[np.newaxis], [{}])
-    assert index.search(vector(1), 0) == []
-    assert [hit.id for hit in index.search(vector(1), 10**9)] == ["one"]
+    index.upsert_rows(["one"], make_vector(1)[np.newaxis], [{}])
+    assert index.search(make_vector(1), 0) == []
+    assert [hit.id for hit in index.search(make_vector(1), 10**9)] == ["one"]
     with pytest.raises(ValueError, match="-1"):
-        index.search(vector(1), -1)
+        index.search(make_vector(1), -1)
 
 
 @requirement("engine:vectors:concurrent")
@@ -304,13 +308,13 @@ def test_readers_see_each_write_whole_or_not_at_all() -> None:
     """A writer moves all rows from one source to the other and back; a reader never sees both."""
     index = VectorIndex(FIELDS, SIZE)
     ids = [str(number) for number in range(400)]
-    held = np.array([vector(number) for number in range(400)])
+    held = np.array([make_vector(number) for number in range(400)])
     index.upsert_rows(ids, held, [{"source": "A"}] * 400)
     stop, torn = threading.Event(), list[tuple[int, int]]()
 
     def read() -> None:
         while not stop.is_set():
-            hits = index.search(vector(1), 1000, In("source", ("A", "B")))
+            hits = index.search(make_vector(1), 1000, In("source", ("A", "B")))
             if len({hit.id for hit in hits}) != 400 or len(hits) != 400:
                 torn.append((len(hits), len({hit.id for hit in hits})))
 

@@ -29,7 +29,7 @@ from readingroom.storage.errors import StorageFailed
 from readingroom.storage.postgres.state import SharedTables
 from tests.support import engines
 from tests.support.documents.base import PLAIN as PLAIN_DOCUMENTS
-from tests.support.documents.base import desk
+from tests.support.documents.base import open_documents_base
 from tests.support.federal.base import HashedWords
 from tests.support.policy.base import PLAIN as PLAIN_POLICIES
 from tests.support.policy.base import open_library, plain
@@ -94,8 +94,8 @@ def tables(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StateTabl
     if request.param == engines.EMBEDDED:
         yield request.getfixturevalue("file_tables")
         return
-    with engines.using_postgres(request.getfixturevalue("postgres")):
-        database = engines.database_of(tmp_path / "policy")
+    with engines.use_postgres(request.getfixturevalue("postgres")):
+        database = engines.find_database(tmp_path / "policy")
         assert database is not None
         yield SharedTables(database, "waiting_texts", "The texts")
 
@@ -228,7 +228,7 @@ def test_without_workers_nothing_is_written_and_without_a_table_the_room_embeds(
 
 
 @contextmanager
-def helped_embedder(
+def run_helped_embedder(
     tables: StateTables, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[Any, set[str]]]:
     """An embedder that leaves everything to a worker, which runs meanwhile; what that one made."""
@@ -264,7 +264,7 @@ PARAGRAPHS = [f"Homes of kind {number} need {number} trees." for number in range
 async def test_a_policy_is_embedded_by_a_worker(
     tables: StateTables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with helped_embedder(tables, monkeypatch) as (embedder, made):
+    with run_helped_embedder(tables, monkeypatch) as (embedder, made):
         options = PLAIN_POLICIES | {"embedder": embedder}
         async with open_library(tmp_path / "policy", **options) as library:
             await library.add("PLAN")
@@ -278,9 +278,9 @@ async def test_a_policy_is_embedded_by_a_worker(
 async def test_a_document_is_embedded_by_a_worker(
     file_tables: StateTables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with helped_embedder(file_tables, monkeypatch) as (embedder, made):
+    with run_helped_embedder(file_tables, monkeypatch) as (embedder, made):
         options = PLAIN_DOCUMENTS | {"embedder": embedder}
-        async with desk(tmp_path / "documents", **options) as documents:
+        async with open_documents_base(tmp_path / "documents", **options) as documents:
             await documents.ingest("report.pdf", plain(*PARAGRAPHS))
             index: Any = documents.service.store._index
             chunks = index.collection.read_chunks(with_vectors=True)
@@ -312,7 +312,7 @@ async def test_guidance_is_embedded_by_a_worker(
     async def report(done: float, total: float | None, message: str | None) -> None:
         messages.append(message)
 
-    with helped_embedder(file_tables, monkeypatch) as (embedder, made):
+    with run_helped_embedder(file_tables, monkeypatch) as (embedder, made):
         await GuidanceSync(library, nothing, embedder, report)._embed_all_passages()
     assert made == set(PARAGRAPHS)
     assert library.read_status().embedded == len(PARAGRAPHS)

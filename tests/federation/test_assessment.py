@@ -22,7 +22,7 @@ from readingroom.protocol.search import PageLinks
 from readingroom.protocol.tool import ToolCall
 from tests.requirements import requirement
 from tests.support.documents import base as documents
-from tests.support.documents.base import desk
+from tests.support.documents.base import open_documents_base
 from tests.support.model import WordEmbedder
 from tests.support.policy.base import PLAIN, open_library, plain
 
@@ -59,7 +59,9 @@ async def open_desk(
             await policies.admin.create_policy(NewPolicy(**fields))
             text = plain(f"Cycle parking follows the rules of the {plan['source']}.")
             await policies.revise(plan["source"], "2020", "2020-01-01", content=text)
-        library = await stack.enter_async_context(desk(folder / "documents", **documents.PLAIN))
+        library = await stack.enter_async_context(
+            open_documents_base(folder / "documents", **documents.PLAIN)
+        )
         for reference, details in applications.items():
             await library.service.set_application(
                 SetApplication(reference=reference, validation_date="2024-05-01", **details)

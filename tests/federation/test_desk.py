@@ -26,12 +26,22 @@ from readingroom.web import assets
 from readingroom.web.templates import format_day
 from tests.requirements import requirement
 from tests.support.faults import failing
-from tests.support.federal.base import loaded, write_world
+from tests.support.federal.base import load_files, write_world
 from tests.support.forms import read_form
 from tests.support.govuk import RETURN, Upstream
-from tests.support.kit import HANG_SECONDS, LEGACY, MODERN, Served, body, http, rpc, run, serving
-from tests.support.model import with_model
-from tests.support.policy.base import pdf
+from tests.support.kit import (
+    HANG_SECONDS,
+    LEGACY,
+    MODERN,
+    Served,
+    connect_http,
+    make_rpc,
+    read_body,
+    run,
+    serve_room,
+)
+from tests.support.model import link_model
+from tests.support.policy.base import make_policy_pdf
 
 pytestmark = pytest.mark.anyio
 
@@ -46,19 +56,19 @@ def served(
     tmp_path_factory: pytest.TempPathFactory, emulated: Upstream, policies: Path
 ) -> Iterator[Served]:
     """All bases in one process, each with something to find."""
-    data = with_model(tmp_path_factory.mktemp("room") / "data")
+    data = link_model(tmp_path_factory.mktemp("room") / "data")
     shutil.copytree(policies, data / "policy")
-    loaded(data, _world(data.parent / "world"), embed=False)
+    load_files(data, _write_world(data.parent / "world"), embed=False)
     applications = ApplicationStore(data / "documents" / "applications.db")
     applications.update_application(
         REFERENCE, {"validation_date": date(2024, 5, 1)}, datetime.now(UTC)
     )
-    with serving(data=data, env={"GOVUK_BASE_URL": emulated.url}) as server:
-        anyio.run(_application, server)
+    with serve_room(data=data, env={"GOVUK_BASE_URL": emulated.url}) as server:
+        anyio.run(_add_application, server)
         yield server
 
 
-def _world(folder: Path) -> Path:
+def _write_world(folder: Path) -> Path:
     write_world(folder, bills=5)
     return folder
 
@@ -66,34 +76,44 @@ def _world(folder: Path) -> Path:
 @pytest.fixture(scope="module")
 def policies(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a policy base with one policy in two revisions, to be copied."""
-    data = with_model(tmp_path_factory.mktemp("policies") / "data")
-    done("policy", "add", "NPPF", "--title", "National Policy", "--category", "national_policy",
-         data=data)  # fmt: skip
+    data = link_model(tmp_path_factory.mktemp("policies") / "data")
+    run_command(
+        "policy",
+        "add",
+        "NPPF",
+        "--title",
+        "National Policy",
+        "--category",
+        "national_policy",
+        data=data,
+    )
     for label, start, words in (("Spring", "2024-03-01", SPRING), ("Winter", "2024-12-12", WINTER)):
         file = data.parent / f"{label}.pdf"
-        file.write_bytes(pdf([("Promoting sustainable transport", words)]))
-        done("policy", "revise", "NPPF", str(file), "--label", label, "--from", start, data=data)
+        file.write_bytes(make_policy_pdf([("Promoting sustainable transport", words)]))
+        run_command(
+            "policy", "revise", "NPPF", str(file), "--label", label, "--from", start, data=data
+        )
     return data / "policy"
 
 
-async def _application(served: Served) -> None:
+async def _add_application(served: Served) -> None:
     """One document of an application."""
     papers = served.data / "documents" / "inbox"
     papers.mkdir(parents=True, exist_ok=True)
     paper = papers / "Transport_Statement.pdf"
-    paper.write_bytes(pdf([("Cycling", STATEMENT)]))
-    async with http(served.url + "/mcp") as client:
+    paper.write_bytes(make_policy_pdf([("Cycling", STATEMENT)]))
+    async with connect_http(served.url + "/mcp") as client:
         asked = {"file_path": str(paper), "application_ref": REFERENCE}
-        assert body(await client.call_tool("ingest_document", asked))["status"] == "success"
+        assert read_body(await client.call_tool("ingest_document", asked))["status"] == "success"
 
 
-def done(*args: str, data: Path) -> None:
+def run_command(*args: str, data: Path) -> None:
     ended = run(*args, "--data", str(data), timeout=300)
     assert ended.returncode == 0, ended.stderr
 
 
-async def asked(served: Served, name: str, wire: str = MODERN, **arguments: Any) -> Any:
-    async with http(served.url + "/mcp", wire) as client:
+async def ask_tool(served: Served, name: str, wire: str = MODERN, **arguments: Any) -> Any:
+    async with connect_http(served.url + "/mcp", wire) as client:
         return await client.call_tool(name, arguments)
 
 
@@ -105,7 +125,7 @@ async def asked(served: Served, name: str, wire: str = MODERN, **arguments: Any)
 async def test_one_search_covers_every_base_and_every_result_can_be_fetched(
     served: Served, wire: str
 ) -> None:
-    async with http(served.url + "/mcp", wire) as client:
+    async with connect_http(served.url + "/mcp", wire) as client:
         for query, base in (
             ("covered cycle parking for each home", "policy"),
             ("spaces beside the square", "documents"),
@@ -115,14 +135,14 @@ async def test_one_search_covers_every_base_and_every_result_can_be_fetched(
         ):
             # The packaged text is searched only by name: the other records are somebody's own.
             named = {"source": "text"} if base == "text" else {}
-            found = body(await client.call_tool("search", {"query": query, **named}))
+            found = read_body(await client.call_tool("search", {"query": query, **named}))
             whole = ["documents", "federal", "guidance", "policy"]
             assert found["searched"] == (["text"] if named else whole)
             assert found["notes"] == []
             assert found["results"][0]["base"] == base, (query, found["results"][:2])
             for hit in found["results"]:
                 assert hit["url"] and hit["citation"]["citation_string"]
-                record = body(await client.call_tool("fetch", {"id": hit["id"]}))
+                record = read_body(await client.call_tool("fetch", {"id": hit["id"]}))
                 assert record["id"] == hit["id"]
                 assert record["base"] == hit["base"]
                 assert record["text"]
@@ -131,17 +151,17 @@ async def test_one_search_covers_every_base_and_every_result_can_be_fetched(
 @requirement("room:desk")
 async def test_the_packaged_text_stays_out_of_what_is_not_the_sample(served: Served) -> None:
     query = "monitoring dashboards and alerts in Grafana"
-    found = body(await asked(served, "search", query=query))
+    found = read_body(await ask_tool(served, "search", query=query))
     assert "text" not in {hit["base"] for hit in found["results"]}
-    named = body(await asked(served, "search", query=query, source="text"))
+    named = read_body(await ask_tool(served, "search", query=query, source="text"))
     assert [hit["base"] for hit in named["results"]] == ["text"]
-    content = body(await asked(served, "get_kb_content"))
+    content = read_body(await ask_tool(served, "get_kb_content"))
     assert "Grafana" in content["content"]
 
 
 @requirement("room:desk")
 async def test_a_source_narrows_the_search(served: Served) -> None:
-    whole = body(await asked(served, "search", query="cycle parking", source="policy"))
+    whole = read_body(await ask_tool(served, "search", query="cycle parking", source="policy"))
     assert {hit["base"] for hit in whole["results"]} == {"policy"}
     assert [excluded["base"] for excluded in whole["excluded"]] == [
         "documents",
@@ -149,9 +169,11 @@ async def test_a_source_narrows_the_search(served: Served) -> None:
         "guidance",
         "text",
     ]
-    rules = body(await asked(served, "search", query="airport noise", source=["rules", "text"]))
+    rules = read_body(
+        await ask_tool(served, "search", query="airport noise", source=["rules", "text"])
+    )
     assert {hit["source"] for hit in rules["results"]} == {"federal_register"}
-    refused = await asked(served, "search", query="x", source="nowhere")
+    refused = await ask_tool(served, "search", query="x", source="nowhere")
     assert refused.is_error
     assert "policy" in refused.meta["hint"]["valid_sources"]
     assert "bills" in refused.meta["hint"]["valid_sources"]
@@ -160,8 +182,8 @@ async def test_a_source_narrows_the_search(served: Served) -> None:
 @requirement("room:desk")
 async def test_the_date_decides_which_revision_answers(served: Served) -> None:
     for day, said in (("2024-05-01", "one covered"), ("2025-01-01", "two covered")):
-        found = body(
-            await asked(served, "search", query="cycle parking", source="policy", date=day)
+        found = read_body(
+            await ask_tool(served, "search", query="cycle parking", source="policy", date=day)
         )
         assert all(said in hit["snippet"] for hit in found["results"] if "cycle" in hit["snippet"])
         days = found["results"][0]["in_force"]
@@ -172,10 +194,12 @@ async def test_the_date_decides_which_revision_answers(served: Served) -> None:
 @requirement("room:desk")
 async def test_a_past_month_in_the_question_brings_the_revision_of_that_day(served: Served) -> None:
     query = "covered cycle parking for each home in the NPPF of May 2024"
-    found = body(await asked(served, "search", query=query, source="policy"))
+    found = read_body(await ask_tool(served, "search", query=query, source="policy"))
     snippets = " ".join(hit["snippet"] for hit in found["results"])
     assert "one covered" in snippets and "two covered" in snippets
-    today = body(await asked(served, "search", query="covered cycle parking", source="policy"))
+    today = read_body(
+        await ask_tool(served, "search", query="covered cycle parking", source="policy")
+    )
     assert not any("one covered" in hit["snippet"] for hit in today["results"])
 
 
@@ -183,10 +207,10 @@ async def test_pages_of_a_search_follow_each_other_to_the_end(served: Served) ->
     ids: list[str] = []
     totals = set()
     offset: int | None = 0
-    async with http(served.url + "/mcp") as client:
+    async with connect_http(served.url + "/mcp") as client:
         while offset is not None:
             asked = {"query": "cycle parking policy", "limit": 3, "offset": offset}
-            page = body(await client.call_tool("search", asked))
+            page = read_body(await client.call_tool("search", asked))
             assert page["notes"] == []
             ids += [hit["id"] for hit in page["results"]]
             totals.add(page["total"])
@@ -196,7 +220,7 @@ async def test_pages_of_a_search_follow_each_other_to_the_end(served: Served) ->
 
 
 async def test_blanks_are_no_question(served: Served) -> None:
-    async with http(served.url + "/mcp") as client:
+    async with connect_http(served.url + "/mcp") as client:
         with pytest.raises(MCPError, match="query"):
             await client.call_tool("search", {"query": "   "})
         with pytest.raises(MCPError, match="topic"):
@@ -207,27 +231,31 @@ async def test_blanks_are_no_question(served: Served) -> None:
 async def test_an_id_that_names_nothing_is_told_apart_from_one_that_is_none(
     served: Served,
 ) -> None:
-    unknown = await asked(served, "fetch", id="policy:NPPF__nowhere__000")
+    unknown = await ask_tool(served, "fetch", id="policy:NPPF__nowhere__000")
     assert unknown.meta["error_code"] == "record_not_found"
-    malformed = await asked(served, "fetch", id="policy:a b@c d#e")
+    malformed = await ask_tool(served, "fetch", id="policy:a b@c d#e")
     assert malformed.meta["error_code"] in ("record_not_found", "unrecognized_id_format")
-    none = await asked(served, "fetch", id="what is this?")
+    none = await ask_tool(served, "fetch", id="what is this?")
     assert none.meta["error_code"] == "unrecognized_id_format"
     assert any(one.startswith("policy:") for one in none.meta["hint"]["valid_prefixes"])
-    assert (await asked(served, "fetch", id="text:other")).meta["error_code"] == "record_not_found"
+    assert (await ask_tool(served, "fetch", id="text:other")).meta[
+        "error_code"
+    ] == "record_not_found"
 
 
 @requirement("room:desk")
 async def test_a_heading_is_no_answer_and_is_still_a_section(served: Served) -> None:
     title = "Promoting sustainable transport"
     for day, said in (("2024-05-01", "one covered"), ("2025-01-01", "two covered")):
-        found = body(await asked(served, "search", query=title, source="policy", date=day))
+        found = read_body(await ask_tool(served, "search", query=title, source="policy", date=day))
         assert said in found["results"][0]["snippet"]
         assert not any(hit["snippet"].endswith(title) for hit in found["results"])
     question = {"source": "NPPF", "section_ref": "Chapter 1"}
-    section = body(await asked(served, "get_policy_section", **question))
+    section = read_body(await ask_tool(served, "get_policy_section", **question))
     assert title in section["text"] and "two covered" in section["text"]
-    hits = body(await asked(served, "search_policy", query=title, mode="lexical"))["results"]
+    hits = read_body(await ask_tool(served, "search_policy", query=title, mode="lexical"))[
+        "results"
+    ]
     assert any(hit["text"].endswith(title) for hit in hits)
 
 
@@ -244,7 +272,7 @@ def test_a_title_is_told_from_a_sentence() -> None:
 async def test_a_base_that_is_down_is_a_note(served: Served, emulated: Upstream) -> None:
     emulated.emulator.fault = failing(500)
     try:
-        found = body(await asked(served, "search", query="a question never asked before"))
+        found = read_body(await ask_tool(served, "search", query="a question never asked before"))
     finally:
         emulated.reset()
     assert "guidance" not in found["searched"]
@@ -253,10 +281,10 @@ async def test_a_base_that_is_down_is_a_note(served: Served, emulated: Upstream)
 
 
 async def test_the_bases_own_faces_keep_their_own_search(served: Served) -> None:
-    async with http(served.url + "/federal/mcp") as client:
+    async with connect_http(served.url + "/federal/mcp") as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
     assert "date" not in tools["search"].input_schema["properties"]
-    async with http(served.url + "/mcp") as client:
+    async with connect_http(served.url + "/mcp") as client:
         names = [tool.name for tool in (await client.list_tools()).tools]
     assert len(names) == len(set(names))
     assert {"search", "fetch", "assess_against_policy", "lexical_search"} <= set(names)
@@ -267,8 +295,8 @@ async def test_the_bases_own_faces_keep_their_own_search(served: Served) -> None
 
 @requirement("room:desk")
 async def test_an_application_stands_beside_the_policy_of_its_day(served: Served) -> None:
-    answer = body(
-        await asked(
+    answer = read_body(
+        await ask_tool(
             served, "assess_against_policy", application_ref=REFERENCE, topic="cycle parking"
         )
     )
@@ -276,8 +304,8 @@ async def test_an_application_stands_beside_the_policy_of_its_day(served: Served
     assert "200 covered cycle parking" in answer["application"][0]["snippet"]
     assert any("one covered cycle" in hit["snippet"] for hit in answer["policy"])
     assert not any("two covered cycle" in hit["snippet"] for hit in answer["policy"])
-    later = body(
-        await asked(
+    later = read_body(
+        await ask_tool(
             served,
             "assess_against_policy",
             application_ref=REFERENCE,
@@ -290,7 +318,7 @@ async def test_an_application_stands_beside_the_policy_of_its_day(served: Served
 
 @requirement("room:desk")
 async def test_without_a_day_nothing_is_assessed(served: Served) -> None:
-    told = await asked(served, "assess_against_policy", application_ref="99/1/X", topic="cycles")
+    told = await ask_tool(served, "assess_against_policy", application_ref="99/1/X", topic="cycles")
     assert told.meta["error_code"] == "validation_date_unknown"
     assert told.meta["hint"]["use_tool"] == "set_application"
     address = "/applications/beside?ref=99/1/X&topic=cycles"
@@ -344,7 +372,7 @@ def test_what_two_people_write_to_one_field_is_shown_and_not_lost(served: Served
 async def test_prompts_name_tools_that_are_there(served: Served) -> None:
     filled = {"application_ref": REFERENCE, "source": "NPPF", "from_date": "2024-05-01",
               "to_date": "2025-01-01", "bill_id": "hr:119:1", "question": "Reserves?"}  # fmt: skip
-    async with http(served.url + "/mcp") as client:
+    async with connect_http(served.url + "/mcp") as client:
         tools = {tool.name for tool in (await client.list_tools()).tools}
         prompts = (await client.list_prompts()).prompts
         assert len(prompts) == 4
@@ -364,7 +392,7 @@ async def test_a_reference_that_can_be_none_is_refused_by_the_desk_itself(
     served: Served, reference: str
 ) -> None:
     asked_for = {"query": "cycle parking", "application_ref": reference}
-    async with http(served.url + "/mcp") as client:
+    async with connect_http(served.url + "/mcp") as client:
         with pytest.raises(MCPError) as refused:
             await client.call_tool("search", asked_for)
     assert refused.value.error.code == -32602
@@ -374,7 +402,7 @@ async def test_a_reference_that_can_be_none_is_refused_by_the_desk_itself(
 @pytest.mark.parametrize("cursor", ["abc", "9" * 5000, "-1", "٣", "1.5", "0", "", "1", "0100"])
 async def test_a_cursor_that_no_list_gave_out_is_invalid(served: Served, cursor: str) -> None:
     errors = len([line for line in served.lines() if line["level"] == "ERROR"])
-    async with http(served.url + "/mcp") as client:
+    async with connect_http(served.url + "/mcp") as client:
         with pytest.raises(MCPError) as refused:
             await client.list_resources(cursor=cursor)
         assert (await client.list_resources()).resources
@@ -384,7 +412,7 @@ async def test_a_cursor_that_no_list_gave_out_is_invalid(served: Served, cursor:
 
 @requirement("room:resources")
 async def test_resources_are_listed_read_and_completed(served: Served) -> None:
-    async with http(served.url + "/mcp") as client:
+    async with connect_http(served.url + "/mcp") as client:
         listed = (await client.list_resources()).resources
         assert any(one.title == "Transport_Statement.pdf" for one in listed)
         for one in listed:
@@ -405,7 +433,7 @@ async def test_resources_are_listed_read_and_completed(served: Served) -> None:
 @pytest.mark.parametrize("wire", [LEGACY, MODERN])
 async def test_answers_link_to_resources_that_can_be_read(served: Served, wire: str) -> None:
     asked = {"source": "NPPF", "section_ref": "Para 1", "date": "2024-06-01"}
-    async with http(served.url + "/mcp", wire) as client:
+    async with connect_http(served.url + "/mcp", wire) as client:
         for tool, arguments in (
             ("get_policy_section", asked),
             ("list_policy_revisions", {"source": "NPPF"}),
@@ -423,7 +451,7 @@ async def test_answers_link_to_resources_that_can_be_read(served: Served, wire: 
         searched = await client.call_tool("search", {"query": "cycle parking"})
         assert len(searched.content) == 1
     # A face without resources has nothing to link to.
-    async with http(served.url + "/policy/mcp", wire) as client:
+    async with connect_http(served.url + "/policy/mcp", wire) as client:
         assert len((await client.call_tool("get_policy_section", asked)).content) == 1
 
 
@@ -438,10 +466,10 @@ async def test_a_client_older_than_links_gets_none(served: Served) -> None:
     call = {"name": "list_policy_revisions", "arguments": {"source": "NPPF"}}
     async with httpx2.AsyncClient(base_url=served.url, headers=headers, trust_env=False) as web:
         web.timeout = httpx2.Timeout(HANG_SECONDS)
-        started = await web.post("/mcp", json=rpc("initialize", opening))
+        started = await web.post("/mcp", json=make_rpc("initialize", opening))
         web.headers["Mcp-Session-Id"] = started.headers["mcp-session-id"]
         await web.post("/mcp", json={"jsonrpc": "2.0", "method": "notifications/initialized"})
-        answered = await web.post("/mcp", json=rpc("tools/call", call, 2))
+        answered = await web.post("/mcp", json=make_rpc("tools/call", call, 2))
     assert "rev_NPPF_2024_03" in answered.text
     assert "resource_link" not in answered.text
 
@@ -449,7 +477,7 @@ async def test_a_client_older_than_links_gets_none(served: Served) -> None:
 @requirement("room:host-extras")
 @pytest.mark.parametrize("wire", [LEGACY, MODERN])
 async def test_hosts_are_given_an_icon_of_ours(served: Served, wire: str) -> None:
-    async with http(served.url + "/mcp", wire) as client:
+    async with connect_http(served.url + "/mcp", wire) as client:
         (icon,) = client.server_info.icons or []
     assert icon.mime_type == "image/svg+xml"
     data = base64.b64decode(icon.src.removeprefix("data:image/svg+xml;base64,"), validate=True)
@@ -458,7 +486,7 @@ async def test_hosts_are_given_an_icon_of_ours(served: Served, wire: str) -> Non
 
 @requirement("room:prompts", "room:resources")
 async def test_blanks_are_completed_from_what_is_there(served: Served) -> None:
-    async with http(served.url + "/mcp") as client:
+    async with connect_http(served.url + "/mcp") as client:
         templates = (await client.list_resource_templates()).resource_templates
         section = next(one for one in templates if one.name == "policy_section")
 
@@ -489,7 +517,7 @@ async def test_blanks_are_completed_from_what_is_there(served: Served) -> None:
 
 
 async def test_a_citation_leads_to_a_page(served: Served) -> None:
-    found = body(await asked(served, "search", query="cycle parking", source="policy"))
+    found = read_body(await ask_tool(served, "search", query="cycle parking", source="policy"))
     page = served.get(found["results"][0]["url"].removeprefix(served.url))
     assert page.status_code == 200
     assert "cycle parking" in page.text
@@ -560,7 +588,7 @@ async def test_ask_goes_to_the_server_that_has_the_bases(served: Served) -> None
 async def test_ask_opens_the_bases_itself_when_nobody_serves_them(
     tmp_path: Path, emulated: Upstream, policies: Path
 ) -> None:
-    shutil.copytree(policies, with_model(tmp_path / "data") / "policy")
+    shutil.copytree(policies, link_model(tmp_path / "data") / "policy")
     ended = run("ask", "cycle parking", "--json", "--data", str(tmp_path / "data"),
                 env={"GOVUK_BASE_URL": emulated.url}, timeout=300)  # fmt: skip
     assert ended.returncode == 0, ended.stderr

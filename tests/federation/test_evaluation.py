@@ -14,7 +14,7 @@ from readingroom.protocol.tool import ToolCall
 from tests.requirements import requirement
 
 
-def hit(id: str, score: float) -> DeskHit:
+def make_hit(id: str, score: float) -> DeskHit:
     return DeskHit(
         id=id,
         title=id,
@@ -32,9 +32,13 @@ class Desk:
     """Answers from a table; what is not in it has no results."""
 
     answers: ClassVar = {
-        "first": [hit("policy:A#1", 0.9), hit("policy:B#1", 0.1)],
-        "third": [hit("policy:B#1", 0.5), hit("policy:B#2", 0.4), hit("policy:A#2", 0.3)],
-        "nonsense": [hit("policy:B#1", 0.05)],
+        "first": [make_hit("policy:A#1", 0.9), make_hit("policy:B#1", 0.1)],
+        "third": [
+            make_hit("policy:B#1", 0.5),
+            make_hit("policy:B#2", 0.4),
+            make_hit("policy:A#2", 0.3),
+        ],
+        "nonsense": [make_hit("policy:B#1", 0.05)],
     }
 
     async def search(self, question: DeskSearch, call: ToolCall) -> DeskAnswer:
@@ -50,7 +54,7 @@ class Desk:
         )
 
 
-async def ignore(done: float, total: float | None, message: str | None) -> None:
+async def ignore_progress(done: float, total: float | None, message: str | None) -> None:
     pass
 
 
@@ -64,7 +68,7 @@ async def test_the_figures_are_those_of_the_answers() -> None:
         EvaluationQuestion(question="nonsense", right_ids=[]),
     ]
     desk = Desk()
-    result = await evaluate(desk, questions, None, ToolCall("1", "operator", ignore))  # type: ignore[arg-type]
+    result = await evaluate(desk, questions, None, ToolCall("1", "operator", ignore_progress))  # type: ignore[arg-type]
     assert (result.questions, result.unanswerable) == (4, 1)
     assert (result.hit_at_1, result.hit_at_3, result.hit_at_10) == (0.3333, 0.6667, 0.6667)
     assert (result.mrr, result.ndcg_at_10) == (0.4444, 0.5)

@@ -28,7 +28,7 @@ QUESTION = "How many cycle parking spaces does a house need?"
 ANSWER = "Each house has two covered spaces for cycle parking."
 
 
-def hit(
+def make_hit(
     base: str, id: str, text: str, cosine: float | None = None, title: str = "", score: float = 0.1
 ) -> DeskHit:
     return DeskHit(
@@ -75,18 +75,21 @@ def order(
 
 @requirement("room:desk-order")
 def test_the_base_that_answers_comes_first_whatever_its_place_in_its_own_order() -> None:
-    policy = [hit("policy", "a", "Streets are lit.", 0.3), hit("policy", "b", ANSWER, 0.8)]
-    guidance = [hit("guidance", "c", "Trustees meet twice a year.")]
+    policy = [
+        make_hit("policy", "a", "Streets are lit.", 0.3),
+        make_hit("policy", "b", ANSWER, 0.8),
+    ]
+    guidance = [make_hit("guidance", "c", "Trustees meet twice a year.")]
     assert order([guidance, policy], Meanings(Trustees=0.1))[0] == "policy:b"
 
 
 @requirement("room:desk-order")
 def test_only_hits_without_a_vector_are_embedded_and_those_far_down_count_no_more() -> None:
     guidance = [
-        hit("guidance", f"page{n}", f"Page {n} on housing {'cycle ' * n}") for n in range(30)
+        make_hit("guidance", f"page{n}", f"Page {n} on housing {'cycle ' * n}") for n in range(30)
     ]
     embedder = Meanings(Page=0.2)
-    ranked = order([guidance, [hit("policy", "b", ANSWER, 0.6)]], embedder)
+    ranked = order([guidance, [make_hit("policy", "b", ANSWER, 0.6)]], embedder)
     assert ranked[0] == "policy:b"
     assert len(embedder.embedded) == 20
     assert not any("two covered" in text for text in embedder.embedded)
@@ -94,8 +97,10 @@ def test_only_hits_without_a_vector_are_embedded_and_those_far_down_count_no_mor
 
 @requirement("room:desk-order")
 def test_what_is_called_by_its_title_comes_first() -> None:
-    policy = [hit("policy", "b", ANSWER, 0.9)]
-    federal = [hit("federal", "act", "Grants for crossings.", 0.2, "H.R. 1, Safe Crossings Act")]
+    policy = [make_hit("policy", "b", ANSWER, 0.9)]
+    federal = [
+        make_hit("federal", "act", "Grants for crossings.", 0.2, "H.R. 1, Safe Crossings Act")
+    ]
     hits = rank_hits("safe crossings act", [policy, federal], Meanings())  # type: ignore[arg-type]
     assert hits[0].id == "federal:act"
     assert hits[0].score >= 0.95
@@ -103,31 +108,33 @@ def test_what_is_called_by_its_title_comes_first() -> None:
 
 @requirement("room:desk-order")
 def test_the_section_that_a_reference_names_comes_first() -> None:
-    named = hit("policy", "116", "Refusal on highway grounds.", 0.1).model_copy(
+    named = make_hit("policy", "116", "Refusal on highway grounds.", 0.1).model_copy(
         update={"exact_reference": True}
     )
-    hits = [hit("policy", "b", ANSWER, 0.9), named]
+    hits = [make_hit("policy", "b", ANSWER, 0.9), named]
     assert order([hits], Meanings())[0] == "policy:116"
 
 
 @requirement("room:desk-order")
 def test_a_text_that_two_revisions_have_comes_once() -> None:
     policy = [
-        hit("policy", "new", ANSWER, 0.8),
-        hit("policy", "old", ANSWER.replace("covered", "covered,"), 0.8),
-        hit("policy", "other", "Cycle routes join the centre.", 0.5),
+        make_hit("policy", "new", ANSWER, 0.8),
+        make_hit("policy", "old", ANSWER.replace("covered", "covered,"), 0.8),
+        make_hit("policy", "other", "Cycle routes join the centre.", 0.5),
     ]
     assert order([policy], Meanings()) == ["policy:new", "policy:other"]
     # Another number is another text.
-    policy.append(hit("policy", "older", ANSWER.replace("two", "three"), 0.7))
+    policy.append(make_hit("policy", "older", ANSWER.replace("two", "three"), 0.7))
     assert order([policy], Meanings()) == ["policy:new", "policy:older", "policy:other"]
 
 
 @requirement("room:desk-order")
 def test_the_first_hit_of_each_base_is_among_the_first_five_if_it_is_close() -> None:
-    policy = [hit("policy", f"p{n}", f"{ANSWER} Case {n}, word{n} {n}{n}", 0.8) for n in range(8)]
-    federal = [hit("federal", "near", "Cycle parking at stations is counted.", 0.62)]
-    text = [hit("text", "far", "A panel shows metrics.", 0.0)]
+    policy = [
+        make_hit("policy", f"p{n}", f"{ANSWER} Case {n}, word{n} {n}{n}", 0.8) for n in range(8)
+    ]
+    federal = [make_hit("federal", "near", "Cycle parking at stations is counted.", 0.62)]
+    text = [make_hit("text", "far", "A panel shows metrics.", 0.0)]
     ranked = order([policy, federal, text], Meanings())
     assert "federal:near" in ranked[:5]
     assert ranked[-1] == "text:far"
@@ -135,9 +142,11 @@ def test_the_first_hit_of_each_base_is_among_the_first_five_if_it_is_close() -> 
 
 @requirement("room:desk-order")
 def test_no_other_base_displaces_the_first_two() -> None:
-    policy = [hit("policy", f"p{n}", f"{ANSWER} Case {n}, word{n} {n}{n}", 0.6) for n in range(2)]
+    policy = [
+        make_hit("policy", f"p{n}", f"{ANSWER} Case {n}, word{n} {n}{n}", 0.6) for n in range(2)
+    ]
     other_bases = ("federal", "guidance", "text", "documents")
-    others = [[hit(base, "near", f"Cycle parking, {base}.", 0.55)] for base in other_bases]
+    others = [[make_hit(base, "near", f"Cycle parking, {base}.", 0.55)] for base in other_bases]
     ranked = order([policy, *others], Meanings())
     assert ranked[:2] == ["policy:p0", "policy:p1"]
     assert {hit_id.partition(":")[0] for hit_id in ranked[2:5]} < set(other_bases)
@@ -145,7 +154,10 @@ def test_no_other_base_displaces_the_first_two() -> None:
 
 @requirement("room:desk-order")
 def test_a_hit_that_is_a_tenth_behind_another_bases_is_hardly_ever_right() -> None:
-    rankings = [[hit("policy", "a", ANSWER, 0.6)], [hit("federal", "b", ANSWER + " 7", 0.5)]]
+    rankings = [
+        [make_hit("policy", "a", ANSWER, 0.6)],
+        [make_hit("federal", "b", ANSWER + " 7", 0.5)],
+    ]
     first, second = rank_hits(QUESTION, rankings, Meanings())  # type: ignore[arg-type]
     odds = [found.score / (1 - found.score) for found in (first, second)]
     assert 10 < odds[0] / odds[1] < 60  # with the decline of a single base it is 2
@@ -153,8 +165,8 @@ def test_a_hit_that_is_a_tenth_behind_another_bases_is_hardly_ever_right() -> No
 
 @requirement("room:desk-order")
 def test_without_a_model_words_decide() -> None:
-    guidance = [hit("guidance", "c", "Trustees meet twice a year.")]
-    text = [hit("text", "kb", ANSWER)]
+    guidance = [make_hit("guidance", "c", "Trustees meet twice a year.")]
+    text = [make_hit("text", "kb", ANSWER)]
     assert order([guidance, text], NoModel())[0] == "text:kb"
     assert rank_hits(QUESTION, [], NoModel()) == []  # type: ignore[arg-type]
 
@@ -162,7 +174,7 @@ def test_without_a_model_words_decide() -> None:
 @requirement("room:desk-order")
 @pytest.mark.parametrize("cosines", [(0.9, 0.5, 0.1), (0.2, 0.1, 0.0)])
 def test_scores_are_probabilities_that_fall(cosines: tuple[float, ...]) -> None:
-    policy = [hit("policy", f"p{c}", f"Passage {c}", c) for c in cosines]
+    policy = [make_hit("policy", f"p{c}", f"Passage {c}", c) for c in cosines]
     scores = [hit.score for hit in rank_hits(QUESTION, [policy], Meanings())]  # type: ignore[arg-type]
     assert scores == sorted(scores, reverse=True)
     assert all(0 < score < 1 for score in scores)
@@ -217,12 +229,12 @@ async def test_the_question_is_embedded_once_before_the_bases_are_asked() -> Non
 @requirement("room:desk-order")
 def test_sections_that_are_named_by_their_number_come_first_in_the_order_of_their_base() -> None:
     def name(id: str, score: float) -> DeskHit:
-        return hit("policy", id, f"Nothing but {id} things", score=score).model_copy(
+        return make_hit("policy", id, f"Nothing but {id} things", score=score).model_copy(
             update={"exact_reference": True}
         )
 
     likely, unlikely = name("likely", score=0.0), name("unlikely", score=0.0)
-    sure = hit("policy", "sure", ANSWER, 0.9, score=0.99)
+    sure = make_hit("policy", "sure", ANSWER, 0.9, score=0.99)
 
     assert order([[likely, sure, unlikely]], Meanings())[:3] == [
         *("policy:likely", "policy:unlikely", "policy:sure")

@@ -25,7 +25,7 @@ from readingroom.ingest.read.sandbox import Sandbox
 from readingroom.ingest.setup import make_pipeline
 from readingroom.settings import load_settings
 from tests.requirements import requirement
-from tests.support.papers import HEIGHT, WIDTH, Paper, image_file, paper
+from tests.support.papers import HEIGHT, WIDTH, Paper, encode_image, make_paper
 from tests.support.takeover import ALLOWED, GENEROUS, attempt_all, be_taken_over
 
 pytestmark = pytest.mark.anyio
@@ -415,24 +415,24 @@ def test_neither_the_current_folder_nor_a_home_is_among_the_programs(tmp_path: P
 TEXT = "The Council will support homes near the station where the roads can carry the traffic."
 
 
-def scan() -> Image.Image:
-    with pypdfium2.PdfDocument(paper(TEXT)) as document:
+def draw_scan() -> Image.Image:
+    with pypdfium2.PdfDocument(make_paper(TEXT)) as document:
         picture: Image.Image = document[0].render(scale=200 / 72, grayscale=True).to_pil()
         return picture
 
 
-def scanned_pdf() -> bytes:
+def make_scanned_pdf() -> bytes:
     made = Paper()
-    made.picture(scan(), (0, 0, WIDTH, HEIGHT))
+    made.picture(draw_scan(), (0, 0, WIDTH, HEIGHT))
     return made.done()
 
 
 @pytest.mark.parametrize(
     ("file_name", "make"),
     [
-        ("text.pdf", lambda: paper(TEXT)),
-        ("scan.pdf", scanned_pdf),
-        ("scan.tiff", lambda: image_file(scan(), "TIFF")),
+        ("text.pdf", lambda: make_paper(TEXT)),
+        ("scan.pdf", make_scanned_pdf),
+        ("scan.tiff", lambda: encode_image(draw_scan(), "TIFF")),
     ],
 )
 @requirement("ingest:sandbox:confined")

@@ -27,7 +27,7 @@ from readingroom.ingest.read.formats.detect import check_file_name
 from readingroom.ingest.read.reader import read_file
 from readingroom.ingest.read.sandbox import Sandbox
 from tests.requirements import requirement
-from tests.support.papers import open_private_copy, paper
+from tests.support.papers import make_paper, open_private_copy
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "formats"
 
@@ -39,7 +39,7 @@ def read(content: bytes, file_name: str) -> Document:
     return document
 
 
-def page_texts(content: bytes, file_name: str) -> list[str]:
+def read_page_texts(content: bytes, file_name: str) -> list[str]:
     return [page.text for page in read(content, file_name).pages]
 
 
@@ -52,7 +52,7 @@ def refuse(content: bytes, file_name: str) -> Refusal:
 # --- files made by other programs ---
 
 
-def word_document() -> bytes:
+def make_word_document() -> bytes:
     document = docx.Document()
     document.add_heading("Objection to 25/01178/REM", 1)
     document.add_paragraph("The ridge is 9½ m above the lane.")
@@ -86,7 +86,7 @@ def open_text() -> bytes:
     return save(document.save)
 
 
-def workbook() -> bytes:
+def make_workbook() -> bytes:
     book = openpyxl.Workbook()
     sheet = book.active
     sheet.title = "Tree schedule"
@@ -98,14 +98,14 @@ def workbook() -> bytes:
     return save(book.save)
 
 
-def table() -> bytes:
+def make_csv_table() -> bytes:
     file = io.StringIO()
     writer = csv.writer(file, dialect="excel", delimiter=";")
     writer.writerows([["Ref", "Comment"], ["1", "Too tall; too near"], ["2", "No objection"]])
     return file.getvalue().encode("cp1252")
 
 
-def message(*attached: tuple[str, bytes]) -> bytes:
+def make_message(*attached: tuple[str, bytes]) -> bytes:
     mail = EmailMessage()
     mail["From"] = "Jane Roe <jane@example.org>"
     mail["To"] = "planning@example.gov.uk"
@@ -118,7 +118,7 @@ def message(*attached: tuple[str, bytes]) -> bytes:
     return mail.as_bytes()
 
 
-def zipped(folder: Path, **contents: bytes) -> bytes:
+def make_zip(folder: Path, **contents: bytes) -> bytes:
     """An archive that the system's `zip` made of these files."""
     for name, content in contents.items():
         (folder / f"{name}.txt").write_bytes(content)
@@ -128,7 +128,7 @@ def zipped(folder: Path, **contents: bytes) -> bytes:
 
 @requirement("ingest:formats")
 def test_a_word_document_is_read_with_its_numbers_tables_and_pages() -> None:
-    first, second = page_texts(word_document(), "letter.docx")
+    first, second = read_page_texts(make_word_document(), "letter.docx")
 
     assert first.split("\n\n") == [
         "Objection to 25/01178/REM",
@@ -154,7 +154,7 @@ def test_deleted_and_hidden_words_of_a_document_are_left_out() -> None:
 
 @requirement("ingest:formats")
 def test_an_opendocument_text_is_read() -> None:
-    assert page_texts(open_text(), "statement.odt") == [
+    assert read_page_texts(open_text(), "statement.odt") == [
         "Planning statement\n\nThe site is 2.4 ha, beside the canal.\n\ncovered cycle stores\n\n"
         "a bin store\n\nUse | Area\nHomes | 2.1 ha"
     ]
@@ -162,7 +162,7 @@ def test_an_opendocument_text_is_read() -> None:
 
 @requirement("ingest:formats")
 def test_the_sheets_of_a_workbook_are_pages_and_its_dates_are_days() -> None:
-    document = read(workbook(), "trees.xlsx")
+    document = read(make_workbook(), "trees.xlsx")
 
     assert [page.label for page in document.pages] == ["Tree schedule", "Notes"]
     assert document.pages[0].text.splitlines()[2:] == [
@@ -174,7 +174,7 @@ def test_the_sheets_of_a_workbook_are_pages_and_its_dates_are_days() -> None:
 
 @requirement("ingest:formats")
 def test_a_table_of_commas_or_semicolons_is_read() -> None:
-    assert page_texts(table(), "comments.csv") == [
+    assert read_page_texts(make_csv_table(), "comments.csv") == [
         "Ref | Comment\n1 | Too tall; too near\n2 | No objection"
     ]
 
@@ -183,7 +183,7 @@ def test_a_table_of_commas_or_semicolons_is_read() -> None:
 def test_a_text_is_read_in_its_encoding_and_form_feeds_end_its_pages() -> None:
     text = "The café objects.\n\nAt length.\fSecond page"
     for encoding in ("utf-8", "utf-8-sig", "utf-16", "cp1252"):
-        assert page_texts(text.encode(encoding), "a.txt") == [
+        assert read_page_texts(text.encode(encoding), "a.txt") == [
             "The café objects.\n\nAt length.",
             "Second page",
         ]
@@ -198,7 +198,7 @@ def test_a_page_of_the_web_is_read_as_it_is_seen() -> None:
         "<ol><li>light<li>noise</ol><table><tr><th>Plot<td>7</table></body></html>"
     )
 
-    assert page_texts(page.encode(), "a.html") == [
+    assert read_page_texts(page.encode(), "a.html") == [
         "Comments\n\nIt is\ntoo tall & near.\n\nNot far.\n\n1. light\n\n2. noise\nPlot | 7"
     ]
 
@@ -215,7 +215,7 @@ def test_headings_of_markdown_are_headings() -> None:
 
 @requirement("ingest:formats")
 def test_rich_text_is_read() -> None:
-    assert page_texts((FIXTURES / "objection.rtf").read_bytes(), "objection.rtf") == [
+    assert read_page_texts((FIXTURES / "objection.rtf").read_bytes(), "objection.rtf") == [
         "Objection\n\nThe café is too tall: 9½ m — we object.\n\nSecond paragraph.\n\nPlot | Height"
     ]
 
@@ -224,7 +224,7 @@ def test_rich_text_is_read() -> None:
 def test_rich_text_is_read_without_its_binary_data() -> None:
     text = rb"{\rtf1\ansi Dear \u8212? Sir{\pict\bin4 {\}}}\page Bye {\v unseen}\'a35.\par}"
 
-    assert page_texts(text, "a.rtf") == ["Dear — Sir", "Bye £5."]
+    assert read_page_texts(text, "a.rtf") == ["Dear — Sir", "Bye £5."]
 
 
 @requirement("ingest:formats")
@@ -239,7 +239,7 @@ def test_a_document_of_word_97_is_read() -> None:
 
 @requirement("ingest:formats")
 def test_an_e_mail_is_read_with_its_headers_once() -> None:
-    assert page_texts(message(("plan.pdf", b"%PDF-")), "a.eml") == [
+    assert read_page_texts(make_message(("plan.pdf", b"%PDF-")), "a.eml") == [
         "From: Jane Roe <jane@example.org>\nTo: planning@example.gov.uk\n"
         "Date: Mon, 03 Mar 2025 10:00:00 +0000\nSubject: Objection to 25/01178/REM – héllo\n"
         "Attachments: plan.pdf\n\nI object to the height.\n\nJane"
@@ -250,7 +250,7 @@ def test_an_e_mail_is_read_with_its_headers_once() -> None:
 def test_a_message_of_outlook_is_read_with_what_is_attached_to_it() -> None:
     content = (FIXTURES / "objection.msg").read_bytes()
 
-    assert page_texts(content, "objection.msg") == [
+    assert read_page_texts(content, "objection.msg") == [
         "From: Jane Roe <jane@example.org>\nTo: planning@example.gov.uk\n"
         "Date: Mon, 03 Mar 2025 10:00:00 +0000\nSubject: Objection to 25/01178/REM\n"
         "Attachments: photograph notes.txt, Earlier letter.eml\n\nDear planning team,\n\n"
@@ -263,14 +263,14 @@ def test_a_message_of_outlook_is_read_with_what_is_attached_to_it() -> None:
 
 @requirement("ingest:formats")
 def test_the_files_of_an_archive_are_listed_and_unpacked(tmp_path: Path) -> None:
-    content = zipped(tmp_path, notes=b"A note.", letter=b"A letter.")
+    content = make_zip(tmp_path, notes=b"A note.", letter=b"A letter.")
 
     assert "letter.txt | 9 bytes" in read(content, "papers.zip").text
     unpacked = {file.name: file.content for file in list_contained_files(content, "papers.zip")}
     assert unpacked == {"notes.txt": b"A note.", "letter.txt": b"A letter."}
 
 
-def filled_form() -> bytes:
+def make_filled_form() -> bytes:
     """A form of questions with their answers, and notes beside it."""
     file = io.BytesIO()
     canvas = Canvas(file)
@@ -293,7 +293,7 @@ def filled_form() -> bytes:
 
 @requirement("ingest:formats")
 def test_answers_in_a_form_stand_beside_their_questions_and_notes_are_read() -> None:
-    lines = [line for line in read(filled_form(), "form.pdf").text.splitlines() if line]
+    lines = [line for line in read(make_filled_form(), "form.pdf").text.splitlines() if line]
 
     assert lines == [
         "Number of dwellings 47 dwellings of which 14 affordable",
@@ -329,16 +329,18 @@ def _FakeHeic(file: object, name: object) -> Image.Image:
 
 @requirement("ingest:formats")
 def test_the_bytes_decide_where_a_name_says_something_else() -> None:
-    assert read(word_document(), "letter.doc").pages[1].text == "Yours faithfully"
+    assert read(make_word_document(), "letter.doc").pages[1].text == "Yours faithfully"
     assert read(b"{\\rtf1 Dear Sir}", "letter.doc").text == "Dear Sir"
-    assert read(paper("A letter that is a PDF."), "letter.txt").text == "A letter that is a PDF."
+    assert (
+        read(make_paper("A letter that is a PDF."), "letter.txt").text == "A letter that is a PDF."
+    )
     assert read(b"BMW dealers object.", "letter.txt").text == "BMW dealers object."
 
 
 # --- hostile files ---
 
 
-def docx_with(document_xml: bytes, *entries: tuple[str, bytes]) -> bytes:
+def make_docx(document_xml: bytes, *entries: tuple[str, bytes]) -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("word/document.xml", document_xml)
@@ -352,11 +354,11 @@ def test_entities_are_refused_wherever_there_is_xml() -> None:
     outside = b'<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]><x>&e;</x>'
     laughs = b'<!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a;">]><x>&b;</x>'
     for xml in (outside, laughs):
-        refusal = refuse(docx_with(xml), "a.docx")
+        refusal = refuse(make_docx(xml), "a.docx")
         assert "declares a document type" in refusal.message
-        odt = docx_with(b"<x/>", ("content.xml", xml))
+        odt = make_docx(b"<x/>", ("content.xml", xml))
         assert "declares a document type" in refuse(odt, "a.odt").message
-        xlsx = docx_with(b"<x/>", ("xl/workbook.xml", xml))
+        xlsx = make_docx(b"<x/>", ("xl/workbook.xml", xml))
         assert "declares a document type" in refuse(xlsx, "a.xlsx").message
 
 
@@ -373,7 +375,7 @@ def test_a_page_of_the_web_opens_no_other_file(tmp_path: Path) -> None:
 @requirement("ingest:formats:hostile")
 def test_a_bomb_is_refused_before_it_is_large() -> None:
     zeros = bytes(200 * 2**20)
-    bomb = docx_with(b"<x>" + zeros + b"</x>")
+    bomb = make_docx(b"<x>" + zeros + b"</x>")
     assert len(bomb) < 2**19
     assert "unpacks to more than" in refuse(bomb, "a.docx").message
 
@@ -388,7 +390,7 @@ def test_a_bomb_is_refused_before_it_is_large() -> None:
 @requirement("ingest:formats:hostile")
 def test_elements_and_groups_inside_each_other_without_end_are_refused() -> None:
     deep = b"<x>" * 100_000 + b"</x>" * 100_000
-    assert "too deeply" in refuse(docx_with(deep), "a.docx").message
+    assert "too deeply" in refuse(make_docx(deep), "a.docx").message
     assert "too deeply" in refuse(b"{\\rtf1" + b"{" * 10_000, "a.rtf").message
     body = b"From: a\nContent-Type: multipart/mixed; boundary=0\n\n"
     parts = b"".join(
@@ -435,19 +437,19 @@ def test_macros_are_refused_by_name_and_never_looked_at_inside() -> None:
     with pytest.raises(Refusal, match="with macros are not read"):
         check_file_name("letter.docm")
     xml = b"<document><body><p><r><t>Dear Sir</t></r></p></body></document>"
-    assert read(docx_with(xml, ("word/vbaProject.bin", b"\x00evil")), "a.docx").text == "Dear Sir"
+    assert read(make_docx(xml, ("word/vbaProject.bin", b"\x00evil")), "a.docx").text == "Dear Sir"
 
 
 @requirement("ingest:formats:cut")
 @pytest.mark.parametrize(
     ("file_name", "make"),
     [
-        ("a.docx", word_document),
+        ("a.docx", make_word_document),
         ("a.odt", open_text),
-        ("a.xlsx", workbook),
-        ("a.pdf", lambda: paper(*["A long report, page after page. " * 40] * 9)),
-        ("a.png", lambda: save(lambda file: _noise().save(file, "PNG"))),
-        ("a.jpg", lambda: save(lambda file: _noise().save(file, "JPEG"))),
+        ("a.xlsx", make_workbook),
+        ("a.pdf", lambda: make_paper(*["A long report, page after page. " * 40] * 9)),
+        ("a.png", lambda: save(lambda file: _draw_noise().save(file, "PNG"))),
+        ("a.jpg", lambda: save(lambda file: _draw_noise().save(file, "JPEG"))),
     ],
 )
 def test_a_download_that_was_cut_off_is_called_that(
@@ -459,7 +461,7 @@ def test_a_download_that_was_cut_off_is_called_that(
     assert (refusal.code, "cut off" in refusal.message) == ("extraction_failed", True)
 
 
-def _noise() -> Image.Image:
+def _draw_noise() -> Image.Image:
     return Image.effect_noise((300, 300), 60)
 
 
@@ -468,7 +470,7 @@ def _noise() -> Image.Image:
 async def test_the_sandbox_reads_and_unpacks_them_too(tmp_path: Path) -> None:
     pipeline = Pipeline(Sandbox())
     for content, file_name in (
-        (word_document(), "a.docx"),
+        (make_word_document(), "a.docx"),
         ((FIXTURES / "objection.msg").read_bytes(), "a.msg"),
         (open_text(), "a.odt"),
     ):
@@ -476,7 +478,7 @@ async def test_the_sandbox_reads_and_unpacks_them_too(tmp_path: Path) -> None:
             document = await pipeline.read_document(private_copy, no_progress)
         assert isinstance(document, Document)
         assert document.text == read(content, file_name).text
-    with open_private_copy(message(("notes.txt", b"A note.")), "a.eml") as private_copy:
+    with open_private_copy(make_message(("notes.txt", b"A note.")), "a.eml") as private_copy:
         async with pipeline.unpack_files(private_copy, 2**20) as (unpacked_file,):
             with unpacked_file.open_copy() as attached:
                 assert (attached.file_name, attached.read_head(99)) == ("notes.txt", b"A note.")

@@ -14,7 +14,7 @@ from readingroom.ingest.read.reflow import PageBuilder
 from readingroom.ingest.read.sandbox import Limits, Sandbox
 from readingroom.ingest.structure import layout, sections
 from tests.requirements import requirement
-from tests.support.papers import drawn, open_private_copy
+from tests.support.papers import make_drawn_pdf, open_private_copy
 
 MANY = 8_000
 
@@ -72,7 +72,7 @@ def measure(read: Callable[[int], object], count: int) -> float:
 @pytest.mark.anyio
 @requirement("ingest:growth")
 async def test_a_policy_that_is_one_row_of_dots_is_read() -> None:
-    dots = drawn(lambda canvas: canvas.drawString(10, 400, ". " * 50_000 + "end"))
+    dots = make_drawn_pdf(lambda canvas: canvas.drawString(10, 400, ". " * 50_000 + "end"))
     limits = Limits(cpu_seconds=20, wall_seconds=300, silent_seconds=300)
     options = ReadOptions(find_sections=True)
 

@@ -15,7 +15,7 @@ from readingroom.ingest.read.sandbox import Limits, Sandbox
 from tests.requirements import requirement
 from tests.support import hostile
 from tests.support.papers import open_private_copy
-from tests.support.processes import descendants
+from tests.support.processes import list_descendants
 
 TYPED = {
     "file_not_found",
@@ -29,9 +29,9 @@ LIMITS = Limits(cpu_seconds=15, wall_seconds=300, silent_seconds=200)
 
 @pytest.fixture(autouse=True)
 def no_process_is_left() -> Iterator[None]:
-    before = descendants()
+    before = list_descendants()
     yield
-    assert descendants() == before
+    assert list_descendants() == before
 
 
 @pytest.mark.parametrize("name", hostile.FILES)

@@ -19,7 +19,15 @@ from readingroom.ingest.read.sandbox import Sandbox
 from readingroom.ingest.setup import make_pipeline
 from readingroom.settings import load_settings
 from tests.requirements import requirement
-from tests.support.papers import HEIGHT, LEFT, WIDTH, Paper, image_file, open_private_copy, paper
+from tests.support.papers import (
+    HEIGHT,
+    LEFT,
+    WIDTH,
+    Paper,
+    encode_image,
+    make_paper,
+    open_private_copy,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -48,14 +56,14 @@ async def read_text(data: bytes, name: str, **options: object) -> Document:
     return document
 
 
-def scan(text: str, turn: int = 0) -> Image.Image:
+def draw_scan(text: str, turn: int = 0) -> Image.Image:
     """A clean page of this text as a scanner would give it, at 300 DPI."""
-    with pypdfium2.PdfDocument(paper(text)) as document:
+    with pypdfium2.PdfDocument(make_paper(text)) as document:
         picture = document[0].render(scale=300 / 72, grayscale=True).to_pil()
     return picture.rotate(turn, expand=True)
 
 
-def scanned_pdf(*pictures: Image.Image, words: str = "") -> bytes:
+def make_scanned_pdf(*pictures: Image.Image, words: str = "") -> bytes:
     """A PDF whose pages are pictures, after one of words if any are given."""
     made = Paper()
     if words:
@@ -67,7 +75,7 @@ def scanned_pdf(*pictures: Image.Image, words: str = "") -> bytes:
     return made.done()
 
 
-def recall(found: str, truth: str) -> float:
+def measure_recall(found: str, truth: str) -> float:
     """The share of the true words that were found, each as often as it is there."""
     wanted = Counter(truth.lower().split())
     return sum((wanted & Counter(found.lower().split())).values()) / wanted.total()
@@ -75,10 +83,10 @@ def recall(found: str, truth: str) -> float:
 
 @requirement("ingest:ocr:recall", "documents:textlayer")
 async def test_clean_renders_are_read_almost_perfectly() -> None:
-    document = await read_text(scanned_pdf(scan(TEXT * 3)), "scan.pdf")
+    document = await read_text(make_scanned_pdf(draw_scan(TEXT * 3)), "scan.pdf")
 
     assert document.method == "ocr"
-    assert recall(document.text, TEXT * 3) >= 0.98
+    assert measure_recall(document.text, TEXT * 3) >= 0.98
     (page,) = document.pages
     assert page.confidence is not None
     assert page.confidence > 85
@@ -91,12 +99,12 @@ async def test_the_real_scan_is_read_well(shared_data: Path) -> None:
 
     document = await read_text((folder / "linn.pdf").read_bytes(), "linn.pdf")
 
-    assert recall(document.text, (folder / "linn.txt").read_text("utf-8")) > 0.9
+    assert measure_recall(document.text, (folder / "linn.txt").read_text("utf-8")) > 0.9
 
 
 @requirement("documents:method", "ingest:ocr:method")
 async def test_a_document_with_a_scanned_page_is_mixed() -> None:
-    document = await read_text(scanned_pdf(scan(SENTENCE), words=TEXT), "scan.pdf")
+    document = await read_text(make_scanned_pdf(draw_scan(SENTENCE), words=TEXT), "scan.pdf")
 
     assert document.method == "mixed"
     assert [page.method for page in document.pages] == ["text_layer", "ocr"]
@@ -108,7 +116,7 @@ async def test_a_document_with_a_scanned_page_is_mixed() -> None:
 )
 @requirement("ingest:ocr:formats")
 async def test_image_files_are_read(format: str, name: str) -> None:
-    document = await read_text(image_file(scan(SENTENCE), format), name)
+    document = await read_text(encode_image(draw_scan(SENTENCE), format), name)
 
     assert document.method == "ocr"
     assert document.text == SENTENCE
@@ -116,8 +124,8 @@ async def test_image_files_are_read(format: str, name: str) -> None:
 
 @requirement("ingest:ocr:formats")
 async def test_the_frames_of_a_tiff_are_pages() -> None:
-    first, second = scan("First page of the letter."), scan("Second page of the letter.")
-    tiff = image_file(first, "TIFF", save_all=True, append_images=[second])
+    first, second = draw_scan("First page of the letter."), draw_scan("Second page of the letter.")
+    tiff = encode_image(first, "TIFF", save_all=True, append_images=[second])
 
     document = await read_text(tiff, "letter.tiff")
 
@@ -126,19 +134,19 @@ async def test_the_frames_of_a_tiff_are_pages() -> None:
 
 @requirement("ingest:ocr:formats")
 async def test_a_file_is_what_its_bytes_say_not_what_its_name_says() -> None:
-    document = await read_text(image_file(scan(SENTENCE), "PNG"), "really-a-picture.pdf")
+    document = await read_text(encode_image(draw_scan(SENTENCE), "PNG"), "really-a-picture.pdf")
 
     assert document.method == "ocr"
 
 
 @requirement("ingest:ocr:turned")
 async def test_a_page_on_its_side_is_turned() -> None:
-    document = await read_text(image_file(scan(TEXT, turn=90), "PNG"), "sideways.png")
+    document = await read_text(encode_image(draw_scan(TEXT, turn=90), "PNG"), "sideways.png")
 
-    assert recall(document.text, TEXT) > 0.9
+    assert measure_recall(document.text, TEXT) > 0.9
 
 
-def photograph() -> Image.Image:
+def draw_photograph() -> Image.Image:
     return Image.effect_mandelbrot((800, 1130), (-2, -1.5, 1, 1.5), 60).convert("RGB")
 
 
@@ -150,29 +158,29 @@ SHORT_LETTER = (
 
 @requirement("ingest:images:skip")
 async def test_a_picture_has_the_same_outcome_whether_it_is_a_pdf_or_an_image() -> None:
-    for picture, is_read in ((photograph(), False), (scan(SHORT_LETTER), True)):
-        in_pdf = await read(scanned_pdf(picture), "a.pdf")
-        as_image = await read(image_file(picture, "PNG"), "a.png")
+    for picture, is_read in ((draw_photograph(), False), (draw_scan(SHORT_LETTER), True)):
+        in_pdf = await read(make_scanned_pdf(picture), "a.pdf")
+        as_image = await read(encode_image(picture, "PNG"), "a.png")
         assert isinstance(in_pdf, Document) == isinstance(as_image, Document) == is_read
         if isinstance(in_pdf, Document) and isinstance(as_image, Document):
-            assert recall(in_pdf.text, SHORT_LETTER) > 0.9
-            assert recall(as_image.text, SHORT_LETTER) > 0.9
+            assert measure_recall(in_pdf.text, SHORT_LETTER) > 0.9
+            assert measure_recall(as_image.text, SHORT_LETTER) > 0.9
         else:
             assert in_pdf == as_image == SkippedFile(1.0, 1)
 
 
 @requirement("documents:ratio", "ingest:images:skip")
 async def test_a_scan_is_read_and_a_photograph_is_skipped() -> None:
-    assert await read(scanned_pdf(photograph()), "photo.pdf") == SkippedFile(1.0, 1)
-    scanned = await read_text(scanned_pdf(scan(TEXT)), "letter.pdf")
+    assert await read(make_scanned_pdf(draw_photograph()), "photo.pdf") == SkippedFile(1.0, 1)
+    scanned = await read_text(make_scanned_pdf(draw_scan(TEXT)), "letter.pdf")
     assert scanned.method == "ocr"
     assert scanned.contains_drawings
 
 
 @requirement("documents:render", "ingest:renderings")
 async def test_a_rendering_never_goes_to_ocr() -> None:
-    picture = image_file(scan(SENTENCE), "PNG")
-    mixed = scanned_pdf(scan(SENTENCE), words=TEXT)
+    picture = encode_image(draw_scan(SENTENCE), "PNG")
+    mixed = make_scanned_pdf(draw_scan(SENTENCE), words=TEXT)
 
     assert await read(picture, "Street_Scene_CGI_03.png") == SkippedFile(1.0, 1)
     document = await read_text(mixed, "Perspective.pdf")
@@ -182,9 +190,9 @@ async def test_a_rendering_never_goes_to_ocr() -> None:
 
 @requirement("documents:confidence", "ingest:ocr:confidence")
 async def test_a_page_of_low_confidence_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    blurred = scan(TEXT).resize((300, 424)).resize((2480, 3508))
+    blurred = draw_scan(TEXT).resize((300, 424)).resize((2480, 3508))
 
-    document = await read_text(image_file(blurred, "PNG"), "faint.png")
+    document = await read_text(encode_image(blurred, "PNG"), "faint.png")
 
     (page,) = document.pages
     assert page.confidence is not None
@@ -202,7 +210,7 @@ async def test_without_tesseract_pages_say_so_and_nothing_fails(
     with tempfile.TemporaryDirectory() as nothing:
         monkeypatch.setenv("PATH", nothing)
 
-        document = await read_text(scanned_pdf(scan(TEXT), words=TEXT), "scan.pdf")
+        document = await read_text(make_scanned_pdf(draw_scan(TEXT), words=TEXT), "scan.pdf")
 
     assert document.method == "text_layer"
     assert document.pages[1].note == "The page has no text layer, and tesseract is not installed"
@@ -215,7 +223,9 @@ async def test_ocr_tells_its_progress_after_the_text_pages() -> None:
     async def listen(done: float, total: float | None, message: str | None) -> None:
         heard.append((done, total, message))
 
-    with open_private_copy(scanned_pdf(scan("A word."), words=TEXT), "scan.pdf") as private_copy:
+    with open_private_copy(
+        make_scanned_pdf(draw_scan("A word."), words=TEXT), "scan.pdf"
+    ) as private_copy:
         await Pipeline(Sandbox()).read_document(private_copy, listen)
 
     assert heard == [(2, 2, "page 2 of 2"), (3, 3, "OCR of page 2, 1 of 1")]
@@ -229,14 +239,14 @@ async def test_a_paragraph_in_a_scan_is_a_paragraph_in_the_text() -> None:
     with pypdfium2.PdfDocument(made.done()) as document:
         picture = document[0].render(scale=300 / 72, grayscale=True).to_pil()
 
-    read_back = await read_text(image_file(picture, "PNG"), "scan.png")
+    read_back = await read_text(encode_image(picture, "PNG"), "scan.png")
 
     assert len(read_back.text.split("\n\n")) == 2
 
 
 @requirement("ingest:settings")
 async def test_the_settings_reach_the_pipeline(tmp_path: Path) -> None:
-    scan_of_words = scanned_pdf(scan(SENTENCE), words=TEXT)
+    scan_of_words = make_scanned_pdf(draw_scan(SENTENCE), words=TEXT)
     literal = {"ENABLE_OCR": "false", "IMAGE_SKIP": "ratio", "IMAGE_RATIO_THRESHOLD": "0.4"}
     hasty = {"READINGROOM_INGEST_SECONDS": "0.01"}
 
@@ -270,10 +280,10 @@ async def test_a_blank_page_is_not_given_to_tesseract(monkeypatch: pytest.Monkey
         blank,
         speckled,
         Image.new("L", (1200, 1600), 128),
-        scan("A few more words stand here."),
+        draw_scan("A few more words stand here."),
         blank,
     ]
-    tiff = image_file(frames[0], "TIFF", save_all=True, append_images=frames[1:])
+    tiff = encode_image(frames[0], "TIFF", save_all=True, append_images=frames[1:])
 
     document = read_file(tiff, "pages.tiff", ReadOptions(), lambda *progress: None)
 
@@ -290,7 +300,7 @@ async def test_a_blank_page_is_not_given_to_tesseract(monkeypatch: pytest.Monkey
 
 @requirement("ingest:ocr:blank")
 def test_faint_words_are_not_blank() -> None:
-    faint = scan("A few more words stand here.").point(lambda shade: 255 - (255 - shade) // 60)
+    faint = draw_scan("A few more words stand here.").point(lambda shade: 255 - (255 - shade) // 60)
 
     assert [line.text for line in ocr.recognize_text(faint, 40_000_000).lines] == [
         "A few more words stand here."

@@ -15,9 +15,9 @@ from readingroom.ingest.document import Document, PageWord
 from readingroom.ingest.page_pictures import Mark, PagePictures, StoredFile, find_marks
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.read.sandbox import Sandbox
-from tests.ingest.test_ocr import SENTENCE, TEXT, scan, scanned_pdf
+from tests.ingest.test_ocr import SENTENCE, TEXT, draw_scan, make_scanned_pdf
 from tests.requirements import requirement
-from tests.support.papers import open_private_copy, paper
+from tests.support.papers import make_paper, open_private_copy
 
 pytestmark = [pytest.mark.anyio, requirement("ingest:pictures")]
 
@@ -40,7 +40,7 @@ class CountingPipeline(Pipeline):
 
 
 @contextmanager
-def stored(content: bytes, file_name: str = "report.pdf") -> Iterator[StoredFile]:
+def store_file(content: bytes, file_name: str = "report.pdf") -> Iterator[StoredFile]:
     with open_private_copy(content, file_name) as private_copy:
         yield StoredFile(private_copy.file, private_copy.file_name, private_copy.sha256)
 
@@ -48,7 +48,7 @@ def stored(content: bytes, file_name: str = "report.pdf") -> Iterator[StoredFile
 async def test_a_page_is_drawn_without_loss_and_only_once(tmp_path: Path) -> None:
     pipeline = CountingPipeline(Sandbox())
     pictures = PagePictures(pipeline, tmp_path)
-    with stored(paper(TEXT, "Second page")) as file:
+    with store_file(make_paper(TEXT, "Second page")) as file:
         webp = await pictures.draw_page(file, 1, 72)
         png = await pipeline.render_page(file.file, file.file_name, 1, 72)
         pipeline.drawn = 0
@@ -65,7 +65,7 @@ async def test_a_page_is_drawn_without_loss_and_only_once(tmp_path: Path) -> Non
     assert ImageChops.difference(drawn, wanted).getbbox() is None
 
 
-def ink_inside(picture: Image.Image, mark: Mark) -> float:
+def measure_ink(picture: Image.Image, mark: Mark) -> float:
     """The share of dark pixels within a mark."""
     width, height = picture.size
     box = (mark.left * width, mark.top * height, mark.right * width, mark.bottom * height)
@@ -78,8 +78,8 @@ async def test_the_passage_is_marked_where_it_is_printed(tmp_path: Path, turn: i
     """Also on a scan that lies on its side: OCR turns it, and the marks are turned back."""
     pipeline = CountingPipeline(Sandbox())
     pictures = PagePictures(pipeline, tmp_path)
-    content = scanned_pdf(scan(TEXT, turn)) if turn else paper(TEXT)
-    with stored(content) as file:
+    content = make_scanned_pdf(draw_scan(TEXT, turn)) if turn else make_paper(TEXT)
+    with store_file(content) as file:
         if turn:
             with open_private_copy(content, "report.pdf") as private_copy:
                 document = await pipeline.read_document(private_copy, no_progress)
@@ -90,18 +90,18 @@ async def test_the_passage_is_marked_where_it_is_printed(tmp_path: Path, turn: i
         picture = Image.open(io.BytesIO(await pictures.draw_page(file, 1, 150)))
         assert await pictures.mark_passage(file, 1, "Nothing of the kind was ever said") == ()
     assert marks
-    assert all(0.03 < ink_inside(picture, mark) < 0.6 for mark in marks)
+    assert all(0.03 < measure_ink(picture, mark) < 0.6 for mark in marks)
     area = sum((mark.right - mark.left) * (mark.bottom - mark.top) for mark in marks)
     assert 0.002 < area < 0.05
 
 
 async def test_a_scan_is_marked_though_nothing_was_kept(tmp_path: Path) -> None:
     pictures = PagePictures(Pipeline(Sandbox()), tmp_path)
-    with stored(scanned_pdf(scan(SENTENCE)), "scan.pdf") as file:
+    with store_file(make_scanned_pdf(draw_scan(SENTENCE)), "scan.pdf") as file:
         assert len(await pictures.mark_passage(file, 1, SENTENCE)) == 1
 
 
-def words(*lines: str) -> list[PageWord]:
+def make_words(*lines: str) -> list[PageWord]:
     """Words of equal width, line by line."""
     return [
         PageWord(word, column / 10, row / 10, (column + 1) / 10, (row + 1) / 10)
@@ -111,14 +111,14 @@ def words(*lines: str) -> list[PageWord]:
 
 
 async def test_a_passage_has_a_mark_for_each_line() -> None:
-    page = words("The infra- was laid", "structure in May", "and paid for")
+    page = make_words("The infra- was laid", "structure in May", "and paid for")
 
     assert find_marks(page, "infrastructure in May") == ()
     assert find_marks(page, "was laid structure in") == (
         Mark(0.2, 0.0, 0.4, 0.1),
         Mark(0.0, 0.1, 0.2, 0.2),
     )
-    broken = words("The infra-", "structure is paid")
+    broken = make_words("The infra-", "structure is paid")
     assert find_marks(broken, "The infrastructure is paid") == (
         Mark(0.0, 0.0, 0.2, 0.1),
         Mark(0.0, 0.1, 0.3, 0.2),
@@ -126,7 +126,7 @@ async def test_a_passage_has_a_mark_for_each_line() -> None:
 
 
 async def test_a_passage_that_goes_on_elsewhere_is_marked_as_far_as_it_stands_here() -> None:
-    page = words("Page two of nine", "homes shall be built here", "and nowhere else")
+    page = make_words("Page two of nine", "homes shall be built here", "and nowhere else")
 
     assert find_marks(page, "In all forty homes shall be built here Page footer") == (
         Mark(0.0, 0.1, 0.5, 0.2),
@@ -134,7 +134,7 @@ async def test_a_passage_that_goes_on_elsewhere_is_marked_as_far_as_it_stands_he
 
 
 async def test_a_passage_of_one_word_again_and_again_costs_no_time() -> None:
-    page = words(*["ab " * 10] * 2000)
+    page = make_words(*["ab " * 10] * 2000)
     started = time.process_time()
 
     assert find_marks(page, "ab x " * 1000) == ()
@@ -147,7 +147,7 @@ async def test_pictures_that_others_delete_meanwhile_are_no_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pictures = PagePictures(Pipeline(Sandbox()), tmp_path)
-    with stored(paper(TEXT)) as file:
+    with store_file(make_paper(TEXT)) as file:
         webp = await pictures.draw_page(file, 1, 72)
         gone = tmp_path / file.sha256 / "2@72.webp"
         find_all = Path.glob

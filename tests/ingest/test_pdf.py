@@ -26,7 +26,15 @@ from readingroom.ingest.read.reader import assemble_document, read_file
 from readingroom.ingest.read.sandbox import Sandbox
 from readingroom.ingest.structure import layout
 from tests.requirements import requirement
-from tests.support.papers import HEIGHT, LEFT, WIDTH, Paper, drawn, open_private_copy, paper
+from tests.support.papers import (
+    HEIGHT,
+    LEFT,
+    WIDTH,
+    Paper,
+    make_drawn_pdf,
+    make_paper,
+    open_private_copy,
+)
 
 NO_OCR = ReadOptions(enable_ocr=False)
 PROSE = "The quick brown fox jumps over the lazy dog, and the dog does not mind it at all. "
@@ -78,19 +86,19 @@ def test_paragraphs_are_parted_by_a_blank_line_and_lines_by_a_break() -> None:
 
 @requirement("ingest:text:paragraphs")
 def test_a_sentence_goes_on_over_a_page_and_a_paragraph_does_not() -> None:
-    document = read_text(paper("It goes on over", "the page. It ends.", "Another begins."))
+    document = read_text(make_paper("It goes on over", "the page. It ends.", "Another begins."))
 
     assert document.text == "It goes on over\nthe page. It ends.\n\nAnother begins."
 
 
 @requirement("ingest:text:hyphens")
 def test_a_broken_word_is_mended_the_way_the_document_writes_it() -> None:
-    raw_page = RawPage(1, "1", 800.0, lines("Good infrastructure and plan-making help."))
-    raw_page.lines += lines(
+    raw_page = RawPage(1, "1", 800.0, make_lines("Good infrastructure and plan-making help."))
+    raw_page.lines += make_lines(
         f"More infra{BROKEN_WORD_MARK}structure, more plan{BROKEN_WORD_MARK}making,", 700
     )
-    raw_page.lines += lines("more up-", 680) + lines("to-date and sustain-", 660)
-    raw_page.lines += lines("able A- roads", 640)
+    raw_page.lines += make_lines("more up-", 680) + make_lines("to-date and sustain-", 660)
+    raw_page.lines += make_lines("able A- roads", 640)
 
     layout.rejoin_words([raw_page])
 
@@ -100,7 +108,7 @@ def test_a_broken_word_is_mended_the_way_the_document_writes_it() -> None:
     )
 
 
-def lines(text: str, bottom: float = 720.0) -> list[Line]:
+def make_lines(text: str, bottom: float = 720.0) -> list[Line]:
     return [Line(text, 72.0, bottom, 11.0, is_bold=False, last_bottom=bottom)]
 
 
@@ -131,10 +139,10 @@ def test_a_turned_page_reads_like_an_upright_one(turn: int) -> None:
         made.write(PROSE)
     upright = made.done()
 
-    assert read_text(turned(upright, turn)).text == read_text(upright).text
+    assert read_text(turn_pages(upright, turn)).text == read_text(upright).text
 
 
-def turned(data: bytes, degrees: int) -> bytes:
+def turn_pages(data: bytes, degrees: int) -> bytes:
     """The same as displayed, with the page turned one way and its content the other."""
     writer = PdfWriter(clone_from=io.BytesIO(data))
     for page in writer.pages:
@@ -148,7 +156,7 @@ def turned(data: bytes, degrees: int) -> bytes:
 
 @requirement("ingest:text:labels")
 def test_pages_have_the_labels_they_are_printed_with() -> None:
-    writer = PdfWriter(clone_from=io.BytesIO(paper(*[PROSE] * 4)))
+    writer = PdfWriter(clone_from=io.BytesIO(make_paper(*[PROSE] * 4)))
     writer.set_page_label(0, 1, style="/r")
     writer.set_page_label(2, 3, style="/D", prefix="A-")
     file = io.BytesIO()
@@ -163,7 +171,7 @@ def test_pages_have_the_labels_they_are_printed_with() -> None:
 @pytest.mark.parametrize("password", ["", "sesame"])
 @requirement("ingest:text:encrypted")
 def test_an_encrypted_file_opens_without_a_password_or_says_what_is_wrong(password: str) -> None:
-    writer = PdfWriter(clone_from=io.BytesIO(paper(PROSE)))
+    writer = PdfWriter(clone_from=io.BytesIO(make_paper(PROSE)))
     writer.encrypt(user_password=password, owner_password="owner", algorithm="AES-256")
     file = io.BytesIO()
     writer.write(file)
@@ -176,7 +184,7 @@ def test_an_encrypted_file_opens_without_a_password_or_says_what_is_wrong(passwo
     assert told.value.code == "extraction_failed"
 
 
-def ratio_of(data: bytes) -> float:
+def measure_ratio(data: bytes) -> float:
     with pypdfium2.PdfDocument(data) as document:
         return measure_image_ratio(document[0])
 
@@ -192,7 +200,7 @@ def test_the_image_ratio_counts_overlaps_once_and_only_what_is_on_the_page() -> 
     made.picture(BLACK, (-WIDTH, 0, WIDTH / 4, HEIGHT))
     made.picture(BLACK, (WIDTH / 2, HEIGHT / 2, WIDTH * 2, HEIGHT * 2))
 
-    assert ratio_of(made.done()) == pytest.approx(0.75, abs=1e-3)
+    assert measure_ratio(made.done()) == pytest.approx(0.75, abs=1e-3)
 
 
 @requirement("ingest:images:ratio")
@@ -209,7 +217,7 @@ def test_an_image_inside_forms_is_placed_through_their_matrices() -> None:
         canvas.scale(1, HEIGHT / 2)
         canvas.doForm("outer")
 
-    assert ratio_of(drawn(draw)) == pytest.approx(0.5, abs=1e-3)
+    assert measure_ratio(make_drawn_pdf(draw)) == pytest.approx(0.5, abs=1e-3)
 
 
 @given(
@@ -328,10 +336,10 @@ def test_chunks_cover_the_text_know_their_pages_and_never_cross_a_section(
         covered[chunk.start : chunk.end] = b"x" * (chunk.end - chunk.start)
         assert 0 < chunk.end - chunk.start <= CHUNK_SIZE
         assert chunk.start <= chunk.own_start < chunk.end
-        assert chunk.pages == pages_between(document, chunk.own_start, chunk.end)
-        section = section_at(document, chunk.own_start)
+        assert chunk.pages == list_pages_between(document, chunk.own_start, chunk.end)
+        section = find_section_at(document, chunk.own_start)
         assert (chunk.section_ref, chunk.section_path) == section
-        assert section_at(document, chunk.end - 1) == section
+        assert find_section_at(document, chunk.end - 1) == section
     assert not any(
         sign.strip() and not mark for sign, mark in zip(document.text, covered, strict=True)
     )
@@ -341,7 +349,7 @@ def test_chunks_cover_the_text_know_their_pages_and_never_cross_a_section(
         assert not any(chunk.own_start < start < chunk.end for start in starts)
 
 
-def pages_between(document: Document, start: int, end: int) -> tuple[int, ...]:
+def list_pages_between(document: Document, start: int, end: int) -> tuple[int, ...]:
     return tuple(
         page.number
         for page in document.pages
@@ -349,7 +357,7 @@ def pages_between(document: Document, start: int, end: int) -> tuple[int, ...]:
     )
 
 
-def section_at(document: Document, place: int) -> tuple[str | None, tuple[str, ...]]:
+def find_section_at(document: Document, place: int) -> tuple[str | None, tuple[str, ...]]:
     for section in document.sections:
         if section.start <= place < section.end:
             return section.ref, section.path
@@ -358,7 +366,7 @@ def section_at(document: Document, place: int) -> tuple[str | None, tuple[str, .
 
 @requirement("ingest:chunks")
 def test_each_page_lies_where_it_says_in_the_text() -> None:
-    document = read_text(paper("First page here.", "", "Third page here.", ""))
+    document = read_text(make_paper("First page here.", "", "Third page here.", ""))
 
     parts = [document.text[page.start : page.end] for page in document.pages]
 
@@ -372,7 +380,7 @@ async def test_a_document_of_too_many_chunks_is_refused(monkeypatch: pytest.Monk
     monkeypatch.setattr(pipeline, "MAX_CHUNKS", 3)
     pages = [f"Page {number} with enough words on it. " * 20 for number in range(8)]
 
-    with open_private_copy(paper(*pages), "long.pdf") as private_copy:
+    with open_private_copy(make_paper(*pages), "long.pdf") as private_copy:
         with pytest.raises(ExtractionFailed, match=r"chunks of text; at most 3 .* Split it"):
             await Pipeline(Sandbox()).read_document(private_copy, no_progress)
         monkeypatch.setattr(pipeline, "MAX_CHUNKS", 300)

@@ -271,21 +271,21 @@ def test_plans_of_other_typesetters_give_their_policies_whole(name: str) -> None
     assert {*map(fold, list_policies(document))} <= {*map(fold, truth)}
 
 
-def place(text: str, left: float, bottom: float) -> Line:
+def make_line(text: str, left: float, bottom: float) -> Line:
     return Line(text, left, bottom, 12.0, False, bottom)
 
 
 @requirement("ingest:text:order")
 def test_lines_that_are_written_layer_by_layer_are_read_from_top_to_bottom() -> None:
-    heading = place("Policy H1: Homes in the towns and villages", 70, 700)
-    opening = place("Homes will be permitted in the towns of the district where:", 70, 680)
-    closing = place("In villages a survey of the need for homes is required.", 70, 600)
+    heading = make_line("Policy H1: Homes in the towns and villages", 70, 700)
+    opening = make_line("Homes will be permitted in the towns of the district where:", 70, 680)
+    closing = make_line("In villages a survey of the need for homes is required.", 70, 600)
     clauses = [
-        place("they are small and near to the shops and the school of", 100, 660),
-        place("the place; and", 100, 645),
-        place("a)", 75, 660),
-        place("they are needed by people of the parish for their own use.", 100, 625),
-        place("b)", 75, 625),
+        make_line("they are small and near to the shops and the school of", 100, 660),
+        make_line("the place; and", 100, 645),
+        make_line("a)", 75, 660),
+        make_line("they are needed by people of the parish for their own use.", 100, 625),
+        make_line("b)", 75, 625),
     ]
 
     ordered = put_in_reading_order([heading, opening, closing, *clauses], 842)
@@ -297,10 +297,14 @@ def test_lines_that_are_written_layer_by_layer_are_read_from_top_to_bottom() -> 
 
 @requirement("ingest:text:order")
 def test_columns_cells_and_footers_keep_their_order() -> None:
-    footer = place("12", 290, 30)
-    left = [place(f"Left column, a line of text, {n}", 50, 700 - 20 * n) for n in range(10)]
-    right = [place(f"Right column, a line of text, {n}", 310, 700 - 20 * n) for n in range(10)]
-    row = [place("STRAT-1", 50, 300), place("Title below", 50, 285), place("Its text", 200, 300)]
+    footer = make_line("12", 290, 30)
+    left = [make_line(f"Left column, a line of text, {n}", 50, 700 - 20 * n) for n in range(10)]
+    right = [make_line(f"Right column, a line of text, {n}", 310, 700 - 20 * n) for n in range(10)]
+    row = [
+        make_line("STRAT-1", 50, 300),
+        make_line("Title below", 50, 285),
+        make_line("Its text", 200, 300),
+    ]
     lines = [footer, *left, *right, *row]
 
     assert put_in_reading_order(lines, 842) == lines

@@ -18,8 +18,8 @@ from readingroom.ingest.errors import ExtractionFailed
 from readingroom.ingest.read.sandbox import Limits, Sandbox
 from tests.requirements import requirement
 from tests.support.kit import HANG_SECONDS
-from tests.support.papers import paper
-from tests.support.processes import descendants, is_alive, wait_until
+from tests.support.papers import make_paper
+from tests.support.processes import is_alive, list_descendants, wait_until
 
 pytestmark = pytest.mark.anyio
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.anyio
 GENEROUS = Limits(wall_seconds=120, silent_seconds=120, cpu_seconds=60)
 
 
-def behaving(code: str, limits: Limits = GENEROUS) -> Sandbox:
+def make_sandbox_running(code: str, limits: Limits = GENEROUS) -> Sandbox:
     """A sandbox whose process, once confined, does this instead of reading."""
     confined = "import sys\nfrom readingroom.ingest.read.job import Job\n"
     confined += "from readingroom.ingest.confine.process import confine_process\n"
@@ -43,9 +43,9 @@ async def read(sandbox: Sandbox, data: bytes = b"%PDF-1.7") -> Document | Skippe
 
 @pytest.fixture(autouse=True)
 def no_process_is_left() -> Iterator[None]:
-    before = descendants()
+    before = list_descendants()
     yield
-    assert descendants() == before
+    assert list_descendants() == before
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def no_process_is_left() -> Iterator[None]:
 @requirement("ingest:sandbox:failures")
 async def test_a_process_that_fails_is_told_as_extraction_failed(does: str, told: str) -> None:
     with pytest.raises(ExtractionFailed, match=told):
-        await read(behaving(does))
+        await read(make_sandbox_running(does))
 
 
 @requirement("ingest:sandbox:failures")
@@ -73,7 +73,7 @@ async def test_processor_time_is_held_to_its_limit() -> None:
     limits = Limits(cpu_seconds=3, wall_seconds=120, silent_seconds=120)
 
     with pytest.raises(ExtractionFailed, match="processor seconds"):
-        await read(behaving("while True: pass", limits))
+        await read(make_sandbox_running("while True: pass", limits))
 
 
 @requirement("ingest:sandbox:failures")
@@ -81,7 +81,7 @@ async def test_memory_is_held_to_its_limit() -> None:
     modest = Limits(memory_bytes=256 * 2**20, wall_seconds=300, silent_seconds=300)
 
     with pytest.raises(ExtractionFailed, match="too much memory"):
-        await read(Sandbox(modest), paper("A page.") + bytes(300 * 2**20))
+        await read(Sandbox(modest), make_paper("A page.") + bytes(300 * 2**20))
 
 
 @requirement("ingest:sandbox:time")
@@ -90,7 +90,7 @@ async def test_a_hang_ends_at_the_wall_limit_or_after_a_long_silence() -> None:
 
     for limits in (Limits(wall_seconds=0.5), Limits(silent_seconds=0.5)):
         with pytest.raises(ExtractionFailed, match=r"took more than"):
-            await read(behaving("import time; time.sleep(60)", limits))
+            await read(make_sandbox_running("import time; time.sleep(60)", limits))
 
     assert time.monotonic() - began < 50  # and not the minute that it would sleep
 
@@ -100,7 +100,7 @@ async def test_a_flood_of_output_is_cut_off() -> None:
     limits = Limits(answer_bytes=2**20, wall_seconds=300)
 
     with pytest.raises(ExtractionFailed, match="more text than is accepted"):
-        await read(behaving("while True: print('x' * 65536, end='')", limits))
+        await read(make_sandbox_running("while True: print('x' * 65536, end='')", limits))
 
 
 @requirement("ingest:sandbox:group")
@@ -117,7 +117,7 @@ async def test_what_the_process_started_dies_with_it() -> None:
         children.append(int(process_id))
 
     with tempfile.TemporaryFile(buffering=0) as file, pytest.raises(ExtractionFailed):
-        await behaving(does).read_document(file, "paper.pdf", ReadOptions(), note)
+        await make_sandbox_running(does).read_document(file, "paper.pdf", ReadOptions(), note)
 
     (child,) = children
     wait_until(lambda: not is_alive(child))
@@ -125,13 +125,13 @@ async def test_what_the_process_started_dies_with_it() -> None:
 
 @requirement("ingest:sandbox:group")
 async def test_a_caller_who_gives_up_leaves_no_process_behind() -> None:
-    before = descendants()
+    before = list_descendants()
 
     with anyio.move_on_after(0.5) as patience:
-        await read(behaving("import time; time.sleep(60)"))
+        await read(make_sandbox_running("import time; time.sleep(60)"))
 
     assert patience.cancelled_caught
-    assert descendants() == before
+    assert list_descendants() == before
 
 
 @requirement("ingest:sandbox:group")
@@ -162,7 +162,7 @@ def test_a_process_ends_when_the_server_is_killed(tmp_path: Path) -> None:
     wait_until(lambda: not is_alive(int(note.read_text())))
 
 
-def waiting_for(file: Path) -> str:
+def make_waiting_code(file: Path) -> str:
     """What a process does that reports its start and ends when the file is there."""
     return f"""
         import os, time
@@ -175,9 +175,9 @@ def waiting_for(file: Path) -> str:
 
 @requirement("ingest:sandbox:seats")
 async def test_no_more_run_at_once_than_there_are_seats(tmp_path: Path) -> None:
-    before = descendants()
+    before = list_descendants()
     everybody_may_end = tmp_path / "end"
-    command = behaving(waiting_for(everybody_may_end))._worker_command
+    command = make_sandbox_running(make_waiting_code(everybody_may_end))._worker_command
     sandbox = Sandbox(GENEROUS, processes_per_caller=2, worker_command=command)
     started: list[int] = []
     two_run = anyio.Event()
@@ -196,7 +196,7 @@ async def test_no_more_run_at_once_than_there_are_seats(tmp_path: Path) -> None:
             tasks.start_soon(read_one)
         await two_run.wait()
         await anyio.wait_all_tasks_blocked()
-        assert descendants() - before == {*started}
+        assert list_descendants() - before == {*started}
         assert len(started) == 2
         everybody_may_end.touch()
 
@@ -206,7 +206,7 @@ async def test_no_more_run_at_once_than_there_are_seats(tmp_path: Path) -> None:
 @requirement("ingest:sandbox:callers")
 async def test_a_caller_whose_files_never_end_keeps_nobody_else_waiting(tmp_path: Path) -> None:
     everybody_may_end = tmp_path / "end"
-    command = behaving(waiting_for(everybody_may_end))._worker_command
+    command = make_sandbox_running(make_waiting_code(everybody_may_end))._worker_command
     sandbox = Sandbox(GENEROUS, processes_per_caller=2, worker_command=command)
     started: list[str] = []
     greedy_runs, modest_runs = anyio.Event(), anyio.Event()
@@ -247,7 +247,7 @@ async def test_the_process_knows_no_secret(monkeypatch: pytest.MonkeyPatch) -> N
         print('{"skipped": {"image_ratio": 1.0, "total_pages": 1, "reason": "image_based"}}')
     """
 
-    assert await read(behaving(does)) == SkippedFile(1.0, 1)
+    assert await read(make_sandbox_running(does)) == SkippedFile(1.0, 1)
 
 
 @requirement("ingest:sandbox:progress")
@@ -258,7 +258,7 @@ async def test_progress_passes_through() -> None:
         heard.append((done, total, message))
 
     with tempfile.TemporaryFile(buffering=0) as file:
-        file.write(paper(*["A page with enough words on it."] * 45))
+        file.write(make_paper(*["A page with enough words on it."] * 45))
         await Sandbox().read_document(file, "paper.pdf", ReadOptions(), listen)
 
     assert heard == [(n, 45, f"page {n} of 45") for n in (20, 40, 45)]
@@ -267,7 +267,7 @@ async def test_progress_passes_through() -> None:
 @requirement("ingest:sandbox:failures")
 async def test_a_reason_nobody_foresaw_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(ExtractionFailed):
-        await read(behaving("raise KeyError('unforeseen')"))
+        await read(make_sandbox_running("raise KeyError('unforeseen')"))
 
     (record,) = caplog.records
     assert "KeyError: 'unforeseen'" in record.getMessage()
@@ -281,6 +281,6 @@ async def test_nothing_stays_in_the_temporary_directory(
     does = "import os, pathlib; pathlib.Path(os.environ['TMPDIR'], 'page').touch(); os.abort()"
 
     with pytest.raises(ExtractionFailed):
-        await read(behaving(does))
+        await read(make_sandbox_running(does))
 
     assert not [*tmp_path.iterdir()]

@@ -17,7 +17,7 @@ from readingroom.ingest.read.scratch import ScratchFolders
 from readingroom.ingest.setup import make_ingest_context
 from readingroom.settings import load_settings
 from tests.requirements import requirement
-from tests.support.papers import paper
+from tests.support.papers import make_paper
 from tests.support.processes import wait_until
 
 pytestmark = pytest.mark.anyio
@@ -91,7 +91,7 @@ async def test_documents_are_copied_and_read_in_the_data_directory(
     unusable = tmp_path / "none"
     monkeypatch.setattr(tempfile, "tempdir", str(unusable))
     data, source = tmp_path / "data", tmp_path / "a.pdf"
-    source.write_bytes(paper("A page with enough words on it."))
+    source.write_bytes(make_paper("A page with enough words on it."))
     settings = load_settings({"data": data}, {"DOCUMENT_ROOTS": str(tmp_path)})
     context = make_ingest_context(settings, "documents", "DOCUMENT_ROOTS", settings.document_roots)
 

@@ -10,7 +10,7 @@ from readingroom.ingest.document import Document, DocumentSection, ReadOptions
 from readingroom.ingest.read.reader import read_file
 from readingroom.ingest.structure.numbering import find_rising_numbers
 from tests.requirements import requirement
-from tests.support.papers import Paper, framework
+from tests.support.papers import Paper, typeset_framework
 
 OPTIONS = ReadOptions(find_sections=True, enable_ocr=False)
 
@@ -21,15 +21,15 @@ def read_policy(data: bytes) -> Document:
     return document
 
 
-def refs(document: Document) -> list[str]:
+def list_refs(document: Document) -> list[str]:
     return [section.ref for section in document.sections]
 
 
-def paths(document: Document) -> list[str]:
+def list_paths(document: Document) -> list[str]:
     return [" > ".join(section.path) for section in document.sections]
 
 
-def text_of(document: Document, ref: str) -> str:
+def read_section_text(document: Document, ref: str) -> str:
     found = [section for section in document.sections if section.ref == ref]
     return "\n\n".join(document.text[section.start : section.end].strip() for section in found)
 
@@ -39,12 +39,12 @@ def text_of(document: Document, ref: str) -> str:
 def test_all_paragraphs_of_the_framework_are_found_under_their_chapters(shared_data: Path) -> None:
     markdown = (shared_data / "policy" / "NPPF_December_2024.md").read_text("utf-8")
 
-    document = read_policy(framework(markdown))
+    document = read_policy(typeset_framework(markdown))
 
-    assert paths(document) == expected_paths(markdown)
+    assert list_paths(document) == list_expected_paths(markdown)
 
 
-def expected_paths(markdown: str) -> list[str]:
+def list_expected_paths(markdown: str) -> list[str]:
     """What the transcript itself says, by its headings and its line starts."""
     said = []
     above = ""
@@ -60,8 +60,8 @@ def expected_paths(markdown: str) -> list[str]:
     return said
 
 
-def expected_refs(markdown: str) -> set[str]:
-    return {path.rpartition(" > ")[2] for path in expected_paths(markdown)}
+def list_expected_refs(markdown: str) -> set[str]:
+    return {path.rpartition(" > ")[2] for path in list_expected_paths(markdown)}
 
 
 # The policies of the draft of December 2025, counted in the document by eye: code, how many.
@@ -88,7 +88,7 @@ DRAFT = {
 }
 
 
-def draft_refs() -> set[str]:
+def list_draft_refs() -> set[str]:
     return {
         *(f"Chapter {number}" for number in range(1, 21)),
         *(f"Policy {code}{n}" for code, most in DRAFT.items() for n in range(1, most + 1)),
@@ -103,9 +103,9 @@ def draft_refs() -> set[str]:
 def test_every_chapter_and_policy_of_the_draft_framework_is_found(shared_data: Path) -> None:
     document = read_policy((shared_data / "policy" / "NPPF_Draft_December_2025.pdf").read_bytes())
 
-    found = Counter(refs(document))
+    found = Counter(list_refs(document))
 
-    assert found.keys() == draft_refs()
+    assert found.keys() == list_draft_refs()
     assert [ref for ref, times in found.items() if times > 1] == ["Annex F"]  # after its tables
 
 
@@ -114,13 +114,13 @@ def test_every_chapter_and_policy_of_the_draft_framework_is_found(shared_data: P
 def test_a_policys_own_clauses_belong_to_the_policy(shared_data: Path) -> None:
     document = read_policy((shared_data / "policy" / "NPPF_Draft_December_2025.pdf").read_bytes())
 
-    policy = text_of(document, "Policy DM5")
+    policy = read_section_text(document, "Policy DM5")
 
     assert policy.startswith("DM5: Development viability")
     assert re.findall(r"^(\d)\. ", policy, re.M)[:3] == ["1", "2", "3"]
 
 
-def guidance() -> bytes:
+def make_guidance_pdf() -> bytes:
     """A guide in the manner of a design note: decimal paragraphs, tables, cross-references."""
     made = Paper(header="Street design guide", footer="Page #")
     made.write("Contents", size=20, bold=True)
@@ -165,7 +165,7 @@ PROSE = (
 )
 
 
-def guidance_refs() -> set[str]:
+def list_guidance_refs() -> set[str]:
     return {
         *(f"Chapter {number}" for number in range(1, 6)),
         *(f"Para {chapter}.1.{number}" for chapter in range(1, 6) for number in (1, 2)),
@@ -176,12 +176,12 @@ def guidance_refs() -> set[str]:
 
 @pytest.fixture(scope="module")
 def guide() -> Document:
-    return read_policy(guidance())
+    return read_policy(make_guidance_pdf())
 
 
 @requirement("ingest:sections:decimal")
 def test_decimal_paragraphs_and_tables_lie_under_their_sections(guide: Document) -> None:
-    assert [path for path in paths(guide) if path.startswith("Chapter 5")] == [
+    assert [path for path in list_paths(guide) if path.startswith("Chapter 5")] == [
         "Chapter 5",
         "Chapter 5 > Section 5.1",
         "Chapter 5 > Section 5.1 > Para 5.1.1",
@@ -202,18 +202,18 @@ def test_a_cross_reference_starts_no_section_even_at_the_start_of_a_line(guide: 
 
     invented = {"Chapter 9", "Policy TR4", "Figure 4.1", "Para 5.5", "Section 5.5"}
 
-    assert not invented & set(refs(guide))
-    assert set(refs(guide)) == guidance_refs()
-    assert refs(guide).count("Table 5-2") == 1
+    assert not invented & set(list_refs(guide))
+    assert set(list_refs(guide)) == list_guidance_refs()
+    assert list_refs(guide).count("Table 5-2") == 1
 
 
 @requirement("ingest:sections:tables")
 def test_a_table_ends_where_the_text_goes_on(guide: Document) -> None:
-    table = text_of(guide, "Table 5-2")
+    table = read_section_text(guide, "Table 5-2")
 
     assert table.startswith("Table 5-2: Least widths by flow")
     assert table.endswith("over 800 4.0 m")
-    assert text_of(guide, "Para 5.2.2").endswith("nobody rides in them.")
+    assert read_section_text(guide, "Para 5.2.2").endswith("nobody rides in them.")
 
 
 @requirement("ingest:sections:contents")
@@ -224,13 +224,13 @@ def test_a_table_of_contents_holds_no_sections(guide: Document) -> None:
 
 @requirement("ingest:sections:contents")
 def test_titles_and_pages_are_told(guide: Document) -> None:
-    chapter = one(guide, "Chapter 5")
+    chapter = find_section(guide, "Chapter 5")
 
     assert (chapter.title, chapter.page) == ("Widths of tracks", 6)
-    assert one(guide, "Section 5.2").title == "Widths"
+    assert find_section(guide, "Section 5.2").title == "Widths"
 
 
-def one(document: Document, ref: str) -> DocumentSection:
+def find_section(document: Document, ref: str) -> DocumentSection:
     (found,) = [section for section in document.sections if section.ref == ref]
     return found
 
@@ -251,7 +251,7 @@ def test_paragraphs_go_on_after_a_policy_between_them() -> None:
 
     document = read_policy(made.done())
 
-    assert paths(document) == [
+    assert list_paths(document) == [
         "Chapter 1",
         "Chapter 1 > Para 1",
         "Chapter 1 > Para 2",
@@ -270,7 +270,7 @@ def test_headings_in_capitals_are_what_they_say() -> None:
         made.write(heading, bold=True)
         made.write(PROSE)
 
-    assert refs(read_policy(made.done())) == [
+    assert list_refs(read_policy(made.done())) == [
         *("Part 1", "Policy H 4", "Table 3"),
         *("Policy H 4", "Annex 2"),  # the text after the table, and the annex
     ]
@@ -288,7 +288,7 @@ def test_a_schedule_of_policies_at_the_end_does_not_take_their_place() -> None:
 
     document = read_policy(made.done())
 
-    assert refs(document) == ["Policy H1", "Policy H2", "Policy H3", "Annex A"]
+    assert list_refs(document) == ["Policy H1", "Policy H2", "Policy H3", "Annex A"]
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ from readingroom.net.metrics import UpstreamMetrics
 from readingroom.net.shared import RedisCacheBackend, RedisConnection
 from readingroom.net.upstream import MAX_BODY_BYTES, CallContext, Request, UpstreamClient
 from tests.requirements import requirement
-from tests.support.govuk import PLENTY, RETURN, Clock, emulating
+from tests.support.govuk import PLENTY, RETURN, Clock, run_emulator
 
 pytestmark = pytest.mark.anyio
 
@@ -209,7 +209,7 @@ async def test_the_budget_is_counted_when_a_request_is_sent() -> None:
 
 async def test_every_request_takes_a_turn_on_its_open_connection() -> None:
     limiter = CountingLimiter()
-    with emulating() as upstream:
+    with run_emulator() as upstream:
         client = UpstreamClient(upstream.url, limiter, UpstreamMetrics())
         for _ in range(3):
             await client.send_get(
@@ -243,14 +243,14 @@ class Source:
 PAGE = Reply(200, b"{}", etag='"1"')
 
 
-def cache_of(clock: Clock, stale: float = 100.0) -> Cache:
+def make_cache(clock: Clock, stale: float = 100.0) -> Cache:
     return Cache(MemoryCacheBackend(clock=clock), stale, clock=clock)
 
 
 @requirement("guidance:cache")
 async def test_an_entry_is_fresh_for_its_ttl_and_then_asked_for_with_its_etag() -> None:
     clock, source = Clock(), Source(PAGE)
-    cache = cache_of(clock)
+    cache = make_cache(clock)
     assert not (await cache.get_reply("k", 60, source.fetch)).is_hit
     clock.now += 59.9
     kept = await cache.get_reply("k", 60, source.fetch)
@@ -268,14 +268,14 @@ async def test_the_upstreams_max_age_shortens_a_ttl_and_never_lengthens_it(
     max_age: float | None, ttl: float
 ) -> None:
     source = Source(Reply(200, b"{}", max_age=max_age))
-    cached = await cache_of(Clock()).get_reply("k", 60, source.fetch)
+    cached = await make_cache(Clock()).get_reply("k", 60, source.fetch)
     assert cached.entry.ttl == ttl
 
 
 @requirement("guidance:cache")
 async def test_what_may_not_be_kept_is_asked_for_each_time() -> None:
     source = Source(Reply(200, b"{}", max_age=0))
-    cache = cache_of(Clock())
+    cache = make_cache(Clock())
     for _ in range(3):
         await cache.get_reply("k", 60, source.fetch)
     assert len(source.etags) == 3
@@ -284,7 +284,7 @@ async def test_what_may_not_be_kept_is_asked_for_each_time() -> None:
 @requirement("guidance:stale")
 async def test_a_page_that_was_there_before_is_not_served_once_it_is_known_to_be_gone() -> None:
     clock, source = Clock(), Source(PAGE)
-    cache = cache_of(clock)
+    cache = make_cache(clock)
     await cache.get_reply("k", 60, source.fetch)
     clock.now += 60
     source.reply = Reply(404, b"", max_age=0)
@@ -300,7 +300,7 @@ async def test_a_stale_entry_is_served_only_while_the_upstream_fails_and_only_so
     age: float, served: bool
 ) -> None:
     clock, source = Clock(), Source(PAGE)
-    cache = cache_of(clock, stale=100)
+    cache = make_cache(clock, stale=100)
     await cache.get_reply("k", 60, source.fetch)
     clock.now += age
     source.failure = UpstreamUnavailable("down")
@@ -317,7 +317,7 @@ async def test_a_stale_entry_is_served_only_while_the_upstream_fails_and_only_so
 @requirement("guidance:stale")
 async def test_neither_a_missing_page_nor_an_error_of_ours_is_answered_stale() -> None:
     clock, source = Clock(), Source(Reply(404, b""))
-    cache = cache_of(clock)
+    cache = make_cache(clock)
     await cache.get_reply("k", 60, source.fetch)
     clock.now += 61
     source.failure = UpstreamUnavailable("down")
@@ -331,7 +331,7 @@ async def test_neither_a_missing_page_nor_an_error_of_ours_is_answered_stale() -
 @requirement("guidance:refresh")
 async def test_a_refresh_goes_past_a_fresh_entry_without_its_etag() -> None:
     source = Source(PAGE)
-    cache = cache_of(Clock())
+    cache = make_cache(Clock())
     await cache.get_reply("k", 60, source.fetch)
     source.reply = Reply(200, b'{"new": 1}')
     await cache.fetch_fresh_reply("k", 60, source.fetch)
@@ -357,7 +357,7 @@ async def test_a_shelf_forgets_the_least_used_and_what_is_over_its_time() -> Non
 @requirement("guidance:cache")
 async def test_those_who_ask_together_share_one_fetch_and_also_its_failure() -> None:
     source = Source(PAGE)
-    cache = cache_of(Clock())
+    cache = make_cache(Clock())
     outcomes: list[object] = []
 
     async def one() -> None:
@@ -368,7 +368,7 @@ async def test_those_who_ask_together_share_one_fetch_and_also_its_failure() -> 
 
     for failure in (None, UpstreamUnavailable("down")):
         source.failure, source.etags = failure, []
-        cache = cache_of(Clock())
+        cache = make_cache(Clock())
         outcomes.clear()
         async with anyio.create_task_group() as stampede:
             for _ in range(200):
@@ -415,7 +415,7 @@ async def test_when_the_one_who_fetches_leaves_another_takes_over() -> None:
 Handler = Callable[[httpx2.Request], httpx2.Response]
 
 
-def client_of(handler: Handler, clock: Clock) -> UpstreamClient:
+def make_client(handler: Handler, clock: Clock) -> UpstreamClient:
     """A client whose network is a function."""
     client = UpstreamClient(
         "https://host.example",
@@ -430,7 +430,9 @@ def client_of(handler: Handler, clock: Clock) -> UpstreamClient:
     return client
 
 
-def answers(*responses: httpx2.Response | Exception) -> tuple[Handler, list[httpx2.Request]]:
+def make_answering_handler(
+    *responses: httpx2.Response | Exception,
+) -> tuple[Handler, list[httpx2.Request]]:
     """Gives these in turn, the last for ever."""
     asked: list[httpx2.Request] = []
 
@@ -470,8 +472,8 @@ async def test_a_passing_fault_is_tried_again_after_a_wait_that_doubles(
     fault: httpx2.Response | Exception,
 ) -> None:
     clock = Clock()
-    handler, asked = answers(fault, fault, GOOD)
-    reply = await client_of(handler, clock).send_get(ASKED, CONTEXT)
+    handler, asked = make_answering_handler(fault, fault, GOOD)
+    reply = await make_client(handler, clock).send_get(ASKED, CONTEXT)
     assert reply is not None
     assert reply.status == 200
     assert len(asked) == 3
@@ -490,23 +492,23 @@ def test_the_jitter_spreads_the_waits() -> None:
 @requirement("guidance:backoff")
 async def test_four_attempts_are_the_most_and_the_deadline_bounds_them() -> None:
     clock = Clock()
-    handler, asked = answers(httpx2.Response(500))
-    client = client_of(handler, clock)
+    handler, asked = make_answering_handler(httpx2.Response(500))
+    client = make_client(handler, clock)
     with pytest.raises(UpstreamUnavailable, match="500"):
         await client.send_get(ASKED, CONTEXT)
     assert len(asked) == 4
-    handler, asked = answers(httpx2.Response(503, headers={"Retry-After": "11"}))
+    handler, asked = make_answering_handler(httpx2.Response(503, headers={"Retry-After": "11"}))
     with pytest.raises(UpstreamUnavailable):
-        await client_of(handler, Clock()).send_get(ASKED, CONTEXT)
+        await make_client(handler, Clock()).send_get(ASKED, CONTEXT)
     assert len(asked) == 1
 
 
 @requirement("guidance:stale")
 async def test_with_a_copy_to_serve_there_is_one_short_attempt() -> None:
     clock = Clock()
-    handler, asked = answers(httpx2.Response(500))
+    handler, asked = make_answering_handler(httpx2.Response(500))
     with pytest.raises(UpstreamUnavailable):
-        await client_of(handler, clock).send_get(
+        await make_client(handler, clock).send_get(
             Request("content", "/api/content/x", fail_fast=True), CONTEXT
         )
     assert (len(asked), clock.slept) == (1, [])
@@ -519,16 +521,18 @@ async def test_retry_after_is_kept_as_a_number_and_as_a_date(
 ) -> None:
     monkeypatch.setattr("readingroom.net.http.clock.unix_seconds", lambda: 1794729600.0)
     clock = Clock()
-    handler, _ = answers(httpx2.Response(429, headers={"Retry-After": told}), GOOD)
-    await client_of(handler, clock).send_get(ASKED, CONTEXT)
+    handler, _ = make_answering_handler(httpx2.Response(429, headers={"Retry-After": told}), GOOD)
+    await make_client(handler, clock).send_get(ASKED, CONTEXT)
     assert clock.slept == [3.0]
 
 
 @requirement("guidance:rate-limited")
 async def test_while_the_host_wants_to_be_left_alone_nobody_asks_it() -> None:
     clock = Clock()
-    handler, asked = answers(httpx2.Response(429, headers={"Retry-After": "60"}), GOOD)
-    client = client_of(handler, clock)
+    handler, asked = make_answering_handler(
+        httpx2.Response(429, headers={"Retry-After": "60"}), GOOD
+    )
+    client = make_client(handler, clock)
     for _ in range(3):
         with pytest.raises(UpstreamRateLimited) as refused:
             await client.send_get(ASKED, CONTEXT)
@@ -541,8 +545,8 @@ async def test_while_the_host_wants_to_be_left_alone_nobody_asks_it() -> None:
 @requirement("guidance:breaker")
 async def test_a_host_that_keeps_failing_is_left_alone_and_then_found_again() -> None:
     clock = Clock()
-    handler, asked = answers(*[httpx2.Response(500)] * 6, GOOD)
-    client = client_of(handler, clock)
+    handler, asked = make_answering_handler(*[httpx2.Response(500)] * 6, GOOD)
+    client = make_client(handler, clock)
     for _ in range(4):
         with pytest.raises(UpstreamUnavailable):
             await client.send_get(ASKED, CONTEXT)
@@ -559,7 +563,7 @@ async def test_a_host_that_keeps_failing_is_left_alone_and_then_found_again() ->
 @requirement("guidance:breaker")
 async def test_a_caller_who_leaves_during_the_probe_does_not_keep_the_breaker_shut() -> None:
     clock = Clock()
-    client = client_of(answers(GOOD)[0], clock)
+    client = make_client(make_answering_handler(GOOD)[0], clock)
     for _ in range(5):
         client.breaker.record_failure()
     clock.now += 15
@@ -579,7 +583,7 @@ async def test_a_caller_who_leaves_during_the_probe_does_not_keep_the_breaker_sh
 @requirement("guidance:breaker", "guidance:rate-limited")
 async def test_a_pause_that_begins_while_the_breaker_is_open_leaves_room_for_a_probe() -> None:
     clock = Clock()
-    client = client_of(answers(GOOD)[0], clock)
+    client = make_client(make_answering_handler(GOOD)[0], clock)
     for _ in range(5):
         client.breaker.record_failure()
     client._resume_at = clock.now + 20
@@ -592,12 +596,16 @@ async def test_a_pause_that_begins_while_the_breaker_is_open_leaves_room_for_a_p
 
 async def test_a_304_that_nobody_asked_for_is_a_fault() -> None:
     with pytest.raises(UpstreamUnavailable):
-        await client_of(answers(httpx2.Response(304))[0], Clock()).send_get(ASKED, CONTEXT)
+        await make_client(make_answering_handler(httpx2.Response(304))[0], Clock()).send_get(
+            ASKED, CONTEXT
+        )
 
 
 async def test_no_cookie_is_carried_from_one_request_to_the_next() -> None:
-    handler, asked = answers(httpx2.Response(200, json={}, headers={"Set-Cookie": "ab=1"}))
-    client = client_of(handler, Clock())
+    handler, asked = make_answering_handler(
+        httpx2.Response(200, json={}, headers={"Set-Cookie": "ab=1"})
+    )
+    client = make_client(handler, Clock())
     await client.send_get(ASKED, CONTEXT)
     await client.send_get(ASKED, CONTEXT)
     assert "cookie" not in asked[1].headers
@@ -607,7 +615,7 @@ async def test_no_cookie_is_carried_from_one_request_to_the_next() -> None:
 @pytest.mark.parametrize("status", [404, 410, 422, 403, 429])
 async def test_a_host_that_refuses_is_a_host_at_work(status: int) -> None:
     clock = Clock()
-    client = client_of(answers(httpx2.Response(status))[0], clock)
+    client = make_client(make_answering_handler(httpx2.Response(status))[0], clock)
     for _ in range(10):
         with contextlib.suppress(UpstreamError):
             await client.send_get(ASKED, CONTEXT)
@@ -627,14 +635,14 @@ async def test_a_body_without_end_is_not_read_to_the_end() -> None:
         return httpx2.Response(200, content=endless())
 
     with pytest.raises(UpstreamUnavailable, match="5 MB"):
-        await client_of(handler, Clock()).send_get(ASKED, CONTEXT)
+        await make_client(handler, Clock()).send_get(ASKED, CONTEXT)
     assert read * 65536 <= MAX_BODY_BYTES + 2 * 65536
 
 
 @requirement("guidance:readonly")
 async def test_only_get_is_ever_sent_and_the_correlation_id_goes_with_it() -> None:
-    handler, asked = answers(GOOD)
-    client = client_of(handler, Clock())
+    handler, asked = make_answering_handler(GOOD)
+    client = make_client(handler, Clock())
     await client.send_get(Request("content", "/api/content/x", etag='"1"'), CONTEXT)
     await client.send_get(Request("search", "/api/search.json", (("q", "a&b=c d"),)), CONTEXT)
     assert [request.method for request in asked] == ["GET", "GET"]
@@ -662,7 +670,7 @@ def answer_by_path(failing: str) -> tuple[Handler, list[str]]:
 async def test_one_page_that_keeps_failing_closes_no_other() -> None:
     clock = Clock()
     handler, asked = answer_by_path("/api/content/bad")
-    client = client_of(handler, clock)
+    client = make_client(handler, clock)
     bad, good = (Request("content", f"/api/content/{name}") for name in ("bad", "good"))
     for _ in range(3):
         with pytest.raises(UpstreamUnavailable):
@@ -678,7 +686,7 @@ async def test_one_page_that_keeps_failing_closes_no_other() -> None:
 @requirement("guidance:breaker")
 async def test_a_host_whose_pages_fail_one_after_the_other_is_left_alone() -> None:
     handler, asked = answer_by_path("/api/content/bad")
-    client = client_of(handler, Clock())
+    client = make_client(handler, Clock())
     for number in range(5):
         with pytest.raises(UpstreamUnavailable):
             await client.send_get(Request("content", f"/api/content/bad{number}"), CONTEXT)
@@ -693,7 +701,7 @@ async def test_a_host_whose_pages_fail_one_after_the_other_is_left_alone() -> No
 async def test_a_host_cannot_switch_the_backoff_off(retry_after: str) -> None:
     clock = Clock()
     refusal = httpx2.Response(429, headers={"Retry-After": retry_after})
-    client = client_of(answers(refusal, refusal, GOOD)[0], clock)
+    client = make_client(make_answering_handler(refusal, refusal, GOOD)[0], clock)
     assert await client.send_get(ASKED, CONTEXT)
     assert clock.slept == [0.2, 0.4]
 

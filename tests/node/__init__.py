@@ -9,20 +9,20 @@ CONFORMANCE_2026 = "conformance-2026/dist/index.js"
 INSPECTOR = "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
 
 
-def command(program: str, *arguments: str) -> list[str]:
+def make_command(program: str, *arguments: str) -> list[str]:
     """The command line of a program, under the Node that is installed beside it."""
     path = NODE_MODULES / program
     if not path.exists():
         raise FileNotFoundError(f"{path} is not there: run `npm ci` in {NODE_MODULES.parent}")
-    return [str(node()), str(path), *arguments]
+    return [str(find_node()), str(path), *arguments]
 
 
-def own_command(program: str) -> list[str]:
+def make_own_command(program: str) -> list[str]:
     """The command line of a program of ours that lies beside this file."""
-    return [str(node()), str(Path(__file__).parent / program)]
+    return [str(find_node()), str(Path(__file__).parent / program)]
 
 
-def node() -> Path:
+def find_node() -> Path:
     """Node 22. Not by way of .bin, which npm 9 leaves without a link to it."""
     for path in NODE_MODULES.glob("node-*/bin/node"):
         return path

@@ -4,10 +4,10 @@ import sys
 from pathlib import Path
 
 from scripts.contracts.changes import (
-    changes_page,
     compare,
     find_shape_differences,
     is_widened,
+    render_changes,
 )
 from scripts.contracts.snapshot import BASELINE, CURRENT, ROOT, collect_surfaces, read_snapshot
 from tests.requirements import requirement
@@ -32,7 +32,7 @@ def test_nothing_that_the_first_version_offered_has_changed() -> None:
 def test_the_page_of_changes_is_current() -> None:
     page = (ROOT / "docs" / "contract-changes.md").read_text("utf-8")
 
-    assert page == changes_page(read_snapshot(BASELINE), read_snapshot(CURRENT))
+    assert page == render_changes(read_snapshot(BASELINE), read_snapshot(CURRENT))
 
 
 def test_an_optional_parameter_a_value_and_a_column_are_additions() -> None:

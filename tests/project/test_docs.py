@@ -13,7 +13,7 @@ from scripts.docs.__main__ import main
 from scripts.docs.console import WorkedExample, find_unchecked_answers
 from scripts.docs.pages import ROOT
 from tests.requirements import requirement
-from tests.support.model import with_model
+from tests.support.model import link_model
 
 
 @pytest.fixture
@@ -208,7 +208,7 @@ def test_an_ellipsis_in_an_answer_stands_for_what_was_left_out(
 
 @requirement("room:docs")
 def test_no_two_errors_share_a_code() -> None:
-    codes = [error.code for error in errors.all_errors()]
+    codes = [error.code for error in errors.list_all_errors()]
 
     assert sorted(set(codes)) == codes
 
@@ -216,7 +216,7 @@ def test_no_two_errors_share_a_code() -> None:
 def test_the_example_of_the_engine_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = (ROOT / "docs" / "engine.md").read_text("utf-8")
     example = page.partition("```python\n")[2].partition("```")[0]
-    with_model(tmp_path / "data")
+    link_model(tmp_path / "data")
     monkeypatch.chdir(tmp_path)
 
     namespace: dict[str, Any] = {}

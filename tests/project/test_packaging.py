@@ -24,9 +24,9 @@ from readingroom import __version__
 from readingroom.cli import main
 from readingroom.core.settings import get_variable_name
 from readingroom.settings import Settings
-from scripts.bundle import contents, pack
+from scripts.bundle import list_contents, pack
 from tests.requirements import requirement
-from tests.support.kit import body, clean_environment
+from tests.support.kit import clean_environment, read_body
 from tests.support.postgres import PostgresServer
 
 ROOT = Path(__file__).parents[2]
@@ -60,7 +60,7 @@ async def test_the_wheel_answers_over_stdio(installed: Path) -> None:
         command=str(installed / "readingroom"), args=["stdio", "text"], env=clean_environment()
     )
     async with Client(stdio_client(started)) as client:
-        assert body(await client.call_tool("get_kb_info", {}))["status"] == "available"
+        assert read_body(await client.call_tool("get_kb_info", {}))["status"] == "available"
 
 
 @requirement("room:packages")
@@ -89,7 +89,7 @@ def test_the_wheel_brings_its_sample_with_it(installed: Path, tmp_path: Path) ->
 # --- the image ---
 
 
-def instructions() -> list[tuple[str, str]]:
+def read_instructions() -> list[tuple[str, str]]:
     """The Dockerfile's instructions in order, continued lines joined."""
     text = (ROOT / "Dockerfile").read_text("utf-8")
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
@@ -97,29 +97,29 @@ def instructions() -> list[tuple[str, str]]:
     return [(line.split(None, 1)[0], line.split(None, 1)[1]) for line in joined.splitlines()]
 
 
-def last_stage() -> list[tuple[str, str]]:
-    found = instructions()
+def read_last_stage() -> list[tuple[str, str]]:
+    found = read_instructions()
     start = max(index for index, (name, _) in enumerate(found) if name == "FROM")
     return found[start:]
 
 
 @requirement("room:packages")
 def test_the_image_runs_as_nobody_special_and_says_how_it_is() -> None:
-    shipped = dict(last_stage())
+    shipped = dict(read_last_stage())
     user, group = shipped["USER"].split(":")
     assert int(user) and int(group)
-    made = next(what for name, what in last_stage() if name == "RUN")
+    made = next(what for name, what in read_last_stage() if name == "RUN")
     assert f"--uid {user} " in made and "-o readingroom" in made and "/data" in made
     variables = dict(
         one.split("=", 1)
-        for name, what in last_stage()
+        for name, what in read_last_stage()
         if name == "ENV"
         for one in shlex.split(what)
     )
     assert shipped["EXPOSE"] == variables["READINGROOM_PORT"]
     assert f"127.0.0.1:{shipped['EXPOSE']}/health" in shipped["HEALTHCHECK"]
     assert variables["READINGROOM_MODELS_DIR"] in [
-        what.split()[-1] for name, what in last_stage() if name == "COPY"
+        what.split()[-1] for name, what in read_last_stage() if name == "COPY"
     ]
     assert all(
         variables[name].startswith(shipped["VOLUME"])
@@ -128,18 +128,20 @@ def test_the_image_runs_as_nobody_special_and_says_how_it_is() -> None:
     assert json.loads(shipped["ENTRYPOINT"]) == ["readingroom"]
     arguments = json.loads(shipped["CMD"])
     assert CliRunner().invoke(main, [*arguments, "--help"]).exit_code == 0
-    bases = [what.split()[0] for name, what in instructions() if name == "FROM"]
-    stages = {what.split()[-1] for name, what in instructions() if " AS " in what}
+    bases = [what.split()[0] for name, what in read_instructions() if name == "FROM"]
+    stages = {what.split()[-1] for name, what in read_instructions() if " AS " in what}
     assert all(":" in base or base in stages for base in bases)
     assert not any(base.endswith(":latest") for base in bases)
 
 
 @requirement("room:packages")
 def test_the_image_is_made_of_what_is_locked_and_what_exists() -> None:
-    installs = [what for name, what in instructions() if name == "RUN" and "pip install" in what]
+    installs = [
+        what for name, what in read_instructions() if name == "RUN" and "pip install" in what
+    ]
     assert all("--no-deps" in one for one in installs)
     assert "--require-hashes -r requirements.lock" in installs[0]
-    for name, what in instructions():
+    for name, what in read_instructions():
         if name == "COPY" and not what.startswith("--from"):
             *sources, _ = what.split()
             assert all((ROOT / source).exists() for source in sources), what
@@ -168,7 +170,7 @@ def _megabytes(name: str) -> float:
     return sum(path.stat().st_size for path in paths if path.is_file()) / 1e6
 
 
-def variables() -> set[str]:
+def list_variables() -> set[str]:
     return {get_variable_name(field) for field in Settings.model_fields.values()}
 
 
@@ -179,7 +181,7 @@ def variables() -> set[str]:
 def test_only_settings_that_exist_are_set(file: str) -> None:
     named = set(OURS.findall((ROOT / file).read_text("utf-8")))
     assert named
-    assert named <= variables()
+    assert named <= list_variables()
 
 
 @requirement("room:packages")
@@ -219,7 +221,7 @@ def test_compose_keeps_large_files_out_of_memory_and_each_container_to_itself() 
 # --- the service ---
 
 
-def unit() -> Iterator[tuple[str, str]]:
+def read_unit_settings() -> Iterator[tuple[str, str]]:
     for line in (ROOT / "deploy/systemd/readingroom.service").read_text("utf-8").splitlines():
         if "=" in line and not line.startswith("#"):
             name, _, value = line.partition("=")
@@ -228,7 +230,7 @@ def unit() -> Iterator[tuple[str, str]]:
 
 @requirement("room:packages")
 def test_the_service_starts_a_command_that_exists_and_is_confined(tmp_path: Path) -> None:
-    settings = dict(unit())
+    settings = dict(read_unit_settings())
     program, *arguments = shlex.split(settings["ExecStart"])
     assert Path(program).name == "readingroom"
     assert CliRunner().invoke(main, [*arguments, "--help"]).exit_code == 0
@@ -241,7 +243,7 @@ def test_the_service_starts_a_command_that_exists_and_is_confined(tmp_path: Path
 
 @requirement("room:packages")
 def test_the_service_lets_readers_of_documents_confine_themselves() -> None:
-    lines = [*unit()]
+    lines = [*read_unit_settings()]
     allowed = {
         call for name, value in lines if name == "SystemCallFilter" for call in value.split()
     }
@@ -284,12 +286,12 @@ def test_the_bundle_has_a_manifest_that_leads_to_a_server(tmp_path: Path) -> Non
     arguments = configuration["args"][configuration["args"].index("readingroom") + 1 :]
     chosen = [one.replace("${user_config.base}", "guidance") for one in arguments]
     assert CliRunner().invoke(main, [*chosen, "--help"]).exit_code == 0
-    assert set(configuration["env"]) <= variables()
+    assert set(configuration["env"]) <= list_variables()
     placeholders = set(re.findall(r"\$\{user_config\.(\w+)\}", json.dumps(manifest)))
     assert placeholders == set(manifest["user_config"])
     pack(tmp_path / "again.mcpb")
     assert (tmp_path / "again.mcpb").read_bytes() == target.read_bytes()
-    assert len(names) == len(list(contents()))
+    assert len(names) == len(list(list_contents()))
 
 
 def test_the_files_for_several_processes_name_settings_that_exist() -> None:

@@ -17,14 +17,14 @@ from tests.support.questions import (
     TEST_SETS,
     TUNING_SETS,
     Question,
+    cut_passage_around,
     extract_sample,
     extract_sample_base,
     extract_shared,
-    header_of,
-    passage_around,
+    judge_rare_words,
     quotes_whole_words,
-    rare_words,
     read_absent_terms,
+    read_header,
     read_many_questions,
     read_questions,
 )
@@ -62,7 +62,7 @@ QUOTAS: dict[str, dict[str, int]] = {
 NAMED_REFERENCES_IN_PLANS = 25
 
 
-def answerable(set_name: str) -> list[Question]:
+def list_answerable(set_name: str) -> list[Question]:
     return [question for question in read_questions(set_name) if question.kind == "answerable"]
 
 
@@ -78,7 +78,7 @@ def test_a_large_set_points_to_passages_and_copies_none(set_name: str) -> None:
 
 @pytest.mark.parametrize("set_name", [*SETS, *TUNING_SETS, *TEST_SETS])
 def test_a_set_has_its_columns_and_every_line_fits_them(set_name: str) -> None:
-    assert header_of(set_name) == COLUMNS
+    assert read_header(set_name) == COLUMNS
     for question in read_questions(set_name):
         assert all(isinstance(getattr(question, column), str) for column in COLUMNS), question
         assert question.question == question.question.strip() != "", question
@@ -132,13 +132,13 @@ def test_a_test_set_has_no_question_to_tune_on(set_name: str) -> None:
 @pytest.mark.parametrize("set_name", [*SETS, *TUNING_SETS, *TEST_SETS])
 def test_a_set_holds_as_many_questions_as_it_promises(set_name: str) -> None:
     counts = Counter(question.kind for question in read_questions(set_name))
-    counts.update(question.base for question in answerable(set_name))
+    counts.update(question.base for question in list_answerable(set_name))
     short = {name: counts[name] for name, least in QUOTAS[set_name].items() if counts[name] < least}
     assert short == {}
 
 
 def test_the_desk_is_asked_about_both_corpora_and_every_base() -> None:
-    questions = answerable("desk")
+    questions = list_answerable("desk")
     assert {question.base for question in questions} == BASES
     assert min(Counter(question.corpus for question in questions).values()) >= 30
 
@@ -147,7 +147,7 @@ def test_enough_questions_on_plans_name_a_reference() -> None:
     """A reference is a section's label up to its bracket or part, such as `GB7` or `3.5.24`."""
     naming = [
         question
-        for question in answerable("plans")
+        for question in list_answerable("plans")
         if (label := question.section.split("(")[0].split()[-1]) and label in question.question
     ]
     assert len(naming) >= NAMED_REFERENCES_IN_PLANS
@@ -155,20 +155,20 @@ def test_enough_questions_on_plans_name_a_reference() -> None:
 
 @pytest.mark.parametrize("set_name", [*SETS, *TUNING_SETS, *TEST_SETS])
 def test_quotes_are_four_to_ten_words(set_name: str) -> None:
-    for question in answerable(set_name):
+    for question in list_answerable(set_name):
         for _, quote in question.answers:
             assert 4 <= len(quote.split()) <= 10, question
 
 
 @pytest.mark.parametrize("set_name", [*SETS, *TEST_SETS])
 def test_at_least_half_of_the_questions_share_no_rare_word(set_name: str) -> None:
-    styles = Counter(question.style for question in answerable(set_name))
+    styles = Counter(question.style for question in list_answerable(set_name))
     assert styles["no_rare_word"] >= styles["shared_word"]
 
 
 @pytest.mark.parametrize("set_name", ["field", "desk", "desk_more", *TEST_SETS])
 def test_quotes_on_the_sample_are_in_its_documents(set_name: str) -> None:
-    asked = [question for question in answerable(set_name) if question.corpus == "sample"]
+    asked = [question for question in list_answerable(set_name) if question.corpus == "sample"]
     assert asked
     for question in asked:
         for document, quote in question.answers:
@@ -178,7 +178,7 @@ def test_quotes_on_the_sample_are_in_its_documents(set_name: str) -> None:
 @pytest.mark.data
 @pytest.mark.parametrize("set_name", SETS)
 def test_quotes_on_shared_data_are_in_its_documents(set_name: str, shared_data: Path) -> None:
-    asked = [question for question in answerable(set_name) if question.corpus == "shared"]
+    asked = [question for question in list_answerable(set_name) if question.corpus == "shared"]
     assert asked
     for question in asked:
         for document, quote in question.answers:
@@ -195,21 +195,21 @@ def test_the_style_is_what_a_count_of_words_says(set_name: str, shared_data: Pat
             if question.corpus == "sample"
             else extract_shared(shared_data / question.document)
         )
-        for question in answerable(set_name)
+        for question in list_answerable(set_name)
     }
-    judge = rare_words(texts.values())
-    for question in answerable(set_name):
-        passage = passage_around(texts[question.document], question.quote)
+    judge = judge_rare_words(texts.values())
+    for question in list_answerable(set_name):
+        passage = cut_passage_around(texts[question.document], question.quote)
         shared = judge.shared_by(question.question, passage)
         assert question.style == ("shared_word" if shared else "no_rare_word"), (question, shared)
 
 
 @pytest.mark.parametrize("set_name", TEST_SETS)
 def test_the_style_on_the_sample_is_what_a_count_of_words_says(set_name: str) -> None:
-    texts = {q.document: extract_sample(q.document) for q in answerable(set_name)}
-    judge = rare_words(texts.values())
-    for question in answerable(set_name):
-        passage = passage_around(texts[question.document], question.quote)
+    texts = {q.document: extract_sample(q.document) for q in list_answerable(set_name)}
+    judge = judge_rare_words(texts.values())
+    for question in list_answerable(set_name):
+        passage = cut_passage_around(texts[question.document], question.quote)
         shared = judge.shared_by(question.question, passage)
         assert question.style == ("shared_word" if shared else "no_rare_word"), (question, shared)
 
@@ -220,7 +220,7 @@ def test_the_style_on_the_sample_is_what_a_count_of_words_says(set_name: str) ->
 def test_what_an_unanswerable_question_needs_is_in_no_document(
     base: str, shared_data: Path
 ) -> None:
-    text = " ".join([extract_sample_base(base), *_texts_of(shared_data / base)]).casefold()
+    text = " ".join([extract_sample_base(base), *_read_texts(shared_data / base)]).casefold()
     absent = read_absent_terms()
     unanswerable = [
         question
@@ -252,7 +252,7 @@ def test_what_an_unanswerable_question_needs_is_nowhere_in_the_sample(set_name: 
             assert [term for term in absent[question.id] if term in text] == [], question
 
 
-def _texts_of(folder: Path) -> Iterator[str]:
+def _read_texts(folder: Path) -> Iterator[str]:
     """Yield the texts of a base's files; a PDF that is locked or broken has none for anybody."""
     readable = {".pdf", ".xml", ".htm", ".html", ".json", ".md", ".txt", ".yaml", ".rst"}
     for path in sorted(folder.rglob("*")):

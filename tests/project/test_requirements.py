@@ -18,16 +18,20 @@ MARKS = {"requirement", "pytest.mark.requirement"}
 
 
 def test_what_is_built_has_a_test_and_what_a_test_names_exists_and_is_not_deferred() -> None:
-    marks = list(marks_under(TESTS))
+    marks = list(find_marks_under(TESTS))
 
-    disagreements = [*without_test(marks), *unknown(marks), *built_but_deferred(marks)]
+    disagreements = [
+        *list_without_test(marks),
+        *list_unknown(marks),
+        *list_built_but_deferred(marks),
+    ]
 
     assert not disagreements, "\n" + "\n".join(disagreements)
 
 
 @pytest.mark.data
 def test_every_id_that_the_shared_requirements_name_is_in_the_manifest() -> None:
-    ids = set(ids_in_tables(SHARED_REQUIREMENTS.read_text(encoding="utf-8")))
+    ids = set(list_ids_in_tables(SHARED_REQUIREMENTS.read_text(encoding="utf-8")))
 
     assert ids, f"no id in {SHARED_REQUIREMENTS}"
     assert ids <= REQUIREMENTS.keys(), sorted(ids - REQUIREMENTS.keys())
@@ -41,20 +45,20 @@ class Mark:
     where: str
 
 
-def without_test(marks: list[Mark]) -> Iterator[str]:
+def list_without_test(marks: list[Mark]) -> Iterator[str]:
     ids = {mark.id for mark in marks}
     for requirement in REQUIREMENTS.values():
         if requirement.deferred is None and requirement.id not in ids:
             yield f"{requirement.id}: no test names it"
 
 
-def unknown(marks: list[Mark]) -> Iterator[str]:
+def list_unknown(marks: list[Mark]) -> Iterator[str]:
     for mark in marks:
         if mark.id not in REQUIREMENTS:
             yield f"{mark.where}: {mark.id} is not in tests/requirements/"
 
 
-def built_but_deferred(marks: list[Mark]) -> Iterator[str]:
+def list_built_but_deferred(marks: list[Mark]) -> Iterator[str]:
     for mark in marks:
         if mark.id in REQUIREMENTS and REQUIREMENTS[mark.id].deferred is not None:
             yield f"{mark.where}: {mark.id} is built: take `deferred` away"
@@ -63,25 +67,25 @@ def built_but_deferred(marks: list[Mark]) -> Iterator[str]:
 # Read from the source, not from what pytest collected, so that it holds whatever is deselected.
 
 
-def marks_under(folder: Path) -> Iterator[Mark]:
+def find_marks_under(folder: Path) -> Iterator[Mark]:
     for path in sorted(folder.rglob("*.py")):
         # The manifest defines the mark, and npm packages bring Python of their own.
         if path.parent != folder / "requirements" and "node_modules" not in path.parts:
-            yield from marks_in(path, str(path.relative_to(folder.parent)))
+            yield from find_marks(path, str(path.relative_to(folder.parent)))
 
 
-def marks_in(path: Path, name: str) -> Iterator[Mark]:
+def find_marks(path: Path, name: str) -> Iterator[Mark]:
     tree = ast.parse(path.read_bytes(), filename=name)
-    on_tests = [call for node in ast.walk(tree) for call in decorators_of(node)]
+    on_tests = [call for node in ast.walk(tree) for call in list_decorators(node)]
     for call in filter(is_mark, ast.walk(tree)):
         where = f"{name}:{call.lineno}"
         if call not in on_tests:
             pytest.fail(f"{where}: a requirement decorates a test or stands in pytestmark")
         for argument in [*call.args, *call.keywords]:
-            yield Mark(literal(argument, where), where)
+            yield Mark(read_literal(argument, where), where)
 
 
-def decorators_of(node: ast.AST) -> Iterator[ast.expr]:
+def list_decorators(node: ast.AST) -> Iterator[ast.expr]:
     """What a test function, a test class or a `pytestmark` is marked with."""
     match node:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
@@ -97,30 +101,30 @@ def is_mark(node: ast.AST) -> TypeGuard[ast.Call]:
     return isinstance(node, ast.Call) and ast.unparse(node.func) in MARKS
 
 
-def literal(argument: ast.AST, where: str) -> str:
+def read_literal(argument: ast.AST, where: str) -> str:
     match argument:
         case ast.Constant(value=str(id)):
             return id
     pytest.fail(f"{where}: a requirement is named by string literals only")
 
 
-def ids_in_tables(markdown: str) -> Iterator[str]:
+def list_ids_in_tables(markdown: str) -> Iterator[str]:
     for line in markdown.splitlines():
         if line.startswith("| ") and (cell := line.split("|")[1].strip()) != "id":
-            yield from ids_in_cell(cell)
+            yield from list_ids_in_cell(cell)
 
 
-def ids_in_cell(cell: str) -> Iterator[str]:
+def list_ids_in_cell(cell: str) -> Iterator[str]:
     """The ids of one cell: `a:b, :c` continues the prefix, `a:X-1 … a:X-3` is a range."""
     prefix = ""
     for part in cell.split(", "):
         first, _, last = part.partition(" … ")
         id = prefix + first if first.startswith(":") else first
         prefix = id.rpartition(":")[0]
-        yield from ids_between(id, last) if last else [id]
+        yield from list_ids_between(id, last) if last else [id]
 
 
-def ids_between(first: str, last: str) -> Iterator[str]:
+def list_ids_between(first: str, last: str) -> Iterator[str]:
     stem, _, low = first.rpartition("-")
     for number in range(int(low), int(last.rpartition("-")[2]) + 1):
         yield f"{stem}-{number:0{len(low)}}"

@@ -17,9 +17,9 @@ from tests.support.routing import (
     TUNING,
     Asked,
     Routed,
-    questions,
+    read_questions,
     route,
-    routed,
+    route_questions,
     share,
 )
 
@@ -50,14 +50,14 @@ AGAIN = 10
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> list[Routed]:
     """The held-out questions, a third of the tuning ones, and some of these again."""
-    tuning = questions(TUNING)[::3]
-    asked = [*questions(HELD_OUT), *tuning, *tuning[:AGAIN]]
-    return routed(tmp_path_factory.mktemp("data"), asked)
+    tuning = read_questions(TUNING)[::3]
+    asked = [*read_questions(HELD_OUT), *tuning, *tuning[:AGAIN]]
+    return route_questions(tmp_path_factory.mktemp("data"), asked)
 
 
 @requirement("federal:routing")
 def test_there_are_enough_questions_over_every_class_and_base() -> None:
-    asked = questions(TUNING)
+    asked = read_questions(TUNING)
     counted = Counter(one.tool for one in asked)
     assert len(asked) >= 90
     assert sum(one.blind for one in asked) >= 30
@@ -66,35 +66,35 @@ def test_there_are_enough_questions_over_every_class_and_base() -> None:
 
 
 def test_no_question_is_asked_twice() -> None:
-    asked = [one.question for one in (*questions(TUNING), *questions(HELD_OUT))]
+    asked = [one.question for one in (*read_questions(TUNING), *read_questions(HELD_OUT))]
     assert len(set(asked)) == len(asked)
 
 
 @requirement("federal:routing")
 def test_descriptions_lead_held_out_questions_to_their_tool(answers: list[Routed]) -> None:
-    held_out = answers[: len(questions(HELD_OUT))]
+    held_out = answers[: len(read_questions(HELD_OUT))]
     assert share(held_out, 1) >= FIRST
     assert share(held_out, 3) >= AMONG_THREE
 
 
 def test_descriptions_still_lead_the_tuning_questions_to_their_tool(answers: list[Routed]) -> None:
-    tuned = answers[len(questions(HELD_OUT)) : -AGAIN]
+    tuned = answers[len(read_questions(HELD_OUT)) : -AGAIN]
     assert share(tuned, 1) >= TUNED_FIRST
     assert share(tuned, 3) >= TUNED_AMONG_THREE
 
 
 def test_the_same_question_is_routed_the_same_way_twice(answers: list[Routed]) -> None:
-    first_time = len(questions(HELD_OUT))
+    first_time = len(read_questions(HELD_OUT))
     assert answers[-AGAIN:] == answers[first_time : first_time + AGAIN]
 
 
 def test_a_sentence_that_names_another_tool_says_nothing_of_its_own() -> None:
     reads = "Read a bill. For its cosponsors use `list_backers`."
     lists = "List who supports a bill."
-    assert first("the cosponsors", read_bill=reads, list_backers=lists) == "list_backers"
-    assert first("the cosponsors", read_bill=reads.replace("`", ""), list_backers=lists) == (
-        "read_bill"
-    )
+    assert pick_first_tool("the cosponsors", read_bill=reads, list_backers=lists) == "list_backers"
+    assert pick_first_tool(
+        "the cosponsors", read_bill=reads.replace("`", ""), list_backers=lists
+    ) == ("read_bill")
 
 
 def test_an_id_is_known_by_its_form() -> None:
@@ -113,18 +113,18 @@ def test_an_id_is_known_by_its_form() -> None:
         ("/in/flood_risk.pdf", "one_file"),
         ("/guidance/charity-reserves", "one_page"),
     ):
-        assert first(asked, **said) == named
+        assert pick_first_tool(asked, **said) == named
 
 
-def first(question: str, **described: str) -> str:
+def pick_first_tool(question: str, **described: str) -> str:
     """The tool that is picked by words alone, out of some that are made up."""
-    tools = [told(name, description) for name, description in described.items()]
+    tools = [make_described_tool(name, description) for name, description in described.items()]
     owners = dict.fromkeys(described, "specimen")
     (found,) = route([Asked(question, tools[0].name, "", True)], tools, owners, Literal())
     return found.order[0]
 
 
-def told(name: str, description: str) -> Tool:
+def make_described_tool(name: str, description: str) -> Tool:
     async def run(question: Question, call: ToolCall) -> Answer:
         raise NotImplementedError
 

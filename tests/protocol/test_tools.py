@@ -31,8 +31,8 @@ from readingroom.server.mcp.handlers import build_mcp_server
 from readingroom.server.observe.logging import CallRecord
 from readingroom.settings import load_settings
 from tests.requirements import requirement
-from tests.support.kit import body
-from tests.support.specimen import SECRET, SPEC, specimen
+from tests.support.kit import read_body
+from tests.support.specimen import SECRET, SPEC, make_specimen
 
 pytestmark = pytest.mark.anyio
 
@@ -45,19 +45,22 @@ DIALECTS: dict[str, ErrorDialect] = {
 }
 
 
-def client_of(base: KnowledgeBase, records: list[CallRecord] | None = None) -> Client:
+def connect_client(base: KnowledgeBase, records: list[CallRecord] | None = None) -> Client:
     recorders = [] if records is None else [records.append]
     return Client(build_mcp_server(make_face(base), recorders))
 
 
-def every_base(tmp_path: Path) -> list[KnowledgeBase]:
-    return [*open_bases(BASES, load_settings({"data": tmp_path}, {})), specimen(folder=tmp_path)]
+def open_every_base(tmp_path: Path) -> list[KnowledgeBase]:
+    return [
+        *open_bases(BASES, load_settings({"data": tmp_path}, {})),
+        make_specimen(folder=tmp_path),
+    ]
 
 
 @requirement("room:structured")
 async def test_every_tool_is_listed_with_title_annotations_and_both_schemas(tmp_path: Path) -> None:
-    for base in every_base(tmp_path):
-        async with client_of(base) as client:
+    for base in open_every_base(tmp_path):
+        async with connect_client(base) as client:
             listed = (await client.list_tools()).tools
         assert [tool.name for tool in listed] == sorted(tool.name for tool in base.tools)
         for tool in listed:
@@ -79,16 +82,16 @@ def test_every_argument_of_every_tool_is_bounded(tmp_path: Path) -> None:
     assert [
         (tool.name, place)
         for tool in tools
-        for place in _unbounded(tool.input_schema, tool.input_schema.get("$defs"), "")
+        for place in _list_unbounded_places(tool.input_schema, tool.input_schema.get("$defs"), "")
     ] == []
 
 
-def _unbounded(schema: Any, defs: Any, place: str) -> Iterator[str]:
+def _list_unbounded_places(schema: Any, defs: Any, place: str) -> Iterator[str]:
     """Where a schema lets a value be as large as its sender likes."""
     if "$ref" in schema:
         schema = defs[schema["$ref"].rpartition("/")[2]]
     for part in schema.get("anyOf", ()):
-        yield from _unbounded(part, defs, place)
+        yield from _list_unbounded_places(part, defs, place)
     bounds = {
         "string": {"maxLength", "pattern", "enum", "format"},
         "integer": {"maximum", "enum"},
@@ -99,28 +102,28 @@ def _unbounded(schema: Any, defs: Any, place: str) -> Iterator[str]:
     if bounds and not bounds & schema.keys():
         yield place
     if "items" in schema:
-        yield from _unbounded(schema["items"], defs, f"{place}[]")
+        yield from _list_unbounded_places(schema["items"], defs, f"{place}[]")
     for name, inner in schema.get("properties", {}).items():
-        yield from _unbounded(inner, defs, f"{place}.{name}")
+        yield from _list_unbounded_places(inner, defs, f"{place}.{name}")
     if isinstance(rest := schema.get("additionalProperties"), dict):
-        yield from _unbounded(rest, defs, f"{place}.*")
+        yield from _list_unbounded_places(rest, defs, f"{place}.*")
 
 
 @requirement("room:structured")
 @pytest.mark.parametrize("text", ["hello", ""])
 async def test_an_answer_fits_its_schema_and_says_the_same_twice(text: str) -> None:
-    async with client_of(specimen()) as client:
+    async with connect_client(make_specimen()) as client:
         schema = next(
             tool.output_schema for tool in (await client.list_tools()).tools if tool.name == "echo"
         )
-        answer = body(await client.call_tool("echo", {"text": text}))
+        answer = read_body(await client.call_tool("echo", {"text": text}))
     assert schema is not None
     Draft202012Validator(schema).validate(answer)
 
 
 async def test_a_description_may_name_live_values(tmp_path: Path) -> None:
-    base = specimen(folder=tmp_path)
-    async with client_of(base) as client:
+    base = make_specimen(folder=tmp_path)
+    async with connect_client(base) as client:
         before = (await client.list_tools()).tools
         base.service.add("a note")
         after = (await client.list_tools(cache_mode="bypass")).tools
@@ -159,16 +162,16 @@ async def test_a_description_may_name_live_values(tmp_path: Path) -> None:
 async def test_an_error_is_told_in_the_dialect_of_its_base(
     dialect: str, told: dict[str, Any]
 ) -> None:
-    async with client_of(specimen(DIALECTS[dialect])) as client:
+    async with connect_client(make_specimen(DIALECTS[dialect])) as client:
         result = await client.call_tool("fail")
     assert result.is_error
-    assert body(result) == told
+    assert read_body(result) == told
 
 
 @requirement("room:dialects", "room:error-shape")
 async def test_federal_tells_a_sentence_a_line_for_machines_and_meta() -> None:
     records: list[CallRecord] = []
-    async with client_of(specimen(FederalDialect()), records) as client:
+    async with connect_client(make_specimen(FederalDialect()), records) as client:
         result = await client.call_tool("fail")
     request_id = records[0].request_id
     assert result.is_error
@@ -208,10 +211,10 @@ BAD_ARGUMENTS = [
 async def test_a_bad_argument_is_an_error_result_that_names_it(
     dialect: str, arguments: dict[str, Any], field: str
 ) -> None:
-    async with client_of(specimen(DIALECTS[dialect])) as client:
+    async with connect_client(make_specimen(DIALECTS[dialect])) as client:
         result = await client.call_tool("echo", arguments)
     assert result.is_error
-    assert f"Invalid arguments: {field}: " in json.dumps(body(result))
+    assert f"Invalid arguments: {field}: " in json.dumps(read_body(result))
 
 
 @requirement("room:invalid-arguments")
@@ -219,7 +222,7 @@ async def test_a_bad_argument_is_an_error_result_that_names_it(
 async def test_a_bad_argument_is_a_protocol_error_in_federal(
     arguments: dict[str, Any], field: str
 ) -> None:
-    async with client_of(specimen(FederalDialect())) as client:
+    async with connect_client(make_specimen(FederalDialect())) as client:
         with pytest.raises(MCPError) as refused:
             await client.call_tool("echo", arguments)
     assert refused.value.error.code == wire.INVALID_PARAMS
@@ -229,7 +232,7 @@ async def test_a_bad_argument_is_a_protocol_error_in_federal(
 @requirement("room:unknown-tool")
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_an_unknown_tool_is_a_protocol_error_everywhere(dialect: str) -> None:
-    async with client_of(specimen(DIALECTS[dialect])) as client:
+    async with connect_client(make_specimen(DIALECTS[dialect])) as client:
         with pytest.raises(MCPError) as refused:
             await client.call_tool("no_such_tool")
     assert refused.value.error.code == wire.INVALID_PARAMS
@@ -243,7 +246,7 @@ async def test_an_unforeseen_failure_keeps_its_text_in_the_log(
 ) -> None:
     records: list[CallRecord] = []
     with caplog.at_level(logging.ERROR):
-        async with client_of(specimen(DIALECTS[dialect]), records) as client:
+        async with connect_client(make_specimen(DIALECTS[dialect]), records) as client:
             result = await client.call_tool("crash")
     assert result.is_error
     told = result.model_dump_json()
@@ -259,7 +262,7 @@ async def test_a_caller_that_asks_hears_how_far_a_tool_has_come() -> None:
     async def listen(done: float, total: float | None, message: str | None) -> None:
         heard.append((done, total, message))
 
-    async with client_of(specimen()) as client:
+    async with connect_client(make_specimen()) as client:
         await client.call_tool("count_slowly", progress_callback=listen)
     assert heard == [(1, 3, "step 1"), (2, 3, "step 2"), (3, 3, "step 3")]
 
@@ -269,7 +272,7 @@ async def test_a_call_that_its_caller_gives_up_is_recorded_as_cancelled() -> Non
     records: list[CallRecord] = []
     recorded = anyio.Event()
     server = build_mcp_server(
-        make_face(specimen()), [records.append, lambda record: recorded.set()]
+        make_face(make_specimen()), [records.append, lambda record: recorded.set()]
     )
     async with Client(server) as client:
         with anyio.CancelScope() as scope:
@@ -285,7 +288,7 @@ async def test_a_call_that_its_caller_gives_up_is_recorded_as_cancelled() -> Non
 
 
 def test_two_tools_of_one_name_cannot_share_a_face() -> None:
-    whole, *_ = make_faces((specimen(), specimen()))
+    whole, *_ = make_faces((make_specimen(), make_specimen()))
     with pytest.raises(ValueError, match="same name"):
         build_mcp_server(whole, [])
 
@@ -294,7 +297,7 @@ def test_two_tools_of_one_name_cannot_share_a_face() -> None:
 async def test_read_only_lists_and_calls_no_tool_that_writes(tmp_path: Path) -> None:
     settings = load_settings({"data": tmp_path, "read_only": True}, {})
     (base,) = open_bases(["specimen"], settings, {"specimen": SPEC})
-    async with client_of(base) as client:
+    async with connect_client(base) as client:
         listed = [tool.name for tool in (await client.list_tools()).tools]
         with pytest.raises(MCPError):
             await client.call_tool("write_note", {"text": "x"})
@@ -305,10 +308,10 @@ async def test_read_only_lists_and_calls_no_tool_that_writes(tmp_path: Path) -> 
 
 async def test_the_face_of_all_bases_tells_errors_in_each_bases_dialect(tmp_path: Path) -> None:
     text = open_bases(["text"], load_settings({"data": tmp_path, "kb_file": tmp_path}, {}))
-    whole, *_ = make_faces((*text, specimen()))
+    whole, *_ = make_faces((*text, make_specimen()))
     async with Client(build_mcp_server(whole, [])) as client:
-        by_text = body(await client.call_tool("get_kb_content"))
-        by_specimen = body(await client.call_tool("fail"))
+        by_text = read_body(await client.call_tool("get_kb_content"))
+        by_specimen = read_body(await client.call_tool("fail"))
     assert set(by_text) == {"status", "error"}
     assert by_specimen["error_type"] == "text_unreadable"
 
@@ -326,19 +329,19 @@ def test_a_listing_fits_into_what_hosts_read(tmp_path: Path) -> None:
 
 
 async def test_the_schemas_carry_no_titles_of_the_framework(tmp_path: Path) -> None:
-    for base in every_base(tmp_path):
+    for base in open_every_base(tmp_path):
         for tool in base.tools:
-            assert not list(titles([tool.input_schema, tool.output_schema]))
+            assert not list(list_titles([tool.input_schema, tool.output_schema]))
 
 
-def titles(schema: Any) -> Iterator[str]:
+def list_titles(schema: Any) -> Iterator[str]:
     """Every title in a schema; a field that is called so has a schema there, not a text."""
     members = schema.values() if isinstance(schema, dict) else schema
     if isinstance(schema, dict) and isinstance(schema.get("title"), str):
         yield schema["title"]
     for member in members:
         if isinstance(member, dict | list):
-            yield from titles(member)
+            yield from list_titles(member)
 
 
 async def test_each_base_reads_the_pictures_of_its_own_prefix(tmp_path: Path) -> None:
@@ -348,12 +351,12 @@ async def test_each_base_reads_the_pictures_of_its_own_prefix(tmp_path: Path) ->
 
         return read
 
-    first = replace(specimen(), page_images={"readingroom://page/": make_reader("first")})
+    first = replace(make_specimen(), page_images={"readingroom://page/": make_reader("first")})
     second = replace(
         *open_bases(["text"], load_settings({"data": tmp_path}, {})),
         page_images={"readingroom://sheet/": make_reader("second")},
         # Pictures are read by views, so some tool must have one.
-        tools=(replace(specimen().tools[0], name="drawn", view="results"),),
+        tools=(replace(make_specimen().tools[0], name="drawn", view="results"),),
     )
     whole, *_ = make_faces((first, second))
     async with Client(build_mcp_server(whole, [])) as client:

@@ -8,14 +8,14 @@ import httpx2
 import pytest
 
 from tests.requirements import requirement
-from tests.support.kit import LEGACY, MODERN, POST, Served, rpc, run, serving
+from tests.support.kit import LEGACY, MODERN, POST, Served, make_rpc, run, serve_room
 
 
 @pytest.fixture(autouse=True)
 def still_serving(room: Served) -> Any:
     """After every attack an honest call is answered."""
     yield
-    honest = rpc("tools/call", {"name": "get_kb_info", "arguments": {}})
+    honest = make_rpc("tools/call", {"name": "get_kb_info", "arguments": {}})
     answer = post(room, "/text/mcp", honest).json()["result"]
     assert answer["structuredContent"]["status"] == "available"
     assert room.process.poll() is None
@@ -51,7 +51,7 @@ def test_an_evil_host_is_misdirected(room: Served, path: str, host: str) -> None
     ["https://evil.example", "null", "http://127.0.0.1.evil.example", "http://localhost:x", "x"],
 )
 def test_an_evil_origin_is_forbidden(room: Served, path: str, origin: str) -> None:
-    refused = post(room, path, rpc("tools/list"), Origin=origin)
+    refused = post(room, path, make_rpc("tools/list"), Origin=origin)
     assert refused.status_code == 403
     assert refused.json()["error"]["code"] == "forbidden_origin"
 
@@ -85,7 +85,7 @@ def test_a_page_that_was_rebound_to_this_address_reaches_no_transport(
 ) -> None:
     # Ours is the only check: the SDK's own is off, and its are the same cases.
     sent = {**POST, "MCP-Protocol-Version": wire, **names}
-    body = json.dumps(rpc("tools/list")).encode() if method == "POST" else None
+    body = json.dumps(make_rpc("tools/list")).encode() if method == "POST" else None
     refused = httpx2.request(
         method, room.url + path, content=body, headers=sent, timeout=300, trust_env=False
     )
@@ -105,7 +105,7 @@ LINKED = EMBEDDED | {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
 
 @requirement("room:origin", "room:limits")
 def test_what_a_page_elsewhere_embeds_is_refused_and_spends_nothing(tmp_path: Path) -> None:
-    with serving("text", data=tmp_path / "data", env={"READINGROOM_RATE_LIMIT": "5"}) as served:
+    with serve_room("text", data=tmp_path / "data", env={"READINGROOM_RATE_LIMIT": "5"}) as served:
         for path in ("/", "/nowhere", "/mcp", "/metrics", "/sse") * 4:
             refused = served.get(path, **EMBEDDED)
             assert refused.status_code == 403
@@ -121,7 +121,7 @@ def test_what_a_page_elsewhere_embeds_is_refused_and_spends_nothing(tmp_path: Pa
 
 def test_what_a_page_elsewhere_opens_spends_nothing_of_this_machine_s(tmp_path: Path) -> None:
     """Navigations are allowed, but a page can make hundreds of them, and have more prefetched."""
-    with serving("text", data=tmp_path / "data", env={"READINGROOM_RATE_LIMIT": "5"}) as served:
+    with serve_room("text", data=tmp_path / "data", env={"READINGROOM_RATE_LIMIT": "5"}) as served:
         opened = [served.get("/", **LINKED).status_code for _ in range(7)]
         prefetched = served.get("/", **LINKED | {"Sec-Purpose": "prefetch;prerender"})
         old_prefetch = served.get("/", **LINKED | {"Purpose": "prefetch"})
@@ -135,7 +135,7 @@ def test_what_a_page_elsewhere_opens_spends_nothing_of_this_machine_s(tmp_path: 
 @requirement("room:admin", "room:limits")
 def test_a_flood_of_this_machine_does_not_lock_the_shell_out(tmp_path: Path) -> None:
     env = {"MCP_API_KEY": "sesame", "READINGROOM_RATE_LIMIT": "3"}
-    with serving("documents", data=tmp_path, env=env) as served:
+    with serve_room("documents", data=tmp_path, env=env) as served:
         statuses = [served.get("/nowhere").status_code for _ in range(5)]
         listed = run("documents", "list", "25/01178/REM", "--data", str(tmp_path))
         guessed = [
@@ -163,7 +163,7 @@ def test_every_response_tells_browsers_to_keep_their_hands_off(room: Served, pat
 @requirement("room:origin", "room:host")
 @pytest.mark.parametrize("origin", ["http://localhost:6274", "http://127.0.0.1", "http://[::1]:80"])
 def test_a_page_on_this_machine_may_call(room: Served, origin: str) -> None:
-    assert post(room, "/text/mcp", rpc("tools/list"), Origin=origin).status_code == 200
+    assert post(room, "/text/mcp", make_rpc("tools/list"), Origin=origin).status_code == 200
 
 
 @requirement("room:origin")
@@ -181,7 +181,7 @@ def test_a_browser_is_given_leave_for_allowed_pages_only(
     leave = httpx2.options(locked_room.url + "/mcp", headers=asked, trust_env=False)
     assert (leave.status_code == 200) is allowed
     assert (leave.headers.get("access-control-allow-origin") == origin) is allowed
-    called = post(locked_room, "/mcp", rpc("tools/list"), Origin=origin)
+    called = post(locked_room, "/mcp", make_rpc("tools/list"), Origin=origin)
     assert called.status_code == (401 if allowed else 403)
     assert ("access-control-allow-origin" in called.headers) is allowed
 
@@ -190,7 +190,7 @@ def test_a_browser_is_given_leave_for_allowed_pages_only(
 @WIRES
 @ROOMS
 def test_a_body_of_five_megabytes_is_too_large(room: Served, path: str, wire: str) -> None:
-    large = rpc("tools/call", {"name": "get_kb_info", "arguments": {"x": "x" * 5_000_000}})
+    large = make_rpc("tools/call", {"name": "get_kb_info", "arguments": {"x": "x" * 5_000_000}})
     assert post(room, path, large, **{"MCP-Protocol-Version": wire}).status_code == 413
 
 
@@ -227,7 +227,9 @@ def test_arguments_nested_deep_are_refused(room: Served, wire: str, levels: int)
     nested: Any = 0
     for _ in range(levels):
         nested = [nested]
-    refused = post(room, "/text/mcp", call(wire, "get_kb_info", {"x": nested}), **headers(wire))
+    refused = post(
+        room, "/text/mcp", call(wire, "get_kb_info", {"x": nested}), **make_headers(wire)
+    )
     assert refused.status_code in (200, 400)
     assert "result" not in refused.json() or refused.json()["result"]["isError"]
 
@@ -238,7 +240,7 @@ def test_arguments_nested_deep_are_refused(room: Served, wire: str, levels: int)
     "name", ["no_such_tool", "", "../get_kb_info", "x" * 100_000, "get_kb_info "]
 )
 def test_an_unknown_tool_is_invalid_params(room: Served, wire: str, name: str) -> None:
-    refused = post(room, "/text/mcp", call(wire, name, {}), **headers(wire, name))
+    refused = post(room, "/text/mcp", call(wire, name, {}), **make_headers(wire, name))
     assert refused.json()["error"]["code"] in (-32602, -32020)
     assert len(refused.content) < 2000
 
@@ -249,7 +251,7 @@ def test_an_unknown_tool_is_invalid_params(room: Served, wire: str, name: str) -
 def test_an_unknown_argument_is_an_error_that_names_it(
     room: Served, wire: str, arguments: dict[str, Any]
 ) -> None:
-    answered = post(room, "/text/mcp", call(wire, "get_kb_info", arguments), **headers(wire))
+    answered = post(room, "/text/mcp", call(wire, "get_kb_info", arguments), **make_headers(wire))
     result = answered.json()["result"]
     assert result["isError"]
     (field,) = arguments
@@ -260,7 +262,7 @@ def test_an_unknown_argument_is_an_error_that_names_it(
 @requirement("room:bounds")
 def test_thousands_of_unknown_arguments_are_told_in_a_few(room: Served) -> None:
     many = {f"argument_{n}": n for n in range(50_000)}
-    answered = post(room, "/text/mcp", call(LEGACY, "get_kb_info", many), **headers(LEGACY))
+    answered = post(room, "/text/mcp", call(LEGACY, "get_kb_info", many), **make_headers(LEGACY))
     assert answered.json()["result"]["isError"]
     assert "49980 more" in answered.text
     assert len(answered.content) < 10_000
@@ -270,14 +272,14 @@ def test_thousands_of_unknown_arguments_are_told_in_a_few(room: Served) -> None:
 def test_names_are_the_same_in_upper_case(room: Served) -> None:
     host = {"Host": room.url.removeprefix("http://127.0.0.1").join(["LOCALHOST", ""])}
     upper = {**host, "Origin": "HTTP://LOCALHOST:1"}
-    assert post(room, "/text/mcp", rpc("tools/list"), **upper).status_code == 200
+    assert post(room, "/text/mcp", make_rpc("tools/list"), **upper).status_code == 200
 
 
 @requirement("room:bounds")
 @WIRES
 @pytest.mark.parametrize("arguments", [[], "text", 5, True])
 def test_arguments_that_are_no_object_are_refused(room: Served, wire: str, arguments: Any) -> None:
-    refused = post(room, "/text/mcp", call(wire, "get_kb_info", arguments), **headers(wire))
+    refused = post(room, "/text/mcp", call(wire, "get_kb_info", arguments), **make_headers(wire))
     assert refused.json()["error"]["code"] == -32602
 
 
@@ -300,7 +302,7 @@ def test_an_unfitting_method_is_refused(room: Served, path: str, method: str) ->
 
 @pytest.mark.parametrize("session", ["nonsense", "0" * 32, "../x", "x" * 10_000])
 def test_a_made_up_session_is_not_found(room: Served, session: str) -> None:
-    refused = post(room, "/mcp", rpc("tools/list"), **{"Mcp-Session-Id": session})
+    refused = post(room, "/mcp", make_rpc("tools/list"), **{"Mcp-Session-Id": session})
     assert refused.status_code == 404
 
 
@@ -308,7 +310,7 @@ def test_a_made_up_session_is_not_found(room: Served, session: str) -> None:
     "query", ["", "?session_id=", "?session_id=xyz", f"?session_id={'0' * 32}"]
 )
 def test_a_made_up_sse_session_is_refused(room: Served, query: str) -> None:
-    assert post(room, f"/text/messages/{query}", rpc("tools/list")).status_code in (400, 404)
+    assert post(room, f"/text/messages/{query}", make_rpc("tools/list")).status_code in (400, 404)
 
 
 def call(wire: str, name: str, arguments: Any) -> dict[str, Any]:
@@ -319,10 +321,10 @@ def call(wire: str, name: str, arguments: Any) -> dict[str, Any]:
             "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "0"},
             "io.modelcontextprotocol/clientCapabilities": {},
         }
-    return rpc("tools/call", params)
+    return make_rpc("tools/call", params)
 
 
-def headers(wire: str, name: str = "get_kb_info") -> dict[str, str]:
+def make_headers(wire: str, name: str = "get_kb_info") -> dict[str, str]:
     if wire == LEGACY:
         return {"MCP-Protocol-Version": wire}
     return {

@@ -23,16 +23,16 @@ from tests.support.kit import (
     MODERN,
     POST,
     Served,
-    body,
-    http,
+    connect_http,
+    connect_sse,
     invoke,
-    rpc,
+    make_rpc,
+    read_body,
     run,
-    serving,
-    sse,
+    serve_room,
 )
 
-INITIALIZE = rpc(
+INITIALIZE = make_rpc(
     "initialize",
     {
         "protocolVersion": LEGACY,
@@ -42,7 +42,7 @@ INITIALIZE = rpc(
 )
 
 
-def refusal(response: httpx2.Response) -> tuple[int, dict[str, Any]]:
+def read_refusal(response: httpx2.Response) -> tuple[int, dict[str, Any]]:
     return response.status_code, response.json()
 
 
@@ -55,7 +55,7 @@ def raw_get(room: Served, path: str, headers: dict[str, str]) -> tuple[int, Any]
         return response.status, json.load(response)
 
 
-def unauthorized(message: str) -> tuple[int, dict[str, Any]]:
+def make_unauthorized_answer(message: str) -> tuple[int, dict[str, Any]]:
     return 401, {"error": {"code": "unauthorized", "message": message}}
 
 
@@ -64,7 +64,9 @@ def unauthorized(message: str) -> tuple[int, dict[str, Any]]:
     "path", ["/", "/policy/mcp", "/text/mcp", "/text/sse", "/docs", "/metrics", "/nowhere"]
 )
 def test_without_a_header_every_path_is_refused(locked_room: Served, path: str) -> None:
-    assert refusal(locked_room.get(path)) == unauthorized("Missing Authorization header")
+    assert read_refusal(locked_room.get(path)) == make_unauthorized_answer(
+        "Missing Authorization header"
+    )
 
 
 @requirement("policy:FR-010:invalid")
@@ -75,7 +77,7 @@ def test_a_wrong_token_is_refused(locked_room: Served, token: str) -> None:
         headers=[(b"authorization", b"Bearer " + token.encode("latin-1"))],
         trust_env=False,
     )
-    assert refusal(response) == unauthorized("Invalid bearer token")
+    assert read_refusal(response) == make_unauthorized_answer("Invalid bearer token")
 
 
 @requirement("policy:FR-010:scheme")
@@ -85,7 +87,9 @@ def test_a_wrong_token_is_refused(locked_room: Served, token: str) -> None:
 )
 def test_another_scheme_or_an_empty_token_is_refused(locked_room: Served, header: str) -> None:
     refused = raw_get(locked_room, "/text/mcp", {"Authorization": header})
-    assert refused == unauthorized("Invalid Authorization header format. Expected: Bearer <token>")
+    assert refused == make_unauthorized_answer(
+        "Invalid Authorization header format. Expected: Bearer <token>"
+    )
 
 
 @requirement("policy:FR-010:scheme")
@@ -127,13 +131,17 @@ PATHS_AROUND_HEALTH = [
 def test_readiness_needs_no_key_and_paths_around_it_do(locked_room: Served) -> None:
     assert locked_room.get("/ready").json() == {"status": "ready"}
     for path in ("/ready/", "//ready", "/ready/../mcp", "/%72eady", "/ready;x=1"):
-        assert raw_get(locked_room, path, {}) == unauthorized("Missing Authorization header")
+        assert raw_get(locked_room, path, {}) == make_unauthorized_answer(
+            "Missing Authorization header"
+        )
 
 
 @requirement("room:auth:open-paths")
 @pytest.mark.parametrize("path", PATHS_AROUND_HEALTH)
 def test_no_path_around_health_is_open(locked_room: Served, path: str) -> None:
-    assert raw_get(locked_room, path, {}) == unauthorized("Missing Authorization header")
+    assert raw_get(locked_room, path, {}) == make_unauthorized_answer(
+        "Missing Authorization header"
+    )
 
 
 @requirement("policy:FR-010:off")
@@ -144,7 +152,7 @@ def test_without_a_key_set_nobody_is_asked(room: Served) -> None:
 
 @requirement("policy:FR-010:off")
 def test_an_empty_key_is_no_key(tmp_path: Path) -> None:
-    with serving("text", data=tmp_path / "data", env={"MCP_API_KEY": ""}) as served:
+    with serve_room("text", data=tmp_path / "data", env={"MCP_API_KEY": ""}) as served:
         assert served.get("/").status_code == 200
 
 
@@ -189,10 +197,10 @@ async def test_keys_are_compared_in_constant_time(
 @pytest.mark.anyio
 @pytest.mark.parametrize("wire", [LEGACY, MODERN])
 async def test_the_right_key_opens_every_transport(locked_room: Served, wire: str) -> None:
-    async with http(locked_room.url + "/mcp", wire, key="sesame") as client:
-        assert body(await client.call_tool("get_kb_info"))["status"] == "available"
-    async with sse(locked_room.url + "/text/sse", key="sesame") as client:
-        assert body(await client.call_tool("get_kb_info"))["status"] == "available"
+    async with connect_http(locked_room.url + "/mcp", wire, key="sesame") as client:
+        assert read_body(await client.call_tool("get_kb_info"))["status"] == "available"
+    async with connect_sse(locked_room.url + "/text/sse", key="sesame") as client:
+        assert read_body(await client.call_tool("get_kb_info"))["status"] == "available"
     assert locked_room.calls()[-1]["caller_kind"] == "api_key:env"
 
 
@@ -204,11 +212,11 @@ def two_keys(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served,
     for name in ("ann", "bob"):
         added = invoke("keys", "add", name, "--data", str(data), "--json")
         secrets.append(json.loads(added.stdout)["key"])
-    with serving(data=data) as served:
+    with serve_room(data=data) as served:
         yield served, secrets[0], secrets[1]
 
 
-def bearer(key: str) -> dict[str, str]:
+def make_bearer_header(key: str) -> dict[str, str]:
     return {**POST, "Authorization": f"Bearer {key}"}
 
 
@@ -219,12 +227,12 @@ def test_a_key_cannot_enter_anothers_streamable_session(
 ) -> None:
     served, ann, bob = two_keys
     with httpx2.Client(base_url=served.url, timeout=300, trust_env=False) as web:
-        opened = web.post("/mcp", json=INITIALIZE, headers=bearer(ann))
+        opened = web.post("/mcp", json=INITIALIZE, headers=make_bearer_header(ann))
         session = {"Mcp-Session-Id": opened.headers["mcp-session-id"]}
-        listing = rpc("tools/list")
+        listing = make_rpc("tools/list")
         sent = {"json": listing} if method == "POST" else {}
-        intruder = web.request(method, "/mcp", headers=bearer(bob) | session, **sent)
-        owner = web.post("/mcp", json=listing, headers=bearer(ann) | session)
+        intruder = web.request(method, "/mcp", headers=make_bearer_header(bob) | session, **sent)
+        owner = web.post("/mcp", json=listing, headers=make_bearer_header(ann) | session)
     assert intruder.status_code == 404
     assert owner.status_code == 200
 
@@ -234,12 +242,12 @@ def test_a_key_cannot_post_into_anothers_sse_session(two_keys: tuple[Served, str
     served, ann, bob = two_keys
     with (
         httpx2.Client(base_url=served.url, timeout=300, trust_env=False) as web,
-        web.stream("GET", "/text/sse", headers=bearer(ann)) as stream,
+        web.stream("GET", "/text/sse", headers=make_bearer_header(ann)) as stream,
     ):
         lines = stream.iter_lines()
         endpoint = next(line for line in lines if line.startswith("data:"))[5:].strip()
-        intruder = web.post(endpoint, json=INITIALIZE, headers=bearer(bob))
-        owner = web.post(endpoint, json=INITIALIZE, headers=bearer(ann))
+        intruder = web.post(endpoint, json=INITIALIZE, headers=make_bearer_header(bob))
+        owner = web.post(endpoint, json=INITIALIZE, headers=make_bearer_header(ann))
     assert intruder.status_code == 404
     assert owner.status_code == 202
 
@@ -252,18 +260,20 @@ def test_a_session_does_not_pass_to_a_later_key_of_the_same_name(
     data = str(served.data)
     first = json.loads(invoke("keys", "add", "dora", "--data", data, "--json").stdout)["key"]
     with httpx2.Client(base_url=served.url, timeout=300, trust_env=False) as web:
-        opened = web.post("/mcp", json=INITIALIZE, headers=bearer(first))
+        opened = web.post("/mcp", json=INITIALIZE, headers=make_bearer_header(first))
         session = {"Mcp-Session-Id": opened.headers["mcp-session-id"]}
         invoke("keys", "revoke", "dora", "--data", data)
         second = json.loads(invoke("keys", "add", "dora", "--data", data, "--json").stdout)["key"]
-        answer = web.post("/mcp", json=rpc("tools/list"), headers=bearer(second) | session)
+        answer = web.post(
+            "/mcp", json=make_rpc("tools/list"), headers=make_bearer_header(second) | session
+        )
     assert answer.status_code == 404
 
 
 @requirement("room:keys")
 @pytest.mark.parametrize(("key", "sent"), [("abc\n", b"abc"), ("clé", "clé".encode())])
 def test_a_key_matches_what_a_header_can_carry(tmp_path: Path, key: str, sent: bytes) -> None:
-    with serving("text", data=tmp_path / "data", env={"MCP_API_KEY": key}) as served:
+    with serve_room("text", data=tmp_path / "data", env={"MCP_API_KEY": key}) as served:
         headers = [(b"authorization", b"Bearer " + sent)]
         assert httpx2.get(served.url, headers=headers, trust_env=False).status_code == 200
 
@@ -291,7 +301,7 @@ def test_the_first_key_closes_an_open_server_and_revoking_it_does_not_open_it(
     tmp_path: Path,
 ) -> None:
     data = tmp_path / "data"
-    with serving("text", data=data) as served:
+    with serve_room("text", data=data) as served:
         assert served.get("/").status_code == 200
         invoke("keys", "add", "ann", "--data", str(data))
         assert served.get("/").status_code == 401
@@ -321,14 +331,14 @@ def test_a_public_url_without_a_key_is_refused_too(tmp_path: Path) -> None:
 def test_a_public_address_is_served_with_a_key_or_with_insecure(tmp_path: Path, safe: bool) -> None:
     env = {"MCP_API_KEY": "sesame"} if safe else {}
     flags = [] if safe else ["--insecure"]
-    with serving("text", "--host", "0.0.0.0", *flags, data=tmp_path / "data", env=env) as served:
+    with serve_room("text", "--host", "0.0.0.0", *flags, data=tmp_path / "data", env=env) as served:
         assert served.get("/").status_code == (401 if safe else 200)
 
 
 @requirement("room:limits")
 def test_guessing_keys_is_rate_limited(tmp_path: Path) -> None:
     env = {"MCP_API_KEY": "sesame", "READINGROOM_RATE_LIMIT": "5"}
-    with serving("text", data=tmp_path / "data", env=env) as served:
+    with serve_room("text", data=tmp_path / "data", env=env) as served:
         guesses = [served.get("/", Authorization=f"Bearer {n}").status_code for n in range(7)]
         honest = served.get("/", Authorization="Bearer sesame")
     assert guesses == [401] * 5 + [429] * 2
@@ -340,7 +350,7 @@ def test_guessing_keys_is_rate_limited(tmp_path: Path) -> None:
 @requirement("room:keys")
 @pytest.mark.parametrize(("key", "is_warned"), [("k", True), ("x" * 19, True), ("x" * 20, False)])
 def test_a_key_that_can_be_guessed_is_warned_of(tmp_path: Path, key: str, is_warned: bool) -> None:
-    with serving("text", data=tmp_path / "data", env={"MCP_API_KEY": key}) as served:
+    with serve_room("text", data=tmp_path / "data", env={"MCP_API_KEY": key}) as served:
         warnings = [line for line in served.lines() if "can be guessed" in line["message"]]
     assert bool(warnings) is is_warned
     assert key == "k" or not any(key in line["message"] for line in warnings)
@@ -363,7 +373,7 @@ async def test_a_key_for_reading_sees_and_calls_nothing_that_writes(
     name = f"reader-{wire}"
     added = invoke("keys", "add", name, "--read-only", "--data", str(served.data), "--json")
     reader = json.loads(added.stdout)["key"]
-    async with http(served.url + "/mcp", wire, key=reader) as client:
+    async with connect_http(served.url + "/mcp", wire, key=reader) as client:
         listed = {tool.name for tool in (await client.list_tools()).tools}
         assert "list_policy_documents" in listed
         assert "remove_policy_revision" not in listed
@@ -371,7 +381,7 @@ async def test_a_key_for_reading_sees_and_calls_nothing_that_writes(
             await client.call_tool(
                 "remove_policy_revision", {"source": "NPPF", "revision_id": "rev_NPPF_2024_12"}
             )
-    async with http(served.url + "/mcp", wire, key=ann) as client:
+    async with connect_http(served.url + "/mcp", wire, key=ann) as client:
         assert "remove_policy_revision" in {tool.name for tool in (await client.list_tools()).tools}
 
 
@@ -384,9 +394,9 @@ def test_a_key_for_reading_changes_nothing_over_rest(two_keys: tuple[Served, str
     reader = json.loads(added.stdout)["key"]
     new = {"source": "LTN", "title": "Cycle infrastructure", "category": "national_guidance"}
     with httpx2.Client(base_url=served.url, timeout=300, trust_env=False) as web:
-        refused = web.post("/api/v1/policies", json=new, headers=bearer(reader))
+        refused = web.post("/api/v1/policies", json=new, headers=make_bearer_header(reader))
         assert (refused.status_code, refused.json()["error"]["code"]) == (403, "read_only_key")
-        listed = web.get("/api/v1/policies", headers=bearer(reader))
+        listed = web.get("/api/v1/policies", headers=make_bearer_header(reader))
         assert (listed.status_code, listed.json()["policies"]) == (200, [])
     shown = invoke("keys", "list", "--data", str(served.data))
     assert "rest-reader" in shown.stdout

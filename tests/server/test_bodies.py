@@ -11,8 +11,8 @@ from fastapi import APIRouter
 from readingroom.bases import BASES
 from readingroom.server.settings import ServerSettings
 from tests.requirements import requirement
-from tests.support.kit import Served, app_of, in_process
-from tests.support.specimen import specimen
+from tests.support.kit import Served, make_app, open_app_client
+from tests.support.specimen import make_specimen
 
 LIMIT: int = ServerSettings.model_fields["max_body_bytes"].default
 _SAFE = {"GET", "HEAD", "OPTIONS"}
@@ -79,8 +79,8 @@ def test_a_body_at_the_limit_is_read(room: Served) -> None:
 
 @pytest.mark.anyio
 async def test_a_body_on_a_path_that_is_not_there_is_limited_too(tmp_path: Path) -> None:
-    app = app_of(specimen(folder=tmp_path), data=tmp_path, max_body_bytes=1024)
-    async with in_process(app) as web:
+    app = make_app(make_specimen(folder=tmp_path), data=tmp_path, max_body_bytes=1024)
+    async with open_app_client(app) as web:
         assert (await web.post("/nowhere", content=b"a" * 1025)).status_code == 413
         assert (await web.post("/nowhere", content=b"a" * 1024)).status_code == 404
 

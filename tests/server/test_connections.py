@@ -24,7 +24,7 @@ from readingroom.server.connections import (
     choose_limits,
 )
 from tests.requirements import requirement
-from tests.support.kit import HANG_SECONDS, Served, serving
+from tests.support.kit import HANG_SECONDS, Served, serve_room
 
 HALF_OPEN = 1500
 UNFINISHED = b"GET /health HTTP/1.1\r\nX: "
@@ -37,7 +37,7 @@ def small_room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A server with a key that may open 1,024 files, as most machines have it."""
     env = {"MCP_API_KEY": "sesame", "READINGROOM_RATE_LIMIT": "0"}
     data = tmp_path_factory.mktemp("small") / "data"
-    with serving("text", data=data, env=env, max_descriptors=1024) as served:
+    with serve_room("text", data=data, env=env, max_descriptors=1024) as served:
         yield served
 
 
@@ -71,7 +71,7 @@ def test_the_cap_is_below_the_limit_of_open_files() -> None:
 
 def test_the_soft_limit_of_open_files_is_raised_to_the_hard_one(tmp_path: Path) -> None:
     hard = min(resource.getrlimit(resource.RLIMIT_NOFILE)[1], 2000)
-    with serving("text", data=tmp_path / "data", max_descriptors=(512, hard)) as served:
+    with serve_room("text", data=tmp_path / "data", max_descriptors=(512, hard)) as served:
         limits = Path(f"/proc/{served.process.pid}/limits").read_text("utf-8")
     (line,) = [line for line in limits.splitlines() if line.startswith("Max open files")]
     assert line.split()[3:5] == [str(hard), str(hard)]
@@ -80,7 +80,7 @@ def test_the_soft_limit_of_open_files_is_raised_to_the_hard_one(tmp_path: Path) 
 @requirement("room:connections")
 @pytest.mark.parametrize("sent", [b"", b"GET", UNFINISHED])
 async def test_headers_that_do_not_come_are_not_waited_for(sent: bytes) -> None:
-    async with listening(ConnectionLimits(header_seconds=0.5)) as server:
+    async with run_listener(ConnectionLimits(header_seconds=0.5)) as server:
         reader, writer = await server.connect()
         writer.write(sent)
         answer = await asyncio.wait_for(reader.read(), HANG_SECONDS)
@@ -90,7 +90,7 @@ async def test_headers_that_do_not_come_are_not_waited_for(sent: bytes) -> None:
 
 @requirement("room:connections")
 async def test_a_second_request_on_a_connection_has_a_deadline_too() -> None:
-    async with listening(ConnectionLimits(header_seconds=0.5)) as server:
+    async with run_listener(ConnectionLimits(header_seconds=0.5)) as server:
         reader, writer = await server.connect()
         writer.write(REQUEST + UNFINISHED)
         answers = await asyncio.wait_for(reader.read(), HANG_SECONDS)
@@ -101,7 +101,7 @@ async def test_a_second_request_on_a_connection_has_a_deadline_too() -> None:
 @requirement("room:connections")
 async def test_whole_requests_of_one_address_are_not_counted() -> None:
     limits = ConnectionLimits(max_half_open=5, header_seconds=60)
-    async with listening(limits, answer_size=None) as server:
+    async with run_listener(limits, answer_size=None) as server:
         streams = [await server.connect() for _ in range(20)]
         for _, writer in streams:
             writer.write(REQUEST)
@@ -122,7 +122,7 @@ async def test_whole_requests_of_one_address_are_not_counted() -> None:
 
 @requirement("room:connections")
 async def test_over_the_cap_an_idle_connection_makes_room() -> None:
-    async with listening(ConnectionLimits(max_connections=3)) as server:
+    async with run_listener(ConnectionLimits(max_connections=3)) as server:
         idle = [await server.connect() for _ in range(3)]
         for reader, writer in idle:
             writer.write(REQUEST)
@@ -136,7 +136,7 @@ async def test_over_the_cap_an_idle_connection_makes_room() -> None:
 @requirement("room:connections")
 async def test_an_answer_that_nobody_reads_is_dropped() -> None:
     limits = ConnectionLimits(unread_seconds=1)
-    async with listening(limits, answer_size=64 * 2**20) as server:
+    async with run_listener(limits, answer_size=64 * 2**20) as server:
         with closing(socket.create_connection(server.address)) as reader:
             reader.sendall(REQUEST)
             await asyncio.wait_for(server.left.wait(), HANG_SECONDS)
@@ -147,7 +147,7 @@ async def test_an_answer_that_nobody_reads_is_dropped() -> None:
 async def test_an_answer_that_is_read_slowly_is_not_dropped() -> None:
     limits = ConnectionLimits(unread_seconds=1)
     size = 24 * 2**20
-    async with listening(limits, answer_size=size) as server:
+    async with run_listener(limits, answer_size=size) as server:
         reader, writer = await server.connect(limit=2**16)
         writer.write(REQUEST)
         head = await reader.readuntil(b"\r\n\r\n")
@@ -166,7 +166,7 @@ async def test_an_answer_that_is_read_slowly_is_not_dropped() -> None:
     ids=["address", "headers"],
 )
 async def test_a_head_that_is_too_long_is_told_so(request_head: bytes, status: int) -> None:
-    async with listening(ConnectionLimits()) as server:
+    async with run_listener(ConnectionLimits()) as server:
         reader, writer = await server.connect()
         for start in range(0, len(request_head), 10_000):
             writer.write(request_head[start : start + 10_000])
@@ -179,7 +179,7 @@ async def test_a_head_that_is_too_long_is_told_so(request_head: bytes, status: i
 @requirement("room:connections")
 async def test_a_body_that_comes_too_slowly_is_not_waited_for() -> None:
     limits = ConnectionLimits(body_window_seconds=1, min_body_bytes_per_second=1000)
-    async with listening(limits, reads_body=True) as server:
+    async with run_listener(limits, reads_body=True) as server:
         reader, writer = await server.connect()
         writer.write(BODY_TO_COME)
         trickle = asyncio.create_task(_send_for_ever(writer, b"x", 0.05))
@@ -193,7 +193,7 @@ async def test_a_body_that_comes_too_slowly_is_not_waited_for() -> None:
 @requirement("room:connections")
 async def test_a_body_that_comes_after_its_answer_has_a_lowest_rate_too() -> None:
     limits = ConnectionLimits(body_window_seconds=1, min_body_bytes_per_second=1000)
-    async with listening(limits) as server:
+    async with run_listener(limits) as server:
         reader, writer = await server.connect()
         writer.write(BODY_TO_COME)
         trickle = asyncio.create_task(_send_for_ever(writer, b"x", 0.05))
@@ -208,7 +208,7 @@ async def test_a_body_that_comes_steadily_is_waited_for(
 ) -> None:
     monkeypatch.setattr(connections, "_TICK_SECONDS", 0.05)
     limits = ConnectionLimits(body_window_seconds=1, min_body_bytes_per_second=10)
-    async with listening(limits, reads_body=True) as server:
+    async with run_listener(limits, reads_body=True) as server:
         reader, writer = await server.connect()
         writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 300\r\n\r\n")
         for _ in range(15):  # some four windows
@@ -220,7 +220,7 @@ async def test_a_body_that_comes_steadily_is_waited_for(
 @requirement("room:connections")
 async def test_the_time_in_which_we_do_not_read_is_not_the_sender_s() -> None:
     limits = ConnectionLimits(body_window_seconds=0.5, min_body_bytes_per_second=1000)
-    async with listening(limits, answer_size=None) as server:
+    async with run_listener(limits, answer_size=None) as server:
         reader, writer = await server.connect()
         writer.write(
             b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4000000\r\n\r\n" + b"x" * 4_000_000
@@ -233,7 +233,7 @@ async def test_the_time_in_which_we_do_not_read_is_not_the_sender_s() -> None:
 @requirement("room:connections")
 async def test_over_the_cap_the_slowest_body_makes_room() -> None:
     limits = ConnectionLimits(max_connections=3)
-    async with listening(limits, reads_body=True) as server:
+    async with run_listener(limits, reads_body=True) as server:
         bodies = [await server.connect() for _ in range(3)]
         for _, writer in bodies:
             writer.write(BODY_TO_COME)
@@ -251,7 +251,7 @@ async def test_over_the_cap_the_slowest_body_makes_room() -> None:
 async def test_all_answers_that_nobody_reads_are_bounded_together() -> None:
     """Of the address that leaves most unread, the fullest connections are closed."""
     limits = ConnectionLimits(max_unread_bytes=20 * 2**20)
-    async with listening(limits, answer_size=8 * 2**20, in_one_block=True) as server:
+    async with run_listener(limits, answer_size=8 * 2**20, in_one_block=True) as server:
         with ExitStack() as held:
             modest = held.enter_context(_connect_from(server.address, "127.0.0.2"))
             modest.sendall(REQUEST)
@@ -302,7 +302,7 @@ class Listening:
 
 
 @asynccontextmanager
-async def listening(
+async def run_listener(
     limits: ConnectionLimits,
     answer_size: int | None = 5,
     reads_body: bool = False,

@@ -47,7 +47,7 @@ from tests.support.connectors import (
     read_query,
     register,
 )
-from tests.support.kit import HANG_SECONDS, POST, Served, rpc, serving
+from tests.support.kit import HANG_SECONDS, POST, Served, make_rpc, serve_room
 
 pytestmark = requirement("room:connectors")
 
@@ -59,7 +59,7 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, str
     """A server of two bases with one named key that may write, and its secret."""
     data = tmp_path_factory.mktemp("connectors") / "data"
     secret = KeyRing(data).add_key("ada", False, False)
-    with serving(data=data, env={"READINGROOM_RATE_LIMIT": "60000"}) as served:
+    with serve_room(data=data, env={"READINGROOM_RATE_LIMIT": "60000"}) as served:
         yield served, secret
 
 
@@ -600,12 +600,12 @@ def test_a_session_of_one_app_is_not_anothers_and_ends_with_the_key(
         "clientInfo": {"name": "app", "version": "0"},
     }
     headers = {**POST, "Authorization": f"Bearer {own}"}
-    started = web.post("/mcp", json=rpc("initialize", opening), headers=headers)
+    started = web.post("/mcp", json=make_rpc("initialize", opening), headers=headers)
     headers["Mcp-Session-Id"] = started.headers["mcp-session-id"]
 
     def list_with(token: str) -> int:
         credentials = {**headers, "Authorization": f"Bearer {token}"}
-        return web.post("/mcp", json=rpc("tools/list"), headers=credentials).status_code
+        return web.post("/mcp", json=make_rpc("tools/list"), headers=credentials).status_code
 
     assert list_with(own) == 200
     # The same key, and another app that it allowed.
@@ -709,7 +709,7 @@ def test_a_client_with_a_grant_is_kept_and_codes_end(tmp_path: Path) -> None:
 
 
 def test_an_open_server_and_a_plain_address_issue_nothing(tmp_path: Path) -> None:
-    with serving("text", data=tmp_path / "open", env={"READINGROOM_RATE_LIMIT": "0"}) as served:
+    with serve_room("text", data=tmp_path / "open", env={"READINGROOM_RATE_LIMIT": "0"}) as served:
         response = served.get("/.well-known/oauth-authorization-server")
         assert response.status_code == 404
         assert (
@@ -717,7 +717,7 @@ def test_an_open_server_and_a_plain_address_issue_nothing(tmp_path: Path) -> Non
             == []
         )
     env = {"MCP_API_KEY": "sesame-sesame-sesame", "READINGROOM_PUBLIC_URL": "http://room.example"}
-    with serving("text", data=tmp_path / "plain", env=env) as served:
+    with serve_room("text", data=tmp_path / "plain", env=env) as served:
         assert served.get("/.well-known/oauth-authorization-server").status_code == 404
         refusal = served.get("/mcp", Accept="text/event-stream")
         assert "resource_metadata" not in refusal.headers["www-authenticate"]
@@ -725,7 +725,7 @@ def test_an_open_server_and_a_plain_address_issue_nothing(tmp_path: Path) -> Non
 
 def test_connectors_can_be_switched_off(tmp_path: Path) -> None:
     env = {"MCP_API_KEY": "sesame-sesame-sesame", "READINGROOM_CONNECTORS": "false"}
-    with serving("text", data=tmp_path / "data", env=env) as served:
+    with serve_room("text", data=tmp_path / "data", env=env) as served:
         for path in ("/.well-known/oauth-authorization-server", "/authorize", "/token"):
             assert served.get(path).status_code == 401
 

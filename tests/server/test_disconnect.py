@@ -14,9 +14,9 @@ from starlette.types import Message
 from readingroom.core.errors import FileTooLarge
 from readingroom.web.disconnect import run_while_connected
 from tests.requirements import requirement
-from tests.support.kit import serving
-from tests.support.papers import image_file, paper
-from tests.support.processes import descendants, wait_until
+from tests.support.kit import serve_room
+from tests.support.papers import encode_image, make_paper
+from tests.support.processes import list_descendants, wait_until
 
 
 async def stay() -> Message:
@@ -56,26 +56,26 @@ async def test_work_ends_when_its_caller_leaves_and_is_else_untouched() -> None:
         await run_while_connected(Request(scope, stay), fail)
 
 
-def scans(count: int) -> bytes:
+def make_scans(count: int) -> bytes:
     """A TIFF whose pages take tesseract minutes."""
-    with pypdfium2.PdfDocument(paper("Words that take a while to read. " * 60)) as document:
+    with pypdfium2.PdfDocument(make_paper("Words that take a while to read. " * 60)) as document:
         picture = document[0].render(scale=200 / 72, grayscale=True).to_pil().convert("1")
     pages = [picture] * count
-    return image_file(
+    return encode_image(
         pages[0], "TIFF", save_all=True, append_images=pages[1:], compression="group4"
     )
 
 
-def readers(server: int) -> set[int]:
+def list_reading_processes(server: int) -> set[int]:
     """The processes of a server that read documents, tesseract among them."""
     return {
         process
-        for process in descendants(server)
-        if any(name in command_line(process) for name in ("ingest.read.worker", "tesseract"))
+        for process in list_descendants(server)
+        if any(name in read_command_line(process) for name in ("ingest.read.worker", "tesseract"))
     }
 
 
-def command_line(process: int) -> str:
+def read_command_line(process: int) -> str:
     try:
         return Path(f"/proc/{process}/cmdline").read_text()
     except OSError:
@@ -86,10 +86,10 @@ def command_line(process: int) -> str:
 def test_an_upload_is_read_no_further_once_its_sender_has_left(tmp_path: Path) -> None:
     body = (
         b"--x\r\nContent-Disposition: form-data; name=file; filename=scans.tiff\r\n\r\n"
-        + scans(300)
+        + make_scans(300)
         + b"\r\n--x--\r\n"
     )
-    with serving("documents", data=tmp_path) as served:
+    with serve_room("documents", data=tmp_path) as served:
         address = urlsplit(served.url)
         head = (
             "POST /api/v1/documents?application_ref=26/1/FUL HTTP/1.1\r\n"
@@ -98,8 +98,8 @@ def test_an_upload_is_read_no_further_once_its_sender_has_left(tmp_path: Path) -
         )
         with socket.create_connection((address.hostname, address.port)) as connection:
             connection.sendall(head.encode() + body)
-            wait_until(lambda: bool(readers(served.process.pid)))
-        wait_until(lambda: not readers(served.process.pid))
+            wait_until(lambda: bool(list_reading_processes(served.process.pid)))
+        wait_until(lambda: not list_reading_processes(served.process.pid))
         uploads = tmp_path / "documents" / "uploads"
         wait_until(lambda: not [*uploads.iterdir()])
         listed = served.get("/api/v1/documents?application_ref=26/1/FUL").json()

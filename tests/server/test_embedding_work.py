@@ -17,9 +17,9 @@ from readingroom.bases.federal.store import get_database_path
 from readingroom.storage.keys import KeyRing, WorkerKeys
 from tests.support.federal.base import (
     HashedWords,
-    asked,
     make_unembedded_file,
     put_database_file,
+    serve_in_process,
 )
 
 pytestmark = pytest.mark.anyio
@@ -79,9 +79,9 @@ class WorkerClient:
 
 
 @asynccontextmanager
-async def working(data: Path, name: str = "box") -> AsyncIterator[WorkerClient]:
+async def connect_worker(data: Path, name: str = "box") -> AsyncIterator[WorkerClient]:
     key = WorkerKeys(data).add_key(name)
-    async with asked(data, ModelDouble()) as ask:
+    async with serve_in_process(data, ModelDouble()) as ask:
         yield WorkerClient(ask.web, key)
 
 
@@ -92,7 +92,7 @@ async def test_a_workers_key_opens_its_own_routes_and_nothing_else(data: Path) -
         key_ring.add_key("me", operator=True),
     )
     worker = {"Authorization": f"Bearer {worker_key}"}
-    async with asked(data, ModelDouble()) as ask:
+    async with serve_in_process(data, ModelDouble()) as ask:
         get = ask.web.get
         assert (await get("/embedding/progress", headers=worker)).status_code == 200
         for path in ("/v1/bills", "/docs", "/metrics", "/openapi.json", "/operations"):
@@ -110,14 +110,14 @@ async def test_a_workers_key_opens_its_own_routes_and_nothing_else(data: Path) -
 async def test_where_nobody_needs_a_key_a_worker_does_and_its_key_closes_nothing(
     data: Path,
 ) -> None:
-    async with working(data) as worker:
+    async with connect_worker(data) as worker:
         assert (await worker.web.get("/v1/bills")).status_code == 200
         assert (await worker.web.get("/embedding/progress")).status_code == 401
 
 
 async def test_vectors_are_stored_once_and_the_progress_is_told(data: Path) -> None:
     total = count_waiting(data)
-    async with working(data) as worker:
+    async with connect_worker(data) as worker:
         batch = (await worker.claim()).json()
         first = (await worker.send(batch)).json()
         again = (await worker.send(batch)).json()
@@ -133,7 +133,7 @@ async def test_vectors_are_stored_once_and_the_progress_is_told(data: Path) -> N
 async def test_two_workers_get_different_passages_and_a_batch_that_is_given_back_is_given_again(
     data: Path,
 ) -> None:
-    async with working(data) as worker:
+    async with connect_worker(data) as worker:
         first, second = (await worker.claim()).json(), (await worker.claim()).json()
         ids = [{passage["id"] for passage in batch["passages"]} for batch in (first, second)]
         assert not ids[0] & ids[1]
@@ -148,7 +148,7 @@ async def test_two_workers_get_different_passages_and_a_batch_that_is_given_back
 
 
 async def test_vectors_that_came_after_the_lease_ran_out_are_not_lost(data: Path) -> None:
-    async with working(data) as worker:
+    async with connect_worker(data) as worker:
         batch = (await worker.claim()).json()
         with closing(store.connect(get_database_path(data), writing=True)) as db:
             db.execute("DELETE FROM embedding_leases")
@@ -158,7 +158,7 @@ async def test_vectors_that_came_after_the_lease_ran_out_are_not_lost(data: Path
 async def test_a_passage_that_was_changed_meanwhile_gets_no_vector_of_its_old_text(
     data: Path,
 ) -> None:
-    async with working(data) as worker:
+    async with connect_worker(data) as worker:
         batch = (await worker.claim()).json()
         with closing(store.connect(get_database_path(data), writing=True)) as db:
             changed = batch["passages"][0]["id"]
@@ -177,7 +177,7 @@ async def test_a_passage_that_was_changed_meanwhile_gets_no_vector_of_its_old_te
 async def test_a_worker_with_another_model_is_refused_and_learns_which_is_wanted(
     data: Path,
 ) -> None:
-    async with working(data) as worker:
+    async with connect_worker(data) as worker:
         refused = await worker.claim(model="all-MiniLM-L6-v2@000000000000/int8")
     assert refused.status_code == 409
     assert refused.json()["error"]["code"] == "embedding_mismatch"
@@ -207,7 +207,7 @@ async def test_wrong_vectors_are_refused_and_all_that_the_worker_sent_is_taken_b
     data: Path, kind: str
 ) -> None:
     total = count_waiting(data)
-    async with working(data) as worker:
+    async with connect_worker(data) as worker:
         good = (await worker.claim()).json()
         assert (await worker.send(good)).json()["stored"] == 5
         bad = (await worker.claim(3)).json()
@@ -228,7 +228,7 @@ async def test_wrong_vectors_are_refused_and_all_that_the_worker_sent_is_taken_b
 
 async def test_right_vectors_sent_again_and_again_hide_no_wrong_one(data: Path) -> None:
     total = count_waiting(data)
-    async with working(data) as worker:
+    async with connect_worker(data) as worker:
         batch = (await worker.claim(2)).json()
         right, wrong = batch["passages"]
         padded = {**batch, "passages": [right] * 200 + [wrong]}
@@ -246,7 +246,7 @@ async def test_what_is_no_batch_is_an_error_and_stores_nothing(
     data: Path, changes: dict[str, Any]
 ) -> None:
     total = count_waiting(data)
-    async with working(data) as worker:
+    async with connect_worker(data) as worker:
         refused = await worker.send((await worker.claim()).json(), **changes)
     assert refused.status_code in (409, 422)
     assert count_waiting(data) == total

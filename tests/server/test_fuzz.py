@@ -17,17 +17,17 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
-from tests.bases.policy.test_rest import POLICY, post, settled, upload
+from tests.bases.policy.test_rest import POLICY, post, upload, wait_until_settled
 from tests.requirements import requirement
 from tests.server.test_attacks import call as make_call
-from tests.server.test_attacks import headers as make_headers
-from tests.support.effort import examples
-from tests.support.federal.base import loaded, write_world
+from tests.server.test_attacks import make_headers as make_headers
+from tests.support.effort import choose_example_count
+from tests.support.federal.base import load_files, write_world
 from tests.support.govuk import Upstream
 from tests.support.hostile_values import KNOWN, ValueMaker
-from tests.support.kit import HANG_SECONDS, MODERN, POST, Served, rpc, serving
-from tests.support.model import with_model
-from tests.support.policy.base import pdf
+from tests.support.kit import HANG_SECONDS, MODERN, POST, Served, make_rpc, serve_room
+from tests.support.model import link_model
+from tests.support.policy.base import make_policy_pdf
 
 SEED = 20261116
 MAX_SECONDS = 2.0
@@ -56,19 +56,21 @@ def served(tmp_path_factory: pytest.TempPathFactory, emulated: Upstream) -> Iter
 @contextmanager
 def serve_filled(folder: Path, upstream: Upstream) -> Iterator[Served]:
     """All bases in one process, each with something to find, and no limit of calls."""
-    data = with_model(folder / "data")
+    data = link_model(folder / "data")
     write_world(folder / "world", bills=5)
-    loaded(data, folder / "world", embed=False)
+    load_files(data, folder / "world", embed=False)
     env = {
         "GOVUK_BASE_URL": upstream.url,
         "RATE_LIMIT_PER_SECOND": "1000",
         "READINGROOM_RATE_LIMIT": "0",
     }
-    with serving(data=data, env=env) as served:
+    with serve_room(data=data, env=env) as served:
         post(served, "/policies", json=POLICY).raise_for_status()
         revised = upload(served, "December 2024", "2024-12-12").json()
-        settled(served, revised["links"]["status"])
-        statement = pdf([("Cycling", ["The scheme provides 200 covered cycle parking spaces."])])
+        wait_until_settled(served, revised["links"]["status"])
+        statement = make_policy_pdf(
+            [("Cycling", ["The scheme provides 200 covered cycle parking spaces."])]
+        )
         files = {"file": ("Transport_Statement.pdf", statement, "application/pdf")}
         ingested = post(served, "/documents?application_ref=25/01178/REM", files=files)
         ingested.raise_for_status()
@@ -104,7 +106,7 @@ def _check_calls(connection: HTTPConnection, maker: ValueMaker, pid: int) -> Non
 
     failures: list[str] = []
     number = 0
-    each = examples(full=4, quick=1)
+    each = choose_example_count(full=4, quick=1)
     for number, request in enumerate(make_requests(connection, maker, each), 1):
         seconds_before = read_processor_seconds(pid)
         status, answer = send(connection, request)
@@ -233,7 +235,7 @@ def _make_other_message(maker: ValueMaker) -> Request:
             (str(maker.make_hostile()), {"a": maker.make_hostile()}),
         )
     )
-    message = rpc(method, params) | {"id": maker.make_hostile()}
+    message = make_rpc(method, params) | {"id": maker.make_hostile()}
     params["_meta"] = make_call(MODERN, "x", {})["params"]["_meta"]
     headers = {**POST, "MCP-Protocol-Version": MODERN}
     return Request("POST", "/mcp", json.dumps(message).encode(), headers)

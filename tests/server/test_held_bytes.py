@@ -19,9 +19,18 @@ from readingroom.server.mcp.streams import BoundedSendStream, estimate_size
 from tests.requirements import requirement
 from tests.server.test_auth import INITIALIZE
 from tests.server.test_sessions import open_unread_stream
-from tests.support.kit import HANG_SECONDS, MODERN, POST, Served, app_of, in_process, rpc, serving
+from tests.support.kit import (
+    HANG_SECONDS,
+    MODERN,
+    POST,
+    Served,
+    make_app,
+    make_rpc,
+    open_app_client,
+    serve_room,
+)
 from tests.support.processes import wait_until
-from tests.support.specimen import specimen
+from tests.support.specimen import make_specimen
 
 MB = 2**20
 BODY_BYTES = 4 * MB - 1
@@ -36,7 +45,7 @@ def text_room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     (folder / "notes.txt").write_text("A line of text. " * 2**18, "utf-8")
     env = {"READINGROOM_RATE_LIMIT": "0"}
     file = str(folder / "notes.txt")
-    with serving("text", "--file", file, data=folder / "data", env=env) as served:
+    with serve_room("text", "--file", file, data=folder / "data", env=env) as served:
         yield served
 
 
@@ -67,8 +76,8 @@ def test_unread_sessions_of_one_caller_hold_a_bounded_number_of_answers(
     text_room: Served,
 ) -> None:
     """Each of these answers takes 8 MB: of 256, without a bound, more than 2 GB would be held."""
-    before = _peak_memory(text_room)
-    call = rpc("tools/call", {"name": "get_kb_content", "arguments": {}})
+    before = _read_peak_memory(text_room)
+    call = make_rpc("tools/call", {"name": "get_kb_content", "arguments": {}})
     with ExitStack() as held:
         transport = httpx2.HTTPTransport(local_address="127.0.0.5")
         web = held.enter_context(httpx2.Client(transport=transport, timeout=HANG_SECONDS))
@@ -84,7 +93,7 @@ def test_unread_sessions_of_one_caller_hold_a_bounded_number_of_answers(
             for endpoint in endpoints
         )
         wait_until(lambda: len(text_room.calls()) - calls_before >= accepted)
-    growth = _peak_memory(text_room) - before
+    growth = _read_peak_memory(text_room) - before
     assert growth < 700 * MB
 
 
@@ -138,7 +147,7 @@ async def test_what_a_client_says_of_itself_is_short(tmp_path: Path, size: int) 
     """It is kept as long as its session: 100 of them with 4 MB each would be 400 MB."""
     client = {"clientInfo": {"name": "x" * size, "version": "1"}}
     message = {**INITIALIZE, "params": {**INITIALIZE["params"], **client}}
-    async with in_process(app_of(specimen(), data=tmp_path)) as web:
+    async with open_app_client(make_app(make_specimen(), data=tmp_path)) as web:
         for path in ("/mcp", f"/messages/?session_id={'0' * 32}"):
             refused = await web.post(path, json=message, headers=POST)
             assert refused.status_code == 400
@@ -148,9 +157,9 @@ async def test_what_a_client_says_of_itself_is_short(tmp_path: Path, size: int) 
 @requirement("room:limits")
 async def test_a_long_progress_token_is_refused(tmp_path: Path) -> None:
     """Every report of progress repeats it."""
-    call = rpc("tools/call", {"name": "echo", "_meta": {"progressToken": "x" * 257}})
+    call = make_rpc("tools/call", {"name": "echo", "_meta": {"progressToken": "x" * 257}})
     headers = {**POST, "MCP-Protocol-Version": MODERN}
-    async with in_process(app_of(specimen(), data=tmp_path)) as web:
+    async with open_app_client(make_app(make_specimen(), data=tmp_path)) as web:
         refused = await web.post("/mcp", json=call, headers=headers)
     assert refused.status_code == 400
     assert "progressToken: at most 256 characters" in refused.json()["error"]["message"]
@@ -159,8 +168,8 @@ async def test_a_long_progress_token_is_refused(tmp_path: Path) -> None:
 @requirement("room:limits")
 async def test_forms_of_pages_are_bounded_too(tmp_path: Path) -> None:
     kind = {"Content-Type": "application/x-www-form-urlencoded", "Sec-Fetch-Site": "same-origin"}
-    app = app_of(specimen(folder=tmp_path), data=tmp_path, max_body_bytes=MB)
-    async with in_process(app) as web:
+    app = make_app(make_specimen(folder=tmp_path), data=tmp_path, max_body_bytes=MB)
+    async with open_app_client(app) as web:
         large = await web.post("/sign-in", content=b"key=" + b"x" * MB, headers=kind)
         crowded = await web.post("/sign-in", content=b"a&" * 3000, headers=kind)
         other = await web.post(
@@ -174,7 +183,10 @@ async def test_forms_of_pages_are_bounded_too(tmp_path: Path) -> None:
 @requirement("room:limits")
 def test_one_caller_cannot_have_every_connection(tmp_path: Path) -> None:
     """Requests that wait, here streams, hold a connection each; there are 32 in all here."""
-    with serving("text", data=tmp_path / "data", max_descriptors=64) as served, ExitStack() as held:
+    with (
+        serve_room("text", data=tmp_path / "data", max_descriptors=64) as served,
+        ExitStack() as held,
+    ):
         for _ in range(16):
             held.enter_context(open_unread_stream(served.url, "127.0.0.2"))
         refused = _ask(served, "127.0.0.2")
@@ -219,7 +231,7 @@ def _ask(served: Served, source: str) -> httpx2.Response:
         return web.post(served.url + "/mcp", json=INITIALIZE, headers=POST)
 
 
-def _peak_memory(served: Served) -> int:
+def _read_peak_memory(served: Served) -> int:
     status = Path(f"/proc/{served.process.pid}/status").read_text("utf-8")
     (kilobytes,) = re.findall(r"VmHWM:\s+(\d+) kB", status)
     return int(kilobytes) * 1024

@@ -25,14 +25,14 @@ from tests.support.kit import (
     MODERN,
     POST,
     Served,
-    app_of,
-    http,
-    in_process,
-    rpc,
-    serving,
-    sse,
+    connect_http,
+    connect_sse,
+    make_app,
+    make_rpc,
+    open_app_client,
+    serve_room,
 )
-from tests.support.specimen import SECRET, specimen
+from tests.support.specimen import SECRET, make_specimen
 
 pytestmark = pytest.mark.anyio
 
@@ -71,11 +71,11 @@ async def test_a_stateless_face_has_no_event_stream_to_get(room: Served) -> None
 
 
 async def test_one_base_alone_is_at_the_bare_paths_under_its_own_name(tmp_path: Path) -> None:
-    with serving("text", data=tmp_path / "data") as served:
-        async with http(served.url + "/mcp") as client:
+    with serve_room("text", data=tmp_path / "data") as served:
+        async with connect_http(served.url + "/mcp") as client:
             assert client.server_info.name == "kb-mcp"
             assert len((await client.list_tools()).tools) == 2
-        async with sse(served.url + "/sse") as client:
+        async with connect_sse(served.url + "/sse") as client:
             assert len((await client.list_tools()).tools) == 2
         assert served.get("/text/mcp").status_code == 404
 
@@ -121,7 +121,7 @@ async def test_an_unsafe_request_id_is_replaced(room: Served, offered: str) -> N
 @WIRES
 async def test_a_call_leaves_one_line_with_the_five_fields(room: Served, wire: str) -> None:
     before = len(room.calls())
-    async with http(room.url + "/text/mcp", wire) as client:
+    async with connect_http(room.url + "/text/mcp", wire) as client:
         await client.call_tool("get_kb_content")
         await client.call_tool("get_kb_info", {"surplus": SECRET})
     good, bad = room.calls()[before:]
@@ -135,7 +135,7 @@ async def test_a_call_leaves_one_line_with_the_five_fields(room: Served, wire: s
 
 @requirement("room:log", "room:request-id")
 async def test_the_line_carries_the_request_id_of_the_request(room: Served) -> None:
-    message = rpc("tools/call", {"name": "get_kb_info", "arguments": {}})
+    message = make_rpc("tools/call", {"name": "get_kb_info", "arguments": {}})
     headers = {**POST, "X-Request-ID": "find-me"}
     httpx2.post(room.url + "/text/mcp", json=message, headers=headers, trust_env=False)
     assert room.calls()[-1]["request_id"] == "find-me"
@@ -143,10 +143,10 @@ async def test_the_line_carries_the_request_id_of_the_request(room: Served) -> N
 
 @requirement("room:log")
 async def test_even_the_debug_log_has_no_payload(tmp_path: Path) -> None:
-    with serving("--log-level", "debug", data=tmp_path / "data") as served:
-        async with sse(served.url + "/text/sse") as client:
+    with serve_room("--log-level", "debug", data=tmp_path / "data") as served:
+        async with connect_sse(served.url + "/text/sse") as client:
             await client.call_tool("get_kb_info", {"x": "a-payload"})
-        async with http(served.url + "/mcp", LEGACY) as client:
+        async with connect_http(served.url + "/mcp", LEGACY) as client:
             await client.call_tool("get_kb_info", {"x": "a-payload"})
         broken = {**POST, "MCP-Protocol-Version": LEGACY}
         httpx2.post(served.url + "/mcp", content=b"a-payload", headers=broken, trust_env=False)
@@ -156,12 +156,12 @@ async def test_even_the_debug_log_has_no_payload(tmp_path: Path) -> None:
 
 @requirement("room:metrics")
 async def test_metrics_count_calls_errors_and_latency_per_tool(tmp_path: Path) -> None:
-    app = app_of(specimen(), data=tmp_path)
-    async with in_process(app) as web:
-        session = await opened(web)
+    app = make_app(make_specimen(), data=tmp_path)
+    async with open_app_client(app) as web:
+        session = await open_session(web)
         for name in ("echo", "echo", "fail", "nothing_like_it"):
             params = {"name": name, "arguments": {"text": "x"} if name == "echo" else {}}
-            await web.post("/mcp", json=rpc("tools/call", params), headers=session)
+            await web.post("/mcp", json=make_rpc("tools/call", params), headers=session)
         page = (await web.get("/metrics")).text
     assert 'readingroom_tool_calls_total{status="ok",tool="echo"} 2.0' in page
     assert 'readingroom_tool_calls_total{status="error",tool="fail"} 1.0' in page
@@ -181,13 +181,13 @@ async def test_metrics_are_behind_the_key_when_there_is_one(locked_room: Served)
 async def test_a_crash_outside_a_tool_is_told_as_internal_with_the_request_id(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    app = app_of(specimen(), data=tmp_path)
+    app = make_app(make_specimen(), data=tmp_path)
 
     def crash(*args: object) -> bytes:
         raise RuntimeError(SECRET)
 
     monkeypatch.setattr("readingroom.server.observe.metrics.generate_latest", crash)
-    async with in_process(app) as web:
+    async with open_app_client(app) as web:
         answer = await web.get("/metrics", headers={"X-Request-ID": "r-1"})
     assert answer.status_code == 500
     assert answer.json()["error"]["code"] == "internal"
@@ -229,7 +229,7 @@ def test_a_browser_at_an_address_of_nothing_gets_a_page_and_a_program_the_envelo
 
 @requirement("room:limits")
 async def test_a_caller_over_its_rate_is_told_when_to_come_back(tmp_path: Path) -> None:
-    with serving("text", data=tmp_path / "data", env={"READINGROOM_RATE_LIMIT": "3"}) as served:
+    with serve_room("text", data=tmp_path / "data", env={"READINGROOM_RATE_LIMIT": "3"}) as served:
         answers = [served.get("/") for _ in range(3)]
         refused = served.get("/")
         health = served.get("/health")
@@ -290,7 +290,7 @@ def test_an_address_is_counted_with_all_that_its_owner_has(address: str, counted
 
 @requirement("room:limits")
 async def test_one_network_of_ipv6_is_one_caller(tmp_path: Path) -> None:
-    app = app_of(specimen(), data=tmp_path, rate_limit=5)
+    app = make_app(make_specimen(), data=tmp_path, rate_limit=5)
     statuses = []
     async with app.router.lifespan_context(app):
         for number in range(8):
@@ -300,7 +300,7 @@ async def test_one_network_of_ipv6_is_one_caller(tmp_path: Path) -> None:
     assert statuses == [200] * 5 + [429] * 3
 
 
-async def opened(web: httpx2.AsyncClient) -> dict[str, str]:
+async def open_session(web: httpx2.AsyncClient) -> dict[str, str]:
     """The headers of a session that was just opened at `/mcp`."""
     answer = await web.post("/mcp", json=INITIALIZE, headers=POST)
     return {**POST, "Mcp-Session-Id": answer.headers["mcp-session-id"]}
@@ -308,26 +308,26 @@ async def opened(web: httpx2.AsyncClient) -> dict[str, str]:
 
 @requirement("room:limits")
 async def test_sessions_are_capped_and_a_deleted_one_makes_room(tmp_path: Path) -> None:
-    async with in_process(app_of(specimen(), data=tmp_path, max_sessions=2)) as web:
-        first = await opened(web)
-        await opened(web)
+    async with open_app_client(make_app(make_specimen(), data=tmp_path, max_sessions=2)) as web:
+        first = await open_session(web)
+        await open_session(web)
         full = await web.post("/mcp", json=INITIALIZE, headers=POST)
         ended = await web.delete("/mcp", headers=first)
         again = await web.post("/mcp", json=INITIALIZE, headers=POST)
-        gone = await web.post("/mcp", json=rpc("tools/list"), headers=first)
+        gone = await web.post("/mcp", json=make_rpc("tools/list"), headers=first)
     assert (full.status_code, ended.status_code, again.status_code) == (503, 200, 200)
     assert gone.status_code == 404
 
 
 @requirement("room:limits")
 async def test_an_idle_session_ends(tmp_path: Path) -> None:
-    app = app_of(specimen(), data=tmp_path, session_idle_seconds=0.2)
-    async with in_process(app) as web:
-        session = await opened(web)
+    app = make_app(make_specimen(), data=tmp_path, session_idle_seconds=0.2)
+    async with open_app_client(app) as web:
+        session = await open_session(web)
         with anyio.fail_after(HANG_SECONDS):
             while True:
                 await anyio.sleep(0.6)  # longer than it may be idle: asking keeps it alive
-                answer = await web.post("/mcp", json=rpc("tools/list"), headers=session)
+                answer = await web.post("/mcp", json=make_rpc("tools/list"), headers=session)
                 if answer.status_code == 404:
                     break
 
@@ -335,13 +335,13 @@ async def test_an_idle_session_ends(tmp_path: Path) -> None:
 @requirement("room:limits")
 async def test_sse_sessions_are_capped_and_idle_ones_end(tmp_path: Path) -> None:
     env = {"READINGROOM_MAX_SESSIONS": "1", "READINGROOM_SESSION_IDLE_SECONDS": "3"}
-    with serving("text", data=tmp_path / "data", env=env) as served:
+    with serve_room("text", data=tmp_path / "data", env=env) as served:
         with httpx2.stream("GET", served.url + "/sse", timeout=300, trust_env=False) as stream:
             lines = stream.iter_lines()
             assert next(lines) == "event: endpoint"
             refused = served.get("/sse")
             rest = list(lines)  # ends by itself, or the read times out
-        async with sse(served.url + "/sse") as client:
+        async with connect_sse(served.url + "/sse") as client:
             assert len((await client.list_tools()).tools) == 2
     assert refused.status_code == 503
     assert refused.json()["error"]["code"] == "too_many_sessions"
@@ -352,8 +352,8 @@ async def test_sse_sessions_are_capped_and_idle_ones_end(tmp_path: Path) -> None
 @WIRES
 async def test_the_answer_says_who_asked(tmp_path: Path, wire: str) -> None:
     data = tmp_path / "data"
-    with serving("text", data=data, env={"MCP_API_KEY": "sesame"}) as served:
-        async with http(served.url + "/mcp", wire, key="sesame") as client:
+    with serve_room("text", data=data, env={"MCP_API_KEY": "sesame"}) as served:
+        async with connect_http(served.url + "/mcp", wire, key="sesame") as client:
             await client.call_tool("get_kb_info")
         assert served.calls()[-1]["caller_kind"] == "api_key:env"
 
@@ -361,7 +361,7 @@ async def test_the_answer_says_who_asked(tmp_path: Path, wire: str) -> None:
 async def test_forwarded_addresses_are_believed_only_from_a_trusted_proxy(tmp_path: Path) -> None:
     for trusted, told in (("", "127.0.0.1"), ("127.0.0.1", "203.0.113.9")):
         env = {"MCP_API_KEY": "sesame", "READINGROOM_TRUSTED_PROXIES": trusted}
-        with serving("text", data=tmp_path / (trusted or "none"), env=env) as served:
+        with serve_room("text", data=tmp_path / (trusted or "none"), env=env) as served:
             served.get("/", **{"X-Forwarded-For": "203.0.113.9"})
             assert served.lines()[-1]["client_ip"] == told
 
@@ -372,7 +372,7 @@ async def test_names_the_operator_adds_are_answered(tmp_path: Path) -> None:
         "READINGROOM_ALLOWED_HOSTS": "room.example.org, other.example:8443",
         "READINGROOM_PUBLIC_URL": "https://public.example",
     }
-    with serving("text", "--insecure", data=tmp_path / "data", env=env) as served:
+    with serve_room("text", "--insecure", data=tmp_path / "data", env=env) as served:
         hosts = ["room.example.org", "room.example.org:80", "other.example:8443", "public.example"]
         assert [served.get("/", Host=host).status_code for host in hosts] == [200] * 4
         assert served.get("/", Host="other.example:1").status_code == 421

@@ -10,7 +10,7 @@ import pytest
 
 from tests import node
 from tests.requirements import requirement
-from tests.support.kit import Served, clean_environment, command
+from tests.support.kit import Served, clean_environment, make_command
 
 ERAS = pytest.mark.parametrize("era", ["legacy", "modern"])
 
@@ -18,7 +18,7 @@ ERAS = pytest.mark.parametrize("era", ["legacy", "modern"])
 def inspect(home: Path, *args: str) -> subprocess.CompletedProcess[str]:
     options = ("--stored-auth-only", "-q", "--format", "json")
     return subprocess.run(
-        node.command(node.INSPECTOR, "--cli", *options, *args),
+        node.make_command(node.INSPECTOR, "--cli", *options, *args),
         env=clean_environment({"HOME": str(home)}),
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -27,7 +27,7 @@ def inspect(home: Path, *args: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def result(done: subprocess.CompletedProcess[str]) -> Any:
+def read_result(done: subprocess.CompletedProcess[str]) -> Any:
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)["result"]
 
@@ -44,8 +44,8 @@ def test_it_lists_and_calls_over_http_and_sse(
     room: Served, tmp_path: Path, path: str, transport: str, era: str
 ) -> None:
     target = (room.url + path, "--transport", transport, "--protocol-era", era)
-    listed = result(inspect(tmp_path, *target, "--method", "tools/list"))
-    called = result(inspect(tmp_path, *target, *CALL))
+    listed = read_result(inspect(tmp_path, *target, "--method", "tools/list"))
+    called = read_result(inspect(tmp_path, *target, *CALL))
     names = [tool["name"] for tool in listed["tools"]]
     assert names == sorted(names)
     assert {"get_kb_content", "get_kb_info"} <= set(names)
@@ -69,10 +69,10 @@ def test_it_asks_the_policy_base_over_http_and_sse(
     room: Served, tmp_path: Path, policy: str, path: str, transport: str, era: str
 ) -> None:
     target = (room.url + path, "--transport", transport, "--protocol-era", era)
-    listed = result(inspect(tmp_path, *target, "--method", "tools/list"))
+    listed = read_result(inspect(tmp_path, *target, "--method", "tools/list"))
     call = ("--method", "tools/call", "--tool-name")
     day = ("--tool-arg", "date=2024-12-12")
-    snapshot = result(inspect(tmp_path, *target, *call, "policy_snapshot", *day))
+    snapshot = read_result(inspect(tmp_path, *target, *call, "policy_snapshot", *day))
     assert len(listed["tools"]) == 10
     (entry,) = snapshot["structuredContent"]["policies"]
     assert (entry["source"], entry["reason"]) == (policy, "no_active_revision")
@@ -82,9 +82,9 @@ def test_it_asks_the_policy_base_over_http_and_sse(
 @ERAS
 def test_it_lists_and_calls_over_stdio(tmp_path: Path, era: str) -> None:
     target = ("--transport", "stdio", "--protocol-era", era)
-    program = ("--", *command("stdio", "text"))
-    listed = result(inspect(tmp_path, *target, "--method", "tools/list", *program))
-    called = result(inspect(tmp_path, *target, *CALL, *program))
+    program = ("--", *make_command("stdio", "text"))
+    listed = read_result(inspect(tmp_path, *target, "--method", "tools/list", *program))
+    called = read_result(inspect(tmp_path, *target, *CALL, *program))
     assert len(listed["tools"]) == 2
     assert called["structuredContent"]["status"] == "available"
 
@@ -93,5 +93,5 @@ def test_it_lists_and_calls_over_stdio(tmp_path: Path, era: str) -> None:
 def test_it_is_let_in_with_a_key_and_told_without_one(locked_room: Served, tmp_path: Path) -> None:
     target = (locked_room.url + "/mcp", "--transport", "http")
     key = ("--header", "Authorization: Bearer sesame")
-    assert result(inspect(tmp_path, *target, *key, *CALL))["structuredContent"]
+    assert read_result(inspect(tmp_path, *target, *key, *CALL))["structuredContent"]
     assert inspect(tmp_path, *target, *CALL).returncode == 3

@@ -14,8 +14,8 @@ from mcp import Client
 from readingroom.server.faces import make_face
 from readingroom.server.mcp.handlers import build_mcp_server
 from tests.requirements import requirement
-from tests.support.kit import app_of, in_process
-from tests.support.specimen import specimen
+from tests.support.kit import make_app, open_app_client
+from tests.support.specimen import make_specimen
 
 pytestmark = [pytest.mark.anyio, requirement("room:install-links")]
 
@@ -24,8 +24,8 @@ URL = "https://room.example.org"
 
 async def read_links(data: Path, **settings: Any) -> dict[str, str]:
     """The links of the first face, by client."""
-    app = app_of(specimen(), data=data, public_url=URL, **settings)
-    async with in_process(app, URL) as web:
+    app = make_app(make_specimen(), data=data, public_url=URL, **settings)
+    async with open_app_client(app, URL) as web:
         headers = {"Accept": "text/html", "Authorization": "Bearer sesame"}
         page = (await web.get("/connect", headers=headers)).text
     found = re.findall(r'<a href="([^"]+)" aria-label="Add [^"]+ to ([^"]+)">', page)
@@ -47,7 +47,7 @@ def decode(link: str) -> tuple[str, str, dict[str, Any]]:
 
 async def test_each_link_decodes_to_the_entry_of_its_client(tmp_path: Path) -> None:
     links = await read_links(tmp_path)
-    name = specimen().server_name
+    name = make_specimen().server_name
     url = f"{URL}/mcp"
     assert {client: decode(link) for client, link in links.items()} == {
         "Cursor": ("cursor://anysphere.cursor-deeplink/mcp/install", name, {"url": url}),
@@ -69,12 +69,12 @@ async def test_where_only_a_key_opens_the_link_leaves_room_for_it_and_holds_none
 
 @requirement("room:host-extras")
 async def test_a_public_server_gives_hosts_its_address_and_that_of_its_icon(tmp_path: Path) -> None:
-    app = app_of(specimen(), data=tmp_path, public_url=URL, api_key="sesame")
-    async with Client(build_mcp_server(make_face(specimen()), [], public_url=URL)) as client:
+    app = make_app(make_specimen(), data=tmp_path, public_url=URL, api_key="sesame")
+    async with Client(build_mcp_server(make_face(make_specimen()), [], public_url=URL)) as client:
         told = client.server_info
     (icon,) = told.icons or []
     assert told.website_url == f"{URL}/mcp"
     assert icon.src.startswith(f"{URL}/assets/")
-    async with in_process(app, URL) as web:
+    async with open_app_client(app, URL) as web:
         shown = await web.get(icon.src.removeprefix(URL))  # without the key
     assert (shown.status_code, shown.headers["content-type"]) == (200, "image/svg+xml")

@@ -8,7 +8,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from tests.requirements import requirement
-from tests.support.kit import LEGACY, MODERN, Served, body, http, run, serving
+from tests.support.kit import LEGACY, MODERN, Served, connect_http, read_body, run, serve_room
 
 pytestmark = [pytest.mark.anyio, requirement("room:listings")]
 
@@ -17,12 +17,12 @@ DESK = {"search", "fetch", "assess_against_policy"}
 
 @pytest.fixture(scope="module")
 def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with serving(data=tmp_path_factory.mktemp("listings") / "data") as served:
+    with serve_room(data=tmp_path_factory.mktemp("listings") / "data") as served:
         yield served
 
 
 async def list_names(url: str, wire: str = MODERN) -> set[str]:
-    async with http(url, wire) as client:
+    async with connect_http(url, wire) as client:
         return {tool.name for tool in (await client.list_tools()).tools}
 
 
@@ -40,8 +40,8 @@ async def test_an_address_chooses_whose_tools_are_listed(room: Served, wire: str
 
 
 async def test_a_tool_that_is_not_listed_can_still_be_called(room: Served) -> None:
-    async with http(f"{room.url}/mcp?bases=desk") as client:
-        answer = body(await client.call_tool("list_policy_documents", {}))
+    async with connect_http(f"{room.url}/mcp?bases=desk") as client:
+        answer = read_body(await client.call_tool("list_policy_documents", {}))
     assert answer["policies"] == []
 
 
@@ -51,14 +51,14 @@ async def test_the_face_of_one_base_lists_its_whole_contract(room: Served) -> No
 
 
 async def test_a_base_that_is_not_there_is_named_with_the_choices(room: Served) -> None:
-    async with http(f"{room.url}/mcp?bases=polcy") as client:
+    async with connect_http(f"{room.url}/mcp?bases=polcy") as client:
         with pytest.raises(MCPError, match="no base 'polcy'; choose from all, desk, documents"):
             await client.list_tools()
 
 
 async def test_the_setting_says_what_is_listed_by_default(tmp_path: Path) -> None:
     env = {"READINGROOM_FACE_TOOLS": "text"}
-    with serving(data=tmp_path / "data", env=env) as served:
+    with serve_room(data=tmp_path / "data", env=env) as served:
         assert "policy_snapshot" not in await list_names(f"{served.url}/mcp")
         assert "get_kb_content" in await list_names(f"{served.url}/mcp")
         assert "policy_snapshot" in await list_names(f"{served.url}/mcp?bases=all")

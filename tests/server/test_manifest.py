@@ -21,8 +21,8 @@ from readingroom.settings import load_settings
 from readingroom.storage.grants import GrantStore
 from readingroom.storage.keys import KeyRing
 from tests.requirements import requirement
-from tests.support.federal.base import base_of
-from tests.support.kit import POST, app_of, in_process, rpc
+from tests.support.federal.base import make_base
+from tests.support.kit import POST, make_app, make_rpc, open_app_client
 
 pytestmark = pytest.mark.anyio
 
@@ -42,11 +42,11 @@ POSTURES: dict[str, dict[str, Any]] = {
 async def get(data: Path, path: str, url: str = PUBLIC, **settings: Any) -> Any:
     if url == PUBLIC:
         settings["public_url"] = PUBLIC
-    async with in_process(app_of(base_of(data), data=data, **settings), url) as web:
+    async with open_app_client(make_app(make_base(data), data=data, **settings), url) as web:
         return await web.get(path, headers={"Accept": "text/html, application/json"})
 
 
-def objections(manifest: dict[str, Any], folder: Path) -> str:
+def list_objections(manifest: dict[str, Any], folder: Path) -> str:
     """What the registry's schema and rules have against a manifest."""
     (folder / "server.json").write_text(json.dumps(manifest), "utf-8")
     command = [sys.executable, "-m", "skillsaw", "lint", str(folder)]
@@ -64,7 +64,7 @@ async def test_the_registry_takes_the_manifest_in_every_posture(
     manifest = found.json()
     folder = tmp_path / "published"
     folder.mkdir()
-    assert objections(manifest, folder) == ""
+    assert list_objections(manifest, folder) == ""
     assert manifest["name"] == "io.github.acme/josh"
     assert manifest["version"] == __version__
     assert 0 < len(manifest["description"]) <= 100 and "\n" not in manifest["description"]
@@ -77,15 +77,15 @@ async def test_the_registry_takes_the_manifest_in_every_posture(
 
 @requirement("federal:manifest")
 async def test_a_key_is_not_required_where_apps_can_sign_in(tmp_path: Path) -> None:
-    faces = (make_face(base_of(tmp_path)),)
+    faces = (make_face(make_base(tmp_path)),)
     settings = load_settings({"data": tmp_path, "public_url": PUBLIC, "api_key": "sesame"}, {})
     key_auth = KeyAuth("sesame", KeyRing(tmp_path), GrantStore(tmp_path))
     app = build_app(faces, settings, AuthPolicies(faces, settings, key_auth))
-    async with in_process(app, PUBLIC) as web:
+    async with open_app_client(app, PUBLIC) as web:
         manifest = (await web.get("/server.json")).json()
     folder = tmp_path / "published"
     folder.mkdir()
-    assert objections(manifest, folder) == ""
+    assert list_objections(manifest, folder) == ""
     (header,) = manifest["remotes"][0]["headers"]
     assert (header["name"], header["isRequired"]) == ("Authorization", False)
 
@@ -98,17 +98,17 @@ async def test_a_server_that_only_this_machine_reaches_has_no_remote_to_list(
     folder = tmp_path / "published"
     folder.mkdir()
     assert "remotes" not in manifest
-    assert objections(manifest, folder) == ""
+    assert list_objections(manifest, folder) == ""
     manifest["name"] = "josh"
-    assert "name" in objections(manifest, folder)  # the check does see a fault
+    assert "name" in list_objections(manifest, folder)  # the check does see a fault
 
 
 @requirement("federal:AC-27", "federal:manifest")
 async def test_the_manifest_lists_the_tools_and_links_the_install_page(tmp_path: Path) -> None:
-    app = app_of(base_of(tmp_path), data=tmp_path)
-    async with in_process(app) as web:
+    app = make_app(make_base(tmp_path), data=tmp_path)
+    async with open_app_client(app) as web:
         manifest = (await web.get("/server.json")).json()
-        listing = await web.post("/mcp", json=rpc("tools/list"), headers=POST)
+        listing = await web.post("/mcp", json=make_rpc("tools/list"), headers=POST)
         page = await web.get(manifest["websiteUrl"], headers={"Accept": "text/html"})
     provided = manifest["_meta"]["io.modelcontextprotocol.registry/publisher-provided"]
     listed = [(tool["name"], tool["title"]) for tool in listing.json()["result"]["tools"]]

@@ -39,9 +39,19 @@ from readingroom.settings import load_settings
 from readingroom.storage.errors import InvalidSubject
 from readingroom.storage.keys import KeyRing
 from tests.requirements import requirement
-from tests.support.federal.base import base_of
-from tests.support.issuer import AUDIENCE, OPENID, RFC_8414, SUBJECT, Issuer, issuing
-from tests.support.kit import LEGACY, MODERN, POST, Served, app_of, http, rpc, run, serving
+from tests.support.federal.base import make_base
+from tests.support.issuer import AUDIENCE, OPENID, RFC_8414, SUBJECT, Issuer, run_issuer
+from tests.support.kit import (
+    LEGACY,
+    MODERN,
+    POST,
+    Served,
+    connect_http,
+    make_app,
+    make_rpc,
+    run,
+    serve_room,
+)
 
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
 GUARDED = ("/mcp", "/federal/mcp", "/v1/bills")
@@ -49,7 +59,7 @@ GUARDED = ("/mcp", "/federal/mcp", "/v1/bills")
 
 @pytest.fixture(scope="module")
 def issuer() -> Iterator[Issuer]:
-    with issuing() as running:
+    with run_issuer() as running:
         yield running
 
 
@@ -58,7 +68,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory, issuer: Issuer) -> Iterato
     """Every base, with tokens before the federal one; `ann` comes in by hers."""
     data = tmp_path_factory.mktemp("data")
     KeyRing(data).add_subject("ann", SUBJECT)
-    with serving(data=data, env=issuer.settings(MCP_API_KEY="sesame")) as served:
+    with serve_room(data=data, env=issuer.settings(MCP_API_KEY="sesame")) as served:
         yield served
 
 
@@ -66,7 +76,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory, issuer: Issuer) -> Iterato
 def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """Every base behind a key, and the federal one open to everybody."""
     env = {"JOSH_AUTH": "disabled", "MCP_API_KEY": "sesame"}
-    with serving(data=tmp_path_factory.mktemp("data"), env=env) as served:
+    with serve_room(data=tmp_path_factory.mktemp("data"), env=env) as served:
         yield served
 
 
@@ -81,7 +91,7 @@ class Ask:
         headers = [(name.encode(), value.encode()) for name, value in POST.items()]
         headers += [(b"authorization", bearer)] if bearer else []
         if path.endswith("/mcp"):
-            return self._web.post(served.url + path, json=rpc("tools/list"), headers=headers)
+            return self._web.post(served.url + path, json=make_rpc("tools/list"), headers=headers)
         return self._web.get(served.url + path, headers=headers)
 
 
@@ -91,11 +101,11 @@ def ask() -> Iterator[Ask]:
         yield Ask(web)
 
 
-def part(document: object) -> str:
+def encode_part(document: object) -> str:
     return base64.urlsafe_b64encode(json.dumps(document).encode()).rstrip(b"=").decode()
 
 
-def claims(issuer: Issuer, **more: Any) -> dict[str, Any]:
+def make_claims(issuer: Issuer, **more: Any) -> dict[str, Any]:
     whole = {"iss": issuer.url, "sub": SUBJECT, "aud": AUDIENCE, "exp": int(time.time()) + 600}
     return whole | more
 
@@ -110,7 +120,7 @@ def claims(issuer: Issuer, **more: Any) -> dict[str, Any]:
 async def test_a_token_of_the_issuer_comes_in_and_is_logged_by_its_keys_name(
     guarded: Served, issuer: Issuer, wire: str, path: str
 ) -> None:
-    async with http(guarded.url + path, wire, key=issuer.token()) as client:
+    async with connect_http(guarded.url + path, wire, key=issuer.token()) as client:
         answer = await client.call_tool("lexical_search", {"query": "broadband"})
     line = guarded.calls()[-1]
     assert not answer.is_error
@@ -174,66 +184,67 @@ def test_clocks_may_differ_by_half_a_minute(
 # --- who does not ---
 
 
-def _secret_of_public(issuer: Issuer, encoding: Encoding) -> bytes:
+def _read_public_key(issuer: Issuer, encoding: Encoding) -> bytes:
     key = jwt.PyJWK(issuer.public_keys()[0]).key
     return bytes(key.public_bytes(encoding, PublicFormat.SubjectPublicKeyInfo))
 
 
-def _confused(issuer: Issuer, encoding: Encoding) -> str:
+def _sign_with_public_key(issuer: Issuer, encoding: Encoding) -> str:
     """Signed by HMAC, with the public key that everybody has for a secret. PyJWT makes no such."""
     kid = issuer.public_keys()[0]["kid"]
-    signed = f"{part({'alg': 'HS256', 'typ': 'JWT', 'kid': kid})}.{part(claims(issuer))}"
-    secret = _secret_of_public(issuer, encoding)
+    header = encode_part({"alg": "HS256", "typ": "JWT", "kid": kid})
+    signed = f"{header}.{encode_part(make_claims(issuer))}"
+    secret = _read_public_key(issuer, encoding)
     signature = hmac.digest(secret, signed.encode(), hashlib.sha256)
     return f"{signed}.{base64.urlsafe_b64encode(signature).rstrip(b'=').decode()}"
 
 
-def _forged(issuer: Issuer, **header: Any) -> str:
+def _sign_with_forged_key(issuer: Issuer, **header: Any) -> str:
     """Signed with a key of the forger's own, under the issuer's name."""
     own = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    return jwt.encode(claims(issuer), own, "RS256", headers={"kid": issuer.kid} | header)
+    return jwt.encode(make_claims(issuer), own, "RS256", headers={"kid": issuer.kid} | header)
 
 
-def _with_own_key(issuer: Issuer) -> str:
+def _sign_with_own_key(issuer: Issuer) -> str:
     """Brings the key it was signed with in its header."""
     own = ec.generate_private_key(ec.SECP256R1())
     jwk = json.loads(jwt.algorithms.ECAlgorithm.to_jwk(own.public_key()))
     header = {"jwk": jwk, "jku": "http://127.0.0.1:1/jwks", "x5u": "http://127.0.0.1:1/cert"}
-    return jwt.encode(claims(issuer), own, "ES256", headers=header)
+    return jwt.encode(make_claims(issuer), own, "ES256", headers=header)
 
 
-def _changed(issuer: Issuer) -> str:
+def _change_subject(issuer: Issuer) -> str:
     """Another subject under a signature that was made for ann."""
     head, _, signature = issuer.token(sub="user-8").split(".")
-    return f"{head}.{part(claims(issuer))}.{signature}"
+    return f"{head}.{encode_part(make_claims(issuer))}.{signature}"
 
 
-def _unsigned(issuer: Issuer, algorithm: object) -> str:
+def _leave_unsigned(issuer: Issuer, algorithm: object) -> str:
     header = {"alg": algorithm, "typ": "JWT", "kid": issuer.kid}
-    return f"{part(header)}.{part(claims(issuer))}."
+    return f"{encode_part(header)}.{encode_part(make_claims(issuer))}."
 
 
-def _nested(issuer: Issuer) -> str:
+def _nest_token(issuer: Issuer) -> str:
     deep = base64.urlsafe_b64encode(b"[" * 5000).rstrip(b"=").decode()
-    return f"{deep}.{part(claims(issuer))}.AAAA"
+    return f"{deep}.{encode_part(make_claims(issuer))}.AAAA"
 
 
-def _header_of(**header: Any) -> Callable[[Issuer], str]:
-    return lambda issuer: f"{part(header)}.{part(claims(issuer))}.AAAA"
+def _make_header_writer(**header: Any) -> Callable[[Issuer], str]:
+    return lambda issuer: f"{encode_part(header)}.{encode_part(make_claims(issuer))}.AAAA"
 
 
 HOSTILE: dict[str, Callable[[Issuer], str]] = {
-    "alg none": lambda issuer: _unsigned(issuer, "none"),
-    "alg NONE": lambda issuer: _unsigned(issuer, "NonE"),
-    "alg of another type": lambda issuer: _unsigned(issuer, ["RS256"]),
-    "alg null": lambda issuer: _unsigned(issuer, None),
-    "no signature": lambda issuer: _unsigned(issuer, "RS256"),
-    "HMAC with the public key, PEM": lambda issuer: _confused(issuer, Encoding.PEM),
-    "HMAC with the public key, DER": lambda issuer: _confused(issuer, Encoding.DER),
-    "a forger's key": _forged,
-    "a forger's key, unknown name": lambda issuer: _forged(issuer, kid="unheard-of"),
-    "a forger's key, brought along": _with_own_key,
-    "another subject put in": _changed,
+    "alg none": lambda issuer: _leave_unsigned(issuer, "none"),
+    "alg NONE": lambda issuer: _leave_unsigned(issuer, "NonE"),
+    "alg of another type": lambda issuer: _leave_unsigned(issuer, ["RS256"]),
+    "alg null": lambda issuer: _leave_unsigned(issuer, None),
+    "no signature": lambda issuer: _leave_unsigned(issuer, "RS256"),
+    "HMAC with the public key, PEM": lambda issuer: _sign_with_public_key(issuer, Encoding.PEM),
+    "HMAC with the public key, DER": lambda issuer: _sign_with_public_key(issuer, Encoding.DER),
+    "a forger's key": _sign_with_forged_key,
+    "a forger's key, unknown name": lambda issuer: _sign_with_forged_key(issuer, kid="unheard-of"),
+    "a forger's key, brought along": _sign_with_own_key,
+    "another subject put in": _change_subject,
     "another audience": lambda issuer: issuer.token(aud="https://elsewhere.example.org"),
     "an audience that only begins alike": lambda issuer: issuer.token(aud=AUDIENCE + "/x"),
     "no audience": lambda issuer: issuer.token(aud=None),
@@ -251,15 +262,15 @@ HOSTILE: dict[str, Callable[[Issuer], str]] = {
     "a proof, not a token": lambda issuer: issuer.token(header={"typ": "dpop+jwt"}),
     "a logout, not a token": lambda issuer: issuer.token(header={"typ": "logout+jwt"}),
     "huge": lambda issuer: issuer.token(padding="x" * 20_000),
-    "a header nested too deep": _nested,
-    "a header that is no object": lambda issuer: f"{part([])}.{part({})}.AAAA",
-    "an extension that must be known": _header_of(alg="RS256", crit=["exp"], exp=1),
-    "kid: a path": _header_of(alg="RS256", kid="../../../../dev/null"),
-    "kid: a statement": _header_of(alg="RS256", kid="x' UNION SELECT 'ann"),
-    "kid: an address": _header_of(alg="RS256", kid="http://127.0.0.1:1/key"),
-    "kid: an object": _header_of(alg="RS256", kid={"$gt": ""}),
-    "kid: a NUL": _header_of(alg="RS256", kid="a\0b"),
-    "kid: huge": _header_of(alg="RS256", kid="k" * 5000),
+    "a header nested too deep": _nest_token,
+    "a header that is no object": lambda issuer: f"{encode_part([])}.{encode_part({})}.AAAA",
+    "an extension that must be known": _make_header_writer(alg="RS256", crit=["exp"], exp=1),
+    "kid: a path": _make_header_writer(alg="RS256", kid="../../../../dev/null"),
+    "kid: a statement": _make_header_writer(alg="RS256", kid="x' UNION SELECT 'ann"),
+    "kid: an address": _make_header_writer(alg="RS256", kid="http://127.0.0.1:1/key"),
+    "kid: an object": _make_header_writer(alg="RS256", kid={"$gt": ""}),
+    "kid: a NUL": _make_header_writer(alg="RS256", kid="a\0b"),
+    "kid: huge": _make_header_writer(alg="RS256", kid="k" * 5000),
     "two dots": lambda issuer: "..",
     "not base64": lambda issuer: "é.é.é",
     "five parts": lambda issuer: "a.b.c.d.e",
@@ -340,8 +351,8 @@ async def test_the_sdks_client_finds_its_way_from_the_refusal_to_a_token(
     caplog.set_level("INFO", "readingroom.calls")
     address = "http://127.0.0.1"
     KeyRing(tmp_path).add_subject("john", "johndoe")
-    app = app_of(
-        base_of(tmp_path),
+    app = make_app(
+        make_base(tmp_path),
         data=tmp_path,
         josh_auth="oauth",
         josh_oauth_issuer=issuer.url,
@@ -352,7 +363,7 @@ async def test_the_sdks_client_finds_its_way_from_the_refusal_to_a_token(
         httpx2.AsyncClient(
             transport=httpx2.ASGITransport(app, client=("127.0.0.1", 50000)),
             mounts={issuer.url: httpx2.AsyncHTTPTransport()},
-            auth=_signing_in(f"{address}/mcp"),
+            auth=_make_client_provider(f"{address}/mcp"),
         ) as web,
         Client(streamable_http_client(f"{address}/mcp", http_client=web)) as client,
     ):
@@ -361,7 +372,7 @@ async def test_the_sdks_client_finds_its_way_from_the_refusal_to_a_token(
     assert called["caller_kind"] == "api_key:john"
 
 
-def _signing_in(url: str) -> OAuthClientProvider:
+def _make_client_provider(url: str) -> OAuthClientProvider:
     """A client that is known to the issuer, and a person who agrees at once."""
     agreed: list[str] = []
 
@@ -419,7 +430,7 @@ def clock() -> Clock:
 @pytest.fixture(scope="module")
 def rotating() -> Iterator[Issuer]:
     """One whose keys change: servers that know the other need not notice within the minute."""
-    with issuing() as running:
+    with run_issuer() as running:
         yield running
 
 
@@ -440,7 +451,7 @@ async def test_keys_are_fetched_once_for_many_tokens(rotating: Issuer, keys: Sig
 @requirement("federal:auth:oauth")
 @pytest.mark.anyio
 async def test_a_new_key_of_any_listed_kind_is_found_at_once() -> None:
-    with issuing() as issuer:
+    with run_issuer() as issuer:
         before = ("RS256", issuer.kid)
         for algorithm in ("PS512", "ES256", "ES384", "ES512", "EdDSA"):
             keys = SigningKeys(issuer.url)
@@ -573,7 +584,7 @@ def test_an_issuer_that_is_down_is_no_reason_to_throw_a_token_away(
     token = rotating.token()
     with (
         rotating.down(),
-        serving("federal", data=tmp_path / "data", env=rotating.settings()) as served,
+        serve_room("federal", data=tmp_path / "data", env=rotating.settings()) as served,
     ):
         refused = ask(served, "/v1/bills", token)
         assert served.get("/health").status_code == 200
@@ -587,7 +598,7 @@ def test_an_issuer_that_is_down_is_no_reason_to_throw_a_token_away(
 @pytest.mark.anyio
 @pytest.mark.parametrize("path", [OPENID, RFC_8414])
 async def test_keys_are_found_through_the_issuers_metadata(path: str) -> None:
-    with issuing(path) as issuer:
+    with run_issuer(path) as issuer:
         assert await SigningKeys(issuer.url).find_key(issuer.kid, "RS256")
 
 
@@ -649,7 +660,7 @@ def test_where_metadata_is_looked_for() -> None:
 @pytest.mark.anyio
 @pytest.mark.parametrize("wire", [LEGACY, MODERN])
 async def test_disabled_takes_calls_of_anybody_and_logs_them(opened: Served, wire: str) -> None:
-    async with http(f"{opened.url}/federal/mcp", wire) as client:
+    async with connect_http(f"{opened.url}/federal/mcp", wire) as client:
         assert not (await client.call_tool("search", {"query": "rail"})).is_error
         assert (await client.call_tool("get_bill", {"bill_id": "hr:119:1"})).is_error
     found, missing = opened.calls()[-2:]
@@ -794,7 +805,7 @@ def test_what_can_be_no_subject_is_refused(tmp_path: Path, subject: str) -> None
 def test_tokens_before_everything_let_it_listen_to_other_machines(
     tmp_path: Path, issuer: Issuer, ask: Ask
 ) -> None:
-    with serving(
+    with serve_room(
         "federal", "--host", "0.0.0.0", data=tmp_path / "data", env=issuer.settings()
     ) as served:
         assert ask(served, "/v1/bills", None).status_code == 401

@@ -16,8 +16,8 @@ from readingroom.server.auth.policies import AuthPolicies
 from readingroom.server.faces import make_faces
 from readingroom.settings import load_settings
 from readingroom.storage.keys import KeyRing
-from tests.support.kit import app_of, in_process
-from tests.support.specimen import specimen
+from tests.support.kit import make_app, open_app_client
+from tests.support.specimen import make_specimen
 
 pytestmark = pytest.mark.anyio
 
@@ -27,9 +27,9 @@ REVOKE_PATH = "/operations/keys/revoke"
 
 
 @asynccontextmanager
-async def signed_in(data: Path, secret: str) -> AsyncIterator[httpx2.AsyncClient]:
+async def open_signed_in_browser(data: Path, secret: str) -> AsyncIterator[httpx2.AsyncClient]:
     """A browser of somebody who has a key."""
-    async with in_process(app_of(specimen(), data=data)) as web:
+    async with open_app_client(make_app(make_specimen(), data=data)) as web:
         web.headers.update(BROWSER)
         form = {"key": secret, "next": "/"}
         answer = await web.post("/sign-in", data=form, headers=ORIGIN)
@@ -49,7 +49,7 @@ async def signed_in(data: Path, secret: str) -> AsyncIterator[httpx2.AsyncClient
 async def test_a_form_address_opened_in_a_browser_is_a_page_that_leads_to_the_form(
     tmp_path: Path, path: str, form_page: str
 ) -> None:
-    async with in_process(app_of(specimen(), data=tmp_path)) as web:
+    async with open_app_client(make_app(make_specimen(), data=tmp_path)) as web:
         page = await web.get(path, headers=BROWSER)
         assert (page.status_code, page.headers["allow"]) == (405, "POST")
         assert page.headers["content-type"].startswith("text/html")
@@ -66,7 +66,7 @@ async def test_revoking_asks_first_and_warns_of_ones_own_and_the_last_operators_
     ring = KeyRing(tmp_path)
     secret = ring.add_key("ann", operator=True)
     ring.add_key("ben", read_only=True)
-    async with signed_in(tmp_path, secret) as web:
+    async with open_signed_in_browser(tmp_path, secret) as web:
         keys_page = (await web.get("/operations/keys")).text
         assert f'action="{REVOKE_PATH}"' not in keys_page
         own = (await web.get(f"{REVOKE_PATH}?name=ann")).text
@@ -87,19 +87,19 @@ async def test_with_two_operators_neither_key_is_the_last(tmp_path: Path) -> Non
     ring = KeyRing(tmp_path)
     secret = ring.add_key("ann", operator=True)
     ring.add_key("cleo", operator=True)
-    async with signed_in(tmp_path, secret) as web:
+    async with open_signed_in_browser(tmp_path, secret) as web:
         assert "last key" not in (await web.get(f"{REVOKE_PATH}?name=ann")).text
 
 
 async def test_who_is_no_operator_is_asked_nothing_about_keys(tmp_path: Path) -> None:
     secret = KeyRing(tmp_path).add_key("ben")
-    async with signed_in(tmp_path, secret) as web:
+    async with open_signed_in_browser(tmp_path, secret) as web:
         assert (await web.get(f"{REVOKE_PATH}?name=ben")).status_code == 403
 
 
 async def test_no_page_links_what_a_session_cannot_open(tmp_path: Path) -> None:
     secret = KeyRing(tmp_path).add_key("ann", operator=True)
-    async with signed_in(tmp_path, secret) as web:
+    async with open_signed_in_browser(tmp_path, secret) as web:
         for path in ("/", "/operations", "/connect"):
             page = (await web.get(path)).text.partition("<main")[2]
             for address in set(re.findall(r'href="(/[^"#]*)"', page)):
@@ -123,7 +123,7 @@ async def test_a_refused_question_is_shown_in_its_form_with_the_reason(
     bases = open_bases(["policy", "text"], settings)
     faces = make_faces(bases, make_desk(bases, settings, "http://127.0.0.1"))
     policies = AuthPolicies(faces, settings, KeyAuth(None, KeyRing(tmp_path)))
-    async with in_process(build_app(faces, settings, policies)) as web:
+    async with open_app_client(build_app(faces, settings, policies)) as web:
         page = await web.get(path, params=params, headers=BROWSER)
         assert page.status_code == 422
         shown = page.text.partition("<main")[2]

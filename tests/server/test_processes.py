@@ -17,10 +17,10 @@ from readingroom.storage.postgres.state import SharedJobStore
 from tests.support.connectors import Person, call_tools, make_app
 from tests.support.documents.base import REF
 from tests.support.federal.base import write_world
-from tests.support.kit import HANG_SECONDS, Served, body, http, run, serving
-from tests.support.model import with_model
-from tests.support.papers import paper
-from tests.support.postgres import PostgresServer, new_database
+from tests.support.kit import HANG_SECONDS, Served, connect_http, read_body, run, serve_room
+from tests.support.model import link_model
+from tests.support.papers import make_paper
+from tests.support.postgres import PostgresServer, make_database
 from tests.support.processes import wait_until
 
 pytestmark = pytest.mark.slow
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def url(postgres: PostgresServer) -> Iterator[str]:
-    with new_database(postgres) as url:
+    with make_database(postgres) as url:
         yield url
 
 
@@ -37,8 +37,8 @@ def servers(url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list
     folder = tmp_path_factory.mktemp("servers")
     env = {"READINGROOM_DATABASE_URL": url, "MCP_API_KEY": "sesame"}
     with (
-        serving("text", data=folder / "one", env=env) as first,
-        serving("text", data=folder / "two", env=env) as second,
+        serve_room("text", data=folder / "one", env=env) as first,
+        serve_room("text", data=folder / "two", env=env) as second,
     ):
         yield [first, second]
 
@@ -107,9 +107,9 @@ async def test_federal_records_that_one_process_loads_another_one_finds(
     write_world(tmp_path / "files", bills=3, votes=1)
     env = {"READINGROOM_DATABASE_URL": url, "MCP_API_KEY": "sesame"}
     query = {"query": "airport noise near schools"}
-    with serving("federal", data=with_model(tmp_path / "server"), env=env) as server:
-        async with http(f"{server.url}/mcp", key="sesame") as client:
-            nothing = body(await client.call_tool("lexical_search", query))
+    with serve_room("federal", data=link_model(tmp_path / "server"), env=env) as server:
+        async with connect_http(f"{server.url}/mcp", key="sesame") as client:
+            nothing = read_body(await client.call_tool("lexical_search", query))
             assert nothing["results"] == []
             loaded = run(
                 *("federal", "load", str(tmp_path / "files"), "--json"),
@@ -117,9 +117,9 @@ async def test_federal_records_that_one_process_loads_another_one_finds(
                 env=env,
             )
             assert loaded.returncode == 0, loaded.stderr
-            found = body(await client.call_tool("lexical_search", query))
+            found = read_body(await client.call_tool("lexical_search", query))
             assert found["results"][0]["title"] == "Airport noise near schools"
-            record = body(await client.call_tool("fetch", {"id": found["results"][0]["id"]}))
+            record = read_body(await client.call_tool("fetch", {"id": found["results"][0]["id"]}))
             assert record["id"] == found["results"][0]["id"]
     status = run("federal", "status", "--json", "--data", str(tmp_path / "third"), env=env)
     counts = {row["source"]: row["records"] for row in json.loads(status.stdout)["sources"]}
@@ -132,10 +132,11 @@ def test_files_that_a_killed_server_had_taken_are_read_by_the_other(
     url: str, tmp_path: Path
 ) -> None:
     env = {"READINGROOM_DATABASE_URL": url}
-    folders = [with_model(tmp_path / name) for name in ("one", "two")]
+    folders = [link_model(tmp_path / name) for name in ("one", "two")]
     with ExitStack() as running:
         servers = [
-            running.enter_context(serving("documents", data=folder, env=env)) for folder in folders
+            running.enter_context(serve_room("documents", data=folder, env=env))
+            for folder in folders
         ]
         jobs = SharedJobStore(tmp_path / "watching", open_database(url))
         with psycopg.connect(url) as blocking:
@@ -146,7 +147,7 @@ def test_files_that_a_killed_server_had_taken_are_read_by_the_other(
             sent = httpx2.post(
                 f"{servers[0].url}/applications/add",
                 data={"ref": REF, "form_token": token},
-                files={"files": ("bats.pdf", paper("Bats roost in the old barn."))},
+                files={"files": ("bats.pdf", make_paper("Bats roost in the old barn."))},
                 headers={"Origin": servers[0].url},
                 timeout=HANG_SECONDS,
                 trust_env=False,

@@ -12,7 +12,7 @@ from readingroom.protocol.quoting import QUOTED_MATTER
 from readingroom.server.faces import make_face, make_faces
 from readingroom.settings import load_settings
 from tests.requirements import requirement
-from tests.support.kit import Served, http, invoke
+from tests.support.kit import Served, connect_http, invoke
 
 _TEXT_FIELDS = {
     "search": "snippet",
@@ -52,7 +52,7 @@ def test_the_schemas_of_answers_say_it_beside_the_text(tmp_path: Path) -> None:
 @requirement("room:quoted")
 @pytest.mark.anyio
 async def test_resources_and_prompts_say_it_too(room: Served) -> None:
-    async with http(room.url + "/mcp") as client:
+    async with connect_http(room.url + "/mcp") as client:
         assert QUOTED_MATTER in (client.instructions or "")
         (text,) = (await client.read_resource("readingroom://text")).contents
         assert QUOTED_MATTER in text.text

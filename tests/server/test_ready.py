@@ -7,18 +7,18 @@ from pathlib import Path
 import httpx2
 
 from tests.requirements import requirement
-from tests.storage.test_keyvalue import pid_of_server
-from tests.support.kit import serving
+from tests.storage.test_keyvalue import find_server_pid
+from tests.support.kit import serve_room
 from tests.support.processes import wait_until
-from tests.support.valkey import valkey
+from tests.support.valkey import run_valkey
 
 
 @requirement("room:ready", "room:paths", "policy:FR-003:unavailable")
 def test_a_base_whose_registry_is_away_is_named_until_it_is_back(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with (
-        valkey(tmp_path) as (url, process),
-        serving("policy", data=data, env={"REDIS_URL": url}) as served,
+        run_valkey(tmp_path) as (url, process),
+        serve_room("policy", data=data, env={"REDIS_URL": url}) as served,
     ):
         assert served.get("/ready").json() == {"status": "ready"}
         process.kill()
@@ -30,18 +30,18 @@ def test_a_base_whose_registry_is_away_is_named_until_it_is_back(tmp_path: Path)
         refusal = served.get("/api/v1/policies")
         assert (refusal.status_code, str(tmp_path) in refusal.text) == (503, False)
         assert str(tmp_path) in served.log.read_text("utf-8")
-        with valkey(tmp_path):
+        with run_valkey(tmp_path):
             wait_until(lambda: served.get("/ready").status_code == 200)
 
 
 @requirement("policy:NFR-003")
 def test_a_served_policy_base_survives_the_death_of_its_own_registry(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    with serving("policy", data=data) as served:
+    with serve_room("policy", data=data) as served:
         policy = {"source": "NPPF", "title": "The NPPF", "category": "national_policy"}
         url = f"{served.url}/api/v1/policies"
         assert httpx2.post(url, json=policy, timeout=60, trust_env=False).status_code == 201
-        os.kill(pid_of_server(data / "policy" / "registry"), signal.SIGKILL)
+        os.kill(find_server_pid(data / "policy" / "registry"), signal.SIGKILL)
         answer = served.get("/api/v1/policies")
         assert [listed["source"] for listed in answer.json()["policies"]] == ["NPPF"]
         assert served.get("/ready").status_code == 200

@@ -10,16 +10,16 @@ import pytest
 from fastapi import FastAPI
 
 from readingroom.server.http.rest import build_rest_app
-from tests.support.kit import app_of, in_process
-from tests.support.specimen import SECRET, specimen
+from tests.support.kit import make_app, open_app_client
+from tests.support.specimen import SECRET, make_specimen
 
 pytestmark = pytest.mark.anyio
 
 
 async def get(path: str, data: Path, **settings: object) -> httpx2.Response:
-    base = specimen(folder=data)
+    base = make_specimen(folder=data)
     base.service.add("a note")
-    async with in_process(app_of(base, data=data, **settings)) as web:
+    async with open_app_client(make_app(base, data=data, **settings)) as web:
         return await web.get(path, headers={"X-Request-ID": "r-1"})
 
 
@@ -60,8 +60,8 @@ async def test_rest_asks_for_the_same_key(tmp_path: Path) -> None:
 
 
 async def test_what_a_base_starts_runs_as_long_as_it_is_served(tmp_path: Path) -> None:
-    base = specimen(folder=tmp_path)
-    async with in_process(app_of(base, data=tmp_path)):
+    base = make_specimen(folder=tmp_path)
+    async with open_app_client(make_app(base, data=tmp_path)):
         assert base.service.is_open
     assert not base.service.is_open
 

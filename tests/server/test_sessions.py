@@ -16,8 +16,17 @@ from readingroom.server.http import security
 from readingroom.storage.keys import KeyRing
 from tests.requirements import requirement
 from tests.server.test_auth import INITIALIZE
-from tests.support.kit import HANG_SECONDS, LEGACY, MODERN, POST, app_of, in_process, rpc, serving
-from tests.support.specimen import specimen
+from tests.support.kit import (
+    HANG_SECONDS,
+    LEGACY,
+    MODERN,
+    POST,
+    make_app,
+    make_rpc,
+    open_app_client,
+    serve_room,
+)
+from tests.support.specimen import make_specimen
 
 pytestmark = pytest.mark.anyio
 
@@ -31,20 +40,20 @@ async def test_a_stream_that_nobody_reads_takes_a_bounded_number_of_messages(
     text = tmp_path / "notes.txt"
     text.write_text("A line of text. " * 65_536, "utf-8")
     env = {"READINGROOM_RATE_LIMIT": "0"}
-    with serving("text", "--file", str(text), data=tmp_path / "data", env=env) as served:
+    with serve_room("text", "--file", str(text), data=tmp_path / "data", env=env) as served:
         with (
             open_unread_stream(served.url) as endpoint,
             httpx2.Client(timeout=HANG_SECONDS, trust_env=False) as web,
         ):
             web.post(served.url + endpoint, json=INITIALIZE)
-            web.post(served.url + endpoint, json=_notice("initialized"))
+            web.post(served.url + endpoint, json=_make_notice("initialized"))
             statuses: list[int] = []
             while statuses[-5:] != [429] * 5 and len(statuses) < 300:
-                call = rpc("tools/call", {"name": "get_kb_content", "arguments": {}})
+                call = make_rpc("tools/call", {"name": "get_kb_content", "arguments": {}})
                 answer = web.post(served.url + endpoint, json=call)
                 statuses.append(answer.status_code)
             spelled = endpoint.replace("session_id=", "session_id=urn:uuid:")
-            disguised = web.post(served.url + spelled, json=rpc("ping"))
+            disguised = web.post(served.url + spelled, json=make_rpc("ping"))
         assert (answer.status_code, disguised.status_code) == (429, 429)
         assert statuses.count(202) < 100
         assert answer.json()["error"]["code"] == "too_many_messages"
@@ -55,12 +64,12 @@ async def test_a_stream_that_nobody_reads_takes_a_bounded_number_of_messages(
 
 @requirement("room:limits")
 async def test_a_request_that_was_cancelled_is_not_waited_for(tmp_path: Path) -> None:
-    async with _sse_session(tmp_path) as (post, events):
+    async with _open_sse_session(tmp_path) as (post, events):
         for number in range(80):
-            waiting = rpc("tools/call", {"name": "wait_for_ever", "arguments": {}}, id=number)
+            waiting = make_rpc("tools/call", {"name": "wait_for_ever", "arguments": {}}, id=number)
             assert await post(waiting) == 202
-            assert await post(_notice("cancelled", requestId=number)) == 202
-        assert await post(rpc("ping", id=1000)) == 202
+            assert await post(_make_notice("cancelled", requestId=number)) == 202
+        assert await post(make_rpc("ping", id=1000)) == 202
         async for event in events:
             if event.get("id") == 1000:
                 break
@@ -77,7 +86,7 @@ async def test_a_long_id_or_method_is_refused(
     """An answer repeats the id, and a method that nobody knows."""
     message = {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {}, **field}
     headers = {**POST, "MCP-Protocol-Version": wire}
-    async with in_process(app_of(specimen(), data=tmp_path)) as web:
+    async with open_app_client(make_app(make_specimen(), data=tmp_path)) as web:
         for path in ("/mcp", f"/messages/?session_id={'0' * 32}"):
             refused = await web.post(path, json=message, headers=headers)
             assert refused.status_code == 400
@@ -87,8 +96,8 @@ async def test_a_long_id_or_method_is_refused(
 
 
 async def test_an_id_of_256_characters_is_answered(tmp_path: Path) -> None:
-    async with _sse_session(tmp_path) as (post, events):
-        assert await post(rpc("ping") | {"id": "x" * 256}) == 202
+    async with _open_sse_session(tmp_path) as (post, events):
+        assert await post(make_rpc("ping") | {"id": "x" * 256}) == 202
         async for event in events:
             if event.get("id") == "x" * 256:
                 break
@@ -98,8 +107,8 @@ async def test_an_id_of_256_characters_is_answered(tmp_path: Path) -> None:
 async def test_one_caller_cannot_take_every_session(tmp_path: Path) -> None:
     ring = KeyRing(tmp_path)
     ann, bob = ring.add_key("ann", False), ring.add_key("bob", False)
-    app = app_of(specimen(), data=tmp_path, max_sessions_per_caller=2)
-    async with in_process(app) as web:
+    app = make_app(make_specimen(), data=tmp_path, max_sessions_per_caller=2)
+    async with open_app_client(app) as web:
 
         async def open_session(key: str) -> httpx2.Response:
             headers = {**POST, "Authorization": f"Bearer {key}"}
@@ -111,7 +120,7 @@ async def test_one_caller_cannot_take_every_session(tmp_path: Path) -> None:
         await web.delete("/mcp", headers={"Authorization": f"Bearer {ann}", **session})
         again = await open_session(ann)
         modern = {**POST, "Authorization": f"Bearer {ann}", "MCP-Protocol-Version": MODERN}
-        stateless = await web.post("/mcp", json=rpc("tools/list"), headers=modern)
+        stateless = await web.post("/mcp", json=make_rpc("tools/list"), headers=modern)
     assert [second.status_code, other.status_code, again.status_code] == [200, 200, 200]
     assert refused.status_code == 503
     assert refused.json()["error"]["code"] == "too_many_sessions"
@@ -122,7 +131,7 @@ async def test_one_caller_cannot_take_every_session(tmp_path: Path) -> None:
 @requirement("room:limits")
 async def test_one_caller_cannot_take_every_sse_session(tmp_path: Path) -> None:
     env = {"READINGROOM_MAX_SESSIONS_PER_CALLER": "1"}
-    with serving("text", data=tmp_path / "data", env=env) as served:
+    with serve_room("text", data=tmp_path / "data", env=env) as served:
         with open_unread_stream(served.url):
             refused = served.get("/sse", Accept="text/event-stream")
         assert refused.status_code == 503
@@ -149,7 +158,7 @@ async def test_the_stream_of_a_revoked_key_is_closed(
     ring = KeyRing(tmp_path)
     ring.add_key("other", False)
     headers = {**POST, "Authorization": f"Bearer {ring.add_key('ann', False)}"}
-    async with in_process(app_of(specimen(), data=tmp_path)) as web:
+    async with open_app_client(make_app(make_specimen(), data=tmp_path)) as web:
         if path == "/mcp":
             opened = await web.post("/mcp", json=INITIALIZE, headers=headers)
             headers["Mcp-Session-Id"] = opened.headers["mcp-session-id"]
@@ -182,9 +191,9 @@ def open_unread_stream(url: str, source: str = "127.0.0.1") -> Iterator[str]:
 
 
 @asynccontextmanager
-async def _sse_session(data: Path) -> AsyncIterator[tuple[Any, AsyncIterator[dict[str, Any]]]]:
+async def _open_sse_session(data: Path) -> AsyncIterator[tuple[Any, AsyncIterator[dict[str, Any]]]]:
     """A session on the specimen in this process: how to post to it, and what its stream says."""
-    app = app_of(specimen(folder=data), data=data, rate_limit=0)
+    app = make_app(make_specimen(folder=data), data=data, rate_limit=0)
     sent, received = anyio.create_memory_object_stream[bytes](1000)
     connected = {"type": "http", "method": "GET", "path": "/sse", "raw_path": b"/sse"}
     scope: dict[str, Any] = {
@@ -211,7 +220,7 @@ async def _sse_session(data: Path) -> AsyncIterator[tuple[Any, AsyncIterator[dic
                 if line.startswith("data: {"):
                     yield json.loads(line.removeprefix("data: "))
 
-    async with in_process(app) as web, sent, received, anyio.create_task_group() as tasks:
+    async with open_app_client(app) as web, sent, received, anyio.create_task_group() as tasks:
         tasks.start_soon(app, scope, receive, send)
         endpoint = ""
         while "session_id" not in endpoint:
@@ -222,10 +231,10 @@ async def _sse_session(data: Path) -> AsyncIterator[tuple[Any, AsyncIterator[dic
             return (await web.post(address, json=message)).status_code
 
         assert await post(INITIALIZE) == 202
-        assert await post(_notice("initialized")) == 202
+        assert await post(_make_notice("initialized")) == 202
         yield post, read_events()
         left.set()
 
 
-def _notice(name: str, **params: Any) -> dict[str, Any]:
+def _make_notice(name: str, **params: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "method": f"notifications/{name}", "params": params}

@@ -16,13 +16,20 @@ import pytest
 from readingroom.server import run
 from tests.requirements import requirement
 from tests.server.test_auth import INITIALIZE
-from tests.support.kit import HANG_SECONDS, POST, clean_environment, command, rpc, serving
+from tests.support.kit import (
+    HANG_SECONDS,
+    POST,
+    clean_environment,
+    make_command,
+    make_rpc,
+    serve_room,
+)
 
 
 @requirement("room:shutdown")
 @pytest.mark.parametrize("wish", [signal.SIGINT, signal.SIGTERM])
 def test_it_ends_by_itself_with_open_streams(tmp_path: Path, wish: int) -> None:
-    with serving(data=tmp_path / "data") as served, ExitStack() as streams:
+    with serve_room(data=tmp_path / "data") as served, ExitStack() as streams:
         web = streams.enter_context(
             httpx2.Client(base_url=served.url, timeout=300, trust_env=False)
         )
@@ -33,7 +40,7 @@ def test_it_ends_by_itself_with_open_streams(tmp_path: Path, wish: int) -> None:
         for _ in range(3):
             stream = streams.enter_context(web.stream("GET", "/text/sse", headers=events))
             assert next(stream.iter_lines()) == "event: endpoint"
-        web.post("/text/mcp", json=rpc("tools/list"), headers=POST)
+        web.post("/text/mcp", json=make_rpc("tools/list"), headers=POST)
 
         served.process.send_signal(wish)
         code = served.process.wait(timeout=HANG_SECONDS)
@@ -42,9 +49,9 @@ def test_it_ends_by_itself_with_open_streams(tmp_path: Path, wish: int) -> None:
     assert not [line for line in served.lines() if line["level"] in ("ERROR", "CRITICAL")]
 
 
-def stdio_process() -> subprocess.Popen[str]:
+def start_stdio_process() -> subprocess.Popen[str]:
     return subprocess.Popen(
-        command("stdio", "text"),
+        make_command("stdio", "text"),
         env=clean_environment(),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -56,7 +63,7 @@ def stdio_process() -> subprocess.Popen[str]:
 @requirement("room:shutdown")
 @pytest.mark.parametrize("how", ["signal", "closed input"])
 def test_a_stdio_server_ends_when_asked_or_when_its_client_is_gone(how: str) -> None:
-    process = stdio_process()
+    process = start_stdio_process()
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
@@ -82,9 +89,9 @@ def test_a_stdio_server_ends_when_asked_or_when_its_client_is_gone(how: str) -> 
 @pytest.mark.parametrize("calls", [1, 30])
 def test_what_was_asked_before_the_input_ended_is_answered(calls: int) -> None:
     messages = [INITIALIZE, {"jsonrpc": "2.0", "method": "notifications/initialized"}]
-    messages += [rpc("tools/call", {"name": "get_kb_info"}, id=2 + n) for n in range(calls)]
+    messages += [make_rpc("tools/call", {"name": "get_kb_info"}, id=2 + n) for n in range(calls)]
     done = subprocess.run(
-        command("stdio", "text"),
+        make_command("stdio", "text"),
         env=clean_environment(),
         input="".join(json.dumps(message) + "\n" for message in messages),
         capture_output=True,
@@ -98,7 +105,7 @@ def test_what_was_asked_before_the_input_ended_is_answered(calls: int) -> None:
 @requirement("room:clients")
 def test_a_line_that_is_no_message_leaves_a_line_in_the_debug_log() -> None:
     done = subprocess.run(
-        command("stdio", "text", "--log-level", "debug"),
+        make_command("stdio", "text", "--log-level", "debug"),
         env=clean_environment(),
         input="{a-payload\n" + json.dumps(INITIALIZE) + "\n",
         capture_output=True,
@@ -112,12 +119,12 @@ def test_a_line_that_is_no_message_leaves_a_line_in_the_debug_log() -> None:
 
 @requirement("room:clients")
 def test_a_client_that_never_reads_the_log_is_still_answered() -> None:
-    process = stdio_process()
+    process = start_stdio_process()
     assert process.stdin is not None
     assert process.stdout is not None
     for message in [
         INITIALIZE,
-        *(rpc("tools/call", {"name": "get_kb_info"}, n) for n in range(2, 602)),
+        *(make_rpc("tools/call", {"name": "get_kb_info"}, n) for n in range(2, 602)),
     ]:
         process.stdin.write(json.dumps(message) + "\n")
         process.stdin.flush()

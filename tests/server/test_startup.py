@@ -22,8 +22,8 @@ from readingroom.protocol.spec import KnowledgeBase
 from readingroom.server.startup import StartingApp, warm_up
 from readingroom.storage.errors import StoreUnusable
 from tests.requirements import requirement
-from tests.support.documents.base import PLAIN, desk
-from tests.support.kit import HANG_SECONDS, app_of, in_process, run
+from tests.support.documents.base import PLAIN, open_documents_base
+from tests.support.kit import HANG_SECONDS, make_app, open_app_client, run
 from tests.support.model import WordEmbedder
 
 pytestmark = pytest.mark.anyio
@@ -59,7 +59,7 @@ class SlowStart:
 
 @pytest.fixture
 def start(tmp_path: Path) -> SlowStart:
-    return SlowStart(app_of(open_text(None, None), data=tmp_path))
+    return SlowStart(make_app(open_text(None, None), data=tmp_path))
 
 
 @requirement("room:start")
@@ -126,7 +126,7 @@ async def test_what_a_search_waits_for_is_loaded_before_anybody_searches(tmp_pat
         is_warm.set()
 
     base = replace(open_text(None, None), warm_up=load)
-    async with in_process(app_of(base, data=tmp_path)):
+    async with open_app_client(make_app(base, data=tmp_path)):
         with anyio.fail_after(HANG_SECONDS):
             await is_warm.wait()
 
@@ -160,11 +160,11 @@ class CountingEmbedder(WordEmbedder):
 async def test_warming_up_fills_the_indexes_of_a_base_that_has_documents(tmp_path: Path) -> None:
     embedder = CountingEmbedder()
     plain: dict[str, Any] = {**PLAIN, "embedder": embedder}
-    async with desk(tmp_path, **plain) as documents:
+    async with open_documents_base(tmp_path, **plain) as documents:
         await documents.service.warm_up()
         assert embedder.loads == 0  # nothing can be found, so no model is needed
         await documents.ingest("report.pdf", b"%PDF-\ncycle parking")
-    async with desk(tmp_path, **plain) as documents:
+    async with open_documents_base(tmp_path, **plain) as documents:
         await documents.service.warm_up()
 
         index = documents.service.store._index

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.requirements import requirement
-from tests.support.kit import http, serving
+from tests.support.kit import connect_http, serve_room
 
 
 class Collector(BaseHTTPRequestHandler):
@@ -45,8 +45,8 @@ async def test_a_tool_call_becomes_a_span_at_the_collector(
 ) -> None:
     endpoint = f"http://127.0.0.1:{collector.server_port}"
     env = {"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint}
-    with serving("text", data=tmp_path / "data", env=env) as served:
-        async with http(served.url + "/mcp") as client:
+    with serve_room("text", data=tmp_path / "data", env=env) as served:
+        async with connect_http(served.url + "/mcp") as client:
             await client.call_tool("get_kb_info")
     paths = {path for path, _ in Collector.received}
     spans = b"".join(raw for _, raw in Collector.received)
@@ -59,8 +59,8 @@ async def test_a_tool_call_becomes_a_span_at_the_collector(
 @pytest.mark.anyio
 async def test_a_collector_that_does_not_answer_delays_nothing(tmp_path: Path) -> None:
     env = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}
-    with serving("text", data=tmp_path / "data", env=env) as served:
-        async with http(served.url + "/mcp") as client:
+    with serve_room("text", data=tmp_path / "data", env=env) as served:
+        async with connect_http(served.url + "/mcp") as client:
             await client.call_tool("get_kb_info")
         started = time.monotonic()
         served.process.terminate()

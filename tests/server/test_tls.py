@@ -19,7 +19,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from readingroom.core import clock
 from tests.requirements import requirement
-from tests.support.kit import HANG_SECONDS, run, serving
+from tests.support.kit import HANG_SECONDS, run, serve_room
 
 pytestmark = pytest.mark.anyio
 
@@ -63,7 +63,7 @@ async def test_a_client_that_trusts_the_certificate_is_served_over_https(
     cert, key = pair
     data = tmp_path / "data"
     flags = ("federal", "--tls-cert", str(cert), "--tls-key", str(key))
-    with serving(*flags, data=data) as served:
+    with serve_room(*flags, data=data) as served:
         assert served.url.startswith("https://127.0.0.1:")
         trusting = ssl.create_default_context(cafile=str(cert))
         async with (
@@ -81,7 +81,7 @@ async def test_commands_reach_a_server_of_https(tmp_path: Path, pair: tuple[Path
     cert, key = pair
     data = tmp_path / "data"
     flags = ("documents", "--tls-cert", str(cert), "--tls-key", str(key))
-    with serving(*flags, data=data):
+    with serve_room(*flags, data=data):
         told = run("documents", "list", "--data", str(data), "--json")
     assert told.returncode == 0, told.stderr
 
@@ -110,7 +110,7 @@ async def test_behind_a_proxy_the_public_address_stands_where_clients_read_it(
     tmp_path: Path,
 ) -> None:
     env = {"READINGROOM_PUBLIC_URL": f"https://{NAME}", "MCP_API_KEY": "a" * 32}
-    with serving("federal", data=tmp_path / "data", env=env) as served:
+    with serve_room("federal", data=tmp_path / "data", env=env) as served:
         path = served.url + "/.well-known/oauth-protected-resource"
         told = httpx2.get(path, headers={"Host": NAME}, trust_env=False).json()
     assert told["resource"].startswith(f"https://{NAME}")
@@ -123,7 +123,7 @@ async def test_handshakes_that_never_end_shut_nobody_out(
     cert, key = pair
     flags = ("--tls-cert", str(cert), "--tls-key", str(key))
     with (
-        serving("text", *flags, data=tmp_path / "data", max_descriptors=1024) as served,
+        serve_room("text", *flags, data=tmp_path / "data", max_descriptors=1024) as served,
         ExitStack() as held,
     ):
         port = int(served.url.rpartition(":")[2])

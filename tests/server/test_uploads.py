@@ -23,7 +23,7 @@ CONTENT = bytes(range(256)) * 16_384  # 4 MB
 LARGEST = 8 * 2**20
 
 
-def form(content: bytes, field: str = "file") -> bytes:
+def make_form(content: bytes, field: str = "file") -> bytes:
     return (
         b"--x\r\nContent-Disposition: form-data; name=notes\r\n\r\nof a plan\r\n"
         b"--x\r\nContent-Disposition: form-data; name="
@@ -33,7 +33,7 @@ def form(content: bytes, field: str = "file") -> bytes:
     )
 
 
-def receiving(body: bytes) -> Receive:
+def make_receiver(body: bytes) -> Receive:
     blocks = (body[start : start + 65_536] for start in range(0, len(body), 65_536))
     messages: Iterator[Message] = (
         {"type": "http.request", "body": block, "more_body": True} for block in blocks
@@ -45,7 +45,9 @@ def receiving(body: bytes) -> Receive:
     return receive
 
 
-def request(receive: Receive, content_type: str = "multipart/form-data; boundary=x") -> Request:
+def make_request(
+    receive: Receive, content_type: str = "multipart/form-data; boundary=x"
+) -> Request:
     headers = [(b"content-type", content_type.encode())]
     return Request({"type": "http", "method": "POST", "headers": headers}, receive)
 
@@ -55,14 +57,14 @@ async def test_a_form_that_is_broken_off_is_a_line_of_the_log_and_no_failure(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     messages: Iterator[Message] = iter(
-        [{"type": "http.request", "body": form(CONTENT)[:1000], "more_body": True}]
+        [{"type": "http.request", "body": make_form(CONTENT)[:1000], "more_body": True}]
     )
 
     async def receive() -> Message:
         return next(messages, {"type": "http.disconnect"})
 
     with caplog.at_level("INFO", uploads.logger.name), pytest.raises(HTTPException) as caught:
-        await receive_form(request(receive), lambda: tmp_path / "a", LARGEST, LARGEST)
+        await receive_form(make_request(receive), lambda: tmp_path / "a", LARGEST, LARGEST)
 
     assert caught.value.status_code == 499
     told = [record.levelname for record in caplog.records if record.name == uploads.logger.name]
@@ -77,7 +79,7 @@ async def test_a_file_is_written_where_it_is_kept_and_nowhere_else(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
     spool = tmp_path / "uploads" / "a"
 
-    upload = await receive_upload(request(receiving(form(CONTENT))), spool, LARGEST)
+    upload = await receive_upload(make_request(make_receiver(make_form(CONTENT))), spool, LARGEST)
 
     assert upload == Upload("a.pdf", {"notes": "of a plan"})
     assert spool.read_bytes() == CONTENT
@@ -87,14 +89,16 @@ async def test_a_file_is_written_where_it_is_kept_and_nowhere_else(
 async def test_what_is_no_upload_is_refused(tmp_path: Path) -> None:
     spool = tmp_path / "a"
     with pytest.raises(FileTooLarge):
-        await receive_upload(request(receiving(form(CONTENT))), spool, 2**20)
+        await receive_upload(make_request(make_receiver(make_form(CONTENT))), spool, 2**20)
     with pytest.raises(InvalidRequest):
-        await receive_upload(request(receiving(form(CONTENT, "other"))), spool, LARGEST)
+        await receive_upload(
+            make_request(make_receiver(make_form(CONTENT, "other"))), spool, LARGEST
+        )
     with pytest.raises(InvalidRequest):
-        await receive_upload(request(receiving(b"{}"), "application/json"), spool, LARGEST)
-    for broken in (b"--y", form(CONTENT)[:-10], b"--x\r\n\r\n"):
+        await receive_upload(make_request(make_receiver(b"{}"), "application/json"), spool, LARGEST)
+    for broken in (b"--y", make_form(CONTENT)[:-10], b"--x\r\n\r\n"):
         with pytest.raises((HTTPException, InvalidRequest)):
-            await receive_upload(request(receiving(broken)), spool, LARGEST)
+            await receive_upload(make_request(make_receiver(broken)), spool, LARGEST)
 
 
 @requirement("ingest:uploads")
@@ -104,7 +108,7 @@ async def test_four_are_received_at_once_and_three_of_one_caller(tmp_path: Path)
 
     async def send_slowly(caller: str, number: int) -> None:
         current_caller.set(caller)
-        deliver = receiving(form(b"content"))
+        deliver = make_receiver(make_form(b"content"))
 
         async def receive() -> Message:
             if not all_may_arrive.is_set():
@@ -112,7 +116,7 @@ async def test_four_are_received_at_once_and_three_of_one_caller(tmp_path: Path)
                 await all_may_arrive.wait()
             return await deliver()
 
-        await receive_upload(request(receive), tmp_path / f"{caller}{number}", LARGEST)
+        await receive_upload(make_request(receive), tmp_path / f"{caller}{number}", LARGEST)
 
     async with anyio.create_task_group() as tasks:
         for number in range(5):
@@ -140,7 +144,7 @@ async def test_a_sender_that_stalls_gives_up_its_place(
         raise AssertionError
 
     with pytest.raises(HTTPException, match="stalled"):
-        await receive_upload(request(receive), tmp_path / "a", LARGEST)
+        await receive_upload(make_request(receive), tmp_path / "a", LARGEST)
 
 
 @requirement("ingest:uploads")
@@ -159,7 +163,7 @@ async def test_slow_uploads_of_two_callers_give_way_to_a_third(
     async def upload_slowly(caller: str, number: int) -> None:
         current_caller.set(caller)
         try:
-            await receive_upload(request(trickle), tmp_path / f"{caller}{number}", LARGEST)
+            await receive_upload(make_request(trickle), tmp_path / f"{caller}{number}", LARGEST)
         except HTTPException as error:
             assert error.status_code == 408
             refused.append(error.detail)
@@ -171,7 +175,9 @@ async def test_slow_uploads_of_two_callers_give_way_to_a_third(
         assert not refused, "nobody else wants their places"
         current_caller.set("cyd")
         with anyio.fail_after(HANG_SECONDS):
-            await receive_upload(request(receiving(form(CONTENT))), tmp_path / "cyd", LARGEST)
+            await receive_upload(
+                make_request(make_receiver(make_form(CONTENT))), tmp_path / "cyd", LARGEST
+            )
         slow_uploads.cancel_scope.cancel()
 
     assert (tmp_path / "cyd").read_bytes() == CONTENT
@@ -184,7 +190,9 @@ async def test_slow_uploads_of_two_callers_give_way_to_a_third(
 async def test_a_form_chooses_no_codec(tmp_path: Path, charset: str) -> None:
     content_type = f"multipart/form-data; boundary=x; charset={charset}"
     headers = [(b"content-type", content_type.encode("latin-1"))]
-    sent = Request({"type": "http", "method": "POST", "headers": headers}, receiving(form(b"text")))
+    sent = Request(
+        {"type": "http", "method": "POST", "headers": headers}, make_receiver(make_form(b"text"))
+    )
     with pytest.raises(HTTPException, match="UTF-8") as refusal:
         await receive_upload(sent, tmp_path / "a", LARGEST)
     assert refusal.value.status_code == 415

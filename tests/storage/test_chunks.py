@@ -17,20 +17,20 @@ from readingroom.core.filters import Equals, Filter, FilterFields, In
 from readingroom.storage import chunks as store_module
 from readingroom.storage.chunks import ChunkCollection, Chunks, ChunkStore
 from readingroom.storage.errors import FolderInUse, StoreUnusable
-from tests.engine.test_vectors import FILTERS, vector
+from tests.engine.test_vectors import FILTERS, make_vector
 from tests.requirements import requirement
 from tests.support.filters import passes
 
 FIELDS = FilterFields(exact_match_fields=("source", "open"), numeric_range_fields=("start", "end"))
 
 
-def chunks(*ids: str, seed: int = 0, **metadata: Any) -> Chunks:
+def make_chunks(*ids: str, seed: int = 0, **metadata: Any) -> Chunks:
     numbers = [seed + number for number in range(len(ids))]
     return Chunks(
         list(ids),
         [f"Paragraph {id} on cycle parking." for id in ids],
         [dict(metadata) for _ in ids],
-        np.array([vector(number, 384) for number in numbers]),
+        np.array([make_vector(number, 384) for number in numbers]),
     )
 
 
@@ -44,7 +44,7 @@ def store(tmp_path: Path) -> Iterator[ChunkStore]:
 @requirement("engine:chunks:verbs")
 def test_what_is_put_comes_back_as_it_was(store: ChunkStore) -> None:
     held = store.open_collection("policy_docs")
-    put = chunks("a", "b", source="NPPF", start=20241212, open=True, weight=0.5)
+    put = make_chunks("a", "b", source="NPPF", start=20241212, open=True, weight=0.5)
     held.upsert_chunks(put)
 
     got = held.read_chunks(with_vectors=True)
@@ -59,13 +59,13 @@ def test_what_is_put_comes_back_as_it_was(store: ChunkStore) -> None:
 @requirement("engine:chunks:verbs")
 def test_an_upsert_replaces_all_metadata_and_an_update_lays_over_it(store: ChunkStore) -> None:
     held = store.open_collection("policy_docs")
-    held.upsert_chunks(chunks("a", source="A", start=1))
+    held.upsert_chunks(make_chunks("a", source="A", start=1))
 
-    held.upsert_chunks(chunks("a", source="B"))
+    held.upsert_chunks(make_chunks("a", source="B"))
     assert held.read_chunks(["a"]).metadatas == [{"source": "B"}]
     held.update_metadata(["a", "unknown"], [{"end": 2}, {"end": 3}])
     assert held.read_chunks().metadatas == [{"source": "B", "end": 2}]
-    held.upsert_chunks(chunks("a"))
+    held.upsert_chunks(make_chunks("a"))
     assert held.read_chunks(["a"]).metadatas == [{}]
     held.delete_chunks(["a", "unknown"])
     assert held.count_chunks() == 0
@@ -74,7 +74,7 @@ def test_an_upsert_replaces_all_metadata_and_an_update_lays_over_it(store: Chunk
 @requirement("engine:chunks:verbs")
 def test_a_batch_beyond_chromas_limit_is_split(store: ChunkStore) -> None:
     held = store.open_collection("policy_docs")
-    many = chunks(*(f"id{number}" for number in range(5_600)), source="A")
+    many = make_chunks(*(f"id{number}" for number in range(5_600)), source="A")
 
     held.upsert_chunks(many)
 
@@ -89,7 +89,7 @@ def test_more_than_one_page_is_read_whole(
     store: ChunkStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = store.open_collection("policy_docs")
-    many = chunks(*(f"id{number}" for number in range(21)), source="A")
+    many = make_chunks(*(f"id{number}" for number in range(21)), source="A")
     held.upsert_chunks(many)
 
     for page in (7, 20, 21, 22):
@@ -110,7 +110,7 @@ def filtered() -> Iterator[tuple[ChunkCollection, dict[str, dict[str, Any]]]]:
         if number % 3:
             metadata |= {"open": number % 2 == 0, "end": 99991231 if number % 5 else start + 2}
         stored[f"id{number}"] = metadata
-        held.upsert_chunks(chunks(f"id{number}", **metadata))
+        held.upsert_chunks(make_chunks(f"id{number}", **metadata))
     yield held, stored
     store.close()
 
@@ -143,10 +143,10 @@ def test_values_of_different_kinds_may_be_asked_together(
 @requirement("engine:chunks:bad-input")
 def test_bad_batches_are_refused_and_change_nothing(store: ChunkStore) -> None:
     held = store.open_collection("policy_docs")
-    held.upsert_chunks(chunks("kept"))
+    held.upsert_chunks(make_chunks("kept"))
 
     with pytest.raises(ValueError, match="twice"):
-        held.upsert_chunks(chunks("a", "a"))
+        held.upsert_chunks(make_chunks("a", "a"))
     with pytest.raises(ValueError, match="dimension"):
         held.upsert_chunks(Chunks(["a"], ["text"], [{}], np.zeros((1, 3), np.float32)))
     with pytest.raises(ValueError, match="finite"):
@@ -212,7 +212,7 @@ def test_a_collection_that_names_an_embedding_function_is_refused(
     built: list[Any] = []
     monkeypatch.setattr(SentenceTransformerEmbeddingFunction, "build_from_config", built.append)
     opened = ChunkStore(tmp_path / "chroma")
-    opened.open_collection("policy_docs").upsert_chunks(chunks("a"))
+    opened.open_collection("policy_docs").upsert_chunks(make_chunks("a"))
     opened.close()
     with closing(sqlite3.connect(tmp_path / "chroma" / "chroma.sqlite3")) as db:
         schema = json.loads(db.execute("SELECT schema_str FROM collections").fetchone()[0])
@@ -228,7 +228,7 @@ def test_a_collection_that_names_an_embedding_function_is_refused(
     opened = ChunkStore(tmp_path / "chroma")
     try:
         with pytest.raises(StoreUnusable, match="names an embedding function"):
-            opened.open_collection("policy_docs").upsert_chunks(chunks("b"))
+            opened.open_collection("policy_docs").upsert_chunks(make_chunks("b"))
     finally:
         opened.close()
     assert built == []

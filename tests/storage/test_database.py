@@ -20,7 +20,7 @@ from readingroom.storage.errors import StorageFailed
 from tests.requirements import requirement
 
 
-def connections(file: Path, opened: list[Database]) -> ConnectionPool:
+def make_pool(file: Path, opened: list[Database]) -> ConnectionPool:
     def open_one() -> Database:
         opened.append(connect(file, from_any_thread=True))
         return opened[-1]
@@ -30,7 +30,7 @@ def connections(file: Path, opened: list[Database]) -> ConnectionPool:
 
 def test_threads_that_come_and_go_share_one_connection(tmp_path: Path) -> None:
     opened: list[Database] = []
-    pool = connections(tmp_path / "file.db", opened)
+    pool = make_pool(tmp_path / "file.db", opened)
 
     def reads() -> None:
         with pool.connection() as db:
@@ -45,7 +45,7 @@ def test_threads_that_come_and_go_share_one_connection(tmp_path: Path) -> None:
 
 def test_readers_at_once_have_one_each_and_few_stay_open_after_a_rush(tmp_path: Path) -> None:
     opened: list[Database] = []
-    pool = connections(tmp_path / "file.db", opened)
+    pool = make_pool(tmp_path / "file.db", opened)
     with ExitStack() as rush:
         lent = [rush.enter_context(pool.connection()) for _ in range(20)]
         assert len(set(map(id, lent))) == 20
@@ -58,7 +58,7 @@ def test_readers_at_once_have_one_each_and_few_stay_open_after_a_rush(tmp_path: 
 
 def test_a_reader_that_fails_gives_its_connection_back(tmp_path: Path) -> None:
     opened: list[Database] = []
-    pool = connections(tmp_path / "file.db", opened)
+    pool = make_pool(tmp_path / "file.db", opened)
     for _ in range(3):
         with pytest.raises(DatabaseError), pool.connection() as db:
             db.execute("SELECT nothing")

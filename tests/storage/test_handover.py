@@ -18,18 +18,18 @@ from tests.support.policy import base as policies
 Make = Callable[[Path, Callable[[], datetime]], Any]
 
 
-def _policy(folder: Path, now: Callable[[], datetime]) -> Any:
-    return policies.service_on(folder, **policies.PLAIN, now=now)
+def _open_policies(folder: Path, now: Callable[[], datetime]) -> Any:
+    return policies.make_service(folder, **policies.PLAIN, now=now)
 
 
-def _documents(folder: Path, now: Callable[[], datetime]) -> Any:
+def _open_documents(folder: Path, now: Callable[[], datetime]) -> Any:
     roots = Roots("DOCUMENT_ROOTS", (folder / "inbox",), 2**20)
     bench = IngestContext(**documents.PLAIN, roots=roots, now=now)
     return DocumentsService(folder, folder / "chroma", bench)
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("make", [_policy, _documents])
+@pytest.mark.parametrize("make", [_open_policies, _open_documents])
 async def test_a_start_sweeps_what_was_left_a_day_ago_and_nothing_younger(
     tmp_path: Path, make: Make
 ) -> None:

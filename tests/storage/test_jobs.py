@@ -16,7 +16,7 @@ from readingroom.storage.jobs.runner import JobRunner, ReportPercent
 from readingroom.storage.jobs.store import MAX_ATTEMPTS, SILENT_SECONDS, BackgroundJob, JobStore
 from readingroom.storage.postgres.state import SharedJobStore
 from tests.requirements import requirement
-from tests.support.engines import database_of, is_shared
+from tests.support.engines import find_database, is_shared
 
 pytestmark = [pytest.mark.anyio, pytest.mark.both_engines]
 
@@ -35,7 +35,7 @@ class Clock:
 
 def open_store(folder: Path, now: Clock | None = None) -> JobStore:
     """The jobs of a data directory, or of the database that belongs to it."""
-    database = database_of(folder)
+    database = find_database(folder)
     if database is not None:
         return SharedJobStore(folder, database, now)
     return JobStore(folder, now) if now else JobStore(folder)

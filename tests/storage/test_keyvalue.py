@@ -42,28 +42,30 @@ anyio.run(main)
 """
 
 
-def servers_in(folder: Path) -> list[str]:
+def list_servers(folder: Path) -> list[str]:
     """The processes that hold the folder's lock file open."""
     held = folder / "running"
     return [
-        one.name for one in Path("/proc").iterdir() if one.name.isdecimal() and held in files(one)
+        one.name
+        for one in Path("/proc").iterdir()
+        if one.name.isdecimal() and held in list_open_files(one)
     ]
 
 
-def files(process: Path) -> list[Path]:
+def list_open_files(process: Path) -> list[Path]:
     try:
         return [one.readlink() for one in (process / "fd").iterdir()]
     except OSError:  # it has ended, or it is not ours
         return []
 
 
-def killed_writer(folder: Path) -> None:
+def write_and_be_killed(folder: Path) -> None:
     """A process that writes 200 keys through a server of its own and is then killed."""
     writer = subprocess.Popen(
         [sys.executable, "-c", WRITER, str(folder)], stdout=subprocess.PIPE, text=True
     )
     assert writer.stdout and writer.stdout.readline() == "written\n"
-    assert servers_in(folder)
+    assert list_servers(folder)
     writer.send_signal(signal.SIGKILL)
     writer.wait()
     writer.stdout.close()
@@ -82,19 +84,19 @@ async def test_data_lasts_in_any_folder(tmp_path: Path, name: str) -> None:
 @requirement("policy:NFR-003")
 async def test_a_killed_owner_takes_the_server_along_and_loses_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "registry"
-    killed_writer(folder)
+    write_and_be_killed(folder)
     async with open_key_values(None, folder) as client:  # waits until the old one is gone
         kept = [await client.get(f"key:{number}") for number in range(200)]
     assert kept == [str(number) for number in range(200)]
     with anyio.move_on_after(120):
-        while servers_in(folder):  # noqa: ASYNC110 - the kernel reaps a process when it pleases
+        while list_servers(folder):  # noqa: ASYNC110 - the kernel reaps a process when it pleases
             await anyio.sleep(0.05)
-    assert servers_in(folder) == []
+    assert list_servers(folder) == []
 
 
-def pid_of_server(folder: Path) -> int:
+def find_server_pid(folder: Path) -> int:
     """The process id of the valkey-server in a folder, which is not the shell that watches it."""
-    names = {int(id): Path(f"/proc/{id}/comm").read_text().strip() for id in servers_in(folder)}
+    names = {int(id): Path(f"/proc/{id}/comm").read_text().strip() for id in list_servers(folder)}
     (pid,) = (pid for pid, name in names.items() if name == "valkey-server")
     return pid
 
@@ -107,17 +109,17 @@ async def test_a_killed_server_is_started_again_and_has_lost_nothing(
     async with open_key_values(None, folder) as client:
         for turn in range(2):
             await client.set(f"turn:{turn}", "acknowledged")
-            os.kill(pid_of_server(folder), signal.SIGKILL)
+            os.kill(find_server_pid(folder), signal.SIGKILL)
             assert await client.get(f"turn:{turn}") == "acknowledged"
         assert caplog.text.count("started again") == 2
-        os.kill(pid_of_server(folder), signal.SIGKILL)
+        os.kill(find_server_pid(folder), signal.SIGKILL)
         async with anyio.create_task_group() as tasks:  # it is started once, for all of them
             for number in range(20):
                 tasks.start_soon(client.set, f"at once:{number}", number)
         assert len(await client.keys("at once:*")) == 20
         assert await client.get("turn:0") == "acknowledged"
     assert caplog.text.count("started again") == 3
-    await anyio.to_thread.run_sync(lambda: wait_until(lambda: servers_in(folder) == []))
+    await anyio.to_thread.run_sync(lambda: wait_until(lambda: list_servers(folder) == []))
 
 
 @requirement("policy:NFR-003")
@@ -129,7 +131,7 @@ async def test_a_stopped_server_holds_no_call_for_ever(
     folder = tmp_path / "registry"
     async with open_key_values(None, folder) as client:
         await client.set("kept", "yes")
-        server = pid_of_server(folder)
+        server = find_server_pid(folder)
         os.kill(server, signal.SIGSTOP)
         try:
             for _ in range(2):  # on the connection that was open, and on a new one
@@ -151,7 +153,7 @@ async def test_a_server_that_cannot_start_again_is_not_waited_for_twice(
     folder = tmp_path / "registry"
     async with open_key_values(None, folder) as client:
         await client.ping()
-        os.kill(pid_of_server(folder), signal.SIGKILL)
+        os.kill(find_server_pid(folder), signal.SIGKILL)
         monkeypatch.setattr(
             EmbeddedServer, "_format_configuration", lambda self: "no-such-option yes"
         )
@@ -167,7 +169,7 @@ async def test_the_server_and_its_shell_know_none_of_our_secrets(
 ) -> None:
     monkeypatch.setenv("MCP_API_KEY", "a-secret-of-ours")
     async with open_key_values(None, tmp_path / "registry"):
-        processes = servers_in(tmp_path / "registry")
+        processes = list_servers(tmp_path / "registry")
         environments = [Path(f"/proc/{id}/environ").read_bytes() for id in processes]
         assert len(environments) >= 2
         assert not any(b"a-secret-of-ours" in environment for environment in environments)

@@ -31,15 +31,15 @@ from readingroom.storage.postgres.database import PostgresDatabase, open_databas
 from readingroom.storage.postgres.files import PostgresFiles
 from readingroom.storage.postgres.health import list_problems
 from readingroom.storage.postgres.schema import SCHEMA_VERSION
-from tests.engine.test_vectors import FILTERS, vector
-from tests.storage.test_chunks import FIELDS, chunks
+from tests.engine.test_vectors import FILTERS, make_vector
+from tests.storage.test_chunks import FIELDS, make_chunks
 from tests.support.filters import passes
-from tests.support.postgres import PostgresServer, new_database
+from tests.support.postgres import PostgresServer, make_database
 
 
 @pytest.fixture
 def database(postgres: PostgresServer) -> Iterator[PostgresDatabase]:
-    with new_database(postgres) as url:
+    with make_database(postgres) as url:
         yield open_database(url)
 
 
@@ -51,7 +51,7 @@ def collection(database: PostgresDatabase) -> PostgresCollection:
 
 
 def test_what_is_put_comes_back_as_it_was(collection: PostgresCollection) -> None:
-    put = chunks("a", "b", source="NPPF", start=20241212, open=True, weight=0.5)
+    put = make_chunks("a", "b", source="NPPF", start=20241212, open=True, weight=0.5)
     collection.upsert_chunks(put)
 
     got = collection.read_chunks(with_vectors=True)
@@ -67,8 +67,8 @@ def test_what_is_put_comes_back_as_it_was(collection: PostgresCollection) -> Non
 def test_an_upsert_replaces_all_metadata_and_an_update_lays_over_it(
     collection: PostgresCollection,
 ) -> None:
-    collection.upsert_chunks(chunks("a", source="A", start=1))
-    collection.upsert_chunks(chunks("a", source="B"))
+    collection.upsert_chunks(make_chunks("a", source="A", start=1))
+    collection.upsert_chunks(make_chunks("a", source="B"))
     assert collection.read_chunks(["a"]).metadatas == [{"source": "B"}]
     collection.update_metadata(["a", "unknown"], [{"end": 2}, {"end": 3}])
     assert collection.read_chunks().metadatas == [{"source": "B", "end": 2}]
@@ -89,7 +89,7 @@ def test_filters_pass_what_the_embedded_store_passes(
         {},
     ]
     ids = [f"chunk {number}" for number in range(len(metadatas))]
-    vectors = np.array([vector(number, 384) for number in range(len(ids))])
+    vectors = np.array([make_vector(number, 384) for number in range(len(ids))])
     collection.upsert_chunks(Chunks(ids, ids, metadatas, vectors))
     expected = [
         chunk_id
@@ -104,7 +104,7 @@ def test_counts_of_stems_follow_every_write(collection: PostgresCollection) -> N
         ["a", "b"],
         ["cycle cycle park", "cycle"],
         [{}, {}],
-        np.array([vector(0, 384), vector(1, 384)]),
+        np.array([make_vector(0, 384), make_vector(1, 384)]),
     )
     collection.upsert_chunks(two)
     assert collection.read_totals() == (2, 4)
@@ -125,7 +125,7 @@ def test_generations_become_visible_in_their_order(
 
     def write_slowly() -> None:
         with database.transaction():
-            collection.upsert_chunks(chunks("slow"))
+            collection.upsert_chunks(make_chunks("slow"))
             begun.set()
             assert may_end.wait(60)
 
@@ -134,7 +134,7 @@ def test_generations_become_visible_in_their_order(
     assert begun.wait(60)
     before = collection.generation
     # It began later and is committed first, without waiting for the other.
-    collection.upsert_chunks(chunks("quick", seed=1))
+    collection.upsert_chunks(make_chunks("quick", seed=1))
     first, touched_first = collection.list_changes(before)
     may_end.set()
     writer.join()
@@ -151,7 +151,7 @@ def test_a_transaction_that_fails_leaves_no_trace(
     spool.write_bytes(b"x" * 3_000_000)
     generation = collection.generation
     with pytest.raises(RuntimeError), database.transaction():
-        collection.upsert_chunks(chunks("a"))
+        collection.upsert_chunks(make_chunks("a"))
         files.move_in(("NPPF", "a.pdf"), spool)
         assert collection.count_chunks() == 1
         raise RuntimeError("the process has other plans")
@@ -174,12 +174,12 @@ async def test_threads_of_a_change_join_its_transaction(
 ) -> None:
     with pytest.raises(RuntimeError):
         async with database.begin_change("policy:NPPF"):
-            await anyio.to_thread.run_sync(collection.upsert_chunks, chunks("a"))
+            await anyio.to_thread.run_sync(collection.upsert_chunks, make_chunks("a"))
             raise RuntimeError
     assert collection.count_chunks() == 0
     async with database.begin_change("policy:NPPF"):
-        await anyio.to_thread.run_sync(collection.upsert_chunks, chunks("a"))
-        await anyio.to_thread.run_sync(collection.upsert_chunks, chunks("b", seed=1))
+        await anyio.to_thread.run_sync(collection.upsert_chunks, make_chunks("a"))
+        await anyio.to_thread.run_sync(collection.upsert_chunks, make_chunks("b", seed=1))
     assert collection.count_chunks() == 2
     assert collection.generation == 1
 
@@ -252,7 +252,7 @@ def test_a_connection_that_comes_back_after_the_others_were_closed_is_closed(
 def test_a_database_that_nobody_uses_any_more_closes_its_connections(
     postgres: PostgresServer,
 ) -> None:
-    with new_database(postgres) as url:
+    with make_database(postgres) as url:
         database = open_database(url)
         assert open_database(url) is database
         with database.lend_connection() as connection:
@@ -295,7 +295,7 @@ def test_a_database_that_does_not_answer_is_an_error_that_says_so(tmp_path: Path
 def test_connections_that_the_server_ended_are_replaced(
     database: PostgresDatabase, collection: PostgresCollection, postgres: PostgresServer
 ) -> None:
-    collection.upsert_chunks(chunks("a"))
+    collection.upsert_chunks(make_chunks("a"))
     name = database.url.partition("?")[0].rpartition("/")[2]
     postgres.execute(
         f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
@@ -315,7 +315,7 @@ def test_connections_that_the_server_ended_are_replaced(
 def test_a_text_with_a_null_character_is_kept_with_its_offsets(
     collection: PostgresCollection,
 ) -> None:
-    put = chunks("a", source="one\0two")
+    put = make_chunks("a", source="one\0two")
     collection.upsert_chunks(Chunks(put.ids, ["cycle\0parking"], put.metadatas, put.vectors))
     (text,) = collection.read_chunks().texts
     assert (len(text), text[:5], text[6:]) == (13, "cycle", "parking")
@@ -324,7 +324,7 @@ def test_a_text_with_a_null_character_is_kept_with_its_offsets(
 
 def test_texts_are_compared_by_their_bytes(collection: PostgresCollection) -> None:
     ids = ["b", "a", "B", "ä", "A", "_"]
-    collection.upsert_chunks(chunks(*ids))
+    collection.upsert_chunks(make_chunks(*ids))
     with collection.read() as connection:
         rows = connection.execute("SELECT id FROM policy_docs_chunks ORDER BY id").fetchall()
     assert [row[0] for row in rows] == sorted(ids)
@@ -333,7 +333,7 @@ def test_texts_are_compared_by_their_bytes(collection: PostgresCollection) -> No
 def test_numbers_texts_and_truth_values_do_not_meet(collection: PostgresCollection) -> None:
     values: dict[str, Value] = {"number": 1, "text": "1", "truth": True, "word": "true"}
     for chunk_id, value in values.items():
-        collection.upsert_chunks(chunks(chunk_id, source=value))
+        collection.upsert_chunks(make_chunks(chunk_id, source=value))
     for chunk_id, value in values.items():
         assert collection.read_chunks(where=Equals("source", value)).ids == [chunk_id]
     assert collection.read_chunks(where=In("source", (1, "1"))).ids == ["number", "text"]
@@ -344,7 +344,7 @@ def test_quotation_marks_and_line_ends_in_a_filter_are_letters(
 ) -> None:
     odd = ['a "quoted" name', "back\\slash", "tab\tand\nline", "ß–𝄞", "it's", "100 %", "why?"]
     for number, text in enumerate(odd):
-        collection.upsert_chunks(chunks(f"chunk {number}", source=text))
+        collection.upsert_chunks(make_chunks(f"chunk {number}", source=text))
     for number, text in enumerate(odd):
         assert collection.read_chunks(where=Equals("source", text)).ids == [f"chunk {number}"]
 
@@ -368,7 +368,7 @@ def test_a_statement_that_fails_tells_no_values(database: PostgresDatabase) -> N
 def test_a_sound_database_has_no_problems(
     database: PostgresDatabase, collection: PostgresCollection
 ) -> None:
-    collection.upsert_chunks(chunks("a"))
+    collection.upsert_chunks(make_chunks("a"))
     assert list_problems(database) == []
 
 

@@ -9,14 +9,14 @@ from readingroom.settings import load_settings
 from readingroom.storage.errors import InvalidKeyName, KeyExists, KeyNotFound
 from readingroom.storage.keys import KeyRing
 from readingroom.storage.postgres.keys import SharedKeyRing, open_keys
-from tests.support.postgres import PostgresServer, new_database
+from tests.support.postgres import PostgresServer, make_database
 from tests.support.processes import wait_until
 
 
 @pytest.fixture
 def rings(postgres: PostgresServer, tmp_path: Path) -> Iterator[tuple[KeyRing, KeyRing]]:
     """The keys as two processes see them, each with a data directory of its own."""
-    with new_database(postgres) as url:
+    with make_database(postgres) as url:
         environment = {"READINGROOM_DATABASE_URL": url}
         one = open_keys(load_settings({"data": tmp_path / "one"}, environment))
         two = open_keys(load_settings({"data": tmp_path / "two"}, environment))

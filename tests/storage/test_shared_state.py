@@ -16,7 +16,7 @@ from readingroom.storage.grants import MAX_CLIENTS, GrantStore
 from readingroom.storage.postgres.buckets import SharedBuckets
 from readingroom.storage.postgres.database import PostgresDatabase
 from readingroom.storage.postgres.state import SharedJobStore, SharedTables
-from tests.support.postgres import PostgresServer, new_database
+from tests.support.postgres import PostgresServer, make_database
 from tests.support.processes import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def url(postgres: PostgresServer) -> Iterator[str]:
-    with new_database(postgres) as url:
+    with make_database(postgres) as url:
         yield url
 
 

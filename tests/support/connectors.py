@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx2
 
-from tests.support.kit import HANG_SECONDS, POST, rpc
+from tests.support.kit import HANG_SECONDS, POST, make_rpc
 
 REDIRECT_URI = "http://127.0.0.1:1/callback"
 """Nobody listens there: where a browser is sent is read, not followed."""
@@ -124,7 +124,7 @@ def call_tools(web: httpx2.Client, token: str, path: str = "/mcp") -> httpx2.Res
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
     }
-    return web.post(path, json=rpc("tools/list", {"_meta": meta}), headers=headers)
+    return web.post(path, json=make_rpc("tools/list", {"_meta": meta}), headers=headers)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ Schema = Mapping[str, Any]
 Tools = Mapping[str, Mapping[str, Schema]]
 
 
-def current() -> dict[str, dict[str, Any]]:
+def read_current_tools() -> dict[str, dict[str, Any]]:
     """The tools as the code publishes them."""
     base = open_guidance("https://www.gov.uk")
     return {
@@ -28,21 +28,21 @@ def current() -> dict[str, dict[str, Any]]:
     }
 
 
-def snapshot(version: str) -> Path:
+def get_snapshot_path(version: str) -> Path:
     return FOLDER / f"guidance-{version}.json"
 
 
-def versions() -> list[tuple[int, ...]]:
+def list_versions() -> list[tuple[int, ...]]:
     """Every version that has a snapshot, the oldest first."""
     names = [path.stem.removeprefix("guidance-") for path in FOLDER.glob("guidance-*.json")]
-    return sorted(parsed(name) for name in names)
+    return sorted(parse_version(name) for name in names)
 
 
-def parsed(version: str) -> tuple[int, ...]:
+def parse_version(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
 
 
-def breaking(old: Tools, new: Tools) -> list[str]:
+def list_breaking_changes(old: Tools, new: Tools) -> list[str]:
     """One line for each thing that a caller of `old` could no longer rely on."""
     return [line for name in old for line in _tool(name, old[name], new.get(name))]
 
@@ -52,8 +52,8 @@ def _tool(name: str, old: Mapping[str, Schema], new: Mapping[str, Schema] | None
         yield f"{name}: is gone"
         return
     yield from _compare_inputs(f"{name} input", old["input"], new["input"])
-    for number, shape in enumerate(_shapes(old["output"])):
-        candidates = _shapes(new["output"])
+    for number, shape in enumerate(_list_shapes(old["output"])):
+        candidates = _list_shapes(new["output"])
         if number >= len(candidates):
             yield f"{name} output: a kind of answer is gone"
             continue
@@ -67,13 +67,13 @@ def _compare_inputs(place: str, old: Schema, new: Schema) -> Iterator[str]:
     for name, field in old["properties"].items():
         if name not in new["properties"]:
             yield f"{place}: {name} is no longer taken"
-        elif narrower(field, new["properties"][name]):
+        elif is_narrower(field, new["properties"][name]):
             yield f"{place}: {name} takes less than before"
     for name in set(new.get("required", [])) - set(old.get("required", [])):
         yield f"{place}: {name} must be given now"
 
 
-def narrower(old: Schema, new: Schema) -> bool:
+def is_narrower(old: Schema, new: Schema) -> bool:
     """Whether a value that fitted may not fit any more."""
     for bound, tighter in (
         ("maxLength", min),
@@ -91,7 +91,7 @@ def _compare_outputs(
     place: str, old: Schema, new: Schema, roots: tuple[Schema, Schema]
 ) -> Iterator[str]:
     """What was answered must be answered still, as the same kind of thing."""
-    old, new = _resolved(old, roots[0]), _resolved(new, roots[1])
+    old, new = _resolve_reference(old, roots[0]), _resolve_reference(new, roots[1])
     for name, field in old.get("properties", {}).items():
         if name not in new.get("properties", {}):
             yield f"{place}: {name} is no longer answered"
@@ -101,27 +101,27 @@ def _compare_outputs(
             yield from _compare_outputs(f"{place}.{name}", field, new["properties"][name], roots)
     if "items" in old:
         yield from _compare_outputs(f"{place}[]", old["items"], new.get("items", {}), roots)
-    if _kinds(old) != _kinds(new):
+    if _list_kinds(old) != _list_kinds(new):
         yield f"{place}: is of another kind"
 
 
-def _shapes(schema: Schema) -> list[Schema]:
+def _list_shapes(schema: Schema) -> list[Schema]:
     return list(schema.get("anyOf", [schema]))
 
 
-def _resolved(schema: Schema, root: Schema) -> Schema:
+def _resolve_reference(schema: Schema, root: Schema) -> Schema:
     if "$ref" not in schema:
         return schema
     definition: Schema = root["$defs"][schema["$ref"].rpartition("/")[2]]
     return definition
 
 
-def _kinds(schema: Schema) -> set[str]:
+def _list_kinds(schema: Schema) -> set[str]:
     arms = schema.get("anyOf", [schema])
     return {f"{arm.get('type')} {arm.get('format', '')} {arm.get('$ref', '')}" for arm in arms}
 
 
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
-    text = json.dumps(current(), indent=1, ensure_ascii=False, sort_keys=True)
-    snapshot(SCHEMA_VERSION).write_text(text + "\n", "utf-8")
+    text = json.dumps(read_current_tools(), indent=1, ensure_ascii=False, sort_keys=True)
+    get_snapshot_path(SCHEMA_VERSION).write_text(text + "\n", "utf-8")

@@ -20,7 +20,7 @@ S = TypeVar("S")
 WORDS = ("cycle", "parking", "homes", "Roads", "bats", "light", "ÉCOLE", "10%", "a_b", "the")
 
 
-def seeds(quick: int, full: int) -> list[Any]:
+def choose_seeds(quick: int, full: int) -> list[Any]:
     """The first of them in `make test`, the others in `make test-all`."""
     return [
         seed if seed < quick else pytest.param(seed, marks=pytest.mark.full) for seed in range(full)
@@ -48,7 +48,7 @@ class Sides(Generic[S]):
         self._hidden = hidden
         self.history: list[str] = []
 
-    async def tell(
+    async def run_on_both(
         self, name: str, command: Callable[[S, Callable[[int], str]], Awaitable[Any]]
     ) -> Any:
         """Give both a command; their answers, or the codes of their errors, are equal."""

@@ -3,6 +3,6 @@
 from hypothesis import settings
 
 
-def examples(full: int, quick: int) -> int:
+def choose_example_count(full: int, quick: int) -> int:
     """The number of examples for the profile that `--full` chose; see tests/conftest.py."""
     return full if settings.get_current_profile_name() == "full" else quick

@@ -29,7 +29,7 @@ class _SharedEngine:
             url = self._urls[folder] = self._server.make_room(f"{_PREFIX}{uuid.uuid4().hex}")
             # For processes that the test starts on the same folder.
             folder.parent.mkdir(parents=True, exist_ok=True)
-            _marker(folder).write_text(url)
+            _get_marker_path(folder).write_text(url)
         return self._urls[folder]
 
     def drop_all(self) -> None:
@@ -43,7 +43,7 @@ _current: _SharedEngine | None = None
 
 
 @contextlib.contextmanager
-def using_postgres(server: "PostgresServer") -> Iterator[None]:
+def use_postgres(server: "PostgresServer") -> Iterator[None]:
     """Every base that is opened inside stands on a database."""
     global _current
     _current = _SharedEngine(server)
@@ -59,22 +59,22 @@ def is_shared() -> bool:
     return _current is not None
 
 
-def database_url(folder: Path) -> str | None:
+def find_database_url(folder: Path) -> str | None:
     """The database that belongs to a folder; None where bases are embedded."""
     if _current is not None:
         return _current.find_url(folder)
-    return _marker(folder).read_text() if _marker(folder).exists() else None
+    return _get_marker_path(folder).read_text() if _get_marker_path(folder).exists() else None
 
 
-def database_of(folder: Path) -> PostgresDatabase | None:
-    url = database_url(folder)
+def find_database(folder: Path) -> PostgresDatabase | None:
+    url = find_database_url(folder)
     return open_database(url) if url is not None else None
 
 
 def name_database(args: Sequence[str], env: Mapping[str, str]) -> dict[str, str]:
     """The environment of a command, with the database of its data directory if it has one."""
     if "--data" in args and "READINGROOM_DATABASE_URL" not in env:
-        url = database_url(Path(args[args.index("--data") + 1]))
+        url = find_database_url(Path(args[args.index("--data") + 1]))
         return {**env, "READINGROOM_DATABASE_URL": url} if url else dict(env)
     return dict(env)
 
@@ -84,6 +84,6 @@ def _find_data(folder: Path) -> Path:
     return folder.parent if folder.name in ("policy", "documents", "federal") else folder
 
 
-def _marker(folder: Path) -> Path:
+def _get_marker_path(folder: Path) -> Path:
     data = _find_data(folder)
     return data.with_name(f"{data.name}.database")

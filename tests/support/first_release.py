@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.support.model import with_model
-from tests.support.policy.base import pdf
+from tests.support.model import link_model
+from tests.support.policy.base import make_policy_pdf
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 DATA_ARCHIVE = FIXTURES / "planning-0.1.0.zip"
@@ -41,7 +41,7 @@ QUESTIONS: tuple[tuple[str, ...], ...] = (
 def make_fixture(source: Path) -> None:
     """Write the archive and the answers with the code of 0.1.0."""
     with tempfile.TemporaryDirectory() as folder:
-        data = with_model(Path(folder) / "data")
+        data = link_model(Path(folder) / "data")
         environment = {**os.environ, "PYTHONPATH": str(source)}
         _fill(data, environment)
         answers = [_run(data, *question, env=environment) for question in QUESTIONS]
@@ -52,7 +52,7 @@ def make_fixture(source: Path) -> None:
 
 def unpack_fixture(data: Path) -> Path:
     """Return a data directory that holds what 0.1.0 wrote, and the model."""
-    with_model(data)
+    link_model(data)
     with zipfile.ZipFile(DATA_ARCHIVE) as archive:
         archive.extractall(data)
     return data
@@ -75,12 +75,14 @@ def _fill(data: Path, environment: Mapping[str, str]) -> None:
             "Land that floods is left to the water, and what is built nearby is built for it.",
         ]
         file = folder / f"{first_day}.pdf"
-        file.write_bytes(pdf([("Transport", paragraphs), ("Homes", paragraphs[1:])]))
+        file.write_bytes(make_policy_pdf([("Transport", paragraphs), ("Homes", paragraphs[1:])]))
         _run(data, "policy", "revise", "NPPF", str(file), "--label", label, "--from", first_day,
              env=environment)  # fmt: skip
     statement = folder / "Transport Statement.pdf"
     statement.write_bytes(
-        pdf([("Cycling", ["The scheme provides 200 covered cycle spaces beside the square."])])
+        make_policy_pdf(
+            [("Cycling", ["The scheme provides 200 covered cycle spaces beside the square."])]
+        )
     )
     _run(data, "documents", "ingest", "--application", REFERENCE, str(statement), env=environment)
     _run(data, "documents", "application", REFERENCE, "--address", "1 The Square",

@@ -46,7 +46,7 @@ class Upstream:
 
 
 @contextlib.contextmanager
-def emulating(items: dict[str, Item] | None = None) -> Iterator[Upstream]:
+def run_emulator(items: dict[str, Item] | None = None) -> Iterator[Upstream]:
     """The emulator on a free port of loopback, in a thread."""
     emulator = Emulator(sample_items() if items is None else items)
     with on_loopback(emulator) as url:
@@ -54,7 +54,7 @@ def emulating(items: dict[str, Item] | None = None) -> Iterator[Upstream]:
 
 
 @contextlib.contextmanager
-def nobody() -> Iterator[str]:
+def reserve_dead_address() -> Iterator[str]:
     """An address where nobody listens, and nobody else can."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
@@ -62,7 +62,7 @@ def nobody() -> Iterator[str]:
 
 
 @contextlib.asynccontextmanager
-async def asking(url: str, **options: Any) -> AsyncIterator[Client]:
+async def connect_client(url: str, **options: Any) -> AsyncIterator[Client]:
     """A client of the guidance base in front of `url`."""
     base = open_guidance(url, **{"requests_per_second": PLENTY, **options})
     async with base.lifespan(), Client(build_mcp_server(make_face(base), [])) as client:

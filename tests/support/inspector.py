@@ -72,7 +72,7 @@ def run_inspector(server_url: str, era: str, home: Path) -> Iterator[Inspector]:
 
 def _start(catalog: Path, home: Path, port: int) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        node.command(node.INSPECTOR, "--web", "--catalog", str(catalog)),
+        node.make_command(node.INSPECTOR, "--web", "--catalog", str(catalog)),
         env=clean_environment(
             {
                 "HOME": str(home),

@@ -96,10 +96,10 @@ class Issuer:
 
 
 @contextlib.contextmanager
-def issuing(metadata: str = OPENID) -> Iterator[Issuer]:
+def run_issuer(metadata: str = OPENID) -> Iterator[Issuer]:
     """An authorization server whose metadata is at this path."""
     process = subprocess.Popen(
-        [str(node.node()), str(_PROGRAM), metadata],
+        [str(node.find_node()), str(_PROGRAM), metadata],
         env=clean_environment(),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

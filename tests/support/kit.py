@@ -67,7 +67,7 @@ def _our_variables() -> set[str]:
     return {get_variable_name(field) for field in Settings.model_fields.values()}
 
 
-def command(*args: str, program: str = "readingroom") -> list[str]:
+def make_command(*args: str, program: str = "readingroom") -> list[str]:
     return [sys.executable, "-m", program, *args]
 
 
@@ -76,7 +76,7 @@ def run(
 ) -> subprocess.CompletedProcess[str]:
     """Run a `readingroom` command in a process of its own, to its end."""
     return subprocess.run(
-        command(*args),
+        make_command(*args),
         env=clean_environment(name_database(args, env)),
         capture_output=True,
         text=True,
@@ -93,7 +93,7 @@ def invoke(*args: str) -> subprocess.CompletedProcess[str]:
 
 
 @contextlib.contextmanager
-def serving(
+def serve_room(
     *args: str,
     data: Path,
     env: Mapping[str, str] = {},
@@ -110,7 +110,7 @@ def serving(
         process = subprocess.Popen(
             [
                 *_limit_descriptors(max_descriptors),
-                *command(
+                *make_command(
                     "serve", *args, "--port", "0", "--json", "--data", str(data), program=program
                 ),
             ],
@@ -143,43 +143,43 @@ def _limit_descriptors(limit: int | tuple[int, int] | None) -> list[str]:
 
 
 @contextlib.asynccontextmanager
-async def http(
+async def connect_http(
     url: str, wire: str = MODERN, key: str | None = None, seconds: float = HANG_SECONDS
 ) -> AsyncIterator[Client]:
     """A client over Streamable HTTP, on either wire."""
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     async with httpx2.AsyncClient(headers=headers, timeout=seconds, trust_env=False) as web:
         transport = streamable_http_client(url, http_client=web)
-        async with Client(transport, mode=mode_of(wire)) as client:
+        async with Client(transport, mode=choose_mode(wire)) as client:
             yield client
 
 
 @contextlib.asynccontextmanager
-async def sse(url: str, key: str | None = None) -> AsyncIterator[Client]:
+async def connect_sse(url: str, key: str | None = None) -> AsyncIterator[Client]:
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     async with Client(sse_client(url, headers=headers), mode="legacy") as client:
         yield client
 
 
 @contextlib.asynccontextmanager
-async def stdio(
+async def connect_stdio(
     *args: str, wire: str = MODERN, env: Mapping[str, str] = {}, log: Path | None = None
 ) -> AsyncIterator[Client]:
     """A client that starts `readingroom stdio …` and talks over its pipes."""
     from mcp import stdio_client
 
-    executable, *rest = command("stdio", *args)
+    executable, *rest = make_command("stdio", *args)
     parameters = StdioServerParameters(command=executable, args=rest, env=clean_environment(env))
     with (log or Path(os.devnull)).open("w", encoding="utf-8") as errors:
-        async with Client(stdio_client(parameters, errors), mode=mode_of(wire)) as client:
+        async with Client(stdio_client(parameters, errors), mode=choose_mode(wire)) as client:
             yield client
 
 
-def mode_of(wire: str) -> Any:
+def choose_mode(wire: str) -> Any:
     return "legacy" if wire == LEGACY else "auto"
 
 
-def body(result: Any) -> Any:
+def read_body(result: Any) -> Any:
     """A tool result's JSON: of an answer, twice the same; of an error, in the text item alone.
 
     Links to resources may follow the text.
@@ -192,7 +192,7 @@ def body(result: Any) -> Any:
 
 
 @contextlib.asynccontextmanager
-async def in_process(
+async def open_app_client(
     app: Starlette, url: str = "http://127.0.0.1"
 ) -> AsyncIterator[httpx2.AsyncClient]:
     """An HTTP client on an app that lives in this process, its lifespan entered."""
@@ -204,7 +204,7 @@ async def in_process(
         yield web
 
 
-def app_of(*bases: KnowledgeBase, data: Path, **settings: Any) -> Starlette:
+def make_app(*bases: KnowledgeBase, data: Path, **settings: Any) -> Starlette:
     """The app that serves these bases, the first one at `/mcp`."""
     chosen = load_settings({"data": data, **settings}, {})
     first, *rest = bases
@@ -216,7 +216,7 @@ def app_of(*bases: KnowledgeBase, data: Path, **settings: Any) -> Starlette:
     )
 
 
-def rpc(method: str, params: dict[str, Any] | None = None, id: int = 1) -> dict[str, Any]:
+def make_rpc(method: str, params: dict[str, Any] | None = None, id: int = 1) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": id, "method": method, "params": params or {}}
 
 

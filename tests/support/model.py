@@ -13,7 +13,7 @@ MODELS = Path(__file__).parents[2] / "build" / "models"
 EMBEDDER = Embedder(MODELS)
 
 
-def with_model(data: Path) -> Path:
+def link_model(data: Path) -> Path:
     """A data directory, made if it is not there, that has the model, which is slow to make."""
     MODELS.mkdir(parents=True, exist_ok=True)
     data.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -87,7 +87,7 @@ class Paper:
         self.canvas.drawCentredString(WIDTH / 2, 40, footer)
 
 
-def paper(*texts: str) -> bytes:
+def make_paper(*texts: str) -> bytes:
     """A PDF with one page for each text."""
     made = Paper()
     for index, text in enumerate(texts):
@@ -98,20 +98,20 @@ def paper(*texts: str) -> bytes:
     return made.done()
 
 
-def drawn(draw: Callable[[Canvas], None]) -> bytes:
+def make_drawn_pdf(draw: Callable[[Canvas], None]) -> bytes:
     """A PDF of one page that a function draws."""
     made = Paper()
     draw(made.canvas)
     return made.done()
 
 
-def image_file(picture: Image.Image, format: str, **options: object) -> bytes:
+def encode_image(picture: Image.Image, format: str, **options: object) -> bytes:
     file = io.BytesIO()
     picture.save(file, format, **options)
     return file.getvalue()
 
 
-def framework(markdown: str) -> bytes:
+def typeset_framework(markdown: str) -> bytes:
     """The Framework of December 2024, set the way the department sets it."""
     # In the transcript one heading has slipped behind a footnote, together with the next.
     mended = markdown.replace(

@@ -136,7 +136,7 @@ class PostgresServer:
 
 
 @contextlib.contextmanager
-def running_server(options: tuple[str, ...] = _OPTIONS) -> Iterator[PostgresServer]:
+def run_server(options: tuple[str, ...] = _OPTIONS) -> Iterator[PostgresServer]:
     """A new server; it ends with the block, and nothing of it is left."""
     # Not pytest's own folder: its path is too long for a socket, and closed to others.
     folder = Path(tempfile.mkdtemp(prefix="pg"))
@@ -161,7 +161,7 @@ def make_template(server: PostgresServer) -> None:
 
 
 @contextlib.contextmanager
-def new_database(server: PostgresServer) -> Iterator[str]:
+def make_database(server: PostgresServer) -> Iterator[str]:
     """The URL of an empty room; it is dropped with the block."""
     name = f"room_{uuid.uuid4().hex}"
     url = server.make_room(name)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 
-def descendants(process: int | None = None) -> set[int]:
+def list_descendants(process: int | None = None) -> set[int]:
     """Ids of all processes below this one, zombies included."""
     parents = dict(_parents())
     children: set[int] = set()
@@ -26,7 +26,7 @@ def is_alive(process: int) -> bool:
         return False
 
 
-def resident_mb(process: int | str = "self", field: str = "VmRSS") -> float:
+def read_resident_mb(process: int | str = "self", field: str = "VmRSS") -> float:
     """What a process holds in memory, or has held at its peak (`VmHWM`), in megabytes."""
     lines = Path(f"/proc/{process}/status").read_text("ascii").splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(field))
@@ -43,7 +43,7 @@ def _parents() -> list[tuple[int, int]]:
     return pairs
 
 
-def cpu_seconds(process: int) -> float:
+def read_cpu_seconds(process: int) -> float:
     """Processor time a process has used: unlike time on the clock, the same on a busy machine."""
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     user, system = int(fields[11]), int(fields[12])

@@ -90,7 +90,7 @@ def read_many_questions(set_name: str) -> list[Question]:
     ]
 
 
-def header_of(set_name: str) -> list[str]:
+def read_header(set_name: str) -> list[str]:
     """Return the names in the first line of a set's file."""
     with (FOLDER / f"{set_name}.tsv").open(encoding="utf-8") as file:
         return file.readline().rstrip("\n").split("\t")
@@ -147,7 +147,7 @@ def quotes_whole_words(text: str, quote: str) -> bool:
     return re.search(rf"(?<![A-Za-z0-9]){re.escape(quote)}(?![A-Za-z0-9])", text) is not None
 
 
-def passage_around(text: str, quote: str) -> str:
+def cut_passage_around(text: str, quote: str) -> str:
     """Return the words of the text around the quote, about a hundred on either side."""
     start = text.index(quote)
     before = text[:start].split()[-_PASSAGE_WORDS:]
@@ -155,14 +155,14 @@ def passage_around(text: str, quote: str) -> str:
     return " ".join([*before, *after])
 
 
-def rare_words(texts: Iterable[str]) -> "RareWords":
+def judge_rare_words(texts: Iterable[str]) -> "RareWords":
     """Return a judge of which words are rare in these texts."""
     found: Counter[str] = Counter()
     passages = 0
     for text in texts:
         words = text.split()
         for start in range(0, len(words), _PASSAGE_WORDS):
-            found.update(stems_of(" ".join(words[start : start + _PASSAGE_WORDS])))
+            found.update(stem_words(" ".join(words[start : start + _PASSAGE_WORDS])))
             passages += 1
     return RareWords(found, passages)
 
@@ -177,11 +177,11 @@ class RareWords:
     def shared_by(self, question: str, passage: str) -> set[str]:
         """Return the words that both contain and that fewer than one passage in a hundred has."""
         limit = self.passages * _RARE_SHARE
-        shared = stems_of(question) & stems_of(passage)
+        shared = stem_words(question) & stem_words(passage)
         return {stem for stem in shared if self.found[stem] < limit}
 
 
-def stems_of(text: str) -> set[str]:
+def stem_words(text: str) -> set[str]:
     """Return the words of a text, lower case and without their commonest endings."""
     words = re.findall(r"[a-z0-9]+", text.lower())
     return {_stem(word) for word in words if len(word) > 2 and word not in _ASKING}

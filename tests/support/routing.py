@@ -91,7 +91,7 @@ class Routed:
         return self.order.index(self.asked.tool) + 1
 
 
-def questions(file: Path) -> list[Asked]:
+def read_questions(file: Path) -> list[Asked]:
     lines = [json.loads(line) for line in file.read_text("utf-8").splitlines() if line.strip()]
     return [
         Asked(one["question"], one["tool"], one.get("shape", ""), one.get("blind", True))
@@ -99,7 +99,7 @@ def questions(file: Path) -> list[Asked]:
     ]
 
 
-def routed(data: Path, asked: Sequence[Asked]) -> list[Routed]:
+def route_questions(data: Path, asked: Sequence[Asked]) -> list[Routed]:
     """The questions over the listing of the face of all bases."""
     settings = load_settings({"data": data}, {})
     bases = open_bases(sorted(BASES), settings)

@@ -83,7 +83,7 @@ class AddNote(Command):
         return Added(count=service.add(self.note))
 
 
-def specimen(dialect: ErrorDialect | None = None, folder: Path | None = None) -> KnowledgeBase:
+def make_specimen(dialect: ErrorDialect | None = None, folder: Path | None = None) -> KnowledgeBase:
     notes = Notes(folder or Path("unused"))
     return KnowledgeBase(
         name="specimen",
@@ -101,7 +101,7 @@ def specimen(dialect: ErrorDialect | None = None, folder: Path | None = None) ->
 
 
 def open_specimen(settings: RoomSettings) -> KnowledgeBase:
-    return specimen(folder=settings.data / "specimen")
+    return make_specimen(folder=settings.data / "specimen")
 
 
 SPEC = BaseSpec(

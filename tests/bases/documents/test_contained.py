@@ -22,11 +22,11 @@ from readingroom.core.progress import no_progress
 from readingroom.protocol.pages import PageRequest, Visitor
 from readingroom.protocol.tool import ToolCall
 from readingroom.storage.jobs.store import JobStore
-from tests.ingest.test_formats import message
+from tests.ingest.test_formats import make_message
 from tests.requirements import requirement
-from tests.support.documents.base import REF, Desk, desk
+from tests.support.documents.base import REF, Desk, open_documents_base
 from tests.support.model import WordEmbedder
-from tests.support.papers import paper
+from tests.support.papers import make_paper
 
 pytestmark = [
     pytest.mark.anyio,
@@ -35,16 +35,16 @@ pytestmark = [
 ]
 
 CALL = ToolCall(make_request_id(), "test", no_progress)
-REPORT = paper("Bats roost in the old barn and fly along the hedge at dusk.")
+REPORT = make_paper("Bats roost in the old barn and fly along the hedge at dusk.")
 
 
 @pytest.fixture
 async def library(tmp_path: Path) -> AsyncIterator[Desk]:
-    async with desk(tmp_path / "documents", embedder=WordEmbedder()) as library:
+    async with open_documents_base(tmp_path / "documents", embedder=WordEmbedder()) as library:
         yield library
 
 
-def archive(**contents: bytes) -> bytes:
+def make_archive(**contents: bytes) -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as packed:
         for name, content in contents.items():
@@ -52,20 +52,20 @@ def archive(**contents: bytes) -> bytes:
     return file.getvalue()
 
 
-async def by_name(library: Desk) -> dict[str, Any]:
+async def list_documents_by_name(library: Desk) -> dict[str, Any]:
     listed = await library.service.list_documents(ListIngestedDocuments(application_ref=REF))
     return {Path(document.file_path).name: document for document in listed.documents}
 
 
 async def test_an_attachment_is_a_document_of_its_own(library: Desk) -> None:
-    mail = message(("Bat survey.pdf", REPORT), ("broken.pdf", b"%PDF-1.7\n1 0 obj"))
+    mail = make_message(("Bat survey.pdf", REPORT), ("broken.pdf", b"%PDF-1.7\n1 0 obj"))
 
     outcome: Any = await library.ingest("objection.eml", mail)
 
     survey, broken = outcome.contained_files
     assert (survey.file, survey.status) == ("Bat survey.pdf", "success")
     assert (broken.status, broken.error_type) == ("error", "extraction_failed")
-    documents = await by_name(library)
+    documents = await list_documents_by_name(library)
     assert documents["Bat_survey.pdf"].contained_in == outcome.document_id
     assert documents["Bat_survey.pdf"].document_type == "ecology_report"
     assert documents["objection.eml"].contained_in is None
@@ -76,7 +76,7 @@ async def test_an_attachment_is_a_document_of_its_own(library: Desk) -> None:
 
 
 async def test_ingesting_an_archive_again_reads_what_is_missing(library: Desk) -> None:
-    papers = archive(bats_dot_pdf=REPORT, note_dot_txt=b"A note on trees.")
+    papers = make_archive(bats_dot_pdf=REPORT, note_dot_txt=b"A note on trees.")
     first: Any = await library.ingest("papers.zip", papers)
     removed = first.contained_files[0].document_id
     await library.service.remove_document(RemoveDocument(document_id=removed))
@@ -90,10 +90,12 @@ async def test_ingesting_an_archive_again_reads_what_is_missing(library: Desk) -
 async def test_an_archive_inside_an_archive_is_refused_and_a_message_in_one_is_opened(
     library: Desk,
 ) -> None:
-    inner = archive(secret_dot_txt=b"Too deep to be read.")
-    mail = message(("note.txt", b"A note on hedges."))
+    inner = make_archive(secret_dot_txt=b"Too deep to be read.")
+    mail = make_message(("note.txt", b"A note on hedges."))
 
-    outcome: Any = await library.ingest("all.zip", archive(inner_dot_zip=inner, a_dot_eml=mail))
+    outcome: Any = await library.ingest(
+        "all.zip", make_archive(inner_dot_zip=inner, a_dot_eml=mail)
+    )
 
     told = {contained.file: contained for contained in outcome.contained_files}
     assert told["inner.zip"].error_type == "extraction_failed"
@@ -104,7 +106,7 @@ async def test_an_archive_inside_an_archive_is_refused_and_a_message_in_one_is_o
 async def test_the_list_of_an_archive_is_no_document_of_the_kind_that_it_names(
     library: Desk, tmp_path: Path
 ) -> None:
-    bundle = archive(Heritage_Statement_dot_pdf=b"%PDF-1.7\n1 0 obj")
+    bundle = make_archive(Heritage_Statement_dot_pdf=b"%PDF-1.7\n1 0 obj")
 
     outcome: Any = await library.ingest("Heritage_bundle.zip", bundle)
 
@@ -122,17 +124,17 @@ async def test_the_list_of_an_archive_is_no_document_of_the_kind_that_it_names(
 
 
 async def test_an_archive_that_cannot_be_unpacked_leaves_nothing(library: Desk) -> None:
-    too_many = archive(**{f"{index:03}_dot_txt": b"" for index in range(501)})
+    too_many = make_archive(**{f"{index:03}_dot_txt": b"" for index in range(501)})
 
     with pytest.raises(KnowledgeError) as caught:
         await library.ingest("papers.zip", too_many)
 
     assert caught.value.code == "extraction_failed"
-    assert await by_name(library) == {}
+    assert await list_documents_by_name(library) == {}
 
 
 async def test_a_folder_tells_of_the_files_inside_its_files(library: Desk) -> None:
-    library.file("in/mail.eml", message(("note.txt", b"A note on hedges.")))
+    library.file("in/mail.eml", make_message(("note.txt", b"A note on hedges.")))
 
     answer = await library.service.ingest_folder(
         IngestFolder(path=str(library.inbox / "in"), application_ref=REF), no_progress
@@ -145,12 +147,12 @@ async def test_a_folder_tells_of_the_files_inside_its_files(library: Desk) -> No
 async def test_pages_without_text_are_told_at_ingest_in_the_list_and_in_the_overview(
     library: Desk,
 ) -> None:
-    content = paper("A page of words.", "", "Another page of words.")
+    content = make_paper("A page of words.", "", "Another page of words.")
 
     outcome: Any = await library.ingest("report.pdf", content)
 
     assert (outcome.page_count, outcome.pages_without_text) == (3, [2])
-    assert (await by_name(library))["report.pdf"].pages_without_text == [2]
+    assert (await list_documents_by_name(library))["report.pdf"].pages_without_text == [2]
     overview = await library.service.get_overview(ApplicationOverview(application_ref=REF))
     assert overview.pages_without_text_count == 1
 
@@ -158,7 +160,7 @@ async def test_pages_without_text_are_told_at_ingest_in_the_list_and_in_the_over
 async def test_files_of_two_names_are_two_unread_files_even_with_the_same_bytes(
     library: Desk,
 ) -> None:
-    await library.ingest("bundle.zip", archive(empty_dot_txt=b"", zero_dot_pdf=b""))
+    await library.ingest("bundle.zip", make_archive(empty_dot_txt=b"", zero_dot_pdf=b""))
     with pytest.raises(KnowledgeError):
         await library.ingest("zero.pdf", b"")
 

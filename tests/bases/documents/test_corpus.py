@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from tests.requirements import requirement
-from tests.support.documents.base import room_with_model
-from tests.support.documents.real import files_in, ingest_all, outcome, sample_of
-from tests.support.kit import serving
-from tests.support.processes import resident_mb
+from tests.support.documents.base import make_data_with_model
+from tests.support.documents.real import describe_outcome, ingest_all, list_files, sample_of
+from tests.support.kit import serve_room
+from tests.support.processes import read_resident_mb
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.data]
 
@@ -47,7 +47,7 @@ async def test_every_real_file_has_a_specified_outcome_and_repeats_cost_no_memor
     tmp_path: Path, shared_data: Path
 ) -> None:
     folder = shared_data / "documents"
-    files = files_in(folder)
+    files = list_files(folder)
     assert len(files) >= 90
     expected = EXPECTED | EXPECTED_OF_MANY_PAGES
     await _check_outcomes(tmp_path / "data", folder, files, expected, repeats=2)
@@ -59,17 +59,17 @@ async def _check_outcomes(
     """Repeats read again what was skipped or failed; the rest is known. That reading and removing
     everything again costs no memory either is measured in `benchmarks/documents/memory.py`.
     """
-    room_with_model(data)
-    with serving("documents", data=data, env={"DOCUMENT_ROOTS": str(folder)}) as served:
+    make_data_with_model(data)
+    with serve_room("documents", data=data, env={"DOCUMENT_ROOTS": str(folder)}) as served:
         answers = await ingest_all(served, folder, files)
-        first = resident_mb(served.process.pid)
+        first = read_resident_mb(served.process.pid)
         again = [await ingest_all(served, folder, files) for _ in range(repeats)]
-        last = resident_mb(served.process.pid)
+        last = read_resident_mb(served.process.pid)
         assert served.get("/health").status_code == 200
     assert len(answers) == len(files)
     for answer in answers.values():
         assert answer.get("error_type", answer["status"]) in OUTCOMES
-    outcomes = {name: outcome(answer) for name, answer in answers.items()}
+    outcomes = {name: describe_outcome(answer) for name, answer in answers.items()}
     assert {name: outcomes[name] for name in expected} == expected
     ingested = {name for name, answer in answers.items() if answer["status"] == "success"}
     for repeat in again:

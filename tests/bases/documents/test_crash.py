@@ -8,7 +8,7 @@ import pytest
 
 from readingroom.bases.documents.doctor import DocumentsDoctor
 from tests.requirements import requirement
-from tests.support.documents.base import PLAIN, Desk, desk
+from tests.support.documents.base import PLAIN, Desk, open_documents_base
 from tests.support.documents.victim import CHANGES, NEW, kill_at
 from tests.support.policy.base import plain
 
@@ -23,30 +23,30 @@ async def test_a_kill_at_any_step_leaves_entries_and_chunks_in_pairs(
     tmp_path: Path, change: str, step: str
 ) -> None:
     kill_at(tmp_path / "documents", change, step)
-    async with desk(tmp_path / "documents", **PLAIN) as library:
+    async with open_documents_base(tmp_path / "documents", **PLAIN) as library:
         records = await library.service.store.list_records()
         census = await library.service.store.count_chunks_by_document()
         # What was broken before may still be, until it is ingested again.
         if change == "ingest" or change == "remove":
             assert census == Counter({one.document_id: one.chunk_count for one in records})
-            assert (await complaints(library)) == []
+            assert (await list_complaints(library)) == []
         assert census.keys() == {one.document_id for one in records}
         assert len(records) in CHANGES[change].outcomes
         again: Any = await library.ingest("new.pdf", NEW)
         assert again.status in ("success", "already_ingested")
-        assert (await complaints(library)) == []
+        assert (await list_complaints(library)) == []
         assert len(await library.service.store.list_records()) == 2
         found = await library.search("cycle parking", mode="hybrid")
         assert found.results[0].text == "Cycle parking is covered."
 
 
-async def complaints(library: Desk, repair: bool = False) -> list[Any]:
+async def list_complaints(library: Desk, repair: bool = False) -> list[Any]:
     return (await DocumentsDoctor(library.service, repair).diagnose_documents()).complaints
 
 
 @requirement("documents:doctor")
 async def test_a_checkup_finds_and_mends_what_others_broke(tmp_path: Path) -> None:
-    async with desk(tmp_path / "documents", **PLAIN) as library:
+    async with open_documents_base(tmp_path / "documents", **PLAIN) as library:
         made: list[Any] = [
             await library.ingest(f"{name}.pdf", plain(name, "and more"))
             for name in ("orphan", "fewer", "lost")
@@ -56,9 +56,9 @@ async def test_a_checkup_finds_and_mends_what_others_broke(tmp_path: Path) -> No
         await store.unregister_document(orphan)
         await store.delete_chunks([(await store.get_chunks(fewer))[0].chunk_id])
         (tmp_path / "documents" / "files" / lost / "lost.pdf").unlink()
-        found = await complaints(library)
-        mended = await complaints(library, repair=True)
-        left = await complaints(library)
+        found = await list_complaints(library)
+        mended = await list_complaints(library, repair=True)
+        left = await list_complaints(library)
     assert {one.subject for one in found} == {orphan, fewer, lost}
     assert {one.subject: one.repaired for one in mended} == {
         orphan: True,

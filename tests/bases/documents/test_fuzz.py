@@ -8,19 +8,19 @@ from hypothesis import strategies as st
 
 from tests.bases.documents.test_served import ask
 from tests.requirements import requirement
-from tests.support.documents.base import REF, room_with_model
-from tests.support.effort import examples
+from tests.support.documents.base import REF, make_data_with_model
+from tests.support.effort import choose_example_count
 from tests.support.fuzz import fuzz
-from tests.support.kit import Served, serving
-from tests.support.papers import paper
+from tests.support.kit import Served, serve_room
+from tests.support.papers import make_paper
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A server with one document; the requests themselves add to it."""
     data = tmp_path_factory.mktemp("fuzz")
-    room_with_model(data)
-    with serving("documents", data=data, env={"READINGROOM_RATE_LIMIT": "0"}) as served:
+    make_data_with_model(data)
+    with serve_room("documents", data=data, env={"READINGROOM_RATE_LIMIT": "0"}) as served:
         yield served
 
 
@@ -32,7 +32,7 @@ def test_no_request_breaks_the_rest_surface(served: Served) -> None:
         "POST",
         "/documents",
         params={"application_ref": REF},
-        files={"file": ("a.pdf", paper("A page about oaks."), "application/pdf")},
+        files={"file": ("a.pdf", make_paper("A page about oaks."), "application/pdf")},
     )
     document_id = sent.json()["document_id"]
 
@@ -46,5 +46,5 @@ def test_no_request_breaks_the_rest_surface(served: Served) -> None:
                 case.query[name] = REF
 
     own_operations, workers_operations = 13, 5
-    operation_count = fuzz(served, aim, examples=examples(full=12, quick=6))
+    operation_count = fuzz(served, aim, examples=choose_example_count(full=12, quick=6))
     assert operation_count == own_operations + workers_operations

@@ -16,7 +16,7 @@ from readingroom.protocol.pages import FormRefusal, PageRequest, Visitor
 from readingroom.protocol.tool import ToolCall
 from readingroom.storage.jobs.store import JobStore
 from tests.requirements import requirement
-from tests.support.documents.base import PLAIN, REF, Desk, desk
+from tests.support.documents.base import PLAIN, REF, Desk, open_documents_base
 from tests.support.forms import read_form
 
 pytestmark = [pytest.mark.anyio, requirement("room:console")]
@@ -28,7 +28,7 @@ DESCRIPTION = "Ten homes.\nA road."
 
 @pytest.fixture
 async def library(tmp_path: Path) -> AsyncIterator[Desk]:
-    async with desk(tmp_path / "documents", **PLAIN) as library:
+    async with open_documents_base(tmp_path / "documents", **PLAIN) as library:
         await library.service.set_application(
             SetApplication(reference=REF, description=DESCRIPTION, validation_date="2024-05-01")
         )
@@ -40,17 +40,17 @@ def pages(library: Desk, tmp_path: Path) -> DocumentPages:
     return DocumentPages(library.service, JobStore(tmp_path))
 
 
-def request(**parameters: str) -> PageRequest:
+def make_request(**parameters: str) -> PageRequest:
     return PageRequest({"ref": REF, **parameters}, EDITOR, CALL)
 
 
-async def opened(pages: DocumentPages, asked: PageRequest | None = None) -> dict[str, str]:
+async def read_open_form(pages: DocumentPages, asked: PageRequest | None = None) -> dict[str, str]:
     """The form that changes the record, as a tab shows it."""
-    shown = await pages.show_application(asked or request())
+    shown = await pages.show_application(asked or make_request())
     return read_form(shown.body, "/applications/change")
 
 
-async def kept(library: Desk) -> Application:
+async def read_application(library: Desk) -> Application:
     application = await library.service.get_application(REF)
     assert application is not None
     return application
@@ -59,53 +59,55 @@ async def kept(library: Desk) -> Application:
 async def test_a_form_writes_only_what_was_changed_in_it(
     library: Desk, pages: DocumentPages
 ) -> None:
-    first, second = await opened(pages), await opened(pages)
+    first, second = await read_open_form(pages), await read_open_form(pages)
 
-    await pages.change_application(request(**{**first, "address": "1 High Street"}))
-    await pages.change_application(request(**{**second, "status": "decided"}))
+    await pages.change_application(make_request(**{**first, "address": "1 High Street"}))
+    await pages.change_application(make_request(**{**second, "status": "decided"}))
 
-    application = await kept(library)
+    application = await read_application(library)
     assert (application.address, application.status) == ("1 High Street", "decided")
     assert application.description == DESCRIPTION
-    emptied = {**await opened(pages), "address": ""}
-    await pages.change_application(request(**emptied))
-    assert (await kept(library)).address is None
+    emptied = {**await read_open_form(pages), "address": ""}
+    await pages.change_application(make_request(**emptied))
+    assert (await read_application(library)).address is None
 
 
 async def test_a_field_that_others_changed_meanwhile_is_not_overwritten_unseen(
     library: Desk, pages: DocumentPages
 ) -> None:
-    first, second = await opened(pages), await opened(pages)
-    await pages.change_application(request(**{**first, "address": "1 High St", "status": "new"}))
+    first, second = await read_open_form(pages), await read_open_form(pages)
+    await pages.change_application(
+        make_request(**{**first, "address": "1 High St", "status": "new"})
+    )
 
     # Whoever writes the same disturbs nobody.
-    await pages.change_application(request(**{**second, "address": "1 High St"}))
-    late = request(**{**second, "address": "2 High St"})
+    await pages.change_application(make_request(**{**second, "address": "1 High St"}))
+    late = make_request(**{**second, "address": "2 High St"})
     with pytest.raises(RecordChanged) as caught:
         await pages.change_application(late)
 
     assert caught.value.http_status == 409
-    assert (await kept(library)).address == "1 High St"
-    again = await opened(pages, replace(late, refusal=_refusal(caught.value)))
+    assert (await read_application(library)).address == "1 High St"
+    again = await read_open_form(pages, replace(late, refusal=_make_refusal(caught.value)))
     # What was not touched is shown as it is now.
     assert (again["address"], again["status"]) == ("2 High St", "new")
-    await pages.change_application(request(**again))
-    application = await kept(library)
+    await pages.change_application(make_request(**again))
+    application = await read_application(library)
     assert (application.address, application.status) == ("2 High St", "new")
 
 
 async def test_a_refused_day_costs_nothing_else_that_was_typed(pages: DocumentPages) -> None:
     typed = {"address": "1 High Street", "description": "Two homes.", "status": "decided"}
-    sent = request(**{**await opened(pages), **typed, "validation_date": "31/12/2024"})
+    sent = make_request(**{**await read_open_form(pages), **typed, "validation_date": "31/12/2024"})
     with pytest.raises(KnowledgeError) as caught:
         await pages.change_application(sent)
 
-    again = await opened(pages, replace(sent, refusal=_refusal(caught.value)))
+    again = await read_open_form(pages, replace(sent, refusal=_make_refusal(caught.value)))
 
     assert {name: again[name] for name in typed} == typed
     assert again["validation_date"] == "31/12/2024"
     assert again["shown_validation_date"] == "2024-05-01"
 
 
-def _refusal(error: KnowledgeError) -> FormRefusal:
+def _make_refusal(error: KnowledgeError) -> FormRefusal:
     return FormRefusal(error.code, error.message)

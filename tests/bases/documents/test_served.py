@@ -16,9 +16,17 @@ from reportlab.pdfgen.canvas import Canvas
 from readingroom.bases import BASES
 from readingroom.settings import load_settings
 from tests.requirements import requirement
-from tests.support.documents.base import REF, room_with_model
-from tests.support.kit import Served, body, clean_environment, http, run, serving, sse
-from tests.support.papers import HEIGHT, WIDTH, Paper, image_file, paper
+from tests.support.documents.base import REF, make_data_with_model
+from tests.support.kit import (
+    Served,
+    clean_environment,
+    connect_http,
+    connect_sse,
+    read_body,
+    run,
+    serve_room,
+)
+from tests.support.papers import HEIGHT, WIDTH, Paper, encode_image, make_paper
 
 WORDS = (
     "The flood risk of the site was assessed against the map of the agency and is low. "
@@ -31,7 +39,7 @@ SPEC_TOOLS = {
 }
 
 
-def scan(text: str = WORDS) -> Image.Image:
+def draw_scan(text: str = WORDS) -> Image.Image:
     """A page of words as a scanner sees it, 150 dots to the inch."""
     page = Image.new("L", (1240, 1754), "white")
     font = ImageFont.load_default(30)
@@ -44,7 +52,7 @@ def scan(text: str = WORDS) -> Image.Image:
     return page
 
 
-def drawing() -> Image.Image:
+def draw_plan() -> Image.Image:
     """A plan: lines, and not a word."""
     page = Image.new("L", (1240, 1754), "white")
     pen = ImageDraw.Draw(page)
@@ -53,7 +61,7 @@ def drawing() -> Image.Image:
     return page
 
 
-def pictured(*pictures: Image.Image | str) -> bytes:
+def make_pdf_of_pictures(*pictures: Image.Image | str) -> bytes:
     """A PDF whose pages are pictures, or texts."""
     made = Paper()
     for place, picture in enumerate(pictures):
@@ -66,7 +74,7 @@ def pictured(*pictures: Image.Image | str) -> bytes:
     return made.done()
 
 
-def encrypted() -> bytes:
+def make_encrypted_pdf() -> bytes:
     file = io.BytesIO()
     canvas = Canvas(file, encrypt=pdfencrypt.StandardEncryption("secret", "owner"))
     canvas.drawString(72, 700, "Nobody may read this.")
@@ -74,20 +82,26 @@ def encrypted() -> bytes:
     return file.getvalue()
 
 
-def twelve() -> dict[str, bytes]:
+def make_twelve_files() -> dict[str, bytes]:
     """An application: text, scans, mixed, drawings, renders, other formats, and two bad files."""
     return {
-        "Transport_Assessment.pdf": paper("Cycle parking is covered.", "Trips were counted."),
-        "Planning Statement.pdf": paper(*["The principle of development is accepted. " * 30] * 3),
-        "Flood Risk Assessment.pdf": pictured(scan()),
-        "Bat survey.pdf": pictured("Bats roost in the barn, and were seen at dusk.", scan()),
-        "Proposed Site Plan.pdf": pictured(drawing(), drawing()),
-        "CGI view from the road.pdf": pictured(drawing()),
-        "Artists impression.png": image_file(drawing(), "PNG"),
-        "Letter.tiff": image_file(scan(), "TIFF", save_all=True, append_images=[scan()]),
-        "Notice.bmp": image_file(scan(), "BMP"),
-        "Heritage Statement.jpg": image_file(scan(), "JPEG"),
-        "Locked.pdf": encrypted(),
+        "Transport_Assessment.pdf": make_paper("Cycle parking is covered.", "Trips were counted."),
+        "Planning Statement.pdf": make_paper(
+            *["The principle of development is accepted. " * 30] * 3
+        ),
+        "Flood Risk Assessment.pdf": make_pdf_of_pictures(draw_scan()),
+        "Bat survey.pdf": make_pdf_of_pictures(
+            "Bats roost in the barn, and were seen at dusk.", draw_scan()
+        ),
+        "Proposed Site Plan.pdf": make_pdf_of_pictures(draw_plan(), draw_plan()),
+        "CGI view from the road.pdf": make_pdf_of_pictures(draw_plan()),
+        "Artists impression.png": encode_image(draw_plan(), "PNG"),
+        "Letter.tiff": encode_image(
+            draw_scan(), "TIFF", save_all=True, append_images=[draw_scan()]
+        ),
+        "Notice.bmp": encode_image(draw_scan(), "BMP"),
+        "Heritage Statement.jpg": encode_image(draw_scan(), "JPEG"),
+        "Locked.pdf": make_encrypted_pdf(),
         "Broken.pdf": b"%PDF-1.7\n1 0 obj\n<< /Type /Cat",
     }
 
@@ -112,11 +126,11 @@ EXPECTED: dict[str, tuple[str, str]] = {
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """`readingroom serve documents`, its inbox holding the application in a folder of its own."""
     data = tmp_path_factory.mktemp("data")
-    inbox = room_with_model(data)
+    inbox = make_data_with_model(data)
     (inbox / "application").mkdir()
-    for name, content in twelve().items():
+    for name, content in make_twelve_files().items():
         (inbox / "application" / name).write_bytes(content)
-    with serving("documents", data=data) as served:
+    with serve_room("documents", data=data) as served:
         yield served
 
 
@@ -139,16 +153,16 @@ def ingested(served: Served, inbox: Path) -> dict[str, Any]:
     return told
 
 
-def web(served: Served) -> httpx2.Client:
+def open_http_client(served: Served) -> httpx2.Client:
     return httpx2.Client(base_url=f"{served.url}/api/v1", timeout=300, trust_env=False)
 
 
 def ask(served: Served, method: str, path: str, **sent: Any) -> httpx2.Response:
-    with web(served) as client:
+    with open_http_client(served) as client:
         return client.request(method, path, **sent)
 
 
-def code(answer: httpx2.Response) -> tuple[int, str]:
+def read_status_and_code(answer: httpx2.Response) -> tuple[int, str]:
     return answer.status_code, answer.json()["error"]["code"]
 
 
@@ -219,9 +233,9 @@ def test_an_overview_shows_documents_by_type_and_what_is_missing(
     wrong = ask(
         served, "PATCH", "/applications", params=reference, json={"validation_date": "soon"}
     )
-    assert code(wrong) == (422, "invalid_date")
+    assert read_status_and_code(wrong) == (422, "invalid_date")
     nobody = ask(served, "GET", "/applications", params={"reference": "9/9/9"})
-    assert code(nobody) == (404, "application_not_found")
+    assert read_status_and_code(nobody) == (404, "application_not_found")
 
 
 # --- the tools ---
@@ -233,12 +247,12 @@ async def test_the_tools_answer_over_both_transports(
     served: Served, ingested: dict[str, Any]
 ) -> None:
     asked = {"query": "cycle parking", "application_ref": REF, "max_results": 3}
-    async with http(f"{served.url}/mcp") as client:
+    async with connect_http(f"{served.url}/mcp") as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        by_http = body(await client.call_tool("search_application_docs", asked))
-    async with sse(f"{served.url}/sse") as client:
+        by_http = read_body(await client.call_tool("search_application_docs", asked))
+    async with connect_sse(f"{served.url}/sse") as client:
         assert client.server_info.name == "document-store-mcp"
-        by_sse = body(await client.call_tool("search_application_docs", asked))
+        by_sse = read_body(await client.call_tool("search_application_docs", asked))
     by_rest = ask(served, "GET", "/documents/search", params=asked).json()
     assert tools.keys() == SPEC_TOOLS | {
         *("application_overview", "ingest_folder", "remove_document", "set_application"),
@@ -258,9 +272,9 @@ async def test_the_tools_answer_over_both_transports(
 @pytest.mark.anyio
 async def test_every_kind_of_answer_of_an_ingest(served: Served, inbox: Path) -> None:
     files = {
-        "Noise report.pdf": paper("The road is loud by day and quiet by night."),
-        "Render.pdf": pictured(drawing()),
-        "blank.pdf": paper(""),
+        "Noise report.pdf": make_paper("The road is loud by day and quiet by night."),
+        "Render.pdf": make_pdf_of_pictures(draw_plan()),
+        "blank.pdf": make_paper(""),
         "broken.pdf": b"%PDF-1.7\n1 0 obj",
         "slides.pptx": b"PK\x03\x04",
         "page.pdf": b"<html>not found</html>",
@@ -272,12 +286,12 @@ async def test_every_kind_of_answer_of_an_ingest(served: Served, inbox: Path) ->
     async def progress(done: float, total: float | None, message: str | None) -> None:
         steps.append(done)
 
-    async with http(f"{served.url}/mcp") as client:
+    async with connect_http(f"{served.url}/mcp") as client:
 
         async def ingest(name: str, **more: Any) -> Any:
             asked = {"file_path": str(inbox / name), "application_ref": "26/7/FUL", **more}
             result = await client.call_tool("ingest_document", asked, progress_callback=progress)
-            told = body(result)
+            told = read_body(result)
             assert result.is_error == (told["status"] == "error")
             return told
 
@@ -322,7 +336,7 @@ async def test_paths_that_lead_out_are_refused_and_nothing_is_read(
     served: Served, inbox: Path, tmp_path: Path
 ) -> None:
     outside = tmp_path / "outside.pdf"
-    outside.write_bytes(paper("secret"))
+    outside.write_bytes(make_paper("secret"))
     (inbox / "link.pdf").symlink_to(outside)
     (inbox / "folder-link").symlink_to(tmp_path)
     os.mkfifo(inbox / "pipe.pdf")
@@ -338,17 +352,17 @@ async def test_paths_that_lead_out_are_refused_and_nothing_is_read(
         "outside.pdf",
         f"{inbox}/a\0b.pdf",
     ]
-    async with http(f"{served.url}/mcp") as client:
+    async with connect_http(f"{served.url}/mcp") as client:
         for path in paths:
             asked = {"file_path": path, "application_ref": "26/8/FUL"}
             result = await client.call_tool("ingest_document", asked)
-            assert body(result)["error_type"] == "file_not_found", path
+            assert read_body(result)["error_type"] == "file_not_found", path
         for path in (str(tmp_path), "/proc/self", f"{inbox}/folder-link", f"{inbox}/.."):
             asked = {"path": path, "application_ref": "26/8/FUL"}
             result = await client.call_tool("ingest_folder", asked)
-            assert body(result)["error_type"] == "file_not_found", path
+            assert read_body(result)["error_type"] == "file_not_found", path
         listed = await client.call_tool("list_ingested_documents", {"application_ref": "26/8/FUL"})
-    assert body(listed)["documents"] == []
+    assert read_body(listed)["documents"] == []
     for name in ("link.pdf", "folder-link", "pipe.pdf"):
         (inbox / name).unlink()
 
@@ -358,8 +372,8 @@ async def test_paths_that_lead_out_are_refused_and_nothing_is_read(
 
 @requirement("documents:rest", "documents:page-image", "documents:remove")
 def test_a_file_is_uploaded_read_shown_and_removed(served: Served) -> None:
-    pages = paper("A first page about oaks.", "A second page about elms.")
-    with web(served) as client:
+    pages = make_paper("A first page about oaks.", "A second page about elms.")
+    with open_http_client(served) as client:
         sent = client.post(
             "/documents",
             params={"application_ref": "26/9/FUL", "document_type": "arboricultural_report"},
@@ -390,7 +404,7 @@ def test_a_file_is_uploaded_read_shown_and_removed(served: Served) -> None:
     assert picture.headers["content-type"] == "image/png"
     with Image.open(io.BytesIO(picture.content)) as shown:
         assert (shown.format, shown.size) == ("PNG", (596, 842))
-    assert code(missing) == (404, "page_not_found")
+    assert read_status_and_code(missing) == (404, "page_not_found")
     with Image.open(io.BytesIO(webp.content)) as shown:
         assert (shown.format, shown.size) == ("WEBP", (596, 842))
     (mark,) = marks
@@ -399,26 +413,29 @@ def test_a_file_is_uploaded_read_shown_and_removed(served: Served) -> None:
     assert {"2@72.webp", "2.json", "1.json"} <= set(kept)
     assert not any((served.data / "documents" / "pages").glob("*/2@72.webp"))
     assert gone["chunks_removed"] >= 1
-    assert code(after) == (404, "document_not_found")
+    assert read_status_and_code(after) == (404, "document_not_found")
     assert uploads == []
 
 
 @requirement("documents:rest")
 def test_rest_refuses_what_does_not_fit(served: Served) -> None:
-    with web(served) as client:
+    with open_http_client(served) as client:
         ref = {"application_ref": "26/9/FUL"}
-        assert code(client.get("/documents")) == (422, "validation_error")
-        assert code(client.post("/documents", params=ref)) == (422, "validation_error")
+        assert read_status_and_code(client.get("/documents")) == (422, "validation_error")
+        assert read_status_and_code(client.post("/documents", params=ref)) == (
+            422,
+            "validation_error",
+        )
         slides = client.post("/documents", params=ref, files={"file": ("a.pptx", b"PK")})
-        assert code(slides) == (422, "unsupported_file_type")
+        assert read_status_and_code(slides) == (422, "unsupported_file_type")
         search = client.get("/documents/search", params={"query": "x", "document_types": "poem"})
-        assert code(search) == (422, "validation_error")
+        assert read_status_and_code(search) == (422, "validation_error")
         for name, value in (("application", REF), ("n_results", "abc")):
             unknown = client.get("/documents/search", params={"query": "x", name: value})
-            assert code(unknown) == (422, "validation_error")
+            assert read_status_and_code(unknown) == (422, "validation_error")
             assert unknown.json()["error"]["hint"]["errors"][0]["field"] == name
         outside = client.post("/documents/ingest", json={**ref, "file_path": "/etc/passwd"})
-        assert code(outside) == (404, "file_not_found")
+        assert read_status_and_code(outside) == (404, "file_not_found")
         for page in ("0", "x", "99"):
             told = client.get(f"/documents/25_1_a1b2c3/pages/{page}.png")
             assert told.status_code in (404, 422)
@@ -443,7 +460,7 @@ def test_the_openapi_page_names_every_route_and_read_only_leaves_out_those_that_
     }
     # The other routes are those of workers, which embed for any base.
     assert {path.split("/")[1] for path in paths} == {"api", "embedding"}
-    with serving("documents", "--read-only", data=tmp_path / "data") as reading:
+    with serve_room("documents", "--read-only", data=tmp_path / "data") as reading:
         paths = reading.get("/openapi.json").json()["paths"]
         assert all(list(of) == ["get"] for of in paths.values())
 
@@ -451,7 +468,7 @@ def test_the_openapi_page_names_every_route_and_read_only_leaves_out_those_that_
 # --- the shell ---
 
 
-def told(data: Path, *args: str, status: int = 0) -> Any:
+def run_json(data: Path, *args: str, status: int = 0) -> Any:
     ended = run(*args, "--data", str(data), "--json", timeout=300)
     assert ended.returncode == status, ended.stderr
     return json.loads(ended.stdout)
@@ -463,11 +480,13 @@ def test_the_shell_ingests_a_folder_also_through_a_running_server(
 ) -> None:
     folder = tmp_path / "papers"
     (folder / "below").mkdir(parents=True)
-    (folder / "Noise report.pdf").write_bytes(paper("A quiet street with a loud bakery."))
-    (folder / "below" / "Tree survey.pdf").write_bytes(paper("An oak of great age."))
+    (folder / "Noise report.pdf").write_bytes(make_paper("A quiet street with a loud bakery."))
+    (folder / "below" / "Tree survey.pdf").write_bytes(make_paper("An oak of great age."))
     (folder / "broken.pdf").write_bytes(b"%PDF-1.7")
     ref = "26/10/FUL"
-    ingested = told(served.data, "documents", "ingest", str(folder), "--application", ref, status=1)
+    ingested = run_json(
+        served.data, "documents", "ingest", str(folder), "--application", ref, status=1
+    )
     outcomes = {one["file"]: one["status"] for one in ingested["files"]}
     assert outcomes == {
         "Noise report.pdf": "success",
@@ -475,23 +494,25 @@ def test_the_shell_ingests_a_folder_also_through_a_running_server(
         "broken.pdf": "error",
     }
     absent, quiet = str(folder / "absent.pdf"), str(folder / "Noise report.pdf")
-    again = told(served.data, "documents", "ingest", absent, quiet, "--application", ref, status=1)
+    again = run_json(
+        served.data, "documents", "ingest", absent, quiet, "--application", ref, status=1
+    )
     assert (again["file_count"], again["already_ingested"], again["failed"]) == (2, 1, 1)
     assert again["files"][-1]["error_type"] == "file_not_found"
-    listed = told(served.data, "documents", "list", "--application", ref)
+    listed = run_json(served.data, "documents", "list", "--application", ref)
     assert listed["document_count"] == 2
-    found = told(served.data, "documents", "search", "oak", "--application", ref)
+    found = run_json(served.data, "documents", "search", "oak", "--application", ref)
     document = found["results"][0]["metadata"]["document_id"]
     text = run("documents", "text", document, "--data", str(served.data), timeout=300)
     assert text.stdout == "An oak of great age.\n"
-    shown = told(served.data, "documents", "application", ref, "--validated", "2026-01-02")
+    shown = run_json(served.data, "documents", "application", ref, "--validated", "2026-01-02")
     assert shown["application"]["validation_date"] == "2026-01-02"
-    shown = told(served.data, "documents", "application", ref, "--status", "changed")
+    shown = run_json(served.data, "documents", "application", ref, "--status", "changed")
     kept = (shown["application"]["status"], shown["application"]["validation_date"])
     assert kept == ("changed", "2026-01-02")
-    shown = told(served.data, "documents", "application", ref, "--validated", "")
+    shown = run_json(served.data, "documents", "application", ref, "--validated", "")
     assert shown["application"]["validation_date"] is None
-    assert told(served.data, "documents", "remove", document)["chunks_removed"] == 1
+    assert run_json(served.data, "documents", "remove", document)["chunks_removed"] == 1
     table = run(
         "documents",
         *("ingest", str(folder), "--application", ref, "--data", str(served.data)),
@@ -529,12 +550,12 @@ def test_the_contracts_variables_and_their_defaults(tmp_path: Path) -> None:
 def test_chroma_lies_where_it_is_told_or_in_memory(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     env = {"CHROMA_PERSIST_DIR": str(elsewhere), "MCP_API_KEY": "sesame"}
-    with serving("documents", data=tmp_path / "one", env=env) as served:
+    with serve_room("documents", data=tmp_path / "one", env=env) as served:
         assert served.get("/api/v1/applications").status_code == 401
         authorised = served.get("/api/v1/applications", Authorization="Bearer sesame")
         assert authorised.json()["application_count"] == 0
     assert (elsewhere / "chroma.sqlite3").exists()
-    with serving("documents", data=tmp_path / "two", env={"CHROMA_PERSIST_DIR": ""}) as served:
+    with serve_room("documents", data=tmp_path / "two", env={"CHROMA_PERSIST_DIR": ""}) as served:
         assert served.get("/api/v1/applications").json()["application_count"] == 0
     assert sorted(path.name for path in (tmp_path / "two" / "documents").iterdir()) == ["lock"]
     assert "CHROMA_PERSIST_DIR" not in clean_environment()

@@ -32,8 +32,8 @@ from readingroom.core.progress import no_progress
 from readingroom.ingest.errors import NoChunks
 from readingroom.storage.errors import StorageFailed
 from tests.requirements import requirement
-from tests.support.documents.base import PLAIN, REF, Desk, desk
-from tests.support.papers import paper
+from tests.support.documents.base import PLAIN, REF, Desk, open_documents_base
+from tests.support.papers import make_paper
 from tests.support.policy.base import plain
 
 pytestmark = [pytest.mark.anyio, pytest.mark.both_engines("full")]
@@ -49,32 +49,32 @@ BATS = ["Bats roost in the old barn and fly along the hedge at dusk."]
 @pytest.fixture(scope="module")
 async def library(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Desk]:
     """Two applications, one of them with two documents. Tests that use it change nothing."""
-    async with desk(tmp_path_factory.mktemp("data") / "documents") as library:
-        await library.ingest("Transport_Assessment.pdf", paper(*TRAVEL))
-        await library.ingest("Bat survey.pdf", paper(*BATS))
-        await library.ingest("Bat survey.pdf", paper(*BATS), ref="26/00001/FUL")
+    async with open_documents_base(tmp_path_factory.mktemp("data") / "documents") as library:
+        await library.ingest("Transport_Assessment.pdf", make_paper(*TRAVEL))
+        await library.ingest("Bat survey.pdf", make_paper(*BATS))
+        await library.ingest("Bat survey.pdf", make_paper(*BATS), ref="26/00001/FUL")
         yield library
 
 
 @pytest.fixture
 async def empty(tmp_path: Path) -> AsyncIterator[Desk]:
     """A base without documents, with neither PDFs nor a model: made for changes."""
-    async with desk(tmp_path / "documents", **PLAIN) as library:
+    async with open_documents_base(tmp_path / "documents", **PLAIN) as library:
         yield library
 
 
-async def listed(library: Desk, ref: str = REF) -> list[Any]:
+async def list_documents(library: Desk, ref: str = REF) -> list[Any]:
     return (
         await library.service.list_documents(ListIngestedDocuments(application_ref=ref))
     ).documents
 
 
-async def transport(library: Desk) -> Any:
-    (found,) = [one for one in await listed(library) if "Transport" in one.file_path]
+async def make_transport(library: Desk) -> Any:
+    (found,) = [one for one in await list_documents(library) if "Transport" in one.file_path]
     return found
 
 
-async def text(library: Desk, document_id: str, **asked: Any) -> Any:
+async def read_text(library: Desk, document_id: str, **asked: Any) -> Any:
     return await library.service.get_text(GetDocumentText(document_id=document_id, **asked))
 
 
@@ -83,7 +83,7 @@ async def text(library: Desk, document_id: str, **asked: Any) -> Any:
 
 @requirement("documents:search:shape", "documents:metadata", "documents:ids", "documents:pages")
 async def test_a_hit_has_the_contracts_fields_and_a_citation(library: Desk) -> None:
-    record = await transport(library)
+    record = await make_transport(library)
     hits = await library.search("cycle parking", application_ref=REF)
     assert (hits.status, hits.query, hits.results_count) == (
         "success",
@@ -143,8 +143,8 @@ async def test_an_empty_result_says_why(library: Desk) -> None:
 
 @requirement("documents:text", "documents:text:fields")
 async def test_the_text_comes_whole_without_repeated_overlap(library: Desk) -> None:
-    record = await transport(library)
-    whole = await text(library, record.document_id)
+    record = await make_transport(library)
+    whole = await read_text(library, record.document_id)
     assert whole.model_dump(exclude={"text"}) == {
         "status": "success",
         "document_id": record.document_id,
@@ -162,11 +162,11 @@ async def test_the_text_comes_whole_without_repeated_overlap(library: Desk) -> N
 
 @requirement("documents:text")
 async def test_pages_and_a_window_of_characters(library: Desk) -> None:
-    record = await transport(library)
-    second = await text(library, record.document_id, pages="2")
-    apart = await text(library, record.document_id, pages="3, 1")
-    joined = await text(library, record.document_id, pages="1–3")
-    whole = await text(library, record.document_id)
+    record = await make_transport(library)
+    second = await read_text(library, record.document_id, pages="2")
+    apart = await read_text(library, record.document_id, pages="3, 1")
+    joined = await read_text(library, record.document_id, pages="1–3")
+    whole = await read_text(library, record.document_id)
     assert (second.citation, second.id) == (
         "Transport_Assessment.pdf, p. 2",
         f"doc:{record.document_id}#page=2",
@@ -174,37 +174,37 @@ async def test_pages_and_a_window_of_characters(library: Desk) -> None:
     assert second.text.split() == TRAVEL[1].split()
     assert apart.text.split() == f"{TRAVEL[0]} {TRAVEL[2]}".split()
     assert apart.citation == "Transport_Assessment.pdf, p. 1, 3"
-    named = await text(library, second.id)
+    named = await read_text(library, second.id)
     assert (named.text, named.id) == (second.text, second.id)
-    assert await text(library, f"doc:{record.document_id}") == whole
+    assert await read_text(library, f"doc:{record.document_id}") == whole
     assert joined.text == whole.text
     pieces, offset = [], 0
     while offset is not None:
-        window = await text(library, record.document_id, max_chars=300, offset=offset)
+        window = await read_text(library, record.document_id, max_chars=300, offset=offset)
         pieces.append(window.text)
         offset = window.next_offset
     assert "".join(pieces) == whole.text
     assert all(len(piece) <= 300 for piece in pieces)
     for pages in ("4", "0", "2-9", "3-2"):
         with pytest.raises(PageNotFound) as told:
-            await text(library, record.document_id, pages=pages)
+            await read_text(library, record.document_id, pages=pages)
         assert told.value.hint["page_count"] == 3
 
 
 @requirement("documents:text")
 async def test_a_document_that_is_not_there_or_has_no_chunks_is_told(empty: Desk) -> None:
     with pytest.raises(DocumentNotFound) as told:
-        await text(empty, "25_01178_REM_a1b2c3")
+        await read_text(empty, "25_01178_REM_a1b2c3")
     assert told.value.message == "Document not found: 25_01178_REM_a1b2c3"
     made: Any = await empty.ingest("a.pdf", plain("one", "two"))
     chunks = await empty.service.store.get_chunks(made.document_id)
     await empty.service.store.delete_chunks([chunk.chunk_id for chunk in chunks])
     with pytest.raises(NoChunks):
-        await text(empty, made.document_id)
+        await read_text(empty, made.document_id)
     # Ingesting again mends it, under the same id.
     again: Any = await empty.ingest("a.pdf", plain("one", "two"))
     assert (again.status, again.document_id) == ("success", made.document_id)
-    assert (await text(empty, made.document_id)).text == "one\n\ntwo"
+    assert (await read_text(empty, made.document_id)).text == "one\n\ntwo"
 
 
 # --- lists ---
@@ -249,10 +249,10 @@ async def test_a_document_that_0_1_registered_is_still_listed_and_read(empty: De
     registry.delete_chunks([outcome.document_id])
     registry.upsert_chunks(replace(entry, vectors=np.zeros((1, 384), np.float32)))
 
-    (document,) = await listed(empty)
+    (document,) = await list_documents(empty)
 
     assert (document.document_kind, document.contained_in) == (document.document_type, None)
-    assert (await text(empty, outcome.document_id)).text == "Buses run by day."
+    assert (await read_text(empty, outcome.document_id)).text == "Buses run by day."
 
 
 @requirement("documents:ingest:idempotent", "documents:ingest:hash")
@@ -275,17 +275,17 @@ async def test_the_same_file_twice_and_under_another_reference(empty: Desk) -> N
 async def test_two_files_whose_ids_would_clash_are_both_kept(
     empty: Desk,
 ) -> None:
-    contents = clashing()
+    contents = find_clashing_texts()
     made: list[Any] = [await empty.ingest("a.pdf", plain(one)) for one in contents]
     again: list[Any] = [await empty.ingest("a.pdf", plain(one)) for one in contents]
     short, long = (one.document_id for one in made)
     assert long.startswith(short) and len(long) == len(short) + 1
     assert [one.document_id for one in again] == [short, long]
     for one, content in zip(made, contents, strict=True):
-        assert (await text(empty, one.document_id)).text == content
+        assert (await read_text(empty, one.document_id)).text == content
 
 
-def clashing() -> tuple[str, str]:
+def find_clashing_texts() -> tuple[str, str]:
     """Two texts whose files have the same first six hash digits: about one pair in 2^24."""
     import hashlib
 
@@ -305,9 +305,9 @@ async def test_references_that_sanitise_alike_keep_their_documents_apart(empty: 
     ]
     assert len({one.document_id for one in made}) == 3
     for ref, one in zip(("25/1", "25_1", "25 1"), made, strict=True):
-        assert [it.document_id for it in await listed(empty, ref)] == [one.document_id]
+        assert [it.document_id for it in await list_documents(empty, ref)] == [one.document_id]
     await empty.service.remove_document(RemoveDocument(document_id=made[0].document_id))
-    assert (await text(empty, made[1].document_id)).text == "one"
+    assert (await read_text(empty, made[1].document_id)).text == "one"
 
 
 @requirement("documents:ingest:idempotent")
@@ -355,7 +355,7 @@ async def test_what_is_left_out_of_a_record_or_null_stays_and_an_empty_text_clea
 @requirement("documents:ingest:type")
 async def test_an_explicit_type_wins(empty: Desk) -> None:
     await empty.ingest("Bat survey.pdf", plain("one"), document_type="elevation")
-    (record,) = await listed(empty)
+    (record,) = await list_documents(empty)
     assert record.document_type == "elevation"
 
 
@@ -379,7 +379,7 @@ async def test_a_removed_document_is_gone_from_everywhere(empty: Desk) -> None:
     kept: Any = await empty.ingest("b.pdf", plain("three"))
     removed = await empty.service.remove_document(RemoveDocument(document_id=made.document_id))
     assert removed.chunks_removed == 2
-    assert [one.document_id for one in await listed(empty)] == [kept.document_id]
+    assert [one.document_id for one in await list_documents(empty)] == [kept.document_id]
     assert (await empty.search("one", mode="lexical")).results == []
     assert list(await empty.service.store.count_chunks_by_document()) == [kept.document_id]
     assert [path.name for path in (empty.inbox.parent / "files").iterdir()] == [kept.document_id]
@@ -394,8 +394,8 @@ async def test_a_removed_document_is_gone_from_everywhere(empty: Desk) -> None:
 @requirement("documents:store", "documents:metadata")
 async def test_both_collections_hold_what_the_contract_says(tmp_path: Path) -> None:
     folder = tmp_path / "documents"
-    async with desk(folder) as library:
-        made: Any = await library.ingest("Transport_Assessment.pdf", paper(*TRAVEL))
+    async with open_documents_base(folder) as library:
+        made: Any = await library.ingest("Transport_Assessment.pdf", make_paper(*TRAVEL))
     client = chromadb.PersistentClient(
         str(folder / "chroma"), ChromaSettings(anonymized_telemetry=False)
     )
@@ -446,12 +446,12 @@ CHUNK_FIELDS = {
 
 @requirement("documents:store")
 async def test_in_memory_nothing_is_left(tmp_path: Path) -> None:
-    async with desk(tmp_path / "documents", in_memory=True, **PLAIN) as library:
+    async with open_documents_base(tmp_path / "documents", in_memory=True, **PLAIN) as library:
         await library.ingest("a.pdf", plain("one", "two"))
         assert (await library.search("one")).results_count == 2
     assert [path.name for path in (tmp_path / "documents").iterdir()] == ["inbox"]
-    async with desk(tmp_path / "documents", in_memory=True, **PLAIN) as library:
-        assert await listed(library) == []
+    async with open_documents_base(tmp_path / "documents", in_memory=True, **PLAIN) as library:
+        assert await list_documents(library) == []
 
 
 # --- ids ---
@@ -489,17 +489,17 @@ def test_a_citation_joins_pages_in_a_row() -> None:
 @requirement("documents:doctor")
 async def test_a_copy_fills_another_folder_with_the_same_documents(tmp_path: Path) -> None:
     old, new, copied = tmp_path / "old", tmp_path / "new", tmp_path / "copy"
-    async with desk(old, **PLAIN) as library:
+    async with open_documents_base(old, **PLAIN) as library:
         made: Any = await library.ingest("a.pdf", plain("one", "two"))
         uploaded: Any = await library.service.ingest_upload(
             Path(library.file("b.pdf", plain("three"))), "b.pdf", REF, None, no_progress
         )
         await library.service.set_application(SetApplication(reference=REF, address="1 High St"))
         written = await write_backup(library.service, copied)
-    async with desk(new, **PLAIN) as library:
+    async with open_documents_base(new, **PLAIN) as library:
         read = await restore_backup(library.service, copied, new, replace=False)
         assert written.counts == read.counts == {"documents": 2, "chunks": 3}
-        assert (await text(library, made.document_id)).text == "one\n\ntwo"
+        assert (await read_text(library, made.document_id)).text == "one\n\ntwo"
         kept = await library.service.get_record(uploaded.document_id)
         assert kept.file_path == str(
             library.service.folder.joinpath(*_build_copy_path(kept.document_id, kept.source_file))

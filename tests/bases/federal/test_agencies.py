@@ -10,7 +10,7 @@ import pytest
 
 from readingroom.bases.federal import store
 from readingroom.bases.federal.schema.ids import make_agency_id
-from tests.support.federal.base import Asked, asked, loaded, place_of
+from tests.support.federal.base import Asked, find_place, load_files, serve_in_process
 from tests.support.federal.world import register_document
 
 pytestmark = pytest.mark.anyio
@@ -47,7 +47,7 @@ def write_documents(folder: Path) -> None:
 def agencies(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = tmp_path_factory.mktemp("agencies")
     write_documents(data / "files")
-    loaded(data, data / "files", embed=False)
+    load_files(data, data / "files", embed=False)
     return data
 
 
@@ -65,7 +65,7 @@ def test_an_agency_has_one_id_however_its_name_is_turned() -> None:
 
 
 async def test_an_agency_is_one_record_that_is_listed_fetched_and_resolved(agencies: Path) -> None:
-    async with asked(agencies) as ask:
+    async with serve_in_process(agencies) as ask:
         listed = await ask.answer("list_records", source="agencies")
         fetched = (await ask.answer("fetch", id=HEALTH))["record"]
         by_address = await ask.answer("fetch", id=fetched["url"])
@@ -100,7 +100,7 @@ async def test_a_filter_by_an_agency_takes_every_way_it_is_written(
     """In lists, counts, groups, series and searches alike."""
     wanted = {"2025-00010", "2025-00011"}
     filters = {"agency": written}
-    async with asked(agencies) as ask:
+    async with serve_in_process(agencies) as ask:
         cards = await ask.answer("list_records", source="federal-register", filters=filters)
         page = await ask.record("/federal-register", agency=written)
         found = await ask.answer("lexical_search", query="asbestos", filters=filters)
@@ -126,7 +126,7 @@ async def test_a_filter_by_an_agency_takes_every_way_it_is_written(
 async def test_a_docket_is_found_by_the_name_of_an_agency_that_it_abbreviates(
     agencies: Path, written: str
 ) -> None:
-    async with asked(agencies) as ask:
+    async with serve_in_process(agencies) as ask:
         dockets = await ask.answer(
             "list_records", source="regulations-dot-gov-dockets", filters={"agency": written}
         )
@@ -141,7 +141,7 @@ async def test_a_docket_is_found_by_the_name_of_an_agency_that_it_abbreviates(
 async def test_a_misspelt_agency_is_read_and_told_and_an_unknown_one_is_refused(
     agencies: Path,
 ) -> None:
-    async with asked(agencies) as ask:
+    async with serve_in_process(agencies) as ask:
         counted = await ask.answer(
             "count",
             resource="federal-register",
@@ -160,7 +160,7 @@ async def test_a_misspelt_agency_is_read_and_told_and_an_unknown_one_is_refused(
 
 
 async def test_groups_by_agency_say_its_name(agencies: Path) -> None:
-    async with asked(agencies) as ask:
+    async with serve_in_process(agencies) as ask:
         grouped = await ask.answer("count", resource="federal-register", group_by="agency")
         dockets = await ask.answer(
             "count", resource="regulations-dot-gov-dockets", group_by="agency"
@@ -179,7 +179,7 @@ async def test_groups_by_agency_say_its_name(agencies: Path) -> None:
 
 
 async def test_one_word_is_the_department_not_what_has_the_word_too(agencies: Path) -> None:
-    async with asked(agencies) as ask:
+    async with serve_in_process(agencies) as ask:
         first, *others = (
             await ask.answer("resolve_entity", query="labor", entity_type="agencies")
         )["results"]
@@ -190,7 +190,7 @@ async def test_one_word_is_the_department_not_what_has_the_word_too(agencies: Pa
 @pytest.fixture
 def second_load(tmp_path: Path) -> Iterator[Path]:
     write_documents(tmp_path / "files")
-    loaded(tmp_path, tmp_path / "files", embed=False)
+    load_files(tmp_path, tmp_path / "files", embed=False)
     yield tmp_path
 
 
@@ -202,10 +202,10 @@ async def test_a_later_load_adds_spellings_and_leaves_the_rest_as_it_is(second_l
         agencies=[{"name": "Department of Labor", "slug": "department-of-labor"}],
     )
     (second_load / "later.json").write_text(json.dumps(document), "utf-8")
-    summary = loaded(second_load, second_load / "later.json", embed=False)
+    summary = load_files(second_load, second_load / "later.json", embed=False)
     changed = summary.changes["agencies"]
     assert (changed.new, changed.changed) == (0, 1)
-    async with asked(second_load) as ask:
+    async with serve_in_process(second_load) as ask:
         labor = (await ask.answer("fetch", id="agency:labor-department"))["record"]
         health = (await ask.answer("fetch", id=HEALTH))["record"]
     assert labor["names"] == ["Department of Labor", "Labor Department"]
@@ -214,11 +214,11 @@ async def test_a_later_load_adds_spellings_and_leaves_the_rest_as_it_is(second_l
 
 
 async def test_records_that_were_loaded_without_a_registry_get_one(second_load: Path) -> None:
-    with closing(store.connect(place_of(second_load), writing=True)) as db, db.transaction():
+    with closing(store.connect(find_place(second_load), writing=True)) as db, db.transaction():
         db.execute("DELETE FROM agencies")
         db.execute("DELETE FROM name_forms WHERE record_id LIKE 'agency:%'")
         db.execute("DELETE FROM names WHERE source = 'agencies'")
-    async with asked(second_load) as ask:
+    async with serve_in_process(second_load) as ask:
         assert (await ask.answer("count", resource="agencies"))["value"] == 4
         assert await find_first(ask, "HHS") == "Department of Health and Human Services"
 
@@ -235,7 +235,7 @@ async def find_first(ask: Asked, query: str) -> str:
 @pytest.mark.data
 async def test_agencies_are_found_by_names_that_people_write(official: Path) -> None:
     pairs = [line.split("\t") for line in BLIND_NAMES.read_text("utf-8").splitlines()]
-    async with asked(official) as ask:
+    async with serve_in_process(official) as ask:
         firsts = {query: await find_first(ask, query) for query, _ in pairs}
     wrong = [(query, name, firsts[query]) for query, name in pairs
              if firsts[query].lower() != name.lower()]  # fmt: skip

@@ -29,7 +29,7 @@ from readingroom.bases.federal.query.intervals import count_intervals, iterate_s
 from readingroom.bases.federal.schema.sources import MEMBER_VOTES, TABLES, Measure, find_table
 from readingroom.bases.federal.store import FILE, get_database_path
 from tests.requirements import requirement
-from tests.support.federal.base import asked, loaded, write_world
+from tests.support.federal.base import load_files, serve_in_process, write_world
 
 pytestmark = pytest.mark.anyio
 
@@ -38,11 +38,11 @@ pytestmark = pytest.mark.anyio
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = tmp_path_factory.mktemp("numbers")
     write_world(data / "files", bills=60, votes=6)
-    loaded(data, data / "files", embed=False)
+    load_files(data, data / "files", embed=False)
     return data
 
 
-def without_cost(answer: dict[str, Any]) -> dict[str, Any]:
+def remove_cost(answer: dict[str, Any]) -> dict[str, Any]:
     cost = answer.pop("query_cost")
     assert cost["rows"] <= cost["most_rows"] == 2_000_000
     assert cost["took_ms"] >= 0
@@ -63,7 +63,7 @@ def test_stretches_of_time_are_counted_as_they_are_laid_out(interval: Interval) 
 
 
 async def test_ten_thousand_years_of_days_are_refused_before_they_are_made(world: Path) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         with patch.object(aggregates, "iterate_starts", side_effect=AssertionError):
             refused = await ask.get(
                 "/bills",
@@ -137,16 +137,16 @@ async def test_ten_thousand_years_of_days_are_refused_before_they_are_made(world
 async def test_the_tools_answer_what_rest_answers(
     world: Path, tool: str, arguments: dict[str, Any], path: str, params: dict[str, Any]
 ) -> None:
-    async with asked(world) as ask:
-        told = without_cost(await ask.answer(tool, **arguments))
-        assert told == without_cost(await ask.record(path, **params))
+    async with serve_in_process(world) as ask:
+        told = remove_cost(await ask.answer(tool, **arguments))
+        assert told == remove_cost(await ask.record(path, **params))
         assert "loaded_up_to" in told
         assert told.get("value") or told["buckets"]
 
 
 @requirement("federal:E")
 async def test_numbers_agree_with_the_records_they_count(world: Path) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         bills = (await ask.record("/bills", limit=200))["results"]
         assert (await ask.answer("count", resource="bills"))["value"] == len(bills) == 60
         by_party = Counter(one["sponsors"][0]["party"] for one in bills)
@@ -171,7 +171,7 @@ async def test_numbers_agree_with_the_records_they_count(world: Path) -> None:
 
 @requirement("federal:AC-18", "federal:E")
 async def test_the_plans_are_listed_live_and_nothing_else_is_taken(world: Path) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         listed = {one["name"]: one for one in (await ask.rpc("tools/list", {}))["result"]["tools"]}
         groups = {name for one in TABLES.values() for name in one.plan.groups}
         sums = {one.name for any in TABLES.values() for one in any.plan.sums}
@@ -227,7 +227,7 @@ async def test_the_plans_are_listed_live_and_nothing_else_is_taken(world: Path) 
 
 @requirement("federal:AC-19", "federal:E")
 async def test_what_would_read_too_much_is_refused_with_filters_that_fit(world: Path) -> None:
-    async with asked(world, budget=Budget(rows=40)) as ask:
+    async with serve_in_process(world, budget=Budget(rows=40)) as ask:
         result = await ask.call("count", resource="bills", group_by="party")
         assert result["isError"]
         assert result["_meta"]["error_code"] == "aggregate_too_broad"
@@ -237,7 +237,7 @@ async def test_what_would_read_too_much_is_refused_with_filters_that_fit(world: 
         rest = await ask.get("/bills", aggregate="count", group_by="party")
         assert rest.status_code == 422
         assert rest.json()["error"]["hint"]["suggest_narrowing"] == suggested
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         for one in suggested:
             fits = await ask.answer("count", resource="bills", filters=one["filters"])
             assert 0 < fits["value"] <= one["rows"] <= 40
@@ -245,7 +245,7 @@ async def test_what_would_read_too_much_is_refused_with_filters_that_fit(world: 
 
 @requirement("federal:AC-19")
 async def test_what_takes_too_long_is_stopped_and_says_so(world: Path) -> None:
-    async with asked(world, budget=Budget(seconds=-1)) as ask:
+    async with serve_in_process(world, budget=Budget(seconds=-1)) as ask:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("readingroom.bases.federal.query.aggregates._STEPS_AT_ONCE", 1)
             result = await ask.call("count", resource="bills", group_by="party")
@@ -259,7 +259,7 @@ async def test_what_takes_too_long_is_stopped_and_says_so(world: Path) -> None:
 
 @requirement("federal:AC-19")
 async def test_too_many_buckets_are_refused_with_a_longer_interval(world: Path) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         series = {"resource": "bills", "time_field": "published_at"}
         result = await ask.call(
             "time_series", **series, interval="day", filters={"since": "1990-01-01"}

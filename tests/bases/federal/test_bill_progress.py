@@ -14,8 +14,8 @@ from readingroom.bases.federal.formats.parts.bill_stage import (
 from readingroom.bases.federal.formats.parts.files import RawFile
 from readingroom.bases.federal.schema.entries import FileProblem, ParsedRecord, Provenance
 from readingroom.bases.federal.schema.records import BillAction
-from tests.support.federal.base import asked, write_world
-from tests.support.federal.base import loaded as load_files
+from tests.support.federal.base import load_files as load_files
+from tests.support.federal.base import serve_in_process, write_world
 
 pytestmark = pytest.mark.anyio
 
@@ -69,7 +69,7 @@ def test_the_stage_of_official_bills_is_what_a_reader_finds(shared_data: Path) -
     assert read == OFFICIAL
 
 
-def progress_of(kind: str, *texts: str, as_of: str = "2025-06-01", **facts: Any) -> BillProgress:
+def read_progress(kind: str, *texts: str, as_of: str = "2025-06-01", **facts: Any) -> BillProgress:
     actions = [BillAction(date=f"2025-02-{day:02}", text=text) for day, text in enumerate(texts, 1)]
     given = {"introduced_at": "2025-01-03", "has_law": False} | facts
     return determine_progress(119, kind, actions, as_of=as_of, **given)
@@ -95,17 +95,18 @@ def progress_of(kind: str, *texts: str, as_of: str = "2025-06-01", **facts: Any)
 def test_words_of_actions_say_the_stage(
     kind: str, texts: list[str], stage: str, outcome: str
 ) -> None:
-    progress = progress_of(kind, *texts)
+    progress = read_progress(kind, *texts)
     assert (progress.stage, progress.outcome) == (stage, outcome)
 
 
 def test_a_bill_dies_with_its_congress_if_its_file_is_of_later() -> None:
-    assert progress_of("hr", as_of="2027-01-02").outcome == "pending"
-    assert progress_of("hr", as_of="2027-01-03").outcome == "died"
+    assert read_progress("hr", as_of="2027-01-02").outcome == "pending"
+    assert read_progress("hr", as_of="2027-01-03").outcome == "died"
     assert (
-        progress_of("hres", "Passed/agreed to in House: x", as_of="2028-01-01").outcome == "adopted"
+        read_progress("hres", "Passed/agreed to in House: x", as_of="2028-01-01").outcome
+        == "adopted"
     )
-    assert progress_of("hr", has_law=True).stage == "law"
+    assert read_progress("hr", has_law=True).stage == "law"
 
 
 def test_a_version_of_a_text_says_how_far_a_bill_had_come() -> None:
@@ -124,7 +125,7 @@ def test_a_version_of_a_text_says_how_far_a_bill_had_come() -> None:
 async def test_bills_are_listed_and_counted_by_stage_and_outcome(tmp_path: Path) -> None:
     write_world(tmp_path / "files", bills=12)
     load_files(tmp_path, tmp_path / "files", embed=False)
-    async with asked(tmp_path) as ask:
+    async with serve_in_process(tmp_path) as ask:
         counted = await ask.record("/bills", aggregate="count", group_by="stage")
         by_stage = {bucket["key"]: bucket["value"] for bucket in counted["buckets"]}
         total = (await ask.record("/bills", aggregate="count"))["value"]

@@ -12,7 +12,7 @@ from readingroom.bases.federal.formats.uslm import BillTexts
 from readingroom.bases.federal.schema.entries import Provenance
 from readingroom.bases.federal.schema.records import Bill
 from tests.bases.federal.test_dates_of_files import LEGISLATOR
-from tests.support.federal.base import asked, loaded, write_world
+from tests.support.federal.base import load_files, serve_in_process, write_world
 
 pytestmark = pytest.mark.anyio
 
@@ -60,8 +60,8 @@ def write_texts(folder: Path) -> list[Path]:
 
 async def test_texts_say_who_sponsored_a_bill_and_how_far_it_came(tmp_path: Path) -> None:
     write_texts(tmp_path / "files")
-    loaded(tmp_path, tmp_path / "files", embed=False)
-    async with asked(tmp_path) as ask:
+    load_files(tmp_path, tmp_path / "files", embed=False)
+    async with serve_in_process(tmp_path) as ask:
         bill = await ask.record("/bills/s:118:9001")
         (sponsor,) = bill["sponsors"]
         assert (sponsor["bioguide_id"], sponsor["name"]) == ("S999001", "Ann Sample")
@@ -89,8 +89,8 @@ async def test_texts_say_who_sponsored_a_bill_and_how_far_it_came(tmp_path: Path
 
 async def test_texts_change_nothing_of_a_bill_whose_status_is_loaded(tmp_path: Path) -> None:
     write_world(tmp_path / "files", bills=1)
-    loaded(tmp_path, tmp_path / "files", embed=False)
-    async with asked(tmp_path) as ask:
+    load_files(tmp_path, tmp_path / "files", embed=False)
+    async with serve_in_process(tmp_path) as ask:
         listed = await ask.record("/bills", limit=10)
         before = {bill["id"]: bill for bill in listed["results"] if bill["status_loaded"]}
     ((id, bill),) = before.items()
@@ -102,10 +102,10 @@ async def test_texts_change_nothing_of_a_bill_whose_status_is_loaded(tmp_path: P
     path = tmp_path / "files" / "text.xml"
     path.write_text(replaced, "utf-8")
     cosponsors: list[Any] = []
-    async with asked(tmp_path) as ask:
+    async with serve_in_process(tmp_path) as ask:
         cosponsors.append(await ask.record(f"/bills/{id}/cosponsors"))
-    loaded(tmp_path, path, embed=False)
-    async with asked(tmp_path) as ask:
+    load_files(tmp_path, path, embed=False)
+    async with serve_in_process(tmp_path) as ask:
         after = await ask.record(f"/bills/{id}")
         cosponsors.append(await ask.record(f"/bills/{id}/cosponsors"))
         assert (await ask.record(f"/bills/{id}/body", version="rs"))["text"]

@@ -12,8 +12,8 @@ import pytest
 from readingroom.bases.federal.load.copying import copy_records
 from readingroom.bases.federal.schema.sources import SOURCES, TABLES, Source
 from readingroom.bases.federal.store import SharedRecords, get_database_path, prepare
-from tests.support.federal.base import Asked, asked_at, loaded_at, write_world
-from tests.support.postgres import PostgresServer, new_database
+from tests.support.federal.base import Asked, load_files_into, serve_place_in_process, write_world
+from tests.support.postgres import PostgresServer, make_database
 
 pytestmark = pytest.mark.anyio
 
@@ -32,11 +32,14 @@ async def both(
     """The made-up world in a file and in a database."""
     folder = tmp_path_factory.mktemp("both")
     write_world(folder / "files")
-    with new_database(postgres) as url:
+    with make_database(postgres) as url:
         places = (get_database_path(folder / "embedded"), SharedRecords(url))
         for place in places:
-            assert loaded_at(place, folder / "files").failed == 0
-        async with asked_at(places[0], folder) as in_file, asked_at(places[1], folder) as shared:
+            assert load_files_into(place, folder / "files").failed == 0
+        async with (
+            serve_place_in_process(places[0], folder) as in_file,
+            serve_place_in_process(places[1], folder) as shared,
+        ):
             yield in_file, shared
 
 
@@ -135,29 +138,32 @@ async def test_copied_there_and_back_the_records_are_the_same(
     both: tuple[Asked, Asked], postgres: PostgresServer, tmp_path: Path
 ) -> None:
     in_file, _ = both
-    with new_database(postgres) as url:
+    with make_database(postgres) as url:
         shared, back = SharedRecords(url), get_database_path(tmp_path / "back")
         count = copy_records(in_file.base.service.place, shared)
         assert count == copy_records(shared, back) > 100
-        async with asked_at(shared, tmp_path) as there, asked_at(back, tmp_path) as here:
+        async with (
+            serve_place_in_process(shared, tmp_path) as there,
+            serve_place_in_process(back, tmp_path) as here,
+        ):
             for pair in ((in_file, there), (in_file, here)):
                 await compare_tool(pair, "search", query="rural broadband", limit=5)
                 await compare_tool(pair, "resolve_entity", entity_type="legislators", query="Pia")
                 await compare(pair, "/bills", limit=3)
         # What is loaded next goes on with the numbers.
         write_world(tmp_path / "more", bills=3, votes=1, seed=5)
-        assert loaded_at(shared, tmp_path / "more").failed == 0
+        assert load_files_into(shared, tmp_path / "more").failed == 0
 
 
 def test_two_loads_at_once_both_come_in(postgres: PostgresServer, tmp_path: Path) -> None:
     folders = [tmp_path / "one", tmp_path / "two"]
     for seed, folder in enumerate(folders, 1):
         write_world(folder, bills=4, votes=1, seed=seed)
-    with new_database(postgres) as url:
+    with make_database(postgres) as url:
         place = SharedRecords(url)
         prepare(place)
         with ThreadPoolExecutor() as threads:
-            summaries = list(threads.map(lambda folder: loaded_at(place, folder), folders))
+            summaries = list(threads.map(lambda folder: load_files_into(place, folder), folders))
         assert [summary.failed for summary in summaries] == [0, 0]
         with closing(place.connect(writing=False)) as db:
             rows = db.execute("SELECT count(*), count(DISTINCT seq) FROM changes").fetchone()

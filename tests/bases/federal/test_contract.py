@@ -25,8 +25,14 @@ from readingroom.bases.federal.schema.sources import (
     list_sources_of_shape,
 )
 from tests.requirements import requirement
-from tests.support.federal.base import Asked, HashedWords, connected, traced, world_in
-from tests.support.kit import LEGACY, MODERN, body
+from tests.support.federal.base import (
+    Asked,
+    HashedWords,
+    connect_client,
+    trace_statements,
+    write_world_files,
+)
+from tests.support.kit import LEGACY, MODERN, read_body
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("wire", [LEGACY, MODERN])]
 
@@ -56,7 +62,7 @@ CLASSES = {
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return world_in(tmp_path_factory.mktemp("contract"))
+    return write_world_files(tmp_path_factory.mktemp("contract"))
 
 
 class Talk:
@@ -69,7 +75,7 @@ class Talk:
     async def answer(self, name: str, **arguments: Any) -> Any:
         result = await self.client.call_tool(name, arguments)
         assert not result.is_error, result.content
-        return body(result)
+        return read_body(result)
 
     async def refused(self, name: str, **arguments: Any) -> tuple[dict[str, Any], str]:
         """The `_meta` of an error, and its first text."""
@@ -84,11 +90,11 @@ class Talk:
 
 @contextlib.asynccontextmanager
 async def talk(data: Path, wire: str, **ways: Any) -> AsyncIterator[Talk]:
-    async with connected(data, wire, **ways) as (client, rest):
+    async with connect_client(data, wire, **ways) as (client, rest):
         yield Talk(client, rest)
 
 
-def without(answer: dict[str, Any], name: str) -> dict[str, Any]:
+def remove_field(answer: dict[str, Any], name: str) -> dict[str, Any]:
     return {key: value for key, value in answer.items() if key != name}
 
 
@@ -123,7 +129,7 @@ async def test_05_search_answers_as_rest_does(world: Path, wire: str) -> None:
         told = await say.answer("search", query="rural broadband", since="2025-01-01", limit=3)
         rest = await say.rest.record("/search", q="rural broadband", since="2025-01-01", limit=3)
         assert told["results"] and told["total"] and "took_ms" in told
-        assert without(told, "took_ms") == without(rest, "took_ms")
+        assert remove_field(told, "took_ms") == remove_field(rest, "took_ms")
 
 
 @requirement("federal:AC-06", "federal:AC-07", "federal:chatgpt")
@@ -145,7 +151,7 @@ async def test_06_07_what_search_gives_fetch_takes(world: Path, wire: str) -> No
 async def test_08_a_typed_lookup_reads_neither_words_nor_vectors(world: Path, wire: str) -> None:
     async with talk(world, wire) as say:
         bill = (await say.rest.record("/bills", limit=1))["results"][0]
-        statements = traced(say.rest.base)
+        statements = trace_statements(say.rest.base)
         await say.answer("get_bill", bill_id=bill["id"])
         await say.answer("get_legislator", bioguide=bill["sponsors"][0]["bioguide_id"])
         await say.answer("get_bill_dossier", bill_id=bill["id"])
@@ -177,7 +183,7 @@ async def test_11_lexical_search_asks_for_no_vector(world: Path, wire: str) -> N
             raise AssertionError("a vector was asked for")
 
     async with talk(world, wire, embedder=Unasked()) as say:
-        statements = traced(say.rest.base)
+        statements = trace_statements(say.rest.base)
         assert (await say.answer("lexical_search", query="rural broadband"))["results"]
         assert any("passages_fts" in one for one in statements)
         assert not any("vectors" in one for one in statements)
@@ -259,7 +265,7 @@ async def test_17_aggregates_answer_as_rest_does(world: Path, wire: str) -> None
             told = await say.answer(tool, resource="bills", **arguments)
             rest = await say.rest.record("/bills", **params)
             assert told["query_cost"]["rows"] == rest["query_cost"]["rows"]
-            assert without(told, "query_cost") == without(rest, "query_cost")
+            assert remove_field(told, "query_cost") == remove_field(rest, "query_cost")
             assert "value" in told or told["total_buckets"] == len(told["buckets"])
 
 
@@ -268,12 +274,16 @@ async def test_18_the_enums_are_those_of_the_plans(world: Path, wire: str) -> No
     async with talk(world, wire) as say:
         tools = await say.tools()
         for one in TABLES.values():
-            assert set(one.plan.groups) <= _enum(tools["count"], "group_by")
-            assert {each.name for each in one.plan.sums} <= _enum(tools["sum"], "sum_field")
-            assert {name for name, _ in one.plan.times} <= _enum(tools["time_series"], "time_field")
+            assert set(one.plan.groups) <= _list_enum_values(tools["count"], "group_by")
+            assert {each.name for each in one.plan.sums} <= _list_enum_values(
+                tools["sum"], "sum_field"
+            )
+            assert {name for name, _ in one.plan.times} <= _list_enum_values(
+                tools["time_series"], "time_field"
+            )
 
 
-def _enum(tool: Any, argument: str) -> set[str]:
+def _list_enum_values(tool: Any, argument: str) -> set[str]:
     schema = tool.input_schema["properties"][argument]
     return set(schema.get("anyOf", [schema])[0]["enum"])
 

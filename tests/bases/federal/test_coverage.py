@@ -9,7 +9,7 @@ import pytest
 from readingroom.bases.federal import store
 from readingroom.bases.federal.store import get_database_path, translate_errors
 from readingroom.storage.errors import StorageFailed
-from tests.support.federal.base import asked, loaded, write_world
+from tests.support.federal.base import load_files, serve_in_process, write_world
 from tests.support.kit import run
 
 pytestmark = pytest.mark.anyio
@@ -19,8 +19,8 @@ async def test_a_source_that_is_partly_embedded_is_told_with_its_percentage(
     tmp_path: Path,
 ) -> None:
     write_world(tmp_path / "files", bills=8, votes=1)
-    loaded(tmp_path, tmp_path / "files")
-    async with asked(tmp_path) as ask:
+    load_files(tmp_path, tmp_path / "files")
+    async with serve_in_process(tmp_path) as ask:
         whole = await ask.answer("search", query="rail", source=["bills"])
         assert whole["degraded"] is None
     path = get_database_path(tmp_path)
@@ -31,7 +31,7 @@ async def test_a_source_that_is_partly_embedded_is_told_with_its_percentage(
         db.execute(f"DELETE FROM vectors WHERE chunk IN ({bills} LIMIT {count // 2})")
         db.execute("UPDATE generation SET value = value + 1")
     percent = (count - count // 2) * 100 // count
-    async with asked(tmp_path) as ask:
+    async with serve_in_process(tmp_path) as ask:
         for tool in ("search", "semantic_search"):
             partly = await ask.answer(tool, query="rail", source=["bills"])
             assert partly["degraded"]["embedded_percent"] == {"bills": percent}
@@ -46,8 +46,8 @@ async def test_a_source_that_is_partly_embedded_is_told_with_its_percentage(
 
 async def test_buckets_of_ids_say_what_they_are_called(tmp_path: Path) -> None:
     write_world(tmp_path / "files", bills=8, votes=1)
-    loaded(tmp_path, tmp_path / "files", embed=False)
-    async with asked(tmp_path) as ask:
+    load_files(tmp_path, tmp_path / "files", embed=False)
+    async with serve_in_process(tmp_path) as ask:
         counted = await ask.answer("count", resource="bills", group_by="sponsor")
         assert counted["buckets"]
         for bucket in counted["buckets"]:

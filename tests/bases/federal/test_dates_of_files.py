@@ -13,14 +13,14 @@ from readingroom.bases.federal.load.coverage import note_sync
 from readingroom.bases.federal.load.loading import load, update
 from readingroom.bases.federal.schema.sources import BY_NAME
 from readingroom.bases.federal.store import SourceProgress, get_database_path
-from tests.bases.federal.test_schema import first_release_in
-from tests.support.federal.base import asked, write_world
+from tests.bases.federal.test_schema import write_first_release
+from tests.support.federal.base import serve_in_process, write_world
 from tests.support.federal.world_texts import register_issue
 
 pytestmark = pytest.mark.anyio
 
 
-def progress_of(data: Path, source: str) -> SourceProgress:
+def read_progress(data: Path, source: str) -> SourceProgress:
     with closing(store.connect(get_database_path(data))) as db:
         return store.read_progress(db, BY_NAME[source])
 
@@ -28,7 +28,7 @@ def progress_of(data: Path, source: str) -> SourceProgress:
 async def test_a_record_says_the_date_of_its_file_not_that_of_another(tmp_path: Path) -> None:
     world = write_world(tmp_path / "files", bills=3)
     load(get_database_path(tmp_path), [tmp_path / "files"], None)
-    async with asked(tmp_path) as ask:
+    async with serve_in_process(tmp_path) as ask:
         listed = await ask.record("/bills", limit=50)
         told = {bill["as_of"] for bill in listed["results"] if bill["status_loaded"]}
         stated = {text.partition("<updateDate>")[2][:10] for _, text in world.bills(3)}
@@ -43,8 +43,8 @@ async def test_a_record_says_the_date_of_its_file_not_that_of_another(tmp_path: 
 def test_an_issue_of_the_register_is_complete_for_its_day(tmp_path: Path) -> None:
     (tmp_path / "FR.xml").write_text(register_issue(), "utf-8")
     load(get_database_path(tmp_path), [tmp_path / "FR.xml"], None)
-    assert progress_of(tmp_path, "federal_register").loaded_up_to == "2018-05-10"
-    bills = progress_of(tmp_path, "bills")
+    assert read_progress(tmp_path, "federal_register").loaded_up_to == "2018-05-10"
+    bills = read_progress(tmp_path, "bills")
     assert (bills.records, bills.loaded_up_to, bills.is_loaded) == (0, None, False)
 
 
@@ -62,7 +62,7 @@ def test_a_sync_extends_what_is_complete_only_where_there_is_no_gap(tmp_path: Pa
         progress = store.read_progress(db, bills)
     assert (progress.complete_from, progress.loaded_up_to) == ("2025-07-01", "2025-07-10")
     load(path, [tmp_path / "files"], None)
-    assert progress_of(tmp_path, "bills").loaded_up_to == "2025-07-10"
+    assert read_progress(tmp_path, "bills").loaded_up_to == "2025-07-10"
 
 
 LEGISLATOR = """\
@@ -118,11 +118,11 @@ def test_an_unchanged_person_gets_the_date_of_the_newer_list(tmp_path: Path) -> 
 
 
 def test_the_newest_date_of_a_first_release_is_no_claim_of_completeness(tmp_path: Path) -> None:
-    path = first_release_in(tmp_path)
+    path = write_first_release(tmp_path)
     with closing(sqlite3.connect(path)) as db:
         (before,) = db.execute(
             "SELECT loaded_up_to FROM progress WHERE source = 'bills'"
         ).fetchone()
     store.prepare(path)
-    progress = progress_of(tmp_path, "bills")
+    progress = read_progress(tmp_path, "bills")
     assert (progress.loaded_up_to, progress.newest_record_at) == (None, before)

@@ -13,7 +13,13 @@ from readingroom.bases.federal.query import dossiers
 from readingroom.bases.federal.query.dossiers import MAX_ITEMS
 from readingroom.bases.federal.store import get_database_path
 from tests.requirements import requirement
-from tests.support.federal.base import Asked, asked, loaded, traced, write_world
+from tests.support.federal.base import (
+    Asked,
+    load_files,
+    serve_in_process,
+    trace_statements,
+    write_world,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -35,11 +41,11 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_world(data / "files", bills=60, votes=6)
     for bill in (data / "files").glob("BILLSTATUS-*.xml"):
         bill.write_text(bill.read_text("utf-8").replace("<actions>", WORK), "utf-8")
-    loaded(data, data / "files", embed=False)
+    load_files(data, data / "files", embed=False)
     return data
 
 
-async def every(ask: Asked, path: str, **params: Any) -> list[dict[str, Any]]:
+async def read_whole_list(ask: Asked, path: str, **params: Any) -> list[dict[str, Any]]:
     """A list to its end."""
     found = []
     while True:
@@ -50,7 +56,7 @@ async def every(ask: Asked, path: str, **params: Any) -> list[dict[str, Any]]:
             return found
 
 
-async def rest_of(ask: Asked, section: dict[str, Any]) -> list[dict[str, Any]]:
+async def read_rest_of_section(ask: Asked, section: dict[str, Any]) -> list[dict[str, Any]]:
     """What a section left out, as its `more_url` gives it."""
     found, url = [], section["more_url"]
     while url:
@@ -64,9 +70,9 @@ async def rest_of(ask: Asked, section: dict[str, Any]) -> list[dict[str, Any]]:
 
 @requirement("federal:F", "federal:AC-20")
 async def test_each_dossier_has_its_record_and_every_section(world: Path) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         for path, name, sections in KINDS:
-            for record in (await every(ask, f"/{path}"))[:10]:
+            for record in (await read_whole_list(ask, f"/{path}"))[:10]:
                 told = await ask.record(f"/{path}/{record['id']}/dossier")
                 assert told[name] == record
                 assert set(told) - {name, "congress", "shortened"} == set(sections)
@@ -80,17 +86,17 @@ async def test_each_dossier_has_its_record_and_every_section(world: Path) -> Non
 
 @requirement("federal:F", "federal:AC-20")
 async def test_the_sections_of_a_bill_are_what_the_single_calls_give(world: Path) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         filled: set[str] = set()
-        for bill in await every(ask, "/bills"):
+        for bill in await read_whole_list(ask, "/bills"):
             id = bill["id"]
             told = await ask.answer("get_bill_dossier", bill_id=id)
             filled |= {name for name in dossiers.BILL_SECTIONS if told[name]["items"]}
-            cosponsors = await every(ask, f"/bills/{id}/cosponsors")
+            cosponsors = await read_whole_list(ask, f"/bills/{id}/cosponsors")
             assert told["cosponsors"]["total"] == len(cosponsors) == bill["cosponsor_count"]
-            actions = await every(ask, f"/bills/{id}/actions")
+            actions = await read_whole_list(ask, f"/bills/{id}/actions")
             assert told["actions"]["items"] == actions[:MAX_ITEMS]
-            amendments = await every(ask, f"/bills/{id}/amendments")
+            amendments = await read_whole_list(ask, f"/bills/{id}/amendments")
             shown = [item["id"] for item in told["amendments"]["items"]]
             assert shown == [amendment["id"] for amendment in amendments[:MAX_ITEMS]]
             for section, kind in (
@@ -101,7 +107,7 @@ async def test_the_sections_of_a_bill_are_what_the_single_calls_give(world: Path
                 ("hearings", "hearing"),
                 ("votes", "vote"),
             ):
-                linked = await every(ask, f"/bills/{id}/links", kind=kind)
+                linked = await read_whole_list(ask, f"/bills/{id}/links", kind=kind)
                 assert told[section]["total"] == len(linked)
                 for item, link in zip(told[section]["items"], linked, strict=False):
                     assert (item["id"], item["evidence"]) == (link["id"], link["evidence"])
@@ -114,10 +120,10 @@ async def test_the_sections_of_a_bill_are_what_the_single_calls_give(world: Path
 
 @requirement("federal:F", "federal:AC-20")
 async def test_a_members_dossier_counts_bills_and_lists_seats_offices_speeches(world: Path) -> None:
-    async with asked(world) as ask:
-        bills = await every(ask, "/bills")
+    async with serve_in_process(world) as ask:
+        bills = await read_whole_list(ask, "/bills")
         filled: set[str] = set()
-        for member in await every(ask, "/legislators"):
+        for member in await read_whole_list(ask, "/legislators"):
             id = member["id"]
             told = await ask.answer("get_legislator_dossier", bioguide_id=id, congress=119)
             assert told["congress"] == 119
@@ -144,9 +150,9 @@ async def test_a_members_dossier_counts_bills_and_lists_seats_offices_speeches(w
 
 @requirement("federal:F", "federal:AC-20")
 async def test_a_committees_dossier_lists_its_people_and_its_work(world: Path) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         filled: set[str] = set()
-        for committee in await every(ask, "/committees"):
+        for committee in await read_whole_list(ask, "/committees"):
             id = committee["id"]
             told = await ask.answer("get_committee_dossier", committee_id=id)
             filled |= {name for name in dossiers.COMMITTEE_SECTIONS if told[name]["items"]}
@@ -168,14 +174,14 @@ async def test_a_committees_dossier_lists_its_people_and_its_work(world: Path) -
 
 @requirement("federal:F", "federal:AC-20")
 async def test_a_laws_dossier_has_its_bill_and_the_regulations_that_cite_it(world: Path) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         filled: set[str] = set()
-        for law in await every(ask, "/public-laws"):
+        for law in await read_whole_list(ask, "/public-laws"):
             told = await ask.answer("get_public_law_dossier", id=law["id"])
             filled |= {name for name in dossiers.PUBLIC_LAW_SECTIONS if told[name]["items"]}
             for section in ("cfr_sections", "implementing_rules"):
                 for item in told[section]["items"]:
-                    linked = await every(ask, f"/public-laws/{law['id']}/links")
+                    linked = await read_whole_list(ask, f"/public-laws/{law['id']}/links")
                     assert item["id"] in [one["id"] for one in linked]
         assert "originating_bill" in filled
 
@@ -184,11 +190,11 @@ async def test_a_laws_dossier_has_its_bill_and_the_regulations_that_cite_it(worl
 async def test_what_is_cut_goes_on_at_more_url(
     world: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         subjects = [
             (path, one["id"], sections)
             for path, _, sections in KINDS
-            for one in (await every(ask, f"/{path}"))[:15]
+            for one in (await read_whole_list(ask, f"/{path}"))[:15]
         ]
         whole = {id: await ask.record(f"/{path}/{id}/dossier") for path, id, _ in subjects}
         monkeypatch.setattr(dossiers, "MAX_ITEMS", 1)
@@ -199,7 +205,7 @@ async def test_what_is_cut_goes_on_at_more_url(
                 part = told[name]
                 assert part["total"] == whole[id][name]["total"]
                 if part["truncated"] and name not in ("terms", "leadership"):
-                    more = await rest_of(ask, part)
+                    more = await read_rest_of_section(ask, part)
                     assert len(part["items"]) + len(more) == part["total"], (id, name)
                     followed.add(name)
         assert followed >= {"cosponsors", "actions", "members", "bills"}, followed
@@ -213,7 +219,7 @@ async def test_a_section_that_fails_says_so_and_the_rest_still_comes(
     with closing(store.connect(get_database_path(tmp_path), writing=True)) as db:
         (bill,) = db.execute("SELECT bill_id FROM bill_cosponsors LIMIT 1").fetchone()
         db.execute("DROP TABLE bill_actions")
-    async with asked(tmp_path) as ask:
+    async with serve_in_process(tmp_path) as ask:
         told = await ask.answer("get_bill_dossier", bill_id=bill)
         assert told["actions"] == {
             "items": [],
@@ -230,7 +236,7 @@ async def test_a_section_that_fails_says_so_and_the_rest_still_comes(
 
 @requirement("federal:F", "federal:not-found")
 async def test_a_dossier_of_nothing_is_not_found(world: Path) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         for path, id in (
             ("bills", "hr:1:1"),
             ("bills", "S000033"),
@@ -245,9 +251,9 @@ async def test_a_dossier_of_nothing_is_not_found(world: Path) -> None:
 
 @requirement("federal:F")
 async def test_a_dossier_is_read_at_one_moment(world: Path) -> None:
-    async with asked(world) as ask:
-        statements = traced(ask.base)
-        bill = (await every(ask, "/bills"))[0]["id"]
+    async with serve_in_process(world) as ask:
+        statements = trace_statements(ask.base)
+        bill = (await read_whole_list(ask, "/bills"))[0]["id"]
         statements.clear()
         await ask.answer("get_bill_dossier", bill_id=bill)
     assert statements[0] == "BEGIN"
@@ -258,7 +264,7 @@ async def test_a_dossier_is_read_at_one_moment(world: Path) -> None:
 @pytest.mark.data
 @requirement("federal:F")
 async def test_the_dossier_of_the_largest_real_bill(official: Path) -> None:
-    async with asked(official) as ask:
+    async with serve_in_process(official) as ask:
         told = await ask.answer("get_bill_dossier", bill_id="hr:117:5376")
         assert told["bill"]["title"] == "Inflation Reduction Act of 2022"
         assert told["amendments"]["total"] == 250
@@ -268,7 +274,7 @@ async def test_the_dossier_of_the_largest_real_bill(official: Path) -> None:
         assert told["votes"]["total"] == 16
         assert [one["id"] for one in told["laws"]["items"]] == ["pl:117-169"]
         assert len(json.dumps(told)) < 200_000
-        more = await rest_of(ask, told["amendments"])
+        more = await read_rest_of_section(ask, told["amendments"])
         ids = [one["id"] for one in (*told["amendments"]["items"], *more)]
         assert len(ids) == len(set(ids)) == 250
 
@@ -299,8 +305,8 @@ PAST_COMMITTEES = """\
 async def test_subcommittees_that_sit_come_before_those_of_the_past(tmp_path: Path) -> None:
     (tmp_path / "committees-current.yaml").write_text(COMMITTEES, "utf-8")
     (tmp_path / "committees-historical.yaml").write_text(PAST_COMMITTEES, "utf-8")
-    loaded(tmp_path, *tmp_path.glob("committees-*.yaml"), embed=False)
-    async with asked(tmp_path) as ask:
+    load_files(tmp_path, *tmp_path.glob("committees-*.yaml"), embed=False)
+    async with serve_in_process(tmp_path) as ask:
         now = await ask.answer("get_committee_dossier", committee_id="HSCN")
         then = await ask.answer("get_committee_dossier", committee_id="HSCN", congress=111)
     first, *past = now["subcommittees"]["items"]

@@ -22,9 +22,9 @@ from readingroom.core.progress import no_progress_sync
 from readingroom.storage.database import Database
 from tests.support.federal.base import (
     HashedWords,
-    asked,
     make_unembedded_file,
     put_database_file,
+    serve_in_process,
 )
 
 
@@ -113,7 +113,7 @@ def test_what_a_search_asked_for_comes_before_everything(db: Database) -> None:
 
 @pytest.mark.anyio
 async def test_a_search_tells_the_queue_which_of_its_hits_have_no_vector(data: Path) -> None:
-    async with asked(data) as ask:
+    async with serve_in_process(data) as ask:
         answer = await ask.answer("search", query="rail", source=["bills"])
         queue = ask.base.service.vectors.queue
         with closing(store.connect(get_database_path(data), writing=True)) as db:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from readingroom.bases.federal.query import dossiers
-from tests.support.federal.base import Asked, asked, loaded, write_world
+from tests.support.federal.base import Asked, load_files, serve_in_process, write_world
 
 pytestmark = pytest.mark.anyio
 
@@ -20,11 +20,11 @@ MAX_TOKENS = 4_000
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = tmp_path_factory.mktemp("everyday")
     write_world(data / "files", bills=60, votes=6)
-    loaded(data, data / "files")
+    load_files(data, data / "files")
     return data
 
 
-async def every(ask: Asked, **arguments: Any) -> list[dict[str, Any]]:
+async def read_whole_list(ask: Asked, **arguments: Any) -> list[dict[str, Any]]:
     """A list to its end, page by page."""
     rows: list[dict[str, Any]] = []
     while True:
@@ -36,17 +36,17 @@ async def every(ask: Asked, **arguments: Any) -> list[dict[str, Any]]:
 
 
 async def test_records_are_listed_by_filter_and_paged(world: Path) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         bills = (await ask.record("/bills", limit=200))["results"]
         sponsor = bills[0]["sponsors"][0]
         wanted = [bill["id"] for bill in bills
                   if bill["sponsors"][0]["bioguide_id"] == sponsor["bioguide_id"]]  # fmt: skip
-        listed = await every(
+        listed = await read_whole_list(
             ask, source="bills", filters={"sponsor": sponsor["bioguide_id"]}, limit=1
         )
         assert [row["id"] for row in listed] == wanted
         conditions = [f"sponsor={sponsor['bioguide_id']}", f"congress={bills[0]['congress']}"]
-        same = await every(ask, source="bills", filters=conditions, limit=1)
+        same = await read_whole_list(ask, source="bills", filters=conditions, limit=1)
         assert [row["id"] for row in same] == wanted
         wrong = {"source": "bills", "filters": ["sponsor"]}
         refused = await ask.rpc("tools/call", {"name": "list_records", "arguments": wrong})
@@ -60,21 +60,21 @@ async def test_records_are_listed_by_filter_and_paged(world: Path) -> None:
 
 @pytest.mark.parametrize("part", ["actions", "cosponsors", "amendments", "links"])
 async def test_all_that_belongs_to_a_bill_is_reached(world: Path, part: str) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         bills = (await ask.record("/bills", limit=200))["results"]
         reached = 0
         amended = {row["bill_id"] for row in (await ask.record("/amendments"))["results"]}
         for bill in [*bills[:6], *(bill for bill in bills if bill["id"] in amended)]:
             path = f"/bills/{bill['id']}/{part}"
             all_rows = (await ask.record(path, limit=200))["results"]
-            listed = await every(ask, source="bills", id=bill["id"], part=part, limit=2)
+            listed = await read_whole_list(ask, source="bills", id=bill["id"], part=part, limit=2)
             assert len(listed) == len(all_rows)
             reached += len(listed)
         assert reached > 0
 
 
 async def test_who_voted_no_is_one_call(world: Path) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         vote = (await ask.record("/roll-call-votes", limit=1))["results"][0]
         members = (await ask.record(f"/roll-call-votes/{vote['id']}/members", limit=200))["results"]
         for party in ("D", "R"):
@@ -96,7 +96,7 @@ async def test_who_voted_no_is_one_call(world: Path) -> None:
 
 
 async def test_a_vote_by_party_is_one_call(world: Path) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         vote = (await ask.record("/roll-call-votes", limit=1))["results"][0]
         members = (await ask.record(f"/roll-call-votes/{vote['id']}/members", limit=200))["results"]
         text = (await ask.answer("fetch", id=vote["id"]))["text"]
@@ -110,7 +110,7 @@ async def test_a_vote_by_party_is_one_call(world: Path) -> None:
 
 async def test_agreement_and_missed_votes_are_counted_over_loaded_votes(world: Path) -> None:
     """Against plain Python, with how many votes there are, and of which days."""
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         votes = (await ask.record("/roll-call-votes", limit=200))["results"]
         cast = {
             vote["id"]: (await ask.record(f"/roll-call-votes/{vote['id']}/members", limit=200))[
@@ -154,7 +154,7 @@ async def test_agreement_and_missed_votes_are_counted_over_loaded_votes(world: P
 
 
 async def test_who_lobbied_on_a_bill_is_one_call(world: Path) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         filings = (await ask.record("/lda-filings", limit=200))["results"]
         clients: dict[str, Counter[str]] = {}
         for filing in filings:
@@ -189,12 +189,12 @@ async def test_what_a_committee_did_in_a_month_is_one_call(tmp_path: Path) -> No
         "thomas_id: HSAG\n  subcommittees:\n  - name: Forestry\n    thomas_id: '15'\n",
     )
     committees.write_text(listed, "utf-8")
-    loaded(tmp_path, tmp_path / "files", embed=False)
+    load_files(tmp_path, tmp_path / "files", embed=False)
     march = {"since": "2026-03-01", "until": "2026-03-31"}
     asking: dict[str, Any] = {"source": "committees", "id": "HSAG", "part": "actions"}
-    async with asked(tmp_path) as ask:
-        done = await every(ask, **asking, filters=march, limit=1)
-        ever = await every(ask, **asking, limit=2)
+    async with serve_in_process(tmp_path) as ask:
+        done = await read_whole_list(ask, **asking, filters=march, limit=1)
+        ever = await read_whole_list(ask, **asking, limit=2)
         wrong = {**asking, "filters": {"since": "in spring"}}
         refused = await ask.rpc("tools/call", {"name": "list_records", "arguments": wrong})
     assert [(row["date"], row["action"], row["committee"]) for row in done] == [
@@ -208,9 +208,10 @@ async def test_what_a_committee_did_in_a_month_is_one_call(tmp_path: Path) -> No
 
 
 async def test_what_is_new_since_a_day_is_one_call(world: Path) -> None:
-    async with asked(world) as ask:
-        new = await every(ask, source="changes", filters={"since": "2000-01-01", "source": "bills"},
-                          limit=50)  # fmt: skip
+    async with serve_in_process(world) as ask:
+        new = await read_whole_list(
+            ask, source="changes", filters={"since": "2000-01-01", "source": "bills"}, limit=50
+        )
         assert {row["kind"] for row in new} == {"new"}
         assert len(new) == (await ask.answer("count", resource="bills"))["value"]
 
@@ -219,7 +220,7 @@ async def test_fetch_takes_every_address_that_answers_print(
     world: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dossiers, "MAX_ITEMS", 1)
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         bills = (await ask.record("/bills", limit=200))["results"]
         followed = 0
         for bill in bills[:12]:
@@ -242,7 +243,7 @@ async def test_fetch_takes_every_address_that_answers_print(
 
 
 async def test_a_cursor_of_another_list_is_refused(world: Path) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         cursor = (await ask.record("/bills", limit=1))["next_cursor"]
         refused = await ask.get("/committee-memberships", cursor=cursor)
         assert refused.json()["error"]["code"] == "invalid_cursor"
@@ -250,7 +251,7 @@ async def test_a_cursor_of_another_list_is_refused(world: Path) -> None:
 
 
 async def test_empty_is_told_from_not_loaded(world: Path) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         committee = (await ask.record("/committees", limit=1))["results"][0]["id"]
         dossier = await ask.answer("get_committee_dossier", committee_id=committee, congress=90)
         assert "90th Congress is loaded" in dossier["members"]["note"]
@@ -259,7 +260,7 @@ async def test_empty_is_told_from_not_loaded(world: Path) -> None:
 
 
 async def test_a_roster_tells_party_and_state(world: Path) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         roster = await ask.answer("list_committee_members", id="HSAG")
         for seat in roster["results"]:
             member = await ask.record(f"/legislators/{seat['bioguide_id']}")
@@ -267,7 +268,7 @@ async def test_a_roster_tells_party_and_state(world: Path) -> None:
 
 
 async def test_default_answers_can_be_read(world: Path) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         bills = (await ask.record("/bills", limit=200))["results"]
         longest = max(bills, key=lambda bill: bill["action_count"] + bill["amendment_count"])
         for tool, arguments in (
@@ -291,7 +292,7 @@ async def test_default_answers_can_be_read(world: Path) -> None:
 
 
 async def test_the_listing_is_short(world: Path) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         listed = await ask.rpc("tools/list", {})
     tools = listed["result"]["tools"]
     assert measure(tools) <= 12_000

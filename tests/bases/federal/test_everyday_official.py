@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from tests.support.federal.base import asked
+from tests.support.federal.base import serve_in_process
 
 pytestmark = [pytest.mark.anyio, pytest.mark.data]
 
 Check = Callable[[Any], bool]
 
 
-def ids_of(answer: Any) -> list[str]:
+def list_ids(answer: Any) -> list[str]:
     return [row["id"] for row in answer["results"]]
 
 
-def keys_of(answer: Any) -> dict[Any, int]:
+def count_by_key(answer: Any) -> dict[Any, int]:
     return {bucket["key"]: bucket["value"] for bucket in answer["buckets"]}
 
 
@@ -35,22 +35,22 @@ QUESTIONS: dict[str, tuple[str, dict[str, Any], Check]] = {
     "which bills of a Congress became law": (
         "list_records",
         {"source": "bills", "filters": {"congress": 117, "outcome": "law"}},
-        lambda told: set(ids_of(told)) == {"hr:117:2471", "hr:117:5376"},
+        lambda told: set(list_ids(told)) == {"hr:117:2471", "hr:117:5376"},
     ),
     "which were vetoed": (
         "list_records",
         {"source": "bills", "filters": {"outcome": "vetoed"}},
-        lambda told: ids_of(told) == ["sjres:114:8"],
+        lambda told: list_ids(told) == ["sjres:114:8"],
     ),
     "how many bills at each stage": (
         "count",
         {"resource": "bills", "group_by": "stage"},
-        lambda told: keys_of(told)["law"] == 4,
+        lambda told: count_by_key(told)["law"] == 4,
     ),
     "bills by sponsor": (
         "list_records",
         {"source": "bills", "filters": {"sponsor": "Bernie Sanders", "congress": 117}},
-        lambda told: set(ids_of(told)) == {"sconres:117:14", "sconres:117:5"},
+        lambda told: set(list_ids(told)) == {"sconres:117:14", "sconres:117:5"},
     ),
     "bills by committee": (
         "list_records",
@@ -60,7 +60,7 @@ QUESTIONS: dict[str, tuple[str, dict[str, Any], Check]] = {
     "bills introduced in a month": (
         "list_records",
         {"source": "bills", "filters": {"since": "2021-01-01", "until": "2021-01-31"}},
-        lambda told: "hr:117:1" in ids_of(told) and "hr:117:5376" not in ids_of(told),
+        lambda told: "hr:117:1" in list_ids(told) and "hr:117:5376" not in list_ids(told),
     ),
     "what a committee got in a month": (
         "list_records",
@@ -68,7 +68,7 @@ QUESTIONS: dict[str, tuple[str, dict[str, Any], Check]] = {
             "source": "bills",
             "filters": {"committee": "HSWM", "since": "2015-03-01", "until": "2015-03-31"},
         },
-        lambda told: ids_of(told) == ["hr:114:1314"],
+        lambda told: list_ids(told) == ["hr:114:1314"],
     ),
     "what a committee did in a month": (
         "list_records",
@@ -86,7 +86,7 @@ QUESTIONS: dict[str, tuple[str, dict[str, Any], Check]] = {
     "bills by subject": (
         "list_records",
         {"source": "bills", "filters": {"topic": "Taxation", "congress": 117}},
-        lambda told: told["results"] and all(":117:" in id for id in ids_of(told)),
+        lambda told: told["results"] and all(":117:" in id for id in list_ids(told)),
     ),
     "which meetings there were in a month": (
         "list_records",
@@ -165,12 +165,12 @@ QUESTIONS: dict[str, tuple[str, dict[str, Any], Check]] = {
             "group_by": "client",
             "filters": {"issue": "Environment/Superfund"},
         },
-        lambda told: keys_of(told) == {"LEGO SYSTEMS, INC.": 1},
+        lambda told: count_by_key(told) == {"LEGO SYSTEMS, INC.": 1},
     ),
     "White House position": (
         "count",
         {"resource": "saps", "group_by": "position", "filters": {"since": "2000-01-01"}},
-        lambda told: keys_of(told)["veto_threat"] > 0,
+        lambda told: count_by_key(told)["veto_threat"] > 0,
     ),
     "companion bills": (
         "get_bill",
@@ -180,29 +180,29 @@ QUESTIONS: dict[str, tuple[str, dict[str, Any], Check]] = {
     "records like this one": (
         "list_records",
         {"source": "bills", "id": "hr:117:4350", "part": "similar", "limit": 5},
-        lambda told: told["results"] and "hr:117:4350" not in ids_of(told),
+        lambda told: told["results"] and "hr:117:4350" not in list_ids(told),
     ),
     "what is new since a day": (
         "list_records",
         {"source": "changes", "filters": {"since": "2020-01-01", "source": "roll-call-votes"}},
-        lambda told: set(ids_of(told)) == {"house:118:1:37", "senate:108:2:213"},
+        lambda told: set(list_ids(told)) == {"house:118:1:37", "senate:108:2:213"},
     ),
     "who represents a district": (
         "resolve_entity",
         {"query": "Texas 21st district", "entity_type": "legislators"},
-        lambda told: ids_of(told)[0] == "R000614",
+        lambda told: list_ids(told)[0] == "R000614",
     ),
     "who holds a leadership post": (
         "resolve_entity",
         {"query": "Senate majority leader", "entity_type": "legislators"},
-        lambda told: ids_of(told)[0] == "T000250",
+        lambda told: list_ids(told)[0] == "T000250",
     ),
 }
 
 
 async def test_each_everyday_question_is_one_call(official: Path) -> None:
     wrong = {}
-    async with asked(official) as ask:
+    async with serve_in_process(official) as ask:
         for question, (tool, arguments, is_right) in QUESTIONS.items():
             answer = await ask.answer(tool, **arguments)
             if not is_right(answer):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.federal.base import Asked, asked, loaded, write_world
+from tests.support.federal.base import Asked, load_files, serve_in_process, write_world
 from tests.support.federal.world import register_document
 
 pytestmark = pytest.mark.anyio
@@ -24,7 +24,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
         document["agencies"] = [{"name": agency, "slug": slug}]
         document["type"] = "Proposed Rule"
         (data / "files" / f"2025-000{number}.json").write_text(json.dumps(document), "utf-8")
-    loaded(data, data / "files", embed=False)
+    load_files(data, data / "files", embed=False)
     return data
 
 
@@ -40,7 +40,7 @@ async def count(ask: Asked, resource: str, **filters: Any) -> int:
 async def test_an_agency_is_its_name_its_slug_or_its_abbreviation(
     world: Path, written: str
 ) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         assert await count(ask, "federal-register", agency=written) == 1
         listed = await ask.record("/federal-register", agency=written)
         assert [record["id"] for record in listed["results"]] == ["2025-00010"]
@@ -74,12 +74,12 @@ async def test_an_agency_is_its_name_its_slug_or_its_abbreviation(
 async def test_the_words_people_write_count_what_they_mean(
     world: Path, resource: str, filters: dict[str, Any]
 ) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         assert await count(ask, resource, **filters) > 0
 
 
 async def test_a_member_is_named_in_a_filter(world: Path) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         bills = await ask.record("/bills", limit=200)
         sponsor = bills["results"][0]["sponsors"][0]
         member = await ask.record(f"/legislators/{sponsor['bioguide_id']}")
@@ -112,7 +112,7 @@ async def test_a_value_that_means_nothing_is_refused_with_the_nearest(
     world: Path, path: str, filters: dict[str, Any], nearest: str
 ) -> None:
     (name,) = filters
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         counted = await ask.get(f"/{path}", aggregate="count", **filters)
         over_mcp = await ask.rpc(
             "tools/call", {"name": "count", "arguments": {"resource": path, "filters": filters}}
@@ -140,7 +140,7 @@ async def test_a_number_that_no_loaded_record_has_is_told(
     """A Congress of which nothing is loaded is no mistake, but its 0 says nothing about it."""
     ((name, number),) = filters.items()
     expected = f"No record of {path} with {name} {number} is loaded here; the nearest that are: "
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         counted = await ask.answer("count", resource=path, filters=filters)
         grouped = await ask.answer("count", resource=path, filters=filters, group_by=name)
         cards = await ask.answer("list_records", source=path, filters=filters)
@@ -154,14 +154,14 @@ async def test_a_number_that_no_loaded_record_has_is_told(
 
 async def test_a_bill_that_is_only_named_is_counted_by(world: Path) -> None:
     """Of a bill that is loaded, or that a loaded record names, 0 and more are true answers."""
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         bills = (await ask.record("/bills", limit=200))["results"]
         unamended = next(bill["id"] for bill in bills if not bill["amendment_count"])
         assert await count(ask, "amendments", bill_id=unamended) == 0
 
 
 async def test_a_search_refuses_it_as_well(world: Path) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         refused = await ask.get("/search", q="rule", agency="EPAX")
         assert refused.status_code == 422
         assert "Environmental Protection Agency" in refused.json()["error"]["message"]
@@ -169,14 +169,14 @@ async def test_a_search_refuses_it_as_well(world: Path) -> None:
 
 async def test_a_source_without_records_refuses_no_value(tmp_path: Path) -> None:
     """Nothing is loaded that could tell a wrong value from a right one."""
-    async with asked(tmp_path) as ask:
+    async with serve_in_process(tmp_path) as ask:
         answer = await ask.answer("count", resource="federal-register", filters={"agency": "EPA"})
         assert (answer["value"], answer["loaded_up_to"]) == (0, None)
 
 
 @pytest.mark.data
 async def test_presidents_who_share_a_surname_are_told_apart(official: Path) -> None:
-    async with asked(official) as ask:
+    async with serve_in_process(official) as ask:
         both = await count(ask, "saps", president="Bush")
         father = await count(ask, "saps", president="George H. W. Bush")
         son = await count(ask, "saps", president="George W. Bush")

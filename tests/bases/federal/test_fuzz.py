@@ -6,9 +6,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from tests.requirements import requirement
-from tests.support.effort import examples
-from tests.support.federal.base import base_of, loaded, write_world
-from tests.support.kit import app_of
+from tests.support.effort import choose_example_count
+from tests.support.federal.base import load_files, make_base, write_world
+from tests.support.kit import make_app
 
 
 @requirement("federal:errors")
@@ -16,15 +16,15 @@ from tests.support.kit import app_of
 def test_no_request_breaks_the_rest_surface(tmp_path_factory: pytest.TempPathFactory) -> None:
     data = tmp_path_factory.mktemp("fuzz")
     write_world(data / "files", bills=12)
-    loaded(data, data / "files")
-    app = app_of(base_of(data), data=data, rate_limit=0, allowed_hosts=("testserver",))
+    load_files(data, data / "files")
+    app = make_app(make_base(data), data=data, rate_limit=0, allowed_hosts=("testserver",))
     schema = schemathesis.openapi.from_asgi("/openapi.json", app)
     operations = [found.ok() for found in schema.get_all_operations()]
     assert len(operations) > 25
     for operation in operations:
 
         @settings(
-            max_examples=examples(full=8, quick=3),
+            max_examples=choose_example_count(full=8, quick=3),
             deadline=None,
             phases=[Phase.explicit, Phase.generate],
             suppress_health_check=list(HealthCheck),

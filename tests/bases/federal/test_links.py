@@ -31,7 +31,7 @@ from readingroom.bases.federal.schema.records import Law, LinkKind
 from readingroom.bases.federal.schema.sources import BY_NAME, SOURCES
 from readingroom.bases.federal.store import FILE, get_database_path
 from tests.requirements import requirement
-from tests.support.federal.base import Asked, asked, loaded, write_world
+from tests.support.federal.base import Asked, load_files, serve_in_process, write_world
 from tests.support.federal.world import register_document
 
 pytestmark = pytest.mark.anyio
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.anyio
 ORIGIN = Provenance("2026-01-01T00:00:00+00:00", "0" * 64)
 
 
-def law(number: int, *links: Link, sha256: str = "0" * 64) -> ParsedRecord:
+def make_law(number: int, *links: Link, sha256: str = "0" * 64) -> ParsedRecord:
     told = build_citation_fields(
         ORIGIN, url="https://example.org", org="us", cite="a law", published_at=None,
         raw_sha256=sha256,
@@ -48,7 +48,7 @@ def law(number: int, *links: Link, sha256: str = "0" * 64) -> ParsedRecord:
     return ParsedRecord(record, links=links)
 
 
-def links(data: Path) -> list[tuple[Any, ...]]:
+def list_stored_links(data: Path) -> list[tuple[Any, ...]]:
     with closing(sqlite3.connect(get_database_path(data))) as db:
         return db.execute("SELECT * FROM links ORDER BY 1, 2, 3, 4").fetchall()
 
@@ -66,8 +66,8 @@ def put(data: Path, entry: ParsedRecord, loader: str = "laws/1") -> None:
 async def test_both_records_of_a_link_show_it_with_its_evidence(tmp_path: Path) -> None:
     write_world(tmp_path / "files", bills=0)
     (tmp_path / "files" / "BILLSTATUS-119hr1.xml").write_text(BILL, "utf-8")
-    loaded(tmp_path, tmp_path / "files")
-    async with asked(tmp_path) as ask:
+    load_files(tmp_path, tmp_path / "files")
+    async with serve_in_process(tmp_path) as ask:
         of_bill = await ask.record("/bills/hr:119:1/links", kind="statement")
         (found,) = of_bill["results"]
         assert found["id"] == "sap:119:2025-03-01:hr1"
@@ -84,8 +84,8 @@ async def test_both_records_of_a_link_show_it_with_its_evidence(tmp_path: Path) 
 @requirement("federal:links")
 async def test_fetch_says_how_many_records_of_each_kind_are_linked(tmp_path: Path) -> None:
     (tmp_path / "BILLSTATUS-119hr1.xml").write_text(BILL, "utf-8")
-    loaded(tmp_path, tmp_path / "BILLSTATUS-119hr1.xml")
-    async with asked(tmp_path) as ask:
+    load_files(tmp_path, tmp_path / "BILLSTATUS-119hr1.xml")
+    async with serve_in_process(tmp_path) as ask:
         fetched = await ask.answer("fetch", id="hr:119:1")
         assert fetched["links"] == {
             "amendment": 1,
@@ -112,18 +112,18 @@ async def test_fetch_says_how_many_records_of_each_kind_are_linked(tmp_path: Pat
 async def test_a_cursor_leads_through_every_link_once(tmp_path: Path) -> None:
     bills = [Link(LinkKind.LAW, f"hr:119:{number}", "laws") for number in range(1, 24)]
     topics = [Link(LinkKind.TOPIC, f"topic:t{number}", "subjects") for number in range(9)]
-    put(tmp_path, law(1, *bills, *topics))
-    async with asked(tmp_path) as ask:
-        seen = await _every_link(ask, "/public-laws/pl:119-1/links")
+    put(tmp_path, make_law(1, *bills, *topics))
+    async with serve_in_process(tmp_path) as ask:
+        seen = await _list_all_links(ask, "/public-laws/pl:119-1/links")
         assert sorted(seen) == sorted(link.id for link in (*bills, *topics))
-        narrowed = await _every_link(ask, "/public-laws/pl:119-1/links", kind="topic")
+        narrowed = await _list_all_links(ask, "/public-laws/pl:119-1/links", kind="topic")
         assert sorted(narrowed) == sorted(link.id for link in topics)
         assert (await ask.get("/public-laws/pl:119-1/links", kind="love")).status_code == 422
         assert (await ask.get("/public-laws/pl:119-1/links", cursor="x")).status_code == 422
         assert (await ask.get("/public-laws/pl:119-2/links")).status_code == 404
 
 
-async def _every_link(ask: Asked, path: str, **asked_for: str) -> list[str]:
+async def _list_all_links(ask: Asked, path: str, **asked_for: str) -> list[str]:
     seen: list[str] = []
     cursor: dict[str, str] = {}
     while True:
@@ -141,21 +141,24 @@ def test_a_link_without_evidence_cannot_be_stored(tmp_path: Path) -> None:
     for nothing in ("", "  "):
         # `OR IGNORE` passes over a repeated link, never over one that stands on nothing.
         with pytest.raises(sqlite3.IntegrityError):
-            put(tmp_path, law(1, Link(LinkKind.LAW, "hr:119:1", nothing)))
-    assert links(tmp_path) == []
+            put(tmp_path, make_law(1, Link(LinkKind.LAW, "hr:119:1", nothing)))
+    assert list_stored_links(tmp_path) == []
 
 
 def test_a_record_read_again_has_the_links_of_its_newest_reading(tmp_path: Path) -> None:
-    put(tmp_path, law(1, Link(LinkKind.LAW, "hr:119:1", "a"), Link(LinkKind.LAW, "hr:119:2", "a")))
-    put(tmp_path, law(1, Link(LinkKind.LAW, "hr:119:2", "b"), sha256="1" * 64))
-    assert links(tmp_path) == [("pl:119-1", "law", "hr:119:2", "laws", "b")]
+    put(
+        tmp_path,
+        make_law(1, Link(LinkKind.LAW, "hr:119:1", "a"), Link(LinkKind.LAW, "hr:119:2", "a")),
+    )
+    put(tmp_path, make_law(1, Link(LinkKind.LAW, "hr:119:2", "b"), sha256="1" * 64))
+    assert list_stored_links(tmp_path) == [("pl:119-1", "law", "hr:119:2", "laws", "b")]
 
 
 async def test_two_files_that_say_the_same_are_two_pieces_of_evidence(tmp_path: Path) -> None:
     (tmp_path / "BILLSTATUS-119hr1.xml").write_text(BILL, "utf-8")
-    loaded(tmp_path, tmp_path / "BILLSTATUS-119hr1.xml")
-    put(tmp_path, law(2, Link(LinkKind.LAW, "hr:119:1", "its title")))
-    async with asked(tmp_path) as ask:
+    load_files(tmp_path, tmp_path / "BILLSTATUS-119hr1.xml")
+    put(tmp_path, make_law(2, Link(LinkKind.LAW, "hr:119:1", "its title")))
+    async with serve_in_process(tmp_path) as ask:
         page = await ask.record("/bills/hr:119:1/links", kind="law")
         assert page["total"] == 1, "one pair, whoever speaks of it"
         (found,) = page["results"]
@@ -164,12 +167,12 @@ async def test_two_files_that_say_the_same_are_two_pieces_of_evidence(tmp_path: 
 
 
 def test_what_is_withdrawn_speaks_of_nothing_any_more(tmp_path: Path) -> None:
-    put(tmp_path, law(1, Link(LinkKind.LAW, "hr:119:1", "a")))
+    put(tmp_path, make_law(1, Link(LinkKind.LAW, "hr:119:1", "a")))
     with closing(store.connect(get_database_path(tmp_path), writing=True)) as db:
         writer = Writer(db)
         with writer.transaction():
             writer.withdraw_record(BY_NAME["public_laws"], "pl:119-1", "2026-01-02", "in error")
-    assert links(tmp_path) == []
+    assert list_stored_links(tmp_path) == []
 
 
 def test_a_file_made_before_a_source_or_a_column_gets_it(tmp_path: Path) -> None:
@@ -190,7 +193,7 @@ def test_a_file_made_before_a_source_or_a_column_gets_it(tmp_path: Path) -> None
 @pytest.mark.data
 @requirement("federal:links")
 def test_every_link_of_official_files_has_evidence_and_ids_that_fetch_takes(official: Path) -> None:
-    stored = links(official)
+    stored = list_stored_links(official)
     assert len(stored) > 10_000
     for from_id, kind, to_id, loader, evidence in stored:
         assert parse_federal_id(from_id).id == from_id
@@ -201,11 +204,11 @@ def test_every_link_of_official_files_has_evidence_and_ids_that_fetch_takes(offi
 
 
 def test_a_list_that_knows_less_takes_no_link_away(tmp_path: Path) -> None:
-    put(tmp_path, law(1, Link(LinkKind.LAW, "hr:119:1", "a")))
-    listed = replace(law(1, Link(LinkKind.LAW, "hr:119:2", "b")), partial=True)
+    put(tmp_path, make_law(1, Link(LinkKind.LAW, "hr:119:1", "a")))
+    listed = replace(make_law(1, Link(LinkKind.LAW, "hr:119:2", "b")), partial=True)
     put(tmp_path, listed)
     put(tmp_path, listed)
-    assert [row[2:4] for row in links(tmp_path)] == [
+    assert [row[2:4] for row in list_stored_links(tmp_path)] == [
         ("hr:119:1", "laws"),
         ("hr:119:2", "laws#listed"),
     ]
@@ -232,8 +235,8 @@ async def test_a_rule_leads_to_its_docket_its_regulations_its_laws_and_subjects(
     docket = {"id": "FAA-2025-0012", "type": "dockets", "attributes": {"title": "Noise",
               "modifyDate": "2025-01-01T00:00:00Z"}}  # fmt: skip
     (tmp_path / "docket.json").write_text(json.dumps({"data": docket}), "utf-8")
-    assert loaded(tmp_path, tmp_path / "rule.json", tmp_path / "docket.json").failed == 0
-    async with asked(tmp_path) as ask:
+    assert load_files(tmp_path, tmp_path / "rule.json", tmp_path / "docket.json").failed == 0
+    async with serve_in_process(tmp_path) as ask:
         told = await ask.record("/federal-register/2025-00001/links")
         assert {(one["kind"], one["id"]) for one in told["results"]} == {
             ("docket", "docket:FAA-2025-0012"),
@@ -249,7 +252,9 @@ async def test_a_rule_leads_to_its_docket_its_regulations_its_laws_and_subjects(
         )
 
 
-def _rulemaking(folder: Path, rule_rin: str, docket_rin: str, modified: str) -> tuple[Path, Path]:
+def _write_rule_and_docket(
+    folder: Path, rule_rin: str, docket_rin: str, modified: str
+) -> tuple[Path, Path]:
     """A rule that names no docket, and a docket, each with its RIN."""
     folder.mkdir(exist_ok=True)
     rule = register_document(
@@ -268,10 +273,12 @@ def _rulemaking(folder: Path, rule_rin: str, docket_rin: str, modified: str) -> 
 async def test_a_rule_and_a_docket_of_the_same_rin_are_linked_whichever_came_first(
     tmp_path: Path, first: str
 ) -> None:
-    files = _rulemaking(tmp_path / "files", "2120-AL12", "2120-AL12", "2025-01-01T00:00:00Z")
+    files = _write_rule_and_docket(
+        tmp_path / "files", "2120-AL12", "2120-AL12", "2025-01-01T00:00:00Z"
+    )
     for path in files if first == "rule" else reversed(files):
-        loaded(tmp_path, path, embed=False)
-    async with asked(tmp_path) as ask:
+        load_files(tmp_path, path, embed=False)
+    async with serve_in_process(tmp_path) as ask:
         told = await ask.record("/regulations-dot-gov-dockets/docket:FAA-2025-0012/links")
         (linked,) = told["results"]
         assert (linked["kind"], linked["id"]) == ("docket", "2025-00001")
@@ -286,15 +293,17 @@ async def test_a_rule_and_a_docket_of_the_same_rin_are_linked_whichever_came_fir
 
 def test_a_rin_that_was_corrected_links_no_more(tmp_path: Path) -> None:
     for number, rin in enumerate(("2120-AL12", "2120-AL13", "Not Assigned", "2120-al12"), start=1):
-        files = _rulemaking(tmp_path / "files", "2120-AL12", rin, f"2025-01-0{number}T00:00:00Z")
-        loaded(tmp_path, *files, embed=False)
-        assert len(links(tmp_path)) == (number in (1, 4)), rin
+        files = _write_rule_and_docket(
+            tmp_path / "files", "2120-AL12", rin, f"2025-01-0{number}T00:00:00Z"
+        )
+        load_files(tmp_path, *files, embed=False)
+        assert len(list_stored_links(tmp_path)) == (number in (1, 4)), rin
 
 
 @pytest.mark.data
 @requirement("federal:links")
 def test_the_evidence_of_a_mention_is_what_the_file_says_not_our_id(official: Path) -> None:
-    stored = [row for row in links(official) if row[1] == "mention"]
+    stored = [row for row in list_stored_links(official) if row[1] == "mention"]
     assert len(stored) > 1_000
     for _, _, to_id, _, evidence in stored:
         place, colon, words = evidence.partition(": ")
@@ -308,7 +317,7 @@ def test_the_evidence_of_a_mention_is_what_the_file_says_not_our_id(official: Pa
 def test_the_record_names_bills_on_its_pages_as_its_mods_does(official: Path) -> None:
     """Two readings of one day, by different programs: what we find in the words GPO found too."""
     pages, mods = (
-        {row[:3] for row in links(official)
+        {row[:3] for row in list_stored_links(official)
          if row[3] == by and row[1] == "mention" and parse_federal_id(row[2]).source in TEXTUAL}
         for by in ("crec-page#text", "crec-mods")
     )  # fmt: skip
@@ -322,7 +331,7 @@ TEXTUAL = ("bills", "public_laws")
 @pytest.mark.data
 @requirement("federal:links")
 async def test_a_rule_rests_on_the_law_that_its_authority_cites(official: Path) -> None:
-    async with asked(official) as ask:
+    async with serve_in_process(official) as ask:
         told = await ask.record("/federal-register/2017-21003/links", limit=200)
         kinds = {(one["kind"], one["id"]): one["evidence"][0]["words"] for one in told["results"]}
         assert "Sec. 1503, Pub. L. 108-11" in kinds["authority", "pl:108-11"]
@@ -384,12 +393,12 @@ def test_ten_bills_are_linked_to_what_official_files_name_and_to_nothing_else(
         ).fetchall()
     folder = shared_data / "federal"
     (path,) = folder.rglob(f"BILLSTATUS-{file}.xml")
-    named = set(_named_in_status(path.read_text("utf-8")))
-    named |= {("statement", id) for id in _statements(folder, int(congress), kind + number)}
+    named = set(_list_named_in_status(path.read_text("utf-8")))
+    named |= {("statement", id) for id in _list_statements(folder, int(congress), kind + number)}
     assert set(stored) == named
 
 
-def _named_in_status(text: str) -> Iterator[tuple[str, str]]:
+def _list_named_in_status(text: str) -> Iterator[tuple[str, str]]:
     """What a status file names, read without any of our loaders."""
     bill = ElementTree.fromstring(text.encode()).find("bill")
     assert bill is not None
@@ -419,12 +428,12 @@ def _named_in_status(text: str) -> Iterator[tuple[str, str]]:
         short = citation.replace("Book ", "bk").replace("Part ", "pt").replace("Errata", "errata")
         chamber, of, number, part = re.findall(r"(.)\. Rept\. (\d+)-(\d+)(.*)", short)[0]
         yield "committee_report", f"crpt:{of}{chamber.lower()}rpt{number}{part.replace(',', '-')}"
-    for name in _subjects(bill):
+    for name in _list_subjects(bill):
         words = re.findall("[a-z0-9]+", name.lower())
         yield "topic", f"topic:{'-'.join(words)}"
 
 
-def _subjects(bill: ElementTree.Element) -> Iterator[str]:
+def _list_subjects(bill: ElementTree.Element) -> Iterator[str]:
     for path in (
         "policyArea/name",
         "primarySubject/name",
@@ -504,7 +513,7 @@ def test_actions_name_roll_calls_as_their_fields_do(shared_data: Path) -> None:
     assert compared > 100
 
 
-def _statements(folder: Path, congress: int, bill: str) -> Iterator[str]:
+def _list_statements(folder: Path, congress: int, bill: str) -> Iterator[str]:
     for path in folder.rglob("saps/**/*.yaml"):
         for told in path.read_text("utf-8").split("\n- bills:\n"):
             listed = re.findall(r"^  - ([a-z]+\d+)$", told, re.M)

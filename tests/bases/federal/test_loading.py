@@ -31,21 +31,21 @@ from readingroom.bases.federal.schema.tables import CITATION, SCHEMA_VERSION
 from readingroom.bases.federal.store import FILE, get_database_path
 from readingroom.storage.errors import StorageFailed
 from tests.requirements import requirement
-from tests.support.federal.base import loaded, told_in, write_world
+from tests.support.federal.base import load_files, read_all_tables, write_world
 from tests.support.federal.world import World
-from tests.support.kit import clean_environment, command, run
-from tests.support.papers import paper
+from tests.support.kit import clean_environment, make_command, run
+from tests.support.papers import make_paper
 
 _OF_THE_LOAD = ("ingestion_logs", "generation", "sqlite_sequence")
 ORIGIN = Provenance("2026-01-01T00:00:00+00:00", "0" * 64)
 
 
-def rows(data: Path, sql: str, *values: Any) -> list[Any]:
+def read_rows(data: Path, sql: str, *values: Any) -> list[Any]:
     with closing(sqlite3.connect(get_database_path(data))) as db:
         return db.execute(sql, values).fetchall()
 
 
-def everything(data: Path) -> dict[str, list[Any]]:
+def read_everything(data: Path) -> dict[str, list[Any]]:
     """All that a load has written, apart from the log of loads and the moments they were made."""
     with closing(sqlite3.connect(get_database_path(data))) as db:
         tables = [
@@ -94,15 +94,15 @@ def everything(data: Path) -> dict[str, list[Any]]:
 def test_every_official_file_is_in_with_as_many_records_as_it_has(
     official: Path, counted: str, expected: int
 ) -> None:
-    assert rows(official, counted) == [(expected,)]
+    assert read_rows(official, counted) == [(expected,)]
 
 
 @pytest.mark.data
 def test_loading_official_files_again_changes_nothing(official: Path, shared_data: Path) -> None:
-    before = everything(official)
-    again = loaded(official, shared_data / "federal", embed=False)
+    before = read_everything(official)
+    again = load_files(official, shared_data / "federal", embed=False)
     assert (again.loaded, again.changed, again.failed) == (0, 0, 0)
-    assert everything(official) == before
+    assert read_everything(official) == before
 
 
 @pytest.mark.data
@@ -135,10 +135,10 @@ def test_an_older_file_never_replaces_what_a_newer_one_said(
 ) -> None:
     samples = shared_data / "federal/billstatus/samples/formatChange"
     name = "BILLSTATUS-117sconres7.xml"
-    loaded(tmp_path, samples / "future" / name, embed=False)
-    before = rows(tmp_path, "SELECT record FROM bills")
-    loaded(tmp_path, samples / "current" / name, embed=False)
-    assert rows(tmp_path, "SELECT record FROM bills") == before
+    load_files(tmp_path, samples / "future" / name, embed=False)
+    before = read_rows(tmp_path, "SELECT record FROM bills")
+    load_files(tmp_path, samples / "current" / name, embed=False)
+    assert read_rows(tmp_path, "SELECT record FROM bills") == before
 
 
 @pytest.mark.data
@@ -161,33 +161,33 @@ def test_a_text_without_a_title_is_named_by_what_it_says(
 
 @pytest.mark.data
 def test_senators_known_by_their_lis_number_alone_are_named(official: Path) -> None:
-    voted = rows(official, "SELECT bioguide_id, position FROM member_votes WHERE lis = 'S275'")
+    voted = read_rows(official, "SELECT bioguide_id, position FROM member_votes WHERE lis = 'S275'")
     assert voted == [("C000127", "Nay")]
 
 
 @pytest.mark.data
 def test_every_person_a_bill_names_is_a_record(official: Path) -> None:
-    assert not rows(official, "PRAGMA foreign_key_check")
+    assert not read_rows(official, "PRAGMA foreign_key_check")
     unknown = """SELECT bioguide_id FROM bill_cosponsors
                  WHERE bioguide_id NOT IN (SELECT id FROM legislators)"""
-    assert not rows(official, unknown)
+    assert not read_rows(official, unknown)
 
 
 def test_every_table_of_a_source_has_the_citation_columns(tmp_path: Path) -> None:
-    loaded(tmp_path)
+    load_files(tmp_path)
     for source in SOURCES:
-        columns = {row[1] for row in rows(tmp_path, f"PRAGMA table_xinfo({source.name})")}
+        columns = {row[1] for row in read_rows(tmp_path, f"PRAGMA table_xinfo({source.name})")}
         assert {*CITATION, "status", "tombstone_at", "tombstone_reason", "successor_id"} <= columns
 
 
 def test_loading_a_made_up_world_twice_changes_nothing(tmp_path: Path) -> None:
     write_world(tmp_path / "files")
-    first = loaded(tmp_path, tmp_path / "files", embed=False)
-    before = everything(tmp_path)
-    again = loaded(tmp_path, tmp_path / "files", embed=False)
+    first = load_files(tmp_path, tmp_path / "files", embed=False)
+    before = read_everything(tmp_path)
+    again = load_files(tmp_path, tmp_path / "files", embed=False)
     assert first.loaded == again.unchanged > 30
     assert again.changed == 0
-    assert everything(tmp_path) == before
+    assert read_everything(tmp_path) == before
 
 
 def test_one_bad_file_is_logged_and_the_rest_is_loaded(tmp_path: Path) -> None:
@@ -198,10 +198,10 @@ def test_one_bad_file_is_logged_and_the_rest_is_loaded(tmp_path: Path) -> None:
     )
     (tmp_path / "files" / "broken.zip").write_bytes(b"PK\x03\x04 and then nothing")
     (tmp_path / "files" / "rule.json").write_text('{"document_number": "no id", "title": "x"}')
-    summary = loaded(tmp_path, tmp_path / "files", embed=False)
+    summary = load_files(tmp_path, tmp_path / "files", embed=False)
     assert summary.failed == 4
-    assert rows(tmp_path, "SELECT count(*) FROM bills") == [(3,)]
-    failed = rows(tmp_path, "SELECT file, error FROM ingestion_logs WHERE outcome = 'failed'")
+    assert read_rows(tmp_path, "SELECT count(*) FROM bills") == [(3,)]
+    failed = read_rows(tmp_path, "SELECT file, error FROM ingestion_logs WHERE outcome = 'failed'")
     assert {Path(name).name for name, _ in failed} == {
         "BILLSTATUS-119hr98.xml",
         "BILLSTATUS-119hr99.xml",
@@ -216,8 +216,8 @@ def test_unknown_elements_are_passed_over(tmp_path: Path) -> None:
     ((name, text),) = world.bills(1)
     grown = text.replace("<title>", "<newThing><deep>x</deep></newThing><title>")
     (tmp_path / "files" / name).write_text(grown, "utf-8")
-    assert loaded(tmp_path, tmp_path / "files", embed=False).failed == 0
-    assert rows(tmp_path, "SELECT count(*) FROM bills") == [(1,)]
+    assert load_files(tmp_path, tmp_path / "files", embed=False).failed == 0
+    assert read_rows(tmp_path, "SELECT count(*) FROM bills") == [(1,)]
 
 
 @pytest.mark.parametrize(
@@ -274,8 +274,8 @@ def test_a_zip_loads_like_a_folder(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
         for path in (tmp_path / "files").iterdir():
             archive.write(path, path.name)
-    assert loaded(tmp_path / "a", tmp_path / "files").records == (
-        loaded(tmp_path / "b", tmp_path / "all.zip").records
+    assert load_files(tmp_path / "a", tmp_path / "files").records == (
+        load_files(tmp_path / "b", tmp_path / "all.zip").records
     )
 
 
@@ -298,9 +298,9 @@ def test_a_zip_is_opened_once_for_all_of_its_files(
             archive.comment = round.encode()
         with monkeypatch.context() as patched:
             patched.setattr(zipfile, "ZipFile", Counted)
-            loaded(tmp_path / round, tmp_path / "all.zip", embed=False)
+            load_files(tmp_path / round, tmp_path / "all.zip", embed=False)
     assert len(opened) == 2, "each of the two, once"
-    assert told_in(tmp_path / "first") == told_in(tmp_path / "second")
+    assert read_all_tables(tmp_path / "first") == read_all_tables(tmp_path / "second")
 
 
 @pytest.mark.parametrize("begin", [b"", b"\xef\xbb\xbf"])
@@ -309,10 +309,10 @@ def test_files_saved_on_another_system_are_the_same_files(
     tmp_path: Path, begin: bytes, end: bytes
 ) -> None:
     write_world(tmp_path / "files", bills=3)
-    before = loaded(tmp_path / "before", tmp_path / "files", embed=False)
+    before = load_files(tmp_path / "before", tmp_path / "files", embed=False)
     for path in (tmp_path / "files").iterdir():
         path.write_bytes(begin + path.read_bytes().replace(b"\n", end))
-    after = loaded(tmp_path / "after", tmp_path / "files", embed=False)
+    after = load_files(tmp_path / "after", tmp_path / "files", embed=False)
     assert after.by_loader == before.by_loader
     assert (after.failed, after.records) == (0, before.records)
 
@@ -326,7 +326,7 @@ def test_names_and_words_that_are_no_text_hold_nothing_up(tmp_path: Path) -> Non
     (tmp_path / "files" / "half.json").write_text(
         '{"document_number": "2025-00003", "title": "\\ud800", "type": "Rule"}', "utf-8"
     )
-    summary = loaded(tmp_path, tmp_path / "files", embed=False)
+    summary = load_files(tmp_path, tmp_path / "files", embed=False)
     assert summary.by_loader["billstatus"] == 1
     assert sorted(Path(one["file"]).name for one in summary.errors) == [
         "bad\\udcff\n.xml",
@@ -342,13 +342,13 @@ def test_a_zip_inside_a_zip_is_passed_over_whatever_it_holds(tmp_path: Path) -> 
             archive.write(path, path.name)
     with zipfile.ZipFile(tmp_path / "outer.zip", "w") as archive:
         archive.write(tmp_path / "inner.zip", "inner.zip")
-    summary = loaded(tmp_path / "data", tmp_path / "outer.zip", embed=False)
+    summary = load_files(tmp_path / "data", tmp_path / "outer.zip", embed=False)
     assert (summary.ignored, summary.loaded, summary.failed) == (1, 0, 0)
 
 
 def test_what_is_neither_a_file_nor_a_folder_is_told_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.xml")
-    summary = loaded(tmp_path, tmp_path / "pipe.xml", Path("/dev/zero"), embed=False)
+    summary = load_files(tmp_path, tmp_path / "pipe.xml", Path("/dev/zero"), embed=False)
     assert summary.failed == 2
     assert "save its contents as a file" in summary.errors[0]["error"]
 
@@ -360,7 +360,7 @@ def test_values_that_no_column_takes_fail_their_file_alone(tmp_path: Path) -> No
         told = rule | {"document_number": f"2025-1000{place}", "topics": [odd]}
         told |= {"docket_ids": [odd], "agencies": [{"name": odd, "slug": odd}]}
         (tmp_path / "files" / f"odd{place}.json").write_text(json.dumps(told), "utf-8")
-    summary = loaded(tmp_path, tmp_path / "files", embed=False)
+    summary = load_files(tmp_path, tmp_path / "files", embed=False)
     assert (summary.failed, summary.by_loader["register-json"]) == (3, 2)
 
 
@@ -368,11 +368,11 @@ def test_a_zip_that_was_damaged_and_is_whole_now_is_no_failure_any_more(tmp_path
     write_world(tmp_path / "files", bills=3)
     path = tmp_path / "all.zip"
     path.write_bytes(b"PK")
-    assert loaded(tmp_path, path, embed=False).failed == 1
+    assert load_files(tmp_path, path, embed=False).failed == 1
     with zipfile.ZipFile(path, "w") as archive:
         for one in (tmp_path / "files").iterdir():
             archive.write(one, one.name)
-    loaded(tmp_path, path, embed=False)
+    load_files(tmp_path, path, embed=False)
     with closing(store.connect(get_database_path(tmp_path))) as db:
         assert list(list_failures(db)) == []
 
@@ -397,12 +397,12 @@ def test_a_load_that_is_interrupted_twice_keeps_no_half_of_a_file(
     monkeypatch.setattr(BillStatus, "parse", amendments)
     monkeypatch.setattr(Writer, "_roll_back", undo_unless_interrupted)
     with pytest.raises(KeyboardInterrupt):
-        loaded(tmp_path, tmp_path / "files", embed=False)
-    assert rows(tmp_path, "SELECT count(*) FROM bills WHERE loader <> 'partial'") == [(0,)]
+        load_files(tmp_path, tmp_path / "files", embed=False)
+    assert read_rows(tmp_path, "SELECT count(*) FROM bills WHERE loader <> 'partial'") == [(0,)]
     monkeypatch.undo()
-    assert loaded(tmp_path, tmp_path / "files", embed=False).failed == 0
-    loaded(tmp_path / "whole", tmp_path / "files", embed=False)
-    assert told_in(tmp_path) == told_in(tmp_path / "whole")
+    assert load_files(tmp_path, tmp_path / "files", embed=False).failed == 0
+    load_files(tmp_path / "whole", tmp_path / "files", embed=False)
+    assert read_all_tables(tmp_path) == read_all_tables(tmp_path / "whole")
     with closing(store.connect(get_database_path(tmp_path), writing=True)) as db:
         db.execute("INSERT INTO passages_fts (passages_fts, rank) VALUES ('integrity-check', 1)")
 
@@ -422,36 +422,36 @@ def test_kill_nine_in_the_middle_of_a_load_loses_nothing_and_repeats_nothing(
 ) -> None:
     write_world(tmp_path / "files", bills=200)
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    loaded(whole, tmp_path / "files", embed=False)
+    load_files(whole, tmp_path / "files", embed=False)
     for _ in range(2):
         _load_and_kill(tmp_path / "files", broken)
     finished = run("federal", "load", str(tmp_path / "files"), "--data", str(broken), "--json")
     assert json.loads(finished.stdout)["failed"] == 0
-    for table, there in told_in(whole).items():
-        assert told_in(broken)[table] == there, table
-    assert not rows(broken, "PRAGMA foreign_key_check")
-    assert rows(broken, "PRAGMA integrity_check") == [("ok",)]
+    for table, there in read_all_tables(whole).items():
+        assert read_all_tables(broken)[table] == there, table
+    assert not read_rows(broken, "PRAGMA foreign_key_check")
+    assert read_rows(broken, "PRAGMA integrity_check") == [("ok",)]
 
 
 def _load_and_kill(files: Path, data: Path) -> None:
     """Stop the loader by force once it has come a little further."""
     path = get_database_path(data)
-    before = _bills(path)
+    before = _count_bills(path)
     process = subprocess.Popen(
-        command("federal", "load", str(files), "--data", str(data), "--json"),
+        make_command("federal", "load", str(files), "--data", str(data), "--json"),
         env=clean_environment(),
         stdout=subprocess.DEVNULL,
     )
     deadline = time.monotonic() + 60
     while process.poll() is None and time.monotonic() < deadline:
-        if _bills(path) > before + 20:
+        if _count_bills(path) > before + 20:
             process.send_signal(signal.SIGKILL)
             break
         time.sleep(0.01)
     process.wait()
 
 
-def _bills(path: Path) -> int:
+def _count_bills(path: Path) -> int:
     try:
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
             return int(db.execute("SELECT count(*) FROM bills").fetchone()[0])
@@ -482,7 +482,7 @@ def test_a_transaction_that_failed_at_its_end_is_told_and_left_out(tmp_path: Pat
 
 def test_readers_are_not_held_up_by_a_load(tmp_path: Path) -> None:
     write_world(tmp_path / "files", bills=5)
-    loaded(tmp_path, tmp_path / "files", embed=False)
+    load_files(tmp_path, tmp_path / "files", embed=False)
     path = get_database_path(tmp_path)
     with closing(store.connect(path, writing=True)) as writer:
         writer.execute("BEGIN IMMEDIATE")
@@ -571,11 +571,11 @@ def test_who_left_a_committee_is_no_longer_on_its_roster(tmp_path: Path) -> None
     ada, bela = seat.format("Ada Ashgrove", 1, "A900001"), seat.format("Bela Birch", 2, "B900002")
     roster = tmp_path / "committee-membership-current.yaml"
     roster.write_text("HSAG:\n" + ada + bela, "utf-8")
-    loaded(tmp_path / "data", roster, embed=False)
+    load_files(tmp_path / "data", roster, embed=False)
     roster.write_text("HSAG:\n" + ada, "utf-8")
-    loaded(tmp_path / "data", roster, embed=False)
+    load_files(tmp_path / "data", roster, embed=False)
     told = "SELECT bioguide_id, status FROM committee_memberships ORDER BY 1"
-    assert rows(tmp_path / "data", told) == [("A900001", "active"), ("B900002", "withdrawn")]
+    assert read_rows(tmp_path / "data", told) == [("A900001", "active"), ("B900002", "withdrawn")]
 
 
 def test_the_same_statement_twice_on_a_day_is_two_records(tmp_path: Path) -> None:
@@ -585,8 +585,8 @@ def test_the_same_statement_twice_on_a_day_is_two_records(tmp_path: Path) -> Non
     )
     text = statement.format("One", 1) + statement.format("Two", 2)
     (tmp_path / "47-Sample.yaml").write_text(text, "utf-8")
-    loaded(tmp_path / "data", tmp_path / "47-Sample.yaml", embed=False)
-    assert rows(tmp_path / "data", "SELECT id FROM saps ORDER BY id") == [
+    load_files(tmp_path / "data", tmp_path / "47-Sample.yaml", embed=False)
+    assert read_rows(tmp_path / "data", "SELECT id FROM saps ORDER BY id") == [
         ("sap:119:2025-03-01:hr1",),
         ("sap:119:2025-03-01:hr1:2",),
     ]
@@ -601,20 +601,20 @@ def test_a_pdf_that_comes_later_than_its_statement_is_read_too(tmp_path: Path) -
         "  file: statements/hr1.pdf\n",
         "utf-8",
     )
-    loaded(data, files, embed=False)
-    assert not rows(data, "SELECT * FROM texts")
-    (files / "statements" / "hr1.pdf").write_bytes(paper("The Administration likes walruses."))
-    again = loaded(data, files, embed=False)
+    load_files(data, files, embed=False)
+    assert not read_rows(data, "SELECT * FROM texts")
+    (files / "statements" / "hr1.pdf").write_bytes(make_paper("The Administration likes walruses."))
+    again = load_files(data, files, embed=False)
     assert (again.loaded, again.changed) == (1, 1)
-    assert "walruses" in rows(data, "SELECT body FROM texts")[0][0]
-    assert loaded(data, files, embed=False).unchanged == 1
+    assert "walruses" in read_rows(data, "SELECT body FROM texts")[0][0]
+    assert load_files(data, files, embed=False).unchanged == 1
 
 
 def test_a_former_member_takes_the_place_of_the_stub_that_a_bill_made(tmp_path: Path) -> None:
     world = write_world(tmp_path / "files", bills=3)
     former = world.members[0]
     (tmp_path / "files" / "legislators-current.yaml").unlink()
-    loaded(tmp_path, tmp_path / "files", embed=False)
+    load_files(tmp_path, tmp_path / "files", embed=False)
     stub = "SELECT record->>'stub', current FROM legislators WHERE id = ?"
     (tmp_path / "legislators-historical.yaml").write_text(
         f"- id:\n    bioguide: {former.bioguide}\n    lis: S001\n    govtrack: 400001\n"
@@ -626,10 +626,10 @@ def test_a_former_member_takes_the_place_of_the_stub_that_a_bill_made(tmp_path: 
         "    class: 2\n    party: Federalist\n",
         "utf-8",
     )
-    done = loaded(tmp_path, tmp_path / "legislators-historical.yaml", embed=False)
+    done = load_files(tmp_path, tmp_path / "legislators-historical.yaml", embed=False)
     assert (done.loaded, done.records) == (1, 1)
-    assert rows(tmp_path, stub, former.bioguide) == [(0, 0)]
-    ((told,),) = rows(tmp_path, "SELECT record FROM legislators WHERE id = ?", former.bioguide)
+    assert read_rows(tmp_path, stub, former.bioguide) == [(0, 0)]
+    ((told,),) = read_rows(tmp_path, "SELECT record FROM legislators WHERE id = ?", former.bioguide)
     person = json.loads(told)
     assert (person["name"], person["party"], person["chamber"]) == (
         "Ada Ashgrove",
@@ -637,29 +637,29 @@ def test_a_former_member_takes_the_place_of_the_stub_that_a_bill_made(tmp_path: 
         "senate",
     )
     assert [term["chamber"] for term in person["terms"]] == ["house", "senate"]
-    names = rows(tmp_path, "SELECT form FROM name_forms WHERE record_id = ?", former.bioguide)
+    names = read_rows(tmp_path, "SELECT form FROM name_forms WHERE record_id = ?", former.bioguide)
     assert ("Ada Q. Ashgrove",) in names
 
 
 @pytest.mark.data
 def test_the_words_of_a_statement_come_from_its_pdf(official: Path) -> None:
-    ((words,),) = rows(
+    ((words,),) = read_rows(
         official, "SELECT body FROM texts WHERE record_id = 'sap:111:2009-03-17:hr1388'"
     )
     assert "Volunteerism" in words
-    (counted,) = rows(official, "SELECT count(*) FROM texts WHERE record_id LIKE 'sap:%'")
+    (counted,) = read_rows(official, "SELECT count(*) FROM texts WHERE record_id LIKE 'sap:%'")
     assert counted[0] > 120
 
 
 def test_the_index_of_words_holds_what_the_passages_say(tmp_path: Path) -> None:
     """Written many at once, apart from the passages: after changes and withdrawals they agree."""
     world = write_world(tmp_path / "files", bills=3)
-    loaded(tmp_path, tmp_path / "files", embed=False)
+    load_files(tmp_path, tmp_path / "files", embed=False)
     for change in ("about walruses", "about lighthouses"):
         for name, text in world.bills(3):
             newer = text.replace("and for other purposes", change).replace("T05:", "T06:")
             (tmp_path / "files" / name).write_text(newer, "utf-8")
-        loaded(tmp_path, tmp_path / "files", embed=False)
+        load_files(tmp_path, tmp_path / "files", embed=False)
     with closing(store.connect(get_database_path(tmp_path), writing=True)) as db:
         writer = Writer(db)
         with writer.transaction():

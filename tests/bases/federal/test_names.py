@@ -25,7 +25,7 @@ from readingroom.bases.federal.schema.sources import (
 )
 from readingroom.bases.federal.store import get_database_path
 from tests.requirements import requirement
-from tests.support.federal.base import Asked, asked, loaded
+from tests.support.federal.base import Asked, load_files, serve_in_process
 
 pytestmark = pytest.mark.anyio
 
@@ -153,11 +153,13 @@ def registries(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("docket.json", DOCKET),
     ):
         (data / "files" / file).write_text(told.lstrip(), "utf-8")
-    assert loaded(data, data / "files", embed=False).failed == 0
+    assert load_files(data, data / "files", embed=False).failed == 0
     return data
 
 
-async def best(ask: Asked, query: str, entity_type: str = "legislators", **filters: object) -> str:
+async def resolve_best(
+    ask: Asked, query: str, entity_type: str = "legislators", **filters: object
+) -> str:
     found = await ask.answer(
         "resolve_entity", query=query, entity_type=entity_type, filters=filters
     )
@@ -165,15 +167,15 @@ async def best(ask: Asked, query: str, entity_type: str = "legislators", **filte
 
 
 async def test_the_chamber_that_was_said_decides(registries: Path) -> None:
-    async with asked(registries) as ask:
+    async with serve_in_process(registries) as ask:
         for query, id in (
             ("House Canals", "HSCL"),
             ("Senate Canals", "SSCL"),
             ("Senate Public Works", "SSEV"),
         ):
-            assert await best(ask, query, "committees") == id
+            assert await resolve_best(ask, query, "committees") == id
         # No committee of the House goes by this name: the Senate's is no answer.
-        assert await best(ask, "House Public Works", "committees") == ""
+        assert await resolve_best(ask, "House Public Works", "committees") == ""
 
 
 @requirement("federal:D")
@@ -200,8 +202,8 @@ async def test_the_chamber_that_was_said_decides(registries: Path) -> None:
 async def test_a_name_as_people_write_it_finds_its_person(
     registries: Path, query: str, id: str
 ) -> None:
-    async with asked(registries) as ask:
-        assert await best(ask, query) == id
+    async with serve_in_process(registries) as ask:
+        assert await resolve_best(ask, query) == id
 
 
 @requirement("federal:D")
@@ -223,15 +225,15 @@ async def test_a_name_as_people_write_it_finds_its_person(
 async def test_a_committee_is_found_by_what_it_is_called(
     registries: Path, query: str, id: str
 ) -> None:
-    async with asked(registries) as ask:
-        assert await best(ask, query, "committees") == id
+    async with serve_in_process(registries) as ask:
+        assert await resolve_best(ask, query, "committees") == id
 
 
 @requirement("federal:D")
 async def test_a_record_is_found_by_what_it_belongs_to_and_what_else_it_says(
     registries: Path,
 ) -> None:
-    async with asked(registries) as ask:
+    async with serve_in_process(registries) as ask:
         for entity_type, query, id in (
             ("staff-directories", "O'Brian Lowell district office", "staff:O000001-lowell"),
             ("staff-directories", "Sen. Munoz office in Lowell", "staff:M000001-lowell"),
@@ -243,17 +245,17 @@ async def test_a_record_is_found_by_what_it_belongs_to_and_what_else_it_says(
             ("dockets", "XYZ proposed rule canal locks 2024", "docket:XYZ-2024-0001"),
             ("dockets", "rulemaking on lock keepers, canals", "docket:XYZ-2024-0001"),
         ):
-            assert await best(ask, query, entity_type) == id, query
+            assert await resolve_best(ask, query, entity_type) == id, query
 
 
 @requirement("federal:D")
 async def test_a_name_that_nobody_bears_is_not_found_by_what_stands_beside_it(
     registries: Path,
 ) -> None:
-    async with asked(registries) as ask:
+    async with serve_in_process(registries) as ask:
         for query in ("Zaphod Beeblebrox", "Zaphod Beeblebrox chairman", "Gandalf the Grey office"):
             for entity_type in ("committee-memberships", "staff-directories"):
-                assert await best(ask, query, entity_type) == ""
+                assert await resolve_best(ask, query, entity_type) == ""
         seats = "committee-memberships"
         for query in (
             "Zaphod House Canals",
@@ -261,14 +263,14 @@ async def test_a_name_that_nobody_bears_is_not_found_by_what_stands_beside_it(
             "Zaphod Beeblebrox towpaths",
             "Quentin Senate Canals",  # José Q. Muñoz-Rivera has that initial, and nothing else
         ):
-            assert await best(ask, query, seats) == "", query
+            assert await resolve_best(ask, query, seats) == "", query
         for query in (
             "José Quentin Munoz-Rivera Senate Canals",
             "Munoz Senate Canals Committee, Zaphod",
             "current chair of Senate Canals",
         ):
-            assert await best(ask, query, seats) == "membership:119:SSCL:M000001", query
-        assert await best(ask, "Jose Quentin Munoz", "legislators") == "M000001"
+            assert await resolve_best(ask, query, seats) == "membership:119:SSCL:M000001", query
+        assert await resolve_best(ask, "Jose Quentin Munoz", "legislators") == "M000001"
 
 
 @pytest.mark.parametrize(
@@ -306,7 +308,7 @@ def test_letters_may_be_the_initials_of_some_words_of_a_name(
 
 @requirement("federal:AC-15", "federal:D")
 async def test_the_tool_answers_what_rest_answers_full_ranked_records(registries: Path) -> None:
-    async with asked(registries) as ask:
+    async with serve_in_process(registries) as ask:
         told = await ask.answer(
             "resolve_entity", query="Smyth", entity_type="legislators", filters={"party": "R"}
         )
@@ -329,7 +331,7 @@ async def test_the_tool_answers_what_rest_answers_full_ranked_records(registries
 
 @requirement("federal:paging", "federal:D")
 async def test_a_ranking_goes_on_where_its_cursor_says(registries: Path) -> None:
-    async with asked(registries) as ask:
+    async with serve_in_process(registries) as ask:
         first = await ask.answer(
             "resolve_entity", query="Smith", entity_type="legislators", limit=1
         )
@@ -347,7 +349,7 @@ async def test_a_ranking_goes_on_where_its_cursor_says(registries: Path) -> None
 
 @requirement("federal:AC-16", "federal:D")
 async def test_the_registries_are_listed_live_and_nothing_else_is_taken(registries: Path) -> None:
-    async with asked(registries) as ask:
+    async with serve_in_process(registries) as ask:
         listed = (await ask.rpc("tools/list", {}))["result"]["tools"]
         (schema,) = [one["inputSchema"] for one in listed if one["name"] == "resolve_entity"]
         live = ask.base.service.store.query_now(store.list_stored_sources)
@@ -385,18 +387,18 @@ async def test_the_registries_are_listed_live_and_nothing_else_is_taken(registri
 @requirement("federal:D")
 async def test_one_of_very_many_of_a_name_is_found_by_filter_and_by_state(tmp_path: Path) -> None:
     """Cut before the filters are asked, the one in Vermont would be lost among his namesakes."""
-    (tmp_path / "legislators-current.yaml").write_text("".join(_namesakes(700)), "utf-8")
-    loaded(tmp_path, tmp_path / "legislators-current.yaml", embed=False)
-    async with asked(tmp_path) as ask:
-        assert await best(ask, "Smith", state="VT") == "S000699"
+    (tmp_path / "legislators-current.yaml").write_text("".join(_make_namesakes(700)), "utf-8")
+    load_files(tmp_path, tmp_path / "legislators-current.yaml", embed=False)
+    async with serve_in_process(tmp_path) as ask:
+        assert await resolve_best(ask, "Smith", state="VT") == "S000699"
         found = await ask.answer(
             "resolve_entity", query="Smith", entity_type="legislators", limit=200
         )
         assert found["total"] >= 200
-        assert await best(ask, "Rep. Smith of Vermont, district 7") == "S000699"
+        assert await resolve_best(ask, "Rep. Smith of Vermont, district 7") == "S000699"
 
 
-def _namesakes(count: int) -> Iterator[str]:
+def _make_namesakes(count: int) -> Iterator[str]:
     for number in range(count):
         last = number == count - 1
         first = f"A{number:03}".translate(str.maketrans("0123456789", "bcdfghklmn"))
@@ -409,7 +411,7 @@ def _namesakes(count: int) -> Iterator[str]:
 
 
 async def test_any_text_at_all_is_an_ordinary_name(registries: Path) -> None:
-    async with asked(registries) as ask:
+    async with serve_in_process(registries) as ask:
         for query in ('"', "*", "a AND", "' OR 1=1 --", "...", "é", "x" * 300, "o " * 150, "½ ²"):
             found = await ask.answer("resolve_entity", query=query, entity_type="legislators")
             assert isinstance(found["results"], list)
@@ -417,19 +419,19 @@ async def test_any_text_at_all_is_an_ordinary_name(registries: Path) -> None:
 
 def test_names_that_no_record_goes_by_any_more_are_forgotten(tmp_path: Path) -> None:
     (tmp_path / "legislators-current.yaml").write_text(PEOPLE.lstrip(), "utf-8")
-    loaded(tmp_path, tmp_path / "legislators-current.yaml", embed=False)
+    load_files(tmp_path, tmp_path / "legislators-current.yaml", embed=False)
     with closing(store.connect(get_database_path(tmp_path), writing=True)) as db:
         people = find_registry("legislators")
-        before = _names(db)
+        before = _read_names(db)
         assert "  robert  smith " in before
         with (writer := Writer(db)).transaction():
             writer.withdraw_record(people, "S000002", "2026-01-01", "entered in error")
-        assert before - _names(db) == {"  robert  smith "}
+        assert before - _read_names(db) == {"  robert  smith "}
         assert not db.execute("SELECT 1 FROM names_fts WHERE names_fts MATCH '\"rob\"'").fetchall()
         db.execute("INSERT INTO names_fts (names_fts) VALUES ('integrity-check')")
 
 
-def _names(db: sqlite3.Connection) -> set[str]:
+def _read_names(db: sqlite3.Connection) -> set[str]:
     return {row["folded"] for row in db.execute("SELECT folded FROM names")}
 
 
@@ -471,14 +473,14 @@ def test_no_two_registries_share_rows_of_names() -> None:
 @requirement("federal:D")
 def test_of_the_noisy_names_nine_in_ten_come_first(official: Path) -> None:
     with closing(store.connect(get_database_path(official))) as db:
-        _check(db, [*_written("federal_names.tsv"), *_made(db)])
+        _check(db, [*_list_handwritten_names("federal_names.tsv"), *_list_spoilt_names(db)])
 
 
 @pytest.mark.data
 @requirement("federal:D")
 def test_so_do_names_written_by_somebody_who_knew_nothing_of_the_resolver(official: Path) -> None:
     with closing(store.connect(get_database_path(official))) as db:
-        _check(db, [*_written("federal_names_blind.tsv")])
+        _check(db, [*_list_handwritten_names("federal_names_blind.tsv")])
 
 
 def _check(db: sqlite3.Connection, table: list[tuple[str, str, str]]) -> None:
@@ -495,7 +497,7 @@ def _rank(db: sqlite3.Connection, query: str, entity_type: str, id: str) -> int:
     return next((place for place, one in enumerate(found) if one.id == id), 1000)
 
 
-def _written(name: str) -> Iterator[tuple[str, str, str]]:
+def _list_handwritten_names(name: str) -> Iterator[tuple[str, str, str]]:
     """Names as people say them, written by hand."""
     table = Path(__file__).parents[2] / "fixtures" / name
     for line in table.read_text("utf-8").splitlines():
@@ -503,7 +505,7 @@ def _written(name: str) -> Iterator[tuple[str, str, str]]:
         yield query, entity_type, id
 
 
-def _made(db: sqlite3.Connection) -> Iterator[tuple[str, str, str]]:
+def _list_spoilt_names(db: sqlite3.Connection) -> Iterator[tuple[str, str, str]]:
     """Real names, each spoilt by the next rule in turn."""
     chance = random.Random(7)
     people = db.execute(
@@ -511,11 +513,11 @@ def _made(db: sqlite3.Connection) -> Iterator[tuple[str, str, str]]:
                   state FROM legislators WHERE current = 1 ORDER BY id"""
     ).fetchall()
     rules = (
-        lambda first, last, state: f"{first} {_typo(last, chance)}",
+        lambda first, last, state: f"{first} {_misspell(last, chance)}",
         lambda first, last, state: f"{last}, {first}",
         lambda first, last, state: f"{first[0]}. {last} ({state})",
-        lambda first, last, state: f"{_typo(first, chance)} {last}".lower(),
-        lambda first, last, state: f"{_typo(last, chance)} {first} {state}",
+        lambda first, last, state: f"{_misspell(first, chance)} {last}".lower(),
+        lambda first, last, state: f"{_misspell(last, chance)} {first} {state}",
         lambda first, last, state: f"{first} {last}".upper().replace(" ", "  "),
     )
     for number, (id, *name) in enumerate(chance.sample(people, 48)):
@@ -528,17 +530,17 @@ def _made(db: sqlite3.Connection) -> Iterator[tuple[str, str, str]]:
         words = title.replace("Committee on ", "").replace("the ", "").split()
         if number % 2:
             chance.shuffle(words)
-        yield _typo(" ".join(words), chance), "committees", id
+        yield _misspell(" ".join(words), chance), "committees", id
     for id, name in chance.sample(
         db.execute(
             "SELECT id, json_extract(record, '$.name') FROM topic_taxonomy ORDER BY id"
         ).fetchall(),
         12,
     ):
-        yield _typo(name, chance), "topic-taxonomy", id
+        yield _misspell(name, chance), "topic-taxonomy", id
 
 
-def _typo(text: str, chance: random.Random) -> str:
+def _misspell(text: str, chance: random.Random) -> str:
     """One letter inside a word dropped, doubled, changed or swapped with the next."""
     at = chance.choice([at for at in range(1, len(text) - 1) if text[at - 1 : at + 2].isalpha()])
     left, letter, right = text[:at], text[at], text[at + 1 :]

@@ -30,7 +30,7 @@ def database(official: Path) -> Iterator[sqlite3.Connection]:
         yield db
 
 
-def one(db: sqlite3.Connection, sql: str, *values: Any) -> Any:
+def read_value(db: sqlite3.Connection, sql: str, *values: Any) -> Any:
     return db.execute(sql, values).fetchone()[0]
 
 
@@ -45,20 +45,23 @@ def count_lines(path: Path, pattern: bytes) -> int:
 def test_people_committees_seats_and_offices(federal: Path, database: sqlite3.Connection) -> None:
     folder = federal / "congress-legislators"
     people = count_lines(folder / "legislators-current.yaml", rb"^- id:$")
-    assert one(database, "SELECT count(*) FROM legislators WHERE NOT record ->> 'stub'") == people
+    assert (
+        read_value(database, "SELECT count(*) FROM legislators WHERE NOT record ->> 'stub'")
+        == people
+    )
     # All 537 of the list of current members sit.
-    assert one(database, "SELECT count(*) FROM legislators WHERE current") == people
+    assert read_value(database, "SELECT count(*) FROM legislators WHERE current") == people
     committees = set()
     for name in ("committees-current.yaml", "committees-historical.yaml"):
         for committee in read_yaml(folder / name):
             committees.add(committee["thomas_id"])
             for part in committee.get("subcommittees", ()):
                 committees.add(f"{committee['thomas_id']}{part['thomas_id']}")
-    assert one(database, "SELECT count(*) FROM committees WHERE NOT record ->> 'stub'") == len(
-        committees
-    )
+    assert read_value(
+        database, "SELECT count(*) FROM committees WHERE NOT record ->> 'stub'"
+    ) == len(committees)
     seats = count_lines(folder / "committee-membership-current.yaml", rb"^- name:")
-    assert one(database, "SELECT count(*) FROM committee_memberships") == seats
+    assert read_value(database, "SELECT count(*) FROM committee_memberships") == seats
     offices = read_yaml(folder / "legislators-district-offices.yaml")
     addresses = sum(len(member["offices"]) for member in offices)
     by_type = dict(database.execute("SELECT type, count(*) FROM staff_directories GROUP BY 1"))
@@ -85,7 +88,7 @@ def find_newest_statuses(federal: Path) -> dict[str, Element]:
 def test_every_list_in_the_status_of_a_bill(federal: Path, database: sqlite3.Connection) -> None:
     statuses = find_newest_statuses(federal)
     loaded = "SELECT count(*) FROM bills WHERE record ->> 'status_loaded'"
-    assert one(database, loaded) == len(statuses)
+    assert read_value(database, loaded) == len(statuses)
     totals: Counter[str] = Counter()
     for id, bill in statuses.items():
         texts = [item.findtext("text") or item.findtext("cdata/text") for item in (
@@ -97,10 +100,10 @@ def test_every_list_in_the_status_of_a_bill(federal: Path, database: sqlite3.Con
             "bill_summaries": sum(bool((text or "").strip()) for text in texts),
         }
         for table, number in in_file.items():
-            stored = one(database, f"SELECT count(*) FROM {table} WHERE bill_id = ?", id)
+            stored = read_value(database, f"SELECT count(*) FROM {table} WHERE bill_id = ?", id)
             assert stored == number, (id, table)
         totals.update(in_file)
-        record = json.loads(one(database, "SELECT record FROM bills WHERE id = ?", id))
+        record = json.loads(read_value(database, "SELECT record FROM bills WHERE id = ?", id))
         assert len(record["calendar_numbers"]) == len(bill.findall("calendarNumbers/item")), id
         activities = bill.findall(".//committees//activities/item")
         dated = [
@@ -122,7 +125,7 @@ def test_every_amendment_with_its_actions_and_cosponsors(
             amendments[f"amdt:{item.findtext('congress')}:{kind}:{item.findtext('number')}"] = item
     assert len(amendments) > 1_500
     for id, item in amendments.items():
-        record = json.loads(one(database, "SELECT record FROM amendments WHERE id = ?", id))
+        record = json.loads(read_value(database, "SELECT record FROM amendments WHERE id = ?", id))
         assert len(record["actions"]) == len(item.findall("actions/actions/item")), id
         listed = len(item.findall("cosponsors/item"))
         assert len(record["cosponsors"]) == listed, id
@@ -150,10 +153,15 @@ def test_every_text_of_a_bill_and_every_law(federal: Path, database: sqlite3.Con
             cited = re.search(r"<citableAs>(\d+[a-z]+\d+[a-z]+\d*)</citableAs>", text, re.I)
             titled = re.search(r"<dc:title>(?:AMENDMENTS to )?(\d+ \w+ \d+ ?\w*)", text)
             versions.add(((cited or titled) or [path.name])[1 if cited or titled else 0].lower())
-    texts = one(database, "SELECT count(*) FROM texts WHERE record_id IN (SELECT id FROM bills)")
+    texts = read_value(
+        database, "SELECT count(*) FROM texts WHERE record_id IN (SELECT id FROM bills)"
+    )
     assert texts == len({version.replace(" ", "") for version in versions})
-    assert one(database, "SELECT count(*) FROM public_laws") == roots["pLaw"]
-    assert one(database, "SELECT count(*) FROM statute_compilations") == roots["statuteCompilation"]
+    assert read_value(database, "SELECT count(*) FROM public_laws") == roots["pLaw"]
+    assert (
+        read_value(database, "SELECT count(*) FROM statute_compilations")
+        == roots["statuteCompilation"]
+    )
 
 
 def test_every_document_that_an_issue_of_the_register_lists(
@@ -174,7 +182,9 @@ def test_every_section_of_the_regulations(federal: Path, database: sqlite3.Conne
     text = path.read_text("utf-8")
     # By the printed numbers: the identifiers leave out letters, as that of § 478.25a does.
     sections = set(re.findall(r"<section\b[^>]*>\s*(?:<\?[^>]*\?>\s*)*<num[^>]*>([^<]+)", text))
-    stored = one(database, "SELECT count(*) FROM cfr_sections WHERE record ->> 'type' = 'section'")
+    stored = read_value(
+        database, "SELECT count(*) FROM cfr_sections WHERE record ->> 'type' = 'section'"
+    )
     assert stored == len(sections)
 
 
@@ -182,10 +192,10 @@ def test_every_page_of_the_record_and_every_statement(
     federal: Path, database: sqlite3.Connection
 ) -> None:
     pages = len(list((federal / "crec").rglob("CREC-*.htm")))
-    assert one(database, "SELECT count(*) FROM congressional_record") == pages
+    assert read_value(database, "SELECT count(*) FROM congressional_record") == pages
     archives = sorted((federal / "saps" / "archive").glob("*.yaml"))
     statements = sum(count_lines(path, rb"^- bills:") for path in archives)
-    assert one(database, "SELECT count(*) FROM saps") == statements
+    assert read_value(database, "SELECT count(*) FROM saps") == statements
 
 
 def test_every_vote_filing_estimate_and_meeting(
@@ -194,18 +204,18 @@ def test_every_vote_filing_estimate_and_meeting(
     samples = federal / "samples"
     votes = count_lines(samples / "house-clerk-118-1-roll037.excerpt.xml", rb"<recorded-vote>")
     votes += count_lines(samples / "senate-lis-108-2-00213.excerpt.xml", rb"<member>")
-    assert one(database, "SELECT count(*) FROM member_votes") == votes
+    assert read_value(database, "SELECT count(*) FROM member_votes") == votes
     filings = json.loads((samples / "lda-filings-page.excerpt.json").read_text("utf-8"))
-    assert one(database, "SELECT count(*) FROM lda_filings") == len(filings["results"])
+    assert read_value(database, "SELECT count(*) FROM lda_filings") == len(filings["results"])
     urls = re.findall(
         r"publication/(\d+)", (samples / "cbo-119congress-cost-estimates.xml").read_text()
     )
     for number in set(urls):
-        assert one(
+        assert read_value(
             database, "SELECT count(*) FROM cbo_cost_estimates WHERE id = ?", f"cbo:{number}"
         )
     meetings = list(federal.glob("unitedstates-congress/**/hearings/*.xml"))
-    assert one(database, "SELECT count(*) FROM hearings") == len(meetings)
+    assert read_value(database, "SELECT count(*) FROM hearings") == len(meetings)
 
 
 COUNTED_FORMATS = {

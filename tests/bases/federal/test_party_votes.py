@@ -8,8 +8,8 @@ import pytest
 
 from readingroom.bases.federal import store
 from readingroom.bases.federal.store import get_database_path
-from tests.bases.federal.test_schema import first_release_in
-from tests.support.federal.base import asked, loaded
+from tests.bases.federal.test_schema import write_first_release
+from tests.support.federal.base import load_files, serve_in_process
 
 pytestmark = pytest.mark.anyio
 
@@ -50,8 +50,8 @@ async def test_a_roll_call_has_its_totals_by_party(tmp_path: Path) -> None:
         for number, (party, cast) in enumerate(casts)
     )
     (tmp_path / "vote.xml").write_text(SENATE.format(members=members), "utf-8")
-    loaded(tmp_path, tmp_path / "roll037.xml", tmp_path / "vote.xml", embed=False)
-    async with asked(tmp_path) as ask:
+    load_files(tmp_path, tmp_path / "roll037.xml", tmp_path / "vote.xml", embed=False)
+    async with serve_in_process(tmp_path) as ask:
         house = await ask.record("/roll-call-votes/house:118:1:37")
         assert house["party_totals"] == [
             {"party": "R", "yea": 1, "nay": 215, "present": 0, "not_voting": 9},
@@ -71,7 +71,7 @@ async def test_a_roll_call_has_its_totals_by_party(tmp_path: Path) -> None:
 
 
 def test_votes_of_a_first_release_have_the_standard_position_too(tmp_path: Path) -> None:
-    path = first_release_in(tmp_path)
+    path = write_first_release(tmp_path)
     with closing(sqlite3.connect(path)) as db:
         db.execute("INSERT INTO roll_call_votes (id, record, loader) VALUES ('v', '{}', 'x')")
         db.execute(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.federal.base import asked
+from tests.support.federal.base import serve_in_process
 
 pytestmark = [pytest.mark.anyio, pytest.mark.data]
 
@@ -124,7 +124,7 @@ AGENCIES = {
 async def find_ranks(data: Path, entity_type: str, wanted: Mapping[str, str]) -> dict[str, int]:
     """Return the place of each wanted record among the answers, from 1; 99 if it is not there."""
     ranks = {}
-    async with asked(data) as ask:
+    async with serve_in_process(data) as ask:
         for query, id in wanted.items():
             answer = await ask.answer("resolve_entity", query=query, entity_type=entity_type)
             ids = [record["id"] for record in answer["results"]]
@@ -191,7 +191,7 @@ async def test_agencies_are_found_as_an_issue_of_the_register_prints_them(
     written = read_printed_agencies(shared_data / ISSUE)
     assert len(written) >= 120
     wrong = []
-    async with asked(official) as ask:
+    async with serve_in_process(official) as ask:
         for query, name in written.items():
             answer = await ask.answer("resolve_entity", query=query, entity_type="agencies")
             first = answer["results"][0]["name"] if answer["results"] else ""
@@ -228,7 +228,7 @@ async def test_bills_are_found_by_every_short_title_that_their_files_print(
     queries = {title: titles[title] for title in drawn}
     queries |= {re.sub(r" of \d{4}$", "", title).lower(): titles[title] for title in drawn[:50]}
     missed = []
-    async with asked(official) as ask:
+    async with serve_in_process(official) as ask:
         for query, ids in queries.items():
             answer = await ask.answer("resolve_entity", query=query[:200], entity_type="bills")
             if not ids & {record["id"] for record in answer["results"][:3]}:

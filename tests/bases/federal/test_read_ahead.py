@@ -20,9 +20,9 @@ from readingroom.bases.federal.formats import Loader
 from readingroom.bases.federal.formats.parts.files import FileRef, RawFile
 from readingroom.bases.federal.load import loading, read_ahead
 from readingroom.bases.federal.store import get_database_path
-from tests.support.federal.base import loaded, told_in, write_world
+from tests.support.federal.base import load_files, read_all_tables, write_world
 from tests.support.kit import clean_environment
-from tests.support.processes import descendants, is_alive, wait_until
+from tests.support.processes import is_alive, list_descendants, wait_until
 
 
 @pytest.fixture
@@ -36,12 +36,12 @@ def worthwhile(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A second process from the first byte on, as a large load has it."""
     monkeypatch.setattr(read_ahead, "_MIN_LOAD_BYTES", 0)
     monkeypatch.setattr(read_ahead, "count_cores", lambda: 2)
-    before = descendants()
+    before = list_descendants()
     yield
-    wait_until(lambda: not any(map(_reads, descendants() - before)))
+    wait_until(lambda: not any(map(_is_reading_process, list_descendants() - before)))
 
 
-def _reads(process: int) -> bool:
+def _is_reading_process(process: int) -> bool:
     """Whether it lives, and is not the one that Python starts beside the first and keeps."""
     try:
         line = Path(f"/proc/{process}/cmdline").read_bytes()
@@ -56,11 +56,11 @@ def test_what_is_read_ahead_is_what_would_be_read_in_turn(
     tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch, context: type
 ) -> None:
     monkeypatch.setattr(read_ahead, "_choose_context", context)
-    ahead = loaded(tmp_path / "ahead", files, embed=False)
+    ahead = load_files(tmp_path / "ahead", files, embed=False)
     monkeypatch.setattr(read_ahead, "_MIN_LOAD_BYTES", 1 << 40)
-    in_turn = loaded(tmp_path / "turn", files, embed=False)
+    in_turn = load_files(tmp_path / "turn", files, embed=False)
     assert vars(ahead) == vars(in_turn)
-    assert told_in(tmp_path / "ahead") == told_in(tmp_path / "turn")
+    assert read_all_tables(tmp_path / "ahead") == read_all_tables(tmp_path / "turn")
 
 
 _parse_all = read_ahead._parse_all
@@ -87,11 +87,11 @@ def test_a_worker_that_is_killed_leaves_its_files_to_us(
     _parsed_here.clear()
     monkeypatch.setattr(read_ahead, "_choose_context", ForkContext)
     monkeypatch.setattr(read_ahead, "_parse_all", die_at_the_third)
-    killed = loaded(tmp_path / "killed", files, embed=False)
+    killed = load_files(tmp_path / "killed", files, embed=False)
     assert _parsed_here, "the worker was not killed"
     monkeypatch.setattr(read_ahead, "_MIN_LOAD_BYTES", 1 << 40)
-    assert vars(killed) == vars(loaded(tmp_path / "turn", files, embed=False))
-    assert told_in(tmp_path / "killed") == told_in(tmp_path / "turn")
+    assert vars(killed) == vars(load_files(tmp_path / "turn", files, embed=False))
+    assert read_all_tables(tmp_path / "killed") == read_all_tables(tmp_path / "turn")
 
 
 @pytest.mark.usefixtures("worthwhile")
@@ -103,7 +103,7 @@ def test_without_room_for_another_process_everything_is_read_here(
 
     monkeypatch.setattr(read_ahead, "_choose_context", SpawnContext)
     monkeypatch.setattr(SpawnContext.Process, "start", refuse)
-    summary = loaded(tmp_path / "data", files, embed=False)
+    summary = load_files(tmp_path / "data", files, embed=False)
     assert (summary.failed, summary.loaded) == (0, summary.files)
 
 
@@ -117,9 +117,9 @@ def test_files_that_cannot_be_read_are_told_in_the_same_words(
     (files / "BILLSTATUS-119hr2.xml").write_text("<billStatus></billStatus>", "utf-8")
     (files / "rule.json").write_text('{"document_number": "no id", "title": "x"}', "utf-8")
     (files / "odd.json").write_text('{"document_number": [1], "title": {"x": 2}}', "utf-8")
-    ahead = loaded(tmp_path / "ahead", files, embed=False)
+    ahead = load_files(tmp_path / "ahead", files, embed=False)
     monkeypatch.setattr(read_ahead, "_MIN_LOAD_BYTES", 1 << 40)
-    in_turn = loaded(tmp_path / "turn", files, embed=False)
+    in_turn = load_files(tmp_path / "turn", files, embed=False)
     assert ahead.failed == in_turn.failed >= 3
     assert ahead.errors == in_turn.errors
 
@@ -138,7 +138,7 @@ def test_only_so_many_bytes_are_read_before_their_turn(
     monkeypatch.setattr(read_ahead, "_MAX_BYTES_AHEAD", 4 * read_ahead._MIN_FILE_COST)
     monkeypatch.setattr(read_ahead, "_choose_context", ForkContext)
     monkeypatch.setattr(read_ahead._ReadAhead, "_read_next_files", watch)
-    assert loaded(tmp_path / "data", files, embed=False).failed == 0
+    assert load_files(tmp_path / "data", files, embed=False).failed == 0
     assert max(ahead) == 4
 
 
@@ -154,10 +154,10 @@ def test_a_file_is_read_and_hashed_once(
         return read_file(self)
 
     monkeypatch.setattr(FileRef, "read_file", note)
-    summary = loaded(tmp_path / "data", files, embed=False)
+    summary = load_files(tmp_path / "data", files, embed=False)
     assert len(read) == len(set(read)) == summary.files
     read.clear()
-    assert loaded(tmp_path / "data", files, embed=False).unchanged == summary.files
+    assert load_files(tmp_path / "data", files, embed=False).unchanged == summary.files
     assert len(read) == len(set(read)) == summary.files
 
 
@@ -192,7 +192,7 @@ def test_what_is_no_fault_of_a_file_ends_the_load_and_is_told_once(
     monkeypatch.setattr(read_ahead, "_choose_context", ForkContext)
     monkeypatch.setattr(read_ahead, "_parse_all", fail_by_our_mistake)
     with pytest.raises(AssertionError, match="ours"):
-        loaded(tmp_path / "data", files, embed=False)
+        load_files(tmp_path / "data", files, embed=False)
     assert capfd.readouterr().err == ""
 
 
@@ -206,7 +206,7 @@ def test_a_zip_whose_content_is_damaged_is_skipped(tmp_path: Path, files: Path) 
     (tmp_path / "damaged.zip").write_bytes(damaged)
     cut = tmp_path / "cut.zip"
     cut.write_bytes(whole.read_bytes()[:-300])
-    summary = loaded(tmp_path / "data", tmp_path / "damaged.zip", cut, embed=False)
+    summary = load_files(tmp_path / "data", tmp_path / "damaged.zip", cut, embed=False)
     assert (summary.failed, summary.loaded) == (2, 4)
 
 
@@ -232,7 +232,7 @@ def test_a_file_that_fails_at_its_end_takes_nothing_of_the_others_with_it(tmp_pa
     for place, (name, text) in enumerate(world.bills(9)):
         bad = text.replace("</bill>", "<amendments><amendment/></amendments></bill>")
         (tmp_path / "files" / name).write_text(bad if place % 3 == 1 else text, "utf-8")
-    summary = loaded(tmp_path, tmp_path / "files", embed=False)
+    summary = load_files(tmp_path, tmp_path / "files", embed=False)
     assert summary.failed == 3
     with closing(store.connect(get_database_path(tmp_path), writing=True)) as db:
         assert db.execute("SELECT count(*) FROM bills WHERE loader <> 'partial'").fetchone()[0] == 6
@@ -245,7 +245,7 @@ def test_a_file_that_fails_at_its_end_takes_nothing_of_the_others_with_it(tmp_pa
 def test_others_can_write_while_files_are_passed_over(tmp_path: Path) -> None:
     """What was loaded before them is committed first: a load holds the file only as it writes."""
     world = write_world(tmp_path / "files", bills=12)
-    loaded(tmp_path, tmp_path / "files", embed=False)
+    load_files(tmp_path, tmp_path / "files", embed=False)
     ((name, text),) = world.bills(1)
     newer = tmp_path / "newer" / name
     newer.parent.mkdir()
@@ -312,14 +312,14 @@ def test_an_interrupted_load_keeps_whole_files_and_leaves_no_reader(
         start_new_session=True,
     )
     wait_until(lambda: paused.exists() or process.poll() is not None, 60)
-    readers = descendants(process.pid)
+    readers = list_descendants(process.pid)
     os.killpg(process.pid, sent) if sent == signal.SIGINT else process.kill()
     _, stderr = process.communicate(timeout=300)
     assert paused.exists() and readers
     assert b"Traceback" not in stderr
     wait_until(lambda: not any(map(is_alive, readers)))
     assert 20 < _count_bills(data) < 150
-    again = loaded(data, tmp_path / "files", embed=False)
+    again = load_files(data, tmp_path / "files", embed=False)
     assert again.failed == 0
     assert _count_bills(data) == 150
 

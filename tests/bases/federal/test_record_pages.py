@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from readingroom.bases.federal.pages.records import make_pages
-from tests.support.federal.base import Asked, base_of, loaded, write_world
-from tests.support.kit import app_of, in_process
+from tests.support.federal.base import Asked, load_files, make_base, write_world
+from tests.support.kit import make_app, open_app_client
 
 pytestmark = pytest.mark.anyio
 
@@ -24,16 +24,16 @@ BROWSER = {"Accept": "text/html"}
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = tmp_path_factory.mktemp("record-pages")
     write_world(data / "files", bills=12, votes=2)
-    loaded(data, data / "files", embed=False)
+    load_files(data, data / "files", embed=False)
     return data
 
 
 @contextlib.asynccontextmanager
-async def asked(data: Path) -> AsyncIterator[Asked]:
+async def serve_with_pages(data: Path) -> AsyncIterator[Asked]:
     """The base served in this process, with its pages."""
-    base = base_of(data)
+    base = make_base(data)
     base = replace(base, pages=partial(make_pages, base.service))
-    async with in_process(app_of(base, data=data, rate_limit=0)) as web:
+    async with open_app_client(make_app(base, data=data, rate_limit=0)) as web:
         yield Asked(web, base)
     base.service.store.close()
 
@@ -52,7 +52,7 @@ async def read_sponsor(ask: Asked) -> dict[str, Any]:
 
 
 async def test_a_list_says_whom_it_took_a_written_name_for(world: Path) -> None:
-    async with asked(world) as ask:
+    async with serve_with_pages(world) as ask:
         member = await read_sponsor(ask)
         written = f"{member['first_name']} {member['last_name']} of {member['state']}"
         told = f'Sponsor read as <a href="/records/view?id={member["id"]}">{member["title"]}'
@@ -62,13 +62,13 @@ async def test_a_list_says_whom_it_took_a_written_name_for(world: Path) -> None:
 
 
 async def test_a_list_says_which_stored_words_a_filter_was_read_as(world: Path) -> None:
-    async with asked(world) as ask:
+    async with serve_with_pages(world) as ask:
         page = await open_page(ask, "/records/bills", topic="topic:taxation")
         assert "Topic read as Taxation." in page
 
 
 async def test_a_page_of_links_claims_no_more_than_citations(world: Path) -> None:
-    async with asked(world) as ask:
+    async with serve_with_pages(world) as ask:
         member = await read_sponsor(ask)
         page = await open_page(ask, "/records/links", id=member["id"])
         assert "Nothing that is loaded here links to it" not in page
@@ -80,7 +80,7 @@ async def test_a_page_of_links_claims_no_more_than_citations(world: Path) -> Non
 
 
 async def test_a_member_page_shows_the_numbers_of_bills_and_votes(world: Path) -> None:
-    async with asked(world) as ask:
+    async with serve_with_pages(world) as ask:
         member = await read_sponsor(ask)
         dossier = await ask.record(f"/legislators/{member['id']}/dossier")
         page = await open_page(ask, "/records/view", id=member["id"])
@@ -112,7 +112,7 @@ def read_rows(page: str, title: str) -> list[list[str]]:
 async def test_a_refused_filter_keeps_the_form_and_links_those_who_may_be_meant(
     world: Path,
 ) -> None:
-    async with asked(world) as ask:
+    async with serve_with_pages(world) as ask:
         members = (await ask.record("/legislators", limit=200))["results"]
         surnames = [member["last_name"] for member in members]
         shared_name = next(name for name in surnames if surnames.count(name) > 1)
@@ -129,7 +129,7 @@ async def test_a_refused_filter_keeps_the_form_and_links_those_who_may_be_meant(
 
 
 async def test_a_program_still_gets_the_refusal_of_a_filter_as_json(world: Path) -> None:
-    async with asked(world) as ask:
+    async with serve_with_pages(world) as ask:
         for headers, params in (({}, {}), (BROWSER, {"format": "json"})):
             params = {"party": "Z", **params}
             answer = await ask.web.get("/records/bills", params=params, headers=headers)
@@ -142,7 +142,7 @@ async def test_a_program_still_gets_the_refusal_of_a_filter_as_json(world: Path)
 async def test_the_page_of_a_refusal_leads_back_and_speaks_of_no_other_address(
     world: Path,
 ) -> None:
-    async with asked(world) as ask:
+    async with serve_with_pages(world) as ask:
         page = await open_page(ask, "/records/bills/series", 422, interval="fortnight")
         assert "/read?id=" not in page
         assert '<a href="/records/bills/series">Back to the page of this address</a>' in page

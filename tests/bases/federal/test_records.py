@@ -33,13 +33,13 @@ from tests.support.federal.base import (
     MADE_UP,
     HashedWords,
     NoModel,
-    asked,
-    loaded,
-    traced,
-    world_in,
+    load_files,
+    serve_in_process,
+    trace_statements,
     write_world,
+    write_world_files,
 )
-from tests.support.kit import LEGACY, body, http, serving
+from tests.support.kit import LEGACY, connect_http, read_body, serve_room
 
 pytestmark = pytest.mark.anyio
 
@@ -69,7 +69,7 @@ OTHERS = (
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return world_in(tmp_path_factory.mktemp("world"))
+    return write_world_files(tmp_path_factory.mktemp("world"))
 
 
 @pytest.fixture
@@ -85,8 +85,8 @@ def a_bill(world: Path) -> str:
 
 @requirement("federal:AC-01", "federal:AC-02", "federal:AC-04", "federal:AC-09", "federal:landing")
 async def test_alone_it_is_josh_on_streamable_http_with_every_tool(tmp_path: Path) -> None:
-    with serving("federal", data=tmp_path / "data") as served:
-        async with http(served.url + "/mcp", LEGACY) as client:
+    with serve_room("federal", data=tmp_path / "data") as served:
+        async with connect_http(served.url + "/mcp", LEGACY) as client:
             assert client.server_info.name == "josh"
             assert client.server_info.version == __version__
             assert client.protocol_version == "2025-11-25"
@@ -111,7 +111,7 @@ async def test_it_is_not_served_over_stdio(tmp_path: Path) -> None:
 @requirement("federal:shared-process", "federal:rate-pool")
 async def test_rest_and_mcp_share_a_process_a_key_and_a_limit(tmp_path: Path) -> None:
     env = {"MCP_API_KEY": "sesame", "READINGROOM_RATE_LIMIT": "3"}
-    with serving("federal", data=tmp_path / "data", env=env) as served:
+    with serve_room("federal", data=tmp_path / "data", env=env) as served:
         assert served.get("/v1/bills").status_code == 401
         key = {"Authorization": "Bearer sesame", "X-Request-ID": "mine-1"}
         first = served.get("/v1/bills", **key)
@@ -127,7 +127,7 @@ async def test_rest_and_mcp_share_a_process_a_key_and_a_limit(tmp_path: Path) ->
 
 @requirement("federal:A", "federal:AC-06")
 async def test_the_typed_tools_answer_what_rest_answers(world: Path, a_bill: str) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         bill = await ask.answer("get_bill", bill_id=a_bill)
         assert bill == await ask.record(f"/bills/{a_bill}")
         sponsor = bill["sponsors"][0]["bioguide_id"]
@@ -145,7 +145,7 @@ async def test_the_typed_tools_answer_what_rest_answers(world: Path, a_bill: str
 @pytest.mark.data
 @requirement("federal:A", "federal:votes")
 async def test_official_records_are_found_by_their_ids(official: Path) -> None:
-    async with asked(official) as ask:
+    async with serve_in_process(official) as ask:
         bill = await ask.answer("get_bill", bill_id="H.R. 2471, 117th Congress")
         assert bill["title"] == "Consolidated Appropriations Act, 2022"
         assert bill["laws"] == ["pl:117-103"]
@@ -168,7 +168,7 @@ async def test_official_records_are_found_by_their_ids(official: Path) -> None:
 @pytest.mark.data
 @requirement("federal:A")
 async def test_a_long_bill_is_read_to_its_end_in_pieces(official: Path) -> None:
-    async with asked(official) as ask:
+    async with serve_in_process(official) as ask:
         read, offset = "", 0
         while offset is not None:
             piece = await ask.answer("get_bill_text", bill_id="s:110:2062", offset=offset)
@@ -183,7 +183,7 @@ async def test_a_long_bill_is_read_to_its_end_in_pieces(official: Path) -> None:
 
 @requirement("federal:AC-22", "federal:errors", "federal:not-found", "federal:C")
 async def test_an_id_without_a_record_and_a_text_that_is_no_id(world: Path) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         for name, arguments, code in (
             ("get_bill", {"bill_id": "hr:1:1"}, "record_not_found"),
             ("fetch", {"id": "R47892"}, "record_not_found"),
@@ -228,7 +228,7 @@ async def test_an_id_without_a_record_and_a_text_that_is_no_id(world: Path) -> N
 async def test_bad_arguments_are_invalid_params_that_name_the_field(
     world: Path, name: str, arguments: dict[str, Any], field: str
 ) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         told = await ask.rpc("tools/call", {"name": name, "arguments": arguments})
         assert told["error"]["code"] == -32602
         assert told["error"]["message"].startswith(f"Invalid params: {field}: ")
@@ -239,7 +239,7 @@ async def test_bad_arguments_are_invalid_params_that_name_the_field(
 async def test_a_parameter_that_does_not_fit_is_named_as_rest_calls_it(
     world: Path, a_bill: str
 ) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         for path, field in (
             ("/bills?aggregate=sum", "sum_field"),
             ("/bills?group_by=party", "aggregate"),
@@ -265,7 +265,7 @@ async def test_a_parameter_that_does_not_fit_is_named_as_rest_calls_it(
 
 
 async def test_sources_come_with_commas_or_one_by_one(world: Path) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         for written in ("source=bills,saps", "source=bills&source=saps", "source=bills,,saps,"):
             found = (await ask.web.get(f"/v1/search?q=x&{written}")).json()
             assert [one["source"] for one in found["searched"]] == ["bills", "saps"], written
@@ -275,14 +275,14 @@ async def test_sources_come_with_commas_or_one_by_one(world: Path) -> None:
 
 async def test_a_withdrawn_record_is_gone_and_names_its_successor(tmp_path: Path) -> None:
     write_world(tmp_path / "files", bills=2)
-    loaded(tmp_path, tmp_path / "files")
+    load_files(tmp_path, tmp_path / "files")
     with closing(store.connect(get_database_path(tmp_path), writing=True)) as db:
         (old,), (new,) = db.execute("SELECT id FROM bills ORDER BY id").fetchall()
         writer = Writer(db)
         with writer.transaction():
             writer.withdraw_record(BY_NAME["bills"], old, "2025-05-05", "entered in error", new)
             writer.count_sources()
-    async with asked(tmp_path) as ask:
+    async with serve_in_process(tmp_path) as ask:
         gone = await ask.get(f"/bills/{old}")
         assert gone.status_code == 410
         assert gone.json()["error"]["hint"] == {"successor_id": new}
@@ -294,7 +294,7 @@ async def test_a_withdrawn_record_is_gone_and_names_its_successor(tmp_path: Path
 
 @requirement("federal:paging")
 async def test_cursors_lead_through_every_record_once(world: Path) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         for source in SOURCES:
             whole = await ask.record(f"/{source.slug}", limit=200)
             assert not whole["has_more"]
@@ -315,7 +315,7 @@ async def test_cursors_lead_through_every_record_once(world: Path) -> None:
 
 
 async def test_lists_are_narrowed_by_their_filters(world: Path) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         bills = (await ask.record("/bills", limit=200))["results"]
         senate = (await ask.record("/bills", chamber="senate", limit=200))["results"]
         assert senate == [one for one in bills if one["origin_chamber"] == "senate"] != []
@@ -330,8 +330,8 @@ async def test_lists_are_narrowed_by_their_filters(world: Path) -> None:
 
 @requirement("federal:AC-08")
 async def test_typed_lookups_read_neither_words_nor_vectors(world: Path, a_bill: str) -> None:
-    async with asked(world) as ask:
-        statements = traced(ask.base)
+    async with serve_in_process(world) as ask:
+        statements = trace_statements(ask.base)
         bill = await ask.answer("get_bill", bill_id=a_bill)
         sponsor = bill["sponsors"][0]["bioguide_id"]
         await ask.answer("get_legislator", bioguide=sponsor)
@@ -339,7 +339,7 @@ async def test_typed_lookups_read_neither_words_nor_vectors(world: Path, a_bill:
         await ask.answer("list_member_votes", bioguide=sponsor)
         await ask.answer("get_committee", id="HSAG")
         assert (await ask.answer("list_committee_members", id="HSAG"))["total"] == 3
-        assert (await ask.answer("get_bill_text", bill_id=_with_a_text(world)))["text"]
+        assert (await ask.answer("get_bill_text", bill_id=_find_record_with_text(world)))["text"]
         await ask.answer("fetch", id=a_bill)
         assert statements
         for statement in statements:
@@ -354,14 +354,14 @@ async def test_lexical_search_reads_no_vectors(world: Path) -> None:
         def embed(self, text: str) -> Any:
             raise AssertionError("lexical search asked for a vector")
 
-    async with asked(world, Unasked()) as ask:
-        statements = traced(ask.base)
+    async with serve_in_process(world, Unasked()) as ask:
+        statements = trace_statements(ask.base)
         assert (await ask.answer("lexical_search", query="rural broadband"))["results"]
         assert any("passages_fts" in one for one in statements)
         assert not any("vectors" in one for one in statements)
 
 
-def _with_a_text(world: Path) -> str:
+def _find_record_with_text(world: Path) -> str:
     with closing(sqlite3.connect(get_database_path(world))) as db:
         of_bills = "SELECT record_id FROM texts JOIN bills ON bills.id = record_id ORDER BY 1"
         return str(db.execute(of_bills).fetchone()[0])
@@ -378,7 +378,7 @@ def _with_a_text(world: Path) -> str:
 async def test_rest_search_and_the_tool_give_the_same_answer(
     world: Path, tool: str, mode: str
 ) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         asked_for = {"since": "2025-01-01", "until": "2026-12-31", "limit": 5, "offset": 2}
         told = await ask.answer(
             tool,
@@ -398,7 +398,7 @@ async def test_rest_search_and_the_tool_give_the_same_answer(
 
 @requirement("federal:AC-07", "federal:chatgpt", "federal:loaded-up-to")
 async def test_what_search_finds_fetch_gives(world: Path) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         query = "passenger rail statement order noise broadband"
         found = await ask.answer("search", query=query, limit=50)
         assert {one["source"] for one in found["results"]} >= {
@@ -428,9 +428,9 @@ async def test_what_search_finds_fetch_gives(world: Path) -> None:
 @pytest.mark.slow
 @requirement("federal:AC-07")
 async def test_five_hundred_searches_over_every_source_all_fetch(official: Path) -> None:
-    async with asked(official) as ask:
+    async with serve_in_process(official) as ask:
         service = ask.base.service
-        queries = list(_queries(official, 500))
+        queries = list(_draw_queries(official, 500))
         fetched: set[str] = set()
         for number, (query, source) in enumerate(queries):
             tool = "lexical_search" if source == "saps" or number % 2 else "search"
@@ -445,7 +445,7 @@ async def test_five_hundred_searches_over_every_source_all_fetch(official: Path)
         assert {source for _, source in queries} == searchable - MADE_UP
 
 
-def _queries(data: Path, count: int) -> Iterator[tuple[str, str]]:
+def _draw_queries(data: Path, count: int) -> Iterator[tuple[str, str]]:
     """Words of real titles, of every source in turn."""
     with sqlite3.connect(get_database_path(data)) as db:
         titles = {
@@ -469,7 +469,7 @@ def _queries(data: Path, count: int) -> Iterator[tuple[str, str]]:
 async def test_every_id_in_the_database_resolves_through_exactly_one_endpoint(
     official: Path,
 ) -> None:
-    async with asked(official) as ask:
+    async with serve_in_process(official) as ask:
         for source in SOURCES:
             ids = ask.base.service.store.query_now(
                 lambda db, name=source.name: [
@@ -478,13 +478,15 @@ async def test_every_id_in_the_database_resolves_through_exactly_one_endpoint(
             )
             assert bool(ids) == (source.name not in MADE_UP), source.name
             for id in ids:
-                assert await _endpoints_of(ask.base.service, id) == [source.name]
+                assert await _list_endpoints(ask.base.service, id) == [source.name]
             for id in ids[:: max(1, len(ids) // 5)]:
                 assert (await ask.record(f"/{source.slug}/{id}"))["id"] == id
-                assert (await ask.get(f"/{_another(source).slug}/{id}")).status_code == 404
+                assert (
+                    await ask.get(f"/{_pick_another_source(source).slug}/{id}")
+                ).status_code == 404
 
 
-async def _endpoints_of(service: FederalService, id: str) -> list[str]:
+async def _list_endpoints(service: FederalService, id: str) -> list[str]:
     """The sources whose record endpoint answers this id, asked of the handler behind each."""
     answering = []
     for source in SOURCES:
@@ -495,7 +497,7 @@ async def _endpoints_of(service: FederalService, id: str) -> list[str]:
     return answering
 
 
-def _another(source: Source) -> Source:
+def _pick_another_source(source: Source) -> Source:
     return SOURCES[SOURCES.index(source) - 1]
 
 
@@ -509,8 +511,8 @@ async def test_filters_narrow_before_anything_is_scored(tmp_path: Path) -> None:
         if number == 60:
             text = text.replace("<congress>119", "<congress>116")
         (tmp_path / "files" / name).write_text(text, "utf-8")
-    loaded(tmp_path, tmp_path / "files")
-    async with asked(tmp_path) as ask:
+    load_files(tmp_path, tmp_path / "files")
+    async with serve_in_process(tmp_path) as ask:
         for tool in SEARCHES:
             found = await ask.answer(
                 tool, query="quantum gravity", source="bills", filters={"congress": 116}, limit=1
@@ -525,7 +527,7 @@ async def test_filters_narrow_before_anything_is_scored(tmp_path: Path) -> None:
 async def test_registries_are_refused_with_the_tool_to_use(
     world: Path, tool: str, source: Any
 ) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         result = await ask.call(tool, query="Markey", source=source)
         assert result["isError"]
         assert "source_not_searchable" in result["content"][0]["text"]
@@ -534,7 +536,7 @@ async def test_registries_are_refused_with_the_tool_to_use(
 
 @requirement("federal:AC-13", "federal:B")
 async def test_a_source_without_vectors_is_refused_by_meaning(world: Path) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         result = await ask.call("semantic_search", query="x", source="saps")
         assert result["_meta"]["error_code"] == "source_not_searchable_semantically"
         assert result["_meta"]["hint"]["valid_sources"] == list_source_names(
@@ -544,7 +546,7 @@ async def test_a_source_without_vectors_is_refused_by_meaning(world: Path) -> No
 
 @requirement("federal:degraded", "federal:B")
 async def test_a_hybrid_search_of_short_texts_uses_their_vectors(world: Path) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         found = await ask.answer("search", query="rural broadband", source="saps")
         assert [one["id"] for one in found["results"]] == ["sap:119:2025-03-01:hr1"]
         assert found["degraded"] is None
@@ -560,7 +562,7 @@ async def test_a_hybrid_search_of_short_texts_uses_their_vectors(world: Path) ->
 @pytest.mark.parametrize("source", [{}, {"source": ","}])
 async def test_a_search_of_everything_is_not_degraded(world: Path, source: Any) -> None:
     """Short texts are found among the rest, but not by meaning alone."""
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         found = await ask.answer("search", query="rural broadband", **source)
         assert found["degraded"] is None
         assert "sap:119:2025-03-01:hr1" in [one["id"] for one in found["results"]]
@@ -575,7 +577,7 @@ async def test_a_search_of_everything_is_not_degraded(world: Path, source: Any) 
 @requirement("federal:degraded")
 @pytest.mark.parametrize("tool", ["search", "semantic_search"])
 async def test_without_a_model_words_are_used_and_it_is_said(world: Path, tool: str) -> None:
-    async with asked(world, NoModel()) as ask:
+    async with serve_in_process(world, NoModel()) as ask:
         found = await ask.answer(tool, query="rural broadband", source="bills")
         assert found["results"]
         assert found["degraded"]["used_mode"] == "lexical"
@@ -585,7 +587,7 @@ async def test_without_a_model_words_are_used_and_it_is_said(world: Path, tool: 
 @requirement("federal:degraded")
 async def test_while_nothing_is_embedded_the_model_is_not_asked_for(tmp_path: Path) -> None:
     """Reading it takes seconds, which the first search of a fresh server would wait for."""
-    async with asked(tmp_path, NoModel()) as ask:
+    async with serve_in_process(tmp_path, NoModel()) as ask:
         found = await ask.answer("search", query="rural broadband", source="bills")
         assert found["degraded"]["reason"].startswith("nothing has been embedded")
 
@@ -595,9 +597,9 @@ async def test_a_source_that_is_not_embedded_yet_is_searched_by_words(tmp_path: 
     """Though others are: it is new here, and `federal embed` comes after a load."""
     write_world(tmp_path / "files")
     statuses = list((tmp_path / "files").glob("BILLSTATUS*"))
-    loaded(tmp_path, *statuses)
-    loaded(tmp_path, tmp_path / "files", embed=False)
-    async with asked(tmp_path) as ask:
+    load_files(tmp_path, *statuses)
+    load_files(tmp_path, tmp_path / "files", embed=False)
+    async with serve_in_process(tmp_path) as ask:
         for tool in ("search", "semantic_search"):
             found = await ask.answer(tool, query="airport noise", source="fr,bills")
             told = found["degraded"]
@@ -615,7 +617,7 @@ async def test_a_source_that_is_not_embedded_yet_is_searched_by_words(tmp_path: 
 
 @requirement("federal:AC-14", "federal:registry-words")
 async def test_the_search_tools_name_their_sources_from_the_live_schema(world: Path) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         listed = (await ask.rpc("tools/list", {}))["result"]["tools"]
         said = {tool["name"]: tool["description"] for tool in listed}
         for name in list_source_names(list_sources_of_shape(Shape.BODY)):
@@ -631,7 +633,7 @@ async def test_the_search_tools_name_their_sources_from_the_live_schema(world: P
 
 @requirement("federal:paging")
 async def test_offset_goes_on_where_the_last_page_ended(world: Path) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         whole = await ask.answer("search", query="rural broadband", source="bills", limit=20)
         seen, offset = [], 0
         while offset is not None and len(seen) < 20:
@@ -650,8 +652,8 @@ async def test_chunks_of_one_record_are_one_result(tmp_path: Path) -> None:
     long = "Lighthouse keepers and their lighthouse. " * 200
     start, end = text.index("<text>", text.index("<summary>")), text.index("</text></summary>")
     (tmp_path / "files" / name).write_text(f"{text[:start]}<text>{long}{text[end:]}", "utf-8")
-    loaded(tmp_path, tmp_path / "files")
-    async with asked(tmp_path) as ask:
+    load_files(tmp_path, tmp_path / "files")
+    async with serve_in_process(tmp_path) as ask:
         found = await ask.answer("search", query="lighthouse", source="bills")
         assert len(found["results"]) == found["total"] == 1
         assert "ighthouse" in found["results"][0]["snippet"]
@@ -659,7 +661,7 @@ async def test_chunks_of_one_record_are_one_result(tmp_path: Path) -> None:
 
 async def test_filters_are_read_in_whatever_spelling(world: Path) -> None:
     """The same reading for lists, counts, searches and names; what is no value is refused."""
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         (one,) = (await ask.record("/bills", limit=1))["results"]
         state, sponsor = one["sponsors"][0]["state"], one["sponsors"][0]["bioguide_id"]
         party = {"D": "Democrat", "R": "republicans"}
@@ -712,7 +714,7 @@ async def test_filters_are_read_in_whatever_spelling(world: Path) -> None:
 async def test_member_and_bill_are_filters_of_the_tools_and_parameters_of_rest(
     world: Path, a_bill: str
 ) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         sponsor = (await ask.record(f"/bills/{a_bill}"))["sponsors"][0]["bioguide_id"]
         for told in ({"member": sponsor}, {"bill": a_bill}):
             rest = await ask.record("/search", q="to", **told)
@@ -722,7 +724,7 @@ async def test_member_and_bill_are_filters_of_the_tools_and_parameters_of_rest(
 
 
 async def test_a_blank_question_is_refused_by_name(world: Path) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         for path in ("/search", "/legislators"):
             refused = await ask.get(path, q="  \t ")
             assert refused.status_code == 422
@@ -742,8 +744,8 @@ async def test_a_result_found_by_its_title_shows_what_its_text_says(tmp_path: Pa
     name, text = world.text(119, "hr", 7)
     text = re.sub("<officialTitle>.*?<", "<officialTitle>Lighthouse keepers<", text)
     (tmp_path / "files" / name).write_text(text, "utf-8")
-    loaded(tmp_path, tmp_path / "files")
-    async with asked(tmp_path) as ask:
+    load_files(tmp_path, tmp_path / "files")
+    async with serve_in_process(tmp_path) as ask:
         answer = await ask.answer("lexical_search", query="lighthouse keepers", source="bills")
         (found,) = answer["results"]
         assert found["title"] == "Lighthouse keepers"
@@ -759,8 +761,8 @@ async def test_a_word_is_found_though_a_newer_symbol_clings_to_it(tmp_path: Path
     title = "Lighthouses\N{MANUAL WHEELCHAIR}: keepers\uf0b7"
     text = re.sub("<officialTitle>.*?<", f"<officialTitle>{title}<", text)
     (tmp_path / "files" / name).write_text(text, "utf-8")
-    loaded(tmp_path, tmp_path / "files", embed=False)
-    async with asked(tmp_path) as ask:
+    load_files(tmp_path, tmp_path / "files", embed=False)
+    async with serve_in_process(tmp_path) as ask:
         for word in ("lighthouses", "keepers"):
             found = await ask.answer("lexical_search", query=word, source="bills")
             assert [one["title"] for one in found["results"]] == [title]
@@ -777,9 +779,9 @@ async def test_what_stands_in_quotation_marks_is_found_as_it_stands(tmp_path: Pa
         name, text = world.text(119, "hr", number)
         text = re.sub("<officialTitle>.*?<", f"<officialTitle>{title}<", text)
         (tmp_path / "files" / name).write_text(text, "utf-8")
-    loaded(tmp_path, tmp_path / "files")
+    load_files(tmp_path, tmp_path / "files")
 
-    async with asked(tmp_path) as ask:
+    async with serve_in_process(tmp_path) as ask:
 
         async def numbers(query: str, tool: str = "lexical_search") -> list[int]:
             found = await ask.answer(tool, query=query, source="bills")
@@ -798,7 +800,7 @@ async def test_what_stands_in_quotation_marks_is_found_as_it_stands(tmp_path: Pa
 
 
 async def test_user_text_is_never_query_syntax(world: Path) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         for query in (
             '"',
             "a AND",
@@ -820,9 +822,9 @@ async def test_user_text_is_never_query_syntax(world: Path) -> None:
 
 async def test_a_load_beside_a_running_server_shows_at_once(tmp_path: Path) -> None:
     write_world(tmp_path / "files", bills=2)
-    async with asked(tmp_path) as ask:
+    async with serve_in_process(tmp_path) as ask:
         assert (await ask.answer("search", query="rural", source="bills"))["total"] == 0
-        loaded(tmp_path, tmp_path / "files")
+        load_files(tmp_path, tmp_path / "files")
         found = await ask.answer("semantic_search", query="purposes", source="bills")
         assert found["degraded"] is None
         assert len(found["results"]) == 2
@@ -832,8 +834,8 @@ async def test_what_a_load_removed_or_changed_is_no_longer_found_by_meaning(
     tmp_path: Path,
 ) -> None:
     world = write_world(tmp_path / "files", bills=2)
-    loaded(tmp_path, tmp_path / "files")
-    async with asked(tmp_path) as ask:
+    load_files(tmp_path, tmp_path / "files")
+    async with serve_in_process(tmp_path) as ask:
         (first, *_) = (await ask.record("/bills"))["results"]
         before = await ask.answer("semantic_search", query="other purposes", source="bills")
         name, text = next(
@@ -842,7 +844,7 @@ async def test_what_a_load_removed_or_changed_is_no_longer_found_by_meaning(
         newer = text.replace("T05:00:00Z", "T06:00:00Z").replace("<congress>119", "<congress>119")
         newer = newer.replace("and for other purposes", "about walruses")
         (tmp_path / "files" / name).write_text(newer, "utf-8")
-        loaded(tmp_path, tmp_path / "files")
+        load_files(tmp_path, tmp_path / "files")
         after = await ask.answer("semantic_search", query="walruses", source="bills", limit=1)
         assert len(before["results"]) == 2
         assert after["results"][0]["id"] == first["id"]
@@ -850,7 +852,7 @@ async def test_what_a_load_removed_or_changed_is_no_longer_found_by_meaning(
 
 
 async def test_an_empty_answer_says_what_was_searched(world: Path) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         found = await ask.answer("lexical_search", query="xylophone", source="bills,fr")
         assert found["results"] == []
         assert [(one["source"], one["records"]) for one in found["searched"]] == [
@@ -861,7 +863,7 @@ async def test_an_empty_answer_says_what_was_searched(world: Path) -> None:
 
 
 async def test_sources_go_by_other_names_too(world: Path) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         one = await ask.answer("search", query="noise", source="fr")
         two = await ask.answer("search", query="noise", source="federal-register")
         assert one["results"] == two["results"] != []
@@ -871,7 +873,7 @@ async def test_sources_go_by_other_names_too(world: Path) -> None:
 
 
 async def test_a_presidents_document_is_found_by_its_bare_number(world: Path) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         fetched = await ask.answer("fetch", id="2025-00002")
         assert fetched["id"] == "presdoc:2025-00002"
         assert fetched["record"]["source"] == "presidential_documents"
@@ -879,9 +881,9 @@ async def test_a_presidents_document_is_found_by_its_bare_number(world: Path) ->
 
 @requirement("federal:AC-26")
 async def test_every_call_leaves_a_line_in_the_log(tmp_path: Path) -> None:
-    with serving("federal", data=tmp_path / "data") as served:
-        async with http(served.url + "/mcp") as client:
-            body(await client.call_tool("search", {"query": "x"}))
+    with serve_room("federal", data=tmp_path / "data") as served:
+        async with connect_http(served.url + "/mcp") as client:
+            read_body(await client.call_tool("search", {"query": "x"}))
             assert (await client.call_tool("get_bill", {"bill_id": "hr:1:1"})).is_error
         lines = served.calls()
     assert [(one["tool_name"], one["result_status"]) for one in lines] == [
@@ -907,7 +909,7 @@ async def test_a_cursor_of_ones_own_making_is_refused(
     world: Path, a_bill: str, after: object
 ) -> None:
     cursor = base64.urlsafe_b64encode(json.dumps(after).encode()).decode()
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         for path in ("/bills", f"/bills/{a_bill}/cosponsors", f"/bills/{a_bill}/actions"):
             refused = await ask.get(path, cursor=cursor)
             assert refused.status_code == 422

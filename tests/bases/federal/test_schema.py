@@ -18,14 +18,14 @@ from readingroom.bases.federal.schema.tables import SCHEMA_VERSION
 from readingroom.bases.federal.store import get_database_path
 from readingroom.engine.words import tokenizer_spec
 from readingroom.storage.errors import StorageFailed
-from tests.support.federal.base import asked
+from tests.support.federal.base import serve_in_process
 
 pytestmark = pytest.mark.anyio
 
 FIRST_RELEASE = Path(__file__).parents[2] / "fixtures" / "federal-0.1.0.sql"
 
 
-def first_release_in(data: Path) -> Path:
+def write_first_release(data: Path) -> Path:
     """Return the path of a federal file as 0.1.0 wrote it."""
     path = get_database_path(data)
     path.parent.mkdir(parents=True)
@@ -36,7 +36,7 @@ def first_release_in(data: Path) -> Path:
     return path
 
 
-def schema_of(path: Path) -> set[tuple[str, str, str]]:
+def read_schema(path: Path) -> set[tuple[str, str, str]]:
     with closing(sqlite3.connect(path)) as db:
         rows = db.execute("SELECT type, name, coalesce(sql, '') FROM sqlite_master").fetchall()
     return {(kind, name, re.sub(r"\s+", " ", sql).strip()) for kind, name, sql in rows}
@@ -52,10 +52,10 @@ ADDED_COLUMNS = {
 ADDED_TABLES = {"agencies", "bill_summaries", "coverage", "embedding_leases", "embedded_elsewhere"}
 
 
-def columns_of(path: Path) -> dict[str, dict[str, str]]:
+def read_columns(path: Path) -> dict[str, dict[str, str]]:
     """Return the type of every column, by table."""
     with closing(sqlite3.connect(path)) as db:
-        tables = [name for kind, name, _ in schema_of(path) if kind == "table"]
+        tables = [name for kind, name, _ in read_schema(path) if kind == "table"]
         return {
             table: {row[1]: row[2] for row in db.execute(f"PRAGMA table_xinfo({table})")}
             for table in tables
@@ -64,7 +64,7 @@ def columns_of(path: Path) -> dict[str, dict[str, str]]:
 
 def test_a_new_file_has_the_tables_and_columns_of_the_first_release(tmp_path: Path) -> None:
     store.prepare(tmp_path / "new.db")
-    new, old = columns_of(tmp_path / "new.db"), columns_of(first_release_in(tmp_path))
+    new, old = read_columns(tmp_path / "new.db"), read_columns(write_first_release(tmp_path))
     assert new.keys() - old.keys() == ADDED_TABLES
     for table, columns in old.items():
         assert columns.items() <= new[table].items(), table
@@ -73,18 +73,18 @@ def test_a_new_file_has_the_tables_and_columns_of_the_first_release(tmp_path: Pa
 
 
 def test_a_file_of_the_first_release_gets_what_was_added_and_loses_nothing(tmp_path: Path) -> None:
-    path = first_release_in(tmp_path)
-    before = columns_of(path)
+    path = write_first_release(tmp_path)
+    before = read_columns(path)
     with closing(sqlite3.connect(path)) as db:
         rows_before = {
             table: db.execute(f"SELECT count(*) FROM {table}").fetchone() for table in before
         }
     store.prepare(path)
     store.prepare(tmp_path / "new.db")
-    after = schema_of(path)
-    assert columns_of(path) == columns_of(tmp_path / "new.db")
+    after = read_schema(path)
+    assert read_columns(path) == read_columns(tmp_path / "new.db")
     indexes = {row for row in after if row[0] == "index"}
-    assert indexes == {row for row in schema_of(tmp_path / "new.db") if row[0] == "index"}
+    assert indexes == {row for row in read_schema(tmp_path / "new.db") if row[0] == "index"}
     columns = [
         (source.name, column.name) for source in SOURCES for column in source.record_table.filters
     ]
@@ -103,10 +103,10 @@ def test_a_file_of_the_first_release_gets_what_was_added_and_loses_nothing(tmp_p
         for table, count in rows_before.items():
             assert db.execute(f"SELECT count(*) FROM {table}").fetchone() == count, table
     store.prepare(path)
-    assert schema_of(path) == after
+    assert read_schema(path) == after
 
 
-def plans_of(path: Path, source: Source, filters: dict[str, Any]) -> Iterator[str]:
+def explain_plans(path: Path, source: Source, filters: dict[str, Any]) -> Iterator[str]:
     """Yield how SQLite reads the first page of a filtered list, the next, and one undated."""
     row_filter = build_row_filter(source.record_table, filters)
     with closing(store.connect(path)) as db:
@@ -133,7 +133,7 @@ def test_no_filtered_list_is_sorted(tmp_path: Path) -> None:
         filters["since"] = "2023-01-03"
         for size in (0, 1, 2):
             for names in combinations(filters, size):
-                for plan in plans_of(path, source, {name: filters[name] for name in names}):
+                for plan in explain_plans(path, source, {name: filters[name] for name in names}):
                     assert "TEMP B-TREE" not in plan, (source.name, names, plan)
                     assert f"USING INDEX {source.name}_" in plan, (source.name, names, plan)
 
@@ -156,16 +156,16 @@ def test_a_list_is_read_by_the_rarest_of_its_values(tmp_path: Path) -> None:
                 ]
             ],
         )
-    (plan, *_) = plans_of(path, BY_NAME["amendments"], {"chamber": "house", "type": "samdt"})
+    (plan, *_) = explain_plans(path, BY_NAME["amendments"], {"chamber": "house", "type": "samdt"})
     assert "USING INDEX amendments_type " in plan
     # Both are frequent: records of one Congress have dates near each other.
-    (plan, *_) = plans_of(path, BY_NAME["amendments"], {"chamber": "house", "congress": 100})
+    (plan, *_) = explain_plans(path, BY_NAME["amendments"], {"chamber": "house", "congress": 100})
     assert "USING INDEX amendments_congress " in plan
 
 
 async def test_a_file_of_the_first_release_answers(tmp_path: Path) -> None:
-    first_release_in(tmp_path)
-    async with asked(tmp_path) as ask:
+    write_first_release(tmp_path)
+    async with serve_in_process(tmp_path) as ask:
         bill = await ask.answer("get_bill", bill_id="hr:119:1")
         assert bill["sponsors"][0]["bioguide_id"] == "F900002"
         hits = await ask.answer("lexical_search", query="prescription drug prices")
@@ -181,7 +181,7 @@ async def test_a_file_of_the_first_release_answers(tmp_path: Path) -> None:
     [(1, "load the official files again"), (8, "older than 0.1.0"), (10, "install that version")],
 )
 def test_a_file_of_another_version_is_refused(tmp_path: Path, version: int, advice: str) -> None:
-    path = first_release_in(tmp_path)
+    path = write_first_release(tmp_path)
     with closing(sqlite3.connect(path)) as db:
         db.execute(f"PRAGMA user_version = {version}")
     with pytest.raises(StorageFailed, match=advice):
@@ -197,9 +197,9 @@ def test_a_failed_creation_leaves_an_empty_file_to_try_again(
         broken.setattr(tables, ("CREATE TABLE nonsense (",))
         with pytest.raises(StorageFailed):
             store.prepare(path)
-    assert schema_of(path) == set()
+    assert read_schema(path) == set()
     store.prepare(path)
-    assert schema_of(path)
+    assert read_schema(path)
 
 
 def test_sources_are_labelled_as_people_write_them() -> None:

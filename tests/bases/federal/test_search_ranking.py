@@ -16,7 +16,7 @@ from readingroom.bases.federal.search.evidence import (
 )
 from readingroom.bases.federal.store import get_database_path
 from tests.requirements import requirement
-from tests.support.federal.base import asked, loaded
+from tests.support.federal.base import load_files, serve_in_process
 from tests.support.federal.world import register_document
 
 pytestmark = pytest.mark.anyio
@@ -35,7 +35,7 @@ def write_rule(
 
 
 async def search(data: Path, query: str, mode: str = "hybrid") -> SearchAnswer:
-    async with asked(data) as ask:
+    async with serve_in_process(data) as ask:
         return SearchAnswer.model_validate(await ask.record("/search", q=query, mode=mode))
 
 
@@ -45,7 +45,7 @@ async def test_a_record_that_is_called_by_its_name_comes_first(tmp_path: Path) -
     write_rule(files, "2025-00001", "Airport Noise Act of 2025")
     for number in (2, 3, 4):
         write_rule(files, f"2025-0000{number}", f"Noise of an airport, act {number}", NOISE * 3)
-    loaded(tmp_path, files)
+    load_files(tmp_path, files)
     for query in ("airport noise act", "What does the Airport Noise Act say of schools at night?"):
         answer = await search(tmp_path, query)
         assert answer.results[0].id == "2025-00001"
@@ -59,7 +59,7 @@ async def test_many_passages_of_one_record_leave_room_for_others(tmp_path: Path)
     write_rule(files, "2025-00001", "A long rule on airport noise", NOISE * 60)
     for number in (2, 3, 4):
         write_rule(files, f"2025-0000{number}", f"Noise, rule {number}", NOISE)
-    loaded(tmp_path, files)
+    load_files(tmp_path, files)
     answer = await search(tmp_path, "airport noise at night")
     assert sorted(hit.id for hit in answer.results) == [f"2025-0000{n}" for n in (1, 2, 3, 4)]
     assert answer.total == 4
@@ -72,9 +72,9 @@ async def test_what_is_not_embedded_yet_is_not_behind_what_is(tmp_path: Path) ->
         write_rule(
             first, f"2025-000{number}", f"Rule {number} on airport fees", "Fees for landing."
         )
-    loaded(tmp_path, first)
+    load_files(tmp_path, first)
     write_rule(second, "2025-00001", "Quiet hours", NOISE)
-    loaded(tmp_path, second, embed=False)
+    load_files(tmp_path, second, embed=False)
     answer = await search(tmp_path, "noise of airport traffic near schools")
     assert answer.results[0].id == "2025-00001"
     assert answer.results[0].parts is not None
@@ -85,7 +85,7 @@ async def test_what_is_not_embedded_yet_is_not_behind_what_is(tmp_path: Path) ->
 async def test_a_hit_says_what_its_score_is_made_of(tmp_path: Path) -> None:
     write_rule(tmp_path / "files", "2025-00001", "Quiet hours", NOISE)
     write_rule(tmp_path / "files", "2025-00002", "Landing fees", "Fees for landing at airports.")
-    loaded(tmp_path, tmp_path / "files")
+    load_files(tmp_path, tmp_path / "files")
     for mode in ("hybrid", "lexical", "semantic"):
         answer = await search(tmp_path, "airport noise near schools", mode)
         scores = [hit.score for hit in answer.results]
@@ -104,7 +104,7 @@ async def test_the_year_that_a_question_names_counts(tmp_path: Path) -> None:
     files = tmp_path / "files"
     for year in range(2015, 2025):
         write_rule(files, f"{year}-00001", "Quiet hours", NOISE, day=f"{year}-02-03")
-    loaded(tmp_path, files)
+    load_files(tmp_path, files)
     for year in (2016, 2023):
         answer = await search(tmp_path, f"airport noise near schools in {year}")
         assert answer.results[0].id == f"{year}-00001"
@@ -117,7 +117,7 @@ async def test_a_record_is_weighed_by_its_length_its_date_and_its_kind(tmp_path:
     write_rule(files, "2025-00002", "Long rule", NOISE * 60)
     write_rule(files, "2025-00003", "Noise of airports")
     write_rule(files, "2019-00004", "Old rule", NOISE * 2, day="2019-02-03")
-    loaded(tmp_path, files, embed=False)
+    load_files(tmp_path, files, embed=False)
     with closing(store.connect(get_database_path(tmp_path))) as db:
         firsts = db.execute(
             "SELECT d.id, min(c.chunk) FROM chunks c JOIN documents d USING (doc) GROUP BY d.id"
@@ -162,10 +162,10 @@ def test_a_question_may_name_the_kind_of_record(query: str, kinds: set[str]) -> 
 async def test_a_record_that_an_older_version_loaded_can_be_fetched(tmp_path: Path) -> None:
     """It lacks the fields that records have got since."""
     write_rule(tmp_path / "files", "2025-00001", "Quiet hours", NOISE)
-    loaded(tmp_path, tmp_path / "files", embed=False)
+    load_files(tmp_path, tmp_path / "files", embed=False)
     with closing(store.connect(get_database_path(tmp_path), writing=True)) as db:
         db.execute("UPDATE federal_register SET record = json_remove(record, '$.as_of')")
-    async with asked(tmp_path) as ask:
+    async with serve_in_process(tmp_path) as ask:
         fetched = await ask.answer("fetch", id="2025-00001")
     assert fetched["metadata"]["as_of"] is None
     assert fetched["text"]

@@ -14,7 +14,7 @@ from readingroom.bases.federal.query.sections import (
 )
 from readingroom.bases.federal.store import get_database_path
 from readingroom.core.errors import InvalidArguments
-from tests.support.federal.base import asked, loaded, write_world
+from tests.support.federal.base import load_files, serve_in_process, write_world
 
 pytestmark = pytest.mark.anyio
 
@@ -134,12 +134,12 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
         later = later.replace(f"{code}</citableAs>", f"{new}</citableAs>")
     name = text.name.replace("ih.", "eh.").replace("is.", "es.")
     (data / "files" / name).write_text(later, "utf-8")
-    loaded(data, data / "files", embed=False)
+    load_files(data, data / "files", embed=False)
     return data
 
 
 async def test_a_section_and_a_comparison_are_one_call(world: Path) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         (bill,) = {
             row["id"]
             for row in (await ask.record("/bills"))["results"]
@@ -197,7 +197,7 @@ def compiled_law(tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder.mkdir()
         edition = EDITION.format(law=law, day=day, grant=grant)
         (folder / "COMPS-1649.xml").write_text(edition, "utf-8")
-        loaded(data, folder, embed=False)
+        load_files(data, folder, embed=False)
     return data
 
 
@@ -205,7 +205,7 @@ def compiled_law(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def test_the_amendments_of_a_law_are_what_differs_between_two_compilations(
     compiled_law: Path, id: str
 ) -> None:
-    async with asked(compiled_law) as ask:
+    async with serve_in_process(compiled_law) as ask:
         newest = await ask.answer("get_bill_text", bill_id=id)
         changed = await ask.answer("get_bill_text", bill_id=id, compare_with="109-58")
         section = await ask.answer("get_bill_text", bill_id=id, version="109-58", section="2")
@@ -222,7 +222,7 @@ async def test_the_amendments_of_a_law_are_what_differs_between_two_compilations
 async def test_an_older_compilation_that_comes_later_does_not_take_the_place_of_a_newer_one(
     compiled_law: Path,
 ) -> None:
-    async with asked(compiled_law) as ask:
+    async with serve_in_process(compiled_law) as ask:
         fetched = await ask.answer("fetch", id="comps:1649")
         found = await ask.answer("lexical_search", query="grants for each lock")
     assert fetched["record"]["amended_through"] == "pl:116-260"
@@ -231,7 +231,7 @@ async def test_an_older_compilation_that_comes_later_does_not_take_the_place_of_
 
 
 async def test_a_text_of_no_versions_says_so(compiled_law: Path) -> None:
-    async with asked(compiled_law) as ask:
+    async with serve_in_process(compiled_law) as ask:
         missing = await ask.call("get_bill_text", bill_id="pl:114-94")
         other = await ask.call("get_bill_text", bill_id="sap:119:2025-03-03:s9")
     assert "No compilation of pl:114-94 is loaded" in missing["content"][0]["text"]
@@ -239,7 +239,7 @@ async def test_a_text_of_no_versions_says_so(compiled_law: Path) -> None:
 
 
 async def test_a_hit_says_where_its_passage_begins_in_the_text(compiled_law: Path) -> None:
-    async with asked(compiled_law) as ask:
+    async with serve_in_process(compiled_law) as ask:
         found = await ask.answer("lexical_search", query="grants for each lock")
         hit = found["results"][0]
         fetched = await ask.answer("fetch", id=hit["id"], offset=hit["offset"])
@@ -253,8 +253,8 @@ async def test_a_hit_far_into_a_long_text_can_be_read_from_there(tmp_path: Path)
     edition = EDITION.format(law="116–260", day="2020-12-27", grant="$9")
     edition = edition.replace("This Act may be cited as the Canal Act.", filler)
     (tmp_path / "COMPS-1649.xml").write_text(edition, "utf-8")
-    loaded(tmp_path / "data", tmp_path / "COMPS-1649.xml", embed=False)
-    async with asked(tmp_path / "data") as ask:
+    load_files(tmp_path / "data", tmp_path / "COMPS-1649.xml", embed=False)
+    async with serve_in_process(tmp_path / "data") as ask:
         found = await ask.answer("lexical_search", query="Secretary grants lock")
         hit = found["results"][0]
         fetched = await ask.answer("fetch", id=hit["id"], offset=hit["offset"])

@@ -16,7 +16,7 @@ from readingroom.bases.federal.search.vectors import store_vectors
 from readingroom.bases.federal.store import FederalPlace, SharedRecords, get_database_path
 from tests.support.federal.base import HashedWords
 from tests.support.federal.made_records import FORMAT, amendment, person, write_records
-from tests.support.postgres import PostgresServer, new_database
+from tests.support.postgres import PostgresServer, make_database
 from tests.support.processes import wait_until
 
 AMENDMENTS, PEOPLE = BY_NAME["amendments"], BY_NAME["legislators"]
@@ -38,7 +38,7 @@ def places(
         person(1, "Ada Lovelace", is_current=True),
         person(2, "Charles Babbage", is_current=False),
     ]
-    with new_database(postgres) as url:
+    with make_database(postgres) as url:
         folder = tmp_path_factory.mktemp("differences")
         both = get_database_path(folder), SharedRecords(url)
         for place in both:

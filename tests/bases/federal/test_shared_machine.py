@@ -17,9 +17,9 @@ from readingroom.bases.federal.schema.sources import BY_NAME
 from readingroom.bases.federal.search.full_text import find_passages
 from readingroom.bases.federal.store import FederalPlace, SharedRecords, get_database_path
 from readingroom.core.errors import KnowledgeError
-from tests.support.differential import WORDS, make_text, seeds
+from tests.support.differential import WORDS, choose_seeds, make_text
 from tests.support.federal.made_records import amendment, person, withdraw, write_records
-from tests.support.postgres import PostgresServer, new_database
+from tests.support.postgres import PostgresServer, make_database
 
 _DAYS = (None, "2025-01-01", "2025-01-02", "2024-12-31")
 _NAMES = ("Ada Lovelace", "ADA LOVELACE", "Zoë O’Neil", "Zoe ONeil", "Bo Bo", "John Smith Jr.")
@@ -27,11 +27,11 @@ _NAMES = ("Ada Lovelace", "ADA LOVELACE", "Zoë O’Neil", "Zoe ONeil", "Bo Bo",
 
 @pytest.fixture
 def places(postgres: PostgresServer, tmp_path: Path) -> Iterator[tuple[FederalPlace, ...]]:
-    with new_database(postgres) as url:
+    with make_database(postgres) as url:
         yield get_database_path(tmp_path), SharedRecords(url)
 
 
-@pytest.mark.parametrize("seed", seeds(2, 60))
+@pytest.mark.parametrize("seed", choose_seeds(2, 60))
 def test_the_same_loads_give_the_same_answers(seed: int, places: tuple[FederalPlace, ...]) -> None:
     chance = random.Random(seed)
     history: list[str] = []

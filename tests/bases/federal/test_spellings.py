@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from readingroom.bases.federal.schema.ids import parse_federal_id
-from tests.support.federal.base import asked, loaded, write_world
+from tests.support.federal.base import load_files, serve_in_process, write_world
 
 pytestmark = pytest.mark.anyio
 
@@ -89,14 +89,14 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # The same number in another Congress.
     name, text = next(made.bills(1, congress=118))
     (data / "files" / name).write_text(text, "utf-8")
-    loaded(data, data / "files", embed=False)
+    load_files(data, data / "files", embed=False)
     return data
 
 
 async def test_a_bill_without_its_congress_is_answered_with_those_that_have_one(
     world: Path,
 ) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         bills = (await ask.record("/bills", limit=200))["results"]
         kinds = {(bill["type"], bill["number"]) for bill in bills if bill["number"] == 1}
         for kind, number in kinds:
@@ -120,7 +120,7 @@ async def test_a_bill_without_its_congress_is_answered_with_those_that_have_one(
 
 async def test_what_a_record_prints_of_itself_fetches_it(world: Path) -> None:
     """Its citation and its official address, unless several records share that."""
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         tried = 0
         for source in ("bills", "public-laws", "federal-register", "congressional-record",
                        "roll-call-votes", "cbo-cost-estimates", "cfr-sections", "saps",
@@ -138,7 +138,7 @@ async def test_what_a_record_prints_of_itself_fetches_it(world: Path) -> None:
 
 
 async def test_an_unknown_id_shows_valid_forms_in_its_text(world: Path) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         refused = await ask.call("fetch", id="what is this")
         text = refused["content"][0]["text"]
         assert "unrecognized_id_format" in text

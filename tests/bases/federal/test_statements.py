@@ -14,7 +14,7 @@ from readingroom.bases.federal.formats.saps import Saps
 from readingroom.bases.federal.schema.entries import FileProblem, Provenance
 from readingroom.bases.federal.schema.records import Sap
 from readingroom.bases.federal.store import get_database_path
-from tests.support.federal.base import asked, loaded
+from tests.support.federal.base import load_files, serve_in_process
 
 pytestmark = pytest.mark.anyio
 
@@ -134,8 +134,8 @@ async def test_statements_have_vectors_and_are_counted_by_position(tmp_path: Pat
     (tmp_path / "45-Trump.yaml").write_text(
         STATEMENT.format(bill="hr8", title="H.R. 8 – Bipartisan Background Checks Act"), "utf-8"
     )
-    loaded(tmp_path, tmp_path / "45-Trump.yaml")
-    async with asked(tmp_path) as ask:
+    load_files(tmp_path, tmp_path / "45-Trump.yaml")
+    async with serve_in_process(tmp_path) as ask:
         found = await ask.answer("search", query="background checks", source=["saps"])
         assert [hit["id"] for hit in found["results"]] == ["sap:116:2019-02-25:hr8"]
         assert found["degraded"] is None

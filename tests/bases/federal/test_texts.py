@@ -20,7 +20,7 @@ from readingroom.bases.federal.schema.sources import (
 )
 from readingroom.bases.federal.store import get_database_path
 from tests.requirements import requirement
-from tests.support.federal.base import MADE_UP, asked, loaded, write_world
+from tests.support.federal.base import MADE_UP, load_files, serve_in_process, write_world
 from tests.support.federal.world import World, register_document
 from tests.support.federal.world_texts import committee_reports, crs_reports, regulations
 
@@ -32,11 +32,11 @@ BODIES = list_source_names(list_sources_of_shape(Shape.BODY))
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = tmp_path_factory.mktemp("bodies")
     write_world(data / "files", bills=5)
-    loaded(data, data / "files")
+    load_files(data, data / "files")
     return data
 
 
-def rows(data: Path, sql: str, *values: Any) -> list[Any]:
+def read_rows(data: Path, sql: str, *values: Any) -> list[Any]:
     with closing(sqlite3.connect(get_database_path(data))) as db:
         return db.execute(sql, values).fetchall()
 
@@ -71,7 +71,7 @@ def test_there_are_eleven_sources_with_a_body() -> None:
 @pytest.mark.parametrize("source", BODIES)
 async def test_a_body_source_answers_by_search_fetch_and_rest(world: Path, source: str) -> None:
     path = f"/{BY_NAME[source].slug}"
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         (listed, *_) = (await ask.record(path))["results"]
         assert parse_federal_id(listed["id"]).source == source
         assert await ask.record(f"{path}/{listed['id']}") == listed
@@ -95,7 +95,7 @@ async def test_a_body_source_answers_by_search_fetch_and_rest(world: Path, sourc
 @requirement("federal:bodies")
 @pytest.mark.parametrize("source", sorted(set(BODIES) - MADE_UP))
 async def test_official_bodies_are_found_by_words_of_theirs(official: Path, source: str) -> None:
-    async with asked(official) as ask:
+    async with serve_in_process(official) as ask:
         (listed, *_) = (await ask.record(f"/{BY_NAME[source].slug}", limit=1))["results"]
         found = await ask.answer("lexical_search", query=listed["title"], source=source, limit=200)
         assert listed["id"] in [one["id"] for one in found["results"]]
@@ -112,29 +112,29 @@ def test_there_are_as_many_records_as_official_files_and_their_manifest_say(
     federal = shared_data / "federal"
     manifest = (federal / "MANIFEST.md").read_text("utf-8")
     counted = {
-        name: rows(official, f"SELECT count(*) FROM {name}")[0][0]
+        name: read_rows(official, f"SELECT count(*) FROM {name}")[0][0]
         for name in ("saps", "statute_compilations", "congressional_record")
     }
     assert f"{counted['saps']:,} records" in manifest
     assert f"{counted['statute_compilations']} statute compilations" in manifest
     # The manifest counts an issue more than lies here; what lies here is loaded, page by page.
     assert counted["congressional_record"] == sum(1 for _ in federal.glob("crec/**/CREC-*.htm"))
-    ((texts,),) = rows(official, "SELECT count(*) FROM texts WHERE record_id LIKE 'crec:%'")
+    ((texts,),) = read_rows(official, "SELECT count(*) FROM texts WHERE record_id LIKE 'crec:%'")
     assert texts == counted["congressional_record"]
 
 
 @pytest.mark.data
 def test_a_speech_names_its_speaker_and_the_day_it_was_given(official: Path) -> None:
     id = "crec:CREC-2005-07-20-pt1-PgE1551-2"
-    ((told,),) = rows(official, "SELECT record FROM congressional_record WHERE id = ?", id)
+    ((told,),) = read_rows(official, "SELECT record FROM congressional_record WHERE id = ?", id)
     speech = json.loads(told)
     assert [one["bioguide_id"] for one in speech["speakers"]] == ["G000410"]
     assert (speech["published_at"], speech["spoken_at"]) == ("2005-07-20", "2005-07-12")
     assert speech["citation_string"].startswith("151 Cong. Rec. E1551, ")
-    ((words,),) = rows(official, "SELECT body FROM texts WHERE record_id = ?", id)
+    ((words,),) = read_rows(official, "SELECT body FROM texts WHERE record_id = ?", id)
     assert words.startswith("IN MEMORY OF CONGRESSMAN JAKE PICKLE\n")
     links = "SELECT kind, to_id, evidence FROM links WHERE from_id = ?"
-    assert rows(official, links, id) == [
+    assert read_rows(official, links, id) == [
         ("speech", "G000410", "congMember (speaking): Mr. GENE GREEN of Texas")
     ]
 
@@ -142,19 +142,19 @@ def test_a_speech_names_its_speaker_and_the_day_it_was_given(official: Path) -> 
 @pytest.mark.data
 def test_who_is_only_counted_in_a_vote_did_not_speak(official: Path) -> None:
     most = "SELECT max(json_array_length(record, '$.speakers')) FROM congressional_record"
-    assert rows(official, most) == [(67,)]
+    assert read_rows(official, most) == [(67,)]
 
 
 @pytest.mark.data
 def test_an_amendment_printed_in_the_record_has_its_bill_and_its_words(official: Path) -> None:
     id = "amdt:109:samdt:1306"
-    ((told,),) = rows(official, "SELECT record FROM amendments WHERE id = ?", id)
+    ((told,),) = read_rows(official, "SELECT record FROM amendments WHERE id = ?", id)
     amendment = json.loads(told)
     assert amendment["bill_id"] == "hr:109:3057"
     assert amendment["title"] == "S.Amdt. 1306 to H.R. 3057, 109th Congress"
     # Proposed by one Senator for another, whose it is.
     assert [one["name"] for one in amendment["sponsors"]] == ["Byrd"]
-    ((words,),) = rows(official, "SELECT body FROM texts WHERE record_id = ?", id)
+    ((words,),) = read_rows(official, "SELECT body FROM texts WHERE record_id = ?", id)
     assert words.startswith("Mr. McCONNELL (for Mr. Byrd) proposed")
     assert "SA 1307" not in words
 
@@ -174,7 +174,7 @@ def test_an_amendment_printed_in_the_record_has_its_bill_and_its_words(official:
 def test_a_compilation_says_which_law_it_is_and_how_far_amended(
     official: Path, id: str, law: str, through: str, day: str
 ) -> None:
-    ((told,),) = rows(official, "SELECT record FROM statute_compilations WHERE id = ?", id)
+    ((told,),) = read_rows(official, "SELECT record FROM statute_compilations WHERE id = ?", id)
     act = json.loads(told)
     assert (act["law_id"], act["amended_through"], act["published_at"]) == (law, through, day)
 
@@ -182,11 +182,11 @@ def test_a_compilation_says_which_law_it_is_and_how_far_amended(
 @pytest.mark.data
 def test_a_section_numbered_with_a_letter_is_a_record_of_its_own(official: Path) -> None:
     found = "SELECT id, record->>'heading' FROM cfr_sections WHERE id LIKE 'cfr:27:478.25%'"
-    assert rows(official, found) == [
+    assert read_rows(official, found) == [
         ("cfr:27:478.25", "Disclosure of information"),
         ("cfr:27:478.25a", "Responses to requests for information"),
     ]
-    ((told,),) = rows(official, "SELECT record FROM cfr_sections WHERE id = 'cfr:27:478.25a'")
+    ((told,),) = read_rows(official, "SELECT record FROM cfr_sections WHERE id = 'cfr:27:478.25a'")
     section = json.loads(told)
     assert section["usc_references"] == ["5 U.S.C. 552", "18 U.S.C. 921-931", "44 U.S.C. 3504"]
     assert section["fr_citations"] == ["60 FR 17451", "63 FR 12646", "73 FR 57240"]
@@ -195,14 +195,14 @@ def test_a_section_numbered_with_a_letter_is_a_record_of_its_own(official: Path)
 
 @pytest.mark.data
 def test_an_estimate_without_a_number_stays_with_its_bill(official: Path) -> None:
-    ((told,),) = rows(official, "SELECT record FROM bills WHERE id = 'hr:117:5376'")
+    ((told,),) = read_rows(official, "SELECT record FROM bills WHERE id = 'hr:117:5376'")
     estimates = json.loads(told)["cost_estimates"]
     assert [one["url"] for one in estimates if one["id"] is None] == [
         "https://www.cbo.gov/system/files/2021-12/sen_title%20IX_Indian_Affairs.pdf"
     ]
     named = {one["id"] for one in estimates if one["id"]}
     known = "SELECT id FROM cbo_cost_estimates WHERE bill_id = 'hr:117:5376'"
-    assert {id for (id,) in rows(official, known)} == named
+    assert {id for (id,) in read_rows(official, known)} == named
 
 
 # --- files in every shape ---
@@ -220,16 +220,16 @@ def _page(granule: str, opening: str, words: str = "  Words.") -> tuple[str, str
 def test_pages_and_their_mods_may_come_in_any_order(tmp_path: Path, first: str) -> None:
     write_world(tmp_path / "files", bills=0, votes=0)
     for data in (tmp_path / "all", tmp_path / "turns"):
-        loaded(data, tmp_path / "files" / "legislators-current.yaml", embed=False)
+        load_files(data, tmp_path / "files" / "legislators-current.yaml", embed=False)
     pages = sorted((tmp_path / "files").glob("CREC-*.htm"))
     mods = tmp_path / "files" / "mods.xml"
-    loaded(tmp_path / "all", *pages, mods, embed=False)
+    load_files(tmp_path / "all", *pages, mods, embed=False)
     for path in (mods, *pages) if first == mods.name else (*pages, mods):
-        loaded(tmp_path / "turns", path, embed=False)
+        load_files(tmp_path / "turns", path, embed=False)
     told = """SELECT id, json_remove(record, '$.retrieved_at'), body
               FROM congressional_record JOIN texts ON record_id = id ORDER BY id"""
-    assert rows(tmp_path / "all", told) == rows(tmp_path / "turns", told)
-    assert len(rows(tmp_path / "all", told)) == len(pages) == 5
+    assert read_rows(tmp_path / "all", told) == read_rows(tmp_path / "turns", told)
+    assert len(read_rows(tmp_path / "all", told)) == len(pages) == 5
 
 
 def test_a_page_without_a_date_or_a_number_of_its_own_is_kept() -> None:
@@ -327,7 +327,7 @@ def test_two_appendices_without_a_letter_are_two_records(tmp_path: Path) -> None
 @pytest.mark.anyio
 async def test_an_appendix_is_found_fetched_and_linked_like_a_section(world: Path) -> None:
     id = "cfr:7:990.appendix-a"
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         for tool in ("search", "lexical_search", "semantic_search"):
             found = await ask.answer(
                 tool, query="upkeep forms", source="cfr", filters={"type": "appendix"}
@@ -351,12 +351,12 @@ def test_a_newer_edition_replaces_an_older_one_and_never_the_other_way(tmp_path:
     older = newer.replace("2025-01-01", "2019-01-01").replace("Upkeep", "Neglect")
     for number, text in enumerate((older, newer, older)):
         (tmp_path / f"CFR-{number}.xml").write_text(text, "utf-8")
-        loaded(tmp_path, tmp_path / f"CFR-{number}.xml", embed=False)
+        load_files(tmp_path, tmp_path / f"CFR-{number}.xml", embed=False)
         if number:
             told = (
                 "SELECT DISTINCT published_at, substr(record->>'heading', 1, 6) FROM cfr_sections"
             )
-            assert rows(tmp_path, told) == [("2025-01-01", "Upkeep")]
+            assert read_rows(tmp_path, told) == [("2025-01-01", "Upkeep")]
 
 
 @pytest.mark.parametrize(
@@ -374,8 +374,8 @@ def test_a_document_of_the_register_has_its_number_however_irregular(
 ) -> None:
     told = register_document(written, "2025-02-03", "Airport noise")
     (tmp_path / "rule.json").write_text(json.dumps(told), "utf-8")
-    assert loaded(tmp_path, tmp_path / "rule.json", embed=False).failed == 0
-    assert rows(tmp_path, "SELECT id FROM federal_register") == [(id,)]
+    assert load_files(tmp_path, tmp_path / "rule.json", embed=False).failed == 0
+    assert read_rows(tmp_path, "SELECT id FROM federal_register") == [(id,)]
     assert parse_federal_id(f"fr:{written}").id == id
 
 
@@ -383,10 +383,10 @@ def test_a_report_without_a_date_is_listed_last_and_cited_as_such(tmp_path: Path
     for name, text in crs_reports(World(), 3):
         undated = text.replace('"publishDate"', '"lost"') if name == "R99002.json" else text
         (tmp_path / name).write_text(undated, "utf-8")
-    loaded(tmp_path, tmp_path, embed=False)
-    listed = rows(tmp_path, "SELECT id FROM crs_reports ORDER BY published_at DESC, id")
+    load_files(tmp_path, tmp_path, embed=False)
+    listed = read_rows(tmp_path, "SELECT id FROM crs_reports ORDER BY published_at DESC, id")
     assert [id for (id,) in listed][-1] == "R99002"
-    ((cite,),) = rows(
+    ((cite,),) = read_rows(
         tmp_path, "SELECT record->>'citation_string' FROM crs_reports WHERE id = 'R99002'"
     )
     assert cite.endswith("CRS R99002 (n.d.)")
@@ -399,8 +399,8 @@ def test_a_list_of_reports_never_replaces_what_is_known_of_one(tmp_path: Path) -
     other = short | {"id": "IF12345", "title": "Only listed"}
     (tmp_path / "R99001.json").write_text(whole, "utf-8")
     (tmp_path / "list.json").write_text(json.dumps({"CRSReports": [short, other]}), "utf-8")
-    loaded(tmp_path, tmp_path / "R99001.json", tmp_path / "list.json", embed=False)
-    titles = dict(rows(tmp_path, "SELECT id, record->>'title' FROM crs_reports"))
+    load_files(tmp_path, tmp_path / "R99001.json", tmp_path / "list.json", embed=False)
+    titles = dict(read_rows(tmp_path, "SELECT id, record->>'title' FROM crs_reports"))
     assert titles == {"R99001": told["title"], "IF12345": "Only listed"}
 
 
@@ -472,7 +472,7 @@ def test_an_act_that_names_no_law_is_a_compilation_all_the_same() -> None:
 @pytest.mark.anyio
 @requirement("federal:bodies")
 async def test_a_search_is_narrowed_to_a_speaker_and_to_a_bill(world: Path) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         speeches = (await ask.record("/congressional-record"))["results"]
         speech = next(one for one in speeches if one["speakers"])
         speaker, bill = speech["speakers"][0]["bioguide_id"], speech["bills"][0]
@@ -490,7 +490,7 @@ async def test_a_search_is_narrowed_to_a_speaker_and_to_a_bill(world: Path) -> N
 @pytest.mark.anyio
 @requirement("federal:bodies")
 async def test_what_the_president_signed_is_found_once(world: Path) -> None:
-    async with asked(world) as ask:
+    async with serve_in_process(world) as ask:
         for source in (None, "federal_register", "presidential_documents", "fr,presdocs"):
             for tool in ("search", "lexical_search", "semantic_search"):
                 asked_for = {"source": source} if source else {}

@@ -16,7 +16,7 @@ from readingroom.bases.federal.search import vectors
 from readingroom.bases.federal.store import get_database_path
 from readingroom.core.progress import no_progress_sync
 from tests.requirements import requirement
-from tests.support.federal.base import Asked, HashedWords, asked, loaded, write_world
+from tests.support.federal.base import Asked, HashedWords, load_files, serve_in_process, write_world
 from tests.support.federal.world import World
 from tests.support.kit import run
 
@@ -28,11 +28,11 @@ STATEMENT = (
 )
 
 
-def updated(data: Path, *files: Path, even_most: bool = False) -> LoadSummary:
+def load_update(data: Path, *files: Path, even_most: bool = False) -> LoadSummary:
     return update(get_database_path(data), list(files), None, even_most=even_most)
 
 
-def statements(folder: Path, *told: tuple[str, str, str]) -> Path:
+def write_statements(folder: Path, *told: tuple[str, str, str]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "47-Sample.yaml"
     lines = (STATEMENT.format(bill=bill, title=title, day=day) for bill, title, day in told)
@@ -40,7 +40,7 @@ def statements(folder: Path, *told: tuple[str, str, str]) -> Path:
     return path
 
 
-def zipped(path: Path, files: dict[str, str]) -> Path:
+def write_zip(path: Path, files: dict[str, str]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(path, "w") as archive:
         for name, text in files.items():
@@ -48,7 +48,7 @@ def zipped(path: Path, files: dict[str, str]) -> Path:
     return path
 
 
-def active(data: Path) -> int:
+def count_active(data: Path) -> int:
     with closing(store.connect(get_database_path(data))) as db:
         counted = db.execute("SELECT count(*) FROM bills WHERE status = 'active'")
         return int(counted.fetchone()[0])
@@ -67,9 +67,9 @@ def test_a_zip_takes_nothing_from_another_with_a_name_like_it(
     tmp_path: Path, one: str, other: str
 ) -> None:
     files = list(World(1, people=40).bills(4))
-    updated(tmp_path, zipped(tmp_path / other, dict(files[:2])))
-    done = updated(tmp_path, zipped(tmp_path / one, dict(files[2:])))
-    assert (done.withdrawn, active(tmp_path)) == (0, 4)
+    load_update(tmp_path, write_zip(tmp_path / other, dict(files[:2])))
+    done = load_update(tmp_path, write_zip(tmp_path / one, dict(files[2:])))
+    assert (done.withdrawn, count_active(tmp_path)) == (0, 4)
 
 
 def test_a_folder_named_like_the_inside_of_a_zip_is_none(tmp_path: Path) -> None:
@@ -77,48 +77,52 @@ def test_a_folder_named_like_the_inside_of_a_zip_is_none(tmp_path: Path) -> None
     folder.mkdir()
     for name, text in World(1, people=40).bills(3):
         (folder / name).write_text(text, "utf-8")
-    updated(tmp_path, folder)
-    assert updated(tmp_path, min(folder.iterdir())).withdrawn == 0
-    assert active(tmp_path) == 3
+    load_update(tmp_path, folder)
+    assert load_update(tmp_path, min(folder.iterdir())).withdrawn == 0
+    assert count_active(tmp_path) == 3
 
 
 def test_a_zip_cut_short_withdraws_nothing_unless_it_is_believed(tmp_path: Path) -> None:
     files = list(World(1, people=40).bills(24))
-    whole = zipped(tmp_path / "old/hr.zip", dict(files))
-    cut = zipped(tmp_path / "new/hr.zip", dict(files[:2]))
-    loaded(tmp_path, whole, embed=False)
-    refused = updated(tmp_path, cut)
-    assert (refused.failed, refused.withdrawn, active(tmp_path)) == (1, 0, 24)
+    whole = write_zip(tmp_path / "old/hr.zip", dict(files))
+    cut = write_zip(tmp_path / "new/hr.zip", dict(files[:2]))
+    load_files(tmp_path, whole, embed=False)
+    refused = load_update(tmp_path, cut)
+    assert (refused.failed, refused.withdrawn, count_active(tmp_path)) == (1, 0, 24)
     assert "--even-most" in refused.errors[0]["error"]
-    assert updated(tmp_path, cut, even_most=True).withdrawn == 22
-    assert active(tmp_path) == 2
+    assert load_update(tmp_path, cut, even_most=True).withdrawn == 22
+    assert count_active(tmp_path) == 2
 
 
 @requirement("federal:changes")
 async def test_an_update_says_what_came_changed_and_went(tmp_path: Path) -> None:
     files = dict(World(1, people=40).bills(4))
     first, second, third, fourth = files
-    loaded(tmp_path, zipped(tmp_path / "old/BILLSTATUS-119-hr.zip", dict(list(files.items())[:3])))
+    load_files(
+        tmp_path, write_zip(tmp_path / "old/BILLSTATUS-119-hr.zip", dict(list(files.items())[:3]))
+    )
     newer = {
         second: files[second],
         third: files[third].replace("T05:00:00Z", "T06:00:00Z").replace("<title>To", "<title>Not"),
         fourth: files[fourth],
     }
-    async with asked(tmp_path) as ask:
+    async with serve_in_process(tmp_path) as ask:
         before = await ask.record("/changes", since="2025-01-01", limit=200)
-    done = updated(tmp_path, zipped(tmp_path / "new/BILLSTATUS-119-hr.zip", newer))
+    done = load_update(tmp_path, write_zip(tmp_path / "new/BILLSTATUS-119-hr.zip", newer))
     bills = done.changes["bills"]
     assert (bills.new, bills.changed, bills.withdrawn) == (1, 1, 1)
-    async with asked(tmp_path) as ask:
+    async with serve_in_process(tmp_path) as ask:
         today = (await ask.record("/bills"))["results"][0]["retrieved_at"][:10]
-        kinds = {one["id"]: one["kind"] for one in await _changes(ask, today, source="bills")}
+        kinds = {
+            one["id"]: one["kind"] for one in await _list_all_changes(ask, today, source="bills")
+        }
         # All came today, so whoever asks from today on has seen none of them.
         assert sorted(kinds.values()) == ["new", "new", "new", "withdrawn"]
         (gone,) = [id for id, kind in kinds.items() if kind == "withdrawn"]
         refused = await ask.get(f"/bills/{gone}")
         assert refused.status_code == 410
         assert first.endswith(f"{gone.replace(':119:', '')}.xml")
-        assert await _changes(ask, "2999-01-01") == []
+        assert await _list_all_changes(ask, "2999-01-01") == []
         later = await ask.record(
             "/changes", since="2025-01-01", source="bills", cursor=before["resume_cursor"]
         )
@@ -148,18 +152,18 @@ async def test_who_is_left_out_of_a_current_list_sits_no_more(tmp_path: Path) ->
         return text[: text.rindex(begin) + 1]
 
     fewer = without_last(people, "\n- id:"), without_last(committees, "\n- type:")
-    loaded(tmp_path, *written(people, committees), embed=False)
+    load_files(tmp_path, *written(people, committees), embed=False)
     for texts, left in ((fewer, 1), ((people, committees), 0)):
-        tally = updated(tmp_path, *written(*texts)).changes
+        tally = load_update(tmp_path, *written(*texts)).changes
         assert (tally["legislators"].changed, tally["committees"].changed) == (1, 1)
-        async with asked(tmp_path) as ask:
+        async with serve_in_process(tmp_path) as ask:
             for source in ("legislators", "committees"):
                 former = {"resource": source, "filters": {"current": False}}
                 assert (await ask.answer("count", **former))["value"] == left
-    assert updated(tmp_path, *files).changes == {}
+    assert load_update(tmp_path, *files).changes == {}
 
 
-async def _changes(ask: Asked, since: str, **filters: str) -> list[dict[str, Any]]:
+async def _list_all_changes(ask: Asked, since: str, **filters: str) -> list[dict[str, Any]]:
     """Every change, page by page."""
     found, cursor = [], {}
     while True:
@@ -173,11 +177,11 @@ async def _changes(ask: Asked, since: str, **filters: str) -> list[dict[str, Any
 @requirement("federal:changes")
 async def test_a_statement_whose_date_was_corrected_names_its_successor(tmp_path: Path) -> None:
     old = [("hr1", "On One", "2025-03-01"), ("hr2", "On Two", "2025-03-02")]
-    loaded(tmp_path, statements(tmp_path / "old", *old))
+    load_files(tmp_path, write_statements(tmp_path / "old", *old))
     new = [("hr1", "On One", "2025-03-05"), ("hr2", "On Two", "2025-03-02")]
-    done = updated(tmp_path, statements(tmp_path / "new", *new))
+    done = load_update(tmp_path, write_statements(tmp_path / "new", *new))
     assert (done.changes["saps"].new, done.changes["saps"].withdrawn) == (1, 1)
-    async with asked(tmp_path) as ask:
+    async with serve_in_process(tmp_path) as ask:
         gone = await ask.get("/saps/sap:119:2025-03-01:hr1")
         assert gone.status_code == 410
         assert gone.json()["error"]["hint"] == {"successor_id": "sap:119:2025-03-05:hr1"}
@@ -189,14 +193,14 @@ async def test_a_statement_whose_date_was_corrected_names_its_successor(tmp_path
 
 async def test_what_comes_back_is_there_and_found_again(tmp_path: Path) -> None:
     both = [("hr1", "On walruses", "2025-03-01"), ("hr2", "On Two", "2025-03-02")]
-    loaded(tmp_path, statements(tmp_path / "a", *both))
-    assert updated(tmp_path, statements(tmp_path / "b", both[1])).withdrawn == 1
-    async with asked(tmp_path) as ask:
+    load_files(tmp_path, write_statements(tmp_path / "a", *both))
+    assert load_update(tmp_path, write_statements(tmp_path / "b", both[1])).withdrawn == 1
+    async with serve_in_process(tmp_path) as ask:
         found = await ask.answer("search", query="walruses", source="saps")
         assert "sap:119:2025-03-01:hr1" not in [one["id"] for one in found["results"]]
-    again = updated(tmp_path, statements(tmp_path / "a", *both))
+    again = load_update(tmp_path, write_statements(tmp_path / "a", *both))
     assert (again.withdrawn, again.changes["saps"].changed) == (0, 1)
-    async with asked(tmp_path) as ask:
+    async with serve_in_process(tmp_path) as ask:
         found = await ask.answer("search", query="walruses", source="saps")
         # By meaning the other one matches a little, and comes after it.
         assert [one["id"] for one in found["results"]] == [
@@ -205,23 +209,23 @@ async def test_what_comes_back_is_there_and_found_again(tmp_path: Path) -> None:
         ]
         found = await ask.answer("lexical_search", query="walruses", source="saps")
         assert [one["id"] for one in found["results"]] == ["sap:119:2025-03-01:hr1"]
-    assert updated(tmp_path, tmp_path / "a").changes == {}
+    assert load_update(tmp_path, tmp_path / "a").changes == {}
 
 
 async def test_a_file_cut_short_withdraws_nothing_unless_it_is_believed(tmp_path: Path) -> None:
     many = [(f"hr{number}", f"On {number}", "2025-03-01") for number in range(1, 61)]
-    loaded(tmp_path, statements(tmp_path / "old", *many))
-    short = statements(tmp_path / "new", *many[:5])
-    refused = updated(tmp_path, short)
+    load_files(tmp_path, write_statements(tmp_path / "old", *many))
+    short = write_statements(tmp_path / "new", *many[:5])
+    refused = load_update(tmp_path, short)
     assert (refused.failed, refused.withdrawn) == (1, 0)
     assert "--even-most" in refused.errors[0]["error"]
-    assert updated(tmp_path, short, even_most=True).withdrawn == 55
+    assert load_update(tmp_path, short, even_most=True).withdrawn == 55
 
 
 async def test_an_older_file_withdraws_nothing(tmp_path: Path) -> None:
     write_world(tmp_path / "files", bills=3)
-    loaded(tmp_path, tmp_path / "files")
-    assert updated(tmp_path, tmp_path / "files").changes == {}
+    load_files(tmp_path, tmp_path / "files")
+    assert load_update(tmp_path, tmp_path / "files").changes == {}
 
 
 async def test_what_hangs_on_a_withdrawn_record_counts_no_more(tmp_path: Path) -> None:
@@ -233,32 +237,32 @@ async def test_what_hangs_on_a_withdrawn_record_counts_no_more(tmp_path: Path) -
     people = tmp_path / "legislators-current.yaml"
     people.write_text(world.legislators(), "utf-8")
     files = dict((*world.bills(20), *world.votes(3)))
-    loaded(tmp_path, people, zipped(tmp_path / "old/sample.zip", files), embed=False)
-    async with asked(tmp_path) as ask:
-        before = await _weighed(ask)
+    load_files(tmp_path, people, write_zip(tmp_path / "old/sample.zip", files), embed=False)
+    async with serve_in_process(tmp_path) as ask:
+        before = await _count_related_rows(ask)
         (gone, *_) = (await ask.record("/roll-call-votes"))["results"]
         (bill, *_) = (await ask.record("/bills", limit=200))["results"]
     left_out = (f"{bill['type']}{bill['number']}.xml", f"{gone['number']:03}.xml")
     fewer = {name: text for name, text in files.items() if not name.endswith(left_out)}
     assert len(files) - len(fewer) == 2
-    updated(tmp_path, zipped(tmp_path / "new/sample.zip", fewer))
-    async with asked(tmp_path) as ask:
-        after = await _weighed(ask)
+    load_update(tmp_path, write_zip(tmp_path / "new/sample.zip", fewer))
+    async with serve_in_process(tmp_path) as ask:
+        after = await _count_related_rows(ask)
         assert before["votes"] - after["votes"] == gone["recorded"] > 0
         assert before["series"] - after["series"] == gone["recorded"]
         assert after["by_vote"] == before["by_vote"] - {gone["id"]}
         assert before["listed"] - after["listed"] == 1
         assert before["signed"] - after["signed"] == bill["cosponsor_count"]
         assert before["signatures"] - after["signatures"] == bill["cosponsor_count"]
-    updated(tmp_path, zipped(tmp_path / "new/sample.zip", files))
-    async with asked(tmp_path) as ask:
-        assert await _weighed(ask) == before
+    load_update(tmp_path, write_zip(tmp_path / "new/sample.zip", files))
+    async with serve_in_process(tmp_path) as ask:
+        assert await _count_related_rows(ask) == before
 
 
 async def test_seats_that_were_withdrawn_make_no_roster(tmp_path: Path) -> None:
     write_world(tmp_path / "files", bills=0, votes=0)
-    loaded(tmp_path, tmp_path / "files", embed=False)
-    async with asked(tmp_path) as ask:
+    load_files(tmp_path, tmp_path / "files", embed=False)
+    async with serve_in_process(tmp_path) as ask:
         seats = (await ask.answer("list_committee_members", id="HSAG"))["results"]
         assert len(seats) == 3
         with closing(store.connect(get_database_path(tmp_path), writing=True)) as db:
@@ -274,14 +278,14 @@ async def test_seats_that_were_withdrawn_make_no_roster(tmp_path: Path) -> None:
 
 async def test_a_file_that_a_package_holds_by_another_name_is_not_gone(tmp_path: Path) -> None:
     files = dict(World(1, people=40).bills(3))
-    loaded(tmp_path, zipped(tmp_path / "old/sample.zip", files), embed=False)
+    load_files(tmp_path, write_zip(tmp_path / "old/sample.zip", files), embed=False)
     moved = {f"hr/{name}": text for name, text in files.items()}
-    assert updated(tmp_path, zipped(tmp_path / "new/sample.zip", moved)).withdrawn == 0
-    async with asked(tmp_path) as ask:
+    assert load_update(tmp_path, write_zip(tmp_path / "new/sample.zip", moved)).withdrawn == 0
+    async with serve_in_process(tmp_path) as ask:
         assert len((await ask.record("/bills"))["results"]) == 3
 
 
-async def _weighed(ask: Asked) -> dict[str, Any]:
+async def _count_related_rows(ask: Asked) -> dict[str, Any]:
     """Every number that what hangs on records makes up."""
     votes = await ask.answer("count", resource="member-votes")
     series = await ask.answer(
@@ -307,8 +311,8 @@ async def _weighed(ask: Asked) -> dict[str, Any]:
 def test_the_commands_update_and_tell_what_changed(tmp_path: Path) -> None:
     data = ("--data", str(tmp_path / "data"))
     old = [("hr1", "On One", "2025-03-01"), ("hr2", "On Two", "2025-03-02")]
-    run("federal", "load", str(statements(tmp_path / "old", *old)), *data)
-    newer = statements(tmp_path / "new", old[1], ("hr3", "On Three", "2025-03-03"))
+    run("federal", "load", str(write_statements(tmp_path / "old", *old)), *data)
+    newer = write_statements(tmp_path / "new", old[1], ("hr3", "On Three", "2025-03-03"))
     done = json.loads(run("federal", "update", str(newer), *data, "--json").stdout)
     assert done["changes"]["saps"] | {"first": []} == {
         "new": 1, "changed": 0, "withdrawn": 1, "first": [],
@@ -323,12 +327,12 @@ def test_the_commands_update_and_tell_what_changed(tmp_path: Path) -> None:
 
 def test_a_passage_that_stays_the_same_is_not_embedded_again(tmp_path: Path) -> None:
     write_world(tmp_path / "files", bills=1)
-    loaded(tmp_path, tmp_path / "files")
+    load_files(tmp_path, tmp_path / "files")
     (name,) = (one.name for one in (tmp_path / "files").glob("BILLSTATUS*"))
     path = tmp_path / "files" / name
     text = path.read_text("utf-8").replace("T05:00:00Z", "T06:00:00Z")
     path.write_text(text.replace("Referred to committee.", "Passed."), "utf-8")
-    assert updated(tmp_path, path).changes["bills"].changed == 1
+    assert load_update(tmp_path, path).changes["bills"].changed == 1
     with closing(store.connect(get_database_path(tmp_path), writing=True)) as db:
         (passages,) = db.execute("SELECT count(*) FROM chunks").fetchone()
         waiting = vectors.embed_passages(db, HashedWords(), no_progress_sync)  # type: ignore[arg-type]
@@ -337,12 +341,12 @@ def test_a_passage_that_stays_the_same_is_not_embedded_again(tmp_path: Path) -> 
 
 def test_a_load_of_the_same_record_by_a_newer_loader_is_no_change(tmp_path: Path) -> None:
     write_world(tmp_path / "files", bills=2)
-    loaded(tmp_path, tmp_path / "files", embed=False)
+    load_files(tmp_path, tmp_path / "files", embed=False)
     with closing(store.connect(get_database_path(tmp_path), writing=True)) as db:
         db.execute("UPDATE ingestion_logs SET loader = replace(loader, '/1', '/0')")
         db.execute("UPDATE bills SET loader = replace(loader, '/1', '/0')")
         before = db.execute("SELECT * FROM changes WHERE source = 'bills'").fetchall()
-        again = loaded(tmp_path, tmp_path / "files", embed=False)
+        again = load_files(tmp_path, tmp_path / "files", embed=False)
         assert again.loaded > 2
         assert "bills" not in again.changes
         assert db.execute("SELECT * FROM changes WHERE source = 'bills'").fetchall() == before

@@ -10,24 +10,24 @@ import pytest
 from readingroom.bases.federal import store
 from readingroom.bases.federal.load.loading import list_ignored, list_incomplete
 from readingroom.bases.federal.store import get_database_path
-from tests.support.federal.base import asked, loaded
+from tests.support.federal.base import load_files, serve_in_process
 from tests.support.federal.world_texts import register_issue
 from tests.support.kit import invoke
-from tests.support.papers import paper
+from tests.support.papers import make_paper
 
 pytestmark = pytest.mark.anyio
 
 
-def status_rows(data: Path, query: Any) -> list[dict[str, Any]]:
+def read_status_rows(data: Path, query: Any) -> list[dict[str, Any]]:
     with closing(store.connect(get_database_path(data))) as db:
         return [dict(row) for row in query(db)]
 
 
 async def test_what_the_president_signed_is_read_from_an_issue(tmp_path: Path) -> None:
     (tmp_path / "FR-2018-05-10.xml").write_text(register_issue(), "utf-8")
-    summary = loaded(tmp_path, tmp_path / "FR-2018-05-10.xml", embed=False)
+    summary = load_files(tmp_path, tmp_path / "FR-2018-05-10.xml", embed=False)
     assert (summary.records, summary.incomplete) == (4, [])
-    async with asked(tmp_path) as ask:
+    async with serve_in_process(tmp_path) as ask:
         notice = await ask.record("/presidential-documents/presdoc:2018-90001")
         assert notice["title"] == "Continuation of the National Emergency About Sample Rivers"
         assert (notice["type"], notice["signed_at"]) == ("Notice", "2018-05-09")
@@ -46,18 +46,18 @@ async def test_what_the_president_signed_is_read_from_an_issue(tmp_path: Path) -
 def test_a_document_that_an_issue_lists_and_does_not_hold_is_named(tmp_path: Path) -> None:
     path = tmp_path / "FR-2018-05-10.xml"
     path.write_text(register_issue(leave_out="2018-90004"), "utf-8")
-    summary = loaded(tmp_path, path, embed=False)
+    summary = load_files(tmp_path, path, embed=False)
     assert summary.records == 3
     (missing,) = summary.incomplete
     assert missing["file"] == str(path)
     assert "2018-90004 (Sample Notice)" in missing["problem"]
     assert "download the issue of 2018-05-10 again" in missing["problem"]
-    (row,) = status_rows(tmp_path, list_incomplete)
+    (row,) = read_status_rows(tmp_path, list_incomplete)
     assert row["file"] == str(path)
     assert row["error"] == missing["problem"]
     path.write_text(register_issue(), "utf-8")
-    assert loaded(tmp_path, path, embed=False).incomplete == []
-    assert status_rows(tmp_path, list_incomplete) == []
+    assert load_files(tmp_path, path, embed=False).incomplete == []
+    assert read_status_rows(tmp_path, list_incomplete) == []
 
 
 SAPS = """\
@@ -92,9 +92,11 @@ async def test_a_pdf_that_cannot_be_read_or_is_not_used_is_named(tmp_path: Path)
     folder = tmp_path / "archive"
     (folder / "statements").mkdir(parents=True)
     (folder / "47-Trump.yaml").write_text(SAPS, "utf-8")
-    (folder / "statements" / "hr1.pdf").write_bytes(paper("The Administration supports H.R. 1."))
+    (folder / "statements" / "hr1.pdf").write_bytes(
+        make_paper("The Administration supports H.R. 1.")
+    )
     (folder / "statements" / "hr2.pdf").write_text("<html>Not found</html>", "utf-8")
-    (folder / "statements" / "stray.pdf").write_bytes(paper("Nobody names this."))
+    (folder / "statements" / "stray.pdf").write_bytes(make_paper("Nobody names this."))
     data = ("--data", str(tmp_path / "data"))
     done = invoke("federal", "load", str(folder), *data)
     assert done.returncode == 0
@@ -107,7 +109,7 @@ async def test_a_pdf_that_cannot_be_read_or_is_not_used_is_named(tmp_path: Path)
     shown = invoke("federal", "status", *data).stdout
     assert "incomplete: " in shown
     assert "stray.pdf: not read" in shown
-    async with asked(tmp_path / "data") as ask:
+    async with serve_in_process(tmp_path / "data") as ask:
         statement = await ask.record("/saps/sap:119:2025-03-02:hr2")
         assert statement["text_problem"].startswith("The file is named .pdf")
         assert statement["characters"] == 0
@@ -118,7 +120,7 @@ async def test_a_pdf_that_cannot_be_read_or_is_not_used_is_named(tmp_path: Path)
 
 def test_pdfs_alone_are_named_with_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "pdfs").mkdir()
-    (tmp_path / "pdfs" / "hr1.pdf").write_bytes(paper("The Administration supports H.R. 1."))
+    (tmp_path / "pdfs" / "hr1.pdf").write_bytes(make_paper("The Administration supports H.R. 1."))
     done = invoke("federal", "load", str(tmp_path / "pdfs"), "--data", str(tmp_path / "data"))
     assert done.returncode == 1
     assert "hr1.pdf: not read: a PDF is read only where a file of statements" in done.stdout
@@ -129,13 +131,13 @@ def test_an_ignored_file_is_in_the_status_once_until_it_is_loaded(tmp_path: Path
     path.parent.mkdir()
     path.write_text("<unknown/>", "utf-8")
     for _ in range(2):
-        loaded(tmp_path, path.parent, embed=False)
-    (row,) = status_rows(tmp_path, list_ignored)
+        load_files(tmp_path, path.parent, embed=False)
+    (row,) = read_status_rows(tmp_path, list_ignored)
     assert row["file"] == str(path)
     assert "its format is not recognised" in row["error"]
     path.write_text(register_issue(), "utf-8")
-    loaded(tmp_path, path.parent, embed=False)
-    assert status_rows(tmp_path, list_ignored) == []
+    load_files(tmp_path, path.parent, embed=False)
+    assert read_status_rows(tmp_path, list_ignored) == []
 
 
 def test_the_name_of_a_source_is_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,9 +10,15 @@ from jsonschema import Draft202012Validator
 
 from readingroom.bases.guidance.tools import SCHEMA_VERSION
 from tests.requirements import requirement
-from tests.support.contract import breaking, current, parsed, snapshot, versions
-from tests.support.govuk import RETURN, asking, emulating
-from tests.support.kit import body
+from tests.support.contract import (
+    get_snapshot_path,
+    list_breaking_changes,
+    list_versions,
+    parse_version,
+    read_current_tools,
+)
+from tests.support.govuk import RETURN, connect_client, run_emulator
+from tests.support.kit import read_body
 
 # The output schemas of the spec, as they stand there, but that a date may be null where GOV.UK has
 # none (DESIGN, section 9).
@@ -78,7 +84,7 @@ REQUIRED_ARGUMENTS = {
 @requirement("guidance:tools")
 @pytest.mark.parametrize("name", SPEC)
 def test_a_tool_takes_what_the_spec_says(name: str) -> None:
-    asked = current()[name]["input"]
+    asked = read_current_tools()[name]["input"]
     arguments, _, _ = SPEC[name]
     assert asked.get("required", []) == REQUIRED_ARGUMENTS[name]
     for argument, kind in arguments.items():
@@ -95,11 +101,11 @@ async def test_an_answer_fits_the_specs_schema_and_ours(name: str) -> None:
     spec = {"type": "object", "properties": properties, "required": required}
     arguments = {"path": RETURN, "query": "annual return", "filters": {}}
     asked = {key: arguments[key] for key in REQUIRED_ARGUMENTS[name]}
-    with emulating() as upstream:
-        async with asking(upstream.url) as client:
+    with run_emulator() as upstream:
+        async with connect_client(upstream.url) as client:
             result = await client.call_tool(name, asked)
-    told = body(result)
-    for schema in (spec, current()[name]["output"]):
+    told = read_body(result)
+    for schema in (spec, read_current_tools()[name]["output"]):
         checker = Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
         assert [problem.message for problem in checker.iter_errors(told)] == []
     assert result.meta["schemaVersion"] == SCHEMA_VERSION
@@ -108,7 +114,7 @@ async def test_an_answer_fits_the_specs_schema_and_ours(name: str) -> None:
 @requirement("guidance:semver")
 @pytest.mark.anyio
 async def test_listings_and_errors_name_the_version_of_the_schemas_too() -> None:
-    async with asking("http://127.0.0.1:9") as client:
+    async with connect_client("http://127.0.0.1:9") as client:
         listed = (await client.list_tools()).tools
         failed = await client.call_tool("get_content_by_path", {"path": "?"})
     assert {tool.meta["schemaVersion"] for tool in listed if tool.meta} == {SCHEMA_VERSION}
@@ -119,19 +125,19 @@ async def test_listings_and_errors_name_the_version_of_the_schemas_too() -> None
 @requirement("guidance:semver")
 def test_the_tools_are_those_of_their_version() -> None:
     """Changed a schema? Raise SCHEMA_VERSION (docs/governance.md), run tests.support.contract."""
-    assert current() == json.loads(snapshot(SCHEMA_VERSION).read_text("utf-8"))
+    assert read_current_tools() == json.loads(get_snapshot_path(SCHEMA_VERSION).read_text("utf-8"))
 
 
 @requirement("guidance:semver")
 def test_what_breaks_a_caller_came_with_a_new_major_version() -> None:
-    numbered = versions()
-    assert numbered[-1] == parsed(SCHEMA_VERSION)
+    numbered = list_versions()
+    assert numbered[-1] == parse_version(SCHEMA_VERSION)
     for old, new in pairwise(numbered):
         before, after = (
-            json.loads(snapshot(".".join(map(str, version))).read_text("utf-8"))
+            json.loads(get_snapshot_path(".".join(map(str, version))).read_text("utf-8"))
             for version in (old, new)
         )
-        assert new[0] > old[0] or not breaking(before, after)
+        assert new[0] > old[0] or not list_breaking_changes(before, after)
 
 
 def _remove_tool(tools: Any) -> None:
@@ -191,16 +197,16 @@ def _remove_field_of_one_kind(tools: Any) -> None:
     ],
 )
 def test_a_breaking_change_is_seen(change: Any) -> None:
-    changed = copy.deepcopy(current())
+    changed = copy.deepcopy(read_current_tools())
     change(changed)
-    assert len(breaking(current(), changed)) == 1
+    assert len(list_breaking_changes(read_current_tools(), changed)) == 1
 
 
 @requirement("guidance:semver")
 def test_an_addition_breaks_nobody() -> None:
-    changed: Any = copy.deepcopy(current())
+    changed: Any = copy.deepcopy(read_current_tools())
     changed["a_new_tool"] = changed["force_refresh"]
     changed["search_guidance"]["input"]["properties"]["language"] = {"type": "string"}
     changed["search_guidance"]["input"]["properties"]["query"]["maxLength"] = 1000
     changed["search_guidance"]["output"]["properties"]["took_ms"] = {"type": "number"}
-    assert breaking(current(), changed) == []
+    assert list_breaking_changes(read_current_tools(), changed) == []

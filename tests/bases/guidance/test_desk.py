@@ -14,8 +14,8 @@ from readingroom.server.faces import make_face
 from readingroom.server.mcp.handlers import build_mcp_server
 from tests.requirements import requirement
 from tests.support.faults import failing
-from tests.support.govuk import PLENTY, RETURN, Upstream, emulating
-from tests.support.kit import body
+from tests.support.govuk import PLENTY, RETURN, Upstream, run_emulator
+from tests.support.kit import read_body
 from tests.support.model import EMBEDDER
 
 pytestmark = pytest.mark.anyio
@@ -23,12 +23,12 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture(scope="module")
 def upstream() -> Iterator[Upstream]:
-    with emulating() as running:
+    with run_emulator() as running:
         yield running
 
 
 @asynccontextmanager
-async def at_the_desk(upstream: Upstream) -> AsyncIterator[Client]:
+async def connect_to_desk(upstream: Upstream) -> AsyncIterator[Client]:
     base = open_guidance(upstream.url, requests_per_second=PLENTY)
     desk = open_desk([base], EMBEDDER, "")
     async with AsyncExitStack() as stack:
@@ -44,9 +44,9 @@ def assert_attributed(text: str) -> None:
 
 @requirement("guidance:attribution", "guidance:disclaimer")
 async def test_what_the_desk_gives_of_guidance_is_attributed(upstream: Upstream) -> None:
-    async with at_the_desk(upstream) as client:
-        found = body(await client.call_tool("search", {"query": "annual return"}))
-        record = body(await client.call_tool("fetch", {"id": f"guidance:{RETURN}"}))
+    async with connect_to_desk(upstream) as client:
+        found = read_body(await client.call_tool("search", {"query": "annual return"}))
+        record = read_body(await client.call_tool("fetch", {"id": f"guidance:{RETURN}"}))
         (page,) = (await client.read_resource(f"readingroom://guidance{RETURN}")).contents
     assert found["results"]
     for hit in found["results"]:
@@ -65,7 +65,7 @@ async def test_what_the_desk_gives_of_guidance_is_attributed(upstream: Upstream)
 async def test_what_the_desk_tells_of_guidance_that_fails_is_attributed(
     upstream: Upstream, id: str
 ) -> None:
-    async with at_the_desk(upstream) as client:
+    async with connect_to_desk(upstream) as client:
         result = await client.call_tool("fetch", {"id": id})
         assert result.is_error
         assert_attributed(result.content[0].text)
@@ -78,8 +78,8 @@ async def test_what_the_desk_tells_of_guidance_that_fails_is_attributed(
 async def test_a_note_on_guidance_that_is_down_is_attributed(upstream: Upstream) -> None:
     upstream.emulator.fault = failing(403)  # refused at once, without another try
     try:
-        async with at_the_desk(upstream) as client:
-            found = body(await client.call_tool("search", {"query": "a question never asked"}))
+        async with connect_to_desk(upstream) as client:
+            found = read_body(await client.call_tool("search", {"query": "a question never asked"}))
     finally:
         upstream.reset()
     (note,) = found["notes"]

@@ -61,7 +61,7 @@ def test_no_word_and_no_digit_of_any_real_page_is_lost_or_changed() -> None:
         item = json.loads(file.read_text("utf-8"))
         if item["schema_name"] not in ("redirect", "gone"):
             losses += [(file.name, loss) for loss in find_losses(item)]
-            field_count += len(list(html_fields(item["details"])))
+            field_count += len(list(list_html_fields(item["details"])))
     assert losses == []
     assert field_count > 250
 
@@ -78,55 +78,55 @@ def test_the_check_itself_sees_a_lost_word_a_glued_number_and_a_hidden_field() -
 def find_losses(item: dict[str, Any], text: str | None = None) -> list[str]:
     """Return what is wrong with the text of an item; `text` stands for the one that is made."""
     text = GovukPage(item).text if text is None else text
-    words = "".join(markdown_words(text))
+    words = "".join(split_markdown_words(text))
     losses = [
         f"not in the text: {html[:60]}"
-        for html in html_fields(item["details"])
-        if "".join(html_words(html)) not in words
+        for html in list_html_fields(item["details"])
+        if "".join(split_html_words(html)) not in words
     ]
     # The whole item too: some numbers are numbers there, and no text.
-    known_runs = set(re.findall(r"\d+", " ".join([*plain_texts(item), json.dumps(item)])))
+    known_runs = set(re.findall(r"\d+", " ".join([*list_plain_texts(item), json.dumps(item)])))
     own_runs = re.findall(r"\d+", strip_own_numbers(text))
     return losses + [f"digits: {run}" for run in own_runs if run not in known_runs]
 
 
-def html_fields(value: Any) -> Iterator[str]:
+def list_html_fields(value: Any) -> Iterator[str]:
     """Yield every HTML text in the details of an item; of several renderings, the HTML."""
-    return (text for text in strings_in(value) if _TAG.search(text))
+    return (text for text in list_strings(value) if _TAG.search(text))
 
 
-def strings_in(value: Any) -> Iterator[str]:
+def list_strings(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
         for inner in value.values():
-            yield from strings_in(inner)
+            yield from list_strings(inner)
     elif isinstance(value, list):
         kinds = [inner.get("content_type") for inner in value if isinstance(inner, dict)]
         has_renderings = "text/html" in kinds
         for inner in value:
             if not has_renderings or inner["content_type"] == "text/html":
-                yield from strings_in(inner)
+                yield from list_strings(inner)
 
 
-def plain_texts(item: dict[str, Any]) -> Iterator[str]:
-    for text in strings_in(item):
-        yield " ".join(html_texts(text)) if _TAG.search(text) else text
+def list_plain_texts(item: dict[str, Any]) -> Iterator[str]:
+    for text in list_strings(item):
+        yield " ".join(list_html_texts(text)) if _TAG.search(text) else text
         yield text  # for numbers in attributes
 
 
-def html_texts(html: str) -> list[str]:
+def list_html_texts(html: str) -> list[str]:
     tree = lxml.html.fromstring(f"<div>{html}</div>")
     for hidden in tree.xpath("//script|//style|//svg|//template|//noscript"):
         hidden.drop_tree()
     return [str(text) for text in tree.itertext()]
 
 
-def html_words(html: str) -> list[str]:
-    return re.findall(r"\w+", " ".join(html_texts(html)))
+def split_html_words(html: str) -> list[str]:
+    return re.findall(r"\w+", " ".join(list_html_texts(html)))
 
 
-def markdown_words(markdown: str) -> list[str]:
+def split_markdown_words(markdown: str) -> list[str]:
     return re.findall(r"\w+", strip_own_numbers(markdown))
 
 

@@ -9,7 +9,7 @@ import pytest
 from readingroom.bases import open_bases
 from readingroom.settings import Settings, load_settings
 from tests.requirements import requirement
-from tests.support.kit import app_of, in_process
+from tests.support.kit import make_app, open_app_client
 
 ROOT = Path(__file__).parents[3]
 RULES = ROOT / "deploy" / "prometheus" / "guidance.rules.yml"
@@ -19,7 +19,7 @@ def read(name: str) -> str:
     return (ROOT / name).read_text("utf-8")
 
 
-def section(page: str, title: str) -> str:
+def read_section(page: str, title: str) -> str:
     """The text under a heading, up to the next of its level, in one line."""
     found = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", page, re.M | re.S)
     assert found, f"no section {title!r}"
@@ -28,17 +28,17 @@ def section(page: str, title: str) -> str:
 
 @requirement("guidance:incident")
 def test_the_playbook_says_roll_back_notify_and_look_back_within_14_days() -> None:
-    playbook = section(read("SECURITY.md"), "When something goes wrong")
+    playbook = read_section(read("SECURITY.md"), "When something goes wrong")
     for word in ("Roll back", "Notify", "post-mortem within 14 days", "service level"):
         assert word in playbook
-    times = section(read("SECURITY.md"), "Times to remedy")
+    times = read_section(read("SECURITY.md"), "Times to remedy")
     assert "critical (9.0 and above) | 7 days" in times
     assert "high (7.0 to 8.9) | 14 days" in times
 
 
 @requirement("guidance:migration")
 def test_a_deprecation_lasts_30_days_and_has_migration_notes() -> None:
-    deprecation = section(read("docs/governance.md"), "Deprecation")
+    deprecation = read_section(read("docs/governance.md"), "Deprecation")
     assert "at least 30 days" in deprecation
     assert "migration notes" in deprecation
     for removed in re.findall(
@@ -78,7 +78,7 @@ def _covers(pattern: str, path: str) -> bool:
 async def test_every_metric_that_an_alert_watches_is_one_the_server_shows(tmp_path: Path) -> None:
     settings = load_settings({"data": tmp_path}, {})
     (base,) = open_bases(["guidance"], settings)
-    async with in_process(app_of(base, data=tmp_path)) as web:
+    async with open_app_client(make_app(base, data=tmp_path)) as web:
         shown = (await web.get("/metrics")).text
     families = set(re.findall(r"^# TYPE (\S+)", shown, re.M))
     watched = set(re.findall(r"\breadingroom_\w+", RULES.read_text("utf-8")))

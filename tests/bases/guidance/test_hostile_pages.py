@@ -31,25 +31,25 @@ from tests.support.govuk import RETURN, Upstream, rigged
 pytestmark = pytest.mark.anyio
 
 
-def repeated(piece: str, before: str = "") -> Callable[[int], str]:
+def make_repeater(piece: str, before: str = "") -> Callable[[int], str]:
     return lambda chars: before + piece * (chars // len(piece))
 
 
 HOSTILE = {
-    "tags that never end": repeated("<a "),
-    "comments that never end": repeated("<!--"),
-    "end tags alone": repeated("</a "),
-    "open quotes": repeated("x='y", "<a b='"),
+    "tags that never end": make_repeater("<a "),
+    "comments that never end": make_repeater("<!--"),
+    "end tags alone": make_repeater("</a "),
+    "open quotes": make_repeater("x='y", "<a b='"),
     "attributes": lambda chars: "<a " + " ".join(f"a{n}=1" for n in range(chars // 9)) + ">",
-    "nesting": repeated("<div>"),
+    "nesting": make_repeater("<div>"),
     "formatting to repair": lambda chars: "".join(f"<p><b a={n}>" for n in range(chars // 15)),
-    "lists in lists": repeated("<ul><li>a"),
-    "quotations in quotations": repeated("<blockquote>a<br>"),
-    "tables in cells": repeated("<table><tr><td>a"),
+    "lists in lists": make_repeater("<ul><li>a"),
+    "quotations in quotations": make_repeater("<blockquote>a<br>"),
+    "tables in cells": make_repeater("<table><tr><td>a"),
     "one wide row": lambda chars: (
         f"<table><tr>{'<td>' * (chars // 9)}</tr>{'<tr></tr>' * (chars // 18)}</table>"
     ),
-    "many sparse tables": repeated(f"<table><tr>{'<td>' * 140}{'<tr>' * 140}</table>"),
+    "many sparse tables": make_repeater(f"<table><tr>{'<td>' * 140}{'<tr>' * 140}</table>"),
 }
 
 

@@ -14,7 +14,7 @@ import lxml.html
 import pytest
 from lxml.html import HtmlElement
 
-from tests.bases.guidance.test_fidelity import EXAMPLES, find_losses, html_fields
+from tests.bases.guidance.test_fidelity import EXAMPLES, find_losses, list_html_fields
 from tests.requirements import requirement
 
 _NUMBER_AT_END = re.compile(r"\d$")
@@ -150,12 +150,14 @@ def find_losses_of_mutated_items(seed: int, step: int = 1) -> tuple[int, list[An
         item = json.loads(file.read_text("utf-8"))
         if item["schema_name"] in ("redirect", "gone"):
             continue
-        html = frozenset(html_fields(item["details"]))
+        html = frozenset(list_html_fields(item["details"]))
         mutated = copy.copy(item)
         mutated["details"] = mutate_item(
             item["details"], random.Random(f"{seed} {file.name}"), html
         )
-        fields = zip(html_fields(item["details"]), html_fields(mutated["details"]), strict=True)
+        fields = zip(
+            list_html_fields(item["details"]), list_html_fields(mutated["details"]), strict=True
+        )
         mutated_count += sum(before != after for before, after in fields)
         losses += [(file.name, loss) for loss in find_losses(mutated)]
     return mutated_count, losses

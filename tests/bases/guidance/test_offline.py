@@ -36,8 +36,15 @@ from readingroom.net.upstream import UpstreamClient
 from readingroom.storage.chunks import Chunks
 from tests.conftest import SHARED
 from tests.requirements import requirement
-from tests.support.govuk import RETURN, Clock, Upstream, asking, emulating, nobody
-from tests.support.kit import HANG_SECONDS, body
+from tests.support.govuk import (
+    RETURN,
+    Clock,
+    Upstream,
+    connect_client,
+    reserve_dead_address,
+    run_emulator,
+)
+from tests.support.kit import HANG_SECONDS, read_body
 from tests.support.model import EMBEDDER, WordEmbedder
 from tests.support.questions import read_questions
 
@@ -88,7 +95,7 @@ def read_shared_items() -> list[Item]:
 
 @pytest.fixture
 def upstream() -> Iterator[Upstream]:
-    with emulating(make_items(RESULTS_PER_LIST + 30)) as running:
+    with run_emulator(make_items(RESULTS_PER_LIST + 30)) as running:
         running.emulator.lists_total = running.emulator.lists_withdrawn = False
         yield running
 
@@ -113,7 +120,7 @@ async def synchronize(
         library.close()
 
 
-def content_requests(upstream: Upstream) -> collections.Counter[str]:
+def count_content_requests(upstream: Upstream) -> collections.Counter[str]:
     paths = [path.removeprefix("/api/content") for path in upstream.paths()]
     return collections.Counter(path for path in paths if not path.startswith("/api/"))
 
@@ -131,7 +138,7 @@ async def test_every_page_is_fetched_once_and_within_the_budget(
 async def test_a_thousand_real_pages_are_fetched_once_also_when_the_sync_is_killed(
     tmp_path: Path,
 ) -> None:
-    with emulating(make_items(1000, read_shared_items())) as upstream:
+    with run_emulator(make_items(1000, read_shared_items())) as upstream:
         upstream.emulator.lists_total = upstream.emulator.lists_withdrawn = False
         await anyio.to_thread.run_sync(kill_while_fetching, upstream, tmp_path, 400)
         library_folder = tmp_path / "guidance"
@@ -169,7 +176,7 @@ async def check_first_sync(upstream: Upstream, folder: Path, stored_count: int =
     paths = set(upstream.emulator.items)
     assert summary.fetched == len(paths) - stored_count
     assert summary.resumed == bool(stored_count)
-    requests = content_requests(upstream)
+    requests = count_content_requests(upstream)
     assert set(requests) == paths
     refused = len(sent_at) // 20
     # The one that was under way when the process was killed is asked for again.
@@ -201,8 +208,8 @@ async def check_second_sync(upstream: Upstream, folder: Path) -> None:
 
     summary = await synchronize(upstream.url, folder)
 
-    assert set(content_requests(upstream)) == {changed, withdrawn, gone, new}
-    assert set(content_requests(upstream).values()) == {1}
+    assert set(count_content_requests(upstream)) == {changed, withdrawn, gone, new}
+    assert set(count_content_requests(upstream).values()) == {1}
     assert (summary.fetched, summary.removed) == (3, 1)
     library = GuidanceLibrary(folder)
     stored = library.read_page(withdrawn)
@@ -211,7 +218,7 @@ async def check_second_sync(upstream: Upstream, folder: Path) -> None:
     assert library.read_page(gone) is None
     upstream.emulator.seen.clear()
     assert (await synchronize(upstream.url, folder)).fetched == 0
-    assert content_requests(upstream) == {}
+    assert count_content_requests(upstream) == {}
 
 
 async def test_asked_for_everything_it_asks_conditionally(
@@ -241,7 +248,7 @@ async def test_a_sync_that_is_killed_goes_on_where_it_stopped(
     assert summary.resumed
     assert summary.fetched == len(upstream.emulator.items) - stored
     # The one that was under way is asked for again, and no other.
-    assert sum(content_requests(upstream).values()) == len(upstream.emulator.items) + 1
+    assert sum(count_content_requests(upstream).values()) == len(upstream.emulator.items) + 1
     listings = [seen for seen in upstream.emulator.seen if seen.path == "/api/search.json"]
     assert len(listings) == 2
 
@@ -282,7 +289,7 @@ def kill_while_fetching(upstream: Upstream, data_folder: Path, page_number: int)
 
 @pytest.fixture
 def few_pages() -> Iterator[Upstream]:
-    with emulating(make_items(16)) as running:
+    with run_emulator(make_items(16)) as running:
         yield running
 
 
@@ -328,7 +335,7 @@ async def test_pages_that_cannot_be_fetched_or_read_are_skipped_named_and_tried_
     few_pages.emulator.seen.clear()
     summary = await synchronize(few_pages.url, tmp_path)
     assert summary.skipped == []
-    assert set(content_requests(few_pages)) == bad_paths
+    assert set(count_content_requests(few_pages)) == bad_paths
     assert library.read_status().pending == 0
 
 
@@ -357,7 +364,7 @@ async def test_when_every_page_fails_the_sync_ends_and_the_next_goes_on(
     )
     with pytest.raises(UpstreamUnavailable, match="5 pages in a row"):
         await synchronize(few_pages.url, tmp_path)
-    assert len(content_requests(few_pages)) == 5
+    assert len(count_content_requests(few_pages)) == 5
     few_pages.emulator.fault = None
     summary = await synchronize(few_pages.url, tmp_path)
     assert summary.resumed
@@ -395,14 +402,14 @@ async def test_a_sync_has_bounds_and_keeps_what_it_had(
 @pytest.fixture
 async def copied(tmp_path: Path) -> OfflineGuidance:
     """The sample's pages as an offline copy."""
-    with emulating() as upstream:
+    with run_emulator() as upstream:
         await synchronize(upstream.url, tmp_path)
     return OfflineGuidance(GuidanceLibrary(tmp_path), EMULATED, max_age_days=30)
 
 
 async def call(url: str, offline: OfflineGuidance | None, tool: str, **arguments: Any) -> Any:
-    async with asking(url, offline=offline, timeout=2.0) as client:
-        return body(await client.call_tool(tool, arguments))
+    async with connect_client(url, offline=offline, timeout=2.0) as client:
+        return read_body(await client.call_tool(tool, arguments))
 
 
 @requirement("guidance:offline")
@@ -410,7 +417,7 @@ async def call(url: str, offline: OfflineGuidance | None, tool: str, **arguments
 async def test_when_govuk_is_down_a_search_gives_passages_with_their_age(
     copied: OfflineGuidance, mode: str
 ) -> None:
-    with nobody() as url:
+    with reserve_dead_address() as url:
         found = await call(
             url, copied, "search_guidance", query="annual return deadline", mode=mode
         )
@@ -472,7 +479,7 @@ async def test_a_search_says_how_far_the_vectors_are_and_the_newest_pages_get_th
 async def test_when_govuk_is_down_a_page_is_read_from_the_copy_and_marked(
     copied: OfflineGuidance,
 ) -> None:
-    with nobody() as url:
+    with reserve_dead_address() as url:
         page = await call(url, copied, "get_content_by_path", path=RETURN)
     assert page["content"] == sample_items()[RETURN]
     assert page["cache"]["stale"] is True
@@ -480,10 +487,10 @@ async def test_when_govuk_is_down_a_page_is_read_from_the_copy_and_marked(
 
 
 async def test_a_copy_that_is_too_old_does_not_answer(tmp_path: Path) -> None:
-    with emulating() as upstream:
+    with run_emulator() as upstream:
         await synchronize(upstream.url, tmp_path)
     offline = OfflineGuidance(GuidanceLibrary(tmp_path), EMULATED, max_age_days=0)
-    with nobody() as url:
+    with reserve_dead_address() as url:
         error = (await call(url, offline, "get_content_by_path", path=RETURN))["error"]
     assert error["code"] == "UPSTREAM_UNAVAILABLE"
 
@@ -492,7 +499,7 @@ async def test_without_a_copy_offline_says_how_to_make_one_and_makes_nothing(
     tmp_path: Path,
 ) -> None:
     offline = OfflineGuidance(GuidanceLibrary(tmp_path / "guidance"), EMULATED, max_age_days=30)
-    with nobody() as url:
+    with reserve_dead_address() as url:
         told = await call(url, offline, "search_guidance", query="reserves", mode="offline")
     assert "readingroom guidance sync" in told["error"]["message"]
     assert list(tmp_path.iterdir()) == []
@@ -506,7 +513,7 @@ async def test_what_changed_since_a_day_comes_with_its_note(
     live = await call(upstream.url, offline, "recent_changes", since="2010-12-01", page_size=100)
     assert live["offline"] is None
     assert live["changes"][0]["change_note"].startswith("Change number ")
-    with nobody() as url:
+    with reserve_dead_address() as url:
         down = await call(url, offline, "recent_changes", since="2010-12-01", page_size=100)
     assert {hit["path"] for hit in down["changes"]} == {hit["path"] for hit in live["changes"]}
     assert down["offline"]["age_s"] >= 0
@@ -515,7 +522,7 @@ async def test_what_changed_since_a_day_comes_with_its_note(
 
 async def test_a_reader_sees_what_another_process_has_synchronized(tmp_path: Path) -> None:
     items = make_items(5)
-    with emulating(items) as upstream:
+    with run_emulator(items) as upstream:
         await synchronize(upstream.url, tmp_path)
         index = OfflineIndex(GuidanceLibrary(tmp_path), EMULATED)
         assert not any(passage.path == "/new" for passage in index.search_passages("hats", 10)[0])
@@ -546,7 +553,7 @@ async def test_a_page_with_all_the_words_comes_before_one_with_a_single_passage(
         | {"description": "", "details": {"body": html}}
         for path, html in bodies.items()
     }
-    with emulating(items) as upstream:
+    with run_emulator(items) as upstream:
         await synchronize(upstream.url, tmp_path)
     index = OfflineIndex(GuidanceLibrary(tmp_path), EMULATED)
     (first, *_), _ = index.search_passages("hats gloves scarves boots", 10)

@@ -19,8 +19,8 @@ from readingroom.bases.guidance.pages.values import WEBSITE
 from readingroom.demo.govuk import sample_items
 from tests.conftest import SHARED
 from tests.requirements import requirement
-from tests.support.govuk import Upstream, asking, emulating
-from tests.support.kit import body, run
+from tests.support.govuk import Upstream, connect_client, run_emulator
+from tests.support.kit import read_body, run
 
 pytestmark = pytest.mark.anyio
 
@@ -84,7 +84,7 @@ class Words(HTMLParser):
             self.found += re.findall(r"\w+", data)
 
 
-def words_of(html: str) -> list[str]:
+def split_words(html: str) -> list[str]:
     reader = Words()
     reader.feed(html)
     reader.close()
@@ -120,7 +120,7 @@ MARKUP = st.lists(
 def test_no_word_is_lost_whatever_the_markup(html: str) -> None:
     # A tag that never ends is no text; the standard library's reader takes its name for a word.
     ended = re.sub(r"<[A-Za-z/][^>]*\Z", "", html)
-    assert is_within(words_of(ended), to_markdown(html, WEBSITE))
+    assert is_within(split_words(ended), to_markdown(html, WEBSITE))
 
 
 @settings(deadline=None)
@@ -180,7 +180,7 @@ def test_the_sample_has_about_thirty_pages_of_every_kind() -> None:
 
 @pytest.fixture(scope="module")
 def upstream() -> Iterator[Upstream]:
-    with emulating({}) as running:
+    with run_emulator({}) as running:
         yield running
 
 
@@ -189,14 +189,14 @@ def upstream() -> Iterator[Upstream]:
 async def test_every_real_item_is_read_or_refused_as_it_should(upstream: Upstream) -> None:
     assert len(REAL) > 200
     outcomes: dict[str, int] = {}
-    async with asking(upstream.url) as client:
+    async with connect_client(upstream.url) as client:
         for file in REAL:
             item = json.loads(file.read_text("utf-8"))
             upstream.emulator.items = {item["base_path"]: item}
             await client.call_tool("force_refresh", {"path": item["base_path"]})
             result = await client.call_tool("get_content_by_path", {"path": item["base_path"]})
             expected = _expected(item)
-            told = body(result)
+            told = read_body(result)
             assert result.is_error is (expected != "ok"), file
             if result.is_error:
                 assert told["error"]["code"] == expected, file
@@ -224,7 +224,7 @@ async def test_every_real_item_would_be_read_whole_were_it_the_commissions(
 ) -> None:
     """The same pages, published by the Commission: text from body, parts and collections."""
     read = 0
-    async with asking(upstream.url) as client:
+    async with connect_client(upstream.url) as client:
         for file in REAL:
             item = json.loads(file.read_text("utf-8"))
             if item["schema_name"] in ("redirect", "gone"):
@@ -232,10 +232,12 @@ async def test_every_real_item_would_be_read_whole_were_it_the_commissions(
             item.setdefault("links", {})["organisations"] = [{"base_path": COMMISSION}]
             upstream.emulator.items = {item["base_path"]: item}
             await client.call_tool("force_refresh", {"path": item["base_path"]})
-            told = body(await client.call_tool("get_content_by_path", {"path": item["base_path"]}))
+            told = read_body(
+                await client.call_tool("get_content_by_path", {"path": item["base_path"]})
+            )
             assert told["content"] == item, file
             for html in _prose(item["details"]):
-                assert is_within(words_of(html), told["text"]), file
+                assert is_within(split_words(html), told["text"]), file
                 read += 1
     assert read > 180
 

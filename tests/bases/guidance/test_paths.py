@@ -18,8 +18,8 @@ from readingroom.net.limiter import SlidingWindow
 from readingroom.net.metrics import UpstreamMetrics
 from readingroom.net.upstream import Request, UpstreamClient
 from tests.requirements import requirement
-from tests.support.govuk import RETURN, Upstream, asking, emulating
-from tests.support.kit import body
+from tests.support.govuk import RETURN, Upstream, connect_client, run_emulator
+from tests.support.kit import read_body
 
 pytestmark = pytest.mark.anyio
 
@@ -105,7 +105,7 @@ HOSTILE = [
 
 @pytest.fixture(scope="module")
 def upstream() -> Iterator[Upstream]:
-    with emulating() as running:
+    with run_emulator() as running:
         yield running
 
 
@@ -115,12 +115,12 @@ async def test_a_hostile_path_is_refused_and_nothing_is_asked(
     upstream: Upstream, tool: str
 ) -> None:
     upstream.emulator.seen.clear()
-    async with asking(upstream.url) as client:
+    async with connect_client(upstream.url) as client:
         for path in HOSTILE:
             result = await client.call_tool(
                 tool, {"path": path.encode("utf-8", "replace").decode()}
             )
-            told = body(result)["error"]
+            told = read_body(result)["error"]
             assert result.is_error, path
             assert told["code"] in ("INVALID_PATH", "INVALID_ARGUMENTS"), path
     assert len(HOSTILE) >= 60
@@ -144,17 +144,17 @@ ADDRESSES = [
 
 @pytest.mark.parametrize("tool", ["get_content_by_path", "get_source_metadata", "force_refresh"])
 async def test_an_address_is_taken_as_people_have_it(upstream: Upstream, tool: str) -> None:
-    async with asking(upstream.url) as client:
+    async with connect_client(upstream.url) as client:
         for address in ADDRESSES:
-            answer = body(await client.call_tool(tool, {"path": address}))
+            answer = read_body(await client.call_tool(tool, {"path": address}))
             assert answer["url"] == f"https://www.gov.uk{RETURN}", address
 
 
 async def test_the_path_that_was_meant_is_suggested(upstream: Upstream) -> None:
-    async with asking(upstream.url) as client:
+    async with connect_client(upstream.url) as client:
 
         async def hint(path: str) -> Any:
-            told = body(await client.call_tool("get_content_by_path", {"path": path}))
+            told = read_body(await client.call_tool("get_content_by_path", {"path": path}))
             return told["error"].get("hint", {}).get("path")
 
         assert await hint("guidance") == "/guidance"

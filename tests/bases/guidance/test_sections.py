@@ -14,8 +14,8 @@ from readingroom.bases.guidance.pages.sections import (
     to_plain_text,
 )
 from readingroom.demo.govuk import Item
-from tests.support.govuk import Upstream, asking, emulating
-from tests.support.kit import body
+from tests.support.govuk import Upstream, connect_client, run_emulator
+from tests.support.kit import read_body
 
 pytestmark = pytest.mark.anyio
 
@@ -57,13 +57,13 @@ ITEMS = {
 
 @pytest.fixture(scope="module")
 def upstream() -> Iterator[Upstream]:
-    with emulating(ITEMS) as running:
+    with run_emulator(ITEMS) as running:
         yield running
 
 
 async def call(upstream: Upstream, tool: str, **arguments: Any) -> Any:
-    async with asking(upstream.url) as client:
-        return body(await client.call_tool(tool, arguments))
+    async with connect_client(upstream.url) as client:
+        return read_body(await client.call_tool(tool, arguments))
 
 
 @pytest.mark.parametrize("number", ["CC3", "cc3", " CC 3 ", "cc-3"])

@@ -15,11 +15,22 @@ import pytest
 from readingroom.bases.guidance.tools import SCHEMA_VERSION
 from readingroom.storage.keys import KeyRing
 from tests.requirements import requirement
-from tests.server.test_inspector import inspect, result
+from tests.server.test_inspector import inspect, read_result
 from tests.support import faults
 from tests.support.govuk import RETURN, Upstream
-from tests.support.kit import LEGACY, MODERN, POST, Served, body, http, rpc, run, serving, stdio
-from tests.support.processes import cpu_seconds
+from tests.support.kit import (
+    LEGACY,
+    MODERN,
+    POST,
+    Served,
+    connect_http,
+    connect_stdio,
+    make_rpc,
+    read_body,
+    run,
+    serve_room,
+)
+from tests.support.processes import read_cpu_seconds
 
 pytestmark = pytest.mark.anyio
 
@@ -41,12 +52,12 @@ TOOLS = [
 @pytest.fixture(scope="module")
 def served(emulated: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     env = {"GOVUK_BASE_URL": emulated.url, "RATE_LIMIT_PER_SECOND": "1000"}
-    with serving("guidance", data=tmp_path_factory.mktemp("data"), env=env) as server:
+    with serve_room("guidance", data=tmp_path_factory.mktemp("data"), env=env) as server:
         yield server
 
 
 def call(served: Served, tool: str, path: str = "/mcp", **headers: str) -> httpx2.Response:
-    message = rpc("tools/call", {"name": tool, "arguments": {"path": RETURN}})
+    message = make_rpc("tools/call", {"name": tool, "arguments": {"path": RETURN}})
     return httpx2.post(
         served.url + path, json=message, headers={**POST, **headers}, trust_env=False, timeout=300
     )
@@ -57,10 +68,10 @@ def call(served: Served, tool: str, path: str = "/mcp", **headers: str) -> httpx
 async def test_alone_it_is_at_mcp_under_its_contracts_name(
     served: Served, upstream: Upstream, wire: str
 ) -> None:
-    async with http(served.url + "/mcp", wire) as client:
+    async with connect_http(served.url + "/mcp", wire) as client:
         assert client.server_info.name == "ccew-mcp"
         assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
-        page = body(await client.call_tool("get_content_by_path", {"path": RETURN}))
+        page = read_body(await client.call_tool("get_content_by_path", {"path": RETURN}))
     assert page["url"] == f"https://www.gov.uk{RETURN}"
     assert served.get("/sse").status_code == 404
     assert served.get("/mcp", Accept="text/event-stream").status_code == 405
@@ -70,11 +81,11 @@ async def test_alone_it_is_at_mcp_under_its_contracts_name(
 async def test_among_all_bases_it_has_a_face_and_its_tools_are_with_the_others(
     upstream: Upstream, tmp_path: Path
 ) -> None:
-    with serving(data=tmp_path / "data", env={"GOVUK_BASE_URL": upstream.url}) as room:
+    with serve_room(data=tmp_path / "data", env={"GOVUK_BASE_URL": upstream.url}) as room:
         for face in ("/guidance/mcp", "/mcp"):
-            async with http(room.url + face) as client:
+            async with connect_http(room.url + face) as client:
                 names = [tool.name for tool in (await client.list_tools()).tools]
-                page = body(await client.call_tool("get_content_by_path", {"path": RETURN}))
+                page = read_body(await client.call_tool("get_content_by_path", {"path": RETURN}))
             assert set(TOOLS) <= set(names)
             assert page["id"] == f"guidance:{RETURN}"
     assert page["cache"]["hit"] is True  # the faces share one base
@@ -84,9 +95,9 @@ async def test_among_all_bases_it_has_a_face_and_its_tools_are_with_the_others(
 @pytest.mark.parametrize("wire", [LEGACY, MODERN])
 async def test_over_stdio_it_answers_the_same(upstream: Upstream, wire: str) -> None:
     env = {"GOVUK_BASE_URL": upstream.url}
-    async with stdio("guidance", wire=wire, env=env) as client:
-        page = body(await client.call_tool("get_content_by_path", {"path": RETURN}))
-        told = body(await client.call_tool("get_content_by_path", {"path": "/guidance/none"}))
+    async with connect_stdio("guidance", wire=wire, env=env) as client:
+        page = read_body(await client.call_tool("get_content_by_path", {"path": RETURN}))
+        told = read_body(await client.call_tool("get_content_by_path", {"path": "/guidance/none"}))
     assert page["content"] == upstream.emulator.items[RETURN]
     assert told["error"]["code"] == "NOT_FOUND_OR_REDIRECTED"
 
@@ -98,8 +109,8 @@ def test_the_typescript_inspector_sees_the_same(
 ) -> None:
     target = (served.url + "/mcp", "--transport", "http", "--protocol-era", era)
     asked = ("--tool-name", "get_content_by_path", "--tool-arg", f"path={RETURN}")
-    listed = result(inspect(tmp_path, *target, "--method", "tools/list"))
-    called = result(inspect(tmp_path, *target, "--method", "tools/call", *asked))
+    listed = read_result(inspect(tmp_path, *target, "--method", "tools/list"))
+    called = read_result(inspect(tmp_path, *target, "--method", "tools/call", *asked))
     assert [tool["name"] for tool in listed["tools"]] == TOOLS
     assert called["structuredContent"]["content"] == upstream.emulator.items[RETURN]
     assert called["_meta"]["schemaVersion"] == SCHEMA_VERSION
@@ -141,7 +152,7 @@ async def test_a_line_says_hit_or_miss_how_long_the_upstream_took_and_the_sizes(
 
 @requirement("guidance:logs", "guidance:no-pii")
 async def test_no_argument_and_no_payload_is_logged(served: Served, upstream: Upstream) -> None:
-    async with http(served.url + "/mcp") as client:
+    async with connect_http(served.url + "/mcp") as client:
         await client.call_tool("search_guidance", {"query": "my neighbour Ann Smith"})
         await client.call_tool("search_guidance", {"query": "x", "filters": {"Smith": "Ann"}})
         await client.call_tool("get_content_by_path", {"path": "/guidance/ann-smith"})
@@ -157,7 +168,7 @@ async def test_under_debug_a_preview_of_an_answer_has_at_most_4_kb(
 ) -> None:
     upstream.emulator.items[RETURN]["details"]["body"] = "é" * 20_000
     env = {"GOVUK_BASE_URL": upstream.url}
-    with serving("guidance", "--log-level", "debug", data=tmp_path / "d", env=env) as server:
+    with serve_room("guidance", "--log-level", "debug", data=tmp_path / "d", env=env) as server:
         call(server, "get_content_by_path")
         call(server, "get_content_by_path")
         previews = [line["preview"] for line in server.lines() if "preview" in line]
@@ -170,7 +181,7 @@ async def test_the_callers_trace_is_passed_on_from_the_message_or_the_request(
     served: Served, upstream: Upstream
 ) -> None:
     call(served, "force_refresh", traceparent=TRACE)
-    async with http(served.url + "/mcp") as client:
+    async with connect_http(served.url + "/mcp") as client:
         meta = {"traceparent": TRACE, "baggage": "user=ann"}
         await client.call_tool("force_refresh", {"path": RETURN}, meta=meta)
     call(served, "force_refresh", traceparent="00-nonsense")
@@ -205,12 +216,12 @@ async def test_each_key_has_ten_calls_a_second_of_its_own(
     data = tmp_path / "data"
     ring = KeyRing(data)
     keys = [ring.add_key("ann"), ring.add_key("bob")]
-    with serving("guidance", data=data, env={"GOVUK_BASE_URL": upstream.url}) as server:
+    with serve_room("guidance", data=data, env={"GOVUK_BASE_URL": upstream.url}) as server:
         served_to: dict[str, int] = dict.fromkeys(keys, 0)
         async with httpx2.AsyncClient(trust_env=False, timeout=300) as web:
 
             async def one(key: str) -> None:
-                message = rpc("tools/call", {"name": "get_error_taxonomy", "arguments": {}})
+                message = make_rpc("tools/call", {"name": "get_error_taxonomy", "arguments": {}})
                 headers = {**POST, "Authorization": f"Bearer {key}"}
                 answer = (await web.post(server.url + "/mcp", json=message, headers=headers)).json()
                 served_to[key] += not answer["result"]["isError"]
@@ -287,13 +298,13 @@ async def test_cached_and_live_calls_keep_to_the_objectives(
     upstream.emulator.fault = faults.slow(0.2)
     seconds: dict[str, float] = {}
     requests: dict[str, int] = {}
-    async with http(served.url + "/mcp") as client:
+    async with connect_http(served.url + "/mcp") as client:
         for tool in ("force_refresh", "get_content_by_path"):
             upstream.emulator.seen.clear()
-            before = cpu_seconds(served.process.pid)
+            before = read_cpu_seconds(served.process.pid)
             for _ in range(20):
                 await client.call_tool(tool, {"path": RETURN})
-            seconds[tool] = (cpu_seconds(served.process.pid) - before) / 20
+            seconds[tool] = (read_cpu_seconds(served.process.pid) - before) / 20
             requests[tool] = len(upstream.emulator.seen)
     assert requests == {"force_refresh": 20, "get_content_by_path": 0}
     assert seconds["force_refresh"] + 0.2 < 1.0

@@ -19,9 +19,17 @@ from readingroom.net.breaker import CircuitBreaker
 from readingroom.net.cache import CacheEntry, Reply
 from readingroom.net.shared import RedisCacheBackend, RedisConnection, RedisLimiter
 from tests.requirements import requirement
-from tests.support.govuk import RETURN, Upstream, asking
-from tests.support.kit import POST, Served, body, clean_environment, http, rpc, serving
-from tests.support.valkey import valkey
+from tests.support.govuk import RETURN, Upstream, connect_client
+from tests.support.kit import (
+    POST,
+    Served,
+    clean_environment,
+    connect_http,
+    make_rpc,
+    read_body,
+    serve_room,
+)
+from tests.support.valkey import run_valkey
 
 pytestmark = pytest.mark.anyio
 
@@ -30,7 +38,7 @@ ENTRY = CacheEntry(Reply(200, b'{"a": "\xc3\xa9\\n"}', 'W/"1"', None, 5.0), 1000
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with valkey(tmp_path_factory.mktemp("v")) as (address, _):
+    with run_valkey(tmp_path_factory.mktemp("v")) as (address, _):
         yield address
 
 
@@ -86,7 +94,7 @@ async def test_what_somebody_else_wrote_is_no_entry(url: str) -> None:
 @pytest.mark.usefixtures("patient")
 async def test_the_last_resort_is_what_valkey_last_answered(tmp_path: Path) -> None:
     newer = replace(ENTRY, fetched_at=2000.0)
-    with valkey(tmp_path) as (address, process):
+    with run_valkey(tmp_path) as (address, process):
         one, other = RedisConnection(address), RedisConnection(address)
         mine, theirs = RedisCacheBackend(one), RedisCacheBackend(other)
         await mine.put_entry("deleted", ENTRY, 60)
@@ -119,7 +127,7 @@ async def test_copies_in_memory_hold_no_word_of_a_caller_either(url: str) -> Non
 
 @requirement("guidance:no-pii")
 async def test_no_word_of_a_caller_is_stored(url: str, upstream: Upstream) -> None:
-    async with asking(upstream.url, redis_url=url) as client:
+    async with connect_client(upstream.url, redis_url=url) as client:
         await client.call_tool("search_guidance", {"query": "my neighbour Ann Smith"})
         await client.call_tool("get_content_by_path", {"path": RETURN})
     with Valkey.from_url(url) as store:
@@ -136,19 +144,19 @@ async def test_no_word_of_a_caller_is_stored(url: str, upstream: Upstream) -> No
 async def test_two_processes_share_one_cache(url: str, upstream: Upstream, tmp_path: Path) -> None:
     env = {"REDIS_URL": url, "GOVUK_BASE_URL": upstream.url}
     with (
-        serving("guidance", data=tmp_path / "a", env=env) as one,
-        serving("guidance", data=tmp_path / "b", env=env) as other,
+        serve_room("guidance", data=tmp_path / "a", env=env) as one,
+        serve_room("guidance", data=tmp_path / "b", env=env) as other,
     ):
         hits = []
         for served in (one, other):
-            async with http(served.url + "/mcp") as client:
-                page = body(await client.call_tool("get_content_by_path", {"path": RETURN}))
+            async with connect_http(served.url + "/mcp") as client:
+                page = read_body(await client.call_tool("get_content_by_path", {"path": RETURN}))
                 hits.append(page["cache"]["hit"])
-        async with http(one.url + "/mcp") as client:
+        async with connect_http(one.url + "/mcp") as client:
             upstream.emulator.items[RETURN]["title"] = "New"
             await client.call_tool("force_refresh", {"path": RETURN})
-        async with http(other.url + "/mcp") as client:
-            page = body(await client.call_tool("get_content_by_path", {"path": RETURN}))
+        async with connect_http(other.url + "/mcp") as client:
+            page = read_body(await client.call_tool("get_content_by_path", {"path": RETURN}))
     assert hits == [False, True]
     assert page["title"] == "New"
     assert len(upstream.emulator.seen) == 2
@@ -208,11 +216,11 @@ async def test_a_burst_of_500_on_two_servers_is_one_clients_burst(
         "READINGROOM_RATE_LIMIT": "0",
     }
     answered: list[str] = []
-    message = rpc("tools/call", {"name": "get_error_taxonomy", "arguments": {}})
+    message = make_rpc("tools/call", {"name": "get_error_taxonomy", "arguments": {}})
     headers = {**POST, "Authorization": "Bearer sesame"}
     with (
-        serving("guidance", data=tmp_path / "a", env=env) as one,
-        serving("guidance", data=tmp_path / "b", env=env) as other,
+        serve_room("guidance", data=tmp_path / "a", env=env) as one,
+        serve_room("guidance", data=tmp_path / "b", env=env) as other,
     ):
         async with httpx2.AsyncClient(trust_env=False, timeout=300) as web:
 
@@ -264,8 +272,8 @@ async def test_the_turns_that_valkey_gives_are_exactly_a_window_apart(url: str) 
 async def test_without_valkey_pages_are_fetched_live_and_calls_are_still_counted(
     tmp_path: Path, upstream: Upstream
 ) -> None:
-    with valkey(tmp_path) as (address, process):
-        async with asking(upstream.url, redis_url=address, requests_per_second=5) as client:
+    with run_valkey(tmp_path) as (address, process):
+        async with connect_client(upstream.url, redis_url=address, requests_per_second=5) as client:
             first = await client.call_tool("get_content_by_path", {"path": RETURN})
             process.kill()
             process.wait()
@@ -283,7 +291,7 @@ async def test_without_valkey_pages_are_fetched_live_and_calls_are_still_counted
                     burst.start_soon(one)
             took = time.monotonic() - started
     assert not first.is_error
-    assert body(second)["cache"]["hit"] is False
+    assert read_body(second)["cache"]["hit"] is False
     # Five for each second begun, however long a busy machine takes for the thirty.
     assert outcomes.count(False) <= 5 * (int(took) + 1)
 
@@ -292,7 +300,7 @@ async def test_without_valkey_pages_are_fetched_live_and_calls_are_still_counted
 async def test_a_valkey_that_hangs_costs_its_timeout_twice_and_then_nothing(
     tmp_path: Path,
 ) -> None:
-    with valkey(tmp_path) as (address, process):
+    with run_valkey(tmp_path) as (address, process):
         shared = RedisConnection(address, CircuitBreaker(threshold=2, pause_seconds=60))
         shelf = RedisCacheBackend(shared)
         await shelf.put_entry("key", ENTRY, 60)

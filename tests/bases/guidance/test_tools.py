@@ -25,8 +25,8 @@ from readingroom.demo import govuk
 from readingroom.net.errors import UpstreamError, UpstreamUnavailable
 from tests.requirements import requirement
 from tests.support import faults
-from tests.support.govuk import RETURN, Upstream, asking, nobody, rigged
-from tests.support.kit import body
+from tests.support.govuk import RETURN, Upstream, connect_client, reserve_dead_address, rigged
+from tests.support.kit import read_body
 
 pytestmark = pytest.mark.anyio
 
@@ -36,26 +36,26 @@ GUIDE = "/guidance/setting-up-a-charity-sample"
 
 async def ask(url: str, tool: str, **arguments: Any) -> dict[str, Any]:
     """One call on a base that was just opened: an answer."""
-    async with asking(url) as client:
+    async with connect_client(url) as client:
         return answer(await client.call_tool(tool, arguments))
 
 
-async def refusal(url: str, tool: str, **arguments: Any) -> dict[str, Any]:
+async def call_for_error(url: str, tool: str, **arguments: Any) -> dict[str, Any]:
     """One call on a base that was just opened: an error."""
-    async with asking(url) as client:
-        return error(await client.call_tool(tool, arguments))
+    async with connect_client(url) as client:
+        return read_error(await client.call_tool(tool, arguments))
 
 
 def answer(result: Any) -> dict[str, Any]:
     assert not result.is_error, result.content
-    told: dict[str, Any] = body(result)
+    told: dict[str, Any] = read_body(result)
     assert (told["attribution"], told["disclaimer"]) == (ATTRIBUTION, DISCLAIMER)
     return told
 
 
-def error(result: Any) -> dict[str, Any]:
+def read_error(result: Any) -> dict[str, Any]:
     assert result.is_error
-    told = body(result)
+    told = read_body(result)
     assert told.keys() == {"error", "attribution", "disclaimer"}
     assert (told["attribution"], told["disclaimer"]) == (ATTRIBUTION, DISCLAIMER)
     failed: dict[str, Any] = told["error"]
@@ -187,11 +187,11 @@ async def test_a_page_is_found_by_its_id_wherever_it_is(upstream: Upstream) -> N
     welsh = upstream.emulator.items[f"{RESERVES}.cy"]
     original = await ask(upstream.url, "get_content_by_id", content_id=welsh["content_id"])
     assert original["locale"] == "en"
-    missing = await refusal(
+    missing = await call_for_error(
         upstream.url, "get_content_by_id", content_id="0" * 8 + "-0000" * 3 + "-" + "0" * 12
     )
     assert missing["code"] == "NOT_FOUND_OR_REDIRECTED"
-    bad = await refusal(upstream.url, "get_content_by_id", content_id="../x")
+    bad = await call_for_error(upstream.url, "get_content_by_id", content_id="../x")
     assert bad["code"] == "INVALID_ARGUMENTS"
 
 
@@ -200,7 +200,7 @@ async def test_a_page_is_found_by_its_id_wherever_it_is(upstream: Upstream) -> N
 async def test_a_page_of_another_organisation_is_out_of_scope(
     upstream: Upstream, tool: str
 ) -> None:
-    told = await refusal(upstream.url, tool, path="/guidance/gift-aid-sample")
+    told = await call_for_error(upstream.url, tool, path="/guidance/gift-aid-sample")
     assert told["code"] == "CONTENT_OUT_OF_SCOPE"
     assert "25p" not in json.dumps(told)
 
@@ -221,7 +221,7 @@ async def test_a_page_that_names_no_organisation_is_out_of_scope(
     upstream: Upstream, links: Any
 ) -> None:
     upstream.emulator.items[RETURN]["links"] = links
-    told = await refusal(upstream.url, "get_content_by_path", path=RETURN)
+    told = await call_for_error(upstream.url, "get_content_by_path", path=RETURN)
     assert told["code"] == "CONTENT_OUT_OF_SCOPE"
 
 
@@ -248,7 +248,7 @@ async def test_a_page_that_names_no_organisation_is_out_of_scope(
 async def test_what_is_missing_moved_or_gone_is_an_error_that_says_where_to_go(
     upstream: Upstream, tool: str, path: str, hint: dict[str, str]
 ) -> None:
-    told = await refusal(upstream.url, tool, path=path)
+    told = await call_for_error(upstream.url, tool, path=path)
     assert told["code"] == "NOT_FOUND_OR_REDIRECTED"
     assert told["hint"] == hint
 
@@ -272,7 +272,7 @@ async def test_a_redirect_item_may_carry_the_rest_of_the_path_along(
     path = "/guidance/old/deeper/page"
     rules = [{"path": "/guidance/old", "destination": "/guidance/new", **rule}]
     upstream.emulator.items[path] = {"schema_name": "redirect", "redirects": rules}
-    told = await refusal(upstream.url, "get_content_by_path", path=path)
+    told = await call_for_error(upstream.url, "get_content_by_path", path=path)
     assert told.get("hint", {}).get("redirected_to") == target
     assert ("use_tool" in told.get("hint", {})) is bool(target and target.startswith("/"))
 
@@ -281,7 +281,7 @@ async def test_a_redirect_item_may_carry_the_rest_of_the_path_along(
 async def test_a_redirect_to_another_site_is_told_as_it_stands(upstream: Upstream) -> None:
     """A path made of it would send the caller to a page that nobody named."""
     upstream.emulator.fault = faults.failing(301, location="https://elsewhere.example/x")
-    told = await refusal(upstream.url, "get_content_by_path", path=RETURN)
+    told = await call_for_error(upstream.url, "get_content_by_path", path=RETURN)
     assert told["code"] == "NOT_FOUND_OR_REDIRECTED"
     assert told["hint"] == {"redirected_to": "https://elsewhere.example/x"}
 
@@ -346,7 +346,7 @@ async def test_a_result_that_nobody_could_cite_is_left_out(
 
 @requirement("guidance:search")
 async def test_results_come_in_pages(upstream: Upstream) -> None:
-    async with asking(upstream.url) as client:
+    async with connect_client(upstream.url) as client:
         titles: list[str] = []
         page: int | None = 1
         while page:
@@ -397,7 +397,7 @@ async def test_filters_narrow_a_search(upstream: Upstream) -> None:
 async def test_an_unknown_filter_or_another_organisation_is_refused_before_it_leaves(
     upstream: Upstream, filters: dict[str, Any]
 ) -> None:
-    told = await refusal(upstream.url, "search_guidance", query="x", filters=filters)
+    told = await call_for_error(upstream.url, "search_guidance", query="x", filters=filters)
     assert told["code"] == "UPSTREAM_PARAMETER_ERROR"
     assert told["hint"]
     assert upstream.emulator.seen == []
@@ -405,7 +405,7 @@ async def test_an_unknown_filter_or_another_organisation_is_refused_before_it_le
 
 async def test_a_parameter_that_govuk_refuses_is_told_as_such(upstream: Upstream) -> None:
     upstream.emulator.fault = faults.failing(422)
-    told = await refusal(upstream.url, "search_guidance", query="x")
+    told = await call_for_error(upstream.url, "search_guidance", query="x")
     assert told["code"] == "UPSTREAM_PARAMETER_ERROR"
     assert len(upstream.emulator.seen) == 1
 
@@ -413,7 +413,7 @@ async def test_a_parameter_that_govuk_refuses_is_told_as_such(upstream: Upstream
 @pytest.mark.parametrize("status", [301, 404, 410])
 async def test_a_search_that_is_not_there_is_unavailable(upstream: Upstream, status: int) -> None:
     upstream.emulator.fault = faults.failing(status)
-    told = await refusal(upstream.url, "search_guidance", query="x")
+    told = await call_for_error(upstream.url, "search_guidance", query="x")
     assert told["code"] == "UPSTREAM_UNAVAILABLE"
 
 
@@ -456,7 +456,7 @@ async def test_a_second_call_is_answered_from_the_cache_until_the_ttl_is_over(
 async def test_searches_that_differ_only_in_spaces_and_order_share_an_entry(
     upstream: Upstream,
 ) -> None:
-    async with asking(upstream.url) as client:
+    async with connect_client(upstream.url) as client:
         for arguments in (
             {
                 "query": "annual  return",
@@ -490,7 +490,7 @@ async def test_a_stale_page_is_an_answer_with_a_warning_and_its_age(upstream: Up
 
 @requirement("guidance:refresh")
 async def test_a_refresh_fetches_anew_and_the_next_reader_sees_it(upstream: Upstream) -> None:
-    async with asking(upstream.url) as client:
+    async with connect_client(upstream.url) as client:
         answer(await client.call_tool("get_content_by_path", {"path": RETURN}))
         same = answer(await client.call_tool("force_refresh", {"path": RETURN}))
         upstream.emulator.items[RETURN]["title"] = "A new title"
@@ -534,7 +534,7 @@ async def test_a_refresh_that_fails_keeps_the_old_copy_and_says_so(upstream: Ups
 @requirement("guidance:cache")
 async def test_200_callers_of_one_missing_page_cost_one_request(upstream: Upstream) -> None:
     upstream.emulator.fault = faults.slow(0.2)
-    async with asking(upstream.url) as client:
+    async with connect_client(upstream.url) as client:
         texts: list[str] = []
 
         async def one() -> None:
@@ -571,23 +571,23 @@ async def test_each_fault_is_told_with_its_code_within_the_deadline(
     upstream: Upstream, fault: govuk.Fault, code: str
 ) -> None:
     upstream.emulator.fault = fault
-    async with asking(upstream.url, timeout=1.0) as client:
+    async with connect_client(upstream.url, timeout=1.0) as client:
         with anyio.fail_after(40):
-            told = error(await client.call_tool("get_content_by_path", {"path": RETURN}))
+            told = read_error(await client.call_tool("get_content_by_path", {"path": RETURN}))
     assert told["code"] == code
     assert len(upstream.emulator.seen) <= 4
 
 
 async def test_nobody_at_home_is_unavailable_not_rate_limited() -> None:
-    with nobody() as url:
-        told = await refusal(url, "get_content_by_path", path=RETURN)
+    with reserve_dead_address() as url:
+        told = await call_for_error(url, "get_content_by_path", path=RETURN)
     assert told["code"] == "UPSTREAM_UNAVAILABLE"
 
 
 @requirement("guidance:backoff")
 async def test_a_host_that_flaps_is_answered_through(upstream: Upstream) -> None:
     upstream.emulator.fault = faults.every_other(faults.failing(500))
-    async with asking(upstream.url, lifetimes=CacheLifetimes(0, 0)) as client:
+    async with connect_client(upstream.url, lifetimes=CacheLifetimes(0, 0)) as client:
         for _ in range(5):
             answer(await client.call_tool("get_content_by_path", {"path": RETURN}))
     assert len(upstream.emulator.seen) == 10
@@ -597,11 +597,11 @@ async def test_a_host_that_flaps_is_answered_through(upstream: Upstream) -> None
 async def test_a_client_over_its_rate_waits_a_second_and_is_then_refused(
     upstream: Upstream,
 ) -> None:
-    async with asking(upstream.url, requests_per_second=2) as client:
+    async with connect_client(upstream.url, requests_per_second=2) as client:
         outcomes: list[dict[str, Any]] = []
 
         async def one() -> None:
-            outcomes.append(body(await client.call_tool("get_error_taxonomy")))
+            outcomes.append(read_body(await client.call_tool("get_error_taxonomy")))
 
         started = time.monotonic()
         async with anyio.create_task_group() as burst:
@@ -617,11 +617,13 @@ async def test_a_client_over_its_rate_waits_a_second_and_is_then_refused(
 
 @requirement("guidance:limit")
 async def test_what_is_in_the_cache_counts_for_nobodys_limit(upstream: Upstream) -> None:
-    async with asking(upstream.url, requests_per_second=2) as client:
+    async with connect_client(upstream.url, requests_per_second=2) as client:
         answers: list[dict[str, Any]] = []
 
         async def read() -> None:
-            answers.append(body(await client.call_tool("get_source_metadata", {"path": RETURN})))
+            answers.append(
+                read_body(await client.call_tool("get_source_metadata", {"path": RETURN}))
+            )
 
         async with anyio.create_task_group() as burst:
             for _ in range(50):
@@ -681,17 +683,19 @@ def test_what_the_base_and_its_upstream_raise_is_in_the_taxonomy() -> None:
         if path.name not in ("download.py", "errors.py")  # files of another base; definitions
     )
     named = {
-        kind for kind in _descendants(KnowledgeError) if re.search(rf"\b{kind.__name__}\(", written)
+        kind
+        for kind in _list_error_classes(KnowledgeError)
+        if re.search(rf"\b{kind.__name__}\(", written)
     }
     named.remove(InvalidSetting)  # told when the server starts, never to a caller
     assert named
     assert named <= set(TAXONOMY)
 
 
-def _descendants(kind: type[KnowledgeError]) -> Iterator[type[KnowledgeError]]:
+def _list_error_classes(kind: type[KnowledgeError]) -> Iterator[type[KnowledgeError]]:
     for child in kind.__subclasses__():
         yield child
-        yield from _descendants(child)
+        yield from _list_error_classes(child)
 
 
 @requirement("guidance:attribution", "guidance:disclaimer")
@@ -708,11 +712,11 @@ async def test_every_answer_and_every_error_carries_both_sentences(upstream: Ups
         "force_refresh": {"path": RETURN},
         "get_error_taxonomy": {},
     }
-    async with asking(upstream.url) as client:
+    async with connect_client(upstream.url) as client:
         listed = {tool.name for tool in (await client.list_tools()).tools}
         assert listed == good.keys()
         for tool, arguments in good.items():
             told = answer(await client.call_tool(tool, arguments))
             assert told["attribution"] == "Source: GOV.UK, Charity Commission guidance, OGL v3.0"
             assert told["disclaimer"] == "This is guidance, not legal advice."
-            error(await client.call_tool(tool, {"nonsense": 1}))
+            read_error(await client.call_tool(tool, {"nonsense": 1}))

@@ -11,16 +11,16 @@ import pytest
 from readingroom.bases.policy.models import SearchPolicy
 from readingroom.console import options
 from tests.requirements import requirement
-from tests.support.kit import invoke, run, serving
-from tests.support.model import with_model
-from tests.support.policy.base import SEEDS, brief, open_library, seed_pdf
-from tests.support.processes import resident_mb
+from tests.support.kit import invoke, run, serve_room
+from tests.support.model import link_model
+from tests.support.policy.base import SEEDS, make_brief_pdf, open_library, seed_pdf
+from tests.support.processes import read_resident_mb
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The six seed policies with their seven revisions, imported."""
-    data = with_model(tmp_path_factory.mktemp("data") / "room")
+    data = link_model(tmp_path_factory.mktemp("data") / "room")
     listed = []
     for source, title, category, revisions in SEEDS:
         entries = []
@@ -32,12 +32,12 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             {"source": source, "title": title, "category": category, "revisions": entries}
         )
     (data.parent / "seeds.json").write_text(json.dumps({"policies": listed}))
-    answer = told(data, "policy", "import", str(data.parent / "seeds.json"))
+    answer = run_json(data, "policy", "import", str(data.parent / "seeds.json"))
     assert (len(answer["policies_added"]), len(answer["revisions_added"])) == (6, 7)
     yield data
 
 
-def told(data: Path, *args: str) -> Any:
+def run_json(data: Path, *args: str) -> Any:
     ended = run(*args, "--data", str(data), "--json", timeout=300)
     assert ended.returncode == 0, ended.stderr
     return json.loads(ended.stdout)
@@ -58,15 +58,15 @@ async def test_every_seed_policy_answers_on_its_days(data: Path) -> None:
 
 @requirement("policy:rest")
 def test_the_shell_reads_what_is_there(data: Path) -> None:
-    section = told(data, "policy", "section", "NPPF", "Para 2")
+    section = run_json(data, "policy", "section", "NPPF", "Para 2")
     assert section["version_label"] == "December 2024"
-    effective = told(data, "policy", "effective", "2021-01-01")
+    effective = run_json(data, "policy", "effective", "2021-01-01")
     assert effective["policies_not_yet_effective"] == ["NPPF", "OCC_LTCP"]
 
 
 @requirement("policy:seed")
 def test_an_import_run_again_does_nothing_again(data: Path) -> None:
-    again = told(data, "policy", "import", str(data.parent / "seeds.json"))
+    again = run_json(data, "policy", "import", str(data.parent / "seeds.json"))
     assert (again["policies_added"], again["revisions_added"]) == ([], [])
     assert len(again["already_there"]) == 13
     assert list((data / "policy" / "handover").iterdir()) == []
@@ -74,11 +74,11 @@ def test_an_import_run_again_does_nothing_again(data: Path) -> None:
 
 @requirement("policy:seed")
 def test_one_bad_file_of_an_import_is_told_and_heals_when_it_is_mended(tmp_path: Path) -> None:
-    data = with_model(tmp_path / "room")
+    data = link_model(tmp_path / "room")
     bad, good = tmp_path / "a.pdf", tmp_path / "b.pdf"
     bad.write_bytes(b"%PDF-1.4 broken")
     gone = {"file": "gone.pdf", "version_label": "Third", "effective_from": "2022-01-01"}
-    good.write_bytes(brief("Good"))
+    good.write_bytes(make_brief_pdf("Good"))
     revisions = [
         {"file": "a.pdf", "version_label": "First", "effective_from": "2020-01-01"},
         {"file": "b.pdf", "version_label": "Second", "effective_from": "2021-01-01"},
@@ -91,11 +91,11 @@ def test_one_bad_file_of_an_import_is_told_and_heals_when_it_is_mended(tmp_path:
     assert (first.returncode, answer["revisions_added"]) == (1, ["BULK Second"])
     assert [one.partition(":")[0] for one in answer["failed"]] == ["BULK First", "BULK Third"]
     listed.write_text(json.dumps({"policies": [policy]}))
-    bad.write_bytes(brief("Mended"))
-    again = told(data, "policy", "import", str(listed))
+    bad.write_bytes(make_brief_pdf("Mended"))
+    again = run_json(data, "policy", "import", str(listed))
     assert (again["revisions_added"], again["failed"]) == (["BULK First"], [])
     assert again["already_there"] == ["BULK", "BULK Second"]
-    shown = told(data, "policy", "show", "BULK")
+    shown = run_json(data, "policy", "show", "BULK")
     assert [one["status"] for one in shown["revisions"]] == ["active", "superseded"]
 
 
@@ -121,10 +121,10 @@ def test_the_shell_lists_compares_checks_and_changes_what_is_there(data: Path) -
 
 @requirement("policy:rest")
 def test_the_shell_changes_reads_again_and_deletes_a_revision(tmp_path: Path) -> None:
-    data = with_model(tmp_path / "room")
+    data = link_model(tmp_path / "room")
     at = ("--data", str(data))
     source = ("policy", "revise", "PLAN", str(tmp_path / "a.pdf"))
-    (tmp_path / "a.pdf").write_bytes(brief("First"))
+    (tmp_path / "a.pdf").write_bytes(make_brief_pdf("First"))
     assert invoke("policy", "add", "PLAN", "--title", "P", "--category", "local_plan", *at)
     assert invoke(*source, "--label", "One", "--from", "2020-01-01", *at).returncode == 0
     named = invoke("policy", "change", "PLAN", "--authority", "Norton", "--title", "A plan", *at)
@@ -156,17 +156,17 @@ def test_ctrl_c_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
 @requirement("policy:NFR-002", "policy:doctor")
 def test_commands_reach_the_server_that_owns_the_folder_and_it_stays_small(data: Path) -> None:
-    with serving("policy", data=data) as served:
+    with serve_room("policy", data=data) as served:
         pdf = data.parent / "new.pdf"
-        pdf.write_bytes(brief("August 2026"))
-        added = told(
+        pdf.write_bytes(make_brief_pdf("August 2026"))
+        added = run_json(
             data,
             *("policy", "revise", "NPPF", str(pdf), "--label", "August 2026"),
             *("--from", "2026-08-01"),
         )
-        shown = told(data, "policy", "show", "NPPF")
+        shown = run_json(data, "policy", "show", "NPPF")
         doctor = run("doctor", "--data", str(data), "--json", timeout=300)
-        resident = resident_mb(served.process.pid)
+        resident = read_resident_mb(served.process.pid)
     assert added["revision_id"] == "rev_NPPF_2026_08"
     assert [one["status"] for one in shown["revisions"]] == ["active", "superseded", "superseded"]
     assert "rev_" not in doctor.stdout

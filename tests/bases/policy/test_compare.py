@@ -21,8 +21,8 @@ from readingroom.bases.policy.compare.passages import diff_words
 from readingroom.bases.policy.models import ComparePolicyRevisions, NearestRevision, RevisionDiff
 from readingroom.core.errors import InvalidCursor
 from tests.requirements import requirement
-from tests.support.papers import framework
-from tests.support.policy.base import pdf
+from tests.support.papers import typeset_framework
+from tests.support.policy.base import make_policy_pdf
 from tests.support.policy.chunks import read_chunks
 
 PARAGRAPHS = [
@@ -57,8 +57,8 @@ def compare_sections(
 @requirement("policy:compare")
 def test_a_paragraph_that_was_only_renumbered_is_moved_and_not_changed() -> None:
     added = "Bats have a paragraph of their own now, which nobody had thought of until this year."
-    old = pdf([("All", PARAGRAPHS)])
-    new = pdf([("All", [*PARAGRAPHS[:2], added, *PARAGRAPHS[2:5], *PARAGRAPHS[6:]])])
+    old = make_policy_pdf([("All", PARAGRAPHS)])
+    new = make_policy_pdf([("All", [*PARAGRAPHS[:2], added, *PARAGRAPHS[2:5], *PARAGRAPHS[6:]])])
 
     diff = compare(old, new)
 
@@ -86,8 +86,8 @@ def test_a_paragraph_that_was_only_renumbered_is_moved_and_not_changed() -> None
 @requirement("policy:compare")
 def test_a_paragraph_is_followed_when_it_is_moved_and_reworded() -> None:
     reworded = PARAGRAPHS[0].replace("with care", "with great care")
-    old = pdf([("All", PARAGRAPHS)])
-    new = pdf([("All", [*PARAGRAPHS[1:], reworded])])
+    old = make_policy_pdf([("All", PARAGRAPHS)])
+    new = make_policy_pdf([("All", [*PARAGRAPHS[1:], reworded])])
 
     diff = compare(old, new)
 
@@ -100,16 +100,16 @@ def test_a_paragraph_is_followed_when_it_is_moved_and_reworded() -> None:
 
 @requirement("policy:compare")
 def test_numbers_of_footnotes_change_nothing() -> None:
-    old = pdf([("All", [text.replace("care,", "care12,") for text in PARAGRAPHS])])
-    new = pdf([("All", [text.replace("care,", "care13,") for text in PARAGRAPHS])])
+    old = make_policy_pdf([("All", [text.replace("care,", "care12,") for text in PARAGRAPHS])])
+    new = make_policy_pdf([("All", [text.replace("care,", "care13,") for text in PARAGRAPHS])])
 
     assert compare(old, new).changes == []
 
 
 @requirement("policy:compare")
 def test_pages_of_changes_together_are_all_of_them_once() -> None:
-    old = pdf([("All", PARAGRAPHS)])
-    new = pdf([("All", [text.replace("will", "may") for text in PARAGRAPHS])])
+    old = make_policy_pdf([("All", PARAGRAPHS)])
+    new = make_policy_pdf([("All", [text.replace("will", "may") for text in PARAGRAPHS])])
 
     whole = compare(old, new)
     refs: list[str] = []
@@ -207,7 +207,7 @@ def test_no_paragraph_of_the_framework_with_equal_words_is_shown_as_changed(
     )
     amended = _renumber(amended, markdown.index("\n116. "))
 
-    diff = compare(framework(markdown), framework(amended), limit=500)
+    diff = compare(typeset_framework(markdown), typeset_framework(amended), limit=500)
 
     assert {change.kind for change in diff.changes} == {"moved", "added"}
     assert all(change.change == "moved" for change in diff.changes if change.kind == "moved")
@@ -238,7 +238,7 @@ def test_the_answer_on_two_very_different_frameworks_is_bounded(shared_data: Pat
     markdown = (shared_data / "policy" / "NPPF_December_2024.md").read_text("utf-8")
     draft = (shared_data / "policy" / "NPPF_Draft_December_2025.pdf").read_bytes()
 
-    diff = compare(framework(markdown), draft, limit=500)
+    diff = compare(typeset_framework(markdown), draft, limit=500)
 
     assert len(json.dumps(diff.model_dump(mode="json"))) < 500_000
     assert diff.next_cursor is not None

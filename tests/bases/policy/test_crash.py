@@ -11,11 +11,11 @@ from tests.support.policy.base import PLAIN, open_library
 from tests.support.policy.victim import (
     CHANGES,
     STEPS,
-    aftermath,
+    examine_aftermath,
     kill_at,
     kill_recovery_at,
+    list_steps,
     must_last,
-    steps_of,
 )
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.both_engines("full")]
@@ -29,7 +29,7 @@ async def test_a_kill_at_any_step_leaves_nothing_to_repair(
     tmp_path: Path, change: str, step: str
 ) -> None:
     kill_at(tmp_path / "policy", change, step)
-    found = await aftermath(tmp_path / "policy", change)
+    found = await examine_aftermath(tmp_path / "policy", change)
     assert found.is_whole, found
     # One policy, one answer: never both revisions, and never none.
     assert found.in_force in CHANGES[change].outcomes
@@ -38,7 +38,7 @@ async def test_a_kill_at_any_step_leaves_nothing_to_repair(
 
 @pytest.mark.parametrize("change", CHANGES)
 async def test_the_matrix_has_every_step_that_a_change_passes(tmp_path: Path, change: str) -> None:
-    assert await steps_of(tmp_path / "policy", change) == STEPS[change]
+    assert await list_steps(tmp_path / "policy", change) == STEPS[change]
 
 
 @requirement("policy:NFR-003", "room:crash")
@@ -48,7 +48,7 @@ async def test_a_kill_while_an_earlier_kill_is_mended_leaves_nothing_to_repair(
 ) -> None:
     kill_at(tmp_path / "policy", "supersede", "ingest:chunks")
     kill_recovery_at(tmp_path / "policy", again)
-    found = await aftermath(tmp_path / "policy", "supersede")
+    found = await examine_aftermath(tmp_path / "policy", "supersede")
     assert found.is_whole, found
     assert found.is_kept
     assert found.in_force == ("December 2024",)

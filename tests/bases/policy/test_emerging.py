@@ -17,7 +17,7 @@ from readingroom.bases.policy.models import (
 from readingroom.bases.policy.registry.records import PolicyCategory, fold_authority
 from readingroom.core.progress import no_progress
 from tests.requirements import requirement
-from tests.support.policy.base import PolicyLibrary, brief, open_library
+from tests.support.policy.base import PolicyLibrary, make_brief_pdf, open_library
 
 pytestmark = [pytest.mark.anyio, pytest.mark.both_engines("full")]
 
@@ -46,7 +46,7 @@ async def library(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pol
         draft = NewRevision(
             version_label="Draft 2025", effective_from=date(2025, 1, 1), stage="regulation_19"
         )
-        spool = library.spool(brief("emerging"))
+        spool = library.spool(make_brief_pdf("emerging"))
         await library.admin.revise_policy("FENTON_PLAN", draft, spool, no_progress)
         yield library
 

@@ -27,15 +27,15 @@ from readingroom.ingest.errors import UnsupportedFileType
 from readingroom.ingest.private_copy import PrivateCopy
 from tests.requirements import requirement
 from tests.support.kit import invoke
-from tests.support.model import with_model
+from tests.support.model import link_model
 from tests.support.policy.base import (
     PLAIN,
     PlainPipeline,
     PolicyLibrary,
-    brief,
+    make_brief_pdf,
+    make_revision,
     open_library,
     plain,
-    revision,
 )
 
 RULE = "New homes will be permitted within the towns, where they keep the character of the place."
@@ -88,7 +88,7 @@ async def add_plan(library: PolicyLibrary, extension: str, label: str = "One") -
     await library.add("PLAN", category="local_plan")
     spool = library.spool(FILES[extension])
     answer = await library.admin.revise_policy(
-        "PLAN", revision(label, "2020-01-01"), spool, no_progress, extension
+        "PLAN", make_revision(label, "2020-01-01"), spool, no_progress, extension
     )
     return answer.revision_id
 
@@ -124,7 +124,7 @@ async def test_a_text_is_read_again_and_replaced_by_another_format(tmp_path: Pat
     async with open_library(tmp_path / "policy") as library:
         revision_id = await add_plan(library, ".docx")
         again = await library.admin.reindex_and_wait("PLAN", revision_id, no_progress)
-        path = library.inbox("plan.pdf", brief("Printed"))
+        path = library.inbox("plan.pdf", make_brief_pdf("Printed"))
         await library.service.ingest_revision(
             IngestPolicyRevision(
                 source="PLAN", revision_id=revision_id, file_path=path, reindex=True
@@ -186,7 +186,7 @@ def test_a_file_that_is_not_what_its_name_says_is_refused(tmp_path: Path, case: 
 
 @requirement("policy:formats")
 def test_the_shell_adds_a_text_imports_one_and_deletes_a_policy_whole(tmp_path: Path) -> None:
-    data = with_model(tmp_path / "room")
+    data = link_model(tmp_path / "room")
     at = ("--data", str(data))
 
     def say(*args: str, returncode: int = 0) -> str:
@@ -288,7 +288,7 @@ async def test_a_named_section_is_shown_where_it_answers_the_rest_of_the_questio
         await library.add("PLAN", category="local_plan")
         spool = library.spool(LONG_POLICY.encode())
         await library.admin.revise_policy(
-            "PLAN", revision("One", "2020-01-01"), spool, no_progress, ".md"
+            "PLAN", make_revision("One", "2020-01-01"), spool, no_progress, ".md"
         )
 
         async def find_first(query: str) -> PolicyHit:
@@ -309,7 +309,7 @@ async def test_a_text_comes_back_from_a_backup_as_what_it_is(tmp_path: Path) -> 
         await library.add("PLAN")
         spool = library.spool(b"# Plan\nNew homes.")
         await library.admin.revise_policy(
-            "PLAN", revision("One", "2020-01-01"), spool, no_progress, ".md"
+            "PLAN", make_revision("One", "2020-01-01"), spool, no_progress, ".md"
         )
         await write_backup(library.service, tmp_path / "backup")
     names = [

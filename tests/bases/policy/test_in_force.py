@@ -57,11 +57,11 @@ async def client(tmp_path: Path) -> AsyncIterator[KeyValueClient]:
 @pytest.fixture
 async def registry(client: KeyValueClient) -> PolicyRegistry:
     registry = PolicyRegistry(client)
-    await registry.create_policy(policy("NPPF"))
+    await registry.create_policy(make_policy("NPPF"))
     return registry
 
 
-def policy(source: str) -> Policy:
+def make_policy(source: str) -> Policy:
     return Policy(
         source=source,
         title=f"The {source}",
@@ -126,7 +126,7 @@ async def test_a_revision_that_is_deleted_meanwhile_makes_a_change_begin_again(
     assert seen == [[kept]]
 
 
-async def on(registry: PolicyRegistry, day: str) -> str | None:
+async def resolve_on_day(registry: PolicyRegistry, day: str) -> str | None:
     """What is in force, or the reason; the two ways to ask must agree."""
     resolution = await EffectiveDateResolver(registry).resolve_for_policy("NPPF", D(day))
     snapshot = await EffectiveDateResolver(registry).resolve_snapshot(D(day))
@@ -158,7 +158,7 @@ async def test_the_keys_are_the_contracts(registry: PolicyRegistry, client: KeyV
 @requirement("policy:FR-008:create")
 async def test_a_slug_is_registered_once(registry: PolicyRegistry) -> None:
     with pytest.raises(PolicyExists):
-        await registry.create_policy(policy("NPPF"))
+        await registry.create_policy(make_policy("NPPF"))
     with pytest.raises(PolicyNotFound) as told:
         await registry.get_policy("NPPG")
     assert told.value.hint["valid_sources"] == ["NPPF"]
@@ -182,18 +182,24 @@ async def test_a_later_revision_closes_the_open_one_on_the_day_before(
     newest, oldest = await registry.get_revisions("NPPF")
     assert (newest.effective_to, newest.status) == (None, "active")
     assert (oldest.effective_to, oldest.status) == (D("2024-12-11"), "superseded")
-    assert [await on(registry, day) for day in ("2023-09-05", "2024-12-11")] == [old, old]
-    assert [await on(registry, day) for day in ("2024-12-12", "2999-01-01")] == [new, new]
+    assert [await resolve_on_day(registry, day) for day in ("2023-09-05", "2024-12-11")] == [
+        old,
+        old,
+    ]
+    assert [await resolve_on_day(registry, day) for day in ("2024-12-12", "2999-01-01")] == [
+        new,
+        new,
+    ]
 
 
 @requirement("policy:FR-007:before-first", "policy:FR-007:gap")
 async def test_days_without_a_revision_say_why(registry: PolicyRegistry) -> None:
-    assert await on(registry, "2024-01-01") == "no_active_revision"
+    assert await resolve_on_day(registry, "2024-01-01") == "no_active_revision"
     await create(registry, "2020-01-01", "2020-12-31")
     await create(registry, "2022-01-01")
-    assert await on(registry, "2019-12-31") == "date_before_first_revision"
-    assert await on(registry, "2021-01-01") == "date_in_gap"
-    assert await on(registry, "2021-12-31") == "date_in_gap"
+    assert await resolve_on_day(registry, "2019-12-31") == "date_before_first_revision"
+    assert await resolve_on_day(registry, "2021-01-01") == "date_in_gap"
+    assert await resolve_on_day(registry, "2021-12-31") == "date_in_gap"
 
 
 @requirement("policy:FR-007:no-void", "policy:FR-007:status")
@@ -206,9 +212,9 @@ async def test_a_successor_that_does_not_count_leaves_its_predecessor_in_force(
     await put(registry, new, status)
     recorded = (await registry.get_revisions("NPPF"))[1]
     assert (recorded.effective_to, recorded.status) == (D("2024-12-11"), "active")
-    assert await on(registry, "2025-01-01") == old
+    assert await resolve_on_day(registry, "2025-01-01") == old
     await registry.change_revisions("NPPF", lambda at: timeline.activate_revision(at, new, {}))
-    assert await on(registry, "2025-01-01") == new
+    assert await resolve_on_day(registry, "2025-01-01") == new
     assert (await registry.get_revisions("NPPF"))[1].status == "superseded"
 
 
@@ -255,7 +261,7 @@ async def test_overlaps_are_refused_and_history_may_be_inserted(registry: Policy
         ),
     )
     inserted = await create(registry, "2023-12-19", "2024-12-11")
-    assert await on(registry, "2024-06-01") == inserted
+    assert await resolve_on_day(registry, "2024-06-01") == inserted
     statuses = {one.revision_id: str(one.status) for one in await registry.get_revisions("NPPF")}
     assert statuses == {
         "rev_NPPF_2024_12": "active",
@@ -274,9 +280,9 @@ async def test_changed_dates_are_read_back_and_do_not_move_the_neighbours(
     await registry.change_revisions(
         "NPPF", lambda at: timeline.amend_revision(at, second, {"effective_from": D("2022-03-01")})
     )
-    assert await on(registry, "2021-12-31") == first
-    assert await on(registry, "2022-02-01") == "date_in_gap"
-    assert await on(registry, "2022-03-01") == second
+    assert await resolve_on_day(registry, "2021-12-31") == first
+    assert await resolve_on_day(registry, "2022-02-01") == "date_in_gap"
+    assert await resolve_on_day(registry, "2022-03-01") == second
     with pytest.raises(RevisionOverlap):
         await registry.change_revisions(
             "NPPF",
@@ -292,14 +298,14 @@ async def test_the_only_active_revision_stays_and_others_may_go(registry: Policy
         await registry.delete_revision("NPPF", new)
     await registry.delete_revision("NPPF", old)
     assert [one.revision_id for one in await registry.get_revisions("NPPF")] == [new]
-    assert await on(registry, "2021-01-01") == "date_before_first_revision"
+    assert await resolve_on_day(registry, "2021-01-01") == "date_before_first_revision"
     with pytest.raises(RevisionNotFound):
         await registry.delete_revision("NPPF", old)
 
 
 @requirement("policy:FR-007:api")
 async def test_the_resolver_answers_in_all_its_ways(registry: PolicyRegistry) -> None:
-    await registry.create_policy(policy("OTHER"))
+    await registry.create_policy(make_policy("OTHER"))
     revision_id = await create(registry, "2020-01-01")
     resolver = EffectiveDateResolver(registry)
     assert await resolver.get_revision_ids_for_date(D("2021-01-01")) == {"NPPF": revision_id}
@@ -321,7 +327,7 @@ async def test_two_writers_at_once_never_overlap(tmp_path: Path) -> None:
     """Twenty writers through two connections: who comes second sees what the first did."""
     async with open_key_values(None, tmp_path / "registry") as client:
         registries = [PolicyRegistry(client), PolicyRegistry(client)]
-        await registries[0].create_policy(policy("NPPF"))
+        await registries[0].create_policy(make_policy("NPPF"))
         start = date(2024, 1, 1)
         refused = 0
 
@@ -378,14 +384,14 @@ async def test_a_registry_that_comes_late_is_used_from_then_on(tmp_path: Path) -
             for ask in asked:
                 with pytest.raises(RegistryUnavailable):
                     await ask()
-            with listening(socket, Path(runtime)):
+            with run_foreign_valkey(socket, Path(runtime)):
                 await service.registry.ping()
                 await library.add("NPPF")
                 assert (await service.list_policies()).policy_count == 1
 
 
 @contextlib.contextmanager
-def listening(socket: Path, folder: Path) -> Iterator[None]:
+def run_foreign_valkey(socket: Path, folder: Path) -> Iterator[None]:
     """A Valkey of somebody else's."""
     options = ("--port", "0", "--unixsocket", str(socket), "--dir", str(folder), "--save", "")
     server = subprocess.Popen([get_binary_path(), *options], stdout=subprocess.DEVNULL)

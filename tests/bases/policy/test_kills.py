@@ -18,7 +18,7 @@ from readingroom.bases.policy.doctor import PolicyDoctor
 from readingroom.bases.policy.registry.records import Revision
 from readingroom.storage.postgres.database import open_database
 from tests.support.policy.base import PolicyLibrary
-from tests.support.postgres import make_template, running_server
+from tests.support.postgres import make_template, run_server
 
 SECONDS = float(os.environ.get("READINGROOM_KILL_SECONDS", "20"))
 _WRITERS = ("1", "2", "3")
@@ -28,7 +28,7 @@ _DURABLE = ("-c", "listen_addresses=", "-c", "max_connections=60", "-c", "log_mi
 @pytest.mark.full
 @pytest.mark.anyio
 async def test_nothing_acknowledged_is_lost_and_nothing_is_half_there(tmp_path: Path) -> None:
-    with running_server(_DURABLE) as server:
+    with run_server(_DURABLE) as server:
         make_template(server)
         url = server.make_room("room")
         writers = {name: _start(name, url, tmp_path) for name in _WRITERS}

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.anyio, requirement("room:console")]
 CALL = ToolCall(make_request_id(), "test", no_progress)
 
 
-def request(**parameters: str) -> PageRequest:
+def make_request(**parameters: str) -> PageRequest:
     return PageRequest({"source": "TOWN_PLAN", **parameters}, Visitor("emil", "editor"), CALL)
 
 
@@ -35,17 +35,17 @@ async def test_a_policy_keeps_what_others_saved_in_another_field(tmp_path: Path)
         change = renders["POST", "/policies/{source}/change"]
         forms = []
         for _ in range(2):
-            shown = await renders["GET", "/policies/{source}"](request())
+            shown = await renders["GET", "/policies/{source}"](make_request())
             assert isinstance(shown, RenderedPage)
             forms.append(read_form(shown.body, "/policies/TOWN_PLAN/change"))
         first, second = forms
 
-        await change(request(**{**first, "area": "the town", "title": "The Town Plan"}))
-        await change(request(**{**second, "description": "Where homes go."}))
+        await change(make_request(**{**first, "area": "the town", "title": "The Town Plan"}))
+        await change(make_request(**{**second, "description": "Where homes go."}))
         with pytest.raises(RecordChanged, match="The Town Plan"):
-            await change(request(**{**second, "title": "Plan of the Town"}))
+            await change(make_request(**{**second, "title": "Plan of the Town"}))
         with pytest.raises(InvalidArguments, match="needs a title"):
-            await change(request(**{**second, "shown_title": "The Town Plan", "title": ""}))
+            await change(make_request(**{**second, "shown_title": "The Town Plan", "title": ""}))
 
         policy = await library.admin.get_policy("TOWN_PLAN")
         assert (policy.area, policy.title) == ("the town", "The Town Plan")

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from tests.support.kit import Served, body, http, run, serving
-from tests.support.model import with_model
-from tests.support.policy.base import brief
-from tests.support.postgres import PostgresServer, new_database
+from tests.support.kit import Served, connect_http, read_body, run, serve_room
+from tests.support.model import link_model
+from tests.support.policy.base import make_brief_pdf
+from tests.support.postgres import PostgresServer, make_database
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
 def url(postgres: PostgresServer) -> Iterator[str]:
-    with new_database(postgres) as url:
+    with make_database(postgres) as url:
         yield url
 
 
@@ -27,8 +27,8 @@ def servers(url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list
     folder = tmp_path_factory.mktemp("servers")
     env = {"READINGROOM_DATABASE_URL": url}
     with (
-        serving("policy", data=with_model(folder / "one"), env=env) as first,
-        serving("policy", data=with_model(folder / "two"), env=env) as second,
+        serve_room("policy", data=link_model(folder / "one"), env=env) as first,
+        serve_room("policy", data=link_model(folder / "two"), env=env) as second,
     ):
         yield [first, second]
 
@@ -36,10 +36,10 @@ def servers(url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list
 async def test_a_revision_that_one_process_brings_in_every_process_answers_from(
     servers: list[Served], url: str, tmp_path: Path
 ) -> None:
-    (tmp_path / "nppf.pdf").write_bytes(brief("December 2024"))
-    data = str(with_model(tmp_path / "shell"))
+    (tmp_path / "nppf.pdf").write_bytes(make_brief_pdf("December 2024"))
+    data = str(link_model(tmp_path / "shell"))
     # A third process, beside two servers: no folder has an owner.
-    tell(
+    run_json(
         url,
         "policy",
         "add",
@@ -51,7 +51,7 @@ async def test_a_revision_that_one_process_brings_in_every_process_answers_from(
         "--data",
         data,
     )
-    tell(
+    run_json(
         url,
         "policy",
         "revise",
@@ -78,12 +78,12 @@ async def test_a_revision_that_one_process_brings_in_every_process_answers_from(
     assert (await ask(servers[1], "search_policy", question))["results"] == []
 
 
-def tell(url: str, *args: str) -> Any:
+def run_json(url: str, *args: str) -> Any:
     ended = run(*args, "--json", env={"READINGROOM_DATABASE_URL": url})
     assert ended.returncode == 0, ended.stderr
     return json.loads(ended.stdout)
 
 
 async def ask(server: Served, tool: str, arguments: dict[str, Any]) -> Any:
-    async with http(f"{server.url}/mcp") as client:
-        return body(await client.call_tool(tool, arguments))
+    async with connect_http(f"{server.url}/mcp") as client:
+        return read_body(await client.call_tool(tool, arguments))

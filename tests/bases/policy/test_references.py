@@ -15,7 +15,7 @@ from readingroom.bases.policy.models import GetPolicySection, SearchPolicy
 from readingroom.core.modes import Mode
 from tests.requirements import requirement
 from tests.support.papers import Paper
-from tests.support.policy.base import PolicyLibrary, open_library, pdf
+from tests.support.policy.base import PolicyLibrary, make_policy_pdf, open_library
 
 pytestmark = [pytest.mark.anyio, pytest.mark.both_engines("full")]
 
@@ -56,13 +56,15 @@ def make_plan_of_two_kinds() -> bytes:
 @pytest.fixture(scope="module")
 async def library(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[PolicyLibrary]:
     paragraphs = [f"{FILLER} It concerns {topic}." for topic in TOPICS * 15]
-    framework = pdf([(f"Chapter of {topic}", paragraphs[i::8]) for i, topic in enumerate(TOPICS)])
+    framework = make_policy_pdf(
+        [(f"Chapter of {topic}", paragraphs[i::8]) for i, topic in enumerate(TOPICS)]
+    )
     async with open_library(tmp_path_factory.mktemp("data") / "policy") as library:
         await library.add("NPPF", "National Planning Policy Framework")
         await library.revise("NPPF", "September 2023", "2023-09-05", content=framework)
         await library.revise("NPPF", "December 2024", "2024-12-12", content=framework)
         await library.add("NPPF_DRAFT", "Draft National Planning Policy Framework")
-        draft = pdf([("Chapter of homes", paragraphs[:12])])
+        draft = make_policy_pdf([("Chapter of homes", paragraphs[:12])])
         await library.revise("NPPF_DRAFT", "Draft", "2025-12-16", content=draft)
         await library.add("FENTON_LOCAL_PLAN", "Fenton Local Plan", "local_plan")
         await library.revise("FENTON_LOCAL_PLAN", "2014", "2014-05-08", content=make_plan())

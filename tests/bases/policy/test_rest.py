@@ -11,9 +11,18 @@ import pytest
 
 from tests.requirements import requirement
 from tests.server.test_auth import INITIALIZE
-from tests.support.kit import HANG_SECONDS, POST, Served, body, http, rpc, serving, sse
-from tests.support.model import with_model
-from tests.support.policy.base import brief
+from tests.support.kit import (
+    HANG_SECONDS,
+    POST,
+    Served,
+    connect_http,
+    connect_sse,
+    make_rpc,
+    read_body,
+    serve_room,
+)
+from tests.support.model import link_model
+from tests.support.policy.base import make_brief_pdf
 
 POLICY = {
     "source": "NPPF",
@@ -29,13 +38,15 @@ SPEC_TOOLS = {
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """`readingroom serve policy` with two revisions of one policy."""
-    data = with_model(tmp_path_factory.mktemp("data"))
-    with serving("policy", data=data) as served:
+    data = link_model(tmp_path_factory.mktemp("data"))
+    with serve_room("policy", data=data) as served:
         assert post(served, "/policies", json=POLICY).status_code == 201
         for label, start in [("September 2023", "2023-09-05"), ("December 2024", "2024-12-12")]:
             answer = upload(served, label, start)
             assert answer.status_code == 202, answer.text
-            assert settled(served, answer.json()["links"]["status"])["status"] == "active"
+            assert (
+                wait_until_settled(served, answer.json()["links"]["status"])["status"] == "active"
+            )
         yield served
 
 
@@ -53,12 +64,12 @@ def upload(
     return post(
         served,
         "/policies/NPPF/revisions",
-        files={"file": (name, content or brief(label), "application/pdf")},
+        files={"file": (name, content or make_brief_pdf(label), "application/pdf")},
         data={"version_label": label, "effective_from": start, **more},
     )
 
 
-def settled(served: Served, path: str) -> dict[str, Any]:
+def wait_until_settled(served: Served, path: str) -> dict[str, Any]:
     deadline = time.monotonic() + HANG_SECONDS
     while time.monotonic() < deadline:
         status: dict[str, Any] = served.get(path).json()
@@ -71,7 +82,7 @@ def settled(served: Served, path: str) -> dict[str, Any]:
 WRONG = (422, "validation_error")
 
 
-def code(answer: httpx2.Response) -> tuple[int, str]:
+def read_status_and_code(answer: httpx2.Response) -> tuple[int, str]:
     return answer.status_code, answer.json()["error"]["code"]
 
 
@@ -97,10 +108,13 @@ def test_defect_7_an_upload_is_ingested_without_another_word_and_supersedes(serv
 @requirement("policy:rest")
 def test_errors_have_the_contracts_codes(served: Served) -> None:
     revisions = "/policies/NPPF/revisions"
-    assert code(post(served, "/policies", json=POLICY)) == (409, "policy_already_exists")
-    assert code(post(served, "/policies", json={**POLICY, "source": "x"})) == WRONG
-    assert code(get(served, "/policies/NOBODY")) == (404, "policy_not_found")
-    assert code(get(served, f"{revisions}/rev_x")) == (404, "revision_not_found")
+    assert read_status_and_code(post(served, "/policies", json=POLICY)) == (
+        409,
+        "policy_already_exists",
+    )
+    assert read_status_and_code(post(served, "/policies", json={**POLICY, "source": "x"})) == WRONG
+    assert read_status_and_code(get(served, "/policies/NOBODY")) == (404, "policy_not_found")
+    assert read_status_and_code(get(served, f"{revisions}/rev_x")) == (404, "revision_not_found")
     for page in ("/policies/NPPF/%2e%2e/pages/1.webp", "/policies/%2e%2e/%2e%2e/pages/1.webp"):
         assert served.get(page).status_code == 404, page
         assert (
@@ -108,29 +122,46 @@ def test_errors_have_the_contracts_codes(served: Served) -> None:
         )
     for day in ("2024", "2024-02-30", "", "x" * 50):
         effective = get(served, f"/policies/effective?date={day}")
-        assert code(effective) == (400, "invalid_effective_date")
-    assert code(get(served, "/policies/effective")) == WRONG
+        assert read_status_and_code(effective) == (400, "invalid_effective_date")
+    assert read_status_and_code(get(served, "/policies/effective")) == WRONG
     for path in ("/policies?kind=local_plan", "/policies/NPPF?on=2024-01-01"):
         unknown = get(served, path)
-        assert code(unknown) == WRONG
+        assert read_status_and_code(unknown) == WRONG
         assert path.partition("?")[2].partition("=")[0] in unknown.json()["error"]["message"]
-    assert code(post(served, "/policies?draft=1", json=POLICY)) == WRONG
-    assert code(upload(served, "December 2023", "2023-12-19")) == (409, "revision_overlap")
-    assert code(upload(served, "x", "2026-01-01", b"hello")) == (422, "unsupported_file_type")
-    assert code(upload(served, "x", "2026-01-01", name="x.txt")) == (422, "unsupported_file_type")
-    assert code(upload(served, "x", "20260101")) == WRONG
-    assert code(upload(served, "x", "2026-01-02", effective_to="2026-01-01")) == WRONG
+    assert read_status_and_code(post(served, "/policies?draft=1", json=POLICY)) == WRONG
+    assert read_status_and_code(upload(served, "December 2023", "2023-12-19")) == (
+        409,
+        "revision_overlap",
+    )
+    assert read_status_and_code(upload(served, "x", "2026-01-01", b"hello")) == (
+        422,
+        "unsupported_file_type",
+    )
+    assert read_status_and_code(upload(served, "x", "2026-01-01", name="x.txt")) == (
+        422,
+        "unsupported_file_type",
+    )
+    assert read_status_and_code(upload(served, "x", "20260101")) == WRONG
+    assert (
+        read_status_and_code(upload(served, "x", "2026-01-02", effective_to="2026-01-01")) == WRONG
+    )
     revision = f"{served.url}/api/v1{revisions}/rev_NPPF_2023_09"
     ends_early = {"effective_to": "2020-01-01"}
-    assert code(httpx2.patch(revision, json=ends_early, timeout=300, trust_env=False)) == WRONG
+    assert (
+        read_status_and_code(httpx2.patch(revision, json=ends_early, timeout=300, trust_env=False))
+        == WRONG
+    )
     broken = post(served, "/policies", content=b"{", headers={"Content-Type": "application/json"})
-    assert (code(broken), broken.json()["error"]["hint"]["errors"][0]["field"]) == (WRONG, "body")
+    assert (read_status_and_code(broken), broken.json()["error"]["hint"]["errors"][0]["field"]) == (
+        WRONG,
+        "body",
+    )
     large = b"%PDF-" + b"x" * (51 * 1024 * 1024)
-    assert code(upload(served, "x", "2026-01-01", large)) == (422, "file_too_large")
+    assert read_status_and_code(upload(served, "x", "2026-01-01", large)) == (422, "file_too_large")
     delete = httpx2.delete(
         f"{served.url}/api/v1{revisions}/rev_NPPF_2024_12", timeout=300, trust_env=False
     )
-    assert code(delete) == (409, "cannot_delete_sole_revision")
+    assert read_status_and_code(delete) == (409, "cannot_delete_sole_revision")
 
 
 @requirement("policy:rest")
@@ -139,7 +170,7 @@ def test_half_a_character_is_refused_where_it_stands(served: Served) -> None:
         sent = json.dumps({**POLICY, "source": "HALF", field: "\ud800"})
         headers = {"Content-Type": "application/json"}
         answer = post(served, "/policies", content=sent, headers=headers)
-        assert code(answer) == WRONG, field
+        assert read_status_and_code(answer) == WRONG, field
         assert answer.json()["error"]["hint"]["errors"][0]["field"] in (field, "body")
 
 
@@ -156,12 +187,12 @@ def test_what_was_in_force_on_a_day(served: Served) -> None:
 def test_a_failed_upload_says_so_and_can_be_deleted_or_tried_again(served: Served) -> None:
     answer = upload(served, "Broken", "2026-08-01", b"%PDF-1.4 broken")
     links = answer.json()["links"]
-    assert settled(served, links["status"])["status"] == "failed"
+    assert wait_until_settled(served, links["status"])["status"] == "failed"
     assert served.get(links["self"]).json()["error"]
     assert get(served, "/policies/NPPF").json()["revisions"][1]["status"] == "active"
     again = httpx2.post(f"{served.url}{links['self']}/reindex", timeout=300, trust_env=False)
     assert again.status_code == 202
-    assert settled(served, links["status"])["status"] == "failed"
+    assert wait_until_settled(served, links["status"])["status"] == "failed"
     gone = httpx2.delete(served.url + links["self"], timeout=300, trust_env=False)
     assert gone.json()["status"] == "deleted"
     assert get(served, "/policies/NPPF").json()["current_revision"]["effective_to"] is None
@@ -182,25 +213,25 @@ def test_a_text_is_uploaded_and_its_policy_deleted_once_it_is_confirmed(served: 
         data={"version_label": "One", "effective_from": "2020-01-01"},
     )
     assert accepted.status_code == 202, accepted.text
-    assert settled(served, accepted.json()["links"]["status"])["status"] == "active"
+    assert wait_until_settled(served, accepted.json()["links"]["status"])["status"] == "active"
     section = get(served, "/policies/NOTES/section?ref=Policy%20H1").json()
     assert section["text"].endswith("New homes are permitted in the towns of the district.")
     picture = get(
         served, accepted.json()["links"]["self"].removeprefix("/api/v1") + "/pages/1.webp"
     )
-    assert code(picture) == (422, "unsupported_file_type")
+    assert read_status_and_code(picture) == (422, "unsupported_file_type")
 
     def delete(query: str) -> httpx2.Response:
         url = f"{served.url}/api/v1/policies/NOTES{query}"
         return httpx2.delete(url, timeout=300, trust_env=False)
 
-    assert code(delete("")) == WRONG
-    assert code(delete("?confirm=NPPF")) == WRONG
+    assert read_status_and_code(delete("")) == WRONG
+    assert read_status_and_code(delete("?confirm=NPPF")) == WRONG
     assert get(served, "/policies/NOTES").status_code == 200
     gone = delete("?confirm=NOTES").json()
     assert (gone["status"], gone["revisions_removed"]) == ("deleted", 1)
-    assert code(get(served, "/policies/NOTES")) == (404, "policy_not_found")
-    assert code(delete("?confirm=NOTES")) == (404, "policy_not_found")
+    assert read_status_and_code(get(served, "/policies/NOTES")) == (404, "policy_not_found")
+    assert read_status_and_code(delete("?confirm=NOTES")) == (404, "policy_not_found")
 
 
 @requirement("policy:rest")
@@ -229,12 +260,12 @@ def test_the_openapi_page_names_every_route(served: Served) -> None:
 @pytest.mark.anyio
 async def test_the_tools_answer_over_both_transports(served: Served) -> None:
     asked = {"query": "cycle parking", "effective_date": "2024-12-11"}
-    async with http(f"{served.url}/mcp") as client:
+    async with connect_http(f"{served.url}/mcp") as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        by_http = body(await client.call_tool("search_policy", asked))
-    async with sse(f"{served.url}/sse") as client:
+        by_http = read_body(await client.call_tool("search_policy", asked))
+    async with connect_sse(f"{served.url}/sse") as client:
         assert client.server_info.name == "policy-kb-mcp"
-        by_sse = body(await client.call_tool("search_policy", asked))
+        by_sse = read_body(await client.call_tool("search_policy", asked))
     assert tools.keys() >= SPEC_TOOLS
     assert all(tool.input_schema and tool.output_schema for tool in tools.values())
     assert by_http == by_sse
@@ -257,11 +288,14 @@ async def test_defect_5_errors_say_that_they_are_errors_and_have_structure(serve
             "file_not_found",
         ),
     ]
-    async with http(f"{served.url}/mcp") as client:
+    async with connect_http(f"{served.url}/mcp") as client:
         for tool, asked, error_type in mistakes:
             told = await client.call_tool(tool, asked)
             assert told.is_error
-            assert (body(told)["status"], body(told)["error_type"]) == ("error", error_type)
+            assert (read_body(told)["status"], read_body(told)["error_type"]) == (
+                "error",
+                error_type,
+            )
 
 
 @requirement("policy:FR-009:endpoints")
@@ -272,11 +306,11 @@ def test_a_session_is_opened_listened_to_and_ended(served: Served) -> None:
         events = {**session, "Accept": "text/event-stream"}
         with web.stream("GET", "/mcp", headers=events) as stream:
             assert stream.headers["content-type"].startswith("text/event-stream")
-        assert web.post("/mcp", json=rpc("tools/list"), headers=session).status_code == 200
+        assert web.post("/mcp", json=make_rpc("tools/list"), headers=session).status_code == 200
         assert web.delete("/mcp", headers=session).status_code == 200
-        assert web.post("/mcp", json=rpc("tools/list"), headers=session).status_code == 404
+        assert web.post("/mcp", json=make_rpc("tools/list"), headers=session).status_code == 404
         assert web.get("/health").json() == {"status": "ok"}
-        assert web.post("/messages/", json=rpc("ping")).status_code == 400  # of no session
+        assert web.post("/messages/", json=make_rpc("ping")).status_code == 400  # of no session
 
 
 @requirement("policy:FR-005:shape", "policy:FR-005:reindex")
@@ -284,7 +318,7 @@ def test_a_session_is_opened_listened_to_and_ended(served: Served) -> None:
 async def test_an_ingest_tells_its_progress_to_a_caller_that_asks(served: Served) -> None:
     path = served.data / "policy" / "inbox" / "again.pdf"
     path.parent.mkdir(exist_ok=True)
-    path.write_bytes(brief("September 2023"))
+    path.write_bytes(make_brief_pdf("September 2023"))
     told: list[tuple[float, float | None, str | None]] = []
 
     async def hear(done: float, total: float | None, message: str | None) -> None:
@@ -296,8 +330,8 @@ async def test_an_ingest_tells_its_progress_to_a_caller_that_asks(served: Served
         "file_path": str(path),
         "reindex": True,
     }
-    async with http(f"{served.url}/mcp") as client:
-        answer = body(
+    async with connect_http(f"{served.url}/mcp") as client:
+        answer = read_body(
             await client.call_tool("ingest_policy_revision", asked, progress_callback=hear)
         )
     assert (answer["status"], answer["page_count"]) == ("success", 1)
@@ -308,7 +342,7 @@ async def test_an_ingest_tells_its_progress_to_a_caller_that_asks(served: Served
 @requirement("policy:audit")
 @pytest.mark.anyio
 async def test_the_log_names_the_revisions_that_answered(served: Served) -> None:
-    async with http(f"{served.url}/mcp") as client:
+    async with connect_http(f"{served.url}/mcp") as client:
         await client.call_tool("search_policy", {"query": "homes", "effective_date": "2024-01-01"})
     lines = [line for line in served.lines() if line["logger"] == "readingroom.policy.audit"]
     assert lines[-1]["revisions"] == ["rev_NPPF_2023_09"]
@@ -327,7 +361,7 @@ def test_alone_it_is_served_on_port_3003(tmp_path: Path) -> None:
 
 
 def test_read_only_has_no_route_that_writes(tmp_path: Path) -> None:
-    with serving("policy", "--read-only", data=tmp_path / "data") as served:
+    with serve_room("policy", "--read-only", data=tmp_path / "data") as served:
         assert post(served, "/policies", json=POLICY).status_code == 405
         assert get(served, "/policies").json() == {"policies": [], "total": 0}
 

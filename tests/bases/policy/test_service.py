@@ -38,10 +38,16 @@ from readingroom.ingest.read.reader import read_file
 from readingroom.protocol.tool import ToolCall
 from readingroom.settings import load_settings
 from readingroom.storage.errors import EmbeddingMismatch
-from tests.ingest.test_ocr import scan, scanned_pdf
+from tests.ingest.test_ocr import draw_scan, make_scanned_pdf
 from tests.requirements import requirement
 from tests.support.model import MODELS, WordEmbedder
-from tests.support.policy.base import FILLER, PolicyLibrary, brief, open_library, pdf
+from tests.support.policy.base import (
+    FILLER,
+    PolicyLibrary,
+    make_brief_pdf,
+    make_policy_pdf,
+    open_library,
+)
 
 pytestmark = [pytest.mark.anyio, pytest.mark.both_engines("full")]
 
@@ -56,7 +62,9 @@ async def library(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pol
         await library.revise("NPPF", "September 2023", "2023-09-05")
         await library.revise("NPPF", "December 2024", "2024-12-12")
         await library.add("LTN_1_20", "Cycle Infrastructure Design")
-        await library.revise("LTN_1_20", "July 2020", "2020-07-27", content=brief("July 2020"))
+        await library.revise(
+            "LTN_1_20", "July 2020", "2020-07-27", content=make_brief_pdf("July 2020")
+        )
         yield library
 
 
@@ -224,7 +232,7 @@ async def test_a_section_comes_from_the_revision_in_force_today_or_the_one_named
 async def test_a_section_may_be_asked_for_as_people_write_it(
     library: PolicyLibrary, asked: str, meant: str
 ) -> None:
-    assert (await section_of(library, asked)).section_ref == meant
+    assert (await read_section(library, asked)).section_ref == meant
 
 
 @requirement("policy:FR-002:missing")
@@ -252,8 +260,10 @@ async def test_defect_3_a_long_section_is_whole_in_order_and_of_one_revision(
     """And a parent holds its children."""
     words = [f"word{number:05d}" for number in range(3000)]
     long = " ".join(words)
-    content = pdf([("Walking", ["See Chapter 2 for homes.", long]), ("Homes", list(FILLER))])
-    other = pdf([("Walking", ["See this.", long.upper()])])
+    content = make_policy_pdf(
+        [("Walking", ["See Chapter 2 for homes.", long]), ("Homes", list(FILLER))]
+    )
+    other = make_policy_pdf([("Walking", ["See this.", long.upper()])])
     await empty.revise("NPPF", "September 2023", "2023-09-05", content=other)
     await empty.revise("NPPF", "December 2024", "2024-12-12", content=content)
     chunks = await empty.service.store.get_chunks("NPPF", NEW)
@@ -275,7 +285,7 @@ async def test_paragraphs_are_parted_by_a_blank_line_and_an_overlap_stands_once(
     empty: PolicyLibrary,
 ) -> None:
     sentences = [f"Sentence {number} says something of its own." for number in range(60)]
-    content = pdf([("Walking", ["Short.", " ".join(sentences), "Last."])])
+    content = make_policy_pdf([("Walking", ["Short.", " ".join(sentences), "Last."])])
     await empty.revise("NPPF", "December 2024", "2024-12-12", content=content)
     chunks = await empty.service.store.get_chunks("NPPF", NEW)
     long = [chunk for chunk in chunks if chunk.section_ref == "Para 2"]
@@ -348,7 +358,7 @@ async def test_a_revision_that_is_active_is_complete(tmp_path: Path) -> None:
     async with open_library(tmp_path, on_step=at, embedder=WordEmbedder()) as library:
         await library.add("NPPF")
         await library.register("NPPF", "December 2024", "2024-12-12")
-        path = library.inbox("nppf.pdf", brief("December 2024"))
+        path = library.inbox("nppf.pdf", make_brief_pdf("December 2024"))
         question = IngestPolicyRevision(source="NPPF", revision_id=NEW, file_path=path)
         await library.service.ingest_revision(question, no_progress)
     assert (seen["ingest:file"], seen["ingest:registry"]) == (95, 100)
@@ -364,7 +374,7 @@ async def test_an_ingest_stores_chunks_with_the_contracts_ids_and_metadata(
     async def report(done: float, total: float | None, message: str | None) -> None:
         steps.append(message)
 
-    path = empty.inbox("nppf.pdf", brief("December 2024"))
+    path = empty.inbox("nppf.pdf", make_brief_pdf("December 2024"))
     question = IngestPolicyRevision(source="NPPF", revision_id=NEW, file_path=path)
     answer = await empty.service.ingest_revision(question, report)
     (metadatas,) = (await empty.service.store.group_metadata_by_revision()).values()
@@ -407,7 +417,7 @@ async def test_ingesting_again_changes_nothing_and_a_reindex_leaves_exactly_the_
 ) -> None:
     await empty.revise("NPPF", "December 2024", "2024-12-12")
     before = await empty.service.store.get_chunk_ids("NPPF", NEW)
-    other = empty.inbox("other.pdf", pdf([("One", ["Only this stands here now."])]))
+    other = empty.inbox("other.pdf", make_policy_pdf([("One", ["Only this stands here now."])]))
     question = IngestPolicyRevision(source="NPPF", revision_id=NEW, file_path=other)
     again = await empty.service.ingest_revision(question, no_progress)
     assert (again.already_ingested, again.chunks_created) == (True, len(before))
@@ -424,7 +434,7 @@ async def test_ingesting_again_changes_nothing_and_a_reindex_leaves_exactly_the_
 @requirement("policy:FR-005:checks")
 async def test_what_cannot_be_ingested_is_told_and_recorded(empty: PolicyLibrary) -> None:
     await empty.register("NPPF", "December 2024", "2024-12-12")
-    blank = empty.inbox("blank.pdf", pdf([("", [])], headed=False))
+    blank = empty.inbox("blank.pdf", make_policy_pdf([("", [])], headed=False))
     outside = IngestPolicyRevision(source="NPPF", revision_id=NEW, file_path="/etc/passwd")
     with pytest.raises(FileNotFound, match="outside POLICY_ROOTS"):
         await empty.service.ingest_revision(outside, no_progress)
@@ -445,8 +455,8 @@ async def test_what_cannot_be_ingested_is_told_and_recorded(empty: PolicyLibrary
 @requirement("policy:FR-005:ocr", "policy:FR-005:shape")
 async def test_scanned_pages_are_read_by_ocr_and_can_be_searched(empty: PolicyLibrary) -> None:
     await empty.register("NPPF", "December 2024", "2024-12-12")
-    pages = scan("Cycle parking stands within sight of the entrance.")
-    path = empty.inbox("scan.pdf", scanned_pdf(pages, words="Homes are built here."))
+    pages = draw_scan("Cycle parking stands within sight of the entrance.")
+    path = empty.inbox("scan.pdf", make_scanned_pdf(pages, words="Homes are built here."))
     question = IngestPolicyRevision(source="NPPF", revision_id=NEW, file_path=path)
     answer = await empty.service.ingest_revision(question, no_progress)
     assert (answer.extraction_method, answer.page_count) == ("mixed", 2)
@@ -584,7 +594,7 @@ async def test_defect_6_the_title_on_the_chunks_is_the_title(empty: PolicyLibrar
 
 @requirement("policy:FR-005:metadata")
 async def test_defect_4_a_cross_reference_starts_no_section(empty: PolicyLibrary) -> None:
-    content = pdf([("One", ["As Chapter 7 says, walking comes first.", *FILLER])])
+    content = make_policy_pdf([("One", ["As Chapter 7 says, walking comes first.", *FILLER])])
     await empty.revise("NPPF", "December 2024", "2024-12-12", content=content)
     chunks = await empty.service.store.get_chunks("NPPF", NEW)
     assert "Chapter 7" not in {chunk.section_ref for chunk in chunks}
@@ -595,8 +605,10 @@ async def test_defect_4_a_cross_reference_starts_no_section(empty: PolicyLibrary
 
 @requirement("policy:compare")
 async def test_a_comparison_shows_what_changed_word_by_word(empty: PolicyLibrary) -> None:
-    old = pdf([("Walking", ["Paths are two metres wide.", *FILLER]), ("Gone", ["Old matter."])])
-    new = pdf([("Walking", ["Paths are three metres wide.", *FILLER])])
+    old = make_policy_pdf(
+        [("Walking", ["Paths are two metres wide.", *FILLER]), ("Gone", ["Old matter."])]
+    )
+    new = make_policy_pdf([("Walking", ["Paths are three metres wide.", *FILLER])])
     await empty.revise("NPPF", "September 2023", "2023-09-05", content=old)
     await empty.revise("NPPF", "December 2024", "2024-12-12", content=new)
     question = ComparePolicyRevisions(source="NPPF", from_date="2024-01-01", to_date="2025-01-01")
@@ -665,7 +677,7 @@ async def test_a_quotation_begins_and_ends_where_words_do(empty: PolicyLibrary) 
         "300,000 homes and a plan-led approach. Look at adopted plans12 and see Policy H1."
     )
     await empty.revise(
-        "NPPF", "December 2024", "2024-12-12", content=pdf([("One", [text, *FILLER])])
+        "NPPF", "December 2024", "2024-12-12", content=make_policy_pdf([("One", [text, *FILLER])])
     )
     for quote, verdict in WHOLE_WORDS:
         question = VerifyPolicyQuote(source="NPPF", quote=quote, date="2025-01-01")
@@ -678,7 +690,10 @@ async def test_a_quotation_across_chunks_and_pages_is_found_on_its_page(
 ) -> None:
     words = [f"word{number:05d}" for number in range(3000)]
     await empty.revise(
-        "NPPF", "December 2024", "2024-12-12", content=pdf([("One", [" ".join(words), *FILLER])])
+        "NPPF",
+        "December 2024",
+        "2024-12-12",
+        content=make_policy_pdf([("One", [" ".join(words), *FILLER])]),
     )
     for start in (0, 700, 1500, 2900):
         quote = " ".join(words[start : start + 90])
@@ -711,10 +726,10 @@ async def test_the_draft_framework_is_read_whole_and_quoted_from_its_pages(
         revision = await library.revise("NPPF", "Draft", "2025-01-01", content=content)
         chunks = await library.service.store.get_chunks("NPPF", revision)
         assert passages.join_chunks(chunks).split() == document.text.split()
-        assert (await section_of(library, "TR4")).section_ref == "Policy TR4"
+        assert (await read_section(library, "TR4")).section_ref == "Policy TR4"
         for ref, child in [("Chapter 15", "Policy TR4"), ("Chapter 3", "Policy DM5")]:
-            inner = await section_of(library, child)
-            outer = await section_of(library, ref)
+            inner = await read_section(library, child)
+            outer = await read_section(library, ref)
             assert " ".join(inner.text.split()) in " ".join(outer.text.split())
             quote = " ".join(inner.text.split()[10:60])
             asked = VerifyPolicyQuote(source="NPPF", quote=quote, date="2025-06-01")
@@ -723,7 +738,7 @@ async def test_the_draft_framework_is_read_whole_and_quoted_from_its_pages(
             assert check.found[0].page_number in inner.page_numbers
 
 
-async def section_of(library: PolicyLibrary, ref: str) -> Any:
+async def read_section(library: PolicyLibrary, ref: str) -> Any:
     return await library.service.get_section(GetPolicySection(source="NPPF", section_ref=ref))
 
 
@@ -745,10 +760,14 @@ async def test_a_revision_embeds_only_what_its_neighbours_do_not_say(tmp_path: P
     embedder = RecordingEmbedder()
     async with open_library(tmp_path / "policy", embedder=embedder) as library:
         await library.add("NPPF")
-        await library.revise("NPPF", "One", "2023-01-01", content=pdf([("All", paragraphs)]))
+        await library.revise(
+            "NPPF", "One", "2023-01-01", content=make_policy_pdf([("All", paragraphs)])
+        )
         first_texts = set(embedder.texts)
         embedder.texts.clear()
-        second = await library.revise("NPPF", "Two", "2024-01-01", content=pdf([("All", changed)]))
+        second = await library.revise(
+            "NPPF", "Two", "2024-01-01", content=make_policy_pdf([("All", changed)])
+        )
         chunks = await library.service.store.get_chunks("NPPF", second)
         revisions = await library.service.registry.get_revisions("NPPF")
         stored = await library.service.store.get_vectors(revisions)

@@ -14,7 +14,7 @@ import pytest
 
 from readingroom.storage.postgres.database import open_database
 from tests.support.policy.writer import open_writer_library
-from tests.support.postgres import PostgresServer, make_template, running_server
+from tests.support.postgres import PostgresServer, make_template, run_server
 from tests.support.processes import wait_until
 
 _DURABLE = ("-c", "listen_addresses=", "-c", "max_connections=60", "-c", "log_min_messages=fatal")
@@ -25,7 +25,7 @@ _DURABLE = ("-c", "listen_addresses=", "-c", "max_connections=60", "-c", "log_mi
 async def test_a_promoted_standby_has_every_acknowledged_write_and_takes_more(
     tmp_path: Path,
 ) -> None:
-    with running_server(_DURABLE) as primary, _following(primary) as standby:
+    with run_server(_DURABLE) as primary, _run_standby(primary) as standby:
         make_template(primary)
         primary.make_room("room")
         primary.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
@@ -69,7 +69,7 @@ def _start_writer(url: str, folder: Path) -> subprocess.Popen[bytes]:
 
 
 @contextlib.contextmanager
-def _following(primary: PostgresServer) -> Iterator[PostgresServer]:
+def _run_standby(primary: PostgresServer) -> Iterator[PostgresServer]:
     folder = Path(tempfile.mkdtemp(prefix="pg"))
     folder.chmod(0o755)
     standby = PostgresServer(folder, primary.options)

@@ -38,7 +38,7 @@ from readingroom.bases.policy.models import (
 from readingroom.core.progress import no_progress
 from readingroom.ingest.errors import NoContent
 from tests.requirements import requirement
-from tests.support.effort import examples
+from tests.support.effort import choose_example_count
 from tests.support.policy.base import BROKEN, PolicyLibrary, plain
 from tests.support.policy.room import Killed, Room
 from tests.support.policy.victim import STEPS
@@ -55,7 +55,7 @@ STEPS_OF = {
 }
 
 
-def day(number: int) -> date:
+def make_day(number: int) -> date:
     return FIRST + timedelta(days=number)
 
 
@@ -120,13 +120,13 @@ def _file(change: Change) -> bytes:
 
 
 def _end(change: Change) -> date | None:
-    return None if change.end is None else day(change.end)
+    return None if change.end is None else make_day(change.end)
 
 
 async def _create(library: PolicyLibrary, source: str, change: Change) -> None:
     way = library.register if change.waits else library.revise
     last = _end(change)
-    days = day(change.start).isoformat(), last.isoformat() if last else None
+    days = make_day(change.start).isoformat(), last.isoformat() if last else None
     await way(source, change.text, *days, _file(change))
 
 
@@ -139,7 +139,7 @@ async def _ingest(library: PolicyLibrary, source: str, change: Change) -> None:
 
 
 async def _amend(library: PolicyLibrary, source: str, change: Change) -> None:
-    patch = RevisionPatch(effective_from=day(change.start), effective_to=_end(change))
+    patch = RevisionPatch(effective_from=make_day(change.start), effective_to=_end(change))
     await library.admin.amend_revision(source, change.id, patch)
 
 
@@ -250,8 +250,8 @@ class Model:
         return True
 
     def new_id(self, start: int) -> str:
-        month = f"rev_{self.source}_{day(start):%Y_%m}"
-        exact = f"{month}_{day(start):%d}"
+        month = f"rev_{self.source}_{make_day(start):%Y_%m}"
+        exact = f"{month}_{make_day(start):%d}"
         names = [month, exact, *(f"{exact}_{number}" for number in range(2, 99))]
         return next(name for name in names if name not in self.entries)
 
@@ -346,8 +346,8 @@ class Model:
         names = {entry: id for id, entry in self.entries.items()}
         return {
             id: (
-                day(e.start),
-                None if e.recorded is None else day(e.recorded),
+                make_day(e.start),
+                None if e.recorded is None else make_day(e.recorded),
                 names[e.closer] if e.closer else None,
                 self.status(id),
                 e.text if e.has_chunks else None,
@@ -365,7 +365,7 @@ class Model:
 # --- what the base says of itself ---
 
 
-async def state(library: PolicyLibrary, source: str) -> dict[str, Any]:
+async def read_state(library: PolicyLibrary, source: str) -> dict[str, Any]:
     """Every revision: its days, who closed it, its status, and which text its chunks hold."""
     found = {}
     for one in await library.service.registry.get_revisions(source):
@@ -412,7 +412,7 @@ async def _section(library: PolicyLibrary, source: str) -> str | None:
         return None
 
 
-async def complaints(library: PolicyLibrary) -> list[str]:
+async def list_complaints(library: PolicyLibrary) -> list[str]:
     diagnosis = await PolicyDoctor(library.service, repair=False).diagnose_policies()
     return [f"{one.subject}: {one.problem}" for one in diagnosis.complaints]
 
@@ -500,7 +500,7 @@ class PolicyMachine(RuleBasedStateMachine):
 
     def become(self, candidates: Iterable[Model]) -> None:
         """One of these must be what the base is now; the model goes on as that one."""
-        found = self.base.ask(state, self.source)
+        found = self.base.ask(read_state, self.source)
         tried = []
         for candidate in candidates:
             if candidate.state() == found:
@@ -590,17 +590,17 @@ class PolicyMachine(RuleBasedStateMachine):
         )
 
     def compare(self, numbers: Sequence[int]) -> None:
-        found = self.base.ask(survey, self.source, [day(number) for number in numbers])
+        found = self.base.ask(survey, self.source, [make_day(number) for number in numbers])
         for number, answers in zip(numbers, found, strict=True):
             wanted = self.model.on(number)
             told = wanted if wanted and self.model.entries[wanted].has_chunks else None
             expected = (wanted, wanted, [told] if told else [], told)
-            assert answers == expected, (day(number), answers, expected)
-        assert self.base.ask(complaints) == []
+            assert answers == expected, (make_day(number), answers, expected)
+        assert self.base.ask(list_complaints) == []
 
 
 PolicyMachine.TestCase.settings = settings(
-    max_examples=examples(full=8, quick=3),
+    max_examples=choose_example_count(full=8, quick=3),
     stateful_step_count=20,
     deadline=None,
     suppress_health_check=list(HealthCheck),

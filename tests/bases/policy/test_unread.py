@@ -23,7 +23,7 @@ from readingroom.ingest.errors import NoContent
 from readingroom.protocol.pages import PageRequest, RenderedPage, Visitor
 from readingroom.protocol.tool import ToolCall
 from readingroom.storage.jobs.store import JobStore
-from tests.support.policy.base import PolicyLibrary, open_library, pdf
+from tests.support.policy.base import PolicyLibrary, make_policy_pdf, open_library
 
 pytestmark = pytest.mark.anyio
 
@@ -49,7 +49,7 @@ async def library(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pol
 
 async def fail(library: PolicyLibrary, source: str, label: str, start: str) -> None:
     revision_id = await library.register(source, label, start)
-    blank = library.inbox(f"{source}.pdf", pdf([("", [])], headed=False))
+    blank = library.inbox(f"{source}.pdf", make_policy_pdf([("", [])], headed=False))
     question = IngestPolicyRevision(source=source, revision_id=revision_id, file_path=blank)
     with pytest.raises(NoContent):
         await library.service.ingest_revision(question, no_progress)

@@ -20,7 +20,7 @@ from readingroom.core import clock
 from readingroom.server.faces import make_face
 from readingroom.server.mcp.handlers import build_mcp_server
 from tests.requirements import requirement
-from tests.support.kit import body, http, run, serving, stdio
+from tests.support.kit import connect_http, connect_stdio, read_body, run, serve_room
 
 pytestmark = pytest.mark.anyio
 
@@ -42,7 +42,7 @@ async def test_info_of_a_readable_file_tells_sizes_time_and_description(kb: Path
     kb.write_bytes("Grafana – Überblick\n".encode())
     os.utime(kb, (1_700_000_000, 1_700_000_000))
 
-    info = body(await ask(kb, "get_kb_info", "About Grafana"))
+    info = read_body(await ask(kb, "get_kb_info", "About Grafana"))
 
     assert info == {
         "status": "available",
@@ -57,7 +57,7 @@ async def test_info_of_a_readable_file_tells_sizes_time_and_description(kb: Path
 @requirement("text:AS-2", "text:FR-3")
 async def test_content_of_a_readable_file_is_all_of_it(kb: Path) -> None:
     kb.write_text("All there is.", "utf-8")
-    assert body(await ask(kb, "get_kb_content")) == {
+    assert read_body(await ask(kb, "get_kb_content")) == {
         "status": "ok",
         "contentLength": 13,
         "content": "All there is.",
@@ -69,8 +69,8 @@ async def test_an_empty_file_is_empty_not_an_error(kb: Path) -> None:
     kb.touch()
     content = await ask(kb, "get_kb_content")
     assert not content.is_error
-    assert body(content) == {"status": "empty", "contentLength": 0, "content": ""}
-    info = body(await ask(kb, "get_kb_info"))
+    assert read_body(content) == {"status": "empty", "contentLength": 0, "content": ""}
+    info = read_body(await ask(kb, "get_kb_info"))
     assert (info["status"], info["fileSizeBytes"], info["contentLength"]) == ("available", 0, 0)
 
 
@@ -78,7 +78,7 @@ async def test_an_empty_file_is_empty_not_an_error(kb: Path) -> None:
 async def test_info_of_a_missing_file_is_unavailable_with_no_more_than_a_reason(kb: Path) -> None:
     result = await ask(kb, "get_kb_info", "About Grafana")
     assert not result.is_error
-    assert body(result) == {
+    assert read_body(result) == {
         "status": "unavailable",
         "description": "About Grafana",
         "reason": "The file 'kb.txt' does not exist.",
@@ -89,10 +89,10 @@ async def test_info_of_a_missing_file_is_unavailable_with_no_more_than_a_reason(
 async def test_content_of_a_missing_file_is_an_error_with_a_message(kb: Path) -> None:
     result = await ask(kb, "get_kb_content")
     assert result.is_error
-    assert body(result) == {"status": "error", "error": "The file 'kb.txt' does not exist."}
+    assert read_body(result) == {"status": "error", "error": "The file 'kb.txt' does not exist."}
 
 
-def unreadable(kb: Path, kind: str) -> None:
+def make_unreadable(kb: Path, kind: str) -> None:
     match kind:
         case "a directory":
             kb.mkdir()
@@ -113,13 +113,13 @@ def unreadable(kb: Path, kind: str) -> None:
     ["a directory", "not UTF-8", "larger than 64 MB", "not a regular file", "cannot be read"],
 )
 async def test_a_file_that_cannot_be_served_says_why(kb: Path, kind: str) -> None:
-    unreadable(kb, kind)
+    make_unreadable(kb, kind)
     before = len(list(Path("/proc/self/fd").iterdir()))
     content = await ask(kb, "get_kb_content")
     assert content.is_error
-    assert f" {kind}" in body(content)["error"]
+    assert f" {kind}" in read_body(content)["error"]
     assert len(list(Path("/proc/self/fd").iterdir())) == before
-    assert body(await ask(kb, "get_kb_info"))["status"] == "unavailable"
+    assert read_body(await ask(kb, "get_kb_info"))["status"] == "unavailable"
 
 
 @requirement("text:AS-5")
@@ -176,7 +176,7 @@ async def test_a_locked_file_is_told_without_crashing(
     monkeypatch.setattr(os, "open", locked)
     result = await ask(kb, "get_kb_content")
     assert result.is_error
-    assert "locked" in body(result)["error"]
+    assert "locked" in read_body(result)["error"]
 
 
 @requirement("text:FR-5", "text:plain")
@@ -194,7 +194,7 @@ async def test_a_locked_file_is_told_without_crashing(
 )
 async def test_the_text_is_returned_byte_for_byte(kb: Path, raw: bytes) -> None:
     kb.write_bytes(raw)
-    content = body(await ask(kb, "get_kb_content"))
+    content = read_body(await ask(kb, "get_kb_content"))
     assert content["content"].encode() == raw
     assert content["status"] == "ok"
 
@@ -205,11 +205,11 @@ async def test_ten_megabytes_arrive_whole(kb: Path, tmp_path: Path, transport: s
     raw = "0123456789abcdé\n".encode() * (10 * 1024 * 1024 // 17)
     kb.write_bytes(raw)
     if transport == "stdio":
-        async with stdio("text", "--file", str(kb)) as client:
+        async with connect_stdio("text", "--file", str(kb)) as client:
             result = await client.call_tool("get_kb_content")
     else:
-        with serving("text", "--file", str(kb), data=tmp_path / "data") as served:
-            async with http(f"{served.url}/mcp") as client:
+        with serve_room("text", "--file", str(kb), data=tmp_path / "data") as served:
+            async with connect_http(f"{served.url}/mcp") as client:
                 result = await client.call_tool("get_kb_content")
     assert result.structured_content["content"].encode() == raw
 
@@ -224,9 +224,9 @@ async def test_the_tools_keep_their_names() -> None:
 
 @requirement("text:edge", "text:config")
 async def test_without_a_path_the_packaged_sample_is_served() -> None:
-    content = body(await ask(None, "get_kb_content"))
+    content = read_body(await ask(None, "get_kb_content"))
     assert content["content"].encode() == SAMPLE_FILE.read_bytes()
-    assert "Azure Managed Grafana" in body(await ask(None, "get_kb_info"))["description"]
+    assert "Azure Managed Grafana" in read_body(await ask(None, "get_kb_info"))["description"]
 
 
 @requirement("text:config")
@@ -235,8 +235,8 @@ async def test_the_path_comes_by_argument_or_by_variable(kb: Path, how: str) -> 
     kb.write_text(how, "utf-8")
     args = ["--file", str(kb)] if how == "argument" else []
     env = {} if how == "argument" else {"KB_FILE": str(kb)}
-    async with stdio("text", *args, env=env) as client:
-        assert body(await client.call_tool("get_kb_content"))["content"] == how
+    async with connect_stdio("text", *args, env=env) as client:
+        assert read_body(await client.call_tool("get_kb_content"))["content"] == how
 
 
 @requirement("text:config-file")
@@ -248,9 +248,9 @@ async def test_path_description_and_log_level_come_from_the_config_file(
         f'kb_file = "{kb}"\nkb_description = "From the file"\nlog_level = "error"\n'
     )
     log = tmp_path / "log"
-    async with stdio("text", "--data", str(tmp_path), log=log) as client:
-        assert body(await client.call_tool("get_kb_info"))["description"] == "From the file"
-        assert body(await client.call_tool("get_kb_content"))["content"] == "configured"
+    async with connect_stdio("text", "--data", str(tmp_path), log=log) as client:
+        assert read_body(await client.call_tool("get_kb_info"))["description"] == "From the file"
+        assert read_body(await client.call_tool("get_kb_content"))["content"] == "configured"
     assert log.read_text("utf-8") == ""
 
 
@@ -262,7 +262,7 @@ async def test_the_start_and_each_call_are_logged_with_their_size(
     if there:
         kb.write_text("x" * 100, "utf-8")
     log = tmp_path / "log"
-    async with stdio("text", "--file", str(kb), log=log) as client:
+    async with connect_stdio("text", "--file", str(kb), log=log) as client:
         result = await client.call_tool("get_kb_content")
     started, called = log.read_text("utf-8").splitlines()
     assert ("Knowledge base ready" if there else "Knowledge base unavailable") in started
@@ -275,7 +275,7 @@ async def test_the_start_and_each_call_are_logged_with_their_size(
 async def test_it_answers_within_five_seconds_of_its_start() -> None:
     """In processor time: on a busy machine the clock says more about the others."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    async with stdio("text") as client:
+    async with connect_stdio("text") as client:
         await client.list_tools()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 5
@@ -283,7 +283,7 @@ async def test_it_answers_within_five_seconds_of_its_start() -> None:
 
 @requirement("text:FR-3")
 async def test_a_message_for_people_names_the_file_but_not_its_folder(kb: Path) -> None:
-    told = body(await ask(kb, "get_kb_content"))["error"]
+    told = read_body(await ask(kb, "get_kb_content"))["error"]
     assert str(kb.parent) not in told
 
 

@@ -43,11 +43,11 @@ async def _carry_out(
             "resource": await session.read(plan["resource"]),
             "prompt": await session.get_prompt(*plan["prompt"]),
             "completions": await session.complete(*plan["completion"]),
-            "errors": [await _tell_error(session.call(*call)) for call in plan["errors"]],
+            "errors": [await call_for_text(session.call(*call)) for call in plan["errors"]],
         }
 
 
-async def _tell_error(call: Awaitable[str]) -> str:
+async def call_for_text(call: Awaitable[str]) -> str:
     """Return what the caller is told, as a result or as an exception."""
     try:
         return await call

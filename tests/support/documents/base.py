@@ -21,7 +21,7 @@ from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.private_copy import PrivateCopy, Roots
 from readingroom.ingest.read.sandbox import Sandbox
 from tests.support import engines
-from tests.support.model import EMBEDDER, WordEmbedder, with_model
+from tests.support.model import EMBEDDER, WordEmbedder, link_model
 
 TODAY = datetime(2026, 2, 14, 10, 30, tzinfo=UTC)
 REF = "25/01178/REM"
@@ -82,7 +82,7 @@ class Desk:
 
 
 @contextlib.asynccontextmanager
-async def desk(
+async def open_documents_base(
     folder: Path,
     on_step: Callable[[str], None] = lambda step: None,
     embedder: Any = EMBEDDER,
@@ -91,7 +91,7 @@ async def desk(
 ) -> AsyncIterator[Desk]:
     """A documents base on this folder, open."""
     roots = Roots("DOCUMENT_ROOTS", (folder / "inbox",), 256 * 2**20)
-    database = None if in_memory else engines.database_of(folder)
+    database = None if in_memory else engines.find_database(folder)
     context = IngestContext(
         pipeline or Pipeline(Sandbox()), embedder, roots, lambda: TODAY, on_step, database
     )
@@ -100,8 +100,8 @@ async def desk(
         yield Desk(service, folder / "inbox")
 
 
-def room_with_model(data: Path) -> Path:
+def make_data_with_model(data: Path) -> Path:
     """A data directory that shares the tests' model; its documents inbox."""
-    inbox = with_model(data) / "documents" / "inbox"
+    inbox = link_model(data) / "documents" / "inbox"
     inbox.mkdir(parents=True)
     return inbox

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from readingroom.bases.documents.models import RemoveDocument
 from readingroom.bases.documents.registry.records import DocumentRecord
-from tests.support.documents.base import PLAIN, Desk, desk
+from tests.support.documents.base import PLAIN, Desk, open_documents_base
 from tests.support.policy.base import plain
-from tests.support.victim import KillAtStep, killed
+from tests.support.victim import KillAtStep, do_and_be_killed
 
 OLD = plain("Bats roost in the barn.", "They fly at dusk.")
 NEW = plain("Cycle parking is covered.", "There are two hundred spaces.", "Trips were counted.")
@@ -24,12 +24,12 @@ class Change:
     steps: tuple[str, ...]
 
 
-async def one(library: Desk) -> None:
+async def add_first_document(library: Desk) -> None:
     await library.ingest("old.pdf", OLD)
 
 
-async def two(library: Desk) -> None:
-    await one(library)
+async def add_second_document(library: Desk) -> None:
+    await add_first_document(library)
     await library.ingest("new.pdf", NEW)
 
 
@@ -37,9 +37,9 @@ async def ingest(library: Desk) -> None:
     await library.ingest("new.pdf", NEW)
 
 
-async def broken(library: Desk) -> None:
+async def break_document(library: Desk) -> None:
     """A document whose last chunk was lost, as by somebody else's hand."""
-    await two(library)
+    await add_second_document(library)
     record = await _newer(library)
     chunks = await library.service.store.get_chunks(record.document_id)
     await library.service.store.delete_chunks([chunks[-1].chunk_id])
@@ -63,20 +63,20 @@ _INGEST = (
 _REMOVE = ("remove:begin", "remove:registry", "remove:chunks", "remove:file", "remove:end")
 
 CHANGES = {
-    "ingest": Change(one, ingest, (1, 2), _INGEST),
-    "mend": Change(broken, ingest, (2,), _INGEST),
-    "remove": Change(two, remove, (1,), _REMOVE),
+    "ingest": Change(add_first_document, ingest, (1, 2), _INGEST),
+    "mend": Change(break_document, ingest, (2,), _INGEST),
+    "remove": Change(add_second_document, remove, (1,), _REMOVE),
 }
 
 
 def kill_at(folder: Path, change: str, step: str) -> None:
     """Prepare the base and make the change in a process that kills itself at the step."""
-    killed(_change, folder, change, step)
+    do_and_be_killed(_change, folder, change, step)
 
 
 async def _change(folder: Path, change: str, step: str) -> None:
     trap = KillAtStep(step)
-    async with desk(folder, on_step=trap, **PLAIN) as library:
+    async with open_documents_base(folder, on_step=trap, **PLAIN) as library:
         await CHANGES[change].prepare(library)
         trap.is_set = True
         await CHANGES[change].make(library)

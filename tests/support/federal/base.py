@@ -27,11 +27,11 @@ from readingroom.core.progress import no_progress_sync
 from readingroom.engine.embedding.embedder import Matrix, Vector
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.protocol.spec import KnowledgeBase
-from tests.support.engines import database_url
+from tests.support.engines import find_database_url
 from tests.support.federal import world_registries as registries
 from tests.support.federal.world import World, register_document
 from tests.support.federal.world_texts import every_text
-from tests.support.kit import LEGACY, POST, app_of, in_process, mode_of, rpc
+from tests.support.kit import LEGACY, POST, choose_mode, make_app, make_rpc, open_app_client
 
 MADE_UP = {"crs_reports", "regulations_dot_gov_dockets"}
 """The sources of which no official file is at hand: only the made-up world has them."""
@@ -129,18 +129,18 @@ def _texts(world: World, bills: int) -> Iterator[tuple[str, str]]:
         yield world.text(int(congress), kind, int(number))
 
 
-def place_of(data: Path) -> store.FederalPlace:
+def find_place(data: Path) -> store.FederalPlace:
     """Where the federal records of a data directory are: in its file, or in its database."""
-    url = database_url(data)
+    url = find_database_url(data)
     return store.SharedRecords(url) if url else get_database_path(data)
 
 
-def loaded(data: Path, *files: Path, embed: bool = True) -> LoadSummary:
+def load_files(data: Path, *files: Path, embed: bool = True) -> LoadSummary:
     """Load files into the federal base of a data directory."""
-    return loaded_at(place_of(data), *files, embed=embed)
+    return load_files_into(find_place(data), *files, embed=embed)
 
 
-def loaded_at(place: store.FederalPlace, *files: Path, embed: bool = True) -> LoadSummary:
+def load_files_into(place: store.FederalPlace, *files: Path, embed: bool = True) -> LoadSummary:
     """The same, into the records in a certain place."""
     summary = load(place, list(files), None)
     if embed:
@@ -149,7 +149,7 @@ def loaded_at(place: store.FederalPlace, *files: Path, embed: bool = True) -> Lo
     return summary
 
 
-def told_in(data: Path) -> dict[str, Any]:
+def read_all_tables(data: Path) -> dict[str, Any]:
     """Records without the moment of their loading, and how much hangs on them."""
     with contextlib.closing(store.connect(get_database_path(data))) as db:
         told: dict[str, Any] = {
@@ -170,14 +170,14 @@ def _rows(db: sqlite3.Connection, sql: str) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in db.execute(sql)]
 
 
-def world_in(data: Path) -> Path:
+def write_world_files(data: Path) -> Path:
     """A data directory that holds the made-up world."""
     write_world(data / "files")
-    loaded(data, data / "files")
+    load_files(data, data / "files")
     return data
 
 
-def traced(base: KnowledgeBase) -> list[str]:
+def trace_statements(base: KnowledgeBase) -> list[str]:
     """Every statement from here on; connections that are open already are opened anew."""
     statements: list[str] = []
     base.service.store.close()
@@ -185,11 +185,11 @@ def traced(base: KnowledgeBase) -> list[str]:
     return statements
 
 
-def base_of(data: Path, embedder: Any = None, budget: Budget | None = None) -> KnowledgeBase:
-    return make_base(place_of(data), embedder, budget)
+def make_base(data: Path, embedder: Any = None, budget: Budget | None = None) -> KnowledgeBase:
+    return make_base_on(find_place(data), embedder, budget)
 
 
-def make_base(place: store.FederalPlace, embedder: Any, budget: Budget | None) -> KnowledgeBase:
+def make_base_on(place: store.FederalPlace, embedder: Any, budget: Budget | None) -> KnowledgeBase:
     base = open_federal(place, embedder or HashedWords(), budget)
     routers = cache(partial(make_routers, base.service, False))
     # As BaseSpec.open_base does, but not warmed up: tests look at every statement.
@@ -201,35 +201,35 @@ async def stay_cold() -> None:
 
 
 @contextlib.asynccontextmanager
-async def asked(
+async def serve_in_process(
     data: Path, embedder: Any = None, budget: Budget | None = None
 ) -> AsyncIterator["Asked"]:
     """The base served in this process, REST and MCP."""
-    async with asked_at(place_of(data), data, embedder, budget) as face:
+    async with serve_place_in_process(find_place(data), data, embedder, budget) as face:
         yield face
 
 
 @contextlib.asynccontextmanager
-async def asked_at(
+async def serve_place_in_process(
     place: store.FederalPlace, data: Path, embedder: Any = None, budget: Budget | None = None
 ) -> AsyncIterator["Asked"]:
     """The same, on the records in a certain place."""
-    base = make_base(place, embedder, budget)
-    async with in_process(app_of(base, data=data, rate_limit=0)) as web:
+    base = make_base_on(place, embedder, budget)
+    async with open_app_client(make_app(base, data=data, rate_limit=0)) as web:
         yield Asked(web, base)
     base.service.store.close()
 
 
 @contextlib.asynccontextmanager
-async def connected(
+async def connect_client(
     data: Path, wire: str, embedder: Any = None, budget: Budget | None = None
 ) -> AsyncIterator[tuple[Client, "Asked"]]:
     """The SDK's own client on the base in this process, on either wire, and REST beside it."""
-    base = base_of(data, embedder, budget)
-    app = app_of(base, data=data, rate_limit=0)
-    async with in_process(app) as web:
+    base = make_base(data, embedder, budget)
+    app = make_app(base, data=data, rate_limit=0)
+    async with open_app_client(app) as web:
         transport = streamable_http_client(f"{web.base_url}/mcp", http_client=web)
-        async with Client(transport, mode=mode_of(wire)) as client:
+        async with Client(transport, mode=choose_mode(wire)) as client:
             yield client, Asked(web, base)
     base.service.store.close()
 
@@ -263,14 +263,14 @@ class Asked:
 
     async def rpc(self, method: str, params: dict[str, Any]) -> Any:
         headers = POST | {"MCP-Protocol-Version": LEGACY}
-        answered = await self.web.post("/mcp", json=rpc(method, params), headers=headers)
+        answered = await self.web.post("/mcp", json=make_rpc(method, params), headers=headers)
         return answered.json()
 
 
 def make_unembedded_file(data: Path) -> bytes:
     """The file of a federal base with a few records and no vector yet."""
     write_world(data / "files", bills=6, votes=1)
-    loaded(data, data / "files", embed=False)
+    load_files(data, data / "files", embed=False)
     path = get_database_path(data)
     with contextlib.closing(store.connect(path, writing=True)) as db:
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -33,7 +33,7 @@ class Host:
 
 
 @contextlib.contextmanager
-def hosting() -> Iterator[Host]:
+def run_bulk_host() -> Iterator[Host]:
     host = Host()
 
     class Handler(BaseHTTPRequestHandler):

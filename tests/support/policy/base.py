@@ -30,7 +30,7 @@ from tests.support.model import EMBEDDER, WordEmbedder
 TODAY = datetime(2025, 6, 1, 12, tzinfo=UTC)
 
 
-def pdf(
+def make_policy_pdf(
     chapters: Sequence[tuple[str, Sequence[str]]], first: int = 1, headed: bool = True
 ) -> bytes:
     """A policy of chapters, each with a title and paragraphs numbered through the document."""
@@ -125,7 +125,10 @@ class PolicyLibrary:
     ) -> str:
         """A revision, ingested; its id."""
         answer = await self.admin.revise_policy(
-            source, revision(label, start, end), self.spool(content or brief(label)), no_progress
+            source,
+            make_revision(label, start, end),
+            self.spool(content or make_brief_pdf(label)),
+            no_progress,
         )
         return answer.revision_id
 
@@ -133,10 +136,10 @@ class PolicyLibrary:
         self, source: str, label: str, start: str, end: str | None = None, content: bytes = b""
     ) -> str:
         """A revision that stays in `processing`; its id."""
-        new = revision(label, start, end)
+        new = make_revision(label, start, end)
         made, _ = await self.service.ingestion.create_revision(
             source,
-            self.spool(content or brief(label)),
+            self.spool(content or make_brief_pdf(label)),
             new.version_label,
             new.effective_from,
             new.effective_to,
@@ -172,7 +175,7 @@ class PolicyLibrary:
         return str(path)
 
 
-def revision(label: str, start: str, end: str | None = None) -> NewRevision:
+def make_revision(label: str, start: str, end: str | None = None) -> NewRevision:
     return NewRevision(
         version_label=label,
         effective_from=date.fromisoformat(start),
@@ -180,9 +183,9 @@ def revision(label: str, start: str, end: str | None = None) -> NewRevision:
     )
 
 
-def brief(label: str) -> bytes:
+def make_brief_pdf(label: str) -> bytes:
     """A small policy whose text names its revision."""
-    return pdf(
+    return make_policy_pdf(
         [
             ("Sustainable transport", [f"Cycle parking follows the {label} standard.", *FILLER]),
             ("Housing", [f"Homes are built to the {label} rules.", *FILLER]),
@@ -198,7 +201,7 @@ FILLER = (
 )
 
 
-def service_on(
+def make_service(
     folder: Path,
     redis_url: str | None = None,
     now: Callable[[], datetime] = lambda: TODAY,
@@ -207,7 +210,7 @@ def service_on(
     pipeline: Any = None,
 ) -> PolicyService:
     roots = Roots("POLICY_ROOTS", (folder / "inbox",), 256 * 2**20)
-    database = engines.database_of(folder) if redis_url is None else None
+    database = engines.find_database(folder) if redis_url is None else None
     context = IngestContext(
         pipeline or Pipeline(Sandbox()), embedder, roots, now, on_step, database
     )
@@ -217,7 +220,7 @@ def service_on(
 @contextlib.asynccontextmanager
 async def open_library(folder: Path, **options: Any) -> AsyncIterator[PolicyLibrary]:
     """A policy base on this folder, open."""
-    service = service_on(folder, **options)
+    service = make_service(folder, **options)
     async with service.running():
         yield PolicyLibrary(service, folder)
 
@@ -282,4 +285,4 @@ def seed_pdf(source: str, label: str, paragraphs: int) -> bytes:
         for number in range(paragraphs)
     ]
     chapters = [(f"Part {at // 20 + 1}", said[at : at + 20]) for at in range(0, paragraphs, 20)]
-    return pdf(chapters)
+    return make_policy_pdf(chapters)

@@ -28,7 +28,7 @@ class Room:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        engines.database_url(folder)  # so that the other process finds it
+        engines.find_database_url(folder)  # so that the other process finds it
         self.start()
 
     def start(self) -> None:

@@ -12,7 +12,7 @@ from readingroom.bases.policy.models import IngestPolicyRevision, RemovePolicyRe
 from readingroom.core.progress import no_progress
 from readingroom.protocol.doctor import Complaint
 from tests.support.policy.base import PLAIN, PolicyLibrary, open_library, plain
-from tests.support.victim import KillAtStep, killed
+from tests.support.victim import KillAtStep, do_and_be_killed
 
 OLD, NEW = "rev_NPPF_2023_09", "rev_NPPF_2024_12"
 
@@ -34,13 +34,13 @@ def _text(label: str) -> bytes:
     return plain(f"Cycle parking follows the {label} standard.", "Homes.", "Roads.", "Trees.")
 
 
-async def one(library: PolicyLibrary) -> None:
+async def add_first_revision(library: PolicyLibrary) -> None:
     await library.add("NPPF", "National Planning Policy Framework")
     await library.revise("NPPF", "September 2023", "2023-09-05", content=_text("September 2023"))
 
 
-async def two(library: PolicyLibrary) -> None:
-    await one(library)
+async def add_second_revision(library: PolicyLibrary) -> None:
+    await add_first_revision(library)
     await library.revise("NPPF", "December 2024", "2024-12-12", content=_text("December 2024"))
 
 
@@ -80,42 +80,42 @@ async def insert(library: PolicyLibrary) -> None:
     await library.revise("NPPF", "July 2021", "2021-07-20", "2023-09-04", _text("July 2021"))
 
 
-async def _has(library: PolicyLibrary, revision_id: str) -> bool:
+async def _has_revision(library: PolicyLibrary, revision_id: str) -> bool:
     revisions = await library.service.registry.get_revisions("NPPF")
     return revision_id in [one.revision_id for one in revisions if one.can_be_in_force]
 
 
-async def _superseded(library: PolicyLibrary) -> bool:
-    return await _has(library, NEW)
+async def _is_superseded(library: PolicyLibrary) -> bool:
+    return await _has_revision(library, NEW)
 
 
-async def _inserted(library: PolicyLibrary) -> bool:
-    return await _has(library, "rev_NPPF_2021_07")
+async def _is_inserted(library: PolicyLibrary) -> bool:
+    return await _has_revision(library, "rev_NPPF_2021_07")
 
 
-async def _reindexed(library: PolicyLibrary) -> bool:
+async def _is_reindexed(library: PolicyLibrary) -> bool:
     chunks = await library.service.store.get_chunks("NPPF", NEW)
     return [chunk.text for chunk in chunks] == ["Cycle parking is free."]
 
 
-async def _removed(library: PolicyLibrary) -> bool:
+async def _is_removed(library: PolicyLibrary) -> bool:
     return (await library.admin.get_revision("NPPF", OLD)).chunk_count == 0
 
 
-async def _deleted(library: PolicyLibrary) -> bool:
-    return not await _has(library, OLD)
+async def _is_deleted(library: PolicyLibrary) -> bool:
+    return not await _has_revision(library, OLD)
 
 
-async def _policy_deleted(library: PolicyLibrary) -> bool:
+async def _is_policy_deleted(library: PolicyLibrary) -> bool:
     folder = library.folder / "NPPF"
     return not await library.service.registry.has_policy("NPPF") and not folder.exists()
 
 
-async def _redated(library: PolicyLibrary) -> bool:
+async def _is_redated(library: PolicyLibrary) -> bool:
     return str((await library.admin.get_revision("NPPF", OLD)).effective_to) == "2024-06-30"
 
 
-async def _retitled(library: PolicyLibrary) -> bool:
+async def _is_retitled(library: PolicyLibrary) -> bool:
     return (await library.admin.get_policy("NPPF")).title == "The Framework"
 
 
@@ -124,20 +124,41 @@ _SEP, _DEC = ("September 2023",), ("December 2024",)
 CHANGES = {
     "supersede": Change(
         "a successor created and ingested",
-        *(one, supersede, (_SEP, _DEC), "create:registry", _superseded),
+        *(add_first_revision, supersede, (_SEP, _DEC), "create:registry", _is_superseded),
     ),
-    "insert": Change("history inserted", two, insert, (_DEC,), "create:registry", _inserted),
+    "insert": Change(
+        "history inserted", add_second_revision, insert, (_DEC,), "create:registry", _is_inserted
+    ),
     "reindex": Change(
-        "a reindex with another file", two, reindex, (_DEC,), "ingest:begin", _reindexed
+        "a reindex with another file",
+        add_second_revision,
+        reindex,
+        (_DEC,),
+        "ingest:begin",
+        _is_reindexed,
     ),
-    "remove": Change("chunks removed", two, remove, (_DEC,), "remove:begin", _removed),
-    "delete": Change("a revision deleted", two, delete, (_DEC,), "delete:registry", _deleted),
+    "remove": Change(
+        "chunks removed", add_second_revision, remove, (_DEC,), "remove:begin", _is_removed
+    ),
+    "delete": Change(
+        "a revision deleted", add_second_revision, delete, (_DEC,), "delete:registry", _is_deleted
+    ),
     "delete_policy": Change(
         "a policy deleted",
-        *(two, delete_policy, (_DEC, ()), "delete_policy:registry", _policy_deleted),
+        *(
+            add_second_revision,
+            delete_policy,
+            (_DEC, ()),
+            "delete_policy:registry",
+            _is_policy_deleted,
+        ),
     ),
-    "redate": Change("dates changed", two, redate, (_DEC,), "amend:registry", _redated),
-    "retitle": Change("a title changed", two, retitle, (_DEC,), "amend:policy", _retitled),
+    "redate": Change(
+        "dates changed", add_second_revision, redate, (_DEC,), "amend:registry", _is_redated
+    ),
+    "retitle": Change(
+        "a title changed", add_second_revision, retitle, (_DEC,), "amend:policy", _is_retitled
+    ),
 }
 
 _CREATE = ("create:begin", "create:registry", "create:file", "create:end")
@@ -168,7 +189,7 @@ def must_last(change: str, step: str) -> bool:
     return STEPS[change].index(step) >= STEPS[change].index(CHANGES[change].lasts_from)
 
 
-async def steps_of(folder: Path, change: str) -> tuple[str, ...]:
+async def list_steps(folder: Path, change: str) -> tuple[str, ...]:
     """The named steps that a change really passes, in order."""
     passed: list[str] = []
     async with open_library(folder, on_step=passed.append, **PLAIN) as library:
@@ -180,12 +201,12 @@ async def steps_of(folder: Path, change: str) -> tuple[str, ...]:
 
 def kill_at(folder: Path, change: str, step: str) -> None:
     """Prepare the base and make the change in a process that kills itself at the step."""
-    killed(_change, folder, change, step)
+    do_and_be_killed(_change, folder, change, step)
 
 
 def kill_recovery_at(folder: Path, step: str) -> None:
     """Start on what another kill left, and be killed while mending it."""
-    killed(_recover, folder, step)
+    do_and_be_killed(_recover, folder, step)
 
 
 async def _change(folder: Path, change: str, step: str) -> None:
@@ -219,7 +240,7 @@ class Aftermath:
         return not (self.orphans or self.wrong_counts or self.complaints or self.leftovers)
 
 
-async def aftermath(folder: Path, change: str) -> Aftermath:
+async def examine_aftermath(folder: Path, change: str) -> Aftermath:
     """Start the base, let it finish what it finds, and count."""
     async with open_library(folder, **PLAIN) as library:
         await library.settled()
