@@ -50,8 +50,8 @@ class DiffRun:
         """Return its text with only so many words at either end, if it has more than those."""
         if len(self.units) <= 2 * units_per_end + 1:
             return self.text
-        first_words, last_words = self.units[:units_per_end], self.units[-units_per_end:]
-        return f"{''.join(first_words).strip()} {gap_mark} {''.join(last_words).strip()}"
+        first_units, last_units = self.units[:units_per_end], self.units[-units_per_end:]
+        return f"{''.join(first_units).strip()} {gap_mark} {''.join(last_units).strip()}"
 
 
 def compare_words(old_text: str, new_text: str) -> list[DiffRun]:

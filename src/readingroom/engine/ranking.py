@@ -211,8 +211,8 @@ class _CountedPassages:
 
     def __init__(self, passages: Sequence[ProposedPassage], statistics: Statistics) -> None:
         self._stem_counts = [count_passage_stems(passage) for passage in passages]
-        lengths = np.array([len(passage.text.split()) for passage in passages], np.float32)
-        self._length_norms = _K1 * (1 - _B + _B * lengths / max(statistics.average_length, 1.0))
+        word_counts = np.array([len(passage.text.split()) for passage in passages], np.float32)
+        self._length_norms = _K1 * (1 - _B + _B * word_counts / max(statistics.average_length, 1.0))
         self._statistics = statistics
 
     def has_stem(self, passage_place: int, stem: str) -> bool:

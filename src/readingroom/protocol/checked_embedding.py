@@ -168,8 +168,9 @@ class CheckedEmbedding:
 
     def _refuse_worker(self, worker: str, error: VectorsRefused) -> None:
         self._refused_workers.add(worker)
-        deleted_count = sum(
-            passages.delete_made_by(worker) for passages in self._passages_by_name.values()
+        deleted_vector_count = sum(
+            passages.delete_vectors_of_worker(worker)
+            for passages in self._passages_by_name.values()
         )
         for counts in self._counts_by_name.values():
             counts.count_again_at = 0.0
@@ -178,7 +179,7 @@ class CheckedEmbedding:
             "will be made again",
             worker,
             error.message,
-            deleted_count,
+            deleted_vector_count,
         )
 
     def _count_again(self, passages: LeasablePassages) -> None:

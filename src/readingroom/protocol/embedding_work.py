@@ -103,7 +103,7 @@ class LeasablePassages(Protocol):
     def store_vectors(self, passage_ids: Sequence[int], matrix: Matrix, worker: str) -> int:
         """Store vectors, in place of none that is there; return how many are new."""
 
-    def delete_made_by(self, worker: str) -> int:
+    def delete_vectors_of_worker(self, worker: str) -> int:
         """Delete the vectors that a worker sent; return how many there were."""
 
     def count_passages(self) -> tuple[int, int]:

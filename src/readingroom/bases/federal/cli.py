@@ -272,14 +272,14 @@ def status(settings: FederalSettings, as_json: bool) -> None:
         output_lines.append(
             "Nothing is loaded yet: `readingroom federal load PATH…` loads official files."
         )
-    partly_embedded_sources = [
+    sources_left_to_embed = [
         status_row["source"]
         for status_row in status_rows
         if status_row["embedded"] < status_row["chunks"]
     ]
-    if partly_embedded_sources:
+    if sources_left_to_embed:
         output_lines.append(
-            f"Not embedded whole: {', '.join(partly_embedded_sources)}. What has no vector is "
+            f"Not embedded whole: {', '.join(sources_left_to_embed)}. What has no vector is "
             "found by its words alone; `readingroom federal embed` goes on where it stopped."
         )
     output_lines += [f"failed: {failure['file']}: {failure['error']}" for failure in failed_files]

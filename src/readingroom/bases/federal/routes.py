@@ -325,9 +325,9 @@ def _add_list(routes: APIRouter, service: FederalService, record_source: Source)
     async def list_records(
         question: Annotated[question_model, Query()],  # type: ignore[valid-type]
     ) -> RecordPage | Resolved | Total | Buckets | Series:
-        typed_question: ListQuestion = question
+        list_question: ListQuestion = question
         with _report_parameters():
-            return await typed_question.answer(service, record_source)
+            return await list_question.answer(service, record_source)
 
     routes.add_api_route(
         f"/{record_source.slug}",
@@ -349,9 +349,9 @@ def _add_member_votes(routes: APIRouter, service: FederalService) -> None:
         question: Annotated[question_model, Query()],  # type: ignore[valid-type]
     ) -> Total | Buckets | Series:
         """How members voted, counted; listed they are by member or by roll call."""
-        typed_question: CountQuestion = question
+        count_question: CountQuestion = question
         with _report_parameters():
-            return await typed_question.compute_numbers(service, MEMBER_VOTES)
+            return await count_question.compute_numbers(service, MEMBER_VOTES)
 
 
 def _add_dossiers(routes: APIRouter, service: FederalService) -> None:

@@ -7,10 +7,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from readingroom.bases.policy.models import ListedPolicy, ListedRevision
 from readingroom.bases.policy.registry.records import (
+    PlanStage,
     PolicyCategory,
     RevisionStatus,
     SourceSlug,
-    Stage,
 )
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import InvalidDate
@@ -82,7 +82,7 @@ class NewRevision(Body):
     effective_from: Day
     effective_to: Day | None = None
     notes: str | None = Field(default=None, max_length=4000)
-    stage: Stage | None = Field(default=None, description=STAGE_DESCRIPTION)
+    stage: PlanStage | None = Field(default=None, description=STAGE_DESCRIPTION)
 
     @model_validator(mode="after")
     def _check_order(self) -> Self:
@@ -147,7 +147,7 @@ class RevisionDetail(RevisionSummary):
     notes: str | None
     created_at: datetime
     error: str | None
-    stage: Stage | None = Field(default=None, description=STAGE_DESCRIPTION)
+    stage: PlanStage | None = Field(default=None, description=STAGE_DESCRIPTION)
 
 
 class PolicySummary(ListedPolicy):

@@ -50,7 +50,7 @@ from readingroom.bases.policy.models import (
     SearchPolicy,
     VerifyPolicyQuote,
 )
-from readingroom.bases.policy.registry.records import PolicyCategory, Stage
+from readingroom.bases.policy.registry.records import PlanStage, PolicyCategory
 from readingroom.console.completion import ask_quietly, complete_with
 from readingroom.console.layout import format_table, make_bold
 from readingroom.console.options import (
@@ -166,7 +166,7 @@ def change(source: str, settings: RoomSettings, as_json: bool, **values: str | N
 @click.option("--notes")
 @click.option(
     "--stage",
-    type=click.Choice(get_args(Stage)),
+    type=click.Choice(get_args(PlanStage)),
     help="Of a plan that is not adopted yet: it is never in force.",
 )
 @add_embedding_options

@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from readingroom.bases.policy.registry.records import (
+    PlanStage,
     PolicyCategory,
     Reason,
     RevisionStatus,
     SourceSlug,
-    Stage,
 )
 from readingroom.core.modes import Mode
 from readingroom.core.scores import CONFIDENCE, PARTS, SCORE, Level, ScoreParts
@@ -208,7 +208,7 @@ class PolicyHit(Answer):
     section_title: str = Field(default="", description=SECTION_TITLE_DESCRIPTION)
     passage_kind: PassageKind = Field(default="supporting", description=PASSAGE_KIND_DESCRIPTION)
     printed_page: str | None = Field(default=None, description=PRINTED_PAGE_DESCRIPTION)
-    stage: Stage | None = Field(
+    stage: PlanStage | None = Field(
         default=None, description="Of a plan that is not adopted: it is not in force."
     )
     exact_reference: bool = Field(

@@ -39,7 +39,7 @@ from readingroom.bases.policy.models import (
     SectionText,
     VerifyPolicyQuote,
 )
-from readingroom.bases.policy.registry.records import PolicyCategory, Stage
+from readingroom.bases.policy.registry.records import PlanStage, PolicyCategory
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import InvalidDate, InvalidRequest, validate_model
@@ -61,7 +61,7 @@ _UPLOAD_FORM = describe_upload_form(
     effective_from={"type": "string", "format": "date"},
     effective_to={"type": "string", "format": "date"},
     notes={"type": "string", "maxLength": 4000},
-    stage={"type": "string", "enum": [*get_args(Stage)]},
+    stage={"type": "string", "enum": [*get_args(PlanStage)]},
     required_fields=("version_label", "effective_from"),
 )
 

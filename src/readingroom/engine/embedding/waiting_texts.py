@@ -181,7 +181,7 @@ class WaitingTexts:
             self._new_vectors_condition.notify_all()
         return stored_count
 
-    def delete_made_by(self, worker: str) -> int:
+    def delete_vectors_of_worker(self, worker: str) -> int:
         """Delete the vectors that a worker sent; return how many there were."""
         with self._state_tables.begin_writing() as db:
             return int(db.execute("DELETE FROM waiting_texts WHERE worker = ?", (worker,)).rowcount)

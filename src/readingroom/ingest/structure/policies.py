@@ -416,19 +416,23 @@ def _grade_lines(headings: Sequence[SectionStart], line_count: int) -> list[tupl
     The body weighs 2, chapters on monitoring, old policies and the like 1, and annexes 0.
     """
     graded_stretches = [(0, _BODY_GRADE)]
-    open_level: int | None = None
+    back_matter_level: int | None = None
     for section_start in headings:
         if section_start.kind not in ("part", "chapter", "annex", "section"):
             continue
         is_annex = section_start.kind == "annex"
-        if open_level is not None and section_start.level > open_level and not is_annex:
+        if (
+            back_matter_level is not None
+            and section_start.level > back_matter_level
+            and not is_annex
+        ):
             continue
-        open_level = section_start.level
+        back_matter_level = section_start.level
         if is_annex and section_start.line_index > _MIN_ANNEX_SHARE * line_count:
             graded_stretches.append((section_start.line_index, _ANNEX_GRADE))
         elif is_annex or _BACK_MATTER.search(section_start.title[:200]):
             graded_stretches.append((section_start.line_index, _BACK_GRADE))
         else:
             graded_stretches.append((section_start.line_index, _BODY_GRADE))
-            open_level = None
+            back_matter_level = None
     return graded_stretches

@@ -165,7 +165,7 @@ class _ResourceHandlers:
     async def _read_resource(
         self, context: Context, params: wire.ReadResourceRequestParams
     ) -> wire.ReadResourceResult:
-        if view := await self._view_reader.read_view(params.uri, context):
+        if view := await self._view_reader.read_view_or_picture(params.uri, context):
             return wire.ReadResourceResult(contents=[view])
         resource_text = await self._provider.read_resource(
             params.uri, make_call_from_context(context)
@@ -204,29 +204,29 @@ class _ViewReader:
         self._image_readers_by_prefix = page_images
         self._public_url = public_url
 
-    async def read_view(
-        self, uri: str, context: Context
+    async def read_view_or_picture(
+        self, resource_uri: str, context: Context
     ) -> wire.TextResourceContents | wire.BlobResourceContents | None:
         """Return a view or a picture; None for what is neither. Raise RecordNotFound."""
         for prefix, read_page_image in self._image_readers_by_prefix.items():
-            if not uri.startswith(prefix):
+            if not resource_uri.startswith(prefix):
                 continue
-            image = await read_page_image(uri)
+            image = await read_page_image(resource_uri)
             return wire.BlobResourceContents(
-                uri=uri,
+                uri=resource_uri,
                 mime_type=image.media_type,
                 blob=base64.b64encode(image.content).decode(),
                 _meta={"marks": [list(mark) for mark in image.marks]},
             )
         request = context.request
         room_url = resolve_address(request, self._public_url) if request else ""
-        html = render_view(uri, room_url)
+        html = render_view(resource_uri, room_url)
         if html is None:
             return None
         # It loads nothing, so it asks for no leave to.
         content_meta = {"ui": {"csp": {}, "prefersBorder": True}}
         return wire.TextResourceContents(
-            uri=uri, mime_type=VIEW_MEDIA_TYPE, text=html, _meta=content_meta
+            uri=resource_uri, mime_type=VIEW_MEDIA_TYPE, text=html, _meta=content_meta
         )
 
 

@@ -143,12 +143,12 @@ class Sse:
 
         async def send_counted(message: Message) -> None:
             # It waits here until the client has read what was sent before.
-            byte_count = len(message.get("body", b""))
-            held_bytes.add_bytes(caller, byte_count)
+            message_bytes = len(message.get("body", b""))
+            held_bytes.add_bytes(caller, message_bytes)
             try:
                 await send(message)
             finally:
-                held_bytes.remove_bytes(caller, byte_count)
+                held_bytes.remove_bytes(caller, message_bytes)
 
         async with self._transport.connect_sse(scope, receive, send_counted) as streams:
             incoming, outgoing = streams

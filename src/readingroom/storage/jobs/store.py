@@ -190,7 +190,7 @@ class JobStore:
                 f"SELECT {_COLUMNS_SQL} FROM jobs WHERE id = ?", (job_row["id"],)
             ).fetchone()
         job = _read_job(claimed_row)
-        return self._fetch_files(job, worker) if claimed_row["file_bytes"] else job
+        return self._copy_files_to_folder(job, worker) if claimed_row["file_bytes"] else job
 
     def take_over_jobs(self, job_kinds: Sequence[str]) -> None:
         """Queue the running jobs of these kinds again, and delete the files of no job.
@@ -318,7 +318,7 @@ class JobStore:
     def _keep_files(self, db: Any, job_id: str, folder: Path) -> None:
         """Keep the files of a job until it has ended: here they stay where they are."""
 
-    def _fetch_files(self, job: BackgroundJob, worker: str) -> BackgroundJob:
+    def _copy_files_to_folder(self, job: BackgroundJob, worker: str) -> BackgroundJob:
         """Return a job whose question names the folder that its files can be read in."""
         return job
 

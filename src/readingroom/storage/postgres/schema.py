@@ -245,7 +245,7 @@ _MIGRATIONS: dict[int, tuple[str, ...]] = {
     ),
 }
 
-_COLLECTION_NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
+_SQL_IDENTIFIER = re.compile(r"[a-z][a-z0-9_]{0,40}")
 
 
 def migrate(connection: Any) -> None:
@@ -296,7 +296,7 @@ def list_collection_statements(collection_name: str, field_names: tuple[str, ...
     Vectors are apart from texts: a search by meaning reads all those that pass a filter.
     """
     for identifier in (collection_name, *field_names):
-        if not _COLLECTION_NAME.fullmatch(identifier):
+        if not _SQL_IDENTIFIER.fullmatch(identifier):
             raise ValueError(f"{identifier!r} cannot be the name of a table or a column")
     chunk_columns_sql = "".join(
         f"""field_{field_name} text COLLATE "C" GENERATED ALWAYS AS

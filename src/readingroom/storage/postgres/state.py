@@ -117,7 +117,7 @@ class SharedJobStore(JobStore):
                     piece_number, file_piece = piece_number + 1, open_file.read(_PIECE_BYTES)
         self._delete_folder(job_id)
 
-    def _fetch_files(self, job: BackgroundJob, worker: str) -> BackgroundJob:
+    def _copy_files_to_folder(self, job: BackgroundJob, worker: str) -> BackgroundJob:
         folder = self._files_folder / job.kind / f"{job.id}-{worker}"
         with (
             translate_os_errors("The files of the job cannot be kept"),

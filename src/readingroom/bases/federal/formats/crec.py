@@ -183,8 +183,8 @@ class _ItemPage:
         """The bills and laws that its words name, each with the printed page they stand on."""
         first_page = (self.page_range or "").partition("-")[0]
         page_parts = [first_page, *_NEW_PAGE.split(self.text)]
-        for page_number, page_text in zip(page_parts[::2], page_parts[1::2], strict=True):
-            location = f"page {page_number}" if page_number else "text"
+        for printed_page, page_text in zip(page_parts[::2], page_parts[1::2], strict=True):
+            location = f"page {printed_page}" if printed_page else "text"
             yield from find_bills(page_text, self.congress, LinkKind.MENTION, location)
             yield from find_laws(page_text, LinkKind.MENTION, location)
 

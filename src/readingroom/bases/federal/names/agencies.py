@@ -152,7 +152,7 @@ class _AgencySpellings:
         ]
 
 
-def build_agencies(db: Database, retrieved_at: str) -> list[Agency]:
+def build_agencies(db: Database, built_at: str) -> list[Agency]:
     """Return the agencies that loaded documents name, one for all ways in which they write it."""
     spelling_rows = db.execute(
         """SELECT f.value, count(*) AS documents, max(d.published_at) AS newest_day
@@ -174,7 +174,7 @@ def build_agencies(db: Database, retrieved_at: str) -> list[Agency]:
             stored_ids.get(folded_name) or make_agency_id(min(spellings.names)),
             spellings,
             abbreviations_by_agency.get(folded_name, ()),
-            retrieved_at,
+            built_at,
         )
         for folded_name, spellings in sorted(spellings_by_agency.items())
     ]
@@ -207,7 +207,7 @@ def _list_abbreviations(
 
 
 def _build_agency(
-    agency_id: str, spellings: _AgencySpellings, abbreviations: Sequence[str], retrieved_at: str
+    agency_id: str, spellings: _AgencySpellings, abbreviations: Sequence[str], built_at: str
 ) -> Agency:
     agency_name, slug = spellings.names[0], agency_id.removeprefix("agency:")
     return Agency(
@@ -222,7 +222,7 @@ def _build_agency(
             sum(spellings.counts_by_slug.values()), *spellings.counts_by_name.values(), 0
         ),
         **build_citation_fields(
-            Provenance(retrieved_at, hash_item(spellings.names)),
+            Provenance(built_at, hash_item(spellings.names)),
             url=f"{_AGENCY_PAGES_URL}{slug}",
             org=_PUBLISHER,
             cite=f"Agency: {agency_name}",

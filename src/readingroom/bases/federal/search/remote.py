@@ -79,17 +79,17 @@ class FederalPassages:
         with self._open() as db:
             return store_vectors(db, passage_ids, matrix, self.embedder.identity, worker)
 
-    def delete_made_by(self, worker: str) -> int:
+    def delete_vectors_of_worker(self, worker: str) -> int:
         """Delete the vectors that a worker sent; return how many there were."""
         with self._open() as db, db.transaction():
             db.execute("UPDATE generation SET value = value + 1")
-            deleted_count = db.execute(
+            deleted_vector_count = db.execute(
                 "DELETE FROM vectors WHERE chunk IN "
                 "(SELECT chunk FROM embedded_elsewhere WHERE worker = ?)",
                 (worker,),
             ).rowcount
             db.execute("DELETE FROM embedded_elsewhere WHERE worker = ?", (worker,))
-        return deleted_count
+        return deleted_vector_count
 
     def count_passages(self) -> tuple[int, int]:
         """Return how many passages are embedded, and how many wait."""

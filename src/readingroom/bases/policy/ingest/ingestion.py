@@ -22,7 +22,7 @@ from readingroom.bases.policy.ingest.progress import IngestionProgress
 from readingroom.bases.policy.models import IngestedRevision
 from readingroom.bases.policy.registry import timeline
 from readingroom.bases.policy.registry.opening import AnyPolicyRegistry
-from readingroom.bases.policy.registry.records import Revision, Stage
+from readingroom.bases.policy.registry.records import PlanStage, Revision
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import ReportProgress
 from readingroom.engine.embedding.embedder import Vector
@@ -71,7 +71,7 @@ class Ingestion:
         first_day: date,
         last_day: date | None,
         notes: str | None,
-        stage: Stage | None = None,
+        plan_stage: PlanStage | None = None,
         extension: str = ".pdf",
     ) -> tuple[Revision, list[Revision]]:
         """Register a revision with its file.
@@ -88,7 +88,7 @@ class Ingestion:
                 effective_to=last_day,
                 file_size_bytes=(await anyio.Path(spool).stat()).st_size,
                 notes=notes,
-                stage=stage,
+                stage=plan_stage,
                 created_at=self._context.now(),
             )
             remaining_revisions, failed_ids = timeline.drop_failed(
@@ -139,7 +139,7 @@ class Ingestion:
             RevisionBusy: the revision is being ingested already.
             NoContent: no text was found in the file; the revision is marked as failed.
         """
-        async with self._progress.mark_busy(revision.revision_id):
+        async with self._progress.hold_revision(revision.revision_id):
             try:
                 # Reading takes minutes, so it runs outside of the lock; others change meanwhile.
                 document, embedded_chunks = await self._read_and_embed(
@@ -252,7 +252,7 @@ class Ingestion:
         """Enclose a change that takes failed revisions away; raises `RevisionBusy`."""
         async with AsyncExitStack() as busy_stack:
             for failed_id in failed_ids:
-                await busy_stack.enter_async_context(self._progress.mark_busy(failed_id))
+                await busy_stack.enter_async_context(self._progress.hold_revision(failed_id))
             intent_body |= {"source": policy_slug, "replaced_ids": failed_ids}
             async with self._changes.record_intent(intent_kind, **intent_body):
                 yield

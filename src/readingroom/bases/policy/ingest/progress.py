@@ -27,7 +27,7 @@ class IngestionProgress:
         )
 
     @asynccontextmanager
-    async def mark_busy(self, revision_id: str) -> AsyncIterator[None]:
+    async def hold_revision(self, revision_id: str) -> AsyncIterator[None]:
         """Enclose an ingestion; raise `RevisionBusy` when the revision has one already."""
         error_message = f"{revision_id} is being ingested already; wait until it is active"
         if revision_id in self._progress_by_revision:

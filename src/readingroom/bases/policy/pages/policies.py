@@ -30,7 +30,7 @@ from readingroom.bases.policy.pages.periods import (
 from readingroom.bases.policy.pages.quotations import QuotationPages
 from readingroom.bases.policy.pages.reading import PageViews, dump_without_folders
 from readingroom.bases.policy.pages.sections import SectionHistoryPages, build_section_tree
-from readingroom.bases.policy.registry.records import PolicyCategory, RevisionStatus, Stage
+from readingroom.bases.policy.registry.records import PlanStage, PolicyCategory, RevisionStatus
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.dates import parse_day
 from readingroom.ingest.read.formats.detect import POLICY_EXTENSIONS
@@ -157,7 +157,7 @@ class PolicyPages:
             day=day,
             comparison=_suggest_comparison(list_eligible_revisions(policy)),
             categories=[category.value for category in PolicyCategory],
-            stages=get_args(Stage),
+            stages=get_args(PlanStage),
             extensions=POLICY_EXTENSIONS,
             request=request,
             fields=fill_form(

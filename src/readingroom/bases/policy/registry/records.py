@@ -61,7 +61,7 @@ class RevisionStatus(StrEnum):
 Reason = Literal["date_before_first_revision", "date_in_gap", "no_active_revision"]
 """Why no revision of a policy is in force on a day."""
 
-Stage = Literal[
+PlanStage = Literal[
     "draft", "regulation_18", "regulation_19", "submitted", "examination", "modifications"
 ]
 """How far a plan has come that is not adopted yet."""
@@ -141,7 +141,7 @@ class Revision(BaseModel):
     created_at: datetime
     ingested_at: datetime | None = None
     error: str | None = None
-    stage: Stage | None = None
+    stage: PlanStage | None = None
     """Set for a plan that is not adopted: it is never in force, and closes nothing."""
     closed_by: str | None = None
     """The successor whose creation set `effective_to`; the end applies once that one counts."""

@@ -45,7 +45,7 @@ from readingroom.bases.federal.schema.records import (
 MAX_EVIDENCE = 300
 """How many characters of an action are quoted as evidence of a link."""
 _HOUSE_CALENDAR = re.compile(r"([UHPD])(\d{1,5})", re.ASCII)
-_HOUSE_CALENDARS = {
+_HOUSE_CALENDARS_BY_LETTER = {
     "U": "Union Calendar",
     "H": "House Calendar",
     "P": "Private Calendar",
@@ -264,7 +264,7 @@ def parse_calendar_numbers(bill_element: Element) -> Iterator[CalendarNumber]:
         )
         if house_match:
             yield CalendarNumber(
-                calendar=_HOUSE_CALENDARS[house_match[1]], number=int(house_match[2])
+                calendar=_HOUSE_CALENDARS_BY_LETTER[house_match[1]], number=int(house_match[2])
             )
         elif stated_texts[0]:
             number_text = stated_texts[1] or ""
