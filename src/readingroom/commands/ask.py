@@ -20,6 +20,7 @@ from readingroom.engine.errors import ModelUnavailable
 from readingroom.federation.commands import Ask
 from readingroom.federation.models import DeskSearch
 from readingroom.federation.room import ROOM, list_empty_bases
+from readingroom.protocol.search import UnreadRevision, describe_unread_by_policy
 
 _MAX_WIDTH = 100
 _MAX_CHARS = 600  # of a passage that is printed
@@ -94,6 +95,11 @@ def _format_answer(search_answer: dict[str, Any], own_notes: Sequence[str] = ())
     note_texts = [
         wrap_text(f"({answer_note['base']}: {answer_note['message']})")
         for answer_note in search_answer["notes"]
+    ]
+    unread_revisions = map(UnreadRevision.model_validate, search_answer.get("unread_revisions", ()))
+    note_texts += [
+        wrap_text(f"({policy_slug}: {caution})")
+        for policy_slug, caution in describe_unread_by_policy([*unread_revisions]).items()
     ]
     # What must be repeated with the words, once however many hits demand it.
     attributions = dict.fromkeys(hit["attribution"] for hit in hits if hit.get("attribution"))

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from readingroom.core.scores import CONFIDENCE, Level
-from readingroom.protocol.search import DeskHit
+from readingroom.protocol.search import DeskHit, UnreadRevisions
 from readingroom.protocol.tool import (
     Answer,
     Day,
@@ -120,6 +120,7 @@ class DeskAnswer(Answer):
     confidence: Level = Field(description=CONFIDENCE)
     confidence_reason: str
     next_offset: int | None = None
+    unread_revisions: UnreadRevisions = Field(default=[])
 
 
 class ExcludedPolicy(Answer):
@@ -159,3 +160,4 @@ class Assessment(Answer):
     )
     application_side: AssessedSide | None = None
     policy_side: AssessedSide | None = None
+    unread_revisions: UnreadRevisions = Field(default=[])

@@ -24,7 +24,13 @@ from readingroom.protocol.pages import (
     ToolExample,
     Unasked,
 )
-from readingroom.protocol.search import DeskHit, DeskRecord, SearchRequest, make_read_path
+from readingroom.protocol.search import (
+    DeskHit,
+    DeskRecord,
+    SearchRequest,
+    describe_unread_by_policy,
+    make_read_path,
+)
 from readingroom.web.charts import draw_period
 from readingroom.web.templates import format_day, format_words, reflow, render_template
 
@@ -93,6 +99,9 @@ class DeskPages:
             answer=desk_answer,
             hits=_list_hits(desk_answer.results, search_form.day) if desk_answer else [],
             cautions=[note for note in unasked_notes if note.is_caution],
+            unread_cautions=describe_unread_by_policy(desk_answer.unread_revisions)
+            if desk_answer
+            else {},
             unasked=_list_shown_unasked(unasked_notes, search_form.day),
             next_address=search_form.make_address(desk_answer.next_offset) if desk_answer else None,
             mark=request.citation_mark,
@@ -160,6 +169,7 @@ class DeskPages:
         page_body = _render(
             "beside.html",
             assessment=assessment,
+            unread_cautions=describe_unread_by_policy(assessment.unread_revisions),
             mark=request.citation_mark,
             application_hits=_list_hits(assessment.application, assessment.date),
             policy_hits=_list_hits(assessment.policy, assessment.date),

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 
@@ -34,12 +34,21 @@ from readingroom.protocol.search import (
     KnownApplication,
     SearchAdapter,
     SearchRequest,
+    UnreadRevision,
 )
 from readingroom.protocol.tool import ToolCall
 from readingroom.storage.errors import FolderInUse
 
 # The same for every page of a search, so that pages agree.
 _RESULTS_PER_BASE = 20  # results that each base is asked for
+
+
+@dataclass(frozen=True, slots=True)
+class _BaseAnswer:
+    """What one base answers to a search."""
+
+    hits: list[DeskHit]
+    unread_revisions: list[UnreadRevision]
 
 
 class DeskService:
@@ -89,7 +98,7 @@ class DeskService:
         hits = await anyio.to_thread.run_sync(
             rank_hits,
             question.query,
-            list(gathered_answers.answers.values()),
+            [base_answer.hits for base_answer in gathered_answers.answers.values()],
             self._embedder,
             self._reranker,
         )
@@ -110,6 +119,7 @@ class DeskService:
             confidence=confidence.level,
             confidence_reason=confidence.reason,
             next_offset=page_end if page_end < len(hits) else None,
+            unread_revisions=_list_unread(gathered_answers),
         )
 
     async def fetch(self, question: DeskFetch, call: ToolCall) -> DeskRecord:
@@ -170,8 +180,8 @@ class DeskService:
         policy_scope = await policy_adapter.describe_scope(
             replace(search_request, sources=tuple(sources_by_base[policy_adapter.base]))
         )
-        application_hits = gathered_answers.answers.get(document_adapter.base, [])
-        policy_hits = gathered_answers.answers.get(policy_adapter.base, [])
+        application_hits = _get_hits(gathered_answers, document_adapter)
+        policy_hits = _get_hits(gathered_answers, policy_adapter)
         return Assessment(
             application_ref=question.application_ref,
             topic=question.topic,
@@ -185,6 +195,7 @@ class DeskService:
             authority_from=authority_origin,
             application_side=describe_application_side(application, application_hits),
             policy_side=describe_policy_side(policy_scope, policy_day, policy_hits),
+            unread_revisions=_list_unread(gathered_answers),
         )
 
     def _list_id_forms(self) -> list[str]:
@@ -210,7 +221,7 @@ class DeskService:
         search_request: SearchRequest,
         call: ToolCall,
         sources_by_base: Mapping[str, Sequence[str]],
-    ) -> GatheredAnswers[list[DeskHit]]:
+    ) -> GatheredAnswers[_BaseAnswer]:
         """Ask each base, limited to the sources inside it that are named."""
         requests_by_base = {
             base_name: replace(search_request, sources=tuple(sources_by_base.get(base_name, ())))
@@ -218,7 +229,7 @@ class DeskService:
         }
         return await self._fan_out.call_all(
             {
-                base_name: partial(self._adapters[base_name].search, base_request, call)
+                base_name: partial(_ask_base, self._adapters[base_name], base_request, call)
                 for base_name, base_request in requests_by_base.items()
             }
         )
@@ -265,6 +276,29 @@ class DeskService:
             f"There is no base or source {folded_name[:100]!r}",
             valid_sources=[*self._adapters, *chain.from_iterable(source_lists)],
         )
+
+
+async def _ask_base(
+    adapter: SearchAdapter, search_request: SearchRequest, call: ToolCall
+) -> _BaseAnswer:
+    hits = await adapter.search(search_request, call)
+    return _BaseAnswer(hits, await adapter.list_unread_revisions(search_request))
+
+
+def _get_hits(
+    gathered_answers: GatheredAnswers[_BaseAnswer], adapter: SearchAdapter
+) -> list[DeskHit]:
+    """Return the passages of a base; none where it did not answer."""
+    base_answer = gathered_answers.answers.get(adapter.base)
+    return base_answer.hits if base_answer else []
+
+
+def _list_unread(gathered_answers: GatheredAnswers[_BaseAnswer]) -> list[UnreadRevision]:
+    return [
+        unread_revision
+        for base_answer in gathered_answers.answers.values()
+        for unread_revision in base_answer.unread_revisions
+    ]
 
 
 def _choose_day(

@@ -170,6 +170,8 @@ class ReadingAid:
     """HTML with the page of the document as a picture, and the passage marked on it."""
     replaced_by: PageLink | None = None
     """What took its place."""
+    caution: str = ""
+    """What a reader must know before relying on it."""
     facts: Sequence[tuple[str, str]] = ()
     """What else is known of it: labels and texts."""
 

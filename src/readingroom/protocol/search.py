@@ -6,11 +6,12 @@ A base takes part by its adapter (`SearchAdapter`), which turns its own answers 
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Literal, Protocol
 from urllib.parse import quote
 
 from pydantic import Field
 
+from readingroom.core.dates import write_out_day
 from readingroom.core.scores import PARTS, ScoreParts
 from readingroom.protocol.resources import ListedResource, Prompt, ResourceTemplate
 from readingroom.protocol.tool import Answer, ToolCall
@@ -65,6 +66,53 @@ class InForce(Answer):
     effective_from: dt.date
     effective_to: dt.date | None = Field(description="Last day in force; null while it still is.")
     in_force_today: bool
+
+
+class UnreadRevision(Answer):
+    """A revision whose file could not be read, so that an older one answers in its place."""
+
+    revision_id: str
+    version_label: str
+    effective_from: dt.date
+    effective_to: dt.date | None
+    source: str
+    answered_by: str | None = Field(
+        default=None, description="The older revision; null: none, so that nothing is known."
+    )
+
+
+UnreadRevisions = Annotated[
+    list[UnreadRevision],
+    Field(description="Of these days, but unreadable: the answer is from before them. Say so."),
+]
+
+
+def describe_unread_by_policy(unread_revisions: Sequence[UnreadRevision]) -> dict[str, str]:
+    """Return a caution for each policy of which revisions could not be read, by its slug."""
+    revisions_by_slug: dict[str, list[UnreadRevision]] = {}
+    for unread_revision in unread_revisions:
+        revisions_by_slug.setdefault(unread_revision.source, []).append(unread_revision)
+    return {
+        policy_slug: describe_unread(policy_revisions)
+        for policy_slug, policy_revisions in revisions_by_slug.items()
+    }
+
+
+def describe_unread(unread_revisions: Sequence[UnreadRevision]) -> str:
+    """Return a caution that revisions of a policy could not be read; empty where all were."""
+    if not unread_revisions:
+        return ""
+    first_days = sorted(revision.effective_from for revision in unread_revisions)
+    days_text = " and ".join(write_out_day(first_day) for first_day in first_days)
+    is_single = len(first_days) == 1
+    has_older = any(revision.answered_by for revision in unread_revisions)
+    consequence = (
+        f"this answer is from the one before {'it' if is_single else 'them'}"
+        if has_older
+        else f"what {'it' if is_single else 'they'} said is not known here"
+    )
+    subject = "A revision" if is_single else "Revisions"
+    return f"{subject} from {days_text} could not be read; {consequence}."
 
 
 class DeskHit(Hit):
@@ -168,6 +216,10 @@ class SearchAdapter(Protocol):
     async def describe_scope(self, request: SearchRequest) -> SearchScope:
         """Return what a search with this request looks at."""
         return SearchScope()
+
+    async def list_unread_revisions(self, request: SearchRequest) -> list[UnreadRevision]:
+        """Return what a search with this request would look at, had it been readable."""
+        return []
 
     async def list_resources(self) -> list[ListedResource]:
         """Return the resources that a client can attach."""

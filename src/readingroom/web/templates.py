@@ -13,6 +13,7 @@ from jinja2 import ChoiceLoader, Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from readingroom import __version__
+from readingroom.core.dates import write_out_day
 from readingroom.web.assets import get_asset_address
 
 _FULL_LINE_CHARS = 45
@@ -41,7 +42,7 @@ def format_day(day: dt.date | str | None) -> str:
         except ValueError:
             return day
         return format_day(parsed_day)
-    return f"{day.day} {day:%B %Y}" if day else ""
+    return write_out_day(day) if day else ""
 
 
 def format_date_input(written_day: dt.date | str) -> str:

@@ -1,15 +1,17 @@
 """A revision that could not be read is in force on no day; what answers instead of it says so."""
 
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
-from types import SimpleNamespace
+from contextlib import asynccontextmanager
+from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
 
+from readingroom.bases.policy.adapter import PolicyAdapter
 from readingroom.bases.policy.errors import RevisionNotFound
 from readingroom.bases.policy.models import (
     ComparePolicyRevisions,
+    GetPolicySection,
     IngestPolicyRevision,
     PolicySnapshot,
     SearchPolicy,
@@ -17,17 +19,29 @@ from readingroom.bases.policy.models import (
 )
 from readingroom.bases.policy.pages.policies import make_pages
 from readingroom.core.progress import no_progress
-from readingroom.federation.models import DeskAnswer
+from readingroom.federation.fan_out import FanOut
+from readingroom.federation.models import AssessAgainstPolicy, DeskFetch, DeskSearch
 from readingroom.federation.pages import DeskPages
+from readingroom.federation.service import DeskService
 from readingroom.ingest.errors import NoContent
 from readingroom.protocol.pages import PageRequest, RenderedPage, Visitor
-from readingroom.protocol.tool import ToolCall
+from readingroom.protocol.search import (
+    DeskHit,
+    KnownApplication,
+    PageLinks,
+    SearchAdapter,
+    SearchRequest,
+)
+from readingroom.protocol.tool import Answer, ToolCall
 from readingroom.storage.jobs.store import JobStore
+from tests.support.kit import invoke
+from tests.support.model import EMBEDDER
 from tests.support.policy.base import PolicyLibrary, make_policy_pdf, open_library
 
 pytestmark = pytest.mark.anyio
 
 UNREAD, UNREAD_EARLIER = "rev_ORCHARD_2026_01", "rev_TREES_2008_04"
+OLDER = "rev_ORCHARD_2025_05"
 QUOTE = "Cycle parking follows the May 2025 standard."
 CAUTION = "A revision from 1 January 2026 could not be read; this answer is from the one before it."
 EARLIER_CAUTION = "A revision from 1 April 2008 could not be read; what it said is not known here."
@@ -152,19 +166,138 @@ async def test_a_page_cautions_where_no_revision_answers(
     [("2026-06-01", f"ORCHARD</a>: {CAUTION}"), ("2009-01-01", EARLIER_CAUTION)],
 )
 async def test_the_search_page_cautions(library: PolicyLibrary, day: str, expected: str) -> None:
-    async def search(*_: object) -> DeskAnswer:
-        return DeskAnswer(
-            results=[],
-            total=0,
-            took_ms=1,
-            searched=["policy"],
-            notes=[],
-            confidence="none",
-            confidence_reason="",
-        )
-
-    desk: Any = SimpleNamespace(adapters=[SimpleNamespace(base="policy")], search=search)
-    pages = make_pages(library.service, JobStore(library.folder))
-    request = make_request({"q": "cycle parking", "date": day})
-    shown = await DeskPages(desk, {"policy": pages}).show_search(request)
+    async with open_desk(library) as desk:
+        pages = make_desk_pages(library, desk)
+        shown = await pages.show_search(make_request({"q": "cycle parking", "date": day}))
     assert expected in shown.body
+
+
+# --- the desk, sections and the shell ---
+
+
+class OneApplication(SearchAdapter):
+    """Documents that know one application and have no passage."""
+
+    base = "documents"
+    role = "application"
+
+    async def search(self, request: SearchRequest, call: ToolCall) -> list[DeskHit]:
+        return []
+
+    async def find_application(self, application_ref: str) -> KnownApplication:
+        return KnownApplication(validation_date="2026-02-01")
+
+
+@asynccontextmanager
+async def open_desk(library: PolicyLibrary) -> AsyncIterator[DeskService]:
+    adapters: Any = {
+        "policy": PolicyAdapter(library.service, PageLinks("")),
+        "documents": OneApplication(),
+    }
+    # Long enough for a machine that does much else: a late base would be a note.
+    service = DeskService(adapters, {"policy": "policy"}, EMBEDDER, FanOut(deadline_seconds=120))
+    async with service.running():
+        yield service
+
+
+def make_desk_pages(library: PolicyLibrary, desk: DeskService) -> DeskPages:
+    return DeskPages(desk, {"policy": make_pages(library.service, JobStore(library.folder))})
+
+
+CALL = ToolCall("1", "test", no_progress)
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ({"date": "2025-12-31"}, []),
+        ({"date": "2026-06-01"}, [(UNREAD, OLDER)]),
+        ({}, [(UNREAD, OLDER)]),
+        ({"source": "TREES"}, []),
+        ({"date": "2009-01-01"}, [(UNREAD_EARLIER, None)]),
+        # Today, and the day that the query names.
+        ({"query": "cycle parking in 2009"}, [(UNREAD_EARLIER, None), (UNREAD, OLDER)]),
+    ],
+)
+async def test_a_search_at_the_desk_names_them_and_what_answers_instead(
+    library: PolicyLibrary, question: dict[str, str], expected: list[tuple[str, str | None]]
+) -> None:
+    async with open_desk(library) as desk:
+        answer = await desk.search(DeskSearch(**{"query": "cycle parking", **question}), CALL)
+    found = [(one.revision_id, one.answered_by) for one in answer.unread_revisions]
+    assert found == expected
+
+
+async def test_an_application_is_set_beside_policy_with_the_caution(
+    library: PolicyLibrary,
+) -> None:
+    question = AssessAgainstPolicy(application_ref="26/1", topic="cycle parking")
+    async with open_desk(library) as desk:
+        assert list_ids(await desk.assess_answers(question, CALL)) == [UNREAD]
+        earlier = question.model_copy(update={"date": "2025-12-31"})
+        assert list_ids(await desk.assess_answers(earlier, CALL)) == []
+        request = make_request({"ref": "26/1", "topic": "cycle parking"})
+        shown = await make_desk_pages(library, desk).show_beside(request)
+    assert f"ORCHARD</a>: {CAUTION}" in shown.body
+
+
+@pytest.mark.parametrize(
+    ("source", "chosen", "expected"),
+    [
+        ("ORCHARD", {}, [UNREAD]),
+        ("ORCHARD", {"date": "2025-12-31"}, []),
+        ("ORCHARD", {"date": "2026-01-01"}, [UNREAD]),
+        ("ORCHARD", {"revision_id": OLDER}, [UNREAD]),
+        ("TREES", {}, []),
+    ],
+)
+async def test_a_section_names_what_would_have_replaced_it(
+    library: PolicyLibrary, source: str, chosen: dict[str, str], expected: list[str]
+) -> None:
+    question = GetPolicySection(source=source, section_ref="Para 1", **chosen)
+    section = await library.service.get_section(question)
+    assert list_ids(section) == expected
+
+
+async def test_a_passage_that_is_read_has_the_caution(library: PolicyLibrary) -> None:
+    hits = await library.service.search(SearchPolicy(query="cycle parking", sources=["ORCHARD"]))
+    section_id = f"policy:ORCHARD@{OLDER}#Para 1"
+    async with open_desk(library) as desk:
+        for record_id in (section_id, hits.results[0].id):
+            record = await desk.fetch(DeskFetch(id=record_id), CALL)
+            (unread,) = record.record["unread_revisions"]
+            assert (unread["revision_id"], unread["answered_by"]) == (UNREAD, OLDER)
+            pages = make_desk_pages(library, desk)
+            assert CAUTION in (await pages.show_record(make_request({"id": record_id}))).body
+        trees = await pages.show_record(
+            make_request({"id": "policy:TREES@rev_TREES_2012_05#Para 1"})
+        )
+    assert "could not be read" not in trees.body
+
+
+async def test_the_shell_prints_the_caution(
+    library: PolicyLibrary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, day = library.service, "2026-06-01"
+    section = GetPolicySection(source="ORCHARD", section_ref="Para 1")
+    days = {"from_date": "2025-06-01", "to_date": day}
+    async with open_desk(library) as desk:
+        desk_answer = await desk.search(DeskSearch(query="cycle"), CALL)
+    answers: dict[tuple[str, ...], Answer] = {
+        ("policy", "search", "cycle"): await service.search(SearchPolicy(query="cycle")),
+        ("policy", "section", "ORCHARD", "Para 1"): await service.get_section(section),
+        ("policy", "compare", "ORCHARD", "2025-06-01", day): await service.compare_revisions(
+            ComparePolicyRevisions(source="ORCHARD", **days)
+        ),
+        ("policy", "verify", "ORCHARD", QUOTE, "--on", day): await service.verify_quote(
+            VerifyPolicyQuote(source="ORCHARD", quote=QUOTE, date=day)
+        ),
+        ("policy", "snapshot", day): await service.get_snapshot(PolicySnapshot(date=day)),
+        ("policy", "effective", day): await library.admin.list_effective(date(2026, 6, 1)),
+        ("ask", "cycle"): desk_answer,
+    }
+    for arguments, answer in answers.items():
+        for module in ("readingroom.bases.policy.cli", "readingroom.commands.ask"):
+            monkeypatch.setattr(f"{module}.run_command", lambda *_, shown=answer: shown.model_dump(mode="json"))
+        printed = invoke(*arguments, "--data", str(library.folder)).stdout
+        assert f"(ORCHARD: {CAUTION})" in " ".join(printed.split()), arguments

@@ -32,6 +32,7 @@ from readingroom.protocol.search import (
     SearchAdapter,
     SearchRequest,
     SearchScope,
+    UnreadRevision,
     is_heading,
     make_record,
 )
@@ -109,13 +110,23 @@ class PolicyAdapter(SearchAdapter):
     async def describe_scope(self, request: SearchRequest) -> SearchScope:
         days = self._choose_days(request)
         question = _make_question(request, days[-1])
-        searched_revisions, exclusions = await self._service.describe_scope(
-            question, request.address
-        )
+        policy_scope = await self._service.resolve_scope(question, request.address)
         return SearchScope(
-            tuple(format_revision(revision) for revision in searched_revisions),
-            tuple((exclusion.source, exclusion.reason) for exclusion in exclusions),
+            tuple(format_revision(revision) for revision in policy_scope.revisions),
+            tuple((exclusion.source, exclusion.reason) for exclusion in policy_scope.exclusions),
         )
+
+    async def list_unread_revisions(self, request: SearchRequest) -> list[UnreadRevision]:
+        policy_scopes = [
+            await self._service.resolve_scope(_make_question(request, day), request.address)
+            for day in self._choose_days(request)
+        ]
+        unread_by_id = {
+            (unread_revision.source, unread_revision.revision_id): unread_revision
+            for policy_scope in policy_scopes
+            for unread_revision in policy_scope.unread_revisions
+        }
+        return [*unread_by_id.values()]
 
     async def fetch(self, id: str, offset: int, call: ToolCall) -> DeskRecord:
         section_id_parts = parse_section_id(id)
@@ -124,6 +135,12 @@ class PolicyAdapter(SearchAdapter):
             section_fields = passage.model_dump(
                 mode="json", exclude={"text", "relevance_score", "id"}
             )
+            unread_revisions = await self._service.list_unread_beside(
+                passage.source, passage.revision_id
+            )
+            section_fields["unread_revisions"] = [
+                unread_revision.model_dump(mode="json") for unread_revision in unread_revisions
+            ]
             return self._make_desk_record(
                 passage.id, passage.citation, passage.text, section_fields, offset
             )

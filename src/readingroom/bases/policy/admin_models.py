@@ -16,6 +16,7 @@ from readingroom.core.dates import parse_day
 from readingroom.core.errors import InvalidDate
 from readingroom.protocol.doctor import Complaint
 from readingroom.protocol.resources import PageMark
+from readingroom.protocol.search import UnreadRevisions
 from readingroom.protocol.tool import Answer, Body, NonBlankText
 from readingroom.storage.handover import HandoverName
 
@@ -194,6 +195,7 @@ class EffectivePolicies(Answer):
     policies: list[EffectivePolicy]
     policies_not_yet_effective: list[str]
     policies_with_no_revision_for_date: list[str]
+    unread_revisions: UnreadRevisions = Field(default=[])
 
 
 class SideEffects(Answer):

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable, Mapping
-from datetime import date
 from pathlib import Path
 from typing import Any, get_args
 
@@ -12,8 +11,10 @@ from readingroom.bases.policy import SPEC
 from readingroom.bases.policy.admin.import_list import prepare_import
 from readingroom.bases.policy.admin.printing import (
     format_change,
+    format_hits,
     format_label,
     format_listed_section,
+    list_cautions,
     list_known_fields,
 )
 from readingroom.bases.policy.admin_models import (
@@ -242,7 +243,8 @@ def effective(day: str, settings: RoomSettings, as_json: bool) -> None:
         *policies_on_day["policies_with_no_revision_for_date"],
     ]
     table_rows += [(make_bold(missing_slug), "–") for missing_slug in missing_slugs]
-    print_result(as_json, policies_on_day, format_table(table_rows) or _NO_POLICIES)
+    printed_lines = [format_table(table_rows) or _NO_POLICIES, *list_cautions(policies_on_day)]
+    print_result(as_json, policies_on_day, "\n".join(printed_lines))
 
 
 @policy.command()
@@ -267,18 +269,13 @@ def search(query: str, settings: RoomSettings, as_json: bool, **values: Any) -> 
         SearchPolicy, query=query, sources=sources, effective_date=values.pop("day"), **values
     )
     policy_hits = run_command(SearchPolicies(question=question), SPEC, settings)
-    printed_lines = [
-        f"{make_bold(hit['citation'])}\n  {' '.join(hit['text'].split())}"
-        for hit in policy_hits["results"]
-    ]
-    printed_lines += [
-        f"({exclusion['source']}: {exclusion['reason']})" for exclusion in policy_hits["excluded"]
-    ]
+    printed_lines = format_hits(policy_hits)
     if not printed_lines:
         is_empty = not run_command(ListPolicies(), SPEC, settings)["policies"]
         printed_lines = [_NO_POLICIES if is_empty else "Nothing was found."]
     if policy_hits["degraded"]:
         printed_lines.append(f"({policy_hits['degraded']})")
+    printed_lines += list_cautions(policy_hits)
     print_result(as_json, policy_hits, "\n\n".join(printed_lines))
 
 
@@ -293,11 +290,9 @@ def section(
     """Read one section of SOURCE, such as "Para 116"."""
     question = build_model(GetPolicySection, source=source, section_ref=section_ref, **chosen)
     section_fields = run_command(ReadSection(question=question), SPEC, settings)
-    print_result(
-        as_json,
-        section_fields,
-        f"{make_bold(section_fields['citation'])}\n\n{section_fields['text']}",
-    )
+    citation, section_text = make_bold(section_fields["citation"]), section_fields["text"]
+    printed_parts = [citation, section_text, *list_cautions(section_fields)]
+    print_result(as_json, section_fields, "\n\n".join(printed_parts))
 
 
 @policy.command()
@@ -339,6 +334,7 @@ def compare(source: str, settings: RoomSettings, as_json: bool, **values: Any) -
     printed_lines += [format_change(section_change) for section_change in revision_diff["changes"]]
     if revision_diff["next_cursor"]:
         printed_lines.append(f"More: --cursor {revision_diff['next_cursor']}")
+    printed_lines += list_cautions(revision_diff)
     print_result(as_json, revision_diff, "\n\n".join(printed_lines))
 
 
@@ -357,6 +353,7 @@ def verify(source: str, quote: str, date: str, settings: RoomSettings, as_json: 
     ]
     if quote_check["nearest"]:
         printed_lines.append(f"The nearest words: {quote_check['nearest']['text']}")
+    printed_lines += list_cautions(quote_check)
     print_result(as_json, quote_check, "\n".join(printed_lines))
     sys.exit(0 if quote_check["verdict"] == "verified" else 1)
 
@@ -377,7 +374,9 @@ def snapshot(day: str, settings: RoomSettings, as_json: bool) -> None:
         )
         for snapshot_entry in snapshot_fields["policies"]
     ]
-    print_result(as_json, snapshot_fields, format_table(table_rows) or _NO_POLICIES)
+    cautions = [line for entry in snapshot_fields["policies"] for line in list_cautions(entry)]
+    policy_table = format_table(table_rows) or _NO_POLICIES
+    print_result(as_json, snapshot_fields, "\n".join([policy_table, *cautions]))
 
 
 @policy.command()
@@ -489,12 +488,11 @@ def _build_new_revision(
     notes: str | None,
     stage: str | None,
 ) -> NewRevision:
-    last_day: date | None = parse_day(last_day_text) if last_day_text else None
     return build_model(
         NewRevision,
         version_label=version_label,
         effective_from=parse_day(first_day_text),
-        effective_to=last_day,
+        effective_to=parse_day(last_day_text) if last_day_text else None,
         notes=notes,
         stage=stage,
     )

@@ -15,6 +15,7 @@ from readingroom.bases.policy.registry.records import (
 from readingroom.core.modes import Mode
 from readingroom.core.scores import CONFIDENCE, PARTS, SCORE, Level, ScoreParts
 from readingroom.ingest.document import PassageKind
+from readingroom.protocol.search import UnreadRevisions
 from readingroom.protocol.tool import Answer, DayText, NonBlankText, Question
 
 MissingReason = Literal[Reason, "no_chunks", "unknown_source"]
@@ -225,18 +226,6 @@ class NearestRevision(Answer):
     effective_to: date | None
 
 
-class UnreadRevision(NearestRevision):
-    """A revision whose file could not be read, so that an older one answers in its place."""
-
-    source: str
-
-
-UnreadRevisions = Annotated[
-    list[UnreadRevision],
-    Field(description="Of these days, but unreadable: the answer is from before them. Say so."),
-]
-
-
 class Excluded(Answer):
     """A policy that was not searched, and why."""
 
@@ -295,6 +284,7 @@ class SectionText(Answer):
     printed_pages: list[str] = Field(
         default=[], description="The numbers printed on these pages, where they are known."
     )
+    unread_revisions: UnreadRevisions = Field(default=[])
 
 
 class ListedSection(Answer):

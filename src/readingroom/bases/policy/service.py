@@ -12,6 +12,7 @@ import anyio.to_thread
 
 from readingroom.bases.policy.chunks import references
 from readingroom.bases.policy.chunks.search import (
+    PolicyScope,
     PolicySearch,
     list_unread_revisions,
     to_nearest_revision,
@@ -29,7 +30,6 @@ from readingroom.bases.policy.ingest.ingestion import Ingestion
 from readingroom.bases.policy.ingest.jobs import Jobs
 from readingroom.bases.policy.models import (
     ComparePolicyRevisions,
-    Excluded,
     GetPolicySection,
     IngestedRevision,
     IngestPolicyRevision,
@@ -64,6 +64,7 @@ from readingroom.bases.policy.registry.resolver import EffectiveDateResolver, Re
 from readingroom.core.dates import parse_day
 from readingroom.core.progress import ReportProgress
 from readingroom.ingest.context import IngestContext
+from readingroom.protocol.search import UnreadRevision
 from readingroom.storage.errors import RegistryUnavailable
 from readingroom.storage.handover import sweep_handover
 
@@ -143,11 +144,11 @@ class PolicyService:
         """Answer several queries over the same revisions."""
         return await self._search.search_batch(question)
 
-    async def describe_scope(
+    async def resolve_scope(
         self, question: SearchPolicy, address: str | None = None
-    ) -> tuple[list[Revision], list[Excluded]]:
+    ) -> PolicyScope:
         """Return the revisions that a search looks at, and why other policies have none."""
-        return await self._search.describe_scope(question, address)
+        return await self._search.resolve_scope(question, address)
 
     async def get_section(self, question: GetPolicySection) -> SectionText:
         """Return the whole text of a section, with the sections in it, from one revision.
@@ -159,6 +160,11 @@ class PolicyService:
         """
         resolution = await self.resolver.resolve_for_policy(question.source, self.today)
         revision = _choose_revision(resolution, question.revision_id, question.date)
+        resolution_on_day = (
+            resolution.resolve_day(parse_day(question.date))
+            if question.date
+            else resolution.resolve_last_day(revision)
+        )
         chunks = await self.store.get_chunks(question.source, revision.revision_id)
         section_ref = references.find_section_ref(
             question.section_ref, passages.index_references(chunks)
@@ -177,12 +183,24 @@ class PolicyService:
             effective_from=revision.effective_from,
             effective_to=timeline.get_last_day(revision, resolution.timeline),
             in_force_today=resolution.revision == revision,
-            citation=cite_section(revision, section_ref, section_chunks, page_numbers),
+            citation=passages.cite_section(revision, section_ref, section_chunks, page_numbers),
             id=format_section_id(question.source, revision.revision_id, section_ref),
             section_title=passages.find_title(section_chunks, section_ref),
             passage_kind=section_chunks[0].passage_kind,
             printed_pages=passages.list_printed_pages(section_chunks, page_numbers),
+            unread_revisions=list_unread_revisions(resolution_on_day, revision),
         )
+
+    async def list_unread_beside(self, policy_slug: str, revision_id: str) -> list[UnreadRevision]:
+        """Return the revisions that would have replaced this one, had they been readable.
+
+        Raises:
+            PolicyNotFound: there is no such policy.
+            RevisionNotFound: it has no such revision.
+        """
+        resolution = await self.resolver.resolve_for_policy(policy_slug, self.today)
+        revision = timeline.find_revision(resolution.timeline, revision_id)
+        return list_unread_revisions(resolution.resolve_last_day(revision), revision)
 
     async def get_passage(self, chunk_id: str) -> PolicyHit:
         """Return one passage by its id; raise `RecordNotFound` if there is none."""
@@ -453,23 +471,6 @@ def _to_quote_place(
             quote_position.chunk.weight_note,
             passages.list_printed_pages([quote_position.chunk], [quote_position.page]),
         ),
-    )
-
-
-def cite_section(
-    revision: Revision,
-    section_ref: str,
-    section_chunks: Sequence[StoredChunk],
-    page_numbers: Sequence[int],
-) -> str:
-    """Return the citation of a whole section."""
-    return format_citation(
-        revision,
-        section_ref,
-        page_numbers,
-        passages.find_title(section_chunks, section_ref),
-        section_chunks[0].weight_note if section_chunks[0].section_ref == section_ref else "",
-        passages.list_printed_pages(section_chunks, page_numbers),
     )
 
 

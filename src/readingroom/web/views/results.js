@@ -16,6 +16,7 @@ function draw(answer, sent) {
     content: [
       el("h1", {}, sent.query ?? "Search"),
       el("p", {}, el("b", {}, `Confidence: ${answer.confidence}. `), answer.confidence_reason),
+      ...(answer.unread_revisions ?? []).map((unread) => el("p", {}, el("b", {}, `${unread.source}: a revision from ${unread.effective_from} could not be read.`))),
       ...results,
       el("p", { class: "soft" }, `Searched: ${answer.searched.join(", ")}. ${silent.join("; ")}`),
     ],

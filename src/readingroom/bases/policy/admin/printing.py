@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from readingroom.bases.policy.registry.records import format_section_name
+from readingroom.console.layout import make_bold
+from readingroom.protocol.search import UnreadRevision, describe_unread_by_policy
 
 
 def format_listed_section(listed_section: dict[str, Any]) -> str:
@@ -35,6 +37,27 @@ def list_known_fields(policy_fields: Mapping[str, Any], field_names: Iterable[st
         f"  {field_name.replace('_', ' ')}: {policy_fields[field_name]}"
         for field_name in field_names
         if policy_fields[field_name] is not None
+    ]
+
+
+def format_hits(policy_hits: Mapping[str, Any]) -> list[str]:
+    """Return the passages of a search, each under its citation, then what was left out."""
+    passages = [
+        f"{make_bold(hit['citation'])}\n  {' '.join(hit['text'].split())}"
+        for hit in policy_hits["results"]
+    ]
+    exclusions = [
+        f"({exclusion['source']}: {exclusion['reason']})" for exclusion in policy_hits["excluded"]
+    ]
+    return passages + exclusions
+
+
+def list_cautions(answer: Mapping[str, Any]) -> list[str]:
+    """Return a line for each policy of which a revision could not be read: `(NPPF: …)`."""
+    unread_revisions = map(UnreadRevision.model_validate, answer.get("unread_revisions", ()))
+    return [
+        f"({policy_slug}: {caution})"
+        for policy_slug, caution in describe_unread_by_policy([*unread_revisions]).items()
     ]
 
 

@@ -29,6 +29,7 @@ from readingroom.bases.policy.admin_models import (
     RevisionSummary,
     SideEffects,
 )
+from readingroom.bases.policy.chunks.search import list_unread_revisions
 from readingroom.bases.policy.ingest.files import check_revision_file
 from readingroom.bases.policy.models import IngestedRevision
 from readingroom.bases.policy.registry import timeline
@@ -38,6 +39,7 @@ from readingroom.bases.policy.service import PolicyService
 from readingroom.core.progress import ReportProgress
 from readingroom.ingest.errors import FileNotFound
 from readingroom.protocol.rest import API_PREFIX
+from readingroom.protocol.search import UnreadRevision
 
 
 class PolicyAdmin:
@@ -117,7 +119,9 @@ class PolicyAdmin:
         effective_policies: list[EffectivePolicy] = []
         not_yet_effective_sources: list[str] = []
         sources_without_revision: list[str] = []
+        unread_revisions: list[UnreadRevision] = []
         for resolution in (await self._service.resolver.resolve_snapshot(day)).values():
+            unread_revisions += list_unread_revisions(resolution)
             if resolution.revision:
                 effective_policies.append(
                     EffectivePolicy(
@@ -136,6 +140,7 @@ class PolicyAdmin:
             policies=effective_policies,
             policies_not_yet_effective=not_yet_effective_sources,
             policies_with_no_revision_for_date=sources_without_revision,
+            unread_revisions=unread_revisions,
         )
 
     # --- revisions ---

@@ -26,7 +26,6 @@ from readingroom.bases.policy.models import (
     PolicyHitsBatch,
     SearchPolicy,
     SearchPolicyBatch,
-    UnreadRevision,
 )
 from readingroom.bases.policy.registry import timeline
 from readingroom.bases.policy.registry.records import (
@@ -44,7 +43,7 @@ from readingroom.engine.confidence import judge_confidence
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.engine.index import ChunkHit, Ranking
 from readingroom.ingest.context import IngestContext
-from readingroom.protocol.search import is_heading
+from readingroom.protocol.search import UnreadRevision, is_heading
 
 # Every page ranks all hits before it again, so the cost of paging grows with its depth.
 _MAX_OFFSET = 2_000  # the last result that paging reaches
@@ -62,7 +61,7 @@ _COMMON_NAME_WORDS = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class _PolicyScope:
+class PolicyScope:
     """What a search may look at, why other policies have none, and what could not be read."""
 
     resolutions_today: dict[str, Resolution]
@@ -86,12 +85,12 @@ class PolicySearch:
         self, question: SearchPolicy, address: str | None = None
     ) -> PolicyHits:
         """Return the best passages among the revisions in force on the day, and at the address."""
-        search_scope = await self._resolve_scope(question, address)
+        search_scope = await self.resolve_scope(question, address)
         return await self._find_hits_page(question, search_scope)
 
     async def search_batch(self, question: SearchPolicyBatch) -> PolicyHitsBatch:
         """Answer several queries over the same revisions, embedded together."""
-        search_scope = await self._resolve_scope(question)
+        search_scope = await self.resolve_scope(question)
         shared_arguments = question.model_dump(exclude={"queries"})
         single_searches = [
             SearchPolicy(query=query, **shared_arguments) for query in question.queries
@@ -107,32 +106,10 @@ class PolicySearch:
             ]
         )
 
-    async def describe_scope(
-        self, question: SearchPolicy, address: str | None = None
-    ) -> tuple[list[Revision], list[Excluded]]:
-        """Return the revisions that a search looks at, and why other policies have none."""
-        search_scope = await self._resolve_scope(question, address)
-        return search_scope.revisions, search_scope.exclusions
-
-    async def get_passage(self, chunk_id: str) -> PolicyHit:
-        """Return one passage by its id, in the shape of a search result.
-
-        Raises:
-            RecordNotFound: no policy has such a passage.
-        """
-        chunk = (await self._store.get_chunks_by_id([chunk_id])).get(chunk_id)
-        if chunk is None:
-            raise RecordNotFound(f"No policy has a passage {chunk_id[:200]!r}")
-        resolution = await self._resolver.resolve_for_policy(chunk.source, self._today)
-        return _to_policy_hit(chunk, ChunkHit(chunk_id, 1.0, ScoreParts()), resolution)
-
-    @property
-    def _today(self) -> date:
-        return self._context.now().date()
-
-    async def _resolve_scope(
+    async def resolve_scope(
         self, question: SearchPolicy | SearchPolicyBatch, address: str | None = None
-    ) -> _PolicyScope:
+    ) -> PolicyScope:
+        """Return the revisions that a search looks at, and why other policies have none."""
         policy_slugs, effective_date = question.sources, question.effective_date
         day = parse_day(effective_date) if effective_date is not None else None
         # Resolved for today also when a day is given: hits say whether they are in force today.
@@ -166,10 +143,26 @@ class PolicySearch:
                 revisions += revisions_or_reason
             elif not emerging_revisions:
                 exclusions.append(_make_exclusion(resolution, revisions_or_reason, day))
-        return _PolicyScope(resolutions_today, revisions, exclusions, unread_revisions)
+        return PolicyScope(resolutions_today, revisions, exclusions, unread_revisions)
+
+    async def get_passage(self, chunk_id: str) -> PolicyHit:
+        """Return one passage by its id, in the shape of a search result.
+
+        Raises:
+            RecordNotFound: no policy has such a passage.
+        """
+        chunk = (await self._store.get_chunks_by_id([chunk_id])).get(chunk_id)
+        if chunk is None:
+            raise RecordNotFound(f"No policy has a passage {chunk_id[:200]!r}")
+        resolution = await self._resolver.resolve_for_policy(chunk.source, self._today)
+        return _to_policy_hit(chunk, ChunkHit(chunk_id, 1.0, ScoreParts()), resolution)
+
+    @property
+    def _today(self) -> date:
+        return self._context.now().date()
 
     async def _find_hits_page(
-        self, question: SearchPolicy, search_scope: _PolicyScope
+        self, question: SearchPolicy, search_scope: PolicyScope
     ) -> PolicyHits:
         first_rank = _parse_cursor(question)
         end_rank = first_rank + question.n_results
@@ -210,7 +203,7 @@ class PolicySearch:
         )
 
     async def _find_named_chunk_ids(
-        self, question: SearchPolicy, search_scope: _PolicyScope
+        self, question: SearchPolicy, search_scope: PolicyScope
     ) -> list[str]:
         """Return a passage of each section that the query names, of the likeliest policy first."""
         name_words_by_slug = {
@@ -352,12 +345,20 @@ def to_nearest_revision(revision: Revision, revisions: Sequence[Revision]) -> Ne
     )
 
 
-def list_unread_revisions(resolution: Resolution) -> list[UnreadRevision]:
-    """Return the revisions that would answer for the day, had their files been readable."""
+def list_unread_revisions(
+    resolution: Resolution, read_revision: Revision | None = None
+) -> list[UnreadRevision]:
+    """Return the revisions that would answer for the day, had their files been readable.
+
+    With `read_revision` only where that one answers instead.
+    """
+    if read_revision is not None and resolution.revision != read_revision:
+        return []
     return [
         UnreadRevision(
             source=revision.source,
             **to_nearest_revision(revision, resolution.timeline).model_dump(),
+            answered_by=resolution.revision.revision_id if resolution.revision else None,
         )
         for revision in resolution.unread_revisions
     ]

@@ -9,8 +9,9 @@ from readingroom.bases.policy.chunks.store import StoredChunk
 from readingroom.bases.policy.compare import likeness, passages
 from readingroom.bases.policy.compare.likeness import SectionPair
 from readingroom.bases.policy.errors import SectionNotFound
-from readingroom.bases.policy.models import NearestRevision, UnreadRevision
+from readingroom.bases.policy.models import NearestRevision
 from readingroom.bases.policy.registry.records import Revision
+from readingroom.protocol.search import UnreadRevision
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,11 @@ from dataclasses import replace
 from readingroom.bases.policy.chunks.references import fold_ref, index_by_folded_ref
 from readingroom.bases.policy.chunks.store import StoredChunk
 from readingroom.bases.policy.models import DiffPart, ListedSection
-from readingroom.bases.policy.registry.records import format_section_name
+from readingroom.bases.policy.registry.records import (
+    Revision,
+    format_citation,
+    format_section_name,
+)
 from readingroom.core.text import compare_words, fold_dashes
 
 _PLAIN_QUOTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'})
@@ -161,3 +165,20 @@ def list_own_texts(chunks: Sequence[StoredChunk]) -> Iterable[tuple[StoredChunk,
             )
             yield chunk, chunk.start, separator + chunk.text
         covered_end = max(covered_end or 0, chunk.end)
+
+
+def cite_section(
+    revision: Revision,
+    section_ref: str,
+    section_chunks: Sequence[StoredChunk],
+    page_numbers: Sequence[int],
+) -> str:
+    """Return the citation of a whole section."""
+    return format_citation(
+        revision,
+        section_ref,
+        page_numbers,
+        find_title(section_chunks, section_ref),
+        section_chunks[0].weight_note if section_chunks[0].section_ref == section_ref else "",
+        list_printed_pages(section_chunks, page_numbers),
+    )

@@ -19,11 +19,12 @@ from readingroom.bases.policy.compare.diffs import (
 from readingroom.bases.policy.compare.likeness import SectionPair
 from readingroom.bases.policy.compare.pairing import PairedRevisions
 from readingroom.bases.policy.models import ComparePolicyRevisions, RevisionDiff
-from readingroom.bases.policy.pages.periods import describe_period, describe_unread
+from readingroom.bases.policy.pages.periods import describe_period
 from readingroom.bases.policy.pages.sections import make_history_address, make_section_address
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.errors import validate_model
 from readingroom.protocol.pages import PageRequest, RenderedPage, ToolExample
+from readingroom.protocol.search import describe_unread
 from readingroom.web.templates import render_template
 
 _render = partial(render_template, template_folder=Path(__file__).parent / "templates")

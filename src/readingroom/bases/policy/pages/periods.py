@@ -4,8 +4,7 @@ import datetime as dt
 from collections.abc import Sequence
 
 from readingroom.bases.policy.admin_models import PolicyDetail, RevisionDetail
-from readingroom.bases.policy.models import UnreadRevision
-from readingroom.bases.policy.registry.records import Revision, RevisionStatus
+from readingroom.bases.policy.registry.records import RevisionStatus
 from readingroom.protocol.pages import PageLink
 from readingroom.web.charts import Chart, GanttRow, TimeSpan, draw_gantt
 from readingroom.web.templates import format_day, format_words
@@ -60,26 +59,6 @@ def describe_revision(revision: RevisionDetail) -> str:
     if not can_be_in_force(revision):
         return f"To be in force from {format_day(revision.effective_from)}, once it has been read."
     return describe_period(revision.effective_from, revision.effective_to)
-
-
-def describe_unread(
-    unread_revisions: Sequence[UnreadRevision | Revision], has_older: bool = True
-) -> str:
-    """Return a caution that revisions could not be read; empty where all were.
-
-    `has_older` says whether an older revision answers in their place.
-    """
-    if not unread_revisions:
-        return ""
-    first_days = sorted(revision.effective_from for revision in unread_revisions)
-    days_text = " and ".join(format_day(first_day) for first_day in first_days)
-    subject, pronoun = ("A revision", "it") if len(first_days) == 1 else ("Revisions", "they")
-    consequence = (
-        f"this answer is from the one before {pronoun.replace('they', 'them')}"
-        if has_older
-        else f"what {pronoun} said is not known here"
-    )
-    return f"{subject} from {days_text} could not be read; {consequence}."
 
 
 # --- charts ---

@@ -9,6 +9,7 @@ from typing import get_args
 
 from readingroom.bases.policy.admin.service import PolicyAdmin
 from readingroom.bases.policy.admin_models import RevisionDetail
+from readingroom.bases.policy.chunks.search import list_unread_revisions
 from readingroom.bases.policy.chunks.store import StoredChunk
 from readingroom.bases.policy.compare import passages
 from readingroom.bases.policy.models import Excluded, ListedSection, PolicySnapshot, SearchPolicy
@@ -21,7 +22,6 @@ from readingroom.bases.policy.pages.forms import (
 from readingroom.bases.policy.pages.periods import (
     REASON_TEXTS,
     describe_revision,
-    describe_unread,
     draw_policy_chart,
     list_eligible_revisions,
     list_revisions_by_status,
@@ -44,7 +44,7 @@ from readingroom.protocol.pages import (
     ToolExample,
     Unasked,
 )
-from readingroom.protocol.search import SearchRequest
+from readingroom.protocol.search import SearchRequest, describe_unread
 from readingroom.protocol.tool import ToolCall
 from readingroom.storage.jobs.store import JobStore
 from readingroom.web.charts import draw_gantt
@@ -150,9 +150,7 @@ class PolicyPages:
         body_html = _render(
             "policy.html",
             policy=policy,
-            caution=describe_unread(
-                resolution.unread_revisions, has_older=resolution.revision is not None
-            ),
+            caution=describe_unread(list_unread_revisions(resolution)),
             chart=draw_policy_chart(policy, day, self._service.today),
             day=day,
             comparison=_suggest_comparison(list_eligible_revisions(policy)),
@@ -210,33 +208,17 @@ class PolicyPages:
         question = SearchPolicy(
             query=request.query, effective_date=day, n_results=1, mode="lexical"
         )
-        _, exclusions = await self._service.describe_scope(question)
-        snapshot = await self._service.get_snapshot(PolicySnapshot(date=day))
-        cautions = {
-            entry.source: describe_unread(
-                entry.unread_revisions, has_older=entry.revision is not None
-            )
-            for entry in snapshot.policies
-            if entry.unread_revisions
-        }
-        excluded_slugs = {exclusion.source for exclusion in exclusions}
-        unread_notes = [
-            Unasked(policy_slug, caution, f"/policies/{policy_slug}", is_caution=True)
-            for policy_slug, caution in cautions.items()
-            if policy_slug not in excluded_slugs
-        ]
-        return unread_notes + [
+        policy_scope = await self._service.resolve_scope(question)
+        return [
             Unasked(
                 exclusion.source,
-                ". ".join(
-                    filter(None, [_explain_exclusion(exclusion), cautions.get(exclusion.source)])
-                ),
+                _explain_exclusion(exclusion),
                 f"/policies/{exclusion.source}",
                 (exclusion.nearest.effective_from, exclusion.nearest.effective_to)
                 if exclusion.nearest
                 else None,
             )
-            for exclusion in exclusions
+            for exclusion in policy_scope.exclusions
         ]
 
     async def list_events(self) -> list[RecentEvent]:

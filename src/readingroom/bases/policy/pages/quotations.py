@@ -9,7 +9,6 @@ from readingroom.bases.policy.admin.service import PolicyAdmin
 from readingroom.bases.policy.models import QuoteCheck, QuotePlace, VerifyPolicyQuote
 from readingroom.bases.policy.pages.periods import (
     REASON_TEXTS,
-    describe_unread,
     list_eligible_revisions,
     make_time_span,
 )
@@ -19,6 +18,7 @@ from readingroom.bases.policy.service import PolicyService
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import validate_model
 from readingroom.protocol.pages import PageRequest, RenderedPage, ToolExample
+from readingroom.protocol.search import describe_unread
 from readingroom.web.charts import Chart, GanttRow, draw_gantt
 from readingroom.web.templates import render_template
 
@@ -77,11 +77,7 @@ class QuotationPages:
             picture=picture_html,
             verdict=_VERDICT_TEXTS[quote_check.verdict] if quote_check else "",
             reasons=REASON_TEXTS,
-            caution=describe_unread(
-                quote_check.unread_revisions, has_older=quote_check.revision_in_force is not None
-            )
-            if quote_check
-            else "",
+            caution=describe_unread(quote_check.unread_revisions) if quote_check else "",
             make_section_address=partial(make_section_address, policy_slug),
         )
         tool_example = ToolExample("verify_policy_quote", arguments) if quote_check else None

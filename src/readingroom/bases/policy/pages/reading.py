@@ -28,7 +28,7 @@ from readingroom.protocol.pages import (
     RenderedPage,
     ToolExample,
 )
-from readingroom.protocol.search import DeskRecord
+from readingroom.protocol.search import DeskRecord, describe_unread
 from readingroom.web.marks import show_marked_page
 from readingroom.web.templates import format_day, render_template
 
@@ -187,6 +187,9 @@ class PageViews:
             related=related_links,
             replaced_by=_link_successor(
                 find_successor(policy, revision_id), revision_id, section_ref
+            ),
+            caution=describe_unread(
+                await self._service.list_unread_beside(policy_slug, revision_id)
             ),
         )
 

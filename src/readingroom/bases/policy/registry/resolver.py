@@ -53,6 +53,11 @@ class Resolution:
         """Resolve another day against the same reading of the registry."""
         return _resolve_revision(self.policy, self.timeline, day)
 
+    def resolve_last_day(self, revision: Revision) -> "Resolution":
+        """Resolve the last day on which a revision is in force, at most the day of this one."""
+        last_day = timeline.get_last_day(revision, self.timeline)
+        return self.resolve_day(min(last_day or date.max, self.day))
+
     def require_revision(self) -> Revision:
         """Return the revision in force.
 
