@@ -298,6 +298,8 @@ async def test_the_shell_prints_the_caution(
     }
     for arguments, answer in answers.items():
         for module in ("readingroom.bases.policy.cli", "readingroom.commands.ask"):
-            monkeypatch.setattr(f"{module}.run_command", lambda *_, shown=answer: shown.model_dump(mode="json"))
+            monkeypatch.setattr(
+                f"{module}.run_command", lambda *_, shown=answer: shown.model_dump(mode="json")
+            )
         printed = invoke(*arguments, "--data", str(library.folder)).stdout
         assert f"(ORCHARD: {CAUTION})" in " ".join(printed.split()), arguments
