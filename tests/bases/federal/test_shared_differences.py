@@ -11,6 +11,7 @@ import pytest
 from readingroom.bases.federal import store
 from readingroom.bases.federal.filters import build_row_filter
 from readingroom.bases.federal.load.writer import Writer
+from readingroom.bases.federal.schema.shared_tables import SHARED_VERSION, ensure_shared_schema
 from readingroom.bases.federal.schema.sources import BY_NAME
 from readingroom.bases.federal.search.vectors import store_vectors
 from readingroom.bases.federal.store import FederalPlace, SharedRecords, get_database_path
@@ -206,3 +207,34 @@ def test_two_loads_at_once_take_turns_and_lose_nothing(places: tuple[FederalPlac
             "SELECT count(*) FROM name_forms WHERE form LIKE 'Loader Number%'"
         ).fetchone()
         assert names == 10
+
+
+def test_tables_whose_columns_were_generated_compute_them_after_an_upgrade(
+    postgres: PostgresServer,
+) -> None:
+    """As version 2 had them, each column parsing the whole record."""
+    with make_database(postgres) as url:
+        place = SharedRecords(url)
+        write_records(place, amendment(1, "Before the upgrade", "2025-01-01"))
+        with closing(place.connect(writing=True)) as db:
+            for statement in (
+                "DROP TRIGGER amendments_computed ON amendments",
+                "ALTER TABLE amendments DROP COLUMN congress",
+                "ALTER TABLE amendments ADD COLUMN congress bigint "
+                "GENERATED ALWAYS AS ((record #>> '{congress}')::bigint) STORED",
+                "UPDATE schema_version SET version = 2",
+            ):
+                db.execute(statement)
+            ensure_shared_schema(db)
+            ensure_shared_schema(db)
+            (version,) = db.execute("SELECT max(version) FROM schema_version").fetchone()
+            assert version == SHARED_VERSION
+        write_records(place, amendment(2, "After it", "2025-01-02"))
+        with closing(place.connect(writing=True)) as db:
+            assert _list_ids(db, {"congress": 119}) == ["samdt:119:2", "samdt:119:1"]
+            db.execute(
+                "UPDATE amendments SET record = json_build_object('congress', 7, 'published_at', "
+                "'2025-01-09') WHERE id = 'samdt:119:1'"
+            )
+            stored = db.execute("SELECT published_at FROM amendments WHERE congress = 7").fetchall()
+            assert [row["published_at"] for row in stored] == ["2025-01-09"]

@@ -41,6 +41,7 @@ _UPSERT = re.compile(
     r"INSERT INTO \w+ \(([\w, ]+)\)\s+VALUES .* ON CONFLICT \((\w+)\) DO UPDATE", re.DOTALL
 )
 _INSERT_TARGET = re.compile(r"\s*INSERT INTO (\w+)(?: \(([\w, ]+)\))?\s+VALUES ", re.ASCII)
+_PLAIN_TYPES = {str, int, float, bytes, type(None)}
 _MIN_STAGED_ROWS = 50
 """Rows that are inserted from a table they are copied into first, where some may be there."""
 _MIN_COPIED_ROWS = 8
@@ -85,7 +86,7 @@ class RecordsConnection(PostgresConnection):
 
     def executemany(self, sql: str, value_rows: Iterable[Sequence[Any]]) -> None:
         """Run a statement for each of the rows; rows that are inserted go many at once."""
-        rows = [[_clean_value(value) for value in values] for values in value_rows]
+        rows = _clean_rows(list(value_rows))
         plain_insert = _PLAIN_INSERT.fullmatch(sql)
         if plain_insert and len(rows) >= _MIN_COPIED_ROWS:
             self.copy_rows(plain_insert[1], rows)
@@ -196,6 +197,16 @@ class _NumberLoader(Loader):
 
 def _keep_json(data: str | bytes) -> str:
     return data if isinstance(data, str) else bytes(data).decode()
+
+
+def _clean_rows(rows: Sequence[Sequence[Any]]) -> Sequence[Sequence[Any]]:
+    """Return rows with values that PostgreSQL takes: most often they are all fit to be sent."""
+    all_values = [value for values in rows for value in values]
+    texts = [value for value in all_values if type(value) is str]
+    has_null = any("\0" in text or "\\u0000" in text for text in texts)
+    if not has_null and set(map(type, all_values)) <= _PLAIN_TYPES:
+        return rows
+    return [[_clean_value(value) for value in values] for values in rows]
 
 
 def _clean_value(value: Any) -> Any:

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
-from readingroom.bases.federal.schema.sources import SOURCES, Source
+from readingroom.bases.federal.schema.sources import BY_NAME, SOURCES, Source
+from readingroom.bases.federal.schema.tables import RECORD_COLUMNS
 from readingroom.bases.federal.search.full_text import (
     find_passages,
     index_passages,
@@ -171,7 +172,7 @@ def _copy_table(source_db: Any, target_db: Any, table_name: str) -> int:
 
 def _list_columns(db: Any, table_name: str) -> list[str]:
     """Return the columns of a table that are stored, and not computed from others."""
-    return list(_read_columns(db, table_name))
+    return list(RECORD_COLUMNS if table_name in BY_NAME else _read_columns(db, table_name))
 
 
 def _read_columns(db: Any, table_name: str) -> Iterator[str]:

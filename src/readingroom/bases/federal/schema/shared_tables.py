@@ -18,7 +18,7 @@ from readingroom.storage.postgres.database import open_database
 from readingroom.storage.postgres.schema import create_extensions
 
 SCHEMA_NAME = "readingroom_federal"
-SHARED_VERSION = 2
+SHARED_VERSION = 3
 """Raised with every change that an older Reading Room cannot write to."""
 
 # Names are found by trigrams; citext compares letters of either case as equal, as NOCASE does.
@@ -115,14 +115,11 @@ _WORDS = (
 )
 
 
-_ADDED = {
-    # Whoever asks for a name may mean a post: without it every member would be read.
-    2: (
-        "CREATE INDEX legislators_leaders ON legislators (id) "
-        "WHERE status = 'active' AND record ->> 'leadership' <> '[]'",
-    ),
-}
-"""What each later version adds to the tables of the first."""
+# Whoever asks for a name may mean a post: without it every member would be read.
+_LEADERS_INDEX = (
+    "CREATE INDEX legislators_leaders ON legislators (id) "
+    "WHERE status = 'active' AND record ->> 'leadership' <> '[]'"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,10 +173,25 @@ def ensure_shared_schema(db: Any) -> None:
                 db.execute(statement)
             return
         create_extensions(db, _EXTENSIONS)
-        for next_version in range(stored_version + 1, SHARED_VERSION + 1):
-            for statement in _ADDED.get(next_version) or list_shared_statements():
-                db.execute(statement)
+        statements = _list_upgrades(db, stored_version) if stored_version else None
+        for statement in statements or list_shared_statements():
+            db.execute(statement)
         db.execute(f"INSERT INTO {SCHEMA_NAME}.schema_version VALUES ({SHARED_VERSION})")
+
+
+def _list_upgrades(db: Any, stored_version: int) -> list[str]:
+    """Return the SQL that makes the tables of an older version those of this one."""
+    upgrades = _list_missing_tables(db)
+    if stored_version < 2:
+        upgrades.append(_LEADERS_INDEX)
+    for source in SOURCES:  # version 3
+        dropped_sql = ", ".join(
+            f"ALTER COLUMN {column_name} DROP EXPRESSION IF EXISTS"
+            for column_name in _map_computed_columns(source)
+        )
+        upgrades.append(f"ALTER TABLE {source.name} {dropped_sql}")
+        upgrades += _list_trigger_statements(source)
+    return upgrades
 
 
 def _list_missing_tables(db: Any) -> list[str]:
@@ -205,28 +217,25 @@ def list_shared_statements() -> Iterator[str]:
             continue
         yield _translate_statement(statement)
     yield from _WORDS
+    yield _LEADERS_INDEX
 
 
 def _list_table_statements(source: Source) -> Iterator[str]:
-    generated_columns_sql = "".join(
-        f",\n    {_define_generated(column)}" for column in source.columns
-    )
-    citation_columns_sql = "".join(
-        f",\n    {citation_field} text GENERATED ALWAYS AS (record ->> '{citation_field}') STORED"
-        for citation_field in CITATION
-        if citation_field != "published_at"
+    columns_sql = "".join(
+        f",\n    {column_name} {column_type}"
+        for column_name, (column_type, _) in _map_computed_columns(source).items()
     )
     yield f"""
 CREATE TABLE {source.name} (
     id text COLLATE "C" PRIMARY KEY,
     record json NOT NULL,
     loader text COLLATE "C" NOT NULL,
-    published_at text COLLATE "C" GENERATED ALWAYS AS (record ->> 'published_at') STORED,
     status text COLLATE "C" NOT NULL DEFAULT 'active' CHECK (status IN ('active', 'withdrawn')),
     tombstone_at text,
     tombstone_reason text,
-    successor_id text{generated_columns_sql}{citation_columns_sql}
+    successor_id text{columns_sql}
 )"""
+    yield from _list_trigger_statements(source)
     for index_name, index_columns in list_source_indexes(source).items():
         column_list = ", ".join(
             column.replace(" DESC", " DESC NULLS LAST") for column in index_columns
@@ -234,14 +243,47 @@ CREATE TABLE {source.name} (
         yield f"CREATE INDEX {index_name} ON {source.name} ({column_list})"
 
 
-def _define_generated(column: Column) -> str:
+def _list_trigger_statements(source: Source) -> Iterator[str]:
+    """Yield what computes columns from the record whenever that is written.
+
+    Not generated columns: each of those would parse the whole record again.
+    """
+    assignments_sql = "\n".join(
+        f"    NEW.{column_name} := {value_sql};"
+        for column_name, (_, value_sql) in _map_computed_columns(source).items()
+    )
+    yield f"""
+CREATE OR REPLACE FUNCTION compute_{source.name}() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE fields jsonb := NEW.record::jsonb;
+BEGIN
+{assignments_sql}
+    RETURN NEW;
+END $$"""
+    yield f"""
+CREATE OR REPLACE TRIGGER {source.name}_computed BEFORE INSERT OR UPDATE OF record
+    ON {source.name} FOR EACH ROW EXECUTE FUNCTION compute_{source.name}()"""
+
+
+def _map_computed_columns(source: Source) -> dict[str, tuple[str, str]]:
+    """Return the type of each column that is computed, and its value in terms of `fields`."""
+    computed_columns = {
+        citation_field: (
+            _TYPES["TEXT"] if citation_field == "published_at" else "text",
+            f"fields ->> '{citation_field}'",
+        )
+        for citation_field in CITATION
+    }
+    for column in source.columns:
+        computed_columns[column.name] = (_TYPES[column.kind], _format_column_value(column))
+    return computed_columns
+
+
+def _format_column_value(column: Column) -> str:
     path_steps = re.findall(r"[^.\[\]$]+", column.path or f"$.{column.name}")
-    value_sql = f"record #>> '{{{','.join(path_steps)}}}'"
+    value_sql = f"fields #>> '{{{','.join(path_steps)}}}'"
     if column.kind == "BOOLEAN":
-        value_sql = f"CASE {value_sql} WHEN 'true' THEN 1 WHEN 'false' THEN 0 END"
-    elif column.kind != "TEXT":
-        value_sql = f"({value_sql})::{_TYPES[column.kind]}"
-    return f"{column.name} {_TYPES[column.kind]} GENERATED ALWAYS AS ({value_sql}) STORED"
+        return f"CASE {value_sql} WHEN 'true' THEN 1 WHEN 'false' THEN 0 END"
+    return value_sql if column.kind == "TEXT" else f"({value_sql})::{_TYPES[column.kind]}"
 
 
 def _translate_statement(statement: str) -> str:

@@ -25,6 +25,12 @@ CITATION = (
     "citation_string",
 )
 
+RECORD_COLUMNS = (
+    *("id", "record", "loader"),
+    *("status", "tombstone_at", "tombstone_reason", "successor_id"),
+)
+"""The columns of a table of records that are written; the others are computed from `record`."""
+
 PARENTS = {
     "bill_cosponsors": "bill_id",
     "bill_actions": "bill_id",
