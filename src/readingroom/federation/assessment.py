@@ -10,7 +10,7 @@ _MAX_NAMES = 50
 _REASON_WORDS = {
     "date_before_first_revision": "came into force later",
     "date_in_gap": "had no revision in force on the day",
-    "no_active_revision": "have not been read yet",
+    "no_active_revision": "have no revision that is adopted and was read",
     "no_chunks": "have no text here",
     "unknown_source": "are not here",
     "other_authority": "are another authority's",

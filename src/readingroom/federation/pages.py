@@ -369,6 +369,8 @@ def _describe_validity(base_record: Mapping[str, Any]) -> str:
     first_day, last_day = base_record.get("effective_from"), base_record.get("effective_to")
     if not first_day:
         return ""
+    if stage := base_record.get("stage"):
+        return f"Not adopted yet ({format_words(stage).lower()}): it is in force on no day."
     today = clock.now().date().isoformat()
     if str(first_day) > today:
         return f"Not in force yet: it will be from {format_day(first_day)}."

@@ -90,10 +90,14 @@ class TimeSpan:
     start: dt.date
     end: dt.date | None
     status: str
-    """`active`, `superseded`, `processing`, `failed` or `emerging`: a class of the style sheet."""
+    """`active`, `coming`, `superseded`, `processing`, `failed` or `emerging`: a class of the style
+    sheet.
+    """
     href: str | None = None
     note: str = ""
     """What the table says of it, where that is not its status."""
+    open_end: str = ""
+    """What the table says in place of a last day, where it does not hold until now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +139,7 @@ def draw_gantt(
             Cell(row.label, row.href),
             Cell(span.label, span.href),
             Cell(span.start.isoformat()),
-            Cell(span.end.isoformat() if span.end else open_end),
+            Cell(span.end.isoformat() if span.end else span.open_end or open_end),
             Cell(span.note or span.status),
         )
         for row in rows
@@ -191,7 +195,8 @@ class _TimeScale:
 
     def draw_span(self, span: TimeSpan, top: float) -> Markup:
         left, right = self.compute_x(span.start), self.compute_x(span.end or self.last_day)
-        period = f"{span.start} to {span.end}" if span.end else f"since {span.start}"
+        open_period = f"from {span.start}" if span.open_end else f"since {span.start}"
+        period = f"{span.start} to {span.end}" if span.end else open_period
         span_name = f"{span.label}, {span.note or span.status}, {period}"
         bar_width = max(_MIN_BAR_WIDTH, right - left - 1)
         return _wrap_in_link(

@@ -180,6 +180,7 @@ PASSAGE_KIND_DESCRIPTION = (
     "`policy`; `supporting` text, which explains it and weighs less; a `table`; an `appendix`."
 )
 SECTION_TITLE_DESCRIPTION = "The title of the section; empty where it has none."
+NOT_ADOPTED_DESCRIPTION = "Of a plan that is not adopted: it is not in force."
 PRINTED_PAGE_DESCRIPTION = (
     "The number printed on the page, where it is known; `page_number` counts the file's."
 )
@@ -209,9 +210,7 @@ class PolicyHit(Answer):
     section_title: str = Field(default="", description=SECTION_TITLE_DESCRIPTION)
     passage_kind: PassageKind = Field(default="supporting", description=PASSAGE_KIND_DESCRIPTION)
     printed_page: str | None = Field(default=None, description=PRINTED_PAGE_DESCRIPTION)
-    stage: PlanStage | None = Field(
-        default=None, description="Of a plan that is not adopted: it is not in force."
-    )
+    stage: PlanStage | None = Field(default=None, description=NOT_ADOPTED_DESCRIPTION)
     exact_reference: bool = Field(
         default=False, description="The query names this very section, as `paragraph 116` does."
     )
@@ -284,6 +283,7 @@ class SectionText(Answer):
     printed_pages: list[str] = Field(
         default=[], description="The numbers printed on these pages, where they are known."
     )
+    stage: PlanStage | None = Field(default=None, description=NOT_ADOPTED_DESCRIPTION)
     unread_revisions: UnreadRevisions = Field(default=[])
 
 
@@ -428,6 +428,7 @@ class QuotePlace(NearestRevision):
     citation: str
     section_title: str = Field(default="", description=SECTION_TITLE_DESCRIPTION)
     passage_kind: PassageKind = Field(default="supporting", description=PASSAGE_KIND_DESCRIPTION)
+    stage: PlanStage | None = Field(default=None, description=NOT_ADOPTED_DESCRIPTION)
 
 
 class NearestPassage(Answer):

@@ -188,6 +188,7 @@ class PolicyService:
             section_title=passages.find_title(section_chunks, section_ref),
             passage_kind=section_chunks[0].passage_kind,
             printed_pages=passages.list_printed_pages(section_chunks, page_numbers),
+            stage=revision.stage,
             unread_revisions=list_unread_revisions(resolution_on_day, revision),
         )
 
@@ -335,7 +336,7 @@ class PolicyService:
         other_revisions = [
             revision
             for revision in resolution.timeline
-            if revision.can_be_in_force and revision != resolution.revision
+            if revision.is_readable and revision != resolution.revision
         ]
         # The other revisions are read only when the right one fails: each costs a scan of its text.
         places = verified_places = await self._find_quote(
@@ -360,10 +361,10 @@ class PolicyService:
         )
 
     async def find_quote_in_all(self, policy_slug: str, quote: str) -> list[QuotePlace]:
-        """Return where words stand in each revision that can be in force, the newest first."""
+        """Return where words stand in each revision that was read, the newest first."""
         revisions = await self.registry.get_revisions(policy_slug)
-        eligible_revisions = [revision for revision in revisions if revision.can_be_in_force]
-        return await self._find_quote(quote, eligible_revisions, revisions)
+        readable_revisions = [revision for revision in revisions if revision.is_readable]
+        return await self._find_quote(quote, readable_revisions, revisions)
 
     # --- writing ---
 
@@ -471,6 +472,7 @@ def _to_quote_place(
             quote_position.chunk.weight_note,
             passages.list_printed_pages([quote_position.chunk], [quote_position.page]),
         ),
+        stage=revision.stage,
     )
 
 

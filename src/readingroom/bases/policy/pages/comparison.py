@@ -20,6 +20,7 @@ from readingroom.bases.policy.compare.likeness import SectionPair
 from readingroom.bases.policy.compare.pairing import PairedRevisions
 from readingroom.bases.policy.models import ComparePolicyRevisions, RevisionDiff
 from readingroom.bases.policy.pages.periods import describe_period
+from readingroom.bases.policy.pages.reading import make_page_address
 from readingroom.bases.policy.pages.sections import make_history_address, make_section_address
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.errors import validate_model
@@ -91,7 +92,7 @@ class ComparisonPages:
             section=request.get("section"),
             is_whole=is_whole,
             make_address=partial(_make_address, request),
-            make_section_address=partial(make_section_address, policy_slug),
+            make_change_address=partial(_make_change_address, policy_slug),
             make_history_address=partial(make_history_address, policy_slug),
             caution=describe_unread(revision_diff.unread_revisions),
             from_date=question.from_date,
@@ -174,6 +175,15 @@ def _make_address(request: PageRequest, **changed_values: str) -> str:
     parameter_values = {name: request.get(name) for name in parameter_names} | changed_values
     given_values = {name: value for name, value in parameter_values.items() if value}
     return f"/policies/{quote(request.get('source'), safe='')}/compare?{urlencode(given_values)}"
+
+
+def _make_change_address(
+    policy_slug: str, revision_id: str, section_ref: str | None, page_number: int
+) -> str:
+    """Return the address of a section; of what stands before the first one, that of its page."""
+    if section_ref:
+        return make_section_address(policy_slug, revision_id, section_ref)
+    return make_page_address(policy_slug, revision_id, page_number)
 
 
 def _summarise_diff(revision_diff: RevisionDiff) -> str:

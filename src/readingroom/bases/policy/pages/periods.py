@@ -10,9 +10,9 @@ from readingroom.web.charts import Chart, GanttRow, TimeSpan, draw_gantt
 from readingroom.web.templates import format_day, format_words
 
 REASON_TEXTS = {
-    "date_before_first_revision": "its first revision came later",
+    "date_before_first_revision": "the first revision that was read here came later",
     "date_in_gap": "no revision was in force on that day",
-    "no_active_revision": "no revision of it has been read yet",
+    "no_active_revision": "it has no revision that is adopted and was read",
     "no_chunks": "its text is not there",
     "unknown_source": "there is no such policy",
     "other_authority": "it is another authority's policy",
@@ -30,6 +30,15 @@ def can_be_in_force(revision: RevisionDetail) -> bool:
 def list_eligible_revisions(policy: PolicyDetail) -> list[RevisionDetail]:
     """Return the revisions that can be in force, the oldest first."""
     return [revision for revision in reversed(policy.revisions) if can_be_in_force(revision)]
+
+
+def list_readable_revisions(policy: PolicyDetail) -> list[RevisionDetail]:
+    """Return the revisions that were read, adopted or not, the oldest first."""
+    return [
+        revision
+        for revision in reversed(policy.revisions)
+        if can_be_in_force(revision) or revision.status == RevisionStatus.EMERGING
+    ]
 
 
 def list_revisions_by_status(
@@ -51,14 +60,56 @@ def describe_period(first_day: dt.date, last_day: dt.date | None) -> str:
     return f"In force from {format_day(first_day)} to {format_day(last_day)}, both days included."
 
 
-def describe_revision(revision: RevisionDetail) -> str:
+def name_state(revision: RevisionDetail, today: dt.date) -> str:
+    """Return what a revision is today: a class of the style sheet, and a key of `STATE_WORDS`.
+
+    The registry's own status tells the newest from those before it, whatever the day.
+    """
+    if not can_be_in_force(revision):
+        return revision.status.value
+    if revision.effective_from > today:
+        return "coming"
+    is_over = revision.effective_to is not None and revision.effective_to < today
+    return "superseded" if is_over else "active"
+
+
+STATE_WORDS = {
+    "active": "in force",
+    "coming": "to come",
+    "superseded": "no longer in force",
+    "emerging": "not adopted",
+    "processing": "being read",
+    "failed": "failed",
+}
+"""What a revision is today, in words."""
+
+
+def describe_end(revision: RevisionDetail, today: dt.date) -> str:
+    """Return a revision's last day in force, or what is to be said in its place."""
+    if revision.effective_to is not None:
+        return format_day(revision.effective_to)
+    return (
+        "still in force"
+        if name_state(revision, today) == "active"
+        else _describe_open_end(revision)
+    )
+
+
+def _describe_open_end(revision: RevisionDetail) -> str:
+    if revision.status == RevisionStatus.EMERGING:
+        return "in force on no day"
+    return "until further notice"
+
+
+def describe_revision(revision: RevisionDetail, today: dt.date) -> str:
     """Return a sentence that says when a revision is in force, or why it is not."""
     if revision.status == RevisionStatus.EMERGING:
         stage_text = format_words(revision.stage or "draft").lower()
         return f"Not adopted yet ({stage_text}): it is in force on no day."
     if not can_be_in_force(revision):
         return f"To be in force from {format_day(revision.effective_from)}, once it has been read."
-    return describe_period(revision.effective_from, revision.effective_to)
+    period_text = describe_period(revision.effective_from, revision.effective_to)
+    return f"Not in force yet. {period_text}" if revision.effective_from > today else period_text
 
 
 # --- charts ---
@@ -74,14 +125,16 @@ def make_time_span(
     policy_slug: str, revision: RevisionDetail, today: dt.date, status: str = "", note: str = ""
 ) -> TimeSpan:
     """Return a revision as a bar; `status` is drawn instead of its own, and `note` told of it."""
-    is_emerging = can_be_in_force(revision) and revision.effective_from > today
+    state = name_state(revision, today)
+    is_still_open = state == "active" and revision.effective_to is None
     return TimeSpan(
         f"{policy_slug}, {revision.version_label}",
         revision.effective_from,
         revision.effective_to,
-        status or ("emerging" if is_emerging else revision.status.value),
+        status or state,
         f"/policies/{policy_slug}/{revision.revision_id}",
-        note,
+        note or STATE_WORDS[state],
+        open_end="" if is_still_open else _describe_open_end(revision),
     )
 
 
@@ -97,7 +150,7 @@ def draw_policy_chart(policy: PolicyDetail, day: dt.date, today: dt.date) -> Cha
     chart_finding = (
         f"On {format_day(day)} the revision in force was {labels_in_force[0]}."
         if labels_in_force
-        else f"On {format_day(day)} no revision was in force."
+        else f"On {format_day(day)} no revision that was read here was in force."
     )
     gantt_rows = [
         GanttRow(

@@ -21,11 +21,14 @@ from readingroom.bases.policy.pages.forms import (
 )
 from readingroom.bases.policy.pages.periods import (
     REASON_TEXTS,
+    STATE_WORDS,
+    describe_end,
     describe_revision,
     draw_policy_chart,
     list_eligible_revisions,
     list_revisions_by_status,
     make_gantt_row,
+    name_state,
 )
 from readingroom.bases.policy.pages.quotations import QuotationPages
 from readingroom.bases.policy.pages.reading import PageViews, dump_without_folders
@@ -152,6 +155,9 @@ class PolicyPages:
             policy=policy,
             caution=describe_unread(list_unread_revisions(resolution)),
             chart=draw_policy_chart(policy, day, self._service.today),
+            name_state=partial(name_state, today=self._service.today),
+            describe_end=partial(describe_end, today=self._service.today),
+            state_words=STATE_WORDS,
             day=day,
             comparison=_suggest_comparison(list_eligible_revisions(policy)),
             categories=[category.value for category in PolicyCategory],
@@ -189,7 +195,9 @@ class PolicyPages:
             sections=build_section_tree(policy_slug, revision_id, chunks, listed_sections),
             section_count=len(listed_sections),
             most_passages=max((count for count in _count_passages(chunks).values()), default=1),
-            validity=describe_revision(revision),
+            validity=describe_revision(revision, self._service.today),
+            state=name_state(revision, self._service.today),
+            state_words=STATE_WORDS,
             fields=fill_form(
                 request.parameters, list_revision_values(revision), is_refused=bool(request.refusal)
             ),
@@ -199,7 +207,7 @@ class PolicyPages:
             body_html,
             data={**dump_without_folders(revision), "sections": listed_sections},
             tool_example=_make_section_example(revision, listed_sections),
-            print_note=describe_revision(revision),
+            print_note=describe_revision(revision, self._service.today),
         )
 
     async def list_unasked(self, request: SearchRequest, call: ToolCall) -> Sequence[Unasked]:

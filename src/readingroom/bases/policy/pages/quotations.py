@@ -9,7 +9,7 @@ from readingroom.bases.policy.admin.service import PolicyAdmin
 from readingroom.bases.policy.models import QuoteCheck, QuotePlace, VerifyPolicyQuote
 from readingroom.bases.policy.pages.periods import (
     REASON_TEXTS,
-    list_eligible_revisions,
+    list_readable_revisions,
     make_time_span,
 )
 from readingroom.bases.policy.pages.reading import PageViews
@@ -29,6 +29,9 @@ _VERDICT_TEXTS = {
     "wrong_revision": "These words stand in another revision, not in the one in force on that day.",
     "not_found": "These words stand in no revision that is held here.",
 }
+_NOT_ADOPTED_TEXT = (
+    "These words stand in a plan that is not adopted, so they are in force on no day."
+)
 
 
 class QuotationPages:
@@ -75,7 +78,8 @@ class QuotationPages:
             mark=request.citation_mark,
             chart=chart,
             picture=picture_html,
-            verdict=_VERDICT_TEXTS[quote_check.verdict] if quote_check else "",
+            verdict=_describe_verdict(quote_check) if quote_check else "",
+            today=self._service.today,
             reasons=REASON_TEXTS,
             caution=describe_unread(quote_check.unread_revisions) if quote_check else "",
             make_section_address=partial(make_section_address, policy_slug),
@@ -93,7 +97,7 @@ class QuotationPages:
     ) -> Chart:
         """Return the revisions over time, dark where the words stand."""
         policy = await self._admin.get_policy(policy_slug)
-        revisions = list_eligible_revisions(policy)
+        revisions = list_readable_revisions(policy)
         found_ids = {place.revision_id for place in places}
         gantt_rows = []
         for revision in revisions:
@@ -111,6 +115,11 @@ class QuotationPages:
             f"revision{'s' if len(revisions) != 1 else ''} (the dark bars)."
         )
         return draw_gantt(gantt_rows, day, chart_finding, ("Revision", "Bar"))
+
+
+def _describe_verdict(quote_check: QuoteCheck) -> str:
+    is_only_planned = bool(quote_check.found) and all(place.stage for place in quote_check.found)
+    return _NOT_ADOPTED_TEXT if is_only_planned else _VERDICT_TEXTS[quote_check.verdict]
 
 
 def _choose_page(quote_check: QuoteCheck, places: Sequence[QuotePlace]) -> tuple[str, int]:

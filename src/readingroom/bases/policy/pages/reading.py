@@ -11,11 +11,12 @@ from readingroom.bases.policy.admin_models import RevisionDetail
 from readingroom.bases.policy.compare import passages
 from readingroom.bases.policy.pages.periods import (
     can_be_in_force,
-    describe_period,
+    describe_revision,
     find_successor,
     link_changes,
 )
 from readingroom.bases.policy.pages.sections import make_history_address, make_section_address
+from readingroom.bases.policy.registry.records import format_revision_name
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.errors import KnowledgeError, RecordNotFound
 from readingroom.ingest.errors import FileNotFound
@@ -65,8 +66,11 @@ class PageViews:
             if section.page_number == page_number
         ]
         quotation = request.get("quote")
-        validity = describe_period(revision.effective_from, revision.effective_to)
-        page_name = f"{revision.source} ({revision.version_label}), p. {page_number}"
+        validity = describe_revision(revision, self._service.today)
+        revision_name = format_revision_name(
+            revision.source, revision.version_label, revision.stage
+        )
+        page_name = f"{revision_name}, p. {page_number}"
         citation = request.citation_mark + page_name
         body_html = _render(
             "page.html",
@@ -135,7 +139,7 @@ class PageViews:
         except KnowledgeError as error:
             logger.warning("A passage could not be marked: %s", error.message)
             marks = ()
-        picture_address = f"{_make_page_address(policy_slug, revision_id, page_number)}.webp"
+        picture_address = f"{make_page_address(policy_slug, revision_id, page_number)}.webp"
         picture_description = f"Page {page_number} of {policy_slug}"
         return show_marked_page(
             picture_address, picture_description, marks, is_sought=bool(passage_text)
@@ -167,7 +171,7 @@ class PageViews:
             picture_html = await self.show_passage(
                 policy_slug, revision_id, page_number, request.get("quote") or desk_record.text
             )
-            page_address = _make_page_address(policy_slug, revision_id, page_number)
+            page_address = make_page_address(policy_slug, revision_id, page_number)
             related_links.append(PageLink(f"The whole of page {page_number}", page_address))
         if picture_html:
             file_address = f"{_make_revision_address(policy_slug, revision_id)}/file"
@@ -251,5 +255,6 @@ def _make_revision_address(policy_slug: str, revision_id: str) -> str:
     return f"/policies/{policy_slug}/{revision_id}"
 
 
-def _make_page_address(policy_slug: str, revision_id: str, page_number: int) -> str:
+def make_page_address(policy_slug: str, revision_id: str, page_number: int) -> str:
+    """Return the address of a page of a revision."""
     return f"{_make_revision_address(policy_slug, revision_id)}/pages/{page_number}"

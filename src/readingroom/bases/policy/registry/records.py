@@ -195,8 +195,13 @@ def format_citation(
 
 def format_revision(revision: Revision) -> str:
     """Return `NPPF (December 2024)`; of a plan that is not adopted also its stage."""
-    stage_text = f", emerging: {revision.stage.replace('_', ' ')}" if revision.stage else ""
-    return f"{revision.source} ({revision.version_label}{stage_text})"
+    return format_revision_name(revision.source, revision.version_label, revision.stage)
+
+
+def format_revision_name(policy_slug: str, version_label: str, stage: PlanStage | None) -> str:
+    """Return how a revision is cited; one that is not adopted says so."""
+    stage_text = f", emerging: {stage.replace('_', ' ')}" if stage else ""
+    return f"{policy_slug} ({version_label}{stage_text})"
 
 
 def format_section_name(section_ref: str, section_title: str) -> str:
