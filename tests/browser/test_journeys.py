@@ -108,7 +108,9 @@ async def test_a_search_says_what_it_did_not_ask_and_why(
         unasked = watched.page.locator("h2:has-text('Not asked') + ul li")
         assert await unasked.count() >= 6
         assert await unasked.locator("rect.bar").count() >= 6
-        assert "the first revision that was read here came later" in await unasked.first.inner_text()
+        assert (
+            "the first revision that was read here came later" in await unasked.first.inner_text()
+        )
         await watched.open("/search?q=cycle+parking+for+homes&date=2025-03-15&base=policy")
         assert await watched.page.locator(".scores").count() > 0
         # When each was in force, on one scale, and its place by meaning and by words.
