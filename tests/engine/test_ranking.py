@@ -178,3 +178,18 @@ def test_a_passage_that_several_questions_find_is_split_into_stems_once(
     for question in ("cycle parking", "a covered entrance", "flood zones"):
         rank_passages(question, None, [passage], statistics)
     assert split_texts.count(passage.text) == 1
+
+
+def test_the_question_s_words_are_weighed_once_where_nothing_improves_it() -> None:
+    asked_stems: list[tuple[str, ...]] = []
+
+    class WatchedCorpus(Corpus):
+        def frequencies(self, stems: Sequence[str]) -> Mapping[str, int]:
+            asked_stems.append(tuple(stems))
+            return super().frequencies(stems)
+
+    weights = replace(RANKING_WEIGHTS, feedback_weight=0.0, expansion_share=0.0)
+    rank_passages(
+        "covered cycle parking", make_unit_vector(1), make_passages(), WatchedCorpus(TEXTS), weights
+    )
+    assert len(asked_stems) == 2  # for the BM25 scores with the evidence, and for the coverage

@@ -138,8 +138,9 @@ def rank_passages(
         return []
     question_terms = find_terms(question)
     counted_passages = _CountedPassages(passages, statistics)
-    weights = weights.adapt_to_evidence(counted_passages.measure_evidence(question_terms))
-    word_scores = counted_passages.score_words(dict.fromkeys(question_terms, 1.0))
+    bm25_scores = counted_passages.score_words(dict.fromkeys(question_terms, 1.0))
+    weights = weights.adapt_to_evidence(counted_passages.measure_evidence(bm25_scores))
+    word_scores = _divide_by_best(bm25_scores)
     passage_cosines = _PassageCosines(question_vector, passages, weights)
     coverages = counted_passages.measure_coverage(question_terms)
     coverage_parts = weights.coverage_weight * coverages
@@ -148,17 +149,18 @@ def rank_passages(
         + weights.word_weight * word_scores
         + coverage_parts
     )
-    best_places = np.argsort(-first_fits, kind="stable")
-    expanded_terms = counted_passages.expand_terms(
-        question_terms, best_places[: weights.expansion_passages], weights
-    )
-    moved_cosines = passage_cosines.move_towards(best_places[: weights.feedback_passages])
-    expanded_word_scores = counted_passages.score_words(expanded_terms)
-    fits = (
-        moved_cosines.estimate_cosines(word_scores)
-        + weights.word_weight * expanded_word_scores
-        + coverage_parts
-    )
+    fits = first_fits
+    if weights.feedback_weight or weights.expansion_share:
+        best_places = np.argsort(-first_fits, kind="stable")
+        expanded_terms = counted_passages.expand_terms(
+            question_terms, best_places[: weights.expansion_passages], weights
+        )
+        moved_cosines = passage_cosines.move_towards(best_places[: weights.feedback_passages])
+        fits = (
+            moved_cosines.estimate_cosines(word_scores)
+            + weights.word_weight * _divide_by_best(counted_passages.score_words(expanded_terms))
+            + coverage_parts
+        )
     found_share = counted_passages.measure_found_share(question_terms)
     relevances = [
         Relevance(
@@ -219,24 +221,19 @@ class _CountedPassages:
         return stem in self._stem_counts[passage_place]
 
     def score_words(self, weights_by_stem: Mapping[str, float]) -> Any:
-        """Return the BM25 score of each passage for weighted stems, as a share of the best."""
-        scores = self._weigh_stems(list(weights_by_stem)) @ np.array(
+        """Return the BM25 score of each passage for weighted stems."""
+        return self._weigh_stems(list(weights_by_stem)) @ np.array(
             list(weights_by_stem.values()), np.float32
         )
-        best_score = scores.max(initial=0.0)
-        return scores / best_score if best_score > 0 else scores
 
-    def measure_evidence(self, question_terms: Mapping[str, str]) -> float:
-        """Return how many telling words of the question its best passage has.
+    def measure_evidence(self, bm25_scores: Any) -> float:
+        """Return how many telling words of the question its best passage has, by all scores.
 
         A word that no other passage has counts up to 1, by how often it stands there and how long
         the passage is: about a half, once in one of average length. A commoner word counts less.
         """
         rarest = float(np.log1p((self._statistics.document_count - 0.5) / 1.5))
-        if not question_terms or rarest <= 0:
-            return 0.0
-        best_score = float(self._weigh_stems(list(question_terms)).sum(axis=1).max())
-        return best_score / ((_K1 + 1) * rarest)
+        return float(bm25_scores.max()) / ((_K1 + 1) * rarest) if rarest > 0 else 0.0
 
     def measure_coverage(self, question_terms: Mapping[str, str]) -> Any:
         """Return the share of the terms that each passage has, rare ones counting more."""
@@ -319,6 +316,12 @@ class _CountedPassages:
         return np.log1p(
             (document_count - np.minimum(frequencies, document_count) + 0.5) / (frequencies + 0.5)
         )
+
+
+def _divide_by_best(scores: Any) -> Any:
+    """Return the scores as shares of the best one."""
+    best_score = scores.max(initial=0.0)
+    return scores / best_score if best_score > 0 else scores
 
 
 class _PassageCosines:
