@@ -136,6 +136,10 @@ class RowView:
     columns: Mapping[str, "_Column"]
     numbers_by_field: Mapping[str, NDArray[np.float64]]
 
+    def continues(self, earlier_view: "RowView") -> bool:
+        """Return whether the rows have kept their numbers since an earlier view."""
+        return self.ids is earlier_view.ids
+
     def find_rows(self, conditions: Sequence[Condition]) -> RowNumbers:
         """Return the rows that meet every condition and are not deleted."""
         # The posting list of the rarest value comes first. If even that holds much of the index,
@@ -145,12 +149,12 @@ class RowView:
             key=self._count_postings,
             default=None,
         )
-        candidate_rows = None if rarest_condition is None else self._read_postings(rarest_condition)
-        if candidate_rows is None or len(candidate_rows) > self.row_count // 8:
+        if rarest_condition is None or self._count_postings(rarest_condition) > self.row_count // 8:
             is_matching = self.alive_mask[: self.row_count].copy()
             for condition in conditions:
                 is_matching &= self._match_condition(condition, slice(0, self.row_count))
             return np.flatnonzero(is_matching)
+        candidate_rows = self._read_postings(rarest_condition)
         matching_rows = candidate_rows[self.alive_mask[candidate_rows]]
         for condition in conditions:
             matching_rows = matching_rows[self._match_condition(condition, matching_rows)]

@@ -85,6 +85,11 @@ class VectorIndex:
     def __len__(self) -> int:
         return self._view.living_count
 
+    @property
+    def view(self) -> RowView:
+        """The rows as the last write has left them."""
+        return self._view
+
     def __contains__(self, row_id: str) -> bool:
         return row_id in self._row_numbers_by_id
 
@@ -162,13 +167,17 @@ class VectorIndex:
     def get_vectors(self, row_ids: Sequence[str]) -> dict[str, Floats]:
         """Return the vectors of rows by id; unknown ids are left out."""
         with self._write_lock:
-            row_numbers_by_id = {
-                row_id: self._row_numbers_by_id[row_id]
-                for row_id in row_ids
-                if row_id in self._row_numbers_by_id
-            }
+            row_numbers_by_id = self.find_row_numbers(row_ids)
             vectors = self._rows.vectors[list(row_numbers_by_id.values())]
         return dict(zip(row_numbers_by_id, vectors, strict=True))
+
+    def find_row_numbers(self, row_ids: Sequence[str]) -> dict[str, int]:
+        """Return the numbers of rows by id; unknown ids are left out. Only for the writer."""
+        return {
+            row_id: self._row_numbers_by_id[row_id]
+            for row_id in row_ids
+            if row_id in self._row_numbers_by_id
+        }
 
     def count_rows(self, where: Filter | None = None) -> int:
         """Return how many rows pass the filter."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from readingroom.core.filters import Filter, FilterFields
 from readingroom.core.lru import LRUCache
-from readingroom.engine.vectors import VectorIndex
+from readingroom.engine.shared.memory_copy import MemoryCopy
 from readingroom.storage.postgres.chunks import PostgresCollection
 from readingroom.storage.postgres.encoding import build_clauses
 
@@ -68,14 +68,18 @@ class WordCounts:
 class SharedFilters:
     """Filters as SQL, and how many chunks pass each, as far as that matters."""
 
-    def __init__(self, collection: PostgresCollection, filter_fields: FilterFields) -> None:
+    def __init__(
+        self,
+        collection: PostgresCollection,
+        filter_fields: FilterFields,
+        memory_copy: MemoryCopy,
+    ) -> None:
         self._collection = collection
         self._filter_fields = filter_fields
+        self._memory_copy = memory_copy
         self._counts_by_filter: LRUCache[Filter, tuple[float, int]] = LRUCache(256)
         # A filter may name thousands of revisions, and the next question has the same one.
         self._clauses_by_filter: LRUCache[Filter, SqlConditions] = LRUCache(32)
-        self.vector_copy: VectorIndex | None = None
-        """The vectors that this process has a copy of, which counts quicker than the database."""
 
     def build_conditions(self, where: Filter | None) -> SqlConditions:
         """Return the conditions of a filter in SQL, and the values in them."""
@@ -100,9 +104,11 @@ class SharedFilters:
             and time.monotonic() - cached_time_and_count[0] < _PASSING_CACHE_SECONDS
         ):
             return cached_time_and_count[1]
-        vector_copy = self.vector_copy
+        copied_vectors = self._memory_copy.vectors
         passing_count = (
-            self._count_in_database(where) if vector_copy is None else vector_copy.count_rows(where)
+            self._count_in_database(where)
+            if copied_vectors is None
+            else copied_vectors.count_rows(where)
         )
         self._counts_by_filter.put(where, (time.monotonic(), passing_count))
         return passing_count
@@ -124,6 +130,7 @@ class SharedSearch:
     """What searching by meaning and by words have in common: a collection and its counts."""
 
     _collection: PostgresCollection
+    _memory_copy: MemoryCopy
     _filter_fields: FilterFields
     _filters: SharedFilters
     _word_counts: WordCounts

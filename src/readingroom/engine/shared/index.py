@@ -1,8 +1,9 @@
 """The searchable index of a collection in the shared database: nothing to keep in step.
 
-Words are ranked by BM25 in plain SQL. Vectors are compared exactly in SQL where few chunks pass a
-filter; where many do, in a copy that this process keeps of all vectors. The generation of the
-collection decides whether that copy is up to date, at every search.
+Where few chunks pass a filter, vectors are compared exactly in SQL, and words are ranked by BM25 in
+plain SQL. Where many do, a copy is asked that this process keeps: of all vectors, and of the words
+that questions have. The generation of the collection decides at every search whether it is up to
+date.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +21,7 @@ from readingroom.engine.context import (
 from readingroom.engine.embedding.embedder import Embedder, Vector
 from readingroom.engine.index import ChunkIndex, CollectionIndex, EmbeddedIndex
 from readingroom.engine.shared.counts import SharedFilters, WordCounts
+from readingroom.engine.shared.memory_copy import MemoryCopy
 from readingroom.engine.shared.recent_reads import RecentReads
 from readingroom.engine.shared.vectors import SharedVectors
 from readingroom.engine.shared.words import SharedWords
@@ -65,9 +67,11 @@ class SharedIndex(CollectionIndex):
         self.collection = collection
         self.embedder = embedder
         self._word_counts = WordCounts(collection)
-        filters = SharedFilters(collection, filter_fields)
-        self._vectors = SharedVectors(collection, filter_fields, filters, self._word_counts)
-        self._words = SharedWords(collection, filter_fields, filters, self._word_counts)
+        self._memory_copy = MemoryCopy(collection, filter_fields)
+        filters = SharedFilters(collection, filter_fields, self._memory_copy)
+        search_parts = (collection, self._memory_copy, filter_fields, filters, self._word_counts)
+        self._vectors = SharedVectors(*search_parts)
+        self._words = SharedWords(*search_parts)
         self._recent_chunks: RecentReads[tuple[str, Metadata]] = RecentReads(collection)
         self._is_embedding_claimed = False
 
@@ -112,10 +116,10 @@ class SharedIndex(CollectionIndex):
         return self._words
 
     def rebuild(self) -> None:
-        """Count the words anew, and drop this process's copy of the vectors."""
+        """Count the words anew, and drop this process's copy."""
         self.collection.recount()
         self._word_counts.clear_cache()
-        self._vectors.drop_copy()
+        self._memory_copy.drop()
 
     def list_warm_up_steps(self) -> Sequence[Callable[[], object]]:
         """Return what loads the model, and embeds anew what has no context."""
@@ -139,8 +143,8 @@ class SharedIndex(CollectionIndex):
         return fill_chunks(dump_path, self.collection, validate, DIMENSIONS)
 
     def close(self) -> None:
-        """Drop the copy of the vectors."""
-        self._vectors.drop_copy()
+        """Drop the copy that this process keeps."""
+        self._memory_copy.drop()
 
     def _embed_anew(self, contexts_by_id: Mapping[str, str]) -> None:
         """Embed chunks under their contexts, unless another process is doing so."""

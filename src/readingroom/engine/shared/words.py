@@ -1,4 +1,4 @@
-"""Searching a collection in the shared database by words: BM25 in plain SQL."""
+"""Searching a collection in the shared database by words: BM25 in plain SQL, or in a copy."""
 
 import math
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from readingroom.engine.lexical import LexicalHit, LexicalStatistics
 from readingroom.engine.shared.counts import SharedSearch, SqlConditions
 from readingroom.engine.stems import shared_stemmer
 from readingroom.engine.words import LexicalQuery, parse_query
-from readingroom.storage.postgres.encoding import format_phrase, quote_lexeme
+from readingroom.storage.postgres.encoding import OCCURRENCES_SQL, format_phrase, quote_lexeme
 
 RANKED_ROWS = 4_000
 """Chunks that a search by words may rank; of more, those with the rarest words are."""
@@ -30,11 +30,7 @@ class _RankedStem:
 
 
 class SharedWords(SharedSearch):
-    """Finds chunks by words: BM25 in plain SQL, with the numbers that FTS5 ranks by.
-
-    `ts_rank` of one stem is a function of how often it occurs: the sum of the first squares'
-    reciprocals, over that of all. So SQL gets back the count, which it has no function for.
-    """
+    """Finds chunks by words: BM25 in plain SQL, or in a copy, with the numbers of FTS5."""
 
     def __len__(self) -> int:
         return self._collection.read_totals()[0]
@@ -66,6 +62,13 @@ class SharedWords(SharedSearch):
             )
         if not ranked_stems:
             return []
+        if self._memory_copy.is_usable:
+            return self._memory_copy.open_words([stem.stem for stem in ranked_stems]).rank_rows(
+                {stem.stem: stem.rarity for stem in ranked_stems},
+                max(average_tokens, 1e-9),
+                self._filter_fields.parse_filter(where),
+                k,
+            )
         passing_count = self._filters.count_chunks(where)
         passing_share = min(1.0, passing_count / chunk_count)
         row_cost = _READING_SHARE + (1 - _READING_SHARE) * passing_share
@@ -143,8 +146,7 @@ class SharedWords(SharedSearch):
         clauses, clause_values = conditions
         chunks_table = self._collection.chunks_table
         count_columns_sql = ", ".join(
-            f"round(0.6079271 / (1 - ts_rank(words, ?::tsquery)) - 0.5) AS count_{stem_number}"
-            for stem_number in range(len(ranked_stems))
+            f"{OCCURRENCES_SQL} AS count_{stem_number}" for stem_number in range(len(ranked_stems))
         )
         score_sql = " + ".join(
             f"?::float8 * count_{stem_number} * {_K1 + 1} / (count_{stem_number} + relative_length)"

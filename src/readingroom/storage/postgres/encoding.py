@@ -15,6 +15,10 @@ from readingroom.storage.postgres.database import clean_text
 Stems = Sequence[str]
 """The stems of a text, in reading order."""
 
+OCCURRENCES_SQL = "round(0.6079271 / (1 - ts_rank(words, ?::tsquery)) - 0.5)"
+"""How often a chunk has a stem: `ts_rank` of one stem is a function of just that, the sum of the
+first squares' reciprocals over that of all, and PostgreSQL has no other function that tells."""
+
 _COPY_HEADER = b"PGCOPY\n\xff\r\n\0" + struct.pack(">ii", 0, 0)
 _COPY_END = struct.pack(">h", -1)
 _MAX_POSITION = 16_383
@@ -144,6 +148,17 @@ def _encode_words(stems: Stems) -> bytes:
             struct.pack(f">H{len(position_bytes)}H", len(position_bytes), *position_bytes),
         ]
     return b"".join(encoded_words)
+
+
+def decode_words(encoded_words: bytes) -> Iterator[tuple[str, int]]:
+    """Yield the stems of a tsvector as PostgreSQL sends it, each with how often it occurs."""
+    offset = 4
+    while offset < len(encoded_words):
+        stem_end = encoded_words.index(b"\0", offset)
+        (position_count,) = struct.unpack_from(">H", encoded_words, stem_end + 1)
+        # PostgreSQL keeps no position of a word that stands too far behind.
+        yield encoded_words[offset:stem_end].decode(), max(position_count, 1)
+        offset = stem_end + 3 + 2 * position_count
 
 
 def encode_words_rows(rows: Sequence[tuple[int, Sequence[Stems]]]) -> Iterator[bytes]:

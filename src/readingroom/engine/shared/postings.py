@@ -1,0 +1,101 @@
+"""Which chunks have a stem, in memory, and the BM25 scores that follow from it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readingroom.core.filters import Condition
+from readingroom.engine.lexical import LexicalHit
+from readingroom.engine.rows import RowView
+
+Posting = tuple[int, int, int]
+"""A row that has the stem, how often it has it, and how many words the row has in all."""
+
+_POSTING_TYPE = np.dtype([("row", "<u4"), ("occurrences", "<u2"), ("tokens", "<u2")])
+_MAX_COUNT = 65_535
+# The parameters of FTS5's own bm25().
+_K1, _B = 1.2, 0.75
+
+
+class StemPostings:
+    """The rows that have one stem, in ascending order; one writer appends, any readers."""
+
+    def __init__(self, postings: Sequence[Posting]) -> None:
+        self._postings = _pack_postings(postings)
+        self._count = len(self._postings)
+
+    def append(self, postings: Sequence[Posting]) -> None:
+        """Add rows, all of which come after those that are there."""
+        new_count = self._count + len(postings)
+        if new_count > len(self._postings):
+            # By half at least, so that many small writes do not copy everything each time.
+            larger_array = np.zeros(max(new_count, self._count * 3 // 2), _POSTING_TYPE)
+            larger_array[: self._count] = self._postings[: self._count]
+            self._postings = larger_array
+        self._postings[self._count : new_count] = _pack_postings(postings)
+        self._count = new_count
+
+    def read_before(self, row_limit: int) -> NDArray[np.void]:
+        """Return the postings of the first `row_limit` rows; a writer may be adding others."""
+        # The count is read first: `append` raises it after the postings are in place.
+        count = self._count
+        postings = self._postings[:count]
+        if count and postings["row"][-1] >= row_limit:
+            return postings[: np.searchsorted(postings["row"], row_limit)]
+        return postings
+
+
+def _pack_postings(postings: Sequence[Posting]) -> NDArray[np.void]:
+    packed_postings = np.empty(len(postings), _POSTING_TYPE)
+    if not postings:
+        return packed_postings
+    # Column by column, which takes a fraction of converting tuples.
+    row_numbers, occurrence_counts, token_counts = zip(*postings, strict=True)
+    packed_postings["row"] = row_numbers
+    packed_postings["occurrences"] = np.minimum(occurrence_counts, _MAX_COUNT)
+    packed_postings["tokens"] = np.minimum(token_counts, _MAX_COUNT)
+    return packed_postings[np.argsort(packed_postings["row"])]
+
+
+@dataclass(frozen=True, slots=True)
+class WordView:
+    """The rows at one moment, and the postings of some stems, at least as new."""
+
+    row_view: RowView
+    postings_by_stem: Mapping[str, StemPostings]
+
+    def rank_rows(
+        self,
+        rarities: Mapping[str, float],
+        average_tokens: float,
+        conditions: Sequence[Condition],
+        k: int,
+    ) -> list[LexicalHit]:
+        """Return the k best rows that meet the conditions, best first, equal ones by id.
+
+        `rarities` has the stems of the question, each with how much it counts.
+        """
+        is_passing = np.zeros(self.row_view.row_count, bool)
+        is_passing[self.row_view.find_rows(conditions)] = True
+        scores = np.zeros(self.row_view.row_count)
+        for stem, rarity in rarities.items():
+            postings = self.postings_by_stem[stem].read_before(self.row_view.row_count)
+            postings = postings[is_passing[postings["row"]]]
+            occurrences = postings["occurrences"].astype(float)
+            relative_lengths = _K1 * (1 - _B + _B * postings["tokens"] / average_tokens)
+            scores[postings["row"]] += (
+                rarity * occurrences * (_K1 + 1) / (occurrences + relative_lengths)
+            )
+        return self._list_best(scores, k)
+
+    def _list_best(self, scores: NDArray[np.float64], k: int) -> list[LexicalHit]:
+        matching_rows = np.flatnonzero(scores)
+        if len(matching_rows) > k:
+            matching_scores = scores[matching_rows]
+            kth_score = np.partition(matching_scores, -k)[-k]
+            # With all that equal the k-th: their ids decide.
+            matching_rows = matching_rows[matching_scores >= kth_score]
+        hits = [LexicalHit(self.row_view.ids[row], float(scores[row])) for row in matching_rows]
+        return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:k]
