@@ -1,6 +1,7 @@
 """Charts: each names its finding, has the table it was drawn from, and runs nothing it shows."""
 
 import datetime as dt
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -20,6 +21,7 @@ from readingroom.web.charts import (
     draw_sparkline,
     draw_stacked,
 )
+from readingroom.web.templates import render_template
 from tests.requirements import requirement
 
 HOSTILE = '"><script>alert(1)</script>‮' + "w" * 10_000 + "🙂"
@@ -69,6 +71,40 @@ def test_a_timeline_shows_the_gap_and_the_day() -> None:
     kinds = [element.get("class") for element in root.iter()]
     assert kinds.count("gap") == 1 and kinds.count("day") == 1
     assert kinds.count("span active") == kinds.count("span superseded") == 1
+
+
+def test_one_odd_date_does_not_spoil_the_scale_of_a_timeline() -> None:
+    usual = GanttRow("usual", [TimeSpan("u", dt.date(2012, 1, 1), dt.date(2018, 1, 1), "active")])
+    odd = [
+        GanttRow("odd", [TimeSpan("o", first, None, "active")])
+        for first in (dt.date.min, dt.date(9999, 12, 31))
+    ]
+
+    def measure_bars(rows: list[GanttRow]) -> list[float]:
+        root = ElementTree.fromstring(str(draw_gantt(rows, DAY, FINDING).svg))
+        bars = [bar for bar in root.iter() if bar.get("class") == "span active"]
+        return [float(bar.get("width", "0")) for bar in bars]
+
+    assert measure_bars([usual, *odd])[0] == pytest.approx(measure_bars([usual])[0], rel=0.1)
+
+
+def test_characters_that_turn_the_order_of_others_are_shown_by_their_numbers() -> None:
+    name = "statement\u202efdp.exe\u2067"
+    shown = render_template("error.html", **ERROR_PAGE | {"message": name})
+    assert "statement[U+202E]fdp.exe[U+2067]" in shown
+    chart = render_template("error.html", **ERROR_PAGE | {"message": CHARTS["bars"].svg})
+    assert "\u202e" not in chart and "[U+202E]" in chart and "<svg" in chart
+
+
+ERROR_PAGE: dict[str, Any] = {
+    "title": "",
+    "status": 404,
+    "message": "",
+    "code": "",
+    "hints": [],
+    "form_address": None,
+    "request_id": "1",
+}
 
 
 @pytest.mark.parametrize("count", [0, 1, 400])

@@ -13,6 +13,7 @@ from markupsafe import Markup
 from readingroom.core import clock
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import InvalidArguments, validate_model
+from readingroom.engine.confidence import judge_confidence
 from readingroom.federation.models import AssessAgainstPolicy, DeskAnswer, DeskFetch, DeskSearch
 from readingroom.federation.service import DeskService
 from readingroom.protocol.pages import (
@@ -25,6 +26,7 @@ from readingroom.protocol.pages import (
     Unasked,
 )
 from readingroom.protocol.search import (
+    REASON_TEXTS,
     DeskHit,
     DeskRecord,
     SearchRequest,
@@ -108,7 +110,9 @@ class DeskPages:
         )
         page_title = f"Search: {search_form.query}" if question else "Search"
         example = ToolExample("search", search_form.to_arguments()) if question else None
-        return RenderedPage(page_title, page_body, data=desk_answer, tool_example=example)
+        # What the page says was not asked is in its data too, beside the tool's own answer.
+        data = {**desk_answer.model_dump(), "not_asked": unasked_notes} if desk_answer else None
+        return RenderedPage(page_title, page_body, data=data, tool_example=example)
 
     async def _list_unasked(
         self, question: DeskSearch, desk_answer: DeskAnswer, request: PageRequest
@@ -173,6 +177,9 @@ class DeskPages:
             mark=request.citation_mark,
             application_hits=_list_hits(assessment.application, assessment.date),
             policy_hits=_list_hits(assessment.policy, assessment.date),
+            is_application_far=_is_far(assessment.application),
+            is_policy_far=_is_far(assessment.policy),
+            reasons=REASON_TEXTS,
         )
         page_title = f"{assessment.application_ref}: {assessment.topic}, beside policy"
         example = ToolExample("assess_against_policy", _drop_empty(arguments))
@@ -321,6 +328,11 @@ def _mark_terms(passage: str, matched_terms: Sequence[str]) -> Markup:
         marked_pieces.append(Markup.escape(character))
         current_word = ""
     return Markup("").join(marked_pieces)
+
+
+def _is_far(hits: Sequence[DeskHit]) -> bool:
+    """Whether there are passages, and none of them is close to what was asked."""
+    return bool(hits) and judge_confidence([hit.score for hit in hits], "").level == "none"
 
 
 # --- one record ---

@@ -21,6 +21,19 @@ MAX_TEXT_CHARS = 20_000
 _MAX_HEADING_CHARS = 200
 
 
+REASON_TEXTS = {
+    "date_before_first_revision": "the first revision that was read here came later",
+    "date_in_gap": "no revision was in force on that day",
+    "no_active_revision": "it has no revision that is adopted and was read",
+    "no_chunks": "its text is not there",
+    "unknown_source": "there is no such policy",
+    "other_authority": "it is another authority's policy",
+    "other_area": "it is the policy of another area",
+    "authority_unknown": "nothing says whose policy it is",
+}
+"""Why a policy has nothing for a day, in words."""
+
+
 class Citation(Answer):
     """What a reader needs to find the official text again."""
 

@@ -18,6 +18,7 @@ _MIN_LABEL_WIDTH = 48
 _LETTER_WIDTH = 7.4
 _ROW_HEIGHT = 30
 _BAR_HEIGHT = 18
+_MAX_YEARS_AWAY = 150  # from the day that is asked for, on the scale of a timeline
 _AXIS_HEIGHT = 24
 _DAY_LABEL_HEIGHT = 20
 _MAX_LABEL_CHARS = 36
@@ -161,7 +162,9 @@ class _TimeScale:
     @classmethod
     def make(cls, spans: Sequence[TimeSpan], day: dt.date, label_width: float) -> "_TimeScale":
         days = [day, *(span.start for span in spans), *(span.end for span in spans if span.end)]
-        first_day, last_day = min(days), max(days)
+        # One odd date must not press all the others into a line: it is drawn at the edge.
+        usual_days = [each for each in days if abs(each.year - day.year) <= _MAX_YEARS_AWAY]
+        first_day, last_day = min(usual_days), max(usual_days)
         margin_days = max(60, (last_day - first_day).days // 25)
         # A day before the year 1 or after 9999 is none.
         left_ordinal = max(dt.date.min.toordinal(), first_day.toordinal() - margin_days)
@@ -171,7 +174,10 @@ class _TimeScale:
         )
 
     def compute_x(self, day: dt.date) -> float:
-        share_of_span = (day - self.first_day).days / max(1, (self.last_day - self.first_day).days)
+        shown_day = min(max(day, self.first_day), self.last_day)
+        share_of_span = (shown_day - self.first_day).days / max(
+            1, (self.last_day - self.first_day).days
+        )
         return self.label_width + share_of_span * (_WIDTH - self.label_width - 8)
 
     def draw_axis(

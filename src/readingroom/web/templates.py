@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from readingroom import __version__
 from readingroom.core.dates import write_out_day
@@ -21,6 +21,10 @@ _FULL_LINE_CHARS = 45
 _LINE_END = re.compile(r"(?<!\n)\n(?!\n)")
 _ABBREVIATIONS = {"cbo", "cfr", "crs", "ocr", "sap"}
 _TEMPLATES_FOLDER = Path(__file__).parent / "templates"
+
+
+_DIRECTION_CONTROLS = re.compile("[\u202a-\u202e\u2066-\u2069]")
+"""Characters that turn the order of those after them: `exe.fdp` would read as `pdf.exe`."""
 
 
 def render_template(
@@ -117,6 +121,22 @@ def format_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2, default=str)
 
 
+class _Unchanged(Markup):
+    """HTML in which every character stays what it is, such as the stored value of a field."""
+
+
+def _keep_unchanged(value: object) -> _Unchanged:
+    return _Unchanged(escape(value))
+
+
+def _show_direction_controls(value: Any) -> Any:
+    """Return a value with the characters that would turn its order shown by their numbers."""
+    if not isinstance(value, str) or isinstance(value, _Unchanged) or value.isascii():
+        return value
+    shown_text = _DIRECTION_CONTROLS.sub(lambda match: f"[U+{ord(match[0]):04X}]", value)
+    return Markup(shown_text) if isinstance(value, Markup) else shown_text
+
+
 @cache
 def _make_environment(template_folder: Path) -> Environment:
     environment = Environment(
@@ -130,6 +150,7 @@ def _make_environment(template_folder: Path) -> Environment:
         auto_reload=False,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_show_direction_controls,
     )
     environment.filters.update(
         date_input=format_date_input,
@@ -141,6 +162,7 @@ def _make_environment(template_folder: Path) -> Environment:
         url_part=quote_for_url,
         as_json=format_json,
         joined=join_lines,
+        unchanged=_keep_unchanged,
     )
     # A function, so that the address changes with the file and no template has to know how.
     environment.globals["asset"] = get_asset_address

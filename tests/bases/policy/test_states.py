@@ -19,7 +19,13 @@ from readingroom.federation.service import DeskService
 from readingroom.ingest.document import Document
 from readingroom.ingest.errors import NoContent
 from readingroom.protocol.pages import PageRequest, RenderedPage, Visitor
-from readingroom.protocol.search import PageLinks
+from readingroom.protocol.search import (
+    DeskHit,
+    DeskRecord,
+    PageLinks,
+    SearchAdapter,
+    SearchRequest,
+)
 from readingroom.protocol.tool import ToolCall
 from readingroom.storage.jobs.store import JobStore
 from tests.support.model import WordEmbedder
@@ -158,3 +164,39 @@ async def test_what_stands_before_the_first_section_is_linked_by_its_page(tmp_pa
     for revision_id in ("rev_FRONT_2020_01", "rev_FRONT_2022_01"):
         assert f'href="/policies/FRONT/{revision_id}/pages/1">p. 1<' in body
     assert "/read?" not in body
+
+
+async def test_an_application_beside_policy_names_what_was_not_asked_and_what_is_far(
+    library: PolicyLibrary,
+) -> None:
+    class OneApplication(SearchAdapter):
+        base = "documents"
+        role = "application"
+
+        async def search(self, request: SearchRequest, call: ToolCall) -> list[DeskHit]:
+            return []
+
+        async def fetch(self, id: str, offset: int, call: ToolCall) -> DeskRecord:
+            raise NotImplementedError
+
+    policies = PolicyAdapter(library.service, PageLinks(""))
+    adapters: Any = {"policy": policies, "documents": OneApplication()}
+    embedder: Any = WordEmbedder()
+    desk = DeskService(adapters, {}, embedder, FanOut(deadline_seconds=120))
+    asked = {"ref": "26/1", "topic": "qqqq", "date": "2026-06-01"}
+    async with desk.running():
+        beside = (await DeskPages(desk, {}).show_beside(make_request(asked))).body
+    assert "PLAN</a>: it has no revision that is adopted and was read" in beside
+    assert "Nothing here is close to the topic" in beside
+
+
+async def test_the_data_of_a_search_have_what_was_not_asked(library: PolicyLibrary) -> None:
+    adapters: Any = {"policy": PolicyAdapter(library.service, PageLinks(""))}
+    embedder: Any = WordEmbedder()
+    desk = DeskService(adapters, {}, embedder, FanOut(deadline_seconds=120))
+    pages = {"policy": make_pages(library.service, JobStore(library.folder))}
+    async with desk.running():
+        request = make_request({"q": "local stone", "date": "2026-06-01"})
+        data = (await DeskPages(desk, pages).show_search(request)).data
+    assert [unasked.title for unasked in data["not_asked"]] == ["PLAN"]
+    assert data["total"] >= 1

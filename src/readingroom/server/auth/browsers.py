@@ -63,17 +63,17 @@ class Browsers:
             return Visitor("this machine", self._limit_role("operator"))
         return Visitor("everybody", "reader")
 
-    def sign_in(self, api_key: str) -> BrowserSession:
+    async def sign_in(self, api_key: str) -> BrowserSession:
         """Return a new session for the holder of a key. Raise Unauthorized for a wrong key."""
         key_digest = self._key_auth.find_digest(api_key.strip().encode())
         if key_digest is None:
             raise Unauthorized("This key is not known here; check that it was copied whole")
-        return self._browser_sessions.start_session(key_digest)
+        return await anyio.to_thread.run_sync(self._browser_sessions.start_session, key_digest)
 
-    def sign_out(self, scope: Scope, response: Response) -> None:
+    async def sign_out(self, scope: Scope, response: Response) -> None:
         """End the session of this browser."""
         if session_id := self._read_session_cookie(scope):
-            self._browser_sessions.end_session(session_id)
+            await anyio.to_thread.run_sync(self._browser_sessions.end_session, session_id)
         response.delete_cookie(self._choose_cookie_name(scope), path="/")
 
     def set_cookie(self, scope: Scope, response: Response, session: BrowserSession) -> None:

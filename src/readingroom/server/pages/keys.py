@@ -71,7 +71,7 @@ class KeyPages:
             )
         if not is_first:
             return await self._render_page(request, new_key=secret, new_name=key_name)
-        session = self._browsers.sign_in(secret)
+        session = await self._browsers.sign_in(secret)
         request.scope["user"] = self._key_auth.find_user_by_digest(session.key_digest)
         self._browsers.remember_session(request.scope, session)
         response = await self._render_page(request, new_key=secret, new_name=key_name)

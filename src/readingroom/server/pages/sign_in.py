@@ -44,7 +44,7 @@ class SignInPages:
         form_fields = await receive_fields(request)
         return_address = read_local_target(form_fields.get("next", ""))
         try:
-            session = self._browsers.sign_in(form_fields.get("key", ""))
+            session = await self._browsers.sign_in(form_fields.get("key", ""))
         except Unauthorized as refusal:
             log_refusal(refusal, request.scope)
             return self._render_form(request, return_address, refusal)
@@ -56,7 +56,7 @@ class SignInPages:
         """End the session of this browser."""
         self._browsers.check_form(request.scope, await receive_fields(request))
         response = RedirectResponse(SIGN_IN_PATH, 303)
-        self._browsers.sign_out(request.scope, response)
+        await self._browsers.sign_out(request.scope, response)
         return response
 
     def _render_form(

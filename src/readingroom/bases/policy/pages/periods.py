@@ -9,18 +9,6 @@ from readingroom.protocol.pages import PageLink
 from readingroom.web.charts import Chart, GanttRow, TimeSpan, draw_gantt
 from readingroom.web.templates import format_day, format_words
 
-REASON_TEXTS = {
-    "date_before_first_revision": "the first revision that was read here came later",
-    "date_in_gap": "no revision was in force on that day",
-    "no_active_revision": "it has no revision that is adopted and was read",
-    "no_chunks": "its text is not there",
-    "unknown_source": "there is no such policy",
-    "other_authority": "it is another authority's policy",
-    "other_area": "it is the policy of another area",
-    "authority_unknown": "nothing says whose policy it is",
-}
-"""Why a policy has nothing for a day, in words."""
-
 
 def can_be_in_force(revision: RevisionDetail) -> bool:
     """Whether a revision can be in force: it was read at least once."""

@@ -20,7 +20,6 @@ from readingroom.bases.policy.pages.forms import (
     list_revision_values,
 )
 from readingroom.bases.policy.pages.periods import (
-    REASON_TEXTS,
     STATE_WORDS,
     describe_end,
     describe_revision,
@@ -47,7 +46,7 @@ from readingroom.protocol.pages import (
     ToolExample,
     Unasked,
 )
-from readingroom.protocol.search import SearchRequest, describe_unread
+from readingroom.protocol.search import REASON_TEXTS, SearchRequest, describe_unread
 from readingroom.protocol.tool import ToolCall
 from readingroom.storage.jobs.store import JobStore
 from readingroom.web.charts import draw_gantt

@@ -8,7 +8,6 @@ from pathlib import Path
 from readingroom.bases.policy.admin.service import PolicyAdmin
 from readingroom.bases.policy.models import QuoteCheck, QuotePlace, VerifyPolicyQuote
 from readingroom.bases.policy.pages.periods import (
-    REASON_TEXTS,
     list_readable_revisions,
     make_time_span,
 )
@@ -18,7 +17,7 @@ from readingroom.bases.policy.service import PolicyService
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import validate_model
 from readingroom.protocol.pages import PageRequest, RenderedPage, ToolExample
-from readingroom.protocol.search import describe_unread
+from readingroom.protocol.search import REASON_TEXTS, describe_unread
 from readingroom.web.charts import Chart, GanttRow, draw_gantt
 from readingroom.web.templates import render_template
 
