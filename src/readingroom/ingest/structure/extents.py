@@ -16,7 +16,8 @@ _NUMBERED_LINE = re.compile(r"\(?\w{1,4}[.)]|\W|\d")
 _EXPLAINING_HEADING = re.compile(
     r"(?:reasoned |policy |supporting )?(?:justification|explanation)|supporting text"
     r"|explanatory (?:text|notes?)|reasons? for (?:the )?policy|policy context"
-    r"|(?:why|how) (?:is |will )?(?:this|the) policy.{0,60}|rationale",
+    r"|(?:why|how) (?:is |will )?(?:this|the) policy.{0,60}|rationale"
+    r"|(?:see also|(?:related|relevant|linked) policies|cross[- ]references?)(?::.*)?",
     re.IGNORECASE,
 )
 _EXPLAINING_HEADING_IN_BOLD = re.compile(
@@ -40,10 +41,8 @@ def find_box_end(typography: Typography, policy_heading: PolicyHeading, line_lim
 def find_text_end(typography: Typography, policy_heading: PolicyHeading, next_boundary: int) -> int:
     """Return the line after the last one of a policy that stands in no box."""
     heading_size = typography.lines[policy_heading.heading_index].line.size
-    text_start = typography.find_title_end(
-        policy_heading.text_index, policy_heading.title or "title"
-    )
-    is_bold_text = text_start < next_boundary and _is_bold_prose(typography, text_start)
+    text_start = _find_text_start(typography, policy_heading)
+    is_bold_text = is_set_in_bold(typography, policy_heading, next_boundary)
     is_indented = text_start < next_boundary and all(
         _MIN_INDENT <= typography.measure_indent(line_index) <= _MAX_INDENT
         for line_index in (policy_heading.heading_index, text_start)
@@ -59,6 +58,18 @@ def find_text_end(typography: Typography, policy_heading: PolicyHeading, next_bo
         ):
             return line_index
     return next_boundary
+
+
+def is_set_in_bold(
+    typography: Typography, policy_heading: PolicyHeading, next_boundary: int
+) -> bool:
+    """Return whether the text of a policy begins in bold letters."""
+    text_start = _find_text_start(typography, policy_heading)
+    return text_start < next_boundary and _is_bold_prose(typography, text_start)
+
+
+def _find_text_start(typography: Typography, policy_heading: PolicyHeading) -> int:
+    return typography.find_title_end(policy_heading.text_index, policy_heading.title or "title")
 
 
 def find_side_column(
@@ -234,7 +245,10 @@ def _is_larger_heading(typography: Typography, line_index: int, heading_size: fl
 def _explains(typography: Typography, line_index: int) -> bool:
     """Whether a line is a heading such as `Reasoned Justification`."""
     line_text = typography.lines[line_index].line.text.rstrip(":")
-    if len(line_text) > 80 or not typography.begins_block(line_index):
+    if len(line_text) > 80 or not (
+        typography.begins_block(line_index)
+        or (typography.stands_out(line_index) and typography.follows_sentence(line_index))
+    ):
         return False
     return bool(
         _EXPLAINING_HEADING.fullmatch(line_text)

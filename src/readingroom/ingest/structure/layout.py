@@ -24,6 +24,11 @@ _MAX_JOINED_CHARS = 5_000
 # Words by which headers are known that end in the name of a section.
 _BEGINNING_WORDS = 3
 _MAX_PAGE_NUMBER_CHARS = 40
+_NUMBER_AT_END = re.compile(r"(?:^|\s)(\d{1,4})$")
+_NUMBER_AT_START = re.compile(r"(\d{1,4})(?=\s|$)")
+# Of lines with the number of their page; fewer may be numbered footnotes or headings.
+_MIN_NUMBERED_PAGES = 5
+_MAX_FOOTER_CHARS = 120
 # Letters this much smaller than the usual ones, at the top of pages, are those of a header.
 _HEADER_SCALE = 0.92
 
@@ -230,6 +235,7 @@ def _find_repeated_keys(raw_pages: Sequence[RawPage]) -> set[tuple[str, int]]:
         _find_frequent_keys(raw_pages, _make_repeat_key, 0.25)
         | _find_frequent_keys(raw_pages, _make_beginning_key, 0.5)
         | _find_header_rows(raw_pages)
+        | _find_number_rows(raw_pages)
     )
 
 
@@ -258,6 +264,39 @@ def _find_header_rows(raw_pages: Sequence[RawPage]) -> set[tuple[str, int]]:
     return {row_key for row_key, count in page_counts.items() if count >= min_page_count}
 
 
+def _find_number_rows(raw_pages: Sequence[RawPage]) -> set[tuple[str, int]]:
+    """Return the heights at which many pages have a line with the number printed on the page.
+
+    Such a line may name the chapter, and so differ from page to page, or stand beside the text.
+    """
+    page_counts = Counter(
+        number_key
+        for raw_page in raw_pages
+        for number_key in {
+            number_key
+            for line in raw_page.lines
+            for number_key in _list_number_keys(line, raw_page)
+        }
+    )
+    min_page_count = max(_MIN_NUMBERED_PAGES, 0.25 * len(raw_pages))
+    return {number_key for number_key, count in page_counts.items() if count >= min_page_count}
+
+
+def _list_number_keys(line: Line, raw_page: RawPage) -> list[tuple[str, int]]:
+    """Return keys of a line's height and of how far its number is from that of its page."""
+    if len(line.text) > _MAX_FOOTER_CHARS:
+        return []
+    number_matches = [_NUMBER_AT_END.search(line.text)]
+    is_at_bottom = _is_at_edge(line, raw_page) and not _is_at_top(line, raw_page)
+    if is_at_bottom and not line.text.endswith(_SENTENCE_ENDS):
+        number_matches.append(_NUMBER_AT_START.match(line.text))
+    return [
+        (f"\0#{int(number_match[1]) - raw_page.number}", round(line.bottom / 6))
+        for number_match in number_matches
+        if number_match and (_is_at_edge(line, raw_page) or number_match[1] == line.text)
+    ]
+
+
 def _find_frequent_keys(
     raw_pages: Sequence[RawPage], make_key: Callable[[Line], tuple[str, int]], min_share: float
 ) -> set[tuple[str, int]]:
@@ -271,6 +310,8 @@ def _find_frequent_keys(
 
 
 def _is_running_line(line: Line, raw_page: RawPage, repeated_keys: set[tuple[str, int]]) -> bool:
+    if not repeated_keys.isdisjoint(_list_number_keys(line, raw_page)):
+        return True
     if not _is_at_edge(line, raw_page):
         return False
     line_keys = {_make_repeat_key(line), _make_beginning_key(line)}

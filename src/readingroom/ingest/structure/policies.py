@@ -17,9 +17,12 @@ from readingroom.ingest.structure.codes import (
     CODE_ALONE,
     CODE_HEADING,
     POLICY_HEADING,
+    SITE_HEADING,
     find_family_prefixes,
     find_named_prefixes,
+    find_site_lines,
     get_prefix,
+    is_listed,
 )
 from readingroom.ingest.structure.starts import SectionStart, make_start
 from readingroom.ingest.structure.typography import Typography
@@ -82,10 +85,24 @@ def find_policies(
         return [], []
     code_prefixes = find_named_prefixes(document_text)
     chosen_headings, other_headings = _choose_policies(typography, code_prefixes, headings)
-    if len(chosen_headings) < _MIN_POLICIES:
-        family_prefixes = find_family_prefixes(typography, document_text)
-        if family_prefixes - code_prefixes:
-            return _choose_policies(typography, code_prefixes | family_prefixes, headings)
+    policy_looks = {
+        (heading_line.is_bold, round(heading_line.size))
+        for policy_heading in chosen_headings
+        for heading_line in [typography.lines[policy_heading.heading_index].line]
+    }
+    has_few_policies = len(chosen_headings) < _MIN_POLICIES
+    contents_text = " ".join(
+        typography.lines[line_index].line.text for line_index in sorted(typography.contents_lines)
+    )
+    # Beside policies that are called so, a code without the word is one where it looks like them
+    # and the contents list it.
+    family_prefixes = {
+        code_prefix
+        for code_prefix, code_looks in find_family_prefixes(typography, document_text).items()
+        if has_few_policies or (code_looks & policy_looks and is_listed(code_prefix, contents_text))
+    }
+    if family_prefixes - code_prefixes:
+        return _choose_policies(typography, code_prefixes | family_prefixes, headings)
     return chosen_headings, other_headings
 
 
@@ -152,6 +169,7 @@ def _find_candidates(typography: Typography, code_prefixes: set[str]) -> list[Po
         and not (label_line.box and label_line.box.is_grid)
     ]
     label_lines = set(label_indexes)
+    site_lines = find_site_lines(typography)
     candidate_headings: list[PolicyHeading] = []
     for line_index, flow_line in enumerate(flow_lines):
         line_text = flow_line.line.text
@@ -161,6 +179,7 @@ def _find_candidates(typography: Typography, code_prefixes: set[str]) -> list[Po
             _match_worded_heading(typography, line_index)
             or _match_code_heading(typography, line_index, code_prefixes, label_lines)
             or _match_code_alone(typography, line_index, code_prefixes)
+            or (_make_site_heading(typography, line_index) if line_index in site_lines else None)
         )
         if candidate_heading:
             candidate_headings.append(candidate_heading)
@@ -187,13 +206,14 @@ def _match_worded_heading(typography: Typography, line_index: int) -> PolicyHead
     policy_word = (
         heading_match["word"].title() if heading_match["word"].isupper() else heading_match["word"]
     )
+    policy_part = f" Part {heading_match['part'].split()[1]}" if heading_match["part"] else ""
     policy_title = (
         "" if is_run_in else _complete_title(typography, line_index, heading_match["title"] or "")
     )
     return PolicyHeading(
         line_index,
         line_index,
-        f"{' '.join(policy_word.split())} {heading_match['number']}",
+        f"{' '.join(policy_word.split())} {heading_match['number']}{policy_part}",
         policy_title,
     )
 
@@ -238,6 +258,14 @@ def _match_code_alone(
         if policy_title
         else None
     )
+
+
+def _make_site_heading(typography: Typography, line_index: int) -> PolicyHeading:
+    """Return the heading `Site H1(a) Gasworks Yard`, which a line is known to be."""
+    site_match = SITE_HEADING.fullmatch(typography.lines[line_index].line.text)
+    assert site_match is not None
+    site_title = _complete_title(typography, line_index, site_match["title"] or "")
+    return PolicyHeading(line_index, line_index, f"Site {site_match['number']}", site_title)
 
 
 def _complete_title(typography: Typography, line_index: int, policy_title: str) -> str:

@@ -10,7 +10,13 @@ from dataclasses import dataclass, replace
 
 from readingroom.engine.chunking import Span
 from readingroom.ingest.document import DocumentSection, PassageKind
-from readingroom.ingest.structure.extents import find_box_end, find_side_column, find_text_end
+from readingroom.ingest.structure.extents import (
+    find_box_end,
+    find_side_column,
+    find_text_end,
+    is_set_in_bold,
+)
+from readingroom.ingest.structure.footnotes import find_footnotes, has_mark
 from readingroom.ingest.structure.headings import find_bare_headings, find_headings
 from readingroom.ingest.structure.layout import TextFlow
 from readingroom.ingest.structure.numbering import find_decimal_starts, find_plain_starts
@@ -29,6 +35,8 @@ _MIN_REFERENCES = 8
 _MAX_LEAD_LINES = 6
 # Points that a heading may begin right of the section below it; an item of a list is further.
 _MAX_LEAD_INDENT = 40.0
+# Rows that begin alike; fewer may be headings, one below the other.
+_MIN_TABLE_ROWS = 3
 _ENCLOSING_KINDS = ("part", "chapter", "annex", "section", "heading")
 
 
@@ -134,6 +142,7 @@ class _PolicyExtents:
         self._typography = typography
         self._first_lines = [policy_heading.line_index for policy_heading in policies]
         next_lines = [*self._first_lines, len(typography.lines)][1:]
+        self._footnotes = find_footnotes(typography) if policies else {}
         self._side_column = find_side_column(typography, policies, next_lines)
         self._box_ends = [
             find_box_end(typography, policy_heading, next_line)
@@ -213,11 +222,34 @@ class _PolicyExtents:
             if self._side_column is not None and not box_end:
                 text_lines = range(policy_heading.text_index + 1, policy_end)
                 yield from self._divide_columns(text_lines, policy_start, supporting_start)
+            is_marked_off = box_end or is_set_in_bold(self._typography, policy_heading, next_line)
+            yield from self._set_footnotes_apart(
+                range(policy_heading.text_index + 1, policy_end), policy_start, bool(is_marked_off)
+            )
             next_division = all_boundaries[bisect_left(all_boundaries, policy_end)]
             has_exhibit_next = next_division < boundaries[bisect_left(boundaries, policy_end)]
             lead_index = _find_lead_line(self._typography, policy_end, next_division)
             if has_exhibit_next or policy_end < lead_index:
                 yield _Division(policy_end, supporting_start, is_resumed=True)
+
+    def _set_footnotes_apart(
+        self, text_lines: range, policy_start: SectionStart, is_marked_off: bool
+    ) -> Iterator[_Division]:
+        """Yield where notes at the foot of a page interrupt a policy, and where it goes on.
+
+        Another policy's are no part of it; nor its own, outside its box or not in its bold letters.
+        """
+        was_apart = False
+        for line_index in text_lines:
+            note_mark = self._footnotes.get(line_index)
+            is_apart = note_mark is not None and (
+                is_marked_off
+                or not has_mark(self._typography, range(text_lines.start, line_index), note_mark)
+            )
+            if is_apart != was_apart:
+                section_start = None if is_apart else policy_start
+                yield _Division(line_index, section_start, is_resumed=True)
+            was_apart = is_apart
 
     def _divide_columns(
         self, text_lines: range, policy_start: SectionStart, supporting_start: SectionStart
@@ -291,13 +323,38 @@ def _find_lead_line(typography: Typography, first_line: int, next_line: int) -> 
         if (flow_line.box and flow_line.box.is_grid) or not typography.is_title_like(line_index):
             break
         is_heading = typography.stands_out(line_index) or (
-            flow_line.line.left <= max_left and typography.stands_alone(line_index)
+            flow_line.line.left <= max_left
+            and (typography.stands_alone(line_index) or typography.is_italic_title(line_index))
         )
-        if not is_heading:
+        if not is_heading or _is_table_row(typography, line_index):
             break
         if typography.begins_block(line_index):
             lead_index = line_index
     return lead_index
+
+
+def _is_table_row(typography: Typography, line_index: int) -> bool:
+    """Whether a line is the last of several that begin alike, as the rows of a table do."""
+    first_line = typography.lines[line_index].line
+    if not first_line.is_bold:
+        return False
+    row_count = 0
+    while (
+        line_index >= 0
+        and row_count < _MIN_TABLE_ROWS
+        and typography.lines[line_index].line.left >= first_line.left - 1
+    ):
+        is_row_start = typography.begins_block(line_index)
+        is_alike = abs(typography.lines[line_index].line.left - first_line.left) < 1
+        if is_row_start and not (
+            is_alike
+            and abs(typography.lines[line_index].line.size - first_line.size) < 0.5
+            and typography.lines[line_index].line.is_bold == first_line.is_bold
+        ):
+            break
+        row_count += is_row_start
+        line_index -= 1
+    return row_count >= _MIN_TABLE_ROWS
 
 
 def _make_sections(

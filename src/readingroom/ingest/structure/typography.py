@@ -233,6 +233,17 @@ class Typography:
             and not flow_line.line.is_bold
         )
 
+    def is_italic_title(self, line_index: int) -> bool:
+        """Whether a line in italics begins a block and upright text follows it at once."""
+        next_index = line_index + 1
+        return (
+            next_index < len(self.lines)
+            and self.lines[line_index].line.is_italic
+            and not self.lines[next_index].line.is_italic
+            and not self._is_mostly_italic
+            and self.begins_block(line_index)
+        )
+
     def is_italic_prose(self, line_index: int) -> bool:
         """Whether a line of text is set in italics, where most of the document is not."""
         text_line = self.lines[line_index].line

@@ -1,0 +1,57 @@
+"""Finds the notes at the feet of pages, which interrupt the text that goes on after them."""
+
+import re
+from collections.abc import Iterable
+from itertools import groupby
+
+from readingroom.ingest.structure.typography import Typography
+
+_NOTE = re.compile(r"(?P<mark>\d{1,3})(?:\s+\S|$)")
+
+
+def find_footnotes(typography: Typography) -> dict[int, str]:
+    """Return the lines of footnotes, each with the mark of its note.
+
+    They stand last on their page, in small letters, and the text above has the mark of the first.
+    """
+    marks_by_line: dict[int, str] = {}
+    for _, page_indexes in groupby(
+        range(len(typography.lines)), key=lambda index: typography.lines[index].page
+    ):
+        page_lines = [*page_indexes]
+        note_lines = _list_note_lines(typography, page_lines)
+        if not note_lines:
+            continue
+        page_marks: dict[int, str] = {}
+        note_mark = ""
+        for line_index in note_lines:
+            note_match = _NOTE.match(typography.lines[line_index].line.text)
+            note_mark = note_match["mark"] if note_match else note_mark
+            page_marks[line_index] = note_mark
+        text_lines = range(page_lines[0], note_lines[0])
+        if has_mark(typography, text_lines, page_marks[note_lines[0]]):
+            marks_by_line |= page_marks
+    return marks_by_line
+
+
+def has_mark(typography: Typography, text_lines: Iterable[int], note_mark: str) -> bool:
+    """Return whether a word of these lines bears the mark of a note."""
+    mark_pattern = re.compile(rf"[^\W\d][.,;:’”)]?{note_mark}(?!\w)")
+    return any(mark_pattern.search(typography.lines[index].line.text) for index in text_lines)
+
+
+def _list_note_lines(typography: Typography, page_lines: list[int]) -> list[int]:
+    """Return the last lines of a page that are small, from the first that begins with a number."""
+    first_small = len(page_lines)
+    while first_small and _is_small_print(typography, page_lines[first_small - 1]):
+        first_small -= 1
+    small_lines = page_lines[first_small:]
+    for place, line_index in enumerate(small_lines):
+        if _NOTE.match(typography.lines[line_index].line.text):
+            return small_lines[place:]
+    return []
+
+
+def _is_small_print(typography: Typography, line_index: int) -> bool:
+    flow_line = typography.lines[line_index]
+    return flow_line.box is None and not flow_line.line.is_bold and typography.is_small(line_index)
