@@ -93,6 +93,14 @@ async def test_a_date_decides_which_sample_revision_answers(demo: Served) -> Non
 
 
 @requirement("room:sample")
+async def test_no_sample_bill_of_a_congress_that_has_ended_is_pending(demo: Served) -> None:
+    counts = {"resource": "bills", "group_by": "outcome", "filters": {"congress": 117}}
+    async with connect_http(f"{demo.url}/federal/mcp") as client:
+        ended = read_body(await client.call_tool("count", counts))
+    assert {bucket["key"] for bucket in ended["buckets"]} == {"died", "law"}
+
+
+@requirement("room:sample")
 async def test_every_base_marks_its_answers(demo: Served) -> None:
     asked: list[tuple[str, str, dict[str, Any]]] = [
         ("policy", "get_policy_section", {"source": "NPPF", "section_ref": "Para 116"}),

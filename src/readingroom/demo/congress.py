@@ -29,6 +29,8 @@ _CONGRESSES = {
     119: (dt.date(2025, 1, 14), dt.date(2026, 5, 28)),
 }
 """The days between which bills are introduced."""
+_SAMPLE_DAY = dt.date(2026, 7, 1)
+"""What has happened by then is in the sample."""
 _STATES_WRITTEN = """
 AL AK AZ AR CA CO CT DE FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH NJ NM NY
 NC ND OH OK OR PA RI SC SD TN TX UT VT VA WA WV WI WY
@@ -226,6 +228,12 @@ def _make_bills(random_source: random.Random, members: Sequence[_Member]) -> Ite
             )
 
 
+def _find_file_day(congress: int, last_action_day: dt.date) -> dt.date:
+    """Return the day of a bill's file: after a Congress has ended, each is written once more."""
+    end_day = dt.date(1789 + 2 * congress, 1, 3)
+    return end_day if last_action_day < end_day <= _SAMPLE_DAY else last_action_day
+
+
 def _render_bill(bill: _Bill) -> str:
     actions = list(_list_actions(bill))
     action_day, latest_action, _, _ = actions[-1]
@@ -235,7 +243,7 @@ def _render_bill(bill: _Bill) -> str:
     return f"""<?xml version="1.0" encoding="utf-8"?>
 <billStatus><version>3.0.0</version><bill>
 <number>{bill.number}</number><type>{bill.type_code}</type><congress>{bill.congress}</congress>
-<updateDate>{action_day}T05:00:00Z</updateDate>
+<updateDate>{_find_file_day(bill.congress, action_day)}T05:00:00Z</updateDate>
 <originChamber>{bill.chamber}</originChamber>
 <introducedDate>{bill.introduced}</introducedDate>
 <title>{bill.title} (sample)</title>

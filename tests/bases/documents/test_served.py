@@ -314,6 +314,7 @@ async def test_every_kind_of_answer_of_an_ingest(served: Served, inbox: Path) ->
         "status": "already_ingested",
         "document_id": first["document_id"],
         "message": "Document has already been ingested with the same content",
+        "same_as": "Noise report.pdf",
         "contained_files": [],
     }
     assert skipped.keys() == {"status", "reason", "image_ratio", "total_pages"}

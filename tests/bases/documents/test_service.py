@@ -264,6 +264,7 @@ async def test_the_same_file_twice_and_under_another_reference(empty: Desk) -> N
         "status": "already_ingested",
         "document_id": first.document_id,
         "message": "Document has already been ingested with the same content",
+        "same_as": "a.pdf",
         "contained_files": [],
     }
     (record,) = await empty.service.store.list_records(REF)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from readingroom.bases.federal.pages.records import make_pages
+from readingroom.web.templates import format_day
 from tests.support.federal.base import Asked, load_files, make_base, write_world
 from tests.support.kit import make_app, open_app_client
 
@@ -65,6 +66,14 @@ async def test_a_list_says_which_stored_words_a_filter_was_read_as(world: Path) 
     async with serve_with_pages(world) as ask:
         page = await open_page(ask, "/records/bills", topic="topic:taxation")
         assert "Topic read as Taxation." in page
+
+
+async def test_a_pending_bill_is_pending_on_the_day_of_its_file(world: Path) -> None:
+    async with serve_with_pages(world) as ask:
+        bills = await ask.record("/bills", outcome="pending", limit=1)
+        bill = bills["results"][0]
+        shown = await open_page(ask, "/records/view", id=bill["id"])
+    assert f"Pending on {format_day(bill['as_of'])}, the day of its file" in shown
 
 
 async def test_a_page_of_links_claims_no_more_than_citations(world: Path) -> None:

@@ -1,4 +1,4 @@
-"""The forms of policies: two that were opened at once undo nothing of each other."""
+"""Forms of policies that were opened at once undo nothing of each other; links lead somewhere."""
 
 from pathlib import Path
 
@@ -14,6 +14,8 @@ from readingroom.protocol.tool import ToolCall
 from readingroom.storage.jobs.store import JobStore
 from tests.requirements import requirement
 from tests.support.forms import read_form
+from tests.support.model import EMBEDDER
+from tests.support.papers import make_paper
 from tests.support.policy.base import PLAIN, open_library
 
 pytestmark = [pytest.mark.anyio, requirement("room:console")]
@@ -50,3 +52,21 @@ async def test_a_policy_keeps_what_others_saved_in_another_field(tmp_path: Path)
         policy = await library.admin.get_policy("TOWN_PLAN")
         assert (policy.area, policy.title) == ("the town", "The Town Plan")
         assert (policy.description, policy.category) == ("Where homes go.", "local_plan")
+
+
+async def test_a_comparison_links_words_before_the_first_section_to_their_page(
+    tmp_path: Path,
+) -> None:
+    async with open_library(tmp_path, embedder=EMBEDDER) as library:
+        await library.add("TOWN_PLAN")
+        for label, start in (("Spring", "2024-03-01"), ("Winter", "2024-12-12")):
+            file = make_paper(f"{label} edition of the plan.\n1. Homes are built near stations.")
+            await library.revise("TOWN_PLAN", label, start, content=file)
+        pages = make_pages(library.service, JobStore(tmp_path)).pages
+        (compare,) = (page for page in pages if page.path == "/policies/{source}/compare")
+        days = {"from": "2024-04-01", "to": "2025-01-01"}
+        shown = await compare.render(make_request(**days))
+
+    assert isinstance(shown, RenderedPage) and "Before the first section" in shown.body
+    for revision_id in ("rev_TOWN_PLAN_2024_03", "rev_TOWN_PLAN_2024_12"):
+        assert f'href="/policies/TOWN_PLAN/{revision_id}/pages/1"' in shown.body

@@ -127,6 +127,7 @@ _KIND_DESCRIPTION = (
     "What portals call it, finer than its type: `objection`, `decision_notice`, `location_plan`; "
     "docs/ingest.md lists all."
 )
+_SAME_FILE_DESCRIPTION = "The name of the file that was sent first with these bytes."
 _CONTAINED_FILES_DESCRIPTION = (
     "What became of the files inside it, for a message or an archive; each is a document."
 )
@@ -159,6 +160,7 @@ class AlreadyIngested(Answer):
     status: Literal["already_ingested"] = "already_ingested"
     document_id: str
     message: str = "Document has already been ingested with the same content"
+    same_as: str | None = Field(default=None, description=_SAME_FILE_DESCRIPTION)
     contained_files: list["FileOutcome"] = Field(
         default=[], description=_CONTAINED_FILES_DESCRIPTION
     )
@@ -307,6 +309,7 @@ class FileOutcome(Answer):
     reason: str | None = Field(default=None, description="Why it was skipped.")
     error_type: str | None = None
     message: str | None = None
+    same_as: str | None = Field(default=None, description=_SAME_FILE_DESCRIPTION)
     document_kind: str | None = Field(default=None, description=_KIND_DESCRIPTION)
     page_count: int | None = None
     pages_without_text: list[int] | None = Field(

@@ -134,7 +134,7 @@ class Ingestion:
         application_ref = submission.application_ref
         complete_record = await self._find_complete_record(application_ref, private_copy)
         if complete_record:
-            return AlreadyIngested(document_id=complete_record.document_id)
+            return _describe_stored(complete_record)
         document = await self._context.pipeline.read_document(
             private_copy, scale_progress(report_progress, 0, 50)
         )
@@ -151,7 +151,7 @@ class Ingestion:
             # Another call may have stored the same bytes while this one was reading them.
             complete_record = await self._find_complete_record(application_ref, private_copy)
             if complete_record:
-                return AlreadyIngested(document_id=complete_record.document_id)
+                return _describe_stored(complete_record)
             document_record = await self._create_record(private_copy, submission, document)
             return await self._store_document(
                 document_record, document, embedded_chunks, private_copy
@@ -441,6 +441,12 @@ def list_outcomes(file_name: str, ingest_outcome: Outcome) -> list[FileOutcome]:
             for contained_outcome in contained_outcomes
         ),
     ]
+
+
+def _describe_stored(document_record: DocumentRecord) -> AlreadyIngested:
+    return AlreadyIngested(
+        document_id=document_record.document_id, same_as=document_record.source_file
+    )
 
 
 def _find_textless_reason(document: Document) -> str | None:

@@ -9,6 +9,7 @@ from urllib.parse import quote
 import anyio
 
 from readingroom.bases.documents.ingest.batch import BatchFile
+from readingroom.bases.documents.models import FileOutcome
 from readingroom.bases.documents.service import DocumentsService
 from readingroom.core.errors import RecordNotFound
 from readingroom.protocol.pages import SentFile
@@ -65,7 +66,7 @@ class UploadJobs:
                 [
                     file_outcome.file,
                     _OUTCOME_TEXTS[file_outcome.status],
-                    file_outcome.message or format_words(file_outcome.reason or ""),
+                    _explain_outcome(file_outcome),
                 ]
                 for file_outcome in ingest_report.files
             ],
@@ -78,6 +79,12 @@ _OUTCOME_TEXTS = {
     "skipped": "skipped",
     "error": "failed",
 }
+
+
+def _explain_outcome(file_outcome: FileOutcome) -> str:
+    if file_outcome.same_as and file_outcome.same_as != file_outcome.file:
+        return f"It is the same, byte for byte, as {file_outcome.same_as}, which is kept"
+    return file_outcome.message or format_words(file_outcome.reason or "")
 
 
 def move_files(sent_files: Sequence[SentFile], job_folder: Path) -> list[dict[str, str]]:

@@ -340,7 +340,7 @@ _SAID_BEFORE = {"outcome": "stage", "published_at": "introduced_at"}
 
 def _list_facts(record_fields: Mapping[str, Any]) -> list[tuple[str, str]]:
     labelled_facts = [
-        (fact_label, _format_fact(field_name, record_fields[field_name]))
+        (fact_label, _format_fact(field_name, record_fields))
         for field_name, fact_label in _FACT_LABELS.items()
         if record_fields.get(field_name) not in (None, "", [])
         and record_fields[field_name] != record_fields.get(_SAID_BEFORE.get(field_name, ""))
@@ -357,14 +357,15 @@ def _list_facts(record_fields: Mapping[str, Any]) -> list[tuple[str, str]]:
 _DATE_FIELDS = ("published_at", "sponsored_at", "start")
 
 
-def _format_fact(field_name: str, field_value: object) -> str:
+def _format_fact(field_name: str, record_fields: Mapping[str, Any]) -> str:
+    field_text = str(record_fields[field_name])
+    if field_text == "pending" and record_fields.get("as_of"):
+        # Its Congress may have ended since: what became of the bill then is not in the file.
+        return f"Pending on {format_day(str(record_fields['as_of']))}, the day of its file"
     if field_name in ("stage", "outcome"):
-        return format_words(str(field_value))
-    return (
-        format_day(str(field_value))
-        if field_name.endswith("_at") or field_name == "as_of"
-        else str(field_value)
-    )
+        return format_words(field_text)
+    is_day = field_name.endswith("_at") or field_name == "as_of"
+    return format_day(field_text) if is_day else field_text
 
 
 def _describe_item(section_item: Mapping[str, Any]) -> dict[str, str | None]:
