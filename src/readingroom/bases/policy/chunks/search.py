@@ -92,17 +92,16 @@ class PolicySearch:
         """Answer several queries over the same revisions, embedded together."""
         search_scope = await self.resolve_scope(question)
         shared_arguments = question.model_dump(exclude={"queries"})
-        single_searches = [
-            SearchPolicy(query=query, **shared_arguments) for query in question.queries
-        ]
         if question.mode != "lexical":
             # One call of the embedder for all; each search then finds its vector in the cache.
             with suppress(ModelUnavailable):
                 await anyio.to_thread.run_sync(self._context.embedder.embed_each, question.queries)
         return PolicyHitsBatch(
             searches=[
-                await self._find_hits_page(single_search, search_scope)
-                for single_search in single_searches
+                await self._find_hits_page(
+                    SearchPolicy(query=query, **shared_arguments), search_scope
+                )
+                for query in question.queries
             ]
         )
 
