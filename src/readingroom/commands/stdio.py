@@ -11,9 +11,9 @@ from readingroom.bases import BASES
 from readingroom.commands.options import BASE_SETTINGS, add_base_options
 from readingroom.console.options import add_common_options, log_level_option
 from readingroom.console.sample import apply_sample_settings
+from readingroom.core.imports import import_reference
 from readingroom.server.observe.logging import configure_logging
 from readingroom.server.settings import ServerSettings
-from readingroom.server.stdio import serve_stdio
 
 _STDIO_BASES = tuple(name for name, spec in BASES.items() if spec.stdio)
 
@@ -38,6 +38,8 @@ def stdio(base: str, settings: ServerSettings, as_json: bool) -> None:
         opened_base = BASES[base].open_base(chosen_settings)
         for signal_number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(signal_number, _exit_at_once)
+        # It imports the server, which nobody should wait for who asks for help.
+        serve_stdio = import_reference("readingroom.server.stdio:serve_stdio")
         anyio.run(serve_stdio, opened_base, chosen_settings.is_sample)
 
 

@@ -1,0 +1,233 @@
+"""Starts the server: checks what it is bound to, owns its folders, and announces it."""
+
+import json
+import logging
+import os
+import secrets
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import click
+from starlette.applications import Starlette
+
+from readingroom import __version__
+from readingroom.bases import BASES, open_bases
+from readingroom.commands.errors import UnsafeBind
+from readingroom.commands.sample import load_in_background
+from readingroom.core.errors import InvalidSetting
+from readingroom.core.settings import reveal_secret
+from readingroom.federation.room import ROOM, make_desk
+from readingroom.protocol.command import Command
+from readingroom.protocol.spec import BaseSpec, KnowledgeBase
+from readingroom.server.app import AdminAccess, build_app
+from readingroom.server.auth.bearer import Access, KeyAuth
+from readingroom.server.auth.policies import AuthPolicies
+from readingroom.server.faces import Face, make_face, make_faces
+from readingroom.server.http.addresses import is_loopback
+from readingroom.server.observe.telemetry import start_tracing
+from readingroom.server.pages.landing import LandingPages, format_client_configuration
+from readingroom.server.run import Certificate, bind_listener, format_local_address, run_server
+from readingroom.server.settings import MIN_KEY_CHARS, ServerSettings
+from readingroom.storage.lock import FolderLock, Owner
+from readingroom.storage.postgres.keys import open_keys
+from readingroom.storage.postgres.state import open_grants
+
+logger = logging.getLogger(__name__)
+
+
+def start_server(only_spec: BaseSpec | None, settings: ServerSettings, as_json: bool) -> None:
+    """Serve a base, or all of them, until a signal ends it. Raise `UnsafeBind`, `FolderInUse`."""
+    flush_spans = start_tracing(settings.otel_endpoint)
+    try:
+        _serve(only_spec, settings, as_json)
+    finally:
+        flush_spans()
+
+
+def _serve(only_spec: BaseSpec | None, settings: ServerSettings, as_json: bool) -> None:
+    key_auth = KeyAuth(
+        reveal_secret(settings.api_key),
+        open_keys(settings),
+        open_grants(settings) if settings.connectors else None,
+    )
+    needs_token = only_spec is not None and only_spec.josh_auth and settings.josh_auth == "oauth"
+    _check_bind(settings, key_auth.is_required or needs_token)
+    _warn_of_short_key(settings)
+    port = (only_spec or ROOM).default_port(settings)
+    certificate = _load_certificate(settings)
+    # Before the bases are opened, which takes a while: a busy port is reported at once.
+    listener = bind_listener(settings.host, port if settings.port is None else settings.port)
+    local_address = format_local_address(listener, "https" if certificate else "http")
+    specs = [only_spec] if only_spec else [*BASES.values(), ROOM]
+    base_names = [only_spec.name] if only_spec else sorted(BASES)
+    with ExitStack() as lock_stack:
+        # For the admin route: a new one in each run, known to whoever may read the owner's file.
+        operator_key = secrets.token_urlsafe(32)
+        owns_folders = _lock_folders(
+            specs, settings, Owner(local_address, operator_key, os.getpid()), lock_stack
+        )
+
+        def open_app() -> tuple[Starlette, Callable[[], None]]:
+            opened_bases = open_bases(base_names, settings)
+            faces = (
+                (make_face(opened_bases[0]),)
+                if only_spec
+                else _make_faces(opened_bases, settings, local_address)
+            )
+            auth_policies = AuthPolicies(faces, settings, key_auth)
+            admin_access = (
+                AdminAccess(operator_key, _load_commands(specs)) if owns_folders else None
+            )
+            announcement = _format_announcement(
+                faces, local_address, settings, auth_policies, as_json
+            )
+            app = build_app(faces, settings, auth_policies, admin_access)
+            return app, partial(_announce_ready, announcement, settings, base_names, as_json)
+
+        run_server(open_app, listener, certificate, settings.trusted_proxies)
+
+
+def _load_commands(specs: list[BaseSpec]) -> dict[str, type[Command]]:
+    """Return the commands that an owner of these bases runs for other processes, by name."""
+    commands = [
+        command for spec in specs if spec.commands for command in spec.commands.import_target()
+    ]
+    return {command.name: command for command in commands}
+
+
+def _lock_folders(
+    specs: list[BaseSpec], settings: ServerSettings, owner: Owner, lock_stack: ExitStack
+) -> bool:
+    """Own the folders of bases that need it until `lock_stack` is closed; return whether any do.
+
+    Raise `FolderInUse` when another process owns one.
+    """
+    locked_names = [spec.name for spec in specs if spec.needs_folder_lock(settings)]
+    for base_name in locked_names:
+        folder_lock = FolderLock(settings.data / base_name)
+        folder_lock.acquire()
+        lock_stack.callback(folder_lock.release)
+        folder_lock.write_owner(owner)
+    return bool(locked_names)
+
+
+def _load_certificate(settings: ServerSettings) -> Certificate | None:
+    match settings.tls_cert, settings.tls_key:
+        case None, None:
+            return None
+        case Path() as chain, Path() as key:
+            certificate = Certificate(chain, key)
+            certificate.check_pair()
+            return certificate
+    raise InvalidSetting("HTTPS needs both --tls-cert and --tls-key")
+
+
+def _announce_ready(
+    announcement: str, settings: ServerSettings, base_names: list[str], as_json: bool
+) -> None:
+    """Show where the server answers; then load what is missing of the sample, if it serves that."""
+    click.echo(announcement)
+    if settings.is_sample:
+        load_in_background(settings, base_names, partial(_announce_loading, as_json))
+
+
+def _announce_loading(as_json: bool, sentence: str) -> None:
+    """Show how far the sample has come: to whoever watches, else in the log; never twice."""
+    if as_json:
+        logger.info(sentence)
+    else:
+        click.echo(sentence)
+
+
+def _make_faces(
+    opened_bases: tuple[KnowledgeBase, ...], settings: ServerSettings, server_address: str
+) -> tuple[Face, ...]:
+    desk_base = make_desk(opened_bases, settings, settings.public_url or server_address)
+    return make_faces(opened_bases, desk_base, settings.face_tools)
+
+
+def _check_bind(settings: ServerSettings, is_guarded: bool) -> None:
+    """Raise `UnsafeBind` when other machines could call without a key or a token."""
+    exposed_address = _find_exposed_address(settings)
+    if not exposed_address or is_guarded:
+        return
+    if not settings.insecure:
+        raise UnsafeBind(
+            f"{exposed_address} can be reached by other machines and no key is set. Set "
+            "MCP_API_KEY, add a key with `readingroom keys add NAME`, or pass --insecure."
+        )
+    logger.warning("Serving everybody who can reach %s: no key is set", exposed_address)
+
+
+def _warn_of_short_key(settings: ServerSettings) -> None:
+    api_key = reveal_secret(settings.api_key)
+    if api_key and len(api_key) < MIN_KEY_CHARS:
+        logger.warning(
+            "MCP_API_KEY has fewer than %d characters and can be guessed; make one with "
+            "`openssl rand -hex 32`, or named keys with `readingroom keys add`",
+            MIN_KEY_CHARS,
+        )
+
+
+def _find_exposed_address(settings: ServerSettings) -> str | None:
+    """Return the address by which other machines reach us, directly or by a proxy, if any."""
+    if not is_loopback(settings.host):
+        return settings.host
+    public_host = urlsplit(settings.public_url or "").hostname
+    return settings.public_url if public_host and not is_loopback(public_host) else None
+
+
+def _format_announcement(
+    faces: tuple[Face, ...],
+    local_address: str,
+    settings: ServerSettings,
+    auth_policies: AuthPolicies,
+    as_json: bool,
+) -> str:
+    shown_address = settings.public_url or local_address
+    if as_json:
+        detail_fields = {
+            "listening": local_address,
+            "key_required": auth_policies.key_auth.is_required,
+        }
+        return json.dumps(
+            LandingPages(faces, settings, auth_policies).describe_servers(shown_address)
+            | detail_fields
+        )
+    access_of_each_face = [auth_policies.find_policy(face).access for face in faces]
+    announcement_lines = [f"Reading Room {__version__} is answering on {shown_address}", ""]
+    announcement_lines += [
+        f"  {face.server_name:<18} {access:<6} {shown_address}{face.path}/mcp{_format_sse(face)}"
+        for face, access in zip(faces, access_of_each_face, strict=True)
+    ]
+    announcement_lines += [
+        f"  {'everything else':<18} {auth_policies.default_policy.access:<6} {shown_address}/",
+        "",
+    ]
+    access_kinds = dict.fromkeys((*access_of_each_face, auth_policies.default_policy.access))
+    announcement_lines += [
+        f"  {access}: {_describe_access(access, settings)}" for access in access_kinds
+    ]
+    announcement_lines += ["", "Paste this into your client's configuration (.mcp.json):", ""]
+    announcement_lines += [
+        format_client_configuration(faces[0], shown_address, access_of_each_face[0] == "key"),
+        "",
+    ]
+    return "\n".join([*announcement_lines, "Press Ctrl-C to stop."])
+
+
+def _format_sse(face: Face) -> str:
+    return f"   (SSE: {face.path}/sse)" if face.sse else ""
+
+
+def _describe_access(access: Access, settings: ServerSettings) -> str:
+    if access == "key":
+        return "every request needs a key (Authorization: Bearer)"
+    if access == "oauth":
+        return f"every request needs a token of {settings.josh_oauth_issuer}, or a named key"
+    if _find_exposed_address(settings) is None:
+        return "to this machine only"
+    return "TO EVERYBODY who can reach this address, without a key"
