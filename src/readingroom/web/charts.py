@@ -91,9 +91,7 @@ class TimeSpan:
     start: dt.date
     end: dt.date | None
     status: str
-    """`active`, `coming`, `superseded`, `processing`, `failed` or `emerging`: a class of the style
-    sheet.
-    """
+    """A class of the style sheet: `active`, `coming`, `superseded`, `processing`, `failed` …"""
     href: str | None = None
     note: str = ""
     """What the table says of it, where that is not its status."""
@@ -175,9 +173,8 @@ class _TimeScale:
 
     def compute_x(self, day: dt.date) -> float:
         shown_day = min(max(day, self.first_day), self.last_day)
-        share_of_span = (shown_day - self.first_day).days / max(
-            1, (self.last_day - self.first_day).days
-        )
+        day_count = max(1, (self.last_day - self.first_day).days)
+        share_of_span = (shown_day - self.first_day).days / day_count
         return self.label_width + share_of_span * (_WIDTH - self.label_width - 8)
 
     def draw_axis(
