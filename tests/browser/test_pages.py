@@ -3,7 +3,7 @@
 import hashlib
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from itertools import product
 from pathlib import Path
 
@@ -152,9 +152,17 @@ def sample_ids(sample_room: Served) -> dict[str, str]:
     return {"document": overview["types"][0]["documents"][0]["document_id"], "job": job_id}
 
 
+@pytest.fixture(scope="module")
+async def window(browser: Browser, sample_room: Served) -> AsyncIterator[Watched]:
+    """One window in which page after page is opened."""
+    async with open_page(browser, sample_room.url) as watched:
+        yield watched
+
+
 async def look_at(watched: Watched, path: str, shapes: Sequence[tuple[str, int]]) -> None:
     """Open a page, and look at it in light or dark and in windows of different widths."""
     expected = 404 if path.endswith("nothing") else 200
+    await watched.forget()
     assert await watched.open(path) == expected
     # Chromium itself says so of a page that is not there.
     messages = [text for text in watched.messages if expected == 200 or "404" not in text]
@@ -183,12 +191,11 @@ LIST_PRINTED_CONTROLS = """() => [...document.querySelectorAll(
 @requirement("room:console")
 @pytest.mark.parametrize("path", PAGES)
 async def test_every_page_is_accessible_and_asks_nobody_else(
-    browser: Browser, sample_room: Served, sample_ids: dict[str, str], path: str
+    window: Watched, sample_ids: dict[str, str], path: str
 ) -> None:
     # Each page in one shape, all shapes in turn; `make test-all` looks at every page in each.
     shape = SHAPES[PAGES.index(path) % len(SHAPES)]
-    async with open_page(browser, sample_room.url) as watched:
-        await look_at(watched, path.format(**sample_ids), [shape])
+    await look_at(window, path.format(**sample_ids), [shape])
 
 
 @pytest.mark.full

@@ -54,6 +54,14 @@ class Watched:
     """Addresses of other servers that it asked."""
     requests: list[str] = field(default_factory=list)
 
+    async def forget(self) -> None:
+        """Leave the page, and what it did, for the next one in the same window."""
+        await self.page.goto("about:blank")
+        await self.page.emulate_media(media="screen")
+        await self.show_as("light", WIDTHS[0])
+        for noted in (self.messages, self.foreign, self.requests):
+            noted.clear()
+
     async def open(self, path: str) -> int:
         """Open a page of the server; return its status."""
         self.requests.clear()
