@@ -460,7 +460,10 @@ async def test_a_policy_is_added_read_and_shown_and_an_overlap_is_explained(
         await plain.open("/policies?date=2025-06-01")
         assert "Town Plan" in await plain.page.locator("main").inner_text()
         await plain.open("/policies/TOWN_PLAN?date=2025-06-01")
-        assert "no revision that was read here was in force" in await plain.page.locator("figcaption").inner_text()
+        assert (
+            "no revision that was read here was in force"
+            in await plain.page.locator("figcaption").inner_text()
+        )
 
 
 @requirement("room:console")
