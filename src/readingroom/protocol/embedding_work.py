@@ -1,11 +1,12 @@
 """Passages that workers on other machines embed: what a base offers, and what both sides send."""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pydantic import BaseModel, Field
 
-from readingroom.engine.embedding.embedder import Embedder, Matrix
+if TYPE_CHECKING:  # every command reads this module, and few embed anything
+    from readingroom.engine.embedding.embedder import Embedder, Matrix
 
 MAX_BATCH_PASSAGES = 1024
 """Whose vectors are 2.1 MB of a request's body, and a second's work for a graphics card."""
@@ -82,7 +83,7 @@ class LeasablePassages(Protocol):
         """Whether nobody waits for them, so that others come first."""
 
     @property
-    def embedder(self) -> Embedder:
+    def embedder(self) -> "Embedder":
         """What makes the vectors that are wanted, and checks those of workers."""
 
     def read_stored_model(self) -> str | None:
@@ -100,7 +101,7 @@ class LeasablePassages(Protocol):
     def read_texts(self, passage_ids: Sequence[int]) -> Mapping[int, str]:
         """Return what is to be embedded of passages that are here and have no vector yet."""
 
-    def store_vectors(self, passage_ids: Sequence[int], matrix: Matrix, worker: str) -> int:
+    def store_vectors(self, passage_ids: Sequence[int], matrix: "Matrix", worker: str) -> int:
         """Store vectors, in place of none that is there; return how many are new."""
 
     def delete_vectors_of_worker(self, worker: str) -> int:
