@@ -60,7 +60,7 @@ class TextFlow:
 def make_text_flow(raw_pages: Sequence[RawPage]) -> TextFlow:
     """Return the text of the pages in order."""
     rejoin_words(raw_pages)
-    leading = _measure_leading(raw_pages)
+    leading_ratio = _measure_leading_ratio(raw_pages)
     repeated_keys = _find_repeated_keys(raw_pages)
     text_pieces: list[str] = []
     flow_lines: list[FlowLine] = []
@@ -72,7 +72,9 @@ def make_text_flow(raw_pages: Sequence[RawPage]) -> TextFlow:
             line for line in raw_page.lines if not _is_running_line(line, raw_page, repeated_keys)
         ]
         page_starts.append(text_offset)
-        for line, has_gap_above in zip(body_lines, _list_gaps(body_lines, leading), strict=True):
+        for line, has_gap_above in zip(
+            body_lines, _list_gaps(body_lines, leading_ratio), strict=True
+        ):
             if flow_lines:
                 is_new_page = flow_lines[-1].page != raw_page.number
                 # Across pages there is no distance to measure: a paragraph ends where its sentence
@@ -99,7 +101,7 @@ def make_text_flow(raw_pages: Sequence[RawPage]) -> TextFlow:
                 page_starts[page_index + 1] if page_index + 1 < len(raw_pages) else text_offset
             )
             page_starts[page_index] = page_ends[page_index] = next_start
-    page_texts = [_join_page_lines(raw_page.lines, leading) for raw_page in raw_pages]
+    page_texts = [_join_page_lines(raw_page.lines, leading_ratio) for raw_page in raw_pages]
     return TextFlow("".join(text_pieces), flow_lines, page_starts, page_ends, page_texts)
 
 
@@ -189,7 +191,7 @@ def _ends_in_broken_word(line_text: str) -> bool:
     )
 
 
-def _measure_leading(raw_pages: Sequence[RawPage]) -> float:
+def _measure_leading_ratio(raw_pages: Sequence[RawPage]) -> float:
     """Return the usual distance between two lines of a paragraph, in letter heights."""
     distances = [
         (line_above.last_bottom - line_below.bottom) / line_below.size
@@ -202,25 +204,25 @@ def _measure_leading(raw_pages: Sequence[RawPage]) -> float:
     return usual_distances[len(usual_distances) // 4] if usual_distances else _USUAL_LEADING
 
 
-def _list_gaps(page_lines: Sequence[Line], leading: float) -> list[bool]:
+def _list_gaps(page_lines: Sequence[Line], leading_ratio: float) -> list[bool]:
     if not page_lines:
         return []
     return [
         True,
         *(
-            _has_gap_between(line_above, line_below, leading)
+            _has_gap_between(line_above, line_below, leading_ratio)
             for line_above, line_below in pairwise(page_lines)
         ),
     ]
 
 
-def _has_gap_between(line_above: Line, line_below: Line, leading: float) -> bool:
+def _has_gap_between(line_above: Line, line_below: Line, leading_ratio: float) -> bool:
     if line_below.has_gap_above is not None:
         return line_below.has_gap_above
     distance = line_above.last_bottom - line_below.bottom
     if distance < 0:  # back at the top, in another column
         return line_above.text.endswith(_SENTENCE_ENDS)
-    return distance > _GAP_SCALE * leading * max(min(line_above.size, line_below.size), 1.0)
+    return distance > _GAP_SCALE * leading_ratio * max(min(line_above.size, line_below.size), 1.0)
 
 
 def _find_repeated_keys(raw_pages: Sequence[RawPage]) -> set[tuple[str, int]]:
@@ -352,10 +354,12 @@ def _make_beginning_key(line: Line) -> tuple[str, int]:
     return " ".join(first_words if is_telling else line_words), round(line.bottom / 6)
 
 
-def _join_page_lines(page_lines: Iterable[Line], leading: float) -> str:
+def _join_page_lines(page_lines: Iterable[Line], leading_ratio: float) -> str:
     page_lines = list(page_lines)
     line_texts = [
         ("\n\n" if has_gap_above else "\n") + line.text
-        for line, has_gap_above in zip(page_lines, _list_gaps(page_lines, leading), strict=True)
+        for line, has_gap_above in zip(
+            page_lines, _list_gaps(page_lines, leading_ratio), strict=True
+        )
     ]
     return "".join(line_texts).lstrip("\n")

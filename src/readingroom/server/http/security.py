@@ -82,7 +82,7 @@ class SecurityMiddleware:
         await self._check_caller(scope)
         # A GET may be an event stream, which stays open for hours; a call ends by itself.
         if scope["method"] == "GET" and "user" in scope:
-            receive = self._make_checked_receive(scope, receive)
+            receive = self._make_rechecking_receive(scope, receive)
         with self._open_requests.count_request(identify_caller(scope)):
             await self._app(scope, receive, send)
 
@@ -181,22 +181,22 @@ class SecurityMiddleware:
         finally:
             scope["state"]["allowance"] = self._limiter.get_allowance(caller)
 
-    def _make_checked_receive(self, scope: Scope, receive: Receive) -> Receive:
+    def _make_rechecking_receive(self, scope: Scope, receive: Receive) -> Receive:
         """Return a `receive` that ends an event stream when its key is revoked or expires.
 
         A stream waits there for its client to leave, and gets the same message when it has to.
         """
-        is_refused = False
+        has_lost_access = False
 
         async def receive_while_authorized() -> Message:
-            nonlocal is_refused
-            while not is_refused:
+            nonlocal has_lost_access
+            while not has_lost_access:
                 with anyio.move_on_after(RECHECK_SECONDS):
                     return await receive()
                 try:
                     await self._authenticate(scope)
                 except Unauthorized:
-                    is_refused = True
+                    has_lost_access = True
                 except IssuerUnreachable:
                     pass  # the token was good, and may still be
             return {"type": "http.disconnect"}

@@ -97,9 +97,9 @@ def encode_chunks(chunks: Chunks, stems: Sequence[Stems]) -> Iterator[bytes]:
 
     def encode_row(index: int) -> bytes:
         metadata = {
-            field_name: field_value
-            for field_name, field_value in chunks.metadatas[index].items()
-            if field_value is not None
+            metadata_name: metadata_value
+            for metadata_name, metadata_value in chunks.metadatas[index].items()
+            if metadata_value is not None
         }
         return b"".join(
             (

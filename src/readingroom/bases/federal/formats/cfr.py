@@ -286,10 +286,10 @@ def _read_section_number(section_element: Element) -> str:
     number_match = _PRINTED.search(fold_dashes(get_text(number_element) or ""))
     if number_match:
         return number_match[1].rstrip(".-")
-    stated_number = number_element.get("value") if number_element is not None else None
-    if not stated_number:
+    attribute_number = number_element.get("value") if number_element is not None else None
+    if not attribute_number:
         raise ValueError("a section has no number")
-    return stated_number
+    return attribute_number
 
 
 def _soften_capitals(heading: str | None) -> str | None:

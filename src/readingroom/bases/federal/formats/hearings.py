@@ -151,7 +151,7 @@ def _parse_house_meeting(
         held_at=parse_iso_date(get_text(meeting_details, "meeting-date/calendar-date")),
         time=get_text(meeting_details, "meeting-date/start-time"),
         status=get_text(meeting_element, "current-status"),
-        location=_format_location(meeting_details, "meeting-location/capitol-complex/"),
+        location=_read_meeting_place(meeting_details, "meeting-location/capitol-complex/"),
     )
 
 
@@ -163,9 +163,9 @@ def _read_event_id(meeting_element: Element) -> str:
     return id_match[1]
 
 
-def _format_location(meeting_details: Element | None, location_path: str) -> str | None:
+def _read_meeting_place(meeting_details: Element | None, xml_prefix: str) -> str | None:
     location_parts = (
-        get_text(meeting_details, location_path + part_name) for part_name in ("room", "building")
+        get_text(meeting_details, xml_prefix + part_name) for part_name in ("room", "building")
     )
     return " ".join(filter(None, location_parts)) or None
 

@@ -185,7 +185,7 @@ class _LoadRun:
         self._db = db
         self._load_options = load_options
         self._writer = writer
-        self._loaded_files = _list_loaded_files(db)
+        self._loaded_file_keys = _list_loaded_file_keys(db)
         self._loaders = loaders
         self._report_progress = report_progress
         self._is_every_format_read = len(loaders) == len(LOADERS)
@@ -247,7 +247,7 @@ class _LoadRun:
         )
 
     def _was_loaded_before(self, file_sha256: str, loader: Loader) -> bool:
-        return (file_sha256, loader.format_id) in self._loaded_files
+        return (file_sha256, loader.format_id) in self._loaded_file_keys
 
     def _is_applied_again(self, loader: Loader) -> bool:
         """Whether an update applies files of this format even if they were loaded before.
@@ -298,7 +298,7 @@ class _LoadRun:
             ):
                 return "unchanged"
             self._log_loaded(pending_file, pending_file.loader, file_contents, write_result)
-        self._loaded_files.add((file_contents.combined_sha256, pending_file.loader.format_id))
+        self._loaded_file_keys.add((file_contents.combined_sha256, pending_file.loader.format_id))
         self.summary.incomplete += [
             {"file": pending_file.file_ref.path, "problem": problem}
             for problem in write_result.problems
@@ -418,7 +418,7 @@ class _LoadRun:
                 self._writer.forget_file(log_row["file"])
 
 
-def _list_loaded_files(db: Database) -> set[tuple[str, str]]:
+def _list_loaded_file_keys(db: Database) -> set[tuple[str, str]]:
     """Return the hash and the loader of every file that was loaded before."""
     log_rows = db.execute(
         "SELECT DISTINCT sha256, loader FROM ingestion_logs WHERE outcome = 'loaded'"

@@ -26,18 +26,18 @@ def _make_url_rule(path_pattern: str, rewrite: str | _Rewrite) -> tuple[re.Patte
     return re.compile(path_pattern + _REST, re.ASCII | re.I), expand
 
 
-def _cite_house_vote(url_match: re.Match[str]) -> str:
+def _make_house_vote_id(url_match: re.Match[str]) -> str:
     """The Clerk counts votes by year; a session is a year of a Congress."""
     year = int(url_match[1])
     return f"house:{(year - 1787) // 2}:{1 if year % 2 else 2}:{url_match[2]}"
 
 
-def _cite_law(url_match: re.Match[str]) -> str:
+def _make_law_id(url_match: re.Match[str]) -> str:
     law_kind = "pl" if url_match[2].lower() == "publ" else "pvtl"
     return f"{law_kind}:{url_match[1]}-{url_match[3]}"
 
 
-def _cite_report(url_match: re.Match[str]) -> str:
+def _make_report_id(url_match: re.Match[str]) -> str:
     part_suffix = f"-pt{url_match[4]}" if url_match[4] not in (None, "1") else ""
     return f"crpt:{url_match[1]}{url_match[2][0]}rpt{url_match[3]}{part_suffix}"
 
@@ -53,7 +53,7 @@ _URL_RULES = (
     _make_url_rule(
         rf"{_WEB}congress\.gov/congressional-report/{_ORDINAL}-congress/"
         r"(house|senate|executive)-report/(\d+)(?:/(\d+))?",
-        _cite_report,
+        _make_report_id,
     ),
     _make_url_rule(rf"{_WEB}congress\.gov/(\d+)/plaws/publ(\d+)", r"pl:\1-\2"),
     _make_url_rule(rf"{_WEB}congress\.gov/member/[^/]+/([A-Z]\d{{6}})", r"\1"),
@@ -71,7 +71,7 @@ _URL_RULES = (
         r"(hr|s|[hs]jres|[hs]res|[hs]conres)(\d+)(?:[a-z]{2,4}\d?)?",
         r"bill:\1-\2-\3",
     ),
-    _make_url_rule(rf"{_GOVINFO}PLAW-(\d{{1,3}})(publ|pvtl)(\d+)", _cite_law),
+    _make_url_rule(rf"{_GOVINFO}PLAW-(\d{{1,3}})(publ|pvtl)(\d+)", _make_law_id),
     _make_url_rule(rf"{_GOVINFO}CREC-[\d-]{{10}}/(?:html/)?(CREC-[\w-]+)", r"crec:\1"),
     _make_url_rule(rf"{_GOVINFO}COMPS-(\d+)", r"comps:\1"),
     _make_url_rule(
@@ -85,8 +85,8 @@ _URL_RULES = (
     _make_url_rule(rf"{_WEB}federalregister\.gov/agencies/([a-z0-9-]+)", r"agency:\1"),
     _make_url_rule(rf"FR\s?Doc\.?\s?(?:No\.?\s?)?{_FR}", r"\1"),
     _make_url_rule(rf"{_WEB}senate\.gov/.*vote_(\d+)_([12])_(\d+)", r"senate:\1:\2:\3"),
-    _make_url_rule(rf"{_WEB}clerk\.house\.gov/Votes/(\d{{4}})(\d+)", _cite_house_vote),
-    _make_url_rule(rf"{_WEB}clerk\.house\.gov/evs/(\d{{4}})/roll(\d+)", _cite_house_vote),
+    _make_url_rule(rf"{_WEB}clerk\.house\.gov/Votes/(\d{{4}})(\d+)", _make_house_vote_id),
+    _make_url_rule(rf"{_WEB}clerk\.house\.gov/evs/(\d{{4}})/roll(\d+)", _make_house_vote_id),
     _make_url_rule(
         rf"(House|Senate) (?:roll call )?vote (?:No\.? )?(\d+), {_ORDINAL} Congress, "
         r"([123])(?:st|nd|rd) session(?: \([\d-]+\))?",
