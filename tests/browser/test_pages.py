@@ -227,6 +227,7 @@ def test_every_page_is_small_and_carries_the_headers_of_a_page(
         assert response.headers["cross-origin-opener-policy"] == "same-origin", path
         assert response.headers["x-content-type-options"] == "nosniff", path
         assert response.headers["content-encoding"] == "gzip", path
+        assert "This page does not use" not in response.text, path
         page_bytes = int(response.headers["content-length"])
         assert page_bytes <= MAX_BYTES_AGAIN, (path, page_bytes)
         pictures = re.findall(r'src="([^"]+\.webp)"', response.text)
@@ -409,6 +410,31 @@ def test_the_page_of_a_revision_gives_a_call_for_that_revision_and_no_folder(
     # The contract of REST has the whole path.
     rest = sample_room.get("/api/v1/policies/NPPF/revisions/rev_NPPF_2024_12").json()
     assert rest["file_path"].startswith(str(sample_room.data))
+
+
+@requirement("room:console")
+def test_a_page_says_which_parameters_it_does_not_use(sample_room: Served) -> None:
+    for address, unused in (
+        ("/policies?dat=2010-01-01&<b>=1", ("dat", "&lt;b&gt;")),
+        ("/search?q=cycle&day=2010-01-01", ("day",)),
+        ("/records/bills?sponsr=Baldwin", ("sponsr",)),
+    ):
+        listed = ", ".join(f"<code>{name}</code>" for name in unused)
+        page = sample_room.get(address, Accept="text/html").text
+        assert f"This page does not use {listed} of its address" in page, address
+    empty = sample_room.get("/policies?date=2010-01-01&other=", Accept="text/html").text
+    assert "This page does not use" not in empty
+
+
+@requirement("room:console")
+def test_a_series_that_is_refused_keeps_its_form(sample_room: Served) -> None:
+    address = "/records/bills/series?interval=fortnight&group_by=chamber&since=2024-01-01"
+    response = sample_room.get(address, Accept="text/html")
+    assert response.status_code == 422
+    assert "It was not accepted" in response.text and "one of " in response.text
+    assert '<option value="chamber" selected>' in response.text
+    assert 'name="since" type="date" value="2024-01-01"' in response.text
+    assert sample_room.get(address, Accept="application/json").json()["error"]
 
 
 @requirement("room:console")

@@ -34,7 +34,13 @@ from readingroom.protocol.search import (
     make_read_path,
 )
 from readingroom.web.charts import draw_period
-from readingroom.web.templates import format_day, format_words, reflow, render_template
+from readingroom.web.templates import (
+    format_count,
+    format_day,
+    format_words,
+    reflow,
+    render_template,
+)
 
 _render = partial(render_template, template_folder=Path(__file__).parent / "templates")
 _MAX_MARKED_CHARS = 400
@@ -364,7 +370,7 @@ def _list_facts(desk_record: DeskRecord, aid: ReadingAid) -> Iterator[_Fact]:
     if desk_record.links:
         link_count = sum(desk_record.links.values())
         href = f"/records/links?id={quote(desk_record.id, safe='')}"
-        yield _Fact("Linked to", f"{link_count} record{'s' if link_count != 1 else ''}", href)
+        yield _Fact("Linked to", format_count(link_count, "record"), href)
     yield _Fact("Id", desk_record.id, is_code=True)
 
 

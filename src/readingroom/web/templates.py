@@ -72,6 +72,11 @@ def format_number(number: float) -> str:
     return f"{number:,}"
 
 
+def format_count(number: int, noun: str) -> str:
+    """Return how many there are of something: `1 page`, `1,204 pages`."""
+    return f"{number:,} {noun}{'s' if number != 1 else ''}"
+
+
 def format_ordinal(number: int) -> str:
     """Return a place as people write it: `1st`, `2nd`, `13th`."""
     ending = (
@@ -156,6 +161,7 @@ def _make_environment(template_folder: Path) -> Environment:
         date_input=format_date_input,
         day=format_day,
         duration=format_seconds,
+        counted=format_count,
         number=format_number,
         ordinal=format_ordinal,
         plain_words=format_words,

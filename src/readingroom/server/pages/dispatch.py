@@ -2,7 +2,15 @@
 
 import contextlib
 import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -95,8 +103,9 @@ async def _answer(
         raise Unauthorized("Sign in to open this page")
     if not visitor.may_act_as(page.role):
         raise RoleRequired(f"This takes a key of an {page.role}; yours is of a {visitor.role}")
+    parameters = _NotedParameters({**request.query_params, **request.path_params})
     page_request = PageRequest(
-        parameters={**request.query_params, **request.path_params},
+        parameters=parameters,
         visitor=visitor,
         call=make_call_from_scope(request.scope, no_progress),
         is_sample=settings.is_sample,
@@ -104,8 +113,8 @@ async def _answer(
     )
     try:
         async with _receive(page, frame, settings, spools, request) as (form_fields, sent_files):
-            form_parameters = {**request.query_params, **form_fields, **request.path_params}
-            page_request = replace(page_request, parameters=form_parameters, files=sent_files)
+            parameters.add_fields(form_fields, request.path_params)
+            page_request = replace(page_request, files=sent_files)
             page_answer = await page.render(page_request)
     except KnowledgeError as error:
         # Also of a form that was too large to be received: its fields are not known then.
@@ -132,7 +141,34 @@ async def _answer(
         case RenderedPage() if request.query_params.get(JSON_PARAMETER) == "json":
             return _respond_json(page_answer, settings.is_sample)
         case RenderedPage():
-            return frame.make_response(request.scope, page_answer)
+            unused_names = [
+                parameter_name
+                for parameter_name, parameter_value in request.query_params.items()
+                if parameter_value and parameter_name not in parameters.used_names
+            ]
+            return frame.make_response(request.scope, page_answer, unused_names=unused_names)
+
+
+class _NotedParameters(Mapping[str, str]):
+    """The parameters of a page, and which of them it has looked at."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values: dict[str, str] = dict(values)
+        self.used_names = {JSON_PARAMETER}
+
+    def add_fields(self, form_fields: Mapping[str, str], path_params: Mapping[str, Any]) -> None:
+        """Add the fields of a form, which hide parameters of the query and none of the path."""
+        self._values |= {**form_fields, **path_params}
+
+    def __getitem__(self, parameter_name: str) -> str:
+        self.used_names.add(parameter_name)
+        return self._values[parameter_name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
 
 
 def _is_for_reading(request: Request) -> bool:

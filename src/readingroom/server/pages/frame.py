@@ -56,13 +56,21 @@ class PageFrame:
         self._is_sample = is_sample
 
     def make_response(
-        self, scope: Scope, page: RenderedPage, headers: Mapping[str, str] = {}
+        self,
+        scope: Scope,
+        page: RenderedPage,
+        headers: Mapping[str, str] = {},
+        unused_names: Sequence[str] = (),
     ) -> Response:
-        """Return a page with its frame, compressed where the browser takes it."""
+        """Return a page with its frame, compressed where the browser takes it.
+
+        It says which parameters of its address it does not use: a misspelt filter filters nothing.
+        """
         visitor = self.browsers.identify_visitor(scope)
         html = render_template(
             "frame.html",
             page=page,
+            unused_names=unused_names,
             menu=self._list_menu(visitor),
             path=scope["path"],
             json_address=_make_json_address(scope) if page.data is not None else None,

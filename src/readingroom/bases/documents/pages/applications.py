@@ -56,7 +56,7 @@ from readingroom.storage.jobs.store import BackgroundJob, JobStore
 from readingroom.web.charts import Chart, StackedRow, draw_stacked
 from readingroom.web.forms import fill_form, read_changed_fields
 from readingroom.web.marks import show_marked_page
-from readingroom.web.templates import format_words, render_template
+from readingroom.web.templates import format_count, format_words, render_template
 
 _render = partial(render_template, template_folder=Path(__file__).parent / "templates")
 
@@ -200,7 +200,7 @@ class DocumentPages:
                 application.validation_date,
                 f"Application {application.reference}",
                 make_application_address(application.reference),
-                f"validated; {_count_things(application.document_count, 'document')}",
+                f"validated; {format_count(application.document_count, 'document')}",
             )
             for application in application_list.applications
             if application.validation_date
@@ -272,7 +272,7 @@ class DocumentPages:
     ) -> BackgroundJob:
         job_folder = self._jobs.make_folder(UPLOAD_JOB)
         moved_files = move_files(sent_files, job_folder)
-        job_title = f"{len(moved_files)} file{'s' if len(moved_files) != 1 else ''} for {reference}"
+        job_title = f"{format_count(len(moved_files), 'file')} for {reference}"
         question = {"application_ref": reference, "folder": str(job_folder), "files": moved_files}
         return self._jobs.add_job(UPLOAD_JOB, job_title, question, caller, job_folder)
 
@@ -405,8 +405,8 @@ def _list_kinds(overview: Overview) -> list[_KindSummary]:
         kind_name = format_words(document_type)
         if present_type := documents_by_type.get(document_type):
             size_text = (
-                f"{_count_things(present_type.document_count, 'document')}, "
-                f"{_count_things(present_type.page_count, 'page')}"
+                f"{format_count(present_type.document_count, 'document')}, "
+                f"{format_count(present_type.page_count, 'page')}"
             )
             first_address = _make_page_address(present_type.documents[0].document_id, 1)
             document_kinds.append(_KindSummary(kind_name, "there", size_text, first_address))
@@ -418,10 +418,6 @@ def _list_kinds(overview: Overview) -> list[_KindSummary]:
         elif document_type in overview.missing_types:
             document_kinds.append(_KindSummary(kind_name, "missing"))
     return document_kinds
-
-
-def _count_things(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'s' if number != 1 else ''}"
 
 
 def _draw_reading_chart(overview: Overview) -> Chart | None:

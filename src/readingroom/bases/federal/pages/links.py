@@ -14,7 +14,7 @@ from readingroom.bases.federal.service import FederalService
 from readingroom.core.errors import RecordNotFound
 from readingroom.protocol.pages import PageLink, PageRequest, RenderedPage, ToolExample
 from readingroom.web.charts import Edge, draw_graph
-from readingroom.web.templates import format_words
+from readingroom.web.templates import format_count, format_words
 
 _MAX_LINKS = 40
 _UNDRAWN_RELATIONS = {
@@ -44,9 +44,8 @@ class LinkPages:
             record_source, parsed_id.id, None, _MAX_LINKS, None
         )
         shown_count = len(link_page.results)
-        plural_ending = "s" if link_page.total != 1 else ""
         chart_caption = (
-            f"{parsed_id.id} is linked to {link_page.total} record{plural_ending} by citation"
+            f"{parsed_id.id} is linked to {format_count(link_page.total, 'record')} by citation"
         )
         chart_caption += (
             f"; the first {shown_count} are shown." if shown_count < link_page.total else "."

@@ -25,7 +25,7 @@ from readingroom.protocol.pages import (
     ToolExample,
 )
 from readingroom.web.charts import Bar, Bin, Chart, draw_bars, draw_histogram
-from readingroom.web.templates import format_words, render_template
+from readingroom.web.templates import format_count, format_words, render_template
 
 render = partial(render_template, template_folder=Path(__file__).parent / "templates")
 
@@ -71,7 +71,7 @@ class ListPages:
             SourceFreshness(
                 BY_NAME[progress.source].label,
                 f"/records/{progress.source}",
-                f"{progress.records:,} record{'s' if progress.records != 1 else ''}",
+                format_count(progress.records, "record"),
                 progress.loaded_up_to,
                 progress.newest_record_at,
             )

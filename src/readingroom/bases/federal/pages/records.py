@@ -57,6 +57,7 @@ _SYNONYMS = {"Aye": "Yea", "Yes": "Yea", "No": "Nay"}
 def make_pages(service: FederalService, jobs: JobStore) -> BasePages:
     """Return the pages of the federal base."""
     list_pages, record_pages = ListPages(service), RecordPages(service)
+    series_pages = SeriesPages(service)
     return BasePages(
         [
             BasePage(
@@ -69,7 +70,11 @@ def make_pages(service: FederalService, jobs: JobStore) -> BasePages:
             BasePage("/records/links", LinkPages(service).show_links),
             BasePage("/records/text", BillTextPages(service).show_text),
             BasePage("/records/{source}", list_pages.show_source, form_page=list_pages.show_source),
-            BasePage("/records/{source}/series", SeriesPages(service).show_series),
+            BasePage(
+                "/records/{source}/series",
+                series_pages.show_series,
+                form_page=series_pages.show_refused_form,
+            ),
         ],
         aid_reading=record_pages.aid_reading,
         list_freshness=list_pages.list_freshness,

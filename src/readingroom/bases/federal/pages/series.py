@@ -48,23 +48,51 @@ class SeriesPages:
         page_title = f"{record_source.label} by {time_series.interval}"
         body_html = render(
             "series.html",
-            source=record_source,
+            **_make_form_values(record_source, tool_arguments, request),
             title=page_title,
             series=time_series,
             charts=_draw_charts(
                 record_source, time_series, chosen_filters, tool_arguments.get("group_by")
             ),
-            arguments=tool_arguments,
             readings=await list_filter_readings(self._service, time_series.filters_read),
-            since=chosen_filters.get("since", ""),
-            until=chosen_filters.get("until", ""),
-            group_by=tool_arguments.get("group_by", ""),
-            intervals=_INTERVALS,
-            group_names=record_source.record_table.plan.groups,
-            time_names=[time_field for time_field, _ in record_source.record_table.plan.times],
         )
         example = ToolExample("time_series", tool_arguments)
         return RenderedPage(page_title, body_html, data=time_series, tool_example=example)
+
+    async def show_refused_form(self, request: PageRequest) -> RenderedPage:
+        """Return the form as it was sent, with why it was refused."""
+        record_source = find_source(request.get("source"))
+        written_arguments = {
+            "time_field": request.get("time_field"),
+            "interval": request.get("interval"),
+            "group_by": request.get("group_by"),
+            "filters": read_filters(record_source, request),
+        }
+        page_title = f"{record_source.label} over time"
+        body_html = render(
+            "series.html",
+            **_make_form_values(record_source, written_arguments, request),
+            title=page_title,
+            series=None,
+        )
+        return RenderedPage(page_title, body_html)
+
+
+def _make_form_values(
+    record_source: Source, arguments: Mapping[str, Any], request: PageRequest
+) -> dict[str, Any]:
+    """Return what the form shows, also where it was refused."""
+    return {
+        "request": request,
+        "source": record_source,
+        "arguments": arguments,
+        "since": arguments["filters"].get("since", ""),
+        "until": arguments["filters"].get("until", ""),
+        "group_by": arguments.get("group_by", ""),
+        "intervals": _INTERVALS,
+        "group_names": record_source.record_table.plan.groups,
+        "time_names": [time_field for time_field, _ in record_source.record_table.plan.times],
+    }
 
 
 def _read_arguments(record_source: Source, request: PageRequest) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from readingroom.bases.policy.service import PolicyService
 from readingroom.core.errors import validate_model
 from readingroom.protocol.pages import PageRequest, RenderedPage, ToolExample
 from readingroom.protocol.search import describe_unread
-from readingroom.web.templates import render_template
+from readingroom.web.templates import format_count, render_template
 
 _render = partial(render_template, template_folder=Path(__file__).parent / "templates")
 
@@ -197,4 +197,5 @@ def _summarise_diff(revision_diff: RevisionDiff) -> str:
     }
     summary_parts = [f"{revision_diff.sections_unchanged} unchanged"]
     summary_parts += [f"{count} {label}" for label, count in count_by_label.items() if count]
-    return f"{revision_diff.sections_compared} sections: {', '.join(summary_parts)}."
+    section_count = format_count(revision_diff.sections_compared, "section")
+    return f"{section_count}: {', '.join(summary_parts)}."

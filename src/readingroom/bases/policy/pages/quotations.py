@@ -19,7 +19,7 @@ from readingroom.core.errors import validate_model
 from readingroom.protocol.pages import PageRequest, RenderedPage, ToolExample
 from readingroom.protocol.search import REASON_TEXTS, describe_unread
 from readingroom.web.charts import Chart, GanttRow, draw_gantt
-from readingroom.web.templates import render_template
+from readingroom.web.templates import format_count, render_template
 
 _render = partial(render_template, template_folder=Path(__file__).parent / "templates")
 
@@ -110,8 +110,8 @@ class QuotationPages:
             )
             gantt_rows.append(GanttRow(revision.version_label, [time_span], time_span.href))
         chart_finding = (
-            f"The words stand in {len(found_ids)} of {len(revisions)} "
-            f"revision{'s' if len(revisions) != 1 else ''} (the dark bars)."
+            f"The words stand in {len(found_ids)} of "
+            f"{format_count(len(revisions), 'revision')} (the dark bars)."
         )
         return draw_gantt(gantt_rows, day, chart_finding, ("Revision", "Bar"))
 
