@@ -283,6 +283,53 @@ def test_headings_in_capitals_are_what_they_say() -> None:
     ]
 
 
+def typeset_plainly(*paragraphs: str) -> bytes:
+    """A PDF in one size and weight."""
+    made = Paper()
+    for paragraph in paragraphs:
+        made.write(paragraph)
+    return made.done()
+
+
+@pytest.mark.parametrize(
+    ("headings", "refs"),
+    [
+        (
+            ("Introduction", "Walking", "Cycle parking"),
+            ["Introduction", "Walking", "Cycle parking"],
+        ),
+        (("1. Introduction", "2. Walking", "3 Homes"), ["Chapter 1", "Chapter 2", "Chapter 3"]),
+    ],
+)
+@requirement("ingest:sections:mentions")
+def test_without_other_letters_a_line_of_its_own_above_text_is_a_heading(
+    headings: tuple[str, ...], refs: list[str]
+) -> None:
+    paragraphs = [part for heading in headings for part in (heading, PROSE * 2, PROSE * 2)]
+    assert list_refs(read_policy(typeset_plainly(*paragraphs))) == refs
+
+
+@pytest.mark.parametrize(
+    ("paragraphs", "refs"),
+    [
+        # A name at the head of a letter, and a signature below it.
+        (("Fenton District Council", PROSE * 2, PROSE * 2, "Jane Brown"), []),
+        # A list, whose last item alone stands above text.
+        ((PROSE * 2, "Bicycles", "Cars", "Buses", PROSE * 2), []),
+        # Numbered paragraphs, one of them as short as a title.
+        (
+            (f"1. {PROSE}", "2. Bicycles", PROSE * 2, f"3. {PROSE}", f"4. {PROSE}"),
+            ["Para 1", "Para 2", "Para 3", "Para 4"],
+        ),
+    ],
+)
+@requirement("ingest:sections:mentions")
+def test_a_short_line_that_heads_nothing_is_no_heading(
+    paragraphs: tuple[str, ...], refs: list[str]
+) -> None:
+    assert list_refs(read_policy(typeset_plainly(*paragraphs))) == refs
+
+
 @requirement("ingest:sections:mentions")
 def test_a_schedule_of_policies_at_the_end_does_not_take_their_place() -> None:
     made = Paper()

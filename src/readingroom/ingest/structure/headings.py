@@ -26,7 +26,9 @@ _EXHIBIT_HEADING = re.compile(
     rf"(?P<number>[A-Z]?\d{{1,2}}(?:[-.]\d{{1,3}})?[a-z]?)(?!\w){TITLE_PATTERN}"
 )
 _NUMBERED_TITLE = re.compile(r"(?P<number>\d{1,2})\.?\s*(?P<title>[A-Z][^.]{2,})")
+_LEADING_NUMBER = re.compile(r"\d{1,3}[.)\s]")
 _MAX_BARE_REF_CHARS = 100
+_MIN_LONE_HEADINGS = 2
 # Of the words that these headings begin with.
 _FIRST_LETTERS = frozenset("CcPpSsAaTtFfBb")
 
@@ -57,9 +59,13 @@ def find_bare_headings(
         if line_index not in taken_lines
         and line_index not in typography.contents_lines
         and flow_line.box is None
-        and typography.stands_out(line_index)
+        and (typography.is_uniform or typography.stands_out(line_index))
         and typography.begins_section(line_index)
+        and (not typography.is_uniform or typography.heads_prose(line_index))
     ]
+    # One alone in a document without any typography may be anything: a name, a date, a salutation.
+    if typography.is_uniform and len(headings) < _MIN_LONE_HEADINGS:
+        return []
     return _remove_repeats(headings, len(typography.lines))
 
 
@@ -106,11 +112,12 @@ def _make_ref(heading_match: re.Match[str]) -> str:
 
 def _find_numbered_chapters(typography: Typography) -> Iterator[SectionStart]:
     """Yield `5. Title` where such titles count up, in large letters or else in bold."""
+    lone_titles = _list_lone_titles(typography)
     numbered_lines = [
         (line_index, heading_match)
         for line_index, flow_line in enumerate(typography.lines)
         if flow_line.line.text[0].isdigit()
-        and typography.stands_out(line_index)
+        and (typography.stands_out(line_index) or line_index in lone_titles)
         and line_index not in typography.contents_lines
         and (heading_match := _NUMBERED_TITLE.fullmatch(flow_line.line.text))
         and typography.is_heading(line_index)
@@ -121,7 +128,7 @@ def _find_numbered_chapters(typography: Typography) -> Iterator[SectionStart]:
     numbered_lines = large_candidates or [
         numbered_line
         for numbered_line in numbered_lines
-        if typography.begins_section(numbered_line[0])
+        if numbered_line[0] in lone_titles or typography.begins_section(numbered_line[0])
     ]
     for candidate_index in find_rising_numbers(
         [int(heading_match["number"]) for _, heading_match in numbered_lines], max_gap=2
@@ -130,6 +137,26 @@ def _find_numbered_chapters(typography: Typography) -> Iterator[SectionStart]:
         yield make_start(
             line_index, "chapter", f"Chapter {heading_match['number']}", heading_match["title"]
         )
+
+
+def _list_lone_titles(typography: Typography) -> set[int]:
+    """Return the lines `5. Title` of a document in one size and weight, each above its text.
+
+    There are none where other paragraphs begin with numbers: those are what is cited.
+    """
+    if not typography.is_uniform:
+        return set()
+    numbered_indexes = [
+        line_index
+        for line_index, flow_line in enumerate(typography.lines)
+        if typography.begins_block(line_index) and _LEADING_NUMBER.match(flow_line.line.text)
+    ]
+    is_title = all(
+        _NUMBERED_TITLE.fullmatch(typography.lines[line_index].line.text)
+        and typography.heads_prose(line_index)
+        for line_index in numbered_indexes
+    )
+    return set(numbered_indexes) if is_title and len(numbered_indexes) > 1 else set()
 
 
 def _remove_stray_words(

@@ -3,6 +3,7 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import groupby
 
 from readingroom.ingest.structure.layout import FlowLine, TextFlow
@@ -24,6 +25,8 @@ _MAX_CONTENTS_GAP = 3
 _MIN_CONTENTS_SHARE = 0.5
 # Of the usual length of a line; a title that stands on a line of its own is shorter.
 _MIN_RUN_IN_SHARE = 0.6
+# Of the usual length of a line; a heading that only its place shows is shorter.
+_MAX_LONE_SHARE = 0.7
 # Points by which the text of a paragraph is set in from its number.
 _MAX_HANGING_INDENT = 60.0
 # Of a title that goes on over several lines.
@@ -77,6 +80,21 @@ class Typography:
         """The lines of pages that hold only a figure, by page."""
         self.lowest_bottom = _measure_lowest_bottom(text_flow.lines)
         self._page_margins = _measure_page_margins(text_flow.lines)
+
+    @cached_property
+    def is_uniform(self) -> bool:
+        """Whether all is set in one size and weight, so that only its place shows a heading."""
+        return not any(map(self.stands_out, range(len(self.lines))))
+
+    def heads_prose(self, line_index: int) -> bool:
+        """Whether a short line is a paragraph of its own, and body text begins below it."""
+        next_index = line_index + 1
+        return (
+            next_index < len(self.lines)
+            and len(self.lines[line_index].line.text) < _MAX_LONE_SHARE * self.usual_line_length
+            and self.stands_alone(line_index)
+            and self.is_prose(next_index)
+        )
 
     def measure_indent(self, line_index: int) -> float:
         """Return how far a line stands in from the margin of its page."""
