@@ -3,7 +3,7 @@
 import gc
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from readingroom.bases.federal.store import prepare as prepare_federal
 from readingroom.core.errors import InvalidSetting
 from readingroom.core.filters import Equals, Filter, In, Metadata, Value
 from readingroom.storage.chunks import Chunks
+from readingroom.storage.database import StatementStopped
 from readingroom.storage.errors import (
     DatabaseConflict,
     DatabaseFailed,
@@ -360,6 +361,34 @@ def test_a_statement_that_fails_tells_no_values(database: PostgresDatabase) -> N
     with pytest.raises(DatabaseFailed) as caught, database.connection() as connection:
         connection.execute("SELECT secret_column FROM policies WHERE source = ?", ("hunter2",))
     assert "hunter2" not in caught.value.message
+
+
+def test_a_question_mark_in_quotation_marks_is_no_place_for_a_value(
+    database: PostgresDatabase,
+) -> None:
+    with database.connection() as connection:
+        quoted = connection.execute("SELECT 'it''s?' || ? || '%?', 7 % 4", ("!",)).fetchone()
+        plain = connection.execute("SELECT '?%', 7 % 4").fetchone()
+    assert (quoted, plain) == (("it's?!%?", 3), ("?%", 3))
+
+
+def test_a_limit_that_is_reached_between_two_statements_stops_the_next(
+    postgres: PostgresServer,
+) -> None:
+    with (
+        make_database(postgres) as url,
+        closing(SharedRecords(url).connect(writing=False)) as db,
+    ):
+        with db.stop_when(lambda: True, 1_000):
+            (watcher,) = (one for one in threading.enumerate() if one.name == "statement watch")
+            watcher.join()
+            with pytest.raises(StatementStopped):
+                db.execute("SELECT 1")
+            with pytest.raises(StatementStopped):
+                db.iterate_tuples("SELECT 1")
+        with pytest.raises(StatementStopped), db.stop_when(lambda: True, 1_000):
+            db.execute("SELECT pg_sleep(600)")
+        assert db.execute("SELECT 1").fetchone() == (1,)
 
 
 # --- the doctor ---

@@ -86,7 +86,8 @@ def run(
 
 def invoke(*args: str) -> subprocess.CompletedProcess[str]:
     """Run a `readingroom` command in this process: no interpreter to start, nothing to import."""
-    result = CliRunner(env=dict.fromkeys(_our_variables())).invoke(main, args)
+    env = {**dict.fromkeys(_our_variables()), **name_database(args, {})}
+    result = CliRunner(env=env).invoke(main, args)
     if result.exception and not isinstance(result.exception, SystemExit):
         raise result.exception
     return subprocess.CompletedProcess(args, result.exit_code, result.stdout, result.stderr)

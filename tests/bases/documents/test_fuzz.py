@@ -14,9 +14,11 @@ from tests.support.fuzz import fuzz
 from tests.support.kit import Served, serve_room
 from tests.support.papers import make_paper
 
+pytestmark = pytest.mark.both_engines("full")
+
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def served(engine: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A server with one document; the requests themselves add to it."""
     data = tmp_path_factory.mktemp("fuzz")
     make_data_with_model(data)

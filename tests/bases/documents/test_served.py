@@ -28,6 +28,8 @@ from tests.support.kit import (
 )
 from tests.support.papers import HEIGHT, WIDTH, Paper, encode_image, make_paper
 
+pytestmark = pytest.mark.both_engines("full")
+
 WORDS = (
     "The flood risk of the site was assessed against the map of the agency and is low. "
     "Surface water is held in ponds and leaves the site no faster than it does today. "
@@ -123,7 +125,7 @@ EXPECTED: dict[str, tuple[str, str]] = {
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def served(engine: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """`readingroom serve documents`, its inbox holding the application in a folder of its own."""
     data = tmp_path_factory.mktemp("data")
     inbox = make_data_with_model(data)
@@ -547,6 +549,7 @@ def test_the_contracts_variables_and_their_defaults(tmp_path: Path) -> None:
     assert chosen.chroma_persist_dir == ""
 
 
+@pytest.mark.embedded_only("the database keeps the chunks, and Chroma nothing")
 @requirement("documents:config", "documents:store", "documents:transport")
 def test_chroma_lies_where_it_is_told_or_in_memory(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"

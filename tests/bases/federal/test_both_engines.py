@@ -128,9 +128,20 @@ async def test_dossiers_votes_and_changes(both: tuple[Asked, Asked]) -> None:
     for member in (await compare(both, "/legislators", limit=3))["results"]:
         await compare_tool(both, "get_legislator_dossier", bioguide_id=member["id"])
         await compare_tool(both, "list_member_votes", bioguide=member["id"])
+    for vote in (await compare(both, "/roll-call-votes", limit=1))["results"]:
+        await compare_tool(both, "fetch", id=vote["id"])
     await compare_tool(
         both, "list_records", source="changes", filters={"since": "2000-01-01"}, limit=5
     )
+
+
+async def test_filters_that_fit_no_record(both: tuple[Asked, Asked]) -> None:
+    found = await compare_tool(both, "search", query="noise", filters={"agency": "Sampel Agency"})
+    assert found["filters_read"] == {"agency": "sample-agency"}
+    call = {"name": "search", "arguments": {"query": "noise", "filters": {"topic": "Nois"}}}
+    refusals = [(await face.rpc("tools/call", call))["error"] for face in both]
+    assert refusals[0] == refusals[1]
+    assert "the nearest: Airport Noise" in refusals[0]["message"]
 
 
 @pytest.mark.full

@@ -13,6 +13,7 @@ from tests.support.kit import make_app
 
 @requirement("federal:errors")
 @pytest.mark.slow
+@pytest.mark.both_engines("full")
 def test_no_request_breaks_the_rest_surface(tmp_path_factory: pytest.TempPathFactory) -> None:
     data = tmp_path_factory.mktemp("fuzz")
     write_world(data / "files", bills=12)

@@ -16,9 +16,11 @@ from tests.support.model import link_model
 from tests.support.policy.base import SEEDS, make_brief_pdf, open_library, seed_pdf
 from tests.support.processes import read_resident_mb
 
+pytestmark = pytest.mark.both_engines("full")
+
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def data(engine: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The six seed policies with their seven revisions, imported."""
     data = link_model(tmp_path_factory.mktemp("data") / "room")
     listed = []

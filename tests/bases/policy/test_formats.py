@@ -38,6 +38,8 @@ from tests.support.policy.base import (
     plain,
 )
 
+pytestmark = pytest.mark.both_engines("full")
+
 RULE = "New homes will be permitted within the towns, where they keep the character of the place."
 REASON = "The council has looked at the evidence and finds that homes are needed in the towns."
 PLAN = f"""\

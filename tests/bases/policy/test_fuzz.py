@@ -14,12 +14,14 @@ from tests.support.kit import Served, serve_room
 from tests.support.model import link_model
 from tests.support.policy.base import make_brief_pdf
 
+pytestmark = pytest.mark.both_engines("full")
+
 REVISION = "rev_NPPF_2024_12"
 TRULY = st.sampled_from([True, True, False])
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def served(engine: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A server with one policy and one revision; the requests themselves add to it."""
     data = link_model(tmp_path_factory.mktemp("fuzz"))
     with serve_room("policy", data=data, env={"READINGROOM_RATE_LIMIT": "0"}) as served:

@@ -24,6 +24,8 @@ from tests.support.kit import (
 from tests.support.model import link_model
 from tests.support.policy.base import make_brief_pdf
 
+pytestmark = pytest.mark.both_engines("full")
+
 POLICY = {
     "source": "NPPF",
     "title": "National Planning Policy Framework",
@@ -36,7 +38,7 @@ SPEC_TOOLS = {
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def served(engine: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """`readingroom serve policy` with two revisions of one policy."""
     data = link_model(tmp_path_factory.mktemp("data"))
     with serve_room("policy", data=data) as served:

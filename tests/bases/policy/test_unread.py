@@ -38,7 +38,7 @@ from tests.support.kit import invoke
 from tests.support.model import EMBEDDER
 from tests.support.policy.base import PolicyLibrary, make_policy_pdf, open_library
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.both_engines("full")]
 
 UNREAD, UNREAD_EARLIER = "rev_ORCHARD_2026_01", "rev_TREES_2008_04"
 OLDER = "rev_ORCHARD_2025_05"
@@ -48,7 +48,9 @@ EARLIER_CAUTION = "A revision from 1 April 2008 could not be read; what it said 
 
 
 @pytest.fixture(scope="module")
-async def library(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[PolicyLibrary]:
+async def library(
+    engine: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[PolicyLibrary]:
     """One policy whose newest revision failed, and one whose first did."""
     folder = tmp_path_factory.mktemp("unread") / "policy"
     async with open_library(folder, now=lambda: datetime(2026, 6, 1, 12, tzinfo=UTC)) as library:

@@ -3,6 +3,7 @@
 The only module that imports psycopg, which an embedded room does not have installed.
 """
 
+import re
 import select
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -25,6 +26,8 @@ from readingroom.storage.errors import (
 
 SCHEMA_NAME = "readingroom"
 """The schema that all tables are in, so that they can share a database with others'."""
+
+_LITERAL_OR_PLACEHOLDER = re.compile(r"'[^']*'|\?")
 
 _CONNECT_SECONDS = 10
 # A peer that vanished without a word is given up after about a minute.
@@ -107,7 +110,8 @@ class PostgresConnection:
         with _translate_errors():
             cursor = self._connection.cursor(binary=binary, row_factory=_make_named_rows)
             return cursor.execute(
-                _translate_placeholders(sql),
+                # Without values psycopg sends a statement as it is, `%%` too.
+                _translate_placeholders(sql) if values else sql,
                 tuple(values) or None,
                 prepare=False if plan_anew else None,
             )
@@ -121,7 +125,11 @@ class PostgresConnection:
         """Return plain tuples, in binary form."""
         with _translate_errors():
             cursor = self._connection.cursor(binary=True)
-            return iter(cursor.execute(_translate_placeholders(sql), tuple(values) or None))
+            return iter(
+                cursor.execute(
+                    _translate_placeholders(sql) if values else sql, tuple(values) or None
+                )
+            )
 
     def copy_in(self, table_and_columns_sql: str, blocks: Iterable[bytes]) -> None:
         """Write rows in PostgreSQL's binary COPY format into `table (columns)`."""
@@ -189,7 +197,10 @@ class PostgresConnection:
 
 @lru_cache(maxsize=2_000)
 def _translate_placeholders(sql: str) -> str:
-    return sql.replace("%", "%%").replace("?", "%s")
+    """Return a statement with psycopg's `%s` for each `?` that stands outside quotation marks."""
+    return _LITERAL_OR_PLACEHOLDER.sub(
+        lambda match: "%s" if match[0] == "?" else match[0], sql.replace("%", "%%")
+    )
 
 
 def _make_named_rows(cursor: Any) -> Callable[[Sequence[Any]], NamedRow]:

@@ -68,6 +68,8 @@ class RecordsConnection(PostgresConnection):
         super().__init__(connection)
         self.total_changes = 0
         """How many rows were written, as SQLite counts them."""
+        self._trace_statement: Callable[[str], None] | None = None
+        self._was_stopped = threading.Event()
 
     @property
     def in_transaction(self) -> bool:
@@ -77,12 +79,17 @@ class RecordsConnection(PostgresConnection):
     def execute(
         self, sql: str, values: Sequence[Any] = (), binary: bool = False, plan_anew: bool = False
     ) -> Any:
+        self._announce_statement(sql)
         cursor = super().execute(
             _translate_fragments(sql), [_clean_value(value) for value in values], binary, plan_anew
         )
         if (cursor.statusmessage or "").startswith(("INSERT", "UPDATE", "DELETE")):
             self.total_changes += max(cursor.rowcount, 0)
         return cursor
+
+    def set_trace_callback(self, trace_statement: Callable[[str], None] | None) -> None:
+        """Call `trace_statement` with every statement from here on."""
+        self._trace_statement = trace_statement
 
     def executemany(self, sql: str, value_rows: Iterable[Sequence[Any]]) -> None:
         """Run a statement for each of the rows; rows that are inserted go many at once."""
@@ -128,7 +135,15 @@ class RecordsConnection(PostgresConnection):
         self.execute(f"TRUNCATE {staging_name}")
 
     def iterate_tuples(self, sql: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+        self._announce_statement(sql)
         return super().iterate_tuples(_translate_fragments(sql), values)
+
+    def _announce_statement(self, sql: str) -> None:
+        """Tell the tracer; raise `StatementStopped` when nothing may run any more."""
+        if self._was_stopped.is_set():
+            raise StatementStopped
+        if self._trace_statement:
+            self._trace_statement(sql)
 
     @contextmanager
     def begin_consistent_read(self) -> Iterator[None]:
@@ -143,16 +158,16 @@ class RecordsConnection(PostgresConnection):
     def stop_when(
         self, is_exhausted: Callable[[], bool], steps_between_checks: int
     ) -> Iterator[None]:
-        """Ask `is_exhausted` from time to time; stop the statement that then runs.
+        """Ask `is_exhausted` from time to time; stop the statement that then runs, or comes next.
 
         Raise `StatementStopped` then. A step is nothing that PostgreSQL could count.
         """
-        has_ended, was_stopped = threading.Event(), threading.Event()
+        has_ended = threading.Event()
 
         def watch() -> None:
             while not has_ended.wait(_WATCH_SECONDS):
                 if is_exhausted():
-                    was_stopped.set()
+                    self._was_stopped.set()
                     self._connection.cancel_safe(timeout=5)
                     return
 
@@ -161,12 +176,13 @@ class RecordsConnection(PostgresConnection):
         try:
             yield
         except DatabaseFailed as error:
-            if not was_stopped.is_set():
+            if not self._was_stopped.is_set():
                 raise
             raise StatementStopped from error
         finally:
             has_ended.set()
             watcher.join()
+            self._was_stopped.clear()
 
 
 @lru_cache(maxsize=2_000)

@@ -61,13 +61,13 @@ class FacetValues:
     def list_values(self, limit: int) -> list[str]:
         rows = self.db.execute(
             """WITH RECURSIVE stored (value) AS (
-                   SELECT min(value) FROM facets WHERE field = ?1
+                   SELECT min(value) FROM facets WHERE field = ?
                    UNION ALL
                    SELECT (SELECT min(f.value) FROM facets f
-                           WHERE f.field = ?1 AND f.value > stored.value)
+                           WHERE f.field = ? AND f.value > stored.value)
                    FROM stored WHERE value IS NOT NULL)
-               SELECT value FROM stored WHERE value IS NOT NULL LIMIT ?2""",
-            (self.field, limit),
+               SELECT value FROM stored WHERE value IS NOT NULL LIMIT ?""",
+            (self.field, self.field, limit),
         )
         return [row["value"] for row in rows]
 
