@@ -321,9 +321,10 @@ async def test_a_record_prints_its_citation_without_menu_or_forms(
 @requirement("room:console")
 async def test_on_every_sheet_the_citation_stands_below_the_rows(browser: Browser) -> None:
     values = {"menu": [], "visitor": None, "is_sample": False, "path": "/", "json_address": None}
+    values |= {"is_open": False, "unused_names": ()}
     rows = "<tr><td>x</td><td class='no-print'>Q</td></tr>" * 90
     page_html = render_template(
-        "frame.html", page=RenderedPage("Z", f"<table>{rows}</table>"), is_open=False, **values
+        "frame.html", page=RenderedPage("Z", f"<table>{rows}</table>"), **values
     )
     page = await browser.new_page()
     try:
