@@ -94,6 +94,15 @@ async def test_the_sections_of_a_bill_are_what_the_single_calls_give(world: Path
             filled |= {name for name in dossiers.BILL_SECTIONS if told[name]["items"]}
             cosponsors = await read_whole_list(ask, f"/bills/{id}/cosponsors")
             assert told["cosponsors"]["total"] == len(cosponsors) == bill["cosponsor_count"]
+            for section, kind in (("sponsors", "sponsor"), ("cosponsors", "cosponsor")):
+                linked = await ask.answer(
+                    "list_records", source="bills", id=id, part="links", filters={"kind": kind},
+                    limit=200,
+                )  # fmt: skip
+                assert told[section]["total"] == linked["total"] == len(linked["results"])
+                evidence_by_id = {link["id"]: link["evidence"] for link in linked["results"]}
+                for item in told[section]["items"]:
+                    assert item["evidence"] == evidence_by_id[item["id"]]
             actions = await read_whole_list(ask, f"/bills/{id}/actions")
             assert told["actions"]["items"] == actions[:MAX_ITEMS]
             amendments = await read_whole_list(ask, f"/bills/{id}/amendments")
@@ -134,6 +143,9 @@ async def test_a_members_dossier_counts_bills_and_lists_seats_offices_speeches(w
             for one in told["bill_counts"]["items"]:
                 listed = (await ask.web.get(one["sponsored_url"])).json()["results"]
                 assert len(listed) == one["sponsored"]
+            assert told["sponsored_bills"]["total"] == sponsored
+            for one in told["sponsored_bills"]["items"]:
+                assert [why["said_by"] for why in one["evidence"]] == [one["id"]]
             for seat in told["committees"]["items"]:
                 assert (seat["bioguide_id"], seat["congress"]) == (id, 119)
                 assert seat["committee"]

@@ -68,9 +68,54 @@ async def test_all_that_belongs_to_a_bill_is_reached(world: Path, part: str) -> 
             path = f"/bills/{bill['id']}/{part}"
             all_rows = (await ask.record(path, limit=200))["results"]
             listed = await read_whole_list(ask, source="bills", id=bill["id"], part=part, limit=2)
-            assert len(listed) == len(all_rows)
-            reached += len(listed)
+            # Over REST the sponsors are no links, as in 0.1.0.
+            cited = [row for row in listed if row.get("kind") not in ("sponsor", "cosponsor")]
+            assert len(cited) == len(all_rows)
+            reached += len(cited)
         assert reached > 0
+
+
+async def test_sponsors_and_cosponsors_are_links_of_the_bill_and_of_the_member(
+    world: Path,
+) -> None:
+    async with serve_in_process(world) as ask:
+        bills = (await ask.record("/bills", limit=200))["results"]
+        bill = max(bills, key=lambda bill: bill["cosponsor_count"])
+        cosponsors = (await ask.record(f"/bills/{bill['id']}/cosponsors", limit=200))["results"]
+        links = await read_whole_list(ask, source="bills", id=bill["id"], part="links", limit=2)
+        keys = [(link["kind"], link["id"]) for link in links]
+        assert len(keys) == len(set(keys)), "every link once, page by page"
+        sponsor = bill["sponsors"][0]
+        place = keys.index(("sponsor", sponsor["bioguide_id"]))
+        assert keys[place + 1 :] == sorted(
+            ("cosponsor", one["bioguide_id"]) for one in cosponsors
+        ), "after all citations: first the sponsor"
+        (why,) = links[place]["evidence"]
+        assert why == {
+            "said_by": bill["id"], "loader": why["loader"], "words": f"sponsors: {sponsor['name']}"
+        }  # fmt: skip
+        joined = {one["bioguide_id"]: one["sponsored_at"] for one in cosponsors}
+        for link in links[place + 1 :]:
+            assert f"since {joined[link['id']]}" in link["evidence"][0]["words"]
+        counted = Counter(kind for kind, _ in keys)
+        assert (await ask.answer("fetch", id=bill["id"]))["links"] == dict(counted)
+        for kind, member in (("sponsor", sponsor), ("cosponsor", cosponsors[0])):
+            back = await read_whole_list(
+                ask,
+                source="legislators",
+                id=member["bioguide_id"],
+                part="links",
+                filters={"kind": kind},
+                limit=200,
+            )
+            assert bill["id"] in {link["id"] for link in back}
+            assert {link["kind"] for link in back} == {kind}
+            if kind == "sponsor":
+                assert {link["id"] for link in back} == {
+                    one["id"]
+                    for one in bills
+                    if one["sponsors"][0]["bioguide_id"] == member["bioguide_id"]
+                }
 
 
 async def test_who_voted_no_is_one_call(world: Path) -> None:
@@ -257,6 +302,66 @@ async def test_empty_is_told_from_not_loaded(world: Path) -> None:
         assert "90th Congress is loaded" in dossier["members"]["note"]
         law = await ask.call("get_public_law_dossier", id="pl:1-1")
         assert law["isError"]
+
+
+UNCOVERED = {
+    "nominations": (
+        "Nominations are not covered",
+        "roll_call_votes",
+        (
+            "PN 345",
+            "PN12-3, 119th Congress",
+            "https://www.congress.gov/nomination/119th-congress/12",
+        ),
+    ),
+    "treaties": (
+        "Treaties are not covered",
+        "committee_reports",
+        (
+            "Treaty Doc. 117-3",
+            "https://www.congress.gov/treaty-document/117th-congress/3",
+            "CDOC-117tdoc3",
+        ),
+    ),
+    "executive-communications": (
+        "Communications to Congress are not covered",
+        "congressional_record",
+        ("EC-1234", "https://www.congress.gov/senate-communication/119th-congress/1/12"),
+    ),
+    "committee prints": (
+        "Committee prints are not covered",
+        "committee_reports",
+        ("CPRT-118HPRT50000", "https://www.congress.gov/committee-print/118th-congress/1"),
+    ),
+}
+"""Kinds that no source has: what an answer says of them, what it points to, their citations."""
+
+
+@pytest.mark.parametrize("kind", UNCOVERED)
+async def test_what_no_source_covers_is_said_and_never_a_silent_nothing(
+    world: Path, kind: str
+) -> None:
+    told, instead, citations = UNCOVERED[kind]
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("list_records", {"source": kind}),
+        ("search", {"query": "the ambassador", "source": kind}),
+        ("count", {"resource": kind}),
+        ("resolve_entity", {"query": "the ambassador", "entity_type": kind}),
+        *(("fetch", {"id": citation}) for citation in citations),
+        *(("get_bill", {"bill_id": citation}) for citation in citations),
+    ]
+    async with serve_in_process(world) as ask:
+        for tool, arguments in calls:
+            refused = await ask.rpc("tools/call", {"name": tool, "arguments": arguments})
+            text = json.dumps(refused)
+            assert told in text and instead in text, (tool, arguments, text)
+            assert "error" in refused or refused["result"]["isError"], (tool, arguments)
+        for words in (kind.replace("-", " "), citations[0]):
+            found = await ask.answer("search", query=words)
+            assert told in found["note"], words
+            named = await ask.answer("resolve_entity", query=words, entity_type="legislators")
+            assert told in named["note"], words
+        assert (await ask.answer("search", query="rural broadband"))["note"] is None
 
 
 async def test_a_roster_tells_party_and_state(world: Path) -> None:

@@ -76,16 +76,32 @@ async def test_a_pending_bill_is_pending_on_the_day_of_its_file(world: Path) -> 
     assert f"Pending on {format_day(bill['as_of'])}, the day of its file" in shown
 
 
-async def test_a_page_of_links_claims_no_more_than_citations(world: Path) -> None:
+async def test_a_page_of_links_draws_sponsors_and_says_what_it_does_not_draw(world: Path) -> None:
     async with serve_with_pages(world) as ask:
         member = await read_sponsor(ask)
         page = await open_page(ask, "/records/links", id=member["id"])
-        assert "Nothing that is loaded here links to it" not in page
-        assert f'no citations: they are on <a href="/records/view?id={member["id"]}">' in page
+        assert "by citation or sponsorship" in page
+        assert (
+            f'votes are not drawn: they are on <a href="/records/view?id={member["id"]}">' in page
+        )
         assert f'<a href="/records/bills?sponsor={member["id"]}">Bills sponsored</a>' in page
+        bills = (await ask.record("/bills", limit=200))["results"]
+        (bill, *_) = [bill for bill in bills if bill["cosponsor_count"]]
+        page = await open_page(ask, "/records/links", id=bill["id"])
+        assert f"sponsors: {bill['sponsors'][0]['name']} ({bill['id']})" in page
+        assert f'href="/records/view?id={bill["sponsors"][0]["bioguide_id"]}"' in page
+        assert re.search(rf"cosponsors: [^<]*since [-0-9]+[^<]*\({bill['id']}\)", page)
+        assert "The actions and the votes of members are not drawn" in page
+
+
+async def test_a_page_of_many_links_still_draws_the_sponsor(
+    world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("readingroom.bases.federal.pages.links._MAX_LINKS", 1)
+    async with serve_with_pages(world) as ask:
         bill = (await ask.record("/bills", limit=1))["results"][0]
         page = await open_page(ask, "/records/links", id=bill["id"])
-        assert "The sponsor, the cosponsors, the actions and the votes are no citations" in page
+    assert f"sponsors: {bill['sponsors'][0]['name']} ({bill['id']})" in page
 
 
 async def test_a_member_page_shows_the_numbers_of_bills_and_votes(world: Path) -> None:

@@ -11,7 +11,7 @@ from readingroom.bases.federal import store
 from readingroom.bases.federal.filters import parse_filters
 from readingroom.bases.federal.models import ChangesQuestion, ListRecords, RecordList, Search
 from readingroom.bases.federal.query import cards, record_lists, texts
-from readingroom.bases.federal.schema.records import LinkKind
+from readingroom.bases.federal.schema.records import LinkKind, SponsorKind
 from readingroom.bases.federal.schema.sources import Source
 from readingroom.core.errors import InvalidArguments, UnrecognizedId
 from readingroom.protocol.search import Fetched
@@ -65,13 +65,16 @@ async def list_part_cards(
         return await list_similar(service, record_source, record_id, page_size)
     link_kind = filters.pop("kind", None)
     _refuse_filters(part_name, filters)
+    if part_name == "links":
+        kind_filter = parse_link_kind(link_kind)
+        link_list: RecordList = await service.list_link_cards(
+            record_source, record_id, kind_filter, page_size, cursor
+        )
+        return link_list
     listers_by_part: dict[str, Callable[[], Awaitable[Any]]] = {
         "actions": lambda: service.list_actions(record_id, page_size, cursor),
         "amendments": lambda: service.list_amendments(record_id, page_size, cursor),
         "cosponsors": lambda: service.list_cosponsors(record_id, page_size, cursor),
-        "links": lambda: service.list_links(
-            record_source, record_id, parse_link_kind(link_kind), page_size, cursor
-        ),
         "members": lambda: service.list_committee_members(record_id, congress, page_size, cursor),
         "votes": lambda: service.list_member_votes(record_id, congress, page_size, cursor),
         "witnesses": lambda: service.list_witnesses(record_id, page_size, cursor),
@@ -149,13 +152,17 @@ def _refuse_filters(part_name: str, filters: Mapping[str, Any]) -> None:
         )
 
 
-def parse_link_kind(written_kind: Any) -> LinkKind | None:
+def parse_link_kind(written_kind: Any) -> LinkKind | SponsorKind | None:
     """Return the kind of links that a filter names; raise InvalidArguments if there is none."""
-    try:
-        return LinkKind(written_kind) if written_kind is not None else None
-    except ValueError as error:
-        problem_text = f"there is no {str(written_kind)[:50]!r}; one of {', '.join(LinkKind)}"
-        raise InvalidArguments([{"field": "filters.kind", "message": problem_text}]) from error
+    if written_kind is None:
+        return None
+    kind_by_name: dict[Any, LinkKind | SponsorKind] = {
+        kind.value: kind for kind in (*LinkKind, *SponsorKind)
+    }
+    if not isinstance(written_kind, str) or written_kind not in kind_by_name:
+        problem_text = f"there is no {str(written_kind)[:50]!r}; one of {', '.join(kind_by_name)}"
+        raise InvalidArguments([{"field": "filters.kind", "message": problem_text}])
+    return kind_by_name[written_kind]
 
 
 async def fetch_address(service: Any, list_address: str) -> Fetched:

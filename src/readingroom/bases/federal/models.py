@@ -287,6 +287,7 @@ class Resolved(Answer):
     source: str
     loaded_up_to: str | None = None
     filters_read: FiltersRead = None
+    note: str | None = None
 
 
 class Evidence(Answer):
@@ -400,3 +401,4 @@ class SearchAnswer(Answer):
     degraded: Degraded | None = None
     next_offset: int | None = None
     filters_read: FiltersRead = None
+    note: str | None = None

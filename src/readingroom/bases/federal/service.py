@@ -50,8 +50,16 @@ from readingroom.bases.federal.query.dossier_models import (
     PublicLawDossier,
 )
 from readingroom.bases.federal.schema.ids import FederalId, parse_federal_id
-from readingroom.bases.federal.schema.records import Bill, Committee, Law, Legislator, LinkKind
+from readingroom.bases.federal.schema.records import (
+    Bill,
+    Committee,
+    Law,
+    Legislator,
+    LinkKind,
+    SponsorKind,
+)
 from readingroom.bases.federal.schema.sources import BY_NAME, Source, find_source
+from readingroom.bases.federal.schema.uncovered import describe_uncovered
 from readingroom.bases.federal.search.coverage import EmbeddingCoverage, describe_degraded
 from readingroom.bases.federal.search.passages import PassageOwners
 from readingroom.bases.federal.search.search import (
@@ -245,6 +253,22 @@ class FederalService:
             )
         )
 
+    async def list_link_cards(
+        self,
+        record_source: Source,
+        record_id: str,
+        kind_filter: LinkKind | SponsorKind | None,
+        max_results: int,
+        cursor: str | None = None,
+    ) -> RecordList:
+        """List a record's links as `list_links` does, then its sponsors and cosponsors."""
+        canonical_id = await self._find_id(record_source, record_id)
+        return await self.store.query(
+            lambda db: record_lists.list_link_cards(
+                db, record_source, canonical_id, kind_filter, max_results, cursor
+            )
+        )
+
     async def list_changes(
         self,
         since_day: str | None,
@@ -332,6 +356,7 @@ class FederalService:
                 source=record_source.name,
                 loaded_up_to=loaded_up_to,
                 filters_read=describe_reading(row_filter.filters, stored_filter.filters),
+                note=describe_uncovered(query),
                 **_build_next_page_fields("names", page_slice, len(name_matches)),
             )
 
@@ -445,6 +470,7 @@ class FederalService:
             degraded=degraded,
             next_offset=end_offset if hits and end_offset < search_result.matching_count else None,
             filters_read=resolved_filters,
+            note=describe_uncovered(question.query),
         )
 
     async def _resolve_search_filters(

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from readingroom.bases.federal.schema.congress import BILL_LABELS
 from readingroom.bases.federal.schema.ids import FederalId, parse_bill_number, parse_federal_id
+from readingroom.bases.federal.schema.uncovered import refuse_uncovered_citation
 from readingroom.core.errors import UnrecognizedId
 from readingroom.core.text import fold_dashes
 from readingroom.storage.database import Database
@@ -24,11 +25,13 @@ _MAX_CANDIDATES = 12
 def find_cited_id(db: Database, citation: str) -> FederalId:
     """Return the id of the one record that a citation means.
 
-    Raise UnrecognizedId, which lists the records it may mean where there are several.
+    Raise UnrecognizedId, which lists the records it may mean where there are several, and
+    RecordNotFound for a record of a kind that no source here has.
     """
     try:
         return parse_federal_id(citation)
     except UnrecognizedId as unrecognized:
+        refuse_uncovered_citation(citation)
         cited_id = (
             _find_by_beginning(citation)
             or _find_by_page(db, citation)

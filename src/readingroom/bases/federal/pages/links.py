@@ -1,26 +1,33 @@
 """What a federal record is linked to, each link with its evidence."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from readingroom.bases.federal.models import LinkedRecord
 from readingroom.bases.federal.pages.lists import (
     list_member_bill_links,
     make_record_address,
     render,
 )
 from readingroom.bases.federal.schema.ids import parse_federal_id
-from readingroom.bases.federal.schema.sources import BY_NAME
+from readingroom.bases.federal.schema.records import SponsorKind
+from readingroom.bases.federal.schema.sources import BY_NAME, Source
 from readingroom.bases.federal.service import FederalService
 from readingroom.core.errors import RecordNotFound
 from readingroom.protocol.pages import PageLink, PageRequest, RenderedPage, ToolExample
 from readingroom.web.charts import Edge, draw_graph
 from readingroom.web.templates import format_count, format_words
 
+LinkCard = Mapping[str, Any]
+"""A linked record as `list_records` gives it: kind, id, evidence, and its title if loaded."""
+
 _MAX_LINKS = 40
+_MAX_SPONSORSHIPS = 10
+"""How many sponsors and how many cosponsors are drawn where the citations leave them no room."""
+_LINKED_HOW = dict.fromkeys(("bills", "legislators"), "by citation or sponsorship")
 _UNDRAWN_RELATIONS = {
-    "bills": "The sponsor, the cosponsors, the actions and the votes",
+    "bills": "The actions and the votes of members",
     "committees": "Members, bills, hearings and reports",
-    "legislators": "Sponsorships, cosponsorships, seats and votes",
+    "legislators": "Seats and votes",
     "roll_call_votes": "The members and how each voted",
 }
 """By source, what belongs to a record and is no citation link; its own page shows it."""
@@ -40,17 +47,22 @@ class LinkPages:
             raise RecordNotFound(
                 f"No record {parsed_id.id} has been loaded", source=parsed_id.source
             )
-        link_page = await self._service.list_links(
-            record_source, parsed_id.id, None, _MAX_LINKS, None
+        link_page = await self._service.list_link_cards(
+            record_source, parsed_id.id, None, _MAX_LINKS
         )
-        shown_count = len(link_page.results)
+        link_cards: list[LinkCard] = list(link_page.results)
+        if link_page.has_more:
+            link_cards += await self._list_sponsorships(record_source, parsed_id.id)
+        link_cards = _drop_repeated(link_cards)
+        shown_count = len(link_cards)
         chart_caption = (
-            f"{parsed_id.id} is linked to {format_count(link_page.total, 'record')} by citation"
+            f"{parsed_id.id} is linked to {format_count(link_page.total or 0, 'record')} "
+            f"{_LINKED_HOW.get(record_source.name, 'by citation')}"
         )
         chart_caption += (
-            f"; the first {shown_count} are shown." if shown_count < link_page.total else "."
+            f"; {shown_count} are shown." if shown_count < (link_page.total or 0) else "."
         )
-        link_edges = [_make_edge(linked_record) for linked_record in link_page.results]
+        link_edges = [_make_edge(link_card) for link_card in link_cards]
         link_chart = draw_graph(parsed_id.id, link_edges, chart_caption)
         body_html = render(
             "links.html",
@@ -70,20 +82,36 @@ class LinkPages:
             ),
         )
 
+    async def _list_sponsorships(self, record_source: Source, record_id: str) -> list[LinkCard]:
+        """Return the first sponsors and cosponsors of a bill, or bills of a member."""
+        sponsor_pages = [
+            await self._service.list_link_cards(
+                record_source, record_id, sponsor_kind, _MAX_SPONSORSHIPS
+            )
+            for sponsor_kind in SponsorKind
+        ]
+        return [link_card for sponsor_page in sponsor_pages for link_card in sponsor_page.results]
+
+
+def _drop_repeated(link_cards: Sequence[LinkCard]) -> list[LinkCard]:
+    return list({(card["kind"], card["id"]): card for card in link_cards}.values())
+
 
 def _list_bill_links(source_name: str, record_id: str) -> Sequence[PageLink]:
     return list_member_bill_links(record_id) if source_name == "legislators" else ()
 
 
-def _make_edge(linked_record: LinkedRecord) -> Edge:
+def _make_edge(link_card: LinkCard) -> Edge:
     evidence_text = "; ".join(
-        f"{link_evidence.words} ({link_evidence.said_by})"
-        for link_evidence in linked_record.evidence
+        f"{link_evidence['words']} ({link_evidence['said_by']})"
+        if isinstance(link_evidence, Mapping)
+        else str(link_evidence)  # how much evidence there is, where it is cut
+        for link_evidence in link_card["evidence"]
     )
-    record_href = make_record_address(linked_record.id) if linked_record.title else None
+    record_title = link_card.get("title")
     return Edge(
-        format_words(linked_record.kind),
-        linked_record.title or linked_record.id,
-        record_href,
+        format_words(link_card["kind"]),
+        record_title or link_card["id"],
+        make_record_address(link_card["id"]) if record_title else None,
         evidence_text,
     )

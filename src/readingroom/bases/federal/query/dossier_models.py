@@ -62,6 +62,7 @@ class BillDossier(Answer):
     """A bill and everything that is linked to it here."""
 
     bill: Bill
+    sponsors: Section
     cosponsors: Section
     actions: Section
     crs_reports: Section
@@ -83,6 +84,7 @@ class LegislatorDossier(Answer):
     terms: Section
     committees: Section
     bill_counts: Section
+    sponsored_bills: Section
     leadership: Section
     offices: Section
     speeches: Section

@@ -13,11 +13,16 @@ from readingroom.bases.federal.filters import build_row_filter
 from readingroom.bases.federal.query import cursors
 from readingroom.bases.federal.query.cards import make_card
 from readingroom.bases.federal.query.dossier_models import Section, SectionError
-from readingroom.bases.federal.query.links import LinkRow, list_links, read_titles
+from readingroom.bases.federal.query.links import (
+    LinkRow,
+    list_links_and_sponsors,
+    read_sponsor_evidence,
+    read_titles,
+)
 from readingroom.bases.federal.query.lists import add_party_and_state
 from readingroom.bases.federal.query.votes import summarize_member_votes
 from readingroom.bases.federal.schema.congress import format_ordinal, get_first_day
-from readingroom.bases.federal.schema.records import LinkKind
+from readingroom.bases.federal.schema.records import LinkKind, SponsorKind
 from readingroom.bases.federal.schema.sources import BY_NAME, Source
 from readingroom.core.errors import KnowledgeError
 from readingroom.storage.database import Database, DatabaseError
@@ -102,7 +107,7 @@ def make_child_reader(
     return read
 
 
-_SOURCES_BY_KIND = {
+_SOURCES_BY_KIND: Mapping[LinkKind | SponsorKind, str] = {
     LinkKind.CRS_REPORT: "crs_reports",
     LinkKind.COST_ESTIMATE: "cbo_cost_estimates",
     LinkKind.STATEMENT: "saps",
@@ -113,11 +118,11 @@ _SOURCES_BY_KIND = {
 }
 
 
-def make_link_reader(link_kind: LinkKind) -> SectionReader:
+def make_link_reader(link_kind: LinkKind | SponsorKind) -> SectionReader:
     """Return a reader of linked records; of one that is not loaded, only the id."""
 
     def read(subject: DossierSubject) -> Section:
-        link_rows, after_key, total_count = list_links(
+        link_rows, after_key, total_count = list_links_and_sponsors(
             subject.db, subject.id, link_kind, MAX_ITEMS, None
         )
         linked_record_by_id = _read_linked_records(subject.db, link_rows)
@@ -234,6 +239,36 @@ def _overlaps_congress(period: Mapping[str, Any], congress: int) -> bool:
 
 
 # --- sections of a single dossier ---
+
+
+_read_cosponsor_rows = make_child_reader("bill_cosponsors", "cosponsors", "bioguide_id")
+
+
+def read_cosponsors(dossier_subject: DossierSubject) -> Section:
+    """Read the first cosponsors of a bill, each with what the bill's file says of them."""
+    cosponsor_section = _read_cosponsor_rows(dossier_subject)
+    for cosponsor in cosponsor_section.items:
+        if cosponsor["bioguide_id"]:
+            cosponsor["evidence"] = read_sponsor_evidence(
+                dossier_subject.db,
+                SponsorKind.COSPONSOR,
+                dossier_subject.id,
+                cosponsor["bioguide_id"],
+            )
+    return cosponsor_section
+
+
+_read_sponsored_cards = make_list_reader("bills", "sponsor", by_congress=True)
+
+
+def read_sponsored_bills(dossier_subject: DossierSubject) -> Section:
+    """Read the newest bills that a member sponsored, each with what its file says of that."""
+    bill_section = _read_sponsored_cards(dossier_subject)
+    for bill_card in bill_section.items:
+        bill_card["evidence"] = read_sponsor_evidence(
+            dossier_subject.db, SponsorKind.SPONSOR, bill_card["id"], dossier_subject.id
+        )
+    return bill_section
 
 
 def count_bills(dossier_subject: DossierSubject) -> Section:
@@ -361,7 +396,8 @@ def read_members(dossier_subject: DossierSubject) -> Section:
 # --- the four dossiers ---
 
 BILL_SECTIONS: dict[str, SectionReader] = {
-    "cosponsors": make_child_reader("bill_cosponsors", "cosponsors", "bioguide_id"),
+    "sponsors": make_link_reader(SponsorKind.SPONSOR),
+    "cosponsors": read_cosponsors,
     "actions": make_child_reader("bill_actions", "actions"),
     "crs_reports": make_link_reader(LinkKind.CRS_REPORT),
     "cost_estimates": make_link_reader(LinkKind.COST_ESTIMATE),
@@ -376,6 +412,7 @@ LEGISLATOR_SECTIONS: dict[str, SectionReader] = {
     "terms": make_field_reader("terms", by_congress=True),
     "committees": read_seats,
     "bill_counts": count_bills,
+    "sponsored_bills": read_sponsored_bills,
     "leadership": make_field_reader("leadership", by_congress=True),
     "offices": make_list_reader("staff_directories", "bioguide_id"),
     "speeches": make_list_reader("congressional_record", "speaker", by_congress=True),

@@ -2,15 +2,18 @@
 
 A link is stored once, from the record whose file mentions the other, with the words that do so as
 evidence. Both records show it. When two files mention the same pair, both are its evidence.
+Sponsors and cosponsors are stored with their bills: what links them is read from there.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic_core import from_json
+
 from readingroom.bases.federal.schema.ids import parse_federal_id
-from readingroom.bases.federal.schema.records import LinkKind
+from readingroom.bases.federal.schema.records import LinkKind, SponsorKind
 from readingroom.bases.federal.schema.sources import BY_NAME
 from readingroom.core.errors import UnrecognizedId
 from readingroom.storage.database import Database
@@ -154,6 +157,142 @@ def _read_evidence(
         )
     ]
     return sorted(evidence_items, key=lambda item: (item["loader"], item["words"]))
+
+
+# --- sponsors ---
+
+_SPONSOR_LINKS_SQL = """(
+    SELECT id AS from_id, sponsor AS to_id, loader, record ->> 'sponsors' AS evidence
+    FROM bills WHERE status = 'active' AND sponsor IS NOT NULL) AS sponsor_links"""
+_COSPONSOR_LINKS_SQL = """(
+    SELECT c.bill_id AS from_id, c.bioguide_id AS to_id, b.loader, c.record AS evidence
+    FROM bill_cosponsors c JOIN bills b ON b.id = c.bill_id
+    WHERE b.status = 'active' AND c.bioguide_id IS NOT NULL) AS cosponsor_links"""
+_SQL_BY_SPONSOR_KIND = {
+    SponsorKind.SPONSOR: _SPONSOR_LINKS_SQL,
+    SponsorKind.COSPONSOR: _COSPONSOR_LINKS_SQL,
+}
+_COLUMNS_BY_SOURCE = {"bills": ("from_id", "to_id"), "legislators": ("to_id", "from_id")}
+
+
+def list_links_and_sponsors(
+    db: Database,
+    record_id: str,
+    kind_filter: LinkKind | SponsorKind | None,
+    max_results: int,
+    after_key: Sequence[str] | None,
+) -> tuple[list[LinkRow], tuple[str, str] | None, int]:
+    """Return a page of a record's links, then of its sponsors and cosponsors, as `list_links` does.
+
+    For a member these are the bills sponsored and cosponsored.
+    """
+    link_rows: list[LinkRow] = []
+    last_key: tuple[str, str] | None = None
+    sponsor_kinds = [kind for kind in SponsorKind if kind_filter in (None, kind)]
+    if after_key and after_key[0] in sponsor_kinds:
+        sponsor_kinds = sponsor_kinds[sponsor_kinds.index(SponsorKind(after_key[0])) :]
+    elif not isinstance(kind_filter, SponsorKind):
+        link_rows, last_key, _ = list_links(db, record_id, kind_filter, max_results, after_key)
+    for sponsor_kind in () if last_key else sponsor_kinds:
+        after_id = after_key[1] if after_key and after_key[0] == sponsor_kind else ""
+        wanted_count = max_results + 1 - len(link_rows)
+        link_rows += _list_sponsors(db, record_id, sponsor_kind, wanted_count, after_id)
+    if len(link_rows) > max_results:
+        link_rows = link_rows[:max_results]
+        last_key = (link_rows[-1].kind, link_rows[-1].id)
+    count_by_kind = count_links_and_sponsors(db, record_id)
+    total_count = count_by_kind.get(kind_filter, 0) if kind_filter else sum(count_by_kind.values())
+    return link_rows, last_key, total_count
+
+
+def _list_sponsors(
+    db: Database, record_id: str, sponsor_kind: SponsorKind, max_results: int, after_id: str
+) -> list[LinkRow]:
+    """Return who sponsored a bill, or what a member sponsored, by id; of other records none."""
+    columns = _COLUMNS_BY_SOURCE.get(find_source_name(record_id) or "")
+    if columns is None or not max_results:
+        return []
+    own_column, other_column = columns
+    id_rows = db.execute(
+        f"""SELECT DISTINCT {other_column} FROM {_SQL_BY_SPONSOR_KIND[sponsor_kind]}
+            WHERE {own_column} = ? AND {other_column} > ? ORDER BY {other_column} LIMIT ?""",
+        (record_id, after_id, max_results),
+    )
+    other_ids = [id_row[0] for id_row in id_rows]
+    title_by_id = read_titles(db, other_ids)
+    return [
+        LinkRow(
+            sponsor_kind.value,
+            other_id,
+            read_sponsor_evidence(
+                db,
+                sponsor_kind,
+                *((record_id, other_id) if own_column == "from_id" else (other_id, record_id)),
+            ),
+            find_source_name(other_id),
+            **title_by_id.get(other_id, {}),
+        )
+        for other_id in other_ids
+    ]
+
+
+def count_links_and_sponsors(db: Database, record_id: str) -> dict[str, int]:
+    """Return how many records a record is linked to, sponsors and cosponsors too, by kind."""
+    return dict(sorted((count_links(db, record_id) | _count_sponsors(db, record_id)).items()))
+
+
+def _count_sponsors(db: Database, record_id: str) -> dict[str, int]:
+    columns = _COLUMNS_BY_SOURCE.get(find_source_name(record_id) or "")
+    if columns is None:
+        return {}
+    own_column, other_column = columns
+    count_by_kind: dict[str, int] = {}
+    for sponsor_kind, sponsors_sql in _SQL_BY_SPONSOR_KIND.items():
+        (sponsor_count,) = db.execute(
+            f"SELECT count(DISTINCT {other_column}) FROM {sponsors_sql} WHERE {own_column} = ?",
+            (record_id,),
+        ).fetchone()
+        if sponsor_count:
+            count_by_kind[sponsor_kind.value] = sponsor_count
+    return count_by_kind
+
+
+def read_sponsor_evidence(
+    db: Database, sponsor_kind: SponsorKind, bill_id: str, bioguide_id: str
+) -> list[dict[str, str]]:
+    """Return what the file of a bill says of its sponsor, or of a cosponsor."""
+    evidence_rows = db.execute(
+        f"""SELECT loader, evidence FROM {_SQL_BY_SPONSOR_KIND[sponsor_kind]}
+            WHERE from_id = ? AND to_id = ?""",
+        (bill_id, bioguide_id),
+    )
+    return [
+        {
+            "said_by": bill_id,
+            "loader": evidence_row["loader"],
+            "words": _describe_sponsor(bioguide_id, from_json(evidence_row["evidence"])),
+        }
+        for evidence_row in evidence_rows
+    ]
+
+
+def _describe_sponsor(bioguide_id: str, stored_sponsors: Any) -> str:
+    if isinstance(stored_sponsors, list):
+        sponsor_names = [
+            sponsor["name"] for sponsor in stored_sponsors if sponsor["bioguide_id"] == bioguide_id
+        ]
+        return f"sponsors: {', '.join(sponsor_names)}"
+    cosponsor: Mapping[str, Any] = stored_sponsors
+    told_facts = [
+        str(cosponsor["name"]),
+        f"since {cosponsor['sponsored_at']}" if cosponsor.get("sponsored_at") else None,
+        "original cosponsor" if cosponsor.get("original") else None,
+        f"withdrawn {cosponsor['withdrawn_at']}" if cosponsor.get("withdrawn_at") else None,
+    ]
+    return f"cosponsors: {', '.join(filter(None, told_facts))}"
+
+
+# --- the records at the other end ---
 
 
 def read_titles(db: Database, record_ids: Iterable[str]) -> dict[str, dict[str, Any]]:

@@ -1,6 +1,7 @@
 """One list for agents: records of a source by filters, or what belongs to one record, as cards."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
@@ -12,7 +13,9 @@ from readingroom.bases.federal.models import ListRecords, RecordList
 from readingroom.bases.federal.names.filter_values import describe_reading, resolve_filters
 from readingroom.bases.federal.query import cursors
 from readingroom.bases.federal.query.cards import make_card
+from readingroom.bases.federal.query.links import list_links_and_sponsors
 from readingroom.bases.federal.query.votes import list_members_voting_alike, summarize_roll_call
+from readingroom.bases.federal.schema.records import LinkKind, SponsorKind
 from readingroom.bases.federal.schema.sources import BY_NAME, MEMBER_VOTES, Source, find_source
 from readingroom.core.errors import InvalidArguments, UnknownSource, validate_model
 from readingroom.storage.database import Database
@@ -80,6 +83,31 @@ def list_voters(
         filters_read=describe_reading(parsed_filters.filters, row_filter.filters),
         note=missing_note,
         vote=summarize_roll_call(db, roll_call),
+    )
+
+
+def list_link_cards(
+    db: Database,
+    record_source: Source,
+    record_id: str,
+    kind_filter: LinkKind | SponsorKind | None,
+    max_results: int,
+    cursor: str | None,
+) -> RecordList:
+    """List what a record is linked to, then its sponsors and cosponsors, with the evidence."""
+    record_fields = store.read_record(db, record_source, record_id)
+    link_rows, last_key, total_count = list_links_and_sponsors(
+        db, record_id, kind_filter, max_results, cursors.decode("links", cursor, str, str)
+    )
+    return build_list(
+        record_source.name,
+        [make_card(asdict(link_row)) for link_row in link_rows],
+        "links",
+        last_key,
+        id=record_id,
+        part="links",
+        total=total_count,
+        loaded_up_to=record_fields["loaded_up_to"],
     )
 
 

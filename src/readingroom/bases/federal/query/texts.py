@@ -7,7 +7,7 @@ from pydantic_core import from_json
 
 from readingroom.bases.federal import store
 from readingroom.bases.federal.models import BillText, RecordList
-from readingroom.bases.federal.query.links import count_links
+from readingroom.bases.federal.query.links import count_links_and_sponsors
 from readingroom.bases.federal.query.sections import (
     OUTLINE,
     compare_versions,
@@ -188,7 +188,7 @@ def fetch_record(
     whole_text = stored_text.body if stored_text else _describe_record(db, record_fields)
     if section_label:
         whole_text = choose_section(whole_text, section_label)
-    link_counts = count_links(db, record_id)
+    link_counts = count_links_and_sponsors(db, record_id)
     end_offset = offset + MAX_TEXT_CHARS
     next_offset = end_offset if end_offset < len(whole_text) else None
     return Fetched(

@@ -83,6 +83,13 @@ class LinkKind(StrEnum):
     """A bill, or an amendment, and a roll call on it."""
 
 
+class SponsorKind(StrEnum):
+    """What a bill and a member have to do with each other. Not stored as links, but drawn so."""
+
+    SPONSOR = "sponsor"
+    COSPONSOR = "cosponsor"
+
+
 class Person(Answer):
     """A member of Congress as a record names one."""
 

@@ -37,6 +37,7 @@ from readingroom.bases.federal.schema.records import (
     Sap,
     Topic,
 )
+from readingroom.bases.federal.schema.uncovered import find_uncovered_source
 from readingroom.core.errors import InvalidArguments, UnknownSource
 from readingroom.storage.dialect import SQLITE
 
@@ -588,9 +589,15 @@ def find_source(source_name: str) -> Source:
     record_source = _find(source_name)
     if record_source is None:
         raise UnknownSource(
-            f"There is no source {source_name[:100]!r}", valid_sources=list_source_names(SOURCES)
+            _describe_unknown_source(source_name), valid_sources=list_source_names(SOURCES)
         )
     return record_source
+
+
+def _describe_unknown_source(source_name: str) -> str:
+    problem_text = f"There is no source {source_name[:100]!r}"
+    uncovered_kind = find_uncovered_source(source_name)
+    return f"{problem_text}. {uncovered_kind.notice}" if uncovered_kind else problem_text
 
 
 def is_source_name(written_name: str) -> bool:
@@ -609,7 +616,7 @@ def find_registry(registry_name: str) -> Source:
     problem_text = (
         f"{record_source.name} is searched with search, not by name"
         if record_source
-        else f"There is no source {registry_name[:100]!r}"
+        else _describe_unknown_source(registry_name)
     )
     raise InvalidArguments(
         [{"field": "entity_type", "message": f"{problem_text}; one of {valid_names_text}"}]
@@ -622,7 +629,9 @@ def find_table(table_name: str) -> RecordTable:
     table = TABLES.get(record_source.name if record_source else _fold_name(table_name))
     if table is None:
         valid_names_text = ", ".join(valid_table.slug for valid_table in TABLES.values())
-        problem_text = f"there is no {table_name[:100]!r}; one of {valid_names_text}"
+        uncovered_kind = find_uncovered_source(table_name)
+        notice_text = f". {uncovered_kind.notice} Valid are" if uncovered_kind else "; one of"
+        problem_text = f"there is no {table_name[:100]!r}{notice_text} {valid_names_text}"
         raise InvalidArguments([{"field": "resource", "message": problem_text}])
     return table
 

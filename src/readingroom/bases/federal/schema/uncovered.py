@@ -1,0 +1,108 @@
+"""Kinds of official records that no source here has, and where something about them is found."""
+
+import re
+from dataclasses import dataclass
+
+from readingroom.core.errors import RecordNotFound
+
+
+@dataclass(frozen=True, slots=True)
+class UncoveredKind:
+    """A kind of records that cannot be loaded: how it is asked for, and what there is instead."""
+
+    label: str
+    source_names: tuple[str, ...]
+    """What somebody may write for a source of them, folded."""
+    citation_pattern: re.Pattern[str]
+    """Citations and official addresses of such a record."""
+    mention_pattern: re.Pattern[str]
+    """Words of a question that asks about them."""
+    covered_instead: str
+
+    @property
+    def notice(self) -> str:
+        """What to tell whoever asks for them."""
+        return f"{self.label} are not covered: no source here has them. {self.covered_instead}"
+
+
+def find_uncovered_source(source_name: str) -> UncoveredKind | None:
+    """Return the kind that somebody takes for a source, or None."""
+    folded_name = source_name.strip().lower().replace("-", "_").replace(" ", "_")
+    return next((kind for kind in _UNCOVERED_KINDS if folded_name in kind.source_names), None)
+
+
+def refuse_uncovered_citation(citation: str) -> None:
+    """Raise RecordNotFound for the citation or the official address of an uncovered record."""
+    for kind in _UNCOVERED_KINDS:
+        if kind.citation_pattern.match(citation.strip()):
+            raise RecordNotFound(
+                f"{citation.strip()[:100]!r} cannot be fetched. {kind.notice}",
+                source=kind.source_names[0],
+            )
+
+
+def describe_uncovered(question_text: str) -> str | None:
+    """Return what to tell beside an answer to a question about uncovered records, or None."""
+    notices = [
+        kind.notice
+        for kind in _UNCOVERED_KINDS
+        if kind.mention_pattern.search(question_text) or kind.citation_pattern.match(question_text)
+    ]
+    return " ".join(notices) or None
+
+
+def _make_kind(
+    label: str,
+    source_names: tuple[str, ...],
+    citation_pattern: str,
+    mention_pattern: str,
+    covered_instead: str,
+) -> UncoveredKind:
+    return UncoveredKind(
+        label,
+        source_names,
+        re.compile(citation_pattern, re.ASCII | re.I),
+        re.compile(rf"\b(?:{mention_pattern})\b", re.I),
+        covered_instead,
+    )
+
+
+_CONGRESS_GOV = r"(?:https?://)?(?:www\.)?(?:api\.)?congress\.gov/(?:v3/)?"
+_GOVINFO = r"(?:(?:https?://)?(?:www\.)?govinfo\.gov/(?:app/details|content/pkg|metadata/pkg)/)?"
+
+_UNCOVERED_KINDS = (
+    _make_kind(
+        "Nominations",
+        ("nominations", "nomination", "presidential_nominations", "nominees", "pn"),
+        rf"PN[\s:-]*\d|{_CONGRESS_GOV}nomination/",
+        r"nominations?|nominees?|PN\s?\d+",
+        "How the Senate voted on them is in roll_call_votes, what was said in "
+        "congressional_record and hearings: search these by the nominee's name.",
+    ),
+    _make_kind(
+        "Treaties",
+        ("treaties", "treaty", "treaty_documents", "treaty_document", "treaty_docs", "tdoc"),
+        r"(?:Senate\s+)?Treaty\s+(?:Doc|No|Num)|T\.?\s?Doc\.?\s?(?:No\.?\s?)?\d|TDOC[\s:-]*\d"
+        rf"|{_CONGRESS_GOV}treaty(?:-document)?/|{_GOVINFO}CDOC-\d+tdoc\d",
+        r"treat(?:y|ies)|T\.?\s?Doc\.?\s?\d+",
+        "Executive reports on them are in committee_reports, the Senate's votes in "
+        "roll_call_votes, its debates in congressional_record.",
+    ),
+    _make_kind(
+        "Communications to Congress",
+        (
+            *("communications", "communication", "executive_communications"),
+            *("house_communications", "senate_communications", "petitions", "memorials"),
+        ),
+        rf"(?:EC|PM|POM)[\s:-]*\d|{_CONGRESS_GOV}(?:house|senate)-(?:requirement|communication)/",
+        r"executive\s+communications?|petitions\s+and\s+memorials|(?:EC|POM)[\s-]\d+",
+        "The lists that the chambers print of them are in congressional_record.",
+    ),
+    _make_kind(
+        "Committee prints",
+        ("committee_prints", "committee_print", "prints", "cprt"),
+        rf"{_GOVINFO}CPRT-\d|{_CONGRESS_GOV}committee-print/|(?:H|S|J)\.?\s?Prt\.?\s?\d",
+        r"committee\s+prints?|CPRT-\d+\w*",
+        "What committees publish otherwise is in committee_reports and hearings.",
+    ),
+)
