@@ -1,5 +1,6 @@
 """One ranking of words and meaning: what each contributes, and fairness to what has no vector."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -10,6 +11,7 @@ from readingroom.engine.ranking import (
     RANKING_WEIGHTS,
     ProposedPassage,
     find_terms,
+    measure_evidence,
     rank_passages,
 )
 from readingroom.engine.stems import Stemmer, shared_stemmer
@@ -193,3 +195,13 @@ def test_the_question_s_words_are_weighed_once_where_nothing_improves_it() -> No
         "covered cycle parking", make_unit_vector(1), make_passages(), WatchedCorpus(TEXTS), weights
     )
     assert len(asked_stems) == 2  # for the BM25 scores with the evidence, and for the coverage
+
+
+def test_evidence_is_how_many_telling_words_the_best_passage_has() -> None:
+    rarest = math.log1p((1_000 - 1 + 0.5) / (1 + 0.5))
+    once_in_an_average_passage = rarest  # BM25 of a word that no other passage has
+    one_word = measure_evidence(once_in_an_average_passage, 1_000)
+    assert 0.4 < one_word < 0.5
+    assert measure_evidence(3 * once_in_an_average_passage, 1_000) == pytest.approx(3 * one_word)
+    assert measure_evidence(0.0, 1_000) == 0
+    assert measure_evidence(0.0, 0) == 0

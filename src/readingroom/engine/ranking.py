@@ -8,6 +8,7 @@ it, the best of a first order also improve the question: its vector is moved tow
 `docs/engine.md` has the measurements.
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
@@ -139,7 +140,9 @@ def rank_passages(
     question_terms = find_terms(question)
     counted_passages = _CountedPassages(passages, statistics)
     bm25_scores = counted_passages.score_words(dict.fromkeys(question_terms, 1.0))
-    weights = weights.adapt_to_evidence(counted_passages.measure_evidence(bm25_scores))
+    weights = weights.adapt_to_evidence(
+        measure_evidence(float(bm25_scores.max()), statistics.document_count)
+    )
     word_scores = _divide_by_best(bm25_scores)
     passage_cosines = _PassageCosines(question_vector, passages, weights)
     coverages = counted_passages.measure_coverage(question_terms)
@@ -190,6 +193,16 @@ def find_terms(question: str) -> dict[str, str]:
     return words_by_stem
 
 
+def measure_evidence(best_bm25_score: float, document_count: int) -> float:
+    """Return how many telling words of the question its best passage has, by that one's score.
+
+    A word that no other passage has counts up to 1, by how often it stands there and how long the
+    passage is: about a half, once in one of average length. A commoner word counts less.
+    """
+    rarest = math.log1p((document_count - 0.5) / 1.5) if document_count else 0.0
+    return best_bm25_score / ((_K1 + 1) * rarest) if rarest > 0 else 0.0
+
+
 # A question looks at a few hundred passages, and the next ones largely at the same: 20 MB.
 @lru_cache(maxsize=4000)
 def count_stems(passage_text: str) -> Mapping[str, int]:
@@ -225,15 +238,6 @@ class _CountedPassages:
         return self._weigh_stems(list(weights_by_stem)) @ np.array(
             list(weights_by_stem.values()), np.float32
         )
-
-    def measure_evidence(self, bm25_scores: Any) -> float:
-        """Return how many telling words of the question its best passage has, by all scores.
-
-        A word that no other passage has counts up to 1, by how often it stands there and how long
-        the passage is: about a half, once in one of average length. A commoner word counts less.
-        """
-        rarest = float(np.log1p((self._statistics.document_count - 0.5) / 1.5))
-        return float(bm25_scores.max()) / ((_K1 + 1) * rarest) if rarest > 0 else 0.0
 
     def measure_coverage(self, question_terms: Mapping[str, str]) -> Any:
         """Return the share of the terms that each passage has, rare ones counting more."""

@@ -46,7 +46,7 @@ from tests.support.govuk import (
 )
 from tests.support.kit import HANG_SECONDS, read_body
 from tests.support.model import EMBEDDER, WordEmbedder
-from tests.support.questions import read_questions
+from tests.support.questions import read_many_questions, read_questions
 
 pytestmark = pytest.mark.anyio
 
@@ -101,7 +101,11 @@ def upstream() -> Iterator[Upstream]:
 
 
 async def synchronize(
-    url: str, folder: Path, clock: Clock | None = None, check_all: bool = False
+    url: str,
+    folder: Path,
+    clock: Clock | None = None,
+    check_all: bool = False,
+    embedder: Any = EMULATED,
 ) -> SyncSummary:
     clock = clock or Clock()
     client = UpstreamClient(
@@ -113,7 +117,7 @@ async def synchronize(
     )
     library = GuidanceLibrary(folder)
     try:
-        sync_run = GuidanceSync(library, client, EMULATED, no_progress, clock.sleep, clock)
+        sync_run = GuidanceSync(library, client, embedder, no_progress, clock.sleep, clock)
         return await sync_run.synchronize_pages(check_all)
     finally:
         await client.close()
@@ -539,16 +543,18 @@ async def test_a_page_with_all_the_words_comes_before_one_with_a_single_passage(
     tmp_path: Path,
 ) -> None:
     """Each passage of the first has one of the words; the second has one of them twice."""
+    question = "hats gloves scarves boots coats belts socks ties"
     filler = " ".join(f"Filler{number} and more." for number in range(40))
     bodies = {
         "/spread": "".join(
             f"<h2>Part {number}</h2><p>{word}. {filler}</p>"
-            for number, word in enumerate(["hats", "gloves", "scarves", "boots"])
+            for number, word in enumerate(question.split())
         ),
         "/alone": f"<p>hats hats. {filler}</p>",
     }
-    (original, *_) = make_items(1).values()
-    items = {
+    items = make_items(8)  # a word that half of the pages have tells nothing
+    original = items["/guidance/page-0"]
+    items |= {
         path: {**copy.deepcopy(original), "base_path": path, "title": "Clothes"}
         | {"description": "", "details": {"body": html}}
         for path, html in bodies.items()
@@ -556,9 +562,10 @@ async def test_a_page_with_all_the_words_comes_before_one_with_a_single_passage(
     with run_emulator(items) as upstream:
         await synchronize(upstream.url, tmp_path)
     index = OfflineIndex(GuidanceLibrary(tmp_path), EMULATED)
-    (first, *_), _ = index.search_passages("hats gloves scarves boots", 10)
+    passages_found, _ = index.search_passages(question, 10)
     index.close()
-    assert first.path == "/spread"
+    paths = [passage.path for passage in passages_found if passage.path in bodies]
+    assert paths == ["/spread", "/alone"]
 
 
 @pytest.mark.data
@@ -591,6 +598,37 @@ def test_the_right_page_is_found_first_for_four_questions_in_five(tmp_path: Path
     print({split: f"{found_first[split]} of {count}" for split, count in asked.items()})
     assert asked.total() >= 80
     assert found_first.total() / asked.total() >= 0.80
+
+
+@pytest.mark.full
+@requirement("guidance:offline")
+async def test_the_sample_s_questions_find_their_page_and_are_seldom_called_none(
+    tmp_path: Path,
+) -> None:
+    with run_emulator() as upstream:
+        await synchronize(upstream.url, tmp_path, embedder=EMBEDDER)
+    offline = OfflineGuidance(GuidanceLibrary(tmp_path), EMBEDDER, max_age_days=30)
+    places, called_none = [], 0
+    for question in read_many_questions("sample"):
+        sample_file, _, right_path = question.document.partition("#")
+        if not sample_file.endswith("govuk.toml"):
+            continue
+        answer = offline.search(question.question, {}, 0, 100, newest_first=False)
+        page_paths = [hit.path for hit in answer.hits]
+        places.append(page_paths.index(right_path) if right_path in page_paths else len(page_paths))
+        called_none += answer.confidence.level == "none"
+    nonsense_levels = [
+        offline.search(question.question, {}, 0, 1, newest_first=False).confidence.level
+        for question in read_questions("field")
+        if question.kind == "nonsense" and question.split == "tuning"
+    ]
+    offline.close()
+    print(collections.Counter(nonsense_levels), called_none, collections.Counter(places))
+    assert len(places) == 91
+    assert sum(place == 0 for place in places) / len(places) >= 0.60
+    assert sum(place < 3 for place in places) / len(places) >= 0.78
+    assert called_none / len(places) <= 0.04
+    assert sum(level in ("none", "weak") for level in nonsense_levels) >= 36
 
 
 async def test_the_index_cannot_write_the_passages_of_the_library(tmp_path: Path) -> None:

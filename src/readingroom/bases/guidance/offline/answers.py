@@ -163,7 +163,8 @@ def _make_hit(page: GovukPage, passage: FoundPassage | None) -> Hit:
         document_type=page.identifiers.document_type,
         passage=page.text[passage.start : passage.end] if passage else None,
         section=page_section,
-        score=round(passage.score, 4) if passage else None,
+        # Rounded, but never to 0: that is what a hit with none of the words has.
+        score=max(round(passage.score, 6), 1e-6) if passage else None,
         withdrawn=page.withdrawn_notice is not None,
         change_note=page.change_notes[0].note if page.change_notes else None,
     )
