@@ -168,6 +168,6 @@ async def test_the_page_of_a_refusal_leads_back_and_speaks_of_no_other_address(
     world: Path,
 ) -> None:
     async with serve_with_pages(world) as ask:
-        page = await open_page(ask, "/records/bills/series", 422, interval="fortnight")
+        page = await open_page(ask, "/records/links", 422, id="nonsense!")
         assert "/read?id=" not in page
-        assert '<a href="/records/bills/series">Back to the page of this address</a>' in page
+        assert '<a href="/records/links">Back to the page of this address</a>' in page
