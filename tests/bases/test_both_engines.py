@@ -198,9 +198,7 @@ async def _ask_documents(sides: Sides[Desk], chance: random.Random) -> None:
 
     async def search(base: Desk, made: Any) -> Any:
         hits = await base.search(query, mode=mode, application_ref=reference)
-        # By words the sets are equal; scores differ in the third decimal after some removals.
-        exact = ("relevance_score",)
-        return _list_hit_values(hits.results, "citation", "text", *exact)
+        return _list_hit_values(hits.results, "citation", "text", "score", "relevance_score")
 
     await sides.run_on_both(f"search {query} {mode} {reference}", search)
     for listed in _REFERENCES:

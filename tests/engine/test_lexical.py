@@ -16,7 +16,13 @@ from hypothesis import strategies as st
 from readingroom.core.filters import And, Equals, Filter, FilterFields, In, Metadata, Range
 from readingroom.engine.errors import SearchTimeout
 from readingroom.engine.lexical import LexicalDocument, LexicalIndex
-from readingroom.engine.words import extract_words, parse_query, tokenizer_spec
+from readingroom.engine.words import (
+    LexicalHit,
+    extract_words,
+    parse_query,
+    sort_hits,
+    tokenizer_spec,
+)
 from tests.engine.test_vectors import FIELDS, FILTERS
 from tests.requirements import requirement
 from tests.support.filters import passes
@@ -428,3 +434,9 @@ def test_separators_are_the_symbols_newer_than_the_unicode_of_sqlite() -> None:
         and category(sign) != "Cn"
         and not re.match(r"[\w\s]", sign)
     }
+
+
+def test_sums_in_another_order_are_equal_scores() -> None:
+    hits = [LexicalHit("b", 0.1 + 0.2), LexicalHit("a", 0.3), LexicalHit("c", 0.31)]
+    assert hits[0].score > hits[1].score
+    assert [hit.id for hit in sort_hits(hits)] == ["c", "a", "b"]

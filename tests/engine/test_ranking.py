@@ -205,3 +205,17 @@ def test_evidence_is_how_many_telling_words_the_best_passage_has() -> None:
     assert measure_evidence(3 * once_in_an_average_passage, 1_000) == pytest.approx(3 * one_word)
     assert measure_evidence(0.0, 1_000) == 0
     assert measure_evidence(0.0, 0) == 0
+
+
+@requirement("engine:hybrid")
+def test_the_order_of_proposals_changes_no_score() -> None:
+    """Of equal passages some improve the question: always the same ones."""
+    texts = [f"Secure cycle parking for {word}." for word in ("homes", "shops", "inns", "mills")]
+    texts += ["Secure cycle parking for barns.", *(f"Text number {i}" for i in range(200))]
+    passages = [ProposedPassage(str(place), text, None) for place, text in enumerate(texts[:5])]
+    rankings = [
+        rank_passages("secure cycle parking", None, proposals, Corpus(texts))
+        for proposals in (passages, passages[::-1])
+    ]
+    assert rankings[0] == rankings[1]
+    assert len({relevance.fit for relevance in rankings[0]}) > 1  # they do improve it

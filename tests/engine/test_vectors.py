@@ -61,7 +61,8 @@ def search_by_brute_force(
         for id, (held, metadata) in stored.items()
         if passes(metadata, where)
     ]
-    return sorted(hits, key=lambda hit: (hit.distance, hit.id))[:k]
+    steps = vectors.DISTANCE_STEPS
+    return sorted(hits, key=lambda hit: (round(hit.distance * steps), hit.id))[:k]
 
 
 def agree(found: Sequence[VectorHit], wanted: Sequence[VectorHit]) -> bool:
@@ -356,3 +357,12 @@ def test_text_numbers_and_truth_are_never_equal_to_each_other(
 ) -> None:
     assert passes({"field": held}, Equals("field", asked)) is same
     assert not passes({}, Equals("field", asked))
+
+
+def test_distances_that_differ_in_their_last_digits_are_equal() -> None:
+    index = VectorIndex(FIELDS, SIZE)
+    query = make_vector(1)
+    index.upsert_rows(["b", "a"], np.stack([query, query + np.float32(1e-4)]), [{}, {}])
+    hits = index.search(query, 2)
+    assert hits[0].distance > hits[1].distance
+    assert [hit.id for hit in hits] == ["a", "b"]

@@ -31,14 +31,10 @@ from readingroom.engine.embedding.embedder import Embedder, Vector
 from readingroom.engine.embedding.machine import return_memory
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.engine.hybrid import PROPOSALS_PER_SEARCH, rank_proposals
-from readingroom.engine.lexical import (
-    LexicalDocument,
-    LexicalHit,
-    LexicalIndex,
-    LexicalStatistics,
-)
+from readingroom.engine.lexical import LexicalDocument, LexicalIndex, LexicalStatistics
 from readingroom.engine.ranking import ProposedPassage, RankPassages, Relevance, rank_passages
 from readingroom.engine.vectors import DIMENSIONS, VectorIndex, VectorSearch
+from readingroom.engine.words import LexicalHit
 from readingroom.storage.archive import dump_chunks, fill_chunks
 from readingroom.storage.chunks import Chunks, StoredCollection
 from readingroom.storage.errors import EmbeddingMismatch

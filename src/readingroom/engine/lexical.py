@@ -17,7 +17,13 @@ from typing import Any
 
 from readingroom.core.filters import Condition, Filter, FilterFields, In, Metadata, Range, Value
 from readingroom.engine.errors import SearchTimeout
-from readingroom.engine.words import LexicalQuery, parse_query, tokenizer_spec
+from readingroom.engine.words import (
+    LexicalHit,
+    LexicalQuery,
+    parse_query,
+    sort_hits,
+    tokenizer_spec,
+)
 from readingroom.storage.database import ConnectionPool, Database, StatementStopped, connect
 
 # At about a microsecond for each posting, this keeps the ranking below 50 milliseconds.
@@ -44,14 +50,6 @@ class LexicalDocument:
     id: str
     texts_by_column: Mapping[str, str]
     metadata: Metadata
-
-
-@dataclass(frozen=True, slots=True)
-class LexicalHit:
-    """A matching document; a higher score is a better match."""
-
-    id: str
-    score: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,7 +322,7 @@ class LexicalIndex:
         row_list = ",".join(map(str, scores))
         ids_by_row = dict(db.execute(f"SELECT row, id FROM documents WHERE row IN ({row_list})"))
         hits = [LexicalHit(ids_by_row[row_number], score) for row_number, score in scores.items()]
-        return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:k]
+        return sort_hits(hits)[:k]
 
     # --- the file ---
 

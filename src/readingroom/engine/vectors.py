@@ -40,6 +40,10 @@ _MIN_DELETED_ROWS = 1_024
 _ROUNDING_ERROR = 1e-5
 
 
+DISTANCE_STEPS = 100_000
+"""Of a distance of 1. Within a step distances are equal: engines differ in the last digits."""
+
+
 @dataclass(frozen=True, slots=True)
 class VectorHit:
     """A row near the query; `distance` is the squared Euclidean one, as in Chroma's `l2`."""
@@ -260,8 +264,9 @@ def _find_nearest(
     row_numbers, distances = _choose_candidates(view, query_vector, k, row_numbers)
     if k < len(row_numbers):
         kth_distance = np.partition(distances, k - 1)[k - 1]
-        # With those that rounding may have put behind the k-th: the exact distance decides.
-        row_numbers = row_numbers[distances <= kth_distance + _ROUNDING_ERROR]
+        # With those that rounding may have put behind the k-th, and those as near: ids decide.
+        max_distance = kth_distance + _ROUNDING_ERROR + 1 / DISTANCE_STEPS
+        row_numbers = row_numbers[distances <= max_distance]
     return _measure_hits(view, query_vector, row_numbers)[:k]
 
 
@@ -313,7 +318,7 @@ def _bound_differing_signs(distances: Floats, k: int, query_vector: Floats) -> i
 
 
 def _measure_hits(view: RowView, query_vector: Floats, row_numbers: RowNumbers) -> list[VectorHit]:
-    """Return these rows with their exact distances, nearest first."""
+    """Return these rows with their exact distances, nearest first, equal ones by id."""
     # Subtracted row by row in float64, so that equal vectors have equal distances.
     differences = view.vectors[row_numbers].astype(np.float64) - query_vector
     distances = np.einsum("ij,ij->i", differences, differences)
@@ -321,7 +326,7 @@ def _measure_hits(view: RowView, query_vector: Floats, row_numbers: RowNumbers) 
         VectorHit(view.ids[row_number], float(distance))
         for row_number, distance in zip(row_numbers, distances, strict=True)
     ]
-    return sorted(hits, key=lambda hit: (hit.distance, hit.id))
+    return sorted(hits, key=lambda hit: (round(hit.distance * DISTANCE_STEPS), hit.id))
 
 
 def _compute_products(view: RowView, query_vector: Floats, row_numbers: RowNumbers) -> Floats:

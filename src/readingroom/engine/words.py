@@ -64,6 +64,22 @@ class LexicalQuery:
         return any_expression or None
 
 
+@dataclass(frozen=True, slots=True)
+class LexicalHit:
+    """A matching document; a higher score is a better match."""
+
+    id: str
+    score: float
+
+
+def sort_hits(hits: Iterable[LexicalHit]) -> list[LexicalHit]:
+    """Return hits best first, equal ones by id.
+
+    Scores are equal that differ only by the order of additions, which each engine has its own of.
+    """
+    return sorted(hits, key=lambda hit: (-array("f", (hit.score,))[0], hit.id))
+
+
 def parse_query(query_text: str) -> LexicalQuery:
     """Return the phrases and words of a query; an unpaired quotation mark is ignored."""
     query_text = query_text[:_MAX_CHARACTERS]

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readingroom.core.filters import Condition
-from readingroom.engine.lexical import LexicalHit
 from readingroom.engine.rows import RowView
+from readingroom.engine.words import LexicalHit, sort_hits
 
 Posting = tuple[int, int, int]
 """A row that has the stem, how often it has it, and how many words the row has in all."""
@@ -93,9 +93,9 @@ class WordView:
     def _list_best(self, scores: NDArray[np.float64], k: int) -> list[LexicalHit]:
         matching_rows = np.flatnonzero(scores)
         if len(matching_rows) > k:
-            matching_scores = scores[matching_rows]
+            matching_scores = scores[matching_rows].astype(np.float32)
             kth_score = np.partition(matching_scores, -k)[-k]
             # With all that equal the k-th: their ids decide.
             matching_rows = matching_rows[matching_scores >= kth_score]
         hits = [LexicalHit(self.row_view.ids[row], float(scores[row])) for row in matching_rows]
-        return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:k]
+        return sort_hits(hits)[:k]

@@ -8,7 +8,7 @@ from readingroom.engine.embedding.embedder import Vector
 from readingroom.engine.shared import counts
 from readingroom.engine.shared.counts import SharedSearch
 from readingroom.engine.shared.recent_reads import RecentReads
-from readingroom.engine.vectors import VectorHit
+from readingroom.engine.vectors import DISTANCE_STEPS, VectorHit
 from readingroom.storage.postgres.encoding import decode_vectors, format_vector
 
 
@@ -37,7 +37,8 @@ class SharedVectors(SharedSearch):
                 "SELECT id, distance FROM (SELECT id, embedding <-> ?::vector AS distance FROM "
                 f"{self._collection.vectors_table} WHERE {' AND '.join(clauses) or 'true'} "
                 # Rounded: the last bits of distances that are equal may differ.
-                "OFFSET 0) AS compared ORDER BY round(distance * 1000000), id LIMIT ?",
+                "OFFSET 0) AS compared "
+                f"ORDER BY round(distance * distance * {DISTANCE_STEPS}), id LIMIT ?",
                 (format_vector(vector), *clause_values, k),
                 plan_anew=True,
             ).fetchall()

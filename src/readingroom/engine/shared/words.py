@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from readingroom.core.filters import Filter
-from readingroom.engine.lexical import LexicalHit, LexicalStatistics
+from readingroom.engine.lexical import LexicalStatistics
 from readingroom.engine.shared.counts import SharedSearch, SqlConditions
 from readingroom.engine.stems import shared_stemmer
-from readingroom.engine.words import LexicalQuery, parse_query
+from readingroom.engine.words import LexicalHit, LexicalQuery, parse_query, sort_hits
 from readingroom.storage.postgres.encoding import OCCURRENCES_SQL, format_phrase, quote_lexeme
 
 RANKED_ROWS = 4_000
@@ -110,7 +110,7 @@ class SharedWords(SharedSearch):
             if len(hits) >= candidate_limit // 3:
                 break
             stem_group = []
-        return sorted(hits.values(), key=lambda hit: (-hit.score, hit.id))[:k]
+        return sort_hits(hits.values())[:k]
 
     def _find_stems(self, query: LexicalQuery, chunk_count: int) -> list[_RankedStem]:
         """Return the stems of a query that occur at all, rarest first."""
@@ -154,12 +154,12 @@ class SharedWords(SharedSearch):
         )
         with self._collection.read() as connection:
             hit_rows = connection.execute(
-                f"SELECT id, {score_sql or '0.0'} AS score FROM (SELECT id, "
+                f"SELECT id, score FROM (SELECT id, {score_sql or '0.0'} AS score FROM (SELECT id, "
                 f"{_K1} * ({1 - _B} + {_B} * tokens / ?) AS relative_length"
                 f"{', ' + count_columns_sql if count_columns_sql else ''} FROM {chunks_table} "
                 "WHERE words @@ ?::tsquery "
-                f"{''.join(f'AND {clause} ' for clause in clauses)} OFFSET 0) AS matching "
-                "ORDER BY score DESC, id LIMIT ?",
+                f"{''.join(f'AND {clause} ' for clause in clauses)} OFFSET 0) AS matching) "
+                "AS scored ORDER BY score::float4 DESC, id LIMIT ?",
                 (
                     # As values, so that the statement is the same for so many stems.
                     *(stem.rarity for stem in ranked_stems),

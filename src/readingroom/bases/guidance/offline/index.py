@@ -14,9 +14,10 @@ from readingroom.core.modes import Mode
 from readingroom.engine.confidence import Calibration, score_relevances
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.index import ChunkHit, ChunkIndex
-from readingroom.engine.lexical import LexicalDocument, LexicalHit, LexicalIndex
+from readingroom.engine.lexical import LexicalDocument, LexicalIndex
 from readingroom.engine.ranking import RankingWeights, Relevance, measure_evidence
 from readingroom.engine.shared.index import open_index
+from readingroom.engine.words import LexicalHit
 from readingroom.storage.chunks import Chunks
 
 _MIN_PASSAGES_READ = 300  # for ten pages: a long page may have many of the best
