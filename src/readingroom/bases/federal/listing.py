@@ -67,10 +67,9 @@ async def list_part_cards(
     _refuse_filters(part_name, filters)
     if part_name == "links":
         kind_filter = parse_link_kind(link_kind)
-        link_list: RecordList = await service.list_link_cards(
-            record_source, record_id, kind_filter, page_size, cursor
+        return await list_link_cards(
+            service, record_source, record_id, kind_filter, page_size, cursor
         )
-        return link_list
     listers_by_part: dict[str, Callable[[], Awaitable[Any]]] = {
         "actions": lambda: service.list_actions(record_id, page_size, cursor),
         "amendments": lambda: service.list_amendments(record_id, page_size, cursor),
@@ -82,6 +81,23 @@ async def list_part_cards(
     return record_lists.convert_page(
         await listers_by_part[part_name](), record_source, record_id, part_name
     )
+
+
+async def list_link_cards(
+    service: Any,
+    record_source: Source,
+    record_id: str,
+    kind_filter: LinkKind | SponsorKind | None,
+    max_results: int,
+    cursor: str | None = None,
+) -> RecordList:
+    """List a record's links, then its sponsors and cosponsors, with the evidence."""
+    link_list: RecordList = await service.store.query(
+        lambda db: record_lists.list_link_cards(
+            db, record_source, record_id, kind_filter, max_results, cursor
+        )
+    )
+    return link_list
 
 
 async def list_change_cards(service: Any, question: ListRecords) -> RecordList:

@@ -50,14 +50,7 @@ from readingroom.bases.federal.query.dossier_models import (
     PublicLawDossier,
 )
 from readingroom.bases.federal.schema.ids import FederalId, parse_federal_id
-from readingroom.bases.federal.schema.records import (
-    Bill,
-    Committee,
-    Law,
-    Legislator,
-    LinkKind,
-    SponsorKind,
-)
+from readingroom.bases.federal.schema.records import Bill, Committee, Law, Legislator, LinkKind
 from readingroom.bases.federal.schema.sources import BY_NAME, Source, find_source
 from readingroom.bases.federal.schema.uncovered import describe_uncovered
 from readingroom.bases.federal.search.coverage import EmbeddingCoverage, describe_degraded
@@ -250,22 +243,6 @@ class FederalService:
         return await self.store.query(
             lambda db: lists.list_links(
                 db, record_source, canonical_id, link_kind, max_results, after_key
-            )
-        )
-
-    async def list_link_cards(
-        self,
-        record_source: Source,
-        record_id: str,
-        kind_filter: LinkKind | SponsorKind | None,
-        max_results: int,
-        cursor: str | None = None,
-    ) -> RecordList:
-        """List a record's links as `list_links` does, then its sponsors and cosponsors."""
-        canonical_id = await self._find_id(record_source, record_id)
-        return await self.store.query(
-            lambda db: record_lists.list_link_cards(
-                db, record_source, canonical_id, kind_filter, max_results, cursor
             )
         )
 

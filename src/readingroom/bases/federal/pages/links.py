@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from readingroom.bases.federal.listing import list_link_cards
 from readingroom.bases.federal.pages.lists import (
     list_member_bill_links,
     make_record_address,
@@ -47,8 +48,8 @@ class LinkPages:
             raise RecordNotFound(
                 f"No record {parsed_id.id} has been loaded", source=parsed_id.source
             )
-        link_page = await self._service.list_link_cards(
-            record_source, parsed_id.id, None, _MAX_LINKS
+        link_page = await list_link_cards(
+            self._service, record_source, parsed_id.id, None, _MAX_LINKS
         )
         link_cards: list[LinkCard] = list(link_page.results)
         if link_page.has_more:
@@ -85,8 +86,8 @@ class LinkPages:
     async def _list_sponsorships(self, record_source: Source, record_id: str) -> list[LinkCard]:
         """Return the first sponsors and cosponsors of a bill, or bills of a member."""
         sponsor_pages = [
-            await self._service.list_link_cards(
-                record_source, record_id, sponsor_kind, _MAX_SPONSORSHIPS
+            await list_link_cards(
+                self._service, record_source, record_id, sponsor_kind, _MAX_SPONSORSHIPS
             )
             for sponsor_kind in SponsorKind
         ]
