@@ -386,6 +386,17 @@ async def test_prompts_name_tools_that_are_there(served: Served) -> None:
             await client.get_prompt("brief_on_bill", {})
 
 
+@requirement("room:desk")
+async def test_a_search_in_an_application_that_nobody_knows_says_so(served: Served) -> None:
+    asked_for = {"query": "cycle parking", "application_ref": "99/1/X"}
+    unknown = (await ask_tool(served, "search", **asked_for)).structured_content
+    known = await ask_tool(served, "search", **{**asked_for, "application_ref": REFERENCE})
+    (note,) = unknown["notes"]
+    assert (note["base"], note["code"]) == ("documents", "record_not_found")
+    assert "nothing is known of an application with this reference (99/1/X)" in note["message"]
+    assert known.structured_content["notes"] == []
+
+
 @requirement("room:desk", "room:bounds")
 @pytest.mark.parametrize("reference", [" ", "\x00", "a\r\nb", "x" * 101])
 async def test_a_reference_that_can_be_none_is_refused_by_the_desk_itself(

@@ -106,7 +106,6 @@ class DeskPages:
             bases=[adapter.base for adapter in self._service.adapters],
             answer=desk_answer,
             hits=_list_hits(desk_answer.results, search_form.day) if desk_answer else [],
-            cautions=[note for note in unasked_notes if note.is_caution],
             unread_cautions=describe_unread_by_policy(desk_answer.unread_revisions)
             if desk_answer
             else {},
@@ -284,9 +283,8 @@ def _list_shown_unasked(
     unasked: Sequence[Unasked], day_text: str | None
 ) -> list[tuple[Unasked, Markup]]:
     """Return what was left out, each with a bar for when its nearest revision was in force."""
-    listed_notes = [unasked_note for unasked_note in unasked if not unasked_note.is_caution]
-    bars = _draw_periods([unasked_note.period for unasked_note in listed_notes], day_text)
-    return list(zip(listed_notes, bars, strict=True))
+    bars = _draw_periods([unasked_part.period for unasked_part in unasked], day_text)
+    return list(zip(unasked, bars, strict=True))
 
 
 def _draw_periods(

@@ -115,7 +115,11 @@ class DeskService:
                 for base_name in self._adapters
                 if base_name not in base_names
             ],
-            notes=[*gathered_answers.notes, *self._absence_notes],
+            notes=[
+                *gathered_answers.notes,
+                *await self._note_unknown_application(base_names, question.application_ref),
+                *self._absence_notes,
+            ],
             confidence=confidence.level,
             confidence_reason=confidence.reason,
             next_offset=page_end if page_end < len(hits) else None,
@@ -236,6 +240,24 @@ class DeskService:
 
     def _find_adapter(self, role: str) -> SearchAdapter:
         return next(adapter for adapter in self._adapters.values() if adapter.role == role)
+
+    async def _note_unknown_application(
+        self, base_names: Sequence[str], application_ref: str | None
+    ) -> list[Note]:
+        """Return a note where a search is limited to an application that nobody knows."""
+        if application_ref is None:
+            return []
+        message = (
+            f"nothing is known of an application with this reference ({application_ref}), "
+            "so no document of it was searched"
+        )
+        return [
+            Note(base=base_name, code=RecordNotFound.code, message=message)
+            for base_name, adapter in self._adapters.items()
+            if base_name in base_names
+            and adapter.role == "application"
+            and await adapter.find_application(application_ref) is None
+        ]
 
     async def _select_bases(
         self, asked_sources: Sequence[str] | str | None

@@ -185,8 +185,6 @@ class Unasked:
     href: str | None = None
     period: tuple[dt.date, dt.date | None] | None = None
     """When the nearest of its revisions was in force."""
-    is_caution: bool = False
-    """Whether the results may mislead without it, so that it is told before them."""
 
 
 @dataclass(frozen=True, slots=True)

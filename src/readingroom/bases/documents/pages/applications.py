@@ -47,11 +47,9 @@ from readingroom.protocol.pages import (
     SeeOther,
     SentFile,
     ToolExample,
-    Unasked,
 )
 from readingroom.protocol.resources import PageMark
-from readingroom.protocol.search import DeskRecord, SearchRequest, make_read_path
-from readingroom.protocol.tool import ToolCall
+from readingroom.protocol.search import DeskRecord, make_read_path
 from readingroom.storage.jobs.store import BackgroundJob, JobStore
 from readingroom.web.charts import Chart, StackedRow, draw_stacked
 from readingroom.web.forms import fill_form, read_changed_fields
@@ -143,7 +141,6 @@ def make_pages(service: DocumentsService, jobs: JobStore) -> BasePages:
         job_handlers={UPLOAD_JOB: UploadJobs(service).run_job},
         aid_reading=document_pages.aid_reading,
         list_events=document_pages.list_events,
-        list_unasked=document_pages.list_unasked,
     )
 
 
@@ -173,24 +170,6 @@ class DocumentPages:
         if request.get("sent_from") == "application":
             return await self.show_application(request)
         return await self.show_applications(request)
-
-    async def list_unasked(self, request: SearchRequest, call: ToolCall) -> Sequence[Unasked]:
-        """Return the application that a search is limited to, where nothing is known of it."""
-        application_ref = request.application_ref
-        if not application_ref:
-            return ()
-        document_records = await self._service.store.list_records(application_ref)
-        if document_records or await self._service.get_application(application_ref):
-            return ()
-        return [
-            Unasked(
-                application_ref,
-                "nothing is known of an application with this reference, so no document of it "
-                "was searched. See the list of applications for those that are held here.",
-                "/applications",
-                is_caution=True,
-            )
-        ]
 
     async def list_events(self) -> list[RecentEvent]:
         """Return the applications that were validated last."""
