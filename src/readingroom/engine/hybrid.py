@@ -111,7 +111,9 @@ def _reorder_passages(
 ) -> list[ScoredPassage]:
     """Return the passages in the order of the ids; their scores never rise on the way."""
     passages_by_id = {passage.passage_id: passage for passage in scored_passages}
-    reordered_passages = [passages_by_id[id] for id in ordered_ids if id in passages_by_id]
+    reordered_passages = [
+        passages_by_id[passage_id] for passage_id in ordered_ids if passage_id in passages_by_id
+    ]
     capped_scores = cap_rising_scores(passage.score for passage in reordered_passages)
     return [
         replace(passage, score=capped_score)

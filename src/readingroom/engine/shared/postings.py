@@ -84,9 +84,9 @@ class WordView:
             postings = self.postings_by_stem[stem].read_before(self.row_view.row_count)
             postings = postings[is_passing[postings["row"]]]
             occurrences = postings["occurrences"].astype(float)
-            relative_lengths = _K1 * (1 - _B + _B * postings["tokens"] / average_tokens)
+            length_norms = _K1 * (1 - _B + _B * postings["tokens"] / average_tokens)
             scores[postings["row"]] += (
-                rarity * occurrences * (_K1 + 1) / (occurrences + relative_lengths)
+                rarity * occurrences * (_K1 + 1) / (occurrences + length_norms)
             )
         return self._list_best(scores, k)
 

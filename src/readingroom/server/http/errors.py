@@ -194,6 +194,27 @@ _HINT_LABELS = {
 }
 
 
+def _render_router_error(
+    request: Request,
+    failure: HTTPException,
+    error_code: str,
+    message: str,
+    form_address: str | None = None,
+) -> Response:
+    return render_page(
+        request.scope,
+        "error.html",
+        _ERROR_PAGE_TITLE,
+        status=failure.status_code,
+        headers=failure.headers or {},
+        message=message,
+        code=error_code,
+        hints=[],
+        form_address=form_address,
+        request_id=request.state.request_id,
+    )
+
+
 async def handle_http_exception(request: Request, failure: Exception) -> Response:
     """Return what the router itself refuses (no such path, wrong method) in the same envelope."""
     assert isinstance(failure, HTTPException)
@@ -202,31 +223,15 @@ async def handle_http_exception(request: Request, failure: Exception) -> Respons
     )
     error_message = f"{request.method} {request.url.path[:200]}: {failure.detail}"
     # Somebody followed a broken link; whoever calls REST does not ask for HTML.
-    if failure.status_code == 404 and accepts_html(request.scope) and has_frame(request.scope):
-        return render_page(
-            request.scope,
-            "error.html",
-            _ERROR_PAGE_TITLE,
-            status=404,
-            message="There is no page at this address.",
-            code=error_code,
-            hints=[],
-            form_address=None,
-            request_id=request.state.request_id,
-        )
-    if failure.status_code == 405 and accepts_html(request.scope) and has_frame(request.scope):
-        return render_page(
-            request.scope,
-            "error.html",
-            _ERROR_PAGE_TITLE,
-            status=405,
-            headers=failure.headers or {},
-            message="This address takes what a form or a program sends; it is no page.",
-            code=error_code,
-            hints=[],
-            form_address=_find_parent_page(request),
-            request_id=request.state.request_id,
-        )
+    if accepts_html(request.scope) and has_frame(request.scope):
+        if failure.status_code == 404:
+            message = "There is no page at this address."
+            return _render_router_error(request, failure, error_code, message)
+        if failure.status_code == 405:
+            message = "This address takes what a form or a program sends; it is no page."
+            return _render_router_error(
+                request, failure, error_code, message, _find_parent_page(request)
+            )
     error_body = {
         "type": error_kind,
         "code": error_code,
