@@ -283,13 +283,13 @@ def _describe_sponsor(bioguide_id: str, stored_sponsors: Any) -> str:
         ]
         return f"sponsors: {', '.join(sponsor_names)}"
     cosponsor: Mapping[str, Any] = stored_sponsors
-    told_facts = [
+    cosponsor_facts = [
         str(cosponsor["name"]),
         f"since {cosponsor['sponsored_at']}" if cosponsor.get("sponsored_at") else None,
         "original cosponsor" if cosponsor.get("original") else None,
         f"withdrawn {cosponsor['withdrawn_at']}" if cosponsor.get("withdrawn_at") else None,
     ]
-    return f"cosponsors: {', '.join(filter(None, told_facts))}"
+    return f"cosponsors: {', '.join(filter(None, cosponsor_facts))}"
 
 
 # --- the records at the other end ---
