@@ -324,7 +324,7 @@ def test_a_limit_on_processes_never_keeps_tesseract_from_starting(
 ) -> None:
     """Tasks of the same account in other containers count, though they cannot be seen."""
     if not sees_others:
-        monkeypatch.setattr(process, "_count_tasks", lambda: -process._MAX_MORE_TASKS)
+        monkeypatch.setattr(process, "_count_tasks", lambda: -process._MAX_ADDED_TASKS)
 
     def limit_and_start() -> int:
         if os.getuid() == 0:  # whom the kernel does not limit

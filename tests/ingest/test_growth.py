@@ -1,6 +1,5 @@
 """No text makes reading it take longer than its length allows: twice as much, twice as long."""
 
-import time
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -14,6 +13,7 @@ from readingroom.ingest.read.reflow import PageBuilder
 from readingroom.ingest.read.sandbox import Limits, Sandbox
 from readingroom.ingest.structure import layout, sections
 from tests.requirements import requirement
+from tests.support.growth import assert_grows_linearly
 from tests.support.papers import make_drawn_pdf, open_private_copy
 
 MANY = 8_000
@@ -50,23 +50,8 @@ HOSTILE: dict[str, Callable[[int], object]] = {
 
 @pytest.mark.parametrize("kind", HOSTILE)
 @requirement("ingest:growth")
-def test_twice_the_text_takes_no_more_than_thrice_the_time(kind: str) -> None:
-    read = HOSTILE[kind]
-
-    once, twice = measure(read, MANY), measure(read, 2 * MANY)
-
-    # What takes next to nothing is left out of the ratio, which is then noise.
-    assert twice < 3 * once + 0.05
-
-
-def measure(read: Callable[[int], object], count: int) -> float:
-    """The processor time of a reading, the better of two."""
-    times = []
-    for _ in range(2):
-        began = time.process_time()
-        read(count)
-        times.append(time.process_time() - began)
-    return min(times)
+def test_four_times_the_text_takes_no_more_than_eight_times_as_long(kind: str) -> None:
+    assert_grows_linearly(HOSTILE[kind], 2 * MANY)
 
 
 @pytest.mark.anyio

@@ -8,13 +8,21 @@ import pytest
 
 from readingroom.ingest.document import Document, ReadOptions
 from readingroom.ingest.read.formats.order import put_in_reading_order
-from readingroom.ingest.read.page import Line
+from readingroom.ingest.read.page import BROKEN_WORD_MARK, Line
 from readingroom.ingest.read.reader import read_file
-from readingroom.ingest.structure.policies import says_continued
+from readingroom.ingest.structure.policy_headings import says_continued
 from tests.requirements import requirement
 from tests.support.papers import Paper
 from tests.support.plan_maker import STYLES, MadePlan, PlanStyle, judge_policies, make_plan
-from tests.support.plans import NotedSection, fold, judge_section, read_notes
+from tests.support.plans import (
+    COUNCIL_PLANS,
+    NotedSection,
+    fold,
+    judge_council_policy,
+    judge_section,
+    read_council_notes,
+    read_notes,
+)
 
 PRINTED_PLANS = Path(__file__).parents[1] / "fixtures" / "plans"
 OPTIONS = ReadOptions(find_sections=True, enable_ocr=False)
@@ -92,6 +100,15 @@ HEADINGS = {
     "SP1 – Homes": "Policy SP1",
     "DM3.2: Homes": "Policy DM3.2",
     "H-1 Homes": "Policy H-1",
+    "SPATIAL POLICY 1: HOMES": "Spatial Policy 1",
+    "Housing Policy 3: Homes": "Housing Policy 3",
+    "Site Specific Policy SS3: Homes": "Site Specific Policy SS3",
+    "Policy: H1 Homes": "Policy H1",
+    "Policy H1(12) Homes": "Policy H1(12)",
+    "Policy Env1: Homes": "Policy Env1",
+    "Policy H&D1: Homes": "Policy H&D1",
+    "POLICY HOUSING 3: HOMES": "Policy HOUSING 3",
+    "4.2 Policy H1: Homes": "Policy H1",
 }
 
 
@@ -178,6 +195,25 @@ def test_a_box_is_the_policy_from_its_first_line_to_its_last_on_the_next_page() 
     assert "Part A" in policy and "Part B" in policy
     assert policy.endswith("The end of the policy.")
     assert list_policies(document) == ["Policy H1"]
+
+
+@requirement("ingest:sections:boxes")
+def test_a_policy_whose_paragraphs_are_shaded_one_by_one_is_whole() -> None:
+    made = Paper(footer="#")
+    made.write(REASON * 3)
+    top = 560.0
+    for text in ("Policy H1: Homes", PROSE, PROSE, "a) it is small; and", "b) it is needed."):
+        height = 22 if len(text) < 60 else 60
+        draw_box(made, bottom=top - height, top=top)
+        made.move_to(top - 2)
+        made.write(text, bold=text.startswith("Policy"), before=0.2)
+        top -= height + 8
+    made.move_to(top - 10)
+    made.write(f"Homes are needed here. {REASON * 2}")
+
+    document = read_plan(made.done())
+
+    assert get_text(document, "Policy H1").endswith("b) it is needed.")
 
 
 def draw_box(made: Paper, bottom: float, top: float) -> None:
@@ -271,6 +307,32 @@ def test_plans_of_other_typesetters_give_their_policies_whole(name: str) -> None
     assert {*map(fold, list_policies(document))} <= {*map(fold, truth)}
 
 
+UNMARKED_COUNCIL_PLANS = ("harrowmere_sites", "aldermouth_plan_2021", "severnmoor_joint_strategy")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in UNMARKED_COUNCIL_PLANS else pytest.mark.full)
+        for name in sorted(COUNCIL_PLANS)
+    ],
+)
+@requirement("ingest:sections:plans")
+def test_plans_that_look_like_councils_give_their_policies_whole(name: str) -> None:
+    """Badges, boxes printed on with their heading, notes below them, maps, text in columns."""
+    noted_policies = [*read_council_notes(name)]
+
+    document = read_plan(COUNCIL_PLANS[name].read_bytes())
+
+    verdicts = {noted.reference: judge_council_policy(document, noted) for noted in noted_policies}
+    assert set(verdicts.values()) == {"exact"}, verdicts
+    policy_paths = [section.path for section in document.sections if section.kind == "policy"]
+    refs = {path[-1] for path in policy_paths}
+    # A table inside a policy is a section of its own.
+    inner_refs = {path[-1] for path in policy_paths if refs & {*path[:-1]}}
+    assert len(refs - inner_refs) == len(noted_policies), refs - inner_refs
+
+
 def make_line(text: str, left: float, bottom: float) -> Line:
     return Line(text, left, bottom, 12.0, False, bottom)
 
@@ -308,6 +370,132 @@ def test_columns_cells_and_footers_keep_their_order() -> None:
     lines = [footer, *left, *right, *row]
 
     assert put_in_reading_order(lines, 842) == lines
+
+
+@requirement("ingest:text:order")
+def test_a_row_that_ends_in_a_broken_word_is_as_wide_as_its_column() -> None:
+    left = [make_line(f"Left column, a line of text {n}", 50, 700 - 20 * n) for n in range(10)]
+    right = [make_line(f"Right column, a line of text {n}", 310, 700 - 20 * n) for n in range(10)]
+    # PDFium gives a row that ends in a broken word together with the next one.
+    left[4].text += f" that ends in a bro{BROKEN_WORD_MARK}ken word and goes on below it for long"
+    lines = [*left, *right]
+
+    assert put_in_reading_order(lines, 842) == lines
+
+
+@requirement("ingest:text:order")
+def test_words_on_a_map_do_not_divide_the_paragraph_above_them() -> None:
+    paragraph = [
+        make_line(
+            "No more than 300 homes shall be occupied until the defences have been raised", 70, n
+        )
+        for n in (700, 685)
+    ]
+    paragraph.append(make_line("and are complete.", 70, 670))
+    caption = make_line(
+        "Map 1: the place of the homes, the defences and the park along the river", 70, 400
+    )
+    label = make_line("River", 330, 500)
+
+    ordered = put_in_reading_order([*paragraph, caption, label], 842)
+
+    assert ordered == [*paragraph, label, caption]
+
+
+@requirement("ingest:sections:codes")
+def test_a_code_below_the_word_policy_is_the_heading_of_the_title_beside_it() -> None:
+    made = Paper(footer="#")
+    made.write("4. Homes", size=18, bold=True)
+    for number in range(1, 4):
+        made.move_to(880 - 200 * number)
+        made.write(REASON * 2)
+        top = 780 - 200 * number
+        for text, left, rise, size in (
+            (f"Homes of kind {number}", 160, 0, 13),
+            ("POLICY", 72, 7, 7),
+            (f"HO{number}", 74, -9, 16),
+        ):
+            made.canvas.setFont("Helvetica-Bold", size)
+            made.canvas.drawString(left, top + rise, text)
+        made.move_to(top - 30)
+        made.write(f"Rule {number}. {PROSE}")
+
+    document = read_plan(made.done())
+
+    assert list_policies(document) == ["Policy HO1", "Policy HO2", "Policy HO3"]
+    titles = {section.ref: section.title for section in document.sections}
+    assert titles["Policy HO2"] == "Homes of kind 2"
+    assert "Rule 2." in get_text(document, "Policy HO2")
+
+
+@requirement("ingest:text:order")
+def test_a_code_that_is_written_first_stands_in_the_row_of_its_title() -> None:
+    code = make_line("Policy H3", 470, 480)
+    text = [
+        make_line(
+            "A line of text about homes that fills the whole width of its page, or nearly", 60, n
+        )
+        for n in (700, 680, 660, 640)
+    ]
+    title = make_line("Affordable homes", 70, 480)
+    rule = make_line(
+        "Homes will be permitted where people who live here already need them.", 70, 455
+    )
+
+    ordered = put_in_reading_order([code, *text, title, rule], 842)
+
+    assert ordered == [*text, title, code, rule]
+
+
+@requirement("ingest:sections:codes")
+def test_a_title_with_the_code_at_the_right_of_its_bar_heads_the_policy() -> None:
+    made = Paper(footer="#")
+    made.write("4. Homes", size=18, bold=True)
+    for number, title in enumerate(("Affordable homes", "Mix", "Sites", "Gardens"), 1):
+        top = 850.0 - 180 * number
+        made.move_to(top + 65)
+        made.write(REASON)
+        draw_box(made, bottom=top - 80, top=top)
+        made.move_to(top - 4)
+        made.write(f"{title} Policy H{number}", bold=True)
+        made.write(f"Rule {number}. {PROSE}")
+
+    document = read_plan(made.done())
+
+    assert list_policies(document) == [f"Policy H{number}" for number in range(1, 5)]
+    assert get_text(document, "Policy H3").startswith("Sites Policy H3\n\nRule 3.")
+    assert get_text(document, "Policy H3").endswith("town.")
+
+
+@requirement("ingest:sections:tails")
+def test_why_a_policy_is_needed_is_no_part_of_it() -> None:
+    made = Paper(footer="#")
+    made.write("Policy H1: Homes", bold=True)
+    made.write(f"{PROSE} The end of the policy.")
+    made.write("Why we need this policy")
+    made.write(REASON * 2)
+
+    policy = get_text(read_plan(made.done()), "Policy H1")
+
+    assert " ".join(policy.split()).endswith("The end of the policy.")
+
+
+@requirement("ingest:sections:occurrences")
+def test_a_policy_that_only_a_chapter_on_monitoring_names_is_not_its_indicators() -> None:
+    made = Paper(footer="#")
+    made.write("1. Homes", size=18, bold=True)
+    for number in range(1, 5):
+        made.write(REASON)
+        made.write(f"Policy H{number}: Homes", bold=True)
+        made.write(f"Rule {number}. {PROSE}")
+    made.write("2. Monitoring", size=18, bold=True)
+    for number in range(1, 6):
+        made.write(f"Policy H{number}: Homes", bold=True)
+        made.write("Indicator: homes that were permitted. Target: none contrary to the policy.")
+
+    document = read_plan(made.done())
+
+    assert list_policies(document) == [f"Policy H{number}" for number in range(1, 5)]
 
 
 @pytest.mark.parametrize(

@@ -169,7 +169,8 @@ def make_waiting_code(file: Path) -> str:
         print('{{"progress": [{{}}, 0, ""]}}'.replace("{{}}", str(os.getpid())), flush=True)
         while not os.path.exists({str(file)!r}):
             time.sleep(0.01)
-        print('{{"skipped": {{"image_ratio": 1.0, "total_pages": 1, "reason": "image_based"}}}}')
+        skipped = '{{"image_ratio": 1.0, "total_pages": 1, "reason": "image_based"}}'
+        print('{{"skipped_file": ' + skipped + '}}')
     """
 
 
@@ -244,7 +245,7 @@ async def test_the_process_knows_no_secret(monkeypatch: pytest.MonkeyPatch) -> N
     does = """
         import os
         assert "sesame" not in " ".join(os.environ.values())
-        print('{"skipped": {"image_ratio": 1.0, "total_pages": 1, "reason": "image_based"}}')
+        print('{"skipped_file": {"image_ratio": 1.0, "total_pages": 1, "reason": "image_based"}}')
     """
 
     assert await read(make_sandbox_running(does)) == SkippedFile(1.0, 1)

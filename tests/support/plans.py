@@ -1,5 +1,6 @@
 """Sections that were noted while reading real plans, and how those of a document compare."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -10,6 +11,20 @@ from readingroom.engine.chunking import Span, find_page_numbers
 from readingroom.ingest.document import Document
 
 NOTES = Path(__file__).parents[1] / "fixtures" / "plan_sections.tsv"
+_MADE_PLANS = Path(__file__).parents[1] / "fixtures" / "plans"
+COUNCIL_PLANS = {
+    path.stem: path
+    for folder in ("councils", "districts")
+    for path in _MADE_PLANS.glob(f"{folder}/*.pdf")
+}
+"""Plans by writers who had not seen the code, each beside what they noted of its policies."""
+# Not a line of the text that happens to end in the word.
+_CONTINUED = re.compile(r"(?:[^a-z\s].{0,100})?\b(?i:continued)\)?")
+# After a year, only a full stop tells the mark from the number.
+_FOOTNOTE_MARK = re.compile(
+    r"(?<=[a-z)])([.,;:]?)\d{1,2}(?=[.,;:]?$)|(?<=^(?:19|20)\d\d)(\.)\d{1,2}$"
+)
+_DASH_ALONE = re.compile("[-–—]")
 
 Verdict = Literal["exact", "stray", "wrong", "missing"]
 
@@ -24,6 +39,96 @@ class NotedSection:
     last_words: list[str]
     pages: list[int]
     word_count: int
+    title: str = ""
+    """Of a policy whose words were noted without its heading."""
+
+
+def read_council_notes(plan: str) -> Iterator[NotedSection]:
+    """Yield the policies of a plan that its writer noted, each without heading and footnotes."""
+    notes_file = COUNCIL_PLANS[plan].with_name("policies.tsv")
+    for line in notes_file.read_text("utf-8").splitlines()[1:]:
+        name, reference, title, first, last, first_page, last_page, word_count = line.split("\t")
+        if name == plan:
+            pages = [*range(int(first_page), int(last_page) + 1)]
+            yield NotedSection(
+                plan, reference, first.split(), last.split(), pages, int(word_count), title
+            )
+
+
+def judge_council_policy(document: Document, noted: NotedSection) -> Verdict:
+    """Say whether a section is a policy, whole and exact, below its heading and nothing else.
+
+    Bullets, marks of footnotes and a printed "(continued)" do not count as words. A dash in the
+    empty cell of a table may count or not.
+    """
+    spans = [
+        section
+        for section in document.sections
+        if _fold_code(noted.reference) in map(_fold_code, section.path)
+    ]
+    if not spans:
+        return "missing"
+    words = [word for span in spans for word in _list_words(document.text[span.start : span.end])]
+    starts = [page.start for page in document.pages]
+    pages = sorted(
+        {
+            page
+            for span in spans
+            for page in find_page_numbers(trim(document, span.start, span.end), starts)
+        }
+    )
+    first_words, last_words = (
+        _list_words(" ".join(noted_words)) for noted_words in (noted.first_words, noted.last_words)
+    )
+    heading_length = _find_words(words[:60], first_words)
+    if heading_length is None or _find_words(words, last_words) is None:
+        return "wrong"
+    # A badge or a margin may have the code before the title or after it.
+    heading = sorted(_fold_code("".join(words[:heading_length])))
+    word_count = len(words) - heading_length
+    dash_count = sum(
+        _DASH_ALONE.fullmatch(word) is not None
+        for span in spans
+        for line in document.text[span.start : span.end].splitlines()
+        # One that begins a line is a bullet.
+        for word in line.split()[1:]
+    )
+    is_long_enough = any(
+        abs(counted_words - noted.word_count) <= max(4, 0.015 * noted.word_count)
+        for counted_words in (word_count, word_count + dash_count)
+    )
+    if (
+        heading == sorted(_fold_code(noted.reference + "".join(_list_words(noted.title))))
+        and words[-len(last_words) :] == last_words
+        and is_long_enough
+        and pages == noted.pages
+    ):
+        return "exact"
+    is_cut_short = word_count < noted.word_count and not is_long_enough
+    return "wrong" if is_cut_short or word_count > 2 * noted.word_count + 20 else "stray"
+
+
+def _list_words(text: str) -> list[str]:
+    lines = (line for line in text.splitlines() if not _CONTINUED.fullmatch(line))
+    words = (_FOOTNOTE_MARK.sub(r"\1\2", word) for line in lines for word in line.split())
+    return [word for word in words if any(map(str.isalnum, word))]
+
+
+def _find_words(words: list[str], wanted_words: list[str]) -> int | None:
+    return next(
+        (
+            index
+            for index in range(len(words) - len(wanted_words) + 1)
+            if words[index : index + len(wanted_words)] == wanted_words
+        ),
+        None,
+    )
+
+
+def _fold_code(text: str) -> str:
+    """Return the letters and digits of a reference, without the word "Policy" somewhere in it."""
+    letters = "".join(character for character in text.casefold() if character.isalnum())
+    return letters.replace("policy", "", 1)
 
 
 def read_notes() -> Iterator[NotedSection]:
