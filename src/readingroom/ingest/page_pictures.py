@@ -28,18 +28,18 @@ _log = logging.getLogger("readingroom.ingest")
 # Of pictures; the words of scans are kept as well, since reading them again takes long.
 _MAX_CACHED_BYTES = 512 * 2**20
 # Share of that size to which the oldest pictures are deleted, when it is exceeded.
-_KEPT_SHARE = 0.75
+_KEPT_CACHE_SHARE = 0.75
 _MAX_PASSAGE_WORDS = 2_000
 # Pairs of equal words; a long passage on a full page has some 5,000.
 _MAX_WORD_PAIRS = 20_000
 # Words in a row that must agree, where a passage is not on the page as a whole.
 _MIN_RUN_WORDS = 3
 # Of a passage that goes on at another page, the least that is marked on this one.
-_MIN_PART_WORDS = 6
+_MIN_PASSAGE_PART_WORDS = 6
 # Headers or footnotes between such a passage and the edge of the page.
 _MAX_MARGIN_WORDS = 80
-_LETTERS = re.compile(r"[^\W_]+")
-_SHA256 = re.compile(r"[0-9a-f]{64}")
+_LETTERS_PATTERN = re.compile(r"[^\W_]+")
+_SHA256_PATTERN = re.compile(r"[0-9a-f]{64}")
 _PAGE_WORDS_ADAPTER = TypeAdapter(tuple[PageWord, ...])
 
 
@@ -123,7 +123,7 @@ class PagePictures:
         return page_words
 
     def _build_path(self, sha256: str, file_name: str) -> Path:
-        if not _SHA256.fullmatch(sha256):
+        if not _SHA256_PATTERN.fullmatch(sha256):
             raise ValueError("not a SHA-256 digest")
         return self._pictures_folder / sha256 / file_name
 
@@ -142,7 +142,7 @@ class PagePictures:
         )
         if excess_bytes <= 0:
             return
-        excess_bytes += round(_MAX_CACHED_BYTES * (1 - _KEPT_SHARE))
+        excess_bytes += round(_MAX_CACHED_BYTES * (1 - _KEPT_CACHE_SHARE))
         for file_stat, old_path in sorted(stats_with_paths, key=lambda entry: entry[0].st_mtime):
             if excess_bytes <= 0 or old_path == picture_path:
                 break
@@ -227,14 +227,18 @@ def _choose_runs(
 
 def _list_dense_runs(runs_by_distance: Sequence[tuple[int, Match]]) -> list[Match]:
     """Return the first runs, as long as they are at least half of the words up to them."""
-    dense_runs: list[Match] = []
+    leading_equal_runs: list[Match] = []
     found_word_count = 0
     for distance, equal_run in runs_by_distance:
         found_word_count += equal_run.size
         if 2 * found_word_count < distance:
             break
-        dense_runs.append(equal_run)
-    return dense_runs if sum(equal_run.size for equal_run in dense_runs) >= _MIN_PART_WORDS else []
+        leading_equal_runs.append(equal_run)
+    return (
+        leading_equal_runs
+        if sum(equal_run.size for equal_run in leading_equal_runs) >= _MIN_PASSAGE_PART_WORDS
+        else []
+    )
 
 
 def _join_into_marks(page_words: Sequence[PageWord]) -> list[Mark]:
@@ -260,7 +264,7 @@ def _join_into_marks(page_words: Sequence[PageWord]) -> list[Mark]:
 
 
 def _fold_letters(raw_text: str) -> str:
-    return "".join(_LETTERS.findall(raw_text.casefold()))
+    return "".join(_LETTERS_PATTERN.findall(raw_text.casefold()))
 
 
 def _read_if_there(file_path: Path) -> bytes | None:

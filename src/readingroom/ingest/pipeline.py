@@ -22,8 +22,8 @@ from readingroom.ingest.errors import ExtractionFailed
 from readingroom.ingest.private_copy import PrivateCopy, Roots
 from readingroom.ingest.read.formats.detect import (
     CONTAINER_FORMATS,
-    EXTENSIONS,
-    HEAD_BYTES,
+    DETECTION_BYTES,
+    READABLE_EXTENSIONS,
     check_file_name,
     detect_format,
 )
@@ -70,7 +70,7 @@ class Pipeline:
         self._render_sandbox = Sandbox(_RENDER_LIMITS, scratch_parent=sandbox.scratch_parent)
 
     async def check_type(
-        self, private_copy: PrivateCopy, extensions: tuple[str, ...] = EXTENSIONS
+        self, private_copy: PrivateCopy, extensions: tuple[str, ...] = READABLE_EXTENSIONS
     ) -> None:
         """Raise for a file that its name or its first bytes rule out, before it is read.
 
@@ -79,7 +79,7 @@ class Pipeline:
         try:
             check_file_name(private_copy.file_name, extensions)
             detect_format(
-                await anyio.to_thread.run_sync(private_copy.read_head, HEAD_BYTES),
+                await anyio.to_thread.run_sync(private_copy.read_head, DETECTION_BYTES),
                 private_copy.file_name,
             )
         except Refusal as refusal:
@@ -115,7 +115,7 @@ class Pipeline:
 
         They are gone when the context ends. Raise `ExtractionFailed` or `NoContent`.
         """
-        first_bytes = await anyio.to_thread.run_sync(private_copy.read_head, HEAD_BYTES)
+        first_bytes = await anyio.to_thread.run_sync(private_copy.read_head, DETECTION_BYTES)
         if detect_format(first_bytes, private_copy.file_name) not in CONTAINER_FORMATS:
             yield ()
             return

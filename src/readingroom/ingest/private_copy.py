@@ -32,10 +32,10 @@ MAX_FOLDER_FILES = 5_000
 
 # A folder may be searchable without being readable, so open it with O_PATH where that exists.
 _FOLDER_FLAGS = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0)
-_NO_LINK_FLAG = getattr(os, "O_NOFOLLOW", 0)
+_FOLLOW_NO_LINK_FLAG = getattr(os, "O_NOFOLLOW", 0)
 # Without O_NONBLOCK, opening a named pipe would wait for a writer that may never come.
 _FILE_FLAGS = (
-    os.O_RDONLY | _NO_LINK_FLAG | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    os.O_RDONLY | _FOLLOW_NO_LINK_FLAG | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 )
 
 
@@ -92,7 +92,7 @@ class Roots:
         finally:
             os.close(descriptor)
 
-    def list_files(self, asked_path: str) -> dict[str, str]:
+    def find_paths_by_name(self, asked_path: str) -> dict[str, str]:
         """Return the files below a root or a folder inside one: full paths by relative names.
 
         Hidden files are left out. Being listed does not mean being allowed: `open` checks each
@@ -180,7 +180,7 @@ def _open_below(root_folder: Path, path_parts: Sequence[str]) -> int:
     try:
         for folder_name in folder_names:
             child_descriptor = os.open(
-                folder_name, _FOLDER_FLAGS | _NO_LINK_FLAG, dir_fd=parent_descriptor
+                folder_name, _FOLDER_FLAGS | _FOLLOW_NO_LINK_FLAG, dir_fd=parent_descriptor
             )
             os.close(parent_descriptor)
             parent_descriptor = child_descriptor

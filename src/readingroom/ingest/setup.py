@@ -5,7 +5,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from readingroom.core.settings import RoomSettings
-from readingroom.engine.embedding.shared import embedder_for
+from readingroom.engine.embedding.shared import get_shared_embedder
 from readingroom.ingest.confine.process import describe_gaps
 from readingroom.ingest.context import IngestContext
 from readingroom.ingest.document import ReadOptions
@@ -35,7 +35,7 @@ def make_ingest_context(
     folders = default_roots if roots is None else roots
     return IngestContext(
         make_pipeline(settings),
-        embedder_for(settings),
+        get_shared_embedder(settings),
         Roots(
             roots_variable, folders, settings.max_document_bytes, settings.data / TEMPORARY_FOLDER
         ),

@@ -11,15 +11,15 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-EMPTYING_ABI = 3
+TRUNCATION_ABI = 3
 """From this ABI on, opening a file to empty it is a right of its own (Linux 6.2)."""
 SIGNALS_ABI = 6
 """From this ABI on, signals can be kept inside (Linux 6.12)."""
 
 # These numbers are the same on every architecture.
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
-_VERSION_FLAG = 1
-_PATH_BENEATH = 1
+_ASK_VERSION_FLAG = 1
+_PATH_BENEATH_RULE_TYPE = 1
 _SCOPE_SIGNAL = 2
 
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
@@ -30,7 +30,7 @@ _READING_RIGHTS = _EXECUTE | _READ_FILE | _READ_DIR
 _WRITING_RIGHTS = _READ_FILE | _READ_DIR | _WRITE_FILE | _TRUNCATE | _MAKE_FILE | _REMOVE_FILE
 # The rights that a rule for a single file may name.
 _FILE_RIGHTS = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEVICE
-_RIGHT_COUNTS = {1: 13, 2: 14, 3: 15, 4: 15}
+_RIGHT_COUNT_BY_ABI = {1: 13, 2: 14, 3: 15, 4: 15}
 """How many rights an ABI knows, counted from the lowest bit; later ones know all sixteen."""
 
 
@@ -38,7 +38,7 @@ def find_abi() -> int:
     """Return the version of Landlock that this kernel offers; 0 when it offers none."""
     if sys.platform != "linux":  # the numbers above mean other calls elsewhere
         return 0
-    return max(0, int(_call_kernel(_CREATE_RULESET, None, 0, _VERSION_FLAG)))
+    return max(0, int(_call_kernel(_CREATE_RULESET, None, 0, _ASK_VERSION_FLAG)))
 
 
 def restrict_files(readable_paths: Iterable[str], writable_paths: Iterable[str], abi: int) -> None:
@@ -47,7 +47,7 @@ def restrict_files(readable_paths: Iterable[str], writable_paths: Iterable[str],
     The caller has set `no_new_privs` and has no other thread. Raise `OSError` when the kernel
     refuses.
     """
-    handled_rights = (1 << _RIGHT_COUNTS.get(abi, 16)) - 1
+    handled_rights = (1 << _RIGHT_COUNT_BY_ABI.get(abi, 16)) - 1
     scoped_actions = _SCOPE_SIGNAL if abi >= SIGNALS_ABI else 0
     # The second number would restrict TCP: no socket can be made at all, see seccomp.py.
     ruleset_attributes = struct.pack("QQQ", handled_rights, 0, scoped_actions)
@@ -73,7 +73,9 @@ def _add_rule(ruleset_descriptor: int, allowed_path: str, rights: int) -> None:
         if not Path(allowed_path).is_dir():
             rights &= _FILE_RIGHTS
         rule_bytes = struct.pack("=Qi", rights, descriptor)
-        _check_result(_call_kernel(_ADD_RULE, ruleset_descriptor, _PATH_BENEATH, rule_bytes, 0))
+        _check_result(
+            _call_kernel(_ADD_RULE, ruleset_descriptor, _PATH_BENEATH_RULE_TYPE, rule_bytes, 0)
+        )
     finally:
         os.close(descriptor)
 

@@ -16,12 +16,12 @@ from readingroom.ingest.confine import landlock, seccomp
 _MAX_WRITTEN_BYTES = 512 * 2**20
 _MAX_DESCRIPTORS = 128
 # Processes and threads that the account may have beyond those that can be seen now.
-_MAX_MORE_TASKS = 1024
+_MAX_ADDED_TASKS = 1024
 
 _SET_DUMPABLE, _SET_NO_NEW_PRIVILEGES = 4, 38
 _CAPABILITY_VERSION = 0x20080522
 # CAP_DAC_READ_SEARCH: root may have been started from a folder that is another account's.
-_READ_ANY_FILE = 1 << 2
+_READ_ANY_FILE_CAPABILITY = 1 << 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def describe_gaps() -> str | None:
     gaps = []
     if abi == 0:
         gaps.append("files (this needs Landlock, Linux 5.13 or later)")
-    elif abi < landlock.EMPTYING_ABI:
+    elif abi < landlock.TRUNCATION_ABI:
         gaps.append("emptying files of the installation (this needs Linux 6.2 or later)")
     if not seccomp.is_available():
         gaps.append("networks and other processes (this needs seccomp, on x86_64 or aarch64)")
@@ -96,7 +96,7 @@ def _limit_resources(memory_bytes: int, cpu_seconds: int) -> None:
         resource.RLIMIT_NOFILE: _MAX_DESCRIPTORS,
     }
     if sys.platform == "linux":
-        limits[resource.RLIMIT_NPROC] = _count_tasks() + _MAX_MORE_TASKS
+        limits[resource.RLIMIT_NPROC] = _count_tasks() + _MAX_ADDED_TASKS
     # Never above the hard limit that the process was started with: raising it needs root.
     for resource_id, limit_value in limits.items():
         _, hard_limit = resource.getrlimit(resource_id)
@@ -135,14 +135,14 @@ def _count_tasks() -> int:
 
 def _drop_capabilities() -> None:
     """Give up what root may do, but for reading."""
-    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
+    capability_header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
     # Effective, permitted and inheritable, for the lower and the upper 32 capabilities.
     capability_sets = (ctypes.c_uint32 * 6)()
     libc = ctypes.CDLL(None, use_errno=True)
-    _check_result(libc.capget(header, capability_sets))
-    reading_capability = capability_sets[1] & _READ_ANY_FILE
+    _check_result(libc.capget(capability_header, capability_sets))
+    reading_capability = capability_sets[1] & _READ_ANY_FILE_CAPABILITY
     kept_sets = (ctypes.c_uint32 * 6)(reading_capability, reading_capability)
-    _check_result(libc.capset(header, kept_sets))
+    _check_result(libc.capset(capability_header, kept_sets))
 
 
 def _call_prctl(option: int, option_value: int) -> None:

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 _LD_WORD, _RETURN = 0x20, 0x06
 _JUMP_IF_EQUAL, _JUMP_IF_GREATER_OR_EQUAL, _JUMP_IF_ANY_BIT = 0x15, 0x35, 0x45
 _ALLOW, _REFUSE, _KILL = 0x7FFF0000, 0x00050000 | 1, 0x80000000  # 1 is EPERM
-_NOT_THERE = 0x00050000 | 38  # ENOSYS
+_REFUSE_AS_MISSING = 0x00050000 | 38  # ENOSYS
 _NUMBER_OFFSET, _ARCHITECTURE_OFFSET, _ARGUMENTS_OFFSET = 0, 4, 16
 # Set in the numbers of a second set of calls on x86_64.
-_X32_BIT = 0x40000000
+_X32_CALL_BIT = 0x40000000
 _SET_FILTER, _IS_ACTION_AVAILABLE = 1, 2
 _SYNC_THREADS_FLAG = 1
 
@@ -38,7 +38,7 @@ _ARCHITECTURES = {
     "aarch64": _Architecture(0xC00000B7, 277, 1),
 }
 
-_NO_SUCH_CALL = -1
+_CALL_NUMBER_MISSING = -1
 # Name: number on x86_64, number on aarch64.
 _REFUSED_CALLS = {
     # Networks, and sockets of this machine. With io_uring a socket can be made without the calls.
@@ -73,12 +73,12 @@ _REFUSED_CALLS = {
     "setsid": (112, 157),
     "setpgid": (109, 154),
     # What Landlock leaves open: the attributes of files, and watching folders.
-    "chmod": (90, _NO_SUCH_CALL),
+    "chmod": (90, _CALL_NUMBER_MISSING),
     "fchmod": (91, 52),
     "fchmodat": (268, 53),
     "fchmodat2": (452, 452),
-    "chown": (92, _NO_SUCH_CALL),
-    "lchown": (94, _NO_SUCH_CALL),
+    "chown": (92, _CALL_NUMBER_MISSING),
+    "lchown": (94, _CALL_NUMBER_MISSING),
     "fchown": (93, 55),
     "fchownat": (260, 54),
     "setxattr": (188, 5),
@@ -89,13 +89,13 @@ _REFUSED_CALLS = {
     "lremovexattr": (198, 15),
     "fremovexattr": (199, 16),
     "removexattrat": (466, 466),
-    "utime": (132, _NO_SUCH_CALL),
-    "utimes": (235, _NO_SUCH_CALL),
-    "futimesat": (261, _NO_SUCH_CALL),
+    "utime": (132, _CALL_NUMBER_MISSING),
+    "utimes": (235, _CALL_NUMBER_MISSING),
+    "futimesat": (261, _CALL_NUMBER_MISSING),
     "utimensat": (280, 88),
     "file_setattr": (469, 469),
     "truncate": (76, 45),
-    "inotify_init": (253, _NO_SUCH_CALL),
+    "inotify_init": (253, _CALL_NUMBER_MISSING),
     "inotify_init1": (294, 26),
     "fanotify_init": (300, 262),
     "open_by_handle_at": (304, 265),
@@ -106,7 +106,7 @@ _REFUSED_CALLS = {
     "unshare": (272, 97),
     "setns": (308, 268),
     "syslog": (103, 116),
-    "modify_ldt": (154, _NO_SUCH_CALL),
+    "modify_ldt": (154, _CALL_NUMBER_MISSING),
     # Files that are only memory, which no limit on files or on the process's memory counts.
     "memfd_create": (319, 279),
     "memfd_secret": (447, 447),
@@ -151,12 +151,15 @@ def refuse_calls(*, refuse_signals: bool) -> None:
     """
     architecture = _find_architecture()
     assert architecture is not None, "ask is_available() first"
-    program = b"".join(_make_program(architecture, refuse_signals))
-    instructions = ctypes.create_string_buffer(program, len(program))
-    instruction_count = len(program) // 8
-    header = struct.pack("HxxxxxxP", instruction_count, ctypes.addressof(instructions))
+    filter_program = b"".join(_make_program(architecture, refuse_signals))
+    instructions = ctypes.create_string_buffer(filter_program, len(filter_program))
+    instruction_count = len(filter_program) // 8
+    program_header = struct.pack("HxxxxxxP", instruction_count, ctypes.addressof(instructions))
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.syscall(architecture.seccomp_number, _SET_FILTER, _SYNC_THREADS_FLAG, header) != 0:
+    if (
+        libc.syscall(architecture.seccomp_number, _SET_FILTER, _SYNC_THREADS_FLAG, program_header)
+        != 0
+    ):
         raise OSError(ctypes.get_errno(), "seccomp refused")
 
 
@@ -172,17 +175,17 @@ def _make_program(architecture: _Architecture, refuse_signals: bool) -> Iterator
     yield _make_instruction(_JUMP_IF_EQUAL, architecture.audit_number, if_true=1)
     yield _make_instruction(_RETURN, _KILL)
     yield _make_instruction(_LD_WORD, _NUMBER_OFFSET)
-    yield _make_instruction(_JUMP_IF_GREATER_OR_EQUAL, _X32_BIT, if_false=1)
+    yield _make_instruction(_JUMP_IF_GREATER_OR_EQUAL, _X32_CALL_BIT, if_false=1)
     yield _make_instruction(_RETURN, _KILL)
     refused_calls = _REFUSED_CALLS | (_SIGNAL_CALLS if refuse_signals else {})
     for call_numbers in refused_calls.values():
-        if call_numbers[table_column] != _NO_SUCH_CALL:
+        if call_numbers[table_column] != _CALL_NUMBER_MISSING:
             yield _make_instruction(_JUMP_IF_EQUAL, call_numbers[table_column], if_false=1)
             yield _make_instruction(_RETURN, _REFUSE)
     yield _refuse_flags(_CLONE_NUMBERS[table_column], 0, _NAMESPACE_FLAGS)
     # Its flags are in memory, where a filter cannot look. C libraries then use `clone`.
     yield _make_instruction(_JUMP_IF_EQUAL, _CLONE3_NUMBERS[table_column], if_false=1)
-    yield _make_instruction(_RETURN, _NOT_THERE)
+    yield _make_instruction(_RETURN, _REFUSE_AS_MISSING)
     # Limits of another process: a limit of processor time would end it.
     yield _refuse_unless(_PRLIMIT_NUMBERS[table_column], 0, (0,))
     yield _refuse_if(_FCNTL_NUMBERS[table_column], 1, (_F_SETOWN, _F_SETSIG, _F_SETOWN_EX))

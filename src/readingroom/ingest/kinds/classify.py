@@ -10,7 +10,7 @@ from readingroom.ingest.kinds.names import (
     find_type_by_name,
     is_rendering,
 )
-from readingroom.ingest.kinds.titles import OTHER, TYPE_BY_KIND
+from readingroom.ingest.kinds.titles import OTHER_KIND, TYPE_BY_KIND
 from readingroom.ingest.read.page import RawPage
 
 
@@ -31,9 +31,9 @@ def classify(
         is_of_type = _get_type(content_kind) == named_type
         kind_of_type = content_kind if is_of_type else named_type
         return Classification(named_type, "filename", "high", kind_of_type)
-    if content_kind != OTHER:
+    if content_kind != OTHER_KIND:
         return Classification(_get_type(content_kind), "content", "medium", content_kind)
-    return Classification(OTHER, "fallback", "low", OTHER)
+    return Classification(OTHER_KIND, "fallback", "low", OTHER_KIND)
 
 
 def contains_drawings(
@@ -51,4 +51,4 @@ def contains_drawings(
 
 
 def _get_type(document_kind: str) -> str:
-    return TYPE_BY_KIND.get(document_kind, OTHER)
+    return TYPE_BY_KIND.get(document_kind, OTHER_KIND)

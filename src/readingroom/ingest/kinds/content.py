@@ -5,15 +5,15 @@ from collections.abc import Sequence
 
 from readingroom.ingest.kinds.subjects import find_kind_by_subject
 from readingroom.ingest.kinds.titles import (
-    DRAWING_TITLES,
-    OTHER,
-    TITLE_PATTERNS,
+    DRAWING_TITLE_PATTERN_BY_KIND,
+    OTHER_KIND,
+    TITLE_PATTERN_BY_KIND,
     TYPE_BY_KIND,
     fold_words,
 )
 from readingroom.ingest.read.page import Line, RawPage
 
-_TYPICAL_PHRASES: dict[str, tuple[str, ...]] = {
+_TYPICAL_PHRASES_BY_KIND: dict[str, tuple[str, ...]] = {
     "transport_assessment": (
         *("trip generation", "trip rates", "junction capacity", "transport assessment"),
         *("travel plan", "modal split", "highway network", "trics", "visibility splay"),
@@ -73,17 +73,17 @@ _TYPICAL_PHRASES: dict[str, tuple[str, ...]] = {
 }
 _MIN_PHRASES = 3
 # Only the opening is examined: a document says what it is on its first pages.
-_OPENING_CHARS = 60_000
+_MAX_OPENING_CHARS = 60_000
 
 # Lines at the top of the first page among which a title stands.
-_TITLE_LINES = 14
+_MAX_TITLE_LINES = 14
 # A longer line is a sentence, which names other documents as well.
 _MAX_TITLE_CHARS = 140
 # Letters this many times the usual height belong to a title.
-_LARGE_SCALE = 1.15
+_MIN_LARGE_LETTER_RATIO = 1.15
 
 # What only such a document says, wherever its title is; the first that matches wins.
-_TELLING_PHRASES: tuple[tuple[str, str], ...] = (
+_TELLING_PHRASE_BY_KIND: tuple[tuple[str, str], ...] = (
     ("cil_form", r"community infrastructure levy.{0,80}\b(?:form|regulations)"),
     ("planning_obligation", r"\b(?:deed|covenants?|undertaking)\b.{0,300}\bsection 106\b"),
     ("planning_obligation", r"\bsection 106\b.{0,300}\b(?:deed|covenants?|recitals|whereas)\b"),
@@ -135,13 +135,13 @@ _TELLING_PHRASES: tuple[tuple[str, str], ...] = (
     ),
 )
 # Of the opening in which these phrases are looked for.
-_TELLING_CHARS = 3_000
+_MAX_TELLING_CHARS = 3_000
 
 _TITLE_BLOCK_WORDS_PATTERN = (
     r"\b(?:drawing (?:no|number|title)|d(?:wg|rg) ?(?:no)?|scale|rev(?:ision)?|drawn|checked"
     r"|do not scale|a[0-4]|1 (?:50|100|200|250|500|1000|1250|2500))\b"
 )
-_MIN_BLOCK_WORDS = 2
+_MIN_TITLE_BLOCK_WORDS = 2
 # Of a page; one with more words is a text with a figure.
 _MAX_DRAWING_WORDS = 350
 # Of a page with a title block; the borders of a table are fewer.
@@ -154,19 +154,19 @@ _ROOM_NAMES_PATTERN = (
     r"\b(?:kitchen|bed(?:room)? ?\d?|living|lounge|bath(?:room)?|hall|wc|dining|utility|en suite"
     r"|landing|office|warehouse)\b"
 )
-_PLANT_NAMES = (
+_PLANT_NAMES_PATTERN = (
     r"\b(?:crataegus|prunus|acer|quercus|betula|cornus|corylus|sorbus|tilia|carpinus|ilex|salix"
     r"|turf|topsoil|wildflowers?|shrubs?|hedge mix|whips|planting|soft ?works)\b"
 )
-_DIRECTIONS = r"\b(?:north|south|east|west)\b"
+_COMPASS_DIRECTIONS_PATTERN = r"\b(?:north|south|east|west)\b"
 # Labels of these that tell what is drawn where no title does, each counted once.
 _LABELS_BY_KIND = (
     ("floor_plan", _ROOM_NAMES_PATTERN),
-    ("landscape_plan", _PLANT_NAMES),
-    ("elevation", _DIRECTIONS),
+    ("landscape_plan", _PLANT_NAMES_PATTERN),
+    ("elevation", _COMPASS_DIRECTIONS_PATTERN),
 )
 _MIN_LABELS = 3
-_MAP_MAKER = r"\b(?:crown copyright|ordnance survey|os (?:mastermap|licen[cs]e))\b"
+_MAP_MAKER_PATTERN = r"\b(?:crown copyright|ordnance survey|os (?:mastermap|licen[cs]e))\b"
 # Without a title, the scale tells the two maps that every application has.
 _KIND_BY_MAP_SCALE = (
     ("location_plan", r"\b1 (?:1250|2500)\b"),
@@ -184,7 +184,7 @@ def is_drawing_page(raw_page: RawPage) -> bool:
     block_words = {
         word_match[0] for word_match in re.finditer(_TITLE_BLOCK_WORDS_PATTERN, folded_text)
     }
-    if len(block_words) >= _MIN_BLOCK_WORDS:
+    if len(block_words) >= _MIN_TITLE_BLOCK_WORDS:
         return (
             raw_page.drawn_line_count >= _MIN_DRAWN_LINES or raw_page.image_ratio > _MIN_IMAGE_RATIO
         )
@@ -200,8 +200,8 @@ def find_kind_by_content(raw_pages: Sequence[RawPage], document_text: str) -> st
         (_find_titled_kind(first_page.lines) if first_page is not None else None)
         or _find_told_kind(document_text)
         or _find_kind_by_phrases(document_text)
-        or find_kind_by_subject(fold_words(document_text[:_OPENING_CHARS]))
-        or OTHER
+        or find_kind_by_subject(fold_words(document_text[:_MAX_OPENING_CHARS]))
+        or OTHER_KIND
     )
 
 
@@ -209,7 +209,7 @@ def _find_drawing_kind(page_lines: Sequence[Line]) -> str:
     """Return what is drawn: by the largest letters that say so, else by the labels on it."""
     for line in sorted(page_lines, key=lambda line: -line.size):
         line_words_text = fold_words(line.text[:_MAX_TITLE_CHARS])
-        for document_kind, title_pattern in DRAWING_TITLES:
+        for document_kind, title_pattern in DRAWING_TITLE_PATTERN_BY_KIND:
             if re.search(title_pattern, line_words_text):
                 return document_kind
     folded_text = fold_words(" ".join(line.text for line in page_lines))
@@ -217,21 +217,21 @@ def _find_drawing_kind(page_lines: Sequence[Line]) -> str:
         labels = {label_match[0] for label_match in re.finditer(label_pattern, folded_text)}
         if len(labels) >= _MIN_LABELS:
             return labelled_kind
-    if re.search(_MAP_MAKER, folded_text):
+    if re.search(_MAP_MAKER_PATTERN, folded_text):
         for map_kind, scale_pattern in _KIND_BY_MAP_SCALE:
             if re.search(scale_pattern, folded_text):
                 return map_kind
-    return OTHER
+    return OTHER_KIND
 
 
 def _find_titled_kind(page_lines: Sequence[Line]) -> str | None:
     """Return the kind that a title names: in large letters, else alone on a line at the top."""
-    top_lines = page_lines[:_TITLE_LINES]
+    top_lines = page_lines[:_MAX_TITLE_LINES]
     usual_size = sorted(line.size for line in page_lines)[len(page_lines) // 2]
-    large_lines = [line for line in top_lines if line.size > _LARGE_SCALE * usual_size]
+    large_lines = [line for line in top_lines if line.size > _MIN_LARGE_LETTER_RATIO * usual_size]
     # Together, because a title may go on over several lines.
     large_text = fold_words(" ".join(line.text for line in large_lines)[: 4 * _MAX_TITLE_CHARS])
-    for document_kind, title_pattern in TITLE_PATTERNS:
+    for document_kind, title_pattern in TITLE_PATTERN_BY_KIND:
         if re.search(title_pattern, large_text):
             return document_kind
     for line in top_lines:
@@ -240,7 +240,7 @@ def _find_titled_kind(page_lines: Sequence[Line]) -> str | None:
             continue
         if line.text[0].islower():  # the middle of a sentence: "we have no / objection to make"
             continue
-        for document_kind, title_pattern in TITLE_PATTERNS:
+        for document_kind, title_pattern in TITLE_PATTERN_BY_KIND:
             if re.match(title_pattern, line_words_text) or (
                 len(line_words_text.split()) <= 8 and re.search(title_pattern, line_words_text)
             ):
@@ -249,12 +249,12 @@ def _find_titled_kind(page_lines: Sequence[Line]) -> str | None:
 
 
 def _find_told_kind(folded_text: str) -> str | None:
-    opening_text = " ".join(folded_text[:_TELLING_CHARS].lower().split())
+    opening_text = " ".join(folded_text[:_MAX_TELLING_CHARS].lower().split())
     # Compiled here: each file has a process of its own, and most name their kind in a title.
     return next(
         (
             document_kind
-            for document_kind, phrase_pattern in _TELLING_PHRASES
+            for document_kind, phrase_pattern in _TELLING_PHRASE_BY_KIND
             if re.search(phrase_pattern, opening_text, flags=re.DOTALL)
         ),
         None,
@@ -262,10 +262,10 @@ def _find_told_kind(folded_text: str) -> str | None:
 
 
 def _find_kind_by_phrases(folded_text: str) -> str | None:
-    opening_text = " ".join(folded_text[:_OPENING_CHARS].lower().split())
+    opening_text = " ".join(folded_text[:_MAX_OPENING_CHARS].lower().split())
     scores_by_kind = {
         document_kind: sum(1 for phrase in phrases if _has_phrase(opening_text, phrase))
-        for document_kind, phrases in _TYPICAL_PHRASES.items()
+        for document_kind, phrases in _TYPICAL_PHRASES_BY_KIND.items()
     }
     best_kind = max(scores_by_kind, key=lambda document_kind: scores_by_kind[document_kind])
     # A tie says nothing: a planning statement mentions everybody else's subject once.

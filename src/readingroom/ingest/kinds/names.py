@@ -3,11 +3,11 @@
 import re
 from pathlib import PurePath
 
-from readingroom.ingest.kinds.titles import DRAWING_TITLES, TITLE_PATTERNS
+from readingroom.ingest.kinds.titles import DRAWING_TITLE_PATTERN_BY_KIND, TITLE_PATTERN_BY_KIND
 
 # Patterns match whole words of the name, in which anything but letters and digits is a space.
 # The first type that matches wins, so the subject of a report comes before what it mentions.
-_NAME_PATTERNS: tuple[tuple[str, tuple[str, ...]], ...] = (
+_NAME_PATTERNS_BY_TYPE: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "environmental_statement",
         (
@@ -127,7 +127,7 @@ _NAME_PATTERNS: tuple[tuple[str, tuple[str, ...]], ...] = (
 # More than a file system takes; the name of an upload can be longer.
 _MAX_NAME_CHARS = 300
 
-_RENDERING_NAME = re.compile(
+_RENDERING_NAME_PATTERN = re.compile(
     r"\b(?:bird ?s ?eyes?(?: view)?s?|perspectives?|cgis?|3 ?d ?(?:visual|view|render|model)\w*"
     r"|(?:artists?|artist s) impressions?|photo ?montages?|street ?scenes?"
     r"|render(?:s|ed|ing|ings)?|visuali[sz]ations?)\b"
@@ -135,7 +135,8 @@ _RENDERING_NAME = re.compile(
 DRAWING_TYPES = frozenset(("site_plan", "floor_plan", "elevation"))
 
 _TYPE_PATTERNS = tuple(
-    (document_type, rf"\b(?:{'|'.join(patterns)})\b") for document_type, patterns in _NAME_PATTERNS
+    (document_type, rf"\b(?:{'|'.join(patterns)})\b")
+    for document_type, patterns in _NAME_PATTERNS_BY_TYPE
 )
 
 
@@ -154,14 +155,14 @@ def find_kind_by_name(file_name: str) -> str | None:
     if find_type_by_name(file_name) in DRAWING_TYPES:
         drawing_kinds = (
             drawing_kind
-            for drawing_kind, title_pattern in DRAWING_TITLES
+            for drawing_kind, title_pattern in DRAWING_TITLE_PATTERN_BY_KIND
             if re.search(title_pattern, name_words_text)
         )
         return next(drawing_kinds, None)
     return next(
         (
             drawing_kind
-            for drawing_kind, title_pattern in TITLE_PATTERNS
+            for drawing_kind, title_pattern in TITLE_PATTERN_BY_KIND
             if re.search(title_pattern, name_words_text)
         ),
         None,
@@ -170,7 +171,7 @@ def find_kind_by_name(file_name: str) -> str | None:
 
 def is_rendering(file_name: str) -> bool:
     """Whether a file is named like a visualisation, which has no text to read."""
-    return _RENDERING_NAME.search(_split_name(file_name)) is not None
+    return _RENDERING_NAME_PATTERN.search(_split_name(file_name)) is not None
 
 
 def _split_name(file_name: str) -> str:

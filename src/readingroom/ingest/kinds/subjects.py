@@ -3,13 +3,13 @@
 import re
 
 # Of the opening: further on a document mentions everybody else's subject.
-_SUBJECT_CHARS = 3_000
-_MIN_WORDS = 3
+_MAX_SUBJECT_CHARS = 3_000
+_MIN_SUBJECT_WORDS = 3
 # How many more of its words the kind must have than the next one.
-_MIN_LEAD = 1
+_MIN_LEAD_OVER_SECOND = 1
 
 # Each line counts once, whichever of its words is found and however often.
-_SUBJECT_WORDS: dict[str, tuple[str, ...]] = {
+_SUBJECT_WORDS_BY_KIND: dict[str, tuple[str, ...]] = {
     "transport_assessment": (
         "trics|trip rate|trip rates|two way trips|trips per dwelling",
         "morning peak|evening peak|am peak|pm peak|peak hour",
@@ -153,7 +153,7 @@ _SUBJECT_WORDS: dict[str, tuple[str, ...]] = {
     ),
 }
 
-_WRITERS_WORDS: tuple[tuple[str, str], ...] = (
+_WRITER_PATTERN_BY_KIND: tuple[tuple[str, str], ...] = (
     (
         "consultee_response",
         r"\b(?:rais\w+ no objections?|no objections? in principle|not wish to restrict the grant"
@@ -181,8 +181,8 @@ def find_kind_by_subject(folded_opening: str) -> str | None:
 
     The text is folded: lower case, and anything but letters and digits a space.
     """
-    opening = folded_opening[:_SUBJECT_CHARS]
-    for document_kind, writers_pattern in _WRITERS_WORDS:
+    opening = folded_opening[:_MAX_SUBJECT_CHARS]
+    for document_kind, writers_pattern in _WRITER_PATTERN_BY_KIND:
         if re.search(writers_pattern, opening):
             return document_kind
     padded_opening = f" {opening} "
@@ -193,8 +193,10 @@ def find_kind_by_subject(folded_opening: str) -> str | None:
             )
             for word_forms_text in subject_words
         )
-        for document_kind, subject_words in _SUBJECT_WORDS.items()
+        for document_kind, subject_words in _SUBJECT_WORDS_BY_KIND.items()
     }
     best_kind, second_kind = sorted(counts_by_kind, key=lambda kind: -counts_by_kind[kind])[:2]
-    is_clear = counts_by_kind[best_kind] >= max(_MIN_WORDS, counts_by_kind[second_kind] + _MIN_LEAD)
+    is_clear = counts_by_kind[best_kind] >= max(
+        _MIN_SUBJECT_WORDS, counts_by_kind[second_kind] + _MIN_LEAD_OVER_SECOND
+    )
     return best_kind if is_clear else None

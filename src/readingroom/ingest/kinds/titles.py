@@ -42,7 +42,7 @@ DocumentKind = Literal[
     "other",
 ]
 
-OTHER = "other"
+OTHER_KIND = "other"
 
 TYPE_BY_KIND: dict[str, str] = {
     "arboricultural_report": "arboricultural_report",
@@ -69,7 +69,7 @@ TYPE_BY_KIND: dict[str, str] = {
 
 # Patterns match whole words of a title, in which anything but letters and digits is a space. The
 # first that matches wins, so what is narrower or has a longer name comes first.
-_TITLES: tuple[tuple[DocumentKind, str], ...] = (
+_TITLE_REGEX_BY_KIND: tuple[tuple[DocumentKind, str], ...] = (
     ("cil_form", r"community infrastructure levy|cil (?:additional|form|liability|questions?)"),
     (
         "application_form",
@@ -174,11 +174,13 @@ _TITLES: tuple[tuple[DocumentKind, str], ...] = (
     ),
 )
 
-TITLE_PATTERNS = tuple((kind, rf"\b(?:{pattern})\b") for kind, pattern in _TITLES)
+TITLE_PATTERN_BY_KIND = tuple(
+    (kind, rf"\b(?:{pattern})\b") for kind, pattern in _TITLE_REGEX_BY_KIND
+)
 """Not compiled yet: each file has a process of its own, and its name often tells its kind."""
 
 # As the title block of a drawing, or the labels on it, call what is drawn.
-_DRAWING_WORDS: tuple[tuple[DocumentKind, str], ...] = (
+_DRAWING_REGEX_BY_KIND: tuple[tuple[DocumentKind, str], ...] = (
     ("location_plan", r"location plan|site edged (?:in )?red|outlined (?:in )?red"),
     ("landscape_plan", r"(?:soft |hard )?landscap\w+|planting (?:plan|schedule|proposals?)"),
     ("street_scene", r"street ?scenes?|street elevations?"),
@@ -197,7 +199,9 @@ _DRAWING_WORDS: tuple[tuple[DocumentKind, str], ...] = (
         r"|(?:sketch|housing|housing site) layout",
     ),
 )
-DRAWING_TITLES = tuple((kind, rf"\b(?:{pattern})\b") for kind, pattern in _DRAWING_WORDS)
+DRAWING_TITLE_PATTERN_BY_KIND = tuple(
+    (kind, rf"\b(?:{pattern})\b") for kind, pattern in _DRAWING_REGEX_BY_KIND
+)
 """Not compiled yet: few files are drawings, and each is read in a process of its own."""
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 from readingroom.ingest.confine.process import Confinement
 from readingroom.ingest.document import PictureFormat, ReadOptions
 
-Task = Literal["read", "draw", "find_words", "unpack"]
+JobTask = Literal["read", "draw", "find_words", "unpack"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class Job:
 
     file_name: str
     options: ReadOptions
-    task: Task = "read"
+    task: JobTask = "read"
     page: int = 0
     """The page to draw, or to find the words of; the first is 1."""
     dpi: int = 0

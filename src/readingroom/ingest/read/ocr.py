@@ -20,14 +20,14 @@ _SURE_CONFIDENCE = 70.0
 # About 480 megabytes in colour once decoded, which the sandbox's memory limit still allows.
 _MAX_FILE_PIXELS = 160_000_000
 # Seconds per run. A page takes three runs at most, which stay below the sandbox's limit.
-_TIMEOUT_SECONDS = 90
+_TESSERACT_TIMEOUT_SECONDS = 90
 # Also for pages that were scaled down: only proportions matter.
 _POINTS_PER_PIXEL = 72 / OCR_DPI
 # Pixels of another shade than the paper's; at 300 DPI a single letter has more.
 _MIN_INK_PIXELS = 50
-_LEGIBLE_WORD = re.compile(r"[^\W\d_]{2}|\d{2}")
+_LEGIBLE_WORD_PATTERN = re.compile(r"[^\W\d_]{2}|\d{2}")
 # The level of words in tesseract's table.
-_WORD_LEVEL = 5
+_TESSERACT_WORD_LEVEL = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ def _run_tesseract(picture: Image.Image) -> OcrResult:
         table_columns = pytesseract.image_to_data(
             picture,
             config=f"--psm 3 --dpi {OCR_DPI}",
-            timeout=_TIMEOUT_SECONDS,
+            timeout=_TESSERACT_TIMEOUT_SECONDS,
             output_type=pytesseract.Output.DICT,
         )
     except pytesseract.TesseractNotFoundError as error:
@@ -195,7 +195,7 @@ def _detect_rotation(picture: Image.Image) -> int:
         orientation = pytesseract.image_to_osd(
             picture,
             config=f"--dpi {OCR_DPI}",
-            timeout=_TIMEOUT_SECONDS,
+            timeout=_TESSERACT_TIMEOUT_SECONDS,
             output_type=pytesseract.Output.DICT,
         )
     except (pytesseract.TesseractError, RuntimeError, OSError):
@@ -243,7 +243,7 @@ def _parse_result(
     word_rows = [
         table_row
         for table_row in table_rows
-        if table_row["level"] == _WORD_LEVEL and str(table_row["text"]).strip()
+        if table_row["level"] == _TESSERACT_WORD_LEVEL and str(table_row["text"]).strip()
     ]
     text_lines: list[Line] = []
     last_paragraph = None
@@ -258,7 +258,7 @@ def _parse_result(
         word_row
         for word_row in word_rows
         if float(word_row["conf"]) >= _SURE_CONFIDENCE
-        and _LEGIBLE_WORD.search(str(word_row["text"]))
+        and _LEGIBLE_WORD_PATTERN.search(str(word_row["text"]))
     ]
     return OcrResult(
         text_lines,

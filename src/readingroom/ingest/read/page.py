@@ -16,12 +16,12 @@ MIN_TEXT_CHARACTERS = 10
 """By the contract, a page with fewer characters counts as having no text layer."""
 
 # Not normalized: NFKC would turn m² into m2, and 10½ into 101/2.
-_NOT_NORMALIZED = re.compile("[²³¹¼-¾⁰-\u209f⅐-⅟↉]")
-_NOISE_CHARACTERS = re.compile(
+_KEPT_SIGNS_PATTERN = re.compile("[²³¹¼-¾⁰-\u209f⅐-⅟↉]")
+_NOISE_CHARACTERS_PATTERN = re.compile(
     "[\x00\x01\x03-\x08\x0b\x0c\x0e-\x1f\x7f\xad\u200b\ufeff\ud800-\udfff]"
 )
 # Longer texts are normalized in blocks: sorting thousands of accents on one letter takes long.
-_BLOCK_CHARS = 4_000
+_NORMALIZED_BLOCK_CHARS = 4_000
 
 
 class PageUnreadable(Exception):
@@ -88,18 +88,19 @@ def normalize_text(raw_text: str) -> str:
     """Return the text without ligatures, exotic spaces and control characters."""
     if raw_text.isascii() and raw_text.isprintable():
         return raw_text
-    if len(raw_text) > _BLOCK_CHARS:
-        block_starts = range(0, len(raw_text), _BLOCK_CHARS)
+    if len(raw_text) > _NORMALIZED_BLOCK_CHARS:
+        block_starts = range(0, len(raw_text), _NORMALIZED_BLOCK_CHARS)
         return "".join(
-            normalize_text(raw_text[block_start : block_start + _BLOCK_CHARS])
+            normalize_text(raw_text[block_start : block_start + _NORMALIZED_BLOCK_CHARS])
             for block_start in block_starts
         )
-    raw_text = _NOISE_CHARACTERS.sub("", raw_text)
+    raw_text = _NOISE_CHARACTERS_PATTERN.sub("", raw_text)
     if unicodedata.is_normalized("NFKC", raw_text):
         return raw_text
-    kept_signs = _NOT_NORMALIZED.findall(raw_text)
+    kept_signs = _KEPT_SIGNS_PATTERN.findall(raw_text)
     normalized_pieces = [
-        unicodedata.normalize("NFKC", text_piece) for text_piece in _NOT_NORMALIZED.split(raw_text)
+        unicodedata.normalize("NFKC", text_piece)
+        for text_piece in _KEPT_SIGNS_PATTERN.split(raw_text)
     ]
     return normalized_pieces[0] + "".join(
         sign + text_piece

@@ -26,9 +26,9 @@ from readingroom.ingest.kinds.classify import classify, contains_drawings
 from readingroom.ingest.kinds.names import is_rendering
 from readingroom.ingest.read.formats import pdf
 from readingroom.ingest.read.formats.detect import (
-    HEAD_BYTES,
+    DETECTION_BYTES,
     IMAGE_FORMATS,
-    Format,
+    FileFormat,
     detect_format,
 )
 from readingroom.ingest.read.page import MIN_TEXT_CHARACTERS, PageUnreadable, RawPage
@@ -43,7 +43,7 @@ MIN_LEGIBLE_WORDS = 5
 """A file of pictures is read when OCR is sure of this many words on the probed pages."""
 
 # Imported when they are needed: every file has a process of its own, which else would import all.
-_TEXT_READERS: dict[Format, str] = {
+_TEXT_READERS: dict[FileFormat, str] = {
     "docx": "readingroom.ingest.read.formats.office.word:read_docx",
     "doc": "readingroom.ingest.read.formats.office.compound:read_doc",
     "odt": "readingroom.ingest.read.formats.office.opendocument:read_odt",
@@ -132,7 +132,7 @@ def find_page_words(
 
 def _is_pdf_with_pages(file_bytes: bytes, file_name: str) -> bool:
     """Whether a file is a PDF, not an image; raise a `Refusal` for one without fixed pages."""
-    file_format = detect_format(file_bytes[:HEAD_BYTES], file_name)
+    file_format = detect_format(file_bytes[:DETECTION_BYTES], file_name)
     if file_format != "pdf" and file_format not in IMAGE_FORMATS:
         raise Refusal(
             "unsupported_file_type",
@@ -190,7 +190,7 @@ def _read_raw_pages(
     read_options: ReadOptions,
     report_progress: ReportProgressSync,
 ) -> list[RawPage] | SkippedFile:
-    file_format = detect_format(file_bytes[:HEAD_BYTES], file_name)
+    file_format = detect_format(file_bytes[:DETECTION_BYTES], file_name)
     if file_format == "pdf":
         return _read_pdf(file_bytes, file_name, read_options, report_progress)
     if file_format in IMAGE_FORMATS:
@@ -243,7 +243,7 @@ def _read_pdf(
             read_options.image_skip
         ):
             return SkippedFile(skip_ratio, page_count)
-        scan_reader.read_all_pages()
+        scan_reader.recognize_all_pages()
         if pdf.is_cut_off(file_bytes):
             raw_pages[-1].note = f"{pdf.CUT_OFF_MESSAGE}. Pages after this one may be missing"
         return raw_pages
@@ -275,7 +275,7 @@ def _read_image(
             and scan_reader.finds_no_text("probe", probed_pages=image_file.frame_count)
         ):
             return SkippedFile(1.0, image_file.frame_count)
-        scan_reader.read_all_pages()
+        scan_reader.recognize_all_pages()
         return raw_pages
 
 
@@ -346,7 +346,7 @@ class _ScanReader:
         # None: OCR was not possible, so nobody knows that there are no words.
         return None not in word_counts and sum(filter(None, word_counts)) < MIN_LEGIBLE_WORDS
 
-    def read_all_pages(self) -> None:
+    def recognize_all_pages(self) -> None:
         """Add the words that OCR finds to every raw_page."""
         for raw_page in self._raw_pages:
             self._read_page(raw_page)

@@ -9,14 +9,14 @@ from readingroom.ingest.read.page import Line, RawPage, normalize_text
 
 CELL_SEPARATOR = " | "
 
-_BODY_SIZE = 10.0
+_BODY_LETTER_SIZE = 10.0
 # Heights of headings by their level; the sixth level and all below it are alike.
-_HEADING_SIZES = (18.0, 15.0, 13.0, 12.0, 12.0, 12.0)
+_HEADING_LETTER_SIZES = (18.0, 15.0, 13.0, 12.0, 12.0, 12.0)
 _LEFT_MARGIN = 72.0
 # In heights of a line's letters.
 _LINE_DISTANCE = 2.0
 # Share of a page's height that its lines take, so that none is taken for a header or footer.
-_BODY_SHARE = 0.75
+_BODY_HEIGHT_SHARE = 0.75
 
 
 class PageBuilder:
@@ -30,9 +30,9 @@ class PageBuilder:
         """Add a paragraph with its own line breaks; level 1 is the highest heading, 0 is none."""
         is_heading = heading_level > 0
         letter_size = (
-            _HEADING_SIZES[min(heading_level, len(_HEADING_SIZES)) - 1]
+            _HEADING_LETTER_SIZES[min(heading_level, len(_HEADING_LETTER_SIZES)) - 1]
             if is_heading
-            else _BODY_SIZE
+            else _BODY_LETTER_SIZE
         )
         has_gap_above = True
         for text_line in paragraph_text.splitlines():
@@ -49,7 +49,7 @@ class PageBuilder:
         row_text = CELL_SEPARATOR.join(cell for cell in clean_cells if cell)
         if row_text:
             self._page_lines.append(
-                Line(row_text, _LEFT_MARGIN, 0.0, _BODY_SIZE, False, 0.0, is_first_row)
+                Line(row_text, _LEFT_MARGIN, 0.0, _BODY_LETTER_SIZE, False, 0.0, is_first_row)
             )
 
     def end_page(self, page_label: str = "", *, keep_empty: bool = False) -> None:
@@ -71,8 +71,8 @@ class PageBuilder:
 def _place_lines(page_lines: Sequence[Line]) -> float:
     """Give each line a place below the one before it; return the height of the page."""
     body_height = sum(line.size * _LINE_DISTANCE for line in page_lines)
-    page_height = body_height / _BODY_SHARE
-    bottom = page_height * (1 + _BODY_SHARE) / 2
+    page_height = body_height / _BODY_HEIGHT_SHARE
+    bottom = page_height * (1 + _BODY_HEIGHT_SHARE) / 2
     for line in page_lines:
         bottom -= line.size * _LINE_DISTANCE
         line.bottom = line.last_bottom = bottom

@@ -90,7 +90,7 @@ class WorkerMessage:
     progress: tuple[int, int, str] | None = None
     refusal: tuple[RefusalCode, str] | None = None
     document: Document | None = None
-    skipped: SkippedFile | None = None
+    skipped_file: SkippedFile | None = None
     picture: Base64Bytes | None = None
     words: tuple[PageWord, ...] | None = None
     unpacked: tuple[ContainedEntry, ...] | None = None
@@ -125,7 +125,7 @@ class Sandbox:
         worker_message = await self._run_job(
             input_file, Job(file_name, read_options), report_progress
         )
-        read_result = worker_message.document or worker_message.skipped
+        read_result = worker_message.document or worker_message.skipped_file
         if read_result is None:
             raise ExtractionFailed("The program that reads files gave no answer")
         return read_result

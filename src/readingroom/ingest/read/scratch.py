@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-_PREFIX = "readingroom-scratch-"
+_SCRATCH_FOLDER_PREFIX = "readingroom-scratch-"
 
 
 class ScratchFolders:
@@ -46,7 +46,9 @@ class ScratchFolders:
     def _make_locked(self) -> tuple[Path, int]:
         self._parent_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         while True:
-            scratch_folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=self._parent_folder))
+            scratch_folder = Path(
+                tempfile.mkdtemp(prefix=_SCRATCH_FOLDER_PREFIX, dir=self._parent_folder)
+            )
             try:
                 lock_descriptor = os.open(scratch_folder, os.O_RDONLY | os.O_CLOEXEC)
             except FileNotFoundError:
@@ -58,7 +60,7 @@ class ScratchFolders:
             os.close(lock_descriptor)  # another process swept it before it was locked
 
     def _delete_ownerless(self) -> None:
-        for scratch_folder in self._parent_folder.glob(f"{_PREFIX}*"):
+        for scratch_folder in self._parent_folder.glob(f"{_SCRATCH_FOLDER_PREFIX}*"):
             with suppress(OSError), _lock_if_free(scratch_folder):
                 shutil.rmtree(scratch_folder)
 

@@ -80,7 +80,7 @@ def _run_job(job: Job, output: IO[str]) -> dict[str, Any]:
     # Raised by Python at RLIMIT_AS. Where a C library meets the limit, the process ends instead.
     except MemoryError:
         return {"refusal": ["extraction_failed", "Reading the file takes too much memory"]}
-    field_name = "document" if isinstance(read_result, Document) else "skipped"
+    field_name = "document" if isinstance(read_result, Document) else "skipped_file"
     return {field_name: asdict(read_result)}
 
 

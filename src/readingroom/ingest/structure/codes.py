@@ -1,34 +1,55 @@
 """The codes by which plans name their policies: `LP5`, `H-1`, `7.3 (b)`, and headings with them."""
 
 import re
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from readingroom.ingest.structure.headings import TITLE_PATTERN
 from readingroom.ingest.structure.typography import Typography
 
-# Codes as plans write them: LP5, BSC 1, DM3.2, H-1, S/12, H.4, ESD13a, AR-UA-ST1.
-_CODE = r"[A-Z]{1,6}(?:[/-][A-Z]{1,5})*[ ./-]?\d{1,3}(?:\.\d{1,2})?[A-Za-z]?"
-_KIND_WORDS = (
-    r"(?:Core|Strategic|Non-Strategic|Local|Site|Area|Place|Development|Management|Draft|Detailed"
-    r"|Allocations?|CORE|STRATEGIC|NON-STRATEGIC|LOCAL|SITE|AREA|PLACE|DEVELOPMENT|MANAGEMENT|DRAFT"
-    r"|DETAILED|ALLOCATIONS?)"
+# Codes as plans write them: LP5, BSC 1, DM3.2, H-1, S/12, H.4, ESD13a, AR-UA-ST1, H&D1.
+_CODE = r"[A-Z]{1,6}(?:[/&-][A-Z]{1,5})*[ ./-]?\d{1,3}(?:\.\d{1,2})?[A-Za-z]?"
+# Codes that only the word "Policy" shows to be one: Env1, HOUSING 3.
+_WORDED_CODE = r"[A-Z]{1,3}[a-z]{1,6}\d{1,3}|[A-Z]{7,14} ?\d{1,3}"
+
+
+def _match_both_cases(*words: str) -> str:
+    """Return a pattern of words with capitals at their beginning or throughout."""
+    return "(?:" + "|".join([*words, *map(str.upper, words)]) + ")"
+
+
+_KIND_WORDS = _match_both_cases(
+    *("Core", "Strategic", "Non-Strategic", "Local", "Site", "Area", "Place", "Development"),
+    *("Management", "Draft", "Detailed", "Allocations", "Allocation", "Spatial", "Thematic"),
+    *("Generic", "Overarching", "Proposed", "Site-Specific", "Specific", "Minerals", "Waste"),
+    *("Village", "Town Centre", "Borough-wide", "District-wide", "City-wide", "Key"),
 )
-_SITE_WORDS = r"(?:Site|SITE)"
-_POLICY_WORDS = rf"(?:{_KIND_WORDS}\s+)*(?:Policy|POLICY)|(?:Site |SITE )?(?:Allocation|ALLOCATION)"
+_KINDS_OF_SITE = _match_both_cases("Strategic", "Housing", "Employment", "Mixed Use", "Mixed-Use")
+_SITE_WORDS = rf"(?:{_KINDS_OF_SITE} )?{_match_both_cases('Site')}"
+_POLICY_WORDS = (
+    rf"(?:{_KIND_WORDS}\s+)*{_match_both_cases('Policy')}"
+    # A plan of several councils may have letters before the word: `AB Allocation 3`.
+    rf"|(?:[A-Z]{{2,4}} )?(?:{_KINDS_OF_SITE} )?(?:{_match_both_cases('Site')} )?"
+    rf"{_match_both_cases('Allocation')}"
+)
 _TOPIC_WORDS = (
     r"(?i:housing|employment|environment(?:al)?|transport|design|retail|econom(?:y|ic)|heritage"
-    r"|infrastructure|community|general|spatial|delivery|neighbourhood|planning|rural|urban)"
+    r"|infrastructure|community|general|delivery|neighbourhood|planning|rural|urban)"
 )
 POLICY_HEADING = re.compile(
-    rf"(?:(?P<topic>{_TOPIC_WORDS})\s+)?(?P<word>{_POLICY_WORDS})\s+(?:(?i:no\.?|number)\s+)?"
-    rf"(?P<number>{_CODE}|(?:[A-Z][a-z]+ ){{1,3}}\d{{1,3}}|[A-Z]{{2,6}} [A-Z]{{1,4}}\d{{1,3}}"
+    # Headings of all kinds may be numbered.
+    r"(?P<section>\d{1,2}(?:\.\d{1,3}){0,3}\.?\s+)?"
+    rf"(?:(?P<topic>{_TOPIC_WORDS})\s+)?(?P<word>{_POLICY_WORDS})(?:\s+|\s*[:–—]\s*)"
+    rf"(?:(?i:no\.?|number)\s+)?"
+    rf"(?P<number>{_CODE}(?:\s?\((?:\d{{1,2}}|[a-z])\))?|{_WORDED_CODE}"
+    rf"|(?:[A-Z][a-z]+ ){{1,3}}\d{{1,3}}|[A-Z]{{2,6}} [A-Z]{{1,4}}\d{{1,3}}"
     rf"|\d{{1,3}}(?:\.\d{{1,2}})?(?:[A-Z]|\s?\([a-z]\))?|[A-Z](?=\s*[:–—-]))"
     # Two policies may share a number.
     rf"(?P<part>\s+(?:Part|PART)\s+[A-Z](?=\s+[A-Z]|\s*[:–—-]|$))?"
     # What kind of policy it is may stand between its code and its title.
-    rf"(?![\w/])(?:\s*\((?i:cont)(?s:.*)|(?:\s*\([A-Za-z -]{{5,30}}\))?{TITLE_PATTERN})"
+    rf"(?![\w/])(?:\s*\((?i:cont)(?s:.*)|\s*\((?P<bracketed>[A-Z][^()]{{4,100}})\)"
+    rf"|(?:\s*\([A-Za-z -]{{5,30}}\))?{TITLE_PATTERN})"
 )
 _CODE_OF_NO_POLICY = (
     r"(?!(?:ANNEX|PART|TABLE|BOX|STEP|NOTE|PHASE|STAGE|ZONE|FIGURE|MAP|PPS|PPG|MPS)\b)"
@@ -41,13 +62,33 @@ SITE_HEADING = re.compile(
     rf"(?P<word>{_SITE_WORDS})\s+(?P<number>(?:{_CODE}|\d{{1,3}}[A-Z]?)(?:\s?\([a-z]\))?)(?![\w/])"
     rf"{TITLE_PATTERN}"
 )
+# A title at the left of a bar, and the code at its right.
+TITLE_BEFORE_CODE = re.compile(
+    r"(?P<title>[A-Z][^.;:]{2,80}?)"
+    rf"(?:\s+|\s*[(|–—-]\s*){_match_both_cases('Policy')}\s+"
+    rf"(?P<number>{_CODE}|\d{{1,3}}[A-Z]?)\)?"
+)
+# Words that end no title: `Implementing Policy H1`, `Core Strategy Policy CS6`.
+_WORD_BEFORE_POLICY = re.compile(
+    r"of|to|and|for|the|see|with|under|in|by|plan|strategy|saved|former|old|national|local|core"
+    r"|emerging|(?:implement|deliver|monitor|support|apply|explain)ing",
+    re.IGNORECASE,
+)
 CODE_ALONE = re.compile(rf"{_CODE_OF_NO_POLICY}(?P<number>{_CODE})")
 _MENTION = re.compile(r"\b[Pp]olic(?:y|ies)\s+([A-Z]{1,6})[ ./-]?\d")
 
-_CODE_PARTS = re.compile(r"(?P<letters>[A-Z]+(?:[/-][A-Z]+)*)(?P<separator>[ ./-]?)(?P<number>\d+)")
+_CODE_PARTS = re.compile(
+    r"(?P<letters>[A-Z]+(?:[/-][A-Z]+)*)(?P<separator>[ ./-]?)(?P<number>\d+(?:\.\d+)?)"
+)
+_FIRST_NUMBER = re.compile(r"0?1(?:\.0?1)?")
 _LETTERS = re.compile(r"[A-Z]+")
 _RULING_WORD = re.compile(
     r"\b(?:will|shall|must|should|permitted|required|refused|supported|resisted|allocated)\b"
+)
+_MONITORING_LABEL = re.compile(
+    r"(?:(?:key|core|local|monitoring|policy|output|contextual) )?"
+    r"(?:indicators?|targets?|triggers?)\b",
+    re.IGNORECASE,
 )
 _PLAN_WORD = re.compile(r"\b(?:plan|strategy|policies|framework)\b", re.IGNORECASE)
 _POLICY_WORD = re.compile(r"\bpolic(?:y|ies)\b", re.IGNORECASE)
@@ -57,6 +98,8 @@ _MIN_FAMILY_CODES = 4
 _MIN_POLICY_WORDS = 3
 # Lines below a code in which a policy says what will be permitted.
 _RULED_LINES = 12
+# Lines below a code in which a table of monitoring names its columns.
+_LABELLED_LINES = 4
 
 
 def find_named_prefixes(document_text: str) -> set[str]:
@@ -80,7 +123,7 @@ class _CodeLine:
 
     line_index: int
     letters: str
-    number: int
+    number: str
     look: tuple[bool, int, str]
     """Whether it is bold, its size, and what stands between letters and number."""
 
@@ -101,18 +144,54 @@ def find_family_prefixes(typography: Typography, document_text: str) -> dict[str
         lines_by_look[code_line.look].append(code_line)
     looks_by_prefix: defaultdict[str, set[CodeLook]] = defaultdict(set)
     for (is_bold, size, _), code_lines in lines_by_look.items():
-        first_letters = {code_line.letters for code_line in code_lines if code_line.number == 1}
+        first_letters = {
+            code_line.letters
+            for code_line in code_lines
+            if _FIRST_NUMBER.fullmatch(code_line.number)
+        }
         family_lines = [code_line for code_line in code_lines if code_line.letters in first_letters]
         codes = {(code_line.letters, code_line.number) for code_line in family_lines}
         ruling_codes = {
             (code_line.letters, code_line.number)
             for code_line in family_lines
-            if _is_followed_by_rule(typography, code_line.line_index)
+            if is_followed_by_rule(typography, code_line.line_index)
         }
         if len(codes) >= _MIN_FAMILY_CODES and 3 * len(ruling_codes) >= 2 * len(codes):
             for letters, _ in codes:
                 looks_by_prefix[get_prefix(letters)].add((is_bold, size))
     return looks_by_prefix
+
+
+def find_boxed_prefixes(typography: Typography, policy_lines: Iterable[int]) -> set[str]:
+    """Return the letters of codes that head boxes like those of the policies on these lines.
+
+    Where many policies stand in boxes of one look, a box that begins with a mere code is another.
+    """
+    look_counts = Counter(_measure_box_head(typography, line_index) for line_index in policy_lines)
+    return {
+        get_prefix(typography.lines[code_line.line_index].line.text)
+        for code_line in _iterate_code_lines(typography)
+        if (box_head := _measure_box_head(typography, code_line.line_index)) is not None
+        and look_counts[box_head] >= _MIN_FAMILY_CODES
+        and is_followed_by_rule(typography, code_line.line_index)
+    }
+
+
+def _measure_box_head(typography: Typography, line_index: int) -> tuple[bool, int, int, int] | None:
+    """Return weight, size and indent of the first line of a box, and its width; None of others."""
+    flow_line = typography.lines[line_index]
+    if flow_line.box is None or (
+        line_index
+        and typography.lines[line_index - 1].box == flow_line.box
+        and typography.lines[line_index - 1].page == flow_line.page
+    ):
+        return None
+    return (
+        flow_line.line.is_bold,
+        round(flow_line.line.size),
+        round(flow_line.line.left - flow_line.box.left),
+        round(flow_line.box.right - flow_line.box.left),
+    )
 
 
 def is_listed(code_prefix: str, contents_text: str) -> bool:
@@ -133,13 +212,31 @@ def find_site_lines(typography: Typography) -> set[int]:
         and typography.stands_out(line_index)
     }
     ruled_lines = {
-        line_index for line_index in numbers_by_line if _is_followed_by_rule(typography, line_index)
+        line_index for line_index in numbers_by_line if is_followed_by_rule(typography, line_index)
     }
     ruled_numbers = {numbers_by_line[line_index] for line_index in ruled_lines}
     site_numbers = {*numbers_by_line.values()}
     is_family = len(ruled_numbers) >= _MIN_FAMILY_CODES and 3 * len(ruled_numbers) >= 2 * len(
         site_numbers
     )
+    return {*numbers_by_line} if is_family else set()
+
+
+def find_bar_lines(typography: Typography) -> set[int]:
+    """Return the headings `Affordable homes Policy H3` of a plan whose boxes begin with them."""
+    numbers_by_line = {
+        line_index: bar_match["number"]
+        for line_index, flow_line in enumerate(typography.lines)
+        if flow_line.box is not None
+        and not flow_line.box.is_grid
+        and (line_index == 0 or typography.lines[line_index - 1].box != flow_line.box)
+        and typography.stands_out(line_index)
+        and typography.is_heading(line_index)
+        and (bar_match := TITLE_BEFORE_CODE.fullmatch(flow_line.line.text))
+        and not _WORD_BEFORE_POLICY.fullmatch(bar_match["title"].split()[-1])
+        and is_followed_by_rule(typography, line_index)
+    }
+    is_family = len({*numbers_by_line.values()}) >= _MIN_FAMILY_CODES
     return {*numbers_by_line} if is_family else set()
 
 
@@ -156,10 +253,16 @@ def _iterate_code_lines(typography: Typography) -> Iterator[_CodeLine]:
         code_parts = _CODE_PARTS.match(code_match["number"])
         if code_parts:
             look = (flow_line.line.is_bold, round(flow_line.line.size), code_parts["separator"])
-            yield _CodeLine(line_index, code_parts["letters"], int(code_parts["number"]), look)
+            yield _CodeLine(line_index, code_parts["letters"], code_parts["number"], look)
 
 
-def _is_followed_by_rule(typography: Typography, line_index: int) -> bool:
+def is_followed_by_targets(typography: Typography, line_index: int) -> bool:
+    """Return whether the text below a line says how a policy is measured, not what it is."""
+    lines_below = typography.lines[line_index + 1 : line_index + 1 + _LABELLED_LINES]
+    return any(_MONITORING_LABEL.match(flow_line.line.text) for flow_line in lines_below)
+
+
+def is_followed_by_rule(typography: Typography, line_index: int) -> bool:
     """Return whether the text below a line says what will be permitted or is required."""
     lines_below = typography.lines[line_index + 1 : line_index + 1 + _RULED_LINES]
     return any(_RULING_WORD.search(flow_line.line.text) for flow_line in lines_below)

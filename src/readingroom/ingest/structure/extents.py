@@ -1,29 +1,36 @@
 """How far a policy reaches: to the end of its box, or to the text that explains it."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
-from readingroom.ingest.structure.policies import PolicyHeading, says_continued
-from readingroom.ingest.structure.typography import MARGIN_TOLERANCE, Typography
+from readingroom.ingest.structure.policy_headings import (
+    PolicyHeading,
+    repeats_heading,
+    says_continued,
+)
+from readingroom.ingest.structure.typography import FIGURE_CAPTION, MARGIN_TOLERANCE, Typography
 
 # Lines between a heading and the box of its policy: the rest of the title.
 _MAX_BOX_DISTANCE = 4
 # Points by which the box of a policy may change its width from page to page.
 _MAX_WIDTH_CHANGE = 40.0
+# Points between the edges of boxes of one width.
+_MAX_EDGE_DIFFERENCE = 2.0
 _MIN_INDENT, _MAX_INDENT = 8.0, 60.0
 """Points by which a whole policy is set in; a second column begins further right."""
 _NUMBERED_LINE = re.compile(r"\(?\w{1,4}[.)]|\W|\d")
 _EXPLAINING_HEADING = re.compile(
     r"(?:reasoned |policy |supporting )?(?:justification|explanation)|supporting text"
     r"|explanatory (?:text|notes?)|reasons? for (?:the )?policy|policy context"
-    r"|(?:why|how) (?:is |will )?(?:this|the) policy.{0,60}|rationale"
+    r"|(?:why|how) (?:is |will |(?:do )?we need )?(?:this|the) policy.{0,60}|rationale"
     r"|(?:see also|(?:related|relevant|linked) policies|cross[- ]references?)(?::.*)?",
     re.IGNORECASE,
 )
 _EXPLAINING_HEADING_IN_BOLD = re.compile(
     r"(?:policy )?(?:background|context|delivery|implementation|monitoring|indicators?|evidence)"
     r"(?: and (?:delivery|implementation|monitoring|review))?|(?:primary|key) evidence"
-    r"|(?:monitoring )?(?:indicators|targets)|reasons?|key (?:documents|links)|links to .{0,60}",
+    r"|(?:key )?(?:monitoring )?(?:indicators|targets)(?:: .{0,60})?|reasons?"
+    r"|key (?:documents|links)|links to .{0,60}",
     re.IGNORECASE,
 )
 # Policies of a plan, and the share of them, that are explained in a column beside them.
@@ -32,10 +39,53 @@ _MIN_COLUMN_WIDTH = 100.0
 _FOOTNOTE_MARKS = frozenset("*†‡¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def find_box_end(typography: Typography, policy_heading: PolicyHeading, line_limit: int) -> int:
+def find_box_end(
+    typography: Typography,
+    policy_heading: PolicyHeading,
+    line_limit: int,
+    footnote_lines: Container[int],
+) -> int:
     """Return the line after the box of a policy, at most `line_limit`; 0 without a box."""
     box_start = _find_box_start(typography, policy_heading.text_index, line_limit)
-    return _follow_box(typography, box_start, line_limit) if box_start is not None else 0
+    if box_start is None:
+        return 0
+    box_end = _follow_box(typography, box_start, line_limit, footnote_lines)
+    if _is_mere_bar(typography, policy_heading, box_start, box_end):
+        return 0
+    return _leave_out_map(typography, box_start, box_end)
+
+
+def _is_mere_bar(
+    typography: Typography, policy_heading: PolicyHeading, box_start: int, box_end: int
+) -> bool:
+    """Whether a box holds only the heading of a policy, whose text begins below it on the page."""
+    title_end = typography.find_title_end(
+        policy_heading.heading_index, policy_heading.title or "title"
+    )
+    return (
+        policy_heading.label_index is None
+        and box_end <= title_end < len(typography.lines)
+        and typography.lines[title_end].page == typography.lines[box_start].page
+    )
+
+
+def _leave_out_map(typography: Typography, box_start: int, box_end: int) -> int:
+    """Return the end of a box without the words of a map that stands at its foot.
+
+    They are short and in other letters than the text, and the caption follows them.
+    """
+    if box_end == len(typography.lines) or not FIGURE_CAPTION.match(
+        typography.lines[box_end].line.text
+    ):
+        return box_end
+    while box_end > box_start + 1 and typography.is_label(box_end - 1):
+        box_end -= 1
+    return box_end
+
+
+def is_outside_box(typography: Typography, line_index: int) -> bool:
+    """Whether a line between two parts of a policy's box is small print below the first."""
+    return typography.lines[line_index].box is None and _is_footnote(typography, line_index)
 
 
 def find_text_end(typography: Typography, policy_heading: PolicyHeading, next_boundary: int) -> int:
@@ -54,10 +104,28 @@ def find_text_end(typography: Typography, policy_heading: PolicyHeading, next_bo
             or _is_larger_heading(typography, line_index, heading_size)
             or (is_bold_text and _is_plain_prose(typography, line_index))
             or (is_italic_text and _is_upright_prose(typography, line_index))
+            or (is_italic_text and _is_upright_note(typography, text_start, line_index))
             or (is_indented and _returns_to_margin(typography, policy_heading, line_index))
         ):
-            return line_index
-    return next_boundary
+            return _leave_out_caption(typography, text_start, line_index)
+    return _leave_out_caption(typography, text_start, next_boundary)
+
+
+def _leave_out_caption(typography: Typography, text_start: int, text_end: int) -> int:
+    """Return the end of a text without the caption of a map below it, and the words of the map."""
+    caption_index = text_end - 1
+    while caption_index > text_start and (
+        typography.is_label(caption_index) or typography.is_small(caption_index)
+    ):
+        caption_index -= 1
+    is_caption = (
+        caption_index > text_start
+        and FIGURE_CAPTION.match(typography.lines[caption_index].line.text)
+        and typography.begins_block(caption_index)
+        and typography.follows_sentence(caption_index)
+        and typography.is_title_like(caption_index)
+    )
+    return caption_index if is_caption else text_end
 
 
 def is_set_in_bold(
@@ -146,6 +214,19 @@ def _is_upright_prose(typography: Typography, line_index: int) -> bool:
     )
 
 
+def _is_upright_note(typography: Typography, text_start: int, line_index: int) -> bool:
+    """Whether a line in smaller, upright letters follows a policy in italics, not in a table."""
+    note_line = typography.lines[line_index]
+    return (
+        note_line.box is None
+        and not note_line.line.is_italic
+        and note_line.line.size < typography.lines[text_start].line.size - 1
+        and typography.lines[line_index - 1].box is None
+        and typography.follows_sentence(line_index)
+        and note_line.line.text[0].isupper()
+    )
+
+
 def _find_box_start(typography: Typography, first_line: int, line_limit: int) -> int | None:
     """Return the first line of a policy that stands in a box, or None if it has no box."""
     flow_lines = typography.lines
@@ -157,14 +238,16 @@ def _find_box_start(typography: Typography, first_line: int, line_limit: int) ->
     return None
 
 
-def _follow_box(typography: Typography, line_index: int, line_limit: int) -> int:
+def _follow_box(
+    typography: Typography, line_index: int, line_limit: int, footnote_lines: Container[int]
+) -> int:
     """Return the line after a box, which may go on in the next column or on the next page."""
     flow_lines = typography.lines
     box_end = line_index + 1
     policy_heading = flow_lines[line_index].line.text
     bold_count = int(flow_lines[line_index].line.is_bold)
     for next_index in range(line_index + 1, line_limit):
-        if typography.is_figure_line(next_index):
+        if typography.is_figure_line(next_index) or next_index in footnote_lines:
             continue
         following_line, last_line = flow_lines[next_index], flow_lines[box_end - 1]
         is_same_box = following_line.box == last_line.box and following_line.page == last_line.page
@@ -175,10 +258,20 @@ def _follow_box(typography: Typography, line_index: int, line_limit: int) -> int
         if not is_same_box:
             is_often_bold = 3 * bold_count > next_index - line_index
             is_bar = box_end - line_index < _MAX_BOX_DISTANCE
-            if not (
-                (is_bar and _hangs_below(typography, box_end - 1, next_index))
-                or _continues(typography, box_end - 1, next_index, is_often_bold)
-                or says_continued(following_line.line.text, policy_heading)
+            # A chapter's title may stand in a banner at the top of the next page.
+            is_title = typography.is_large(next_index) and (
+                following_line.line.size > flow_lines[line_index].line.size + 1
+            )
+            if (
+                is_title
+                or _explains(typography, next_index)
+                or not (
+                    (is_bar and _hangs_below(typography, box_end - 1, next_index))
+                    or _is_next_paragraph(typography, box_end - 1, next_index)
+                    or _continues(typography, box_end - 1, next_index, is_often_bold)
+                    or says_continued(following_line.line.text, policy_heading)
+                    or repeats_heading(typography, line_index, next_index)
+                )
             ):
                 break
         box_end = next_index + 1
@@ -193,14 +286,28 @@ def _hangs_below(typography: Typography, last_line_index: int, line_index: int) 
     if flow_line.page != last_line.page or not typography.stands_out(last_line_index):
         return False
     gap = last_line.box.bottom - flow_line.box.top
+    # A heading may stand on a tab that is narrower than the box of its text.
     is_as_wide = (
         abs(flow_line.box.left - last_line.box.left) < MARGIN_TOLERANCE
-        and abs(flow_line.box.right - last_line.box.right) < MARGIN_TOLERANCE
+        and flow_line.box.right > last_line.box.right - MARGIN_TOLERANCE
     )
     return (
         is_as_wide
         and abs(gap) < 2 * typography.usual_size
         and not typography.stands_out(line_index)
+    )
+
+
+def _is_next_paragraph(typography: Typography, last_line_index: int, line_index: int) -> bool:
+    """Whether a box is the next of several, one for each paragraph, with a small gap between."""
+    last_line, flow_line = typography.lines[last_line_index], typography.lines[line_index]
+    assert last_line.box is not None and flow_line.box is not None
+    if flow_line.page != last_line.page or last_line.box.is_grid or flow_line.box.is_grid:
+        return False
+    return (
+        0 <= last_line.box.bottom - flow_line.box.top <= typography.usual_size
+        and abs(flow_line.box.left - last_line.box.left) < _MAX_EDGE_DIFFERENCE
+        and abs(flow_line.box.right - last_line.box.right) < _MAX_EDGE_DIFFERENCE
     )
 
 

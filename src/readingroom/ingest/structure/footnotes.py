@@ -6,7 +6,8 @@ from itertools import groupby
 
 from readingroom.ingest.structure.typography import Typography
 
-_NOTE = re.compile(r"(?P<mark>\d{1,3})(?:\s+\S|$)")
+# The raised number may seem to touch the first word, or a full stop follow it.
+_NOTE = re.compile(r"(?P<mark>\d{1,3})(?:\.?\s+\S|[A-Z“‘]|$)")
 
 
 def find_footnotes(typography: Typography) -> dict[int, str]:
@@ -36,7 +37,8 @@ def find_footnotes(typography: Typography) -> dict[int, str]:
 
 def has_mark(typography: Typography, text_lines: Iterable[int], note_mark: str) -> bool:
     """Return whether a word of these lines bears the mark of a note."""
-    mark_pattern = re.compile(rf"[^\W\d][.,;:’”)]?{note_mark}(?!\w)")
+    # After a code, only a full stop or the like tells the mark from the code's own number.
+    mark_pattern = re.compile(rf"[^\W\d](?:[.,;:’”)]?|\d{{1,3}}[.,;:’”)]){note_mark}(?!\w)")
     return any(mark_pattern.search(typography.lines[index].line.text) for index in text_lines)
 
 
@@ -45,7 +47,13 @@ def _list_note_lines(typography: Typography, page_lines: list[int]) -> list[int]
     first_small = len(page_lines)
     while first_small and _is_small_print(typography, page_lines[first_small - 1]):
         first_small -= 1
-    small_lines = page_lines[first_small:]
+    # A table in small letters stands in the box of the text above it, notes do not.
+    box_above = typography.lines[page_lines[first_small - 1]].box if first_small else None
+    small_lines = [
+        line_index
+        for line_index in page_lines[first_small:]
+        if typography.lines[line_index].box is None or typography.lines[line_index].box != box_above
+    ]
     for place, line_index in enumerate(small_lines):
         if _NOTE.match(typography.lines[line_index].line.text):
             return small_lines[place:]
@@ -53,5 +61,4 @@ def _list_note_lines(typography: Typography, page_lines: list[int]) -> list[int]
 
 
 def _is_small_print(typography: Typography, line_index: int) -> bool:
-    flow_line = typography.lines[line_index]
-    return flow_line.box is None and not flow_line.line.is_bold and typography.is_small(line_index)
+    return not typography.lines[line_index].line.is_bold and typography.is_small(line_index)

@@ -80,7 +80,7 @@ def _find_worded_headings(typography: Typography) -> Iterator[SectionStart]:
             if typography.is_heading(line_index) and (
                 typography.is_large(line_index) or typography.begins_block(line_index)
             ):
-                yield _describe_word_heading(line_index, heading_match)
+                yield _make_word_heading_start(line_index, heading_match)
         elif (heading_match := _EXHIBIT_HEADING.fullmatch(line_text)) and (
             typography.begins_block(line_index) or typography.stands_out(line_index)
         ):
@@ -89,7 +89,7 @@ def _find_worded_headings(typography: Typography) -> Iterator[SectionStart]:
             )
 
 
-def _describe_word_heading(line_index: int, heading_match: re.Match[str]) -> SectionStart:
+def _make_word_heading_start(line_index: int, heading_match: re.Match[str]) -> SectionStart:
     kind_word, section_number, section_title = (
         heading_match["word"].title(),
         heading_match["number"],

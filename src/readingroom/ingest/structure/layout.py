@@ -122,11 +122,26 @@ def rejoin_words(raw_pages: Sequence[RawPage]) -> None:
     word_frequencies = Counter(
         word.lower() for line_text in line_texts for word in _WORD.findall(line_text)
     )
+    is_hyphenated = any(_has_proven_break(line.text, word_frequencies) for line in broken_lines)
     for line in broken_lines:
-        line.text = _mend_line(line.text, word_frequencies).strip()
+        line.text = _mend_line(line.text, word_frequencies, is_hyphenated).strip()
 
 
-def _mend_line(line_text: str, word_frequencies: Counter[str]) -> str:
+def _has_proven_break(line_text: str, word_frequencies: Counter[str]) -> bool:
+    """Whether a word broken in a line is written whole elsewhere, so that its typesetter broke it.
+
+    Others break lines only at the hyphens that words have of their own.
+    """
+    text_pieces = line_text.split(BROKEN_WORD_MARK)
+    return any(
+        (word_head := _LAST_WORD.search(text_before[-_MAX_WORD_CHARS:]))
+        and (word_tail := _WORD.match(text_after))
+        and word_frequencies[(word_head[0] + word_tail[0]).lower()]
+        for text_before, text_after in pairwise(text_pieces)
+    )
+
+
+def _mend_line(line_text: str, word_frequencies: Counter[str], is_hyphenated: bool) -> str:
     """Return a line with the words around each mark rejoined; a mark between others is a hyphen."""
     # Not one pattern for both words: it would try every letter before a mark as the first.
     mended_pieces: list[str] = []
@@ -137,7 +152,7 @@ def _mend_line(line_text: str, word_frequencies: Counter[str]) -> str:
         if word_head and word_tail:
             mended_pieces += [
                 text_before[: len(text_before) - len(word_head[0])],
-                _rejoin_word(word_head[0], word_tail[0], word_frequencies),
+                _rejoin_word(word_head[0], word_tail[0], word_frequencies, is_hyphenated),
             ]
             text_before = text_after[word_tail.end() :]
         else:
@@ -146,14 +161,20 @@ def _mend_line(line_text: str, word_frequencies: Counter[str]) -> str:
     return "".join([*mended_pieces, text_before])
 
 
-def _rejoin_word(word_head: str, word_tail: str, word_frequencies: Counter[str]) -> str:
+def _rejoin_word(
+    word_head: str, word_tail: str, word_frequencies: Counter[str], is_hyphenated: bool
+) -> str:
     joined_word, hyphenated_word = word_head + word_tail, f"{word_head}-{word_tail}"
     is_hyphen_usual = (
         word_frequencies[hyphenated_word.lower()] > word_frequencies[joined_word.lower()]
     )
+    # The halves at the end of one line and the beginning of the next were counted once themselves.
+    is_compound = not is_hyphenated and all(
+        word_frequencies[half.lower()] > 1 for half in (word_head, word_tail)
+    )
     return (
         hyphenated_word
-        if is_hyphen_usual or not word_tail.islower() or "-" in word_tail
+        if is_hyphen_usual or is_compound or not word_tail.islower() or "-" in word_tail
         else joined_word
     )
 

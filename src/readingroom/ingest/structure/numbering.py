@@ -38,6 +38,7 @@ def _iterate_decimals(
 ) -> Iterator[SectionStart]:
     """Yield paragraphs and sections numbered like `4.12`, in their sequence."""
     last_components: tuple[str | int, ...] = ()
+    last_line: int | None = None
     for line_index, flow_line in enumerate(typography.lines):
         line_text = flow_line.line.text
         # Looked at first, because most lines begin with a letter and need no pattern.
@@ -57,12 +58,18 @@ def _iterate_decimals(
             typography.begins_block(line_index)
             or typography.is_outdented(line_index)
             or typography.stands_out(line_index)
-            or (_is_next(components, last_components) and typography.hangs(line_index))
+            or (
+                typography.hangs(line_index)
+                and (
+                    _is_next(components, last_components)
+                    or _ends_paragraph(typography, last_line, line_index)
+                )
+            )
         ):
             continue
         if not _may_follow(components, last_components):
             continue
-        last_components = components
+        last_components, last_line = components, line_index
         if (
             paragraph_title
             and not paragraph_title.endswith(".")
@@ -74,6 +81,15 @@ def _iterate_decimals(
             )
         else:
             yield make_start(line_index, "para", f"Para {paragraph_number}", None)
+
+
+def _ends_paragraph(typography: Typography, last_line: int | None, line_index: int) -> bool:
+    """Whether a number follows a whole sentence, as far left as the last one, or at the margin."""
+    last_indent = 0.0 if last_line is None else typography.measure_indent(last_line)
+    return (
+        typography.follows_sentence(line_index)
+        and abs(typography.measure_indent(line_index) - last_indent) < MARGIN_TOLERANCE
+    )
 
 
 def _is_section_title(typography: Typography, line_index: int) -> bool:

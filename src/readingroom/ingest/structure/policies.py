@@ -8,26 +8,22 @@ below it, in the body of the plan, outside tables, that looks as most policies o
 import re
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import pairwise, takewhile
 
 from readingroom.ingest.read.page import Box
 from readingroom.ingest.structure.codes import (
-    CODE_ALONE,
-    CODE_HEADING,
-    POLICY_HEADING,
-    SITE_HEADING,
+    find_boxed_prefixes,
     find_family_prefixes,
     find_named_prefixes,
-    find_site_lines,
-    get_prefix,
+    is_followed_by_rule,
+    is_followed_by_targets,
     is_listed,
 )
-from readingroom.ingest.structure.starts import SectionStart, make_start
-from readingroom.ingest.structure.typography import Typography
+from readingroom.ingest.structure.policy_headings import PolicyHeading, find_policy_headings
+from readingroom.ingest.structure.starts import SectionStart
+from readingroom.ingest.structure.typography import MARGIN_TOLERANCE, Typography
 
-_TEXT_LABEL = re.compile(r"(?:Policy|POLICY)(?: text)?:?")
 _BACK_MATTER = re.compile(
     r"monitor|implementation|saved polic|supersed|replaced|glossary|index|schedule of|list of polic"
     r"|policy list|evidence base|abbreviations",
@@ -37,7 +33,6 @@ _EXPLAINING_TITLE = re.compile(
     r"(?:.*\W)?(?:background|justification|explanation|supporting text|monitoring|implementation)",
     re.IGNORECASE | re.DOTALL,
 )
-_CONTINUED = re.compile(r"\bcont(?:inued|[’']d|d)?\.?\W*$", re.IGNORECASE)
 _TITLE_WITHOUT_POLICIES = re.compile(
     r"report on the examination|inspector[’']?s report|report to .* council$"
     r"|supplementary planning (?:document|guidance)\b",
@@ -52,29 +47,8 @@ _MIN_ANNEX_SHARE = 0.3
 # Of the text below a heading; with less, it is a line of a list.
 _MIN_TEXT_CHARS = 40
 _MAX_MEASURED_LINES = 400
-# Lines between the heading of a policy and the label of its text.
-_MAX_LABEL_DISTANCE = 120
-
-
-@dataclass(frozen=True, slots=True)
-class PolicyHeading:
-    """A line that names a policy as a heading does."""
-
-    line_index: int
-    """Where the section begins: at the heading, or at the label above it."""
-    heading_index: int
-    ref: str
-    title: str
-    label_index: int | None = None
-    """The line `Policy` further down, below which its text begins."""
-
-    @property
-    def text_index(self) -> int:
-        """The line at which the policy itself begins: that of the label, or the heading."""
-        return self.heading_index if self.label_index is None else self.label_index
-
-    def to_section_start(self) -> SectionStart:
-        return make_start(self.line_index, "policy", self.ref, self.title)
+# Headings without a text, one below the other; with fewer, they are no list.
+_MIN_LIST_ROWS = 3
 
 
 def find_policies(
@@ -101,6 +75,9 @@ def find_policies(
         for code_prefix, code_looks in find_family_prefixes(typography, document_text).items()
         if has_few_policies or (code_looks & policy_looks and is_listed(code_prefix, contents_text))
     }
+    family_prefixes |= find_boxed_prefixes(
+        typography, [policy_heading.heading_index for policy_heading in chosen_headings]
+    )
     if family_prefixes - code_prefixes:
         return _choose_policies(typography, code_prefixes | family_prefixes, headings)
     return chosen_headings, other_headings
@@ -110,7 +87,7 @@ def _choose_policies(
     typography: Typography, code_prefixes: set[str], headings: Sequence[SectionStart]
 ) -> tuple[list[PolicyHeading], list[PolicyHeading]]:
     """Return the policies whose codes begin with these letters or follow the word "Policy"."""
-    candidate_headings = _find_candidates(typography, code_prefixes)
+    candidate_headings = find_policy_headings(typography, code_prefixes)
     boundaries = sorted(
         {
             section_start.line_index
@@ -151,167 +128,6 @@ def fold_code(policy_ref: str) -> str:
     return policy_ref.replace(" ", "").casefold()
 
 
-def says_continued(line_text: str, heading_text: str) -> bool:
-    """Whether a line such as `Policy H1 continued` says that the policy of a heading goes on."""
-    if not _CONTINUED.search(line_text[-40:]):
-        return False
-    named_words = re.findall(r"\w+", _CONTINUED.sub("", line_text).casefold())
-    heading_words = re.findall(r"\w+", heading_text.casefold())
-    return bool(named_words) and named_words == heading_words[: len(named_words)]
-
-
-def _find_candidates(typography: Typography, code_prefixes: set[str]) -> list[PolicyHeading]:
-    flow_lines = typography.lines
-    label_indexes = [
-        line_index
-        for line_index, label_line in enumerate(flow_lines)
-        if _TEXT_LABEL.fullmatch(label_line.line.text)
-        and not (label_line.box and label_line.box.is_grid)
-    ]
-    label_lines = set(label_indexes)
-    site_lines = find_site_lines(typography)
-    candidate_headings: list[PolicyHeading] = []
-    for line_index, flow_line in enumerate(flow_lines):
-        line_text = flow_line.line.text
-        if not line_text[0].isupper() or line_index in typography.contents_lines:
-            continue
-        candidate_heading = (
-            _match_worded_heading(typography, line_index)
-            or _match_code_heading(typography, line_index, code_prefixes, label_lines)
-            or _match_code_alone(typography, line_index, code_prefixes)
-            or (_make_site_heading(typography, line_index) if line_index in site_lines else None)
-        )
-        if candidate_heading:
-            candidate_headings.append(candidate_heading)
-    return [*_attach_labels(candidate_headings, label_indexes)]
-
-
-def _match_worded_heading(typography: Typography, line_index: int) -> PolicyHeading | None:
-    """Return the heading `Policy LP5 – Housing`, or None."""
-    line_text = typography.lines[line_index].line.text
-    heading_match = POLICY_HEADING.fullmatch(line_text)
-    if heading_match is None:
-        return None
-    is_run_in = typography.runs_in(line_index)
-    if not (is_run_in or typography.is_heading(line_index)):
-        return None
-    if not (typography.begins_block(line_index) or typography.follows_sentence(line_index)):
-        return None
-    if _CONTINUED.search((heading_match["title"] or "")[-40:]):
-        return None
-    if heading_match["topic"] and not any(
-        character.isalpha() for character in heading_match["number"]
-    ):
-        return None  # a mere number does not tell the policies of one topic from another's
-    policy_word = (
-        heading_match["word"].title() if heading_match["word"].isupper() else heading_match["word"]
-    )
-    policy_part = f" Part {heading_match['part'].split()[1]}" if heading_match["part"] else ""
-    policy_title = (
-        "" if is_run_in else _complete_title(typography, line_index, heading_match["title"] or "")
-    )
-    return PolicyHeading(
-        line_index,
-        line_index,
-        f"{' '.join(policy_word.split())} {heading_match['number']}{policy_part}",
-        policy_title,
-    )
-
-
-def _match_code_heading(
-    typography: Typography, line_index: int, code_prefixes: set[str], label_lines: set[int]
-) -> PolicyHeading | None:
-    """Return the heading `HOU2 Housing Density`, or a code beside its text below a label."""
-    code_match = CODE_HEADING.fullmatch(typography.lines[line_index].line.text)
-    if code_match is None or not typography.stands_out(line_index):
-        return None
-    policy_ref = f"Policy {code_match['number']}"
-    if line_index - 1 in label_lines:
-        # The code stands in the margin of the text, whose first line is no title.
-        return PolicyHeading(line_index - 1, line_index, policy_ref, "")
-    if get_prefix(code_match["number"]) not in code_prefixes or not typography.is_heading(
-        line_index
-    ):
-        return None
-    if not (typography.begins_block(line_index) or typography.follows_sentence(line_index)):
-        return None
-    return PolicyHeading(line_index, line_index, policy_ref, code_match["title"])
-
-
-def _match_code_alone(
-    typography: Typography, line_index: int, code_prefixes: set[str]
-) -> PolicyHeading | None:
-    """Return the heading `HOU2` whose title stands on the next line, or None."""
-    policy_code = typography.lines[line_index].line.text
-    if CODE_ALONE.fullmatch(policy_code) is None or not typography.begins_block(line_index):
-        return None
-    if get_prefix(policy_code) not in code_prefixes:
-        return None
-    policy_title = _complete_title(typography, line_index, "")
-    if not policy_title and typography.stands_out(line_index):
-        # Beside its text, the title of a policy may be set in plain letters.
-        next_index = line_index + 1
-        has_title = next_index < len(typography.lines) and typography.is_title_like(next_index)
-        policy_title = typography.lines[next_index].line.text if has_title else ""
-    return (
-        PolicyHeading(line_index, line_index, f"Policy {policy_code}", policy_title)
-        if policy_title
-        else None
-    )
-
-
-def _make_site_heading(typography: Typography, line_index: int) -> PolicyHeading:
-    """Return the heading `Site H1(a) Gasworks Yard`, which a line is known to be."""
-    site_match = SITE_HEADING.fullmatch(typography.lines[line_index].line.text)
-    assert site_match is not None
-    site_title = _complete_title(typography, line_index, site_match["title"] or "")
-    return PolicyHeading(line_index, line_index, f"Site {site_match['number']}", site_title)
-
-
-def _complete_title(typography: Typography, line_index: int, policy_title: str) -> str:
-    """Return the title; where the heading has only a code, it is the next line of the same look."""
-    next_index = line_index + 1
-    if policy_title or next_index == len(typography.lines) or not typography.stands_out(line_index):
-        return policy_title
-    is_title = typography.has_same_look(line_index, next_index) and typography.is_title_like(
-        next_index
-    )
-    return typography.lines[next_index].line.text if is_title else ""
-
-
-def _attach_labels(
-    candidate_headings: Sequence[PolicyHeading], label_indexes: Sequence[int]
-) -> Iterator[PolicyHeading]:
-    """Yield the headings, each with the label of its text where there is one before the next."""
-    next_label_place = 0
-    for heading_index, candidate_heading in enumerate(candidate_headings):
-        next_heading_line = (
-            candidate_headings[heading_index + 1].line_index
-            if heading_index + 1 < len(candidate_headings)
-            else None
-        )
-        while (
-            next_label_place < len(label_indexes)
-            and label_indexes[next_label_place] <= candidate_heading.heading_index
-        ):
-            next_label_place += 1
-        label_line = (
-            label_indexes[next_label_place] if next_label_place < len(label_indexes) else None
-        )
-        is_own_label = (
-            label_line is not None
-            and (next_heading_line is None or label_line < next_heading_line)
-            and label_line - candidate_heading.heading_index <= _MAX_LABEL_DISTANCE
-        )
-        yield PolicyHeading(
-            candidate_heading.line_index,
-            candidate_heading.heading_index,
-            candidate_heading.ref,
-            candidate_heading.title,
-            label_line if is_own_label else None,
-        )
-
-
 class _PolicyChooser:
     """Chooses, of the headings that name one policy, the one that is the policy."""
 
@@ -333,11 +149,12 @@ class _PolicyChooser:
             candidate_heading.line_index: self._measure_text(candidate_heading)
             for candidate_heading in candidate_headings
         }
+        self._last_rows = self._find_last_rows()
         # The look of most policies, counted over references so that a long list does not win.
         refs_by_look: defaultdict[tuple[bool, float, bool], set[str]] = defaultdict(set)
         for candidate_heading in candidate_headings:
             if self._is_plausible(candidate_heading):
-                refs_by_look[self._describe_look(candidate_heading)].add(
+                refs_by_look[self._measure_look(candidate_heading)].add(
                     fold_code(candidate_heading.ref)
                 )
         self._look_counts = Counter(
@@ -361,13 +178,17 @@ class _PolicyChooser:
 
     def _make_rank(
         self, candidate_heading: PolicyHeading
-    ) -> tuple[int, bool, bool, bool, int, bool, int]:
+    ) -> tuple[int, bool, bool, bool, bool, bool, int, bool, int]:
         return (
             self._get_grade(candidate_heading),
-            not self._is_in_list(candidate_heading),
+            # A note in the margin may name the policy beside it.
+            not self._typography.is_small(candidate_heading.heading_index),
+            not self._shares_box_with_others(candidate_heading),
             not self._is_in_grid(candidate_heading),
+            # The section about a policy may be numbered, and have its name.
+            not self._is_numbered(candidate_heading),
             not _EXPLAINING_TITLE.fullmatch(candidate_heading.title),
-            self._look_counts[self._describe_look(candidate_heading)],
+            self._look_counts[self._measure_look(candidate_heading)],
             candidate_heading.label_index is not None,
             self._text_lengths[candidate_heading.line_index],
         )
@@ -375,7 +196,45 @@ class _PolicyChooser:
     def _is_plausible(self, candidate_heading: PolicyHeading) -> bool:
         """Whether there is text below a heading, in the body of the document."""
         has_text = self._text_lengths[candidate_heading.line_index] >= _MIN_TEXT_CHARS
-        return has_text and self._get_grade(candidate_heading) != _ANNEX_GRADE
+        return (
+            has_text
+            and self._get_grade(candidate_heading) != _ANNEX_GRADE
+            and candidate_heading.line_index not in self._last_rows
+            and not self._is_monitored(candidate_heading)
+        )
+
+    def _is_monitored(self, candidate_heading: PolicyHeading) -> bool:
+        """Whether a heading in a chapter on monitoring stands above indicators, not above rules."""
+        heading_index = candidate_heading.heading_index
+        return self._get_grade(candidate_heading) == _BACK_GRADE and (
+            is_followed_by_targets(self._typography, heading_index)
+            or not is_followed_by_rule(self._typography, heading_index)
+        )
+
+    def _find_last_rows(self) -> set[int]:
+        """Return the headings that end a list of others; the text below is no part of the list."""
+        last_rows: set[int] = set()
+        row_count = 0
+        for last_heading, next_heading in pairwise(self._candidate_headings):
+            is_next_row = self._is_row_below(last_heading, next_heading)
+            row_count = row_count + 1 if is_next_row else 0
+            if row_count >= _MIN_LIST_ROWS:
+                last_rows.add(next_heading.line_index)
+        return last_rows
+
+    def _is_row_below(self, last_heading: PolicyHeading, next_heading: PolicyHeading) -> bool:
+        """Whether one heading stands right below another that looks like it, without a text."""
+        all_lines = self._typography.lines
+        last_line = all_lines[last_heading.heading_index]
+        next_line = all_lines[next_heading.heading_index]
+        return (
+            self._text_lengths[last_heading.line_index] < _MIN_TEXT_CHARS
+            and last_line.page == next_line.page
+            and abs(last_line.line.left - next_line.line.left) < 1
+            and self._typography.has_same_look(
+                last_heading.heading_index, next_heading.heading_index
+            )
+        )
 
     def _get_grade(self, candidate_heading: PolicyHeading) -> int:
         stretch_index = (
@@ -394,7 +253,7 @@ class _PolicyChooser:
                 )
         return refs_by_box
 
-    def _is_in_list(self, candidate_heading: PolicyHeading) -> bool:
+    def _shares_box_with_others(self, candidate_heading: PolicyHeading) -> bool:
         """Whether a heading stands in a box with others, as in a table of several policies."""
         heading_line = self._typography.lines[candidate_heading.heading_index]
         if heading_line.box is None:
@@ -405,7 +264,10 @@ class _PolicyChooser:
         line_box = self._typography.lines[candidate_heading.heading_index].box
         return line_box is not None and line_box.is_grid
 
-    def _describe_look(self, candidate_heading: PolicyHeading) -> tuple[bool, float, bool]:
+    def _is_numbered(self, candidate_heading: PolicyHeading) -> bool:
+        return self._typography.lines[candidate_heading.heading_index].line.text[0].isdigit()
+
+    def _measure_look(self, candidate_heading: PolicyHeading) -> tuple[bool, float, bool]:
         heading_line = self._typography.lines[candidate_heading.heading_index].line
         return (
             heading_line.is_bold,
@@ -433,9 +295,25 @@ class _PolicyChooser:
             )
             box_length = sum(len(flow_line.line.text) for flow_line in box_lines)
             # The heading may be all of it that a page has room for.
-            if heading_box.is_grid or box_length >= _MIN_TEXT_CHARS:
+            if box_length >= _MIN_TEXT_CHARS or (
+                heading_box.is_grid and not self._has_page_end(candidate_heading, first_line)
+            ):
                 return box_length
         return sum(len(flow_line.line.text) for flow_line in all_lines[first_line:end_line])
+
+    def _has_page_end(self, candidate_heading: PolicyHeading, next_line: int) -> bool:
+        """Whether a heading ends its page, and a box of the same width begins the next."""
+        all_lines = self._typography.lines
+        heading_line = all_lines[candidate_heading.heading_index]
+        if next_line >= len(all_lines) or all_lines[next_line].page != heading_line.page + 1:
+            return False
+        next_box = all_lines[next_line].box
+        assert heading_line.box is not None
+        return (
+            next_box is not None
+            and abs(next_box.left - heading_line.box.left) < MARGIN_TOLERANCE
+            and abs(next_box.right - heading_line.box.right) < MARGIN_TOLERANCE
+        )
 
 
 def _grade_lines(headings: Sequence[SectionStart], line_count: int) -> list[tuple[int, int]]:

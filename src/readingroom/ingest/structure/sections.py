@@ -14,13 +14,15 @@ from readingroom.ingest.structure.extents import (
     find_box_end,
     find_side_column,
     find_text_end,
+    is_outside_box,
     is_set_in_bold,
 )
 from readingroom.ingest.structure.footnotes import find_footnotes, has_mark
 from readingroom.ingest.structure.headings import find_bare_headings, find_headings
 from readingroom.ingest.structure.layout import TextFlow
 from readingroom.ingest.structure.numbering import find_decimal_starts, find_plain_starts
-from readingroom.ingest.structure.policies import PolicyHeading, find_policies
+from readingroom.ingest.structure.policies import find_policies
+from readingroom.ingest.structure.policy_headings import PolicyHeading, repeats_heading
 from readingroom.ingest.structure.starts import (
     LEVELS,
     SUPPORTING_PREFIX,
@@ -47,6 +49,8 @@ class _Division:
     line_index: int
     section_start: SectionStart | None
     is_resumed: bool = False
+    lead_index: int | None = None
+    """The first line of a heading that is printed again above it, if one is."""
 
 
 def find_sections(text_flow: TextFlow) -> tuple[DocumentSection, ...]:
@@ -145,7 +149,7 @@ class _PolicyExtents:
         self._footnotes = find_footnotes(typography) if policies else {}
         self._side_column = find_side_column(typography, policies, next_lines)
         self._box_ends = [
-            find_box_end(typography, policy_heading, next_line)
+            find_box_end(typography, policy_heading, next_line, self._footnotes)
             for policy_heading, next_line in zip(policies, next_lines, strict=True)
         ]
 
@@ -224,16 +228,32 @@ class _PolicyExtents:
                 yield from self._divide_columns(text_lines, policy_start, supporting_start)
             is_marked_off = box_end or is_set_in_bold(self._typography, policy_heading, next_line)
             yield from self._set_footnotes_apart(
-                range(policy_heading.text_index + 1, policy_end), policy_start, bool(is_marked_off)
+                range(policy_heading.text_index + 1, policy_end),
+                policy_start,
+                is_marked_off=bool(is_marked_off),
+                is_boxed=bool(box_end),
             )
+            yield from self._leave_out_repeats(policy_heading, policy_end, policy_start)
             next_division = all_boundaries[bisect_left(all_boundaries, policy_end)]
             has_exhibit_next = next_division < boundaries[bisect_left(boundaries, policy_end)]
             lead_index = _find_lead_line(self._typography, policy_end, next_division)
             if has_exhibit_next or policy_end < lead_index:
                 yield _Division(policy_end, supporting_start, is_resumed=True)
 
+    def _leave_out_repeats(
+        self, policy_heading: PolicyHeading, policy_end: int, policy_start: SectionStart
+    ) -> Iterator[_Division]:
+        """Yield where a policy goes on below its heading that is printed again on a new page."""
+        heading_index = policy_heading.heading_index
+        title_end = self._typography.find_title_end(heading_index, policy_heading.title)
+        line_count = title_end - heading_index
+        for line_index in range(title_end, policy_end - line_count):
+            if repeats_heading(self._typography, heading_index, line_index, line_count):
+                resumed_line = line_index + line_count
+                yield _Division(resumed_line, policy_start, is_resumed=True, lead_index=line_index)
+
     def _set_footnotes_apart(
-        self, text_lines: range, policy_start: SectionStart, is_marked_off: bool
+        self, text_lines: range, policy_start: SectionStart, *, is_marked_off: bool, is_boxed: bool
     ) -> Iterator[_Division]:
         """Yield where notes at the foot of a page interrupt a policy, and where it goes on.
 
@@ -242,9 +262,14 @@ class _PolicyExtents:
         was_apart = False
         for line_index in text_lines:
             note_mark = self._footnotes.get(line_index)
-            is_apart = note_mark is not None and (
-                is_marked_off
-                or not has_mark(self._typography, range(text_lines.start, line_index), note_mark)
+            is_apart = (is_boxed and is_outside_box(self._typography, line_index)) or (
+                note_mark is not None
+                and (
+                    is_marked_off
+                    or not has_mark(
+                        self._typography, range(text_lines.start, line_index), note_mark
+                    )
+                )
             )
             if is_apart != was_apart:
                 section_start = None if is_apart else policy_start
@@ -390,7 +415,9 @@ def _find_lead_lines(typography: Typography, divisions: Sequence[_Division]) -> 
     last_line = 0
     for division in divisions:
         section_start = division.section_start
-        if section_start is None or section_start.kind == "exhibit" or division.is_resumed:
+        if division.lead_index is not None:
+            yield division.lead_index
+        elif section_start is None or section_start.kind == "exhibit" or division.is_resumed:
             yield division.line_index
         else:
             yield _find_lead_line(typography, last_line, division.line_index)

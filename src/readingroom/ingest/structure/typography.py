@@ -60,7 +60,7 @@ class Typography:
         italic_chars = 0
         for flow_line in text_flow.lines:
             italic_chars += flow_line.line.is_italic * len(flow_line.line.text)
-            chars_by_size[round(flow_line.line.size * 2) / 2] += len(flow_line.line.text)
+            chars_by_size[_round_size(flow_line.line.size)] += len(flow_line.line.text)
             chars_by_margin[round(flow_line.line.left)] += len(flow_line.line.text)
         self.usual_size = chars_by_size.most_common(1)[0][0] if chars_by_size else 0.0
         self.usual_margin = chars_by_margin.most_common(1)[0][0] if chars_by_margin else 0
@@ -68,7 +68,7 @@ class Typography:
         min_char_count = _MIN_MARGIN_SHARE * chars_by_margin.total()
         self._usual_margins = [
             margin for margin, char_count in chars_by_margin.items() if char_count >= min_char_count
-        ]
+        ] or [self.usual_margin]
         body_line_lengths = sorted(
             len(line.line.text) for line in text_flow.lines if self._is_body_line(line)
         )
@@ -251,6 +251,13 @@ class Typography:
             and not flow_line.line.is_bold
         )
 
+    def is_label(self, line_index: int) -> bool:
+        """Whether a line is short and in letters of another size, as those on a map are."""
+        line = self.lines[line_index].line
+        return _round_size(line.size) != self.usual_size and not _is_text(
+            line.text, self.usual_line_length
+        )
+
     def is_italic_title(self, line_index: int) -> bool:
         """Whether a line in italics begins a block and upright text follows it at once."""
         next_index = line_index + 1
@@ -274,6 +281,11 @@ class Typography:
             abs(line.left - margin) < MARGIN_TOLERANCE for margin in self._usual_margins
         )
         return is_at_margin and abs(line.size - self.usual_size) < 0.75
+
+
+def _round_size(letter_size: float) -> float:
+    """Return a size in whole and half points: that of the same letters differs a little."""
+    return round(letter_size * 2) / 2
 
 
 def _measure_page_margins(flow_lines: Sequence[FlowLine]) -> dict[int, float]:
@@ -327,15 +339,18 @@ def _find_figure_pages(flow_lines: Sequence[FlowLine], usual_line_length: int) -
     first_index = 0
     for page_number, page_lines in groupby(flow_lines, key=lambda flow_line: flow_line.page):
         line_texts = [flow_line.line.text for flow_line in page_lines]
-        has_text = any(
-            len(line_text) >= _MAX_LABEL_SHARE * usual_line_length
-            or (len(line_text) >= _MIN_CLAUSE_CHARS and line_text.endswith(_SENTENCE_ENDS))
-            for line_text in line_texts
-        )
+        has_text = any(_is_text(line_text, usual_line_length) for line_text in line_texts)
         if not has_text and any(map(FIGURE_CAPTION.match, line_texts)):
             figure_pages[page_number] = range(first_index, first_index + len(line_texts))
         first_index += len(line_texts)
     return figure_pages
+
+
+def _is_text(line_text: str, usual_line_length: int) -> bool:
+    """Whether a line is too long for a label, or ends like a sentence."""
+    return len(line_text) >= _MAX_LABEL_SHARE * usual_line_length or (
+        len(line_text) >= _MIN_CLAUSE_CHARS and line_text.endswith(_SENTENCE_ENDS)
+    )
 
 
 def _list_run_lines(numbered_lines: Sequence[tuple[int, int]]) -> set[int]:

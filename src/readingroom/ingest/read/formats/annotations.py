@@ -14,7 +14,7 @@ _MAX_ANNOTATIONS = 5_000
 _MAX_TEXT_BYTES = 200_000
 # A field that is higher than this holds several lines, of which the first is at its top.
 _LINE_HEIGHT = 14.0
-_LETTER_SIZE = 9.0
+_ASSUMED_LETTER_SIZE = 9.0
 # A field belongs to a line that is no more than so many letter heights above or below.
 _ROW_TOLERANCE = 0.8
 _CHECKED_MARK = "[x]"
@@ -24,7 +24,7 @@ _TEXT_FIELDS = (
     pdfium.FPDF_FORMFIELD_COMBOBOX,
     pdfium.FPDF_FORMFIELD_LISTBOX,
 )
-_CHECKED_FIELDS = (pdfium.FPDF_FORMFIELD_CHECKBOX, pdfium.FPDF_FORMFIELD_RADIOBUTTON)
+_CHECKABLE_FIELDS = (pdfium.FPDF_FORMFIELD_CHECKBOX, pdfium.FPDF_FORMFIELD_RADIOBUTTON)
 # A pop-up repeats the note it belongs to, and a link has no words of its own.
 _WORDLESS_ANNOTATIONS = (pdfium.FPDF_ANNOT_POPUP, pdfium.FPDF_ANNOT_LINK)
 
@@ -49,7 +49,14 @@ def read_annotations(pdf_page: pypdfium2.PdfPage, place_box: PlaceBox) -> list[L
                 row_bottom = first_bottom - row_index * _LINE_HEIGHT
                 if clean_text := normalize_text(row_text).strip():
                     page_lines.append(
-                        Line(clean_text, box_left, row_bottom, _LETTER_SIZE, False, row_bottom)
+                        Line(
+                            clean_text,
+                            box_left,
+                            row_bottom,
+                            _ASSUMED_LETTER_SIZE,
+                            False,
+                            row_bottom,
+                        )
                     )
     return page_lines
 
@@ -113,7 +120,7 @@ def _read_answer(pdf_page: pypdfium2.PdfPage, annotation: pdfium.FPDF_ANNOTATION
     if form_environment is None:
         return ""
     field_type = pdfium.FPDFAnnot_GetFormFieldType(form_environment, annotation)
-    if field_type in _CHECKED_FIELDS:
+    if field_type in _CHECKABLE_FIELDS:
         return _CHECKED_MARK if pdfium.FPDFAnnot_IsChecked(form_environment, annotation) else ""
     if field_type not in _TEXT_FIELDS:
         return ""

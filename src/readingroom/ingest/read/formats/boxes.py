@@ -11,25 +11,25 @@ from readingroom.ingest.read.formats.images import Matrix, Rectangle
 from readingroom.ingest.read.page import Box
 
 # A page with more drawn paths is a map or a drawing, on which no boxes are looked for.
-_MAX_PATHS = 3_000
-_MAX_PIECES = 200
+_MAX_PATHS_ON_EXAMINED_PAGE = 3_000
+_MAX_BOX_PIECES = 200
 
 # Share of the page's width below which a rectangle is a cell or an ornament, not a box.
 _MIN_WIDTH_SHARE = 0.3
 # A rectangle that covers more of the page is its background.
 _MAX_AREA_SHARE = 0.9
-_MIN_HEIGHT = 6.0
+_MIN_BOX_HEIGHT = 6.0
 _MAX_RULE_WIDTH = 3.5
 # Points within which two pieces of a box touch.
 _TOUCH_TOLERANCE = 4.0
 # Points within which two pieces of a box have the same left or right edge.
 _EDGE_TOLERANCE = 14.0
 # Points between two columns of a page.
-_MAX_GUTTER = 36.0
-_WHITE_LEVEL = 250
+_MAX_GUTTER_WIDTH = 36.0
+_MIN_WHITE_LEVEL = 250
 
 
-class BoxFinder:
+class DrawnBoxFinder:
     """Collects the paths of one page that boxes are drawn with; most others are let go at once."""
 
     def __init__(self, page_frame: Rectangle) -> None:
@@ -37,7 +37,7 @@ class BoxFinder:
         self._min_width = _MIN_WIDTH_SHARE * (page_frame.right - page_frame.left)
         self._panels: list[Rectangle] = []
         self._rules: list[Rectangle] = []
-        self._paths_left = _MAX_PATHS
+        self._paths_left = _MAX_PATHS_ON_EXAMINED_PAGE
         # Made once: a page may have thousands of paths.
         self._edges = tuple(ctypes.c_float() for _ in range(4))
         self._channels = tuple(ctypes.c_uint() for _ in range(4))
@@ -56,7 +56,7 @@ class BoxFinder:
                 self._rules.append(bounds)
         elif (
             path_width >= self._min_width
-            and height >= _MIN_HEIGHT
+            and height >= _MIN_BOX_HEIGHT
             and self._is_visible(path_object)
         ):
             self._panels.append(bounds)
@@ -74,7 +74,7 @@ class BoxFinder:
         ]
         # A hostile page could have thousands, and each is compared with each.
         largest_pieces = sorted(box_pieces, key=lambda box_piece: box_piece.area, reverse=True)[
-            :_MAX_PIECES
+            :_MAX_BOX_PIECES
         ]
         return [
             _make_box(rectangle, rules, self._page_frame)
@@ -87,7 +87,7 @@ class BoxFinder:
         if self._stroke_mode.value or not self._fill_mode.value:
             return bool(self._stroke_mode.value)
         pdfium.FPDFPageObj_GetFillColor(path_object, *self._channels)
-        return min(channel.value for channel in self._channels[:3]) < _WHITE_LEVEL
+        return min(channel.value for channel in self._channels[:3]) < _MIN_WHITE_LEVEL
 
 
 def _join_rules(rectangles: Iterable[Rectangle]) -> list[Rectangle]:
@@ -110,7 +110,7 @@ def _join_rules(rectangles: Iterable[Rectangle]) -> list[Rectangle]:
     return [
         joined_rule
         for joined_rule in joined_rules
-        if joined_rule.top - joined_rule.bottom >= 2 * _MIN_HEIGHT
+        if joined_rule.top - joined_rule.bottom >= 2 * _MIN_BOX_HEIGHT
     ]
 
 
@@ -138,7 +138,7 @@ def _are_two_frames(frame_sides: Sequence[Rectangle]) -> bool:
     distances = [
         right_side.left - left_side.left for left_side, right_side in pairwise(frame_sides)
     ]
-    return distances[1] <= _MAX_GUTTER and abs(distances[0] - distances[2]) < _EDGE_TOLERANCE
+    return distances[1] <= _MAX_GUTTER_WIDTH and abs(distances[0] - distances[2]) < _EDGE_TOLERANCE
 
 
 def _unite_pieces(box_pieces: Iterable[Rectangle]) -> list[Rectangle]:
@@ -146,19 +146,27 @@ def _unite_pieces(box_pieces: Iterable[Rectangle]) -> list[Rectangle]:
     boxes: list[Rectangle] = []
     for box_piece in sorted(box_pieces, key=lambda rectangle: -rectangle.top):
         for index, box in enumerate(boxes):
-            touches = box_piece.top >= box.bottom - _TOUCH_TOLERANCE
-            lies_inside = box_piece.left >= box.left - _EDGE_TOLERANCE and (
-                box_piece.right <= box.right + _EDGE_TOLERANCE
-            )
-            lies_around = box.left >= box_piece.left - _EDGE_TOLERANCE and (
-                box.right <= box_piece.right + _EDGE_TOLERANCE
-            )
-            if touches and (lies_inside or lies_around):
+            if _belong_together(box, box_piece):
                 boxes[index] = box.unite(box_piece)
                 break
         else:
             boxes.append(box_piece)
     return boxes
+
+
+def _belong_together(box: Rectangle, box_piece: Rectangle) -> bool:
+    """Whether a piece touches the box above it, or lies in it, and their sides agree."""
+    if box_piece.top < box.bottom - _TOUCH_TOLERANCE:
+        return False
+    lies_inside = box_piece.left >= box.left - _EDGE_TOLERANCE and (
+        box_piece.right <= box.right + _EDGE_TOLERANCE
+    )
+    lies_around = box.left >= box_piece.left - _EDGE_TOLERANCE and (
+        box.right <= box_piece.right + _EDGE_TOLERANCE
+    )
+    # A table across both columns of a page may hang below the box of one.
+    hangs_below = box_piece.top < box.bottom + _TOUCH_TOLERANCE
+    return (lies_inside and lies_around) if hangs_below else (lies_inside or lies_around)
 
 
 def _make_box(rectangle: Rectangle, rules: Sequence[Rectangle], page_frame: Rectangle) -> Box:

@@ -9,13 +9,13 @@ ImageFormat = Literal["png", "jpeg", "tiff", "bmp", "heic"]
 TextFormat = Literal[
     "docx", "doc", "odt", "xlsx", "csv", "html", "markdown", "text", "rtf", "eml", "msg", "zip"
 ]
-Format = Literal["pdf"] | ImageFormat | TextFormat
+FileFormat = Literal["pdf"] | ImageFormat | TextFormat
 
 IMAGE_FORMATS: tuple[ImageFormat, ...] = get_args(ImageFormat)
 CONTAINER_FORMATS: tuple[TextFormat, ...] = ("eml", "msg", "zip")
 """Formats that hold other files, which are documents of their own."""
 
-_FORMAT_BY_EXTENSION: dict[str, Format] = {
+_FORMAT_BY_EXTENSION: dict[str, FileFormat] = {
     ".pdf": "pdf",
     ".png": "png",
     ".jpg": "jpeg",
@@ -39,16 +39,16 @@ _FORMAT_BY_EXTENSION: dict[str, Format] = {
     ".msg": "msg",
     ".zip": "zip",
 }
-EXTENSIONS = tuple(_FORMAT_BY_EXTENSION)
+READABLE_EXTENSIONS = tuple(_FORMAT_BY_EXTENSION)
 POLICY_EXTENSIONS = (".pdf", ".docx", ".md", ".html", ".htm")
 """What a revision of a policy may be: a text with headings."""
-HEAD_BYTES = 1024
+DETECTION_BYTES = 1024
 """Bytes that are examined: PDF readers accept that many before the header."""
 
 _ZIP_MAGIC = b"PK\x03\x04"
 _EMPTY_ZIP_MAGIC = b"PK\x05\x06"
 _COMPOUND_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-_FORMATS_BY_MAGIC: tuple[tuple[bytes, Format], ...] = (
+_FORMATS_BY_MAGIC: tuple[tuple[bytes, FileFormat], ...] = (
     (b"\x89PNG\r\n\x1a\n", "png"),
     (b"\xff\xd8\xff", "jpeg"),
     (b"II*\x00", "tiff"),
@@ -58,18 +58,18 @@ _FORMATS_BY_MAGIC: tuple[tuple[bytes, Format], ...] = (
     (b"{\\rtf", "rtf"),
 )
 _HEIC_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"mif1", b"msf1")
-_ZIP_FORMATS: tuple[Format, ...] = ("docx", "odt", "xlsx", "zip")
-_COMPOUND_FORMATS: tuple[Format, ...] = ("doc", "msg")
-_PLAIN_FORMATS: tuple[Format, ...] = ("csv", "html", "markdown", "text", "eml")
+_ZIP_FORMATS: tuple[FileFormat, ...] = ("docx", "odt", "xlsx", "zip")
+_COMPOUND_FORMATS: tuple[FileFormat, ...] = ("doc", "msg")
+_PLAIN_FORMATS: tuple[FileFormat, ...] = ("csv", "html", "markdown", "text", "eml")
 _MACRO_EXTENSIONS = (".docm", ".dotm", ".xlsm", ".xltm", ".pptm")
 
 
-def get_named_format(extension: str) -> Format | None:
+def find_format_by_extension(extension: str) -> FileFormat | None:
     """Return the format that files with an extension have; None for one that is not read."""
     return _FORMAT_BY_EXTENSION.get(extension)
 
 
-def check_file_name(file_name: str, extensions: tuple[str, ...] = EXTENSIONS) -> None:
+def check_file_name(file_name: str, extensions: tuple[str, ...] = READABLE_EXTENSIONS) -> None:
     """Raise a `Refusal` for a name whose extension is not among the supported ones."""
     extension = PurePath(file_name).suffix.lower()
     if extension in extensions:
@@ -82,7 +82,7 @@ def check_file_name(file_name: str, extensions: tuple[str, ...] = EXTENSIONS) ->
     )
 
 
-def detect_format(first_bytes: bytes, file_name: str) -> Format:
+def detect_format(first_bytes: bytes, file_name: str) -> FileFormat:
     """Return the format of a file by its first bytes, then by its name; raise a `Refusal`."""
     if not first_bytes:
         raise Refusal("no_content", "The file is empty")
@@ -113,7 +113,7 @@ def detect_format(first_bytes: bytes, file_name: str) -> Format:
         return named_format
     elif first_bytes.startswith(b"BM"):
         return "bmp"
-    elif b"%PDF-" in first_bytes[:HEAD_BYTES]:
+    elif b"%PDF-" in first_bytes[:DETECTION_BYTES]:
         return "pdf"
     elif named_format == "doc" and first_bytes.lstrip()[:1] == b"<":
         return "html"  # programs save pages of the web under this name

@@ -10,8 +10,8 @@ import pypdfium2.raw as pdfium
 # A hostile page can nest forms without end and repeat objects by the million. These bounds are far
 # beyond real pages, and keep the time for each in check.
 _MAX_FORM_DEPTH = 8
-_MAX_OBJECTS = 50_000
-_MAX_RECTANGLES = 1_000
+_MAX_PAGE_OBJECTS = 50_000
+_MAX_UNITED_RECTANGLES = 1_000
 
 
 class Matrix(NamedTuple):
@@ -43,7 +43,7 @@ class Matrix(NamedTuple):
 
     def place_rectangle(self, rectangle: "Rectangle") -> "Rectangle":
         """Return where a rectangle lies after the transformation, as an upright rectangle."""
-        if self == _IDENTITY:
+        if self == _IDENTITY_MATRIX:
             return rectangle
         corners = [
             (self.a * x + self.c * y + self.e, self.b * x + self.d * y + self.f)
@@ -54,7 +54,7 @@ class Matrix(NamedTuple):
         return Rectangle(min(xs), min(ys), max(xs), max(ys))
 
 
-_IDENTITY = Matrix()
+_IDENTITY_MATRIX = Matrix()
 
 
 class Rectangle(NamedTuple):
@@ -110,7 +110,7 @@ def compute_image_ratio(images: Iterable[Rectangle], page_frame: Rectangle) -> f
 def compute_union_area(rectangles: Sequence[Rectangle]) -> float:
     """Return the area that the rectangles cover together."""
     largest_rectangles = sorted(rectangles, key=lambda rect: rect.area, reverse=True)[
-        :_MAX_RECTANGLES
+        :_MAX_UNITED_RECTANGLES
     ]
     rectangles_by_bottom = sorted(largest_rectangles, key=lambda rect: rect.bottom)
     edges = sorted({edge for rect in largest_rectangles for edge in (rect.left, rect.right)})
@@ -142,8 +142,10 @@ def walk_objects(
     """
     object_count = pdfium.FPDFPage_CountObjects(pdf_page)
     page_objects = (pdfium.FPDFPage_GetObject(pdf_page, index) for index in range(object_count))
-    objects_left = _MAX_OBJECTS
-    form_stack: list[tuple[Iterator[pdfium.FPDF_PAGEOBJECT], Matrix]] = [(page_objects, _IDENTITY)]
+    objects_left = _MAX_PAGE_OBJECTS
+    form_stack: list[tuple[Iterator[pdfium.FPDF_PAGEOBJECT], Matrix]] = [
+        (page_objects, _IDENTITY_MATRIX)
+    ]
     while form_stack and objects_left:
         sibling_objects, outer_matrix = form_stack[-1]
         page_object = next(sibling_objects, None)

@@ -16,7 +16,7 @@ from readingroom.ingest.read.reflow import PageBuilder
 
 _SHOWN_HEADERS = ("From", "To", "Cc", "Date", "Subject")
 _MAX_HEADER_CHARS = 2_000
-_MAX_PARTS = 2_000
+_MAX_MESSAGE_PARTS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def _iterate_parts(email_message: EmailMessage) -> Iterator[EmailMessage]:
     while waiting_parts:
         message_part = waiting_parts.pop()
         part_count += 1
-        if part_count > _MAX_PARTS:
+        if part_count > _MAX_MESSAGE_PARTS:
             raise _make_nesting_refusal()
         if message_part.get_content_maintype() == "multipart":
             payload = message_part.get_payload()

@@ -5,33 +5,47 @@ one layer after the other: all plain paragraphs, then all items of lists, then t
 """
 
 from collections.abc import Sequence
+from itertools import islice
 
-from readingroom.ingest.read.page import Line
+from readingroom.ingest.read.page import BROKEN_WORD_MARK, Line
 
 # Share of a page's height at its top and bottom: headers and footers may be written first.
-_EDGE_SHARE = 0.09
+_EDGE_HEIGHT_SHARE = 0.09
 # Of the height of a letter's box; most letters are wider, so that columns never seem to overlap.
-_MIN_LETTER_WIDTH = 0.33
+_MIN_LETTER_WIDTH_RATIO = 0.33
+_USUAL_LETTER_WIDTH_RATIO = 0.45
 _BAND_WIDTH = 36.0
 # Letter heights between two lines of which one is the continuation of the other.
-_MAX_LEADING = 2.5
+_MAX_LEADING_RATIO = 2.5
 _MAX_INDENT = 40.0
 # Of the number or the letter of an item, and how far left of its text it may stand.
 _MAX_MARK_CHARS = 8
 _MAX_MARK_DISTANCE = 80.0
 # Lines in which the text of a mark is looked for.
-_MARKED_LINES = 60
+_MAX_LINES_SEARCHED_FOR_MARK = 60
+# Of a page that are written before the text around them.
+_MAX_EARLY_LINES = 12
+# One alone may be a heading that is written last.
+_MIN_LINES_ABOVE = 2
 # A page with more is a drawing or a table of figures.
-_MAX_LINES = 1_000
+_MAX_ORDERED_LINES = 1_000
 
 
 def put_in_reading_order(page_lines: Sequence[Line], page_height: float) -> list[Line]:
     """Return the lines; one that is written after what stands below it goes before that."""
-    body_bottom, body_top = _EDGE_SHARE * page_height, (1 - _EDGE_SHARE) * page_height
+    body_bottom, body_top = _EDGE_HEIGHT_SHARE * page_height, (1 - _EDGE_HEIGHT_SHARE) * page_height
     body_lines = [line for line in page_lines if body_bottom <= line.bottom <= body_top]
     is_in_order = not any(map(_goes_back, body_lines, body_lines[1:]))
-    if is_in_order or len(page_lines) > _MAX_LINES:
+    if is_in_order or len(page_lines) > _MAX_ORDERED_LINES:
         return [*page_lines]
+    early_groups = _find_early_groups(body_lines)
+    early_lines = {id(line) for early_group in early_groups for line in early_group}
+    other_lines = [line for line in page_lines if id(line) not in early_lines]
+    return _insert_groups(_lift_late_lines(other_lines, body_bottom, body_top), early_groups)
+
+
+def _lift_late_lines(page_lines: Sequence[Line], body_bottom: float, body_top: float) -> list[Line]:
+    """Return the lines, each that is written after what stands below it before that."""
     ordered_lines: list[Line] = []
     lowest_by_band: dict[int, float] = {}
     place = -1
@@ -52,6 +66,70 @@ def put_in_reading_order(page_lines: Sequence[Line], page_height: float) -> list
     return ordered_lines
 
 
+def _find_early_groups(body_lines: Sequence[Line]) -> list[list[Line]]:
+    """Return the pieces written first though text around them stands above: codes, side headings.
+
+    There are none where a page begins with a whole column.
+    """
+    early_count = next(
+        (
+            index
+            for index, line in enumerate(body_lines[: _MAX_EARLY_LINES + 1])
+            if index and all(line.bottom > early_line.bottom for early_line in body_lines[:index])
+        ),
+        0,
+    )
+    later_lines = body_lines[early_count:]
+    if len(later_lines) < 2 * early_count:
+        return []
+    early_lines = [
+        line for line in body_lines[:early_count] if _stands_below_several(line, later_lines)
+    ]
+    if not early_lines:
+        return []
+    early_groups = [[early_lines[0]]]
+    for line in early_lines[1:]:
+        last_line = early_groups[-1][-1]
+        is_next_row = 0 < last_line.bottom - line.bottom < _MAX_LEADING_RATIO * line.size
+        if is_next_row and abs(line.left - last_line.left) < _MAX_INDENT:
+            early_groups[-1].append(line)
+        else:
+            early_groups.append([line])
+    return early_groups
+
+
+def _stands_below_several(line: Line, later_lines: Sequence[Line]) -> bool:
+    """Whether lines that are written later stand above one in its column."""
+    lines_above = (
+        later_line
+        for later_line in later_lines
+        if later_line.bottom > line.bottom + line.size
+        and later_line.left < _get_right(line)
+        and line.left < _get_right(later_line, _USUAL_LETTER_WIDTH_RATIO)
+    )
+    return sum(1 for _ in islice(lines_above, _MIN_LINES_ABOVE)) == _MIN_LINES_ABOVE
+
+
+def _insert_groups(ordered_lines: list[Line], line_groups: Sequence[list[Line]]) -> list[Line]:
+    """Return lines with groups beside the line that is level with the first of each."""
+    for line_group in line_groups:
+        first_line = line_group[0]
+        level_index = next(
+            (
+                index
+                for index, line in enumerate(ordered_lines)
+                if abs(line.bottom - first_line.bottom) < 0.6 * max(line.size, first_line.size)
+            ),
+            None,
+        )
+        if level_index is None:
+            place = _find_place(ordered_lines, first_line, -1)
+        else:
+            place = level_index + (ordered_lines[level_index].left < first_line.left)
+        ordered_lines[place:place] = line_group
+    return ordered_lines
+
+
 def _goes_back(line: Line, next_line: Line) -> bool:
     """Whether a line stands above the one before it, or beside it on its left."""
     rise = next_line.bottom - line.bottom
@@ -65,7 +143,7 @@ def _find_place(ordered_lines: Sequence[Line], line: Line, last_place: int) -> i
     if 0 <= last_place < len(ordered_lines):
         last_line = ordered_lines[last_place]
         distance = last_line.bottom - line.bottom
-        is_next_line = 0 <= distance < _MAX_LEADING * line.size and (
+        is_next_line = 0 <= distance < _MAX_LEADING_RATIO * line.size and (
             abs(line.left - last_line.left) < _MAX_INDENT
         )
         following_line = (
@@ -83,16 +161,30 @@ def _find_place(ordered_lines: Sequence[Line], line: Line, last_place: int) -> i
             continue
         if other_line.bottom < line.bottom - line.size / 2:
             # What follows the last line above may stand further left: a heading below a table.
-            return place or index
+            return _find_paragraph_end(ordered_lines, line, place, index) if place else index
         place = index + 1
     return len(ordered_lines)
+
+
+def _find_paragraph_end(
+    ordered_lines: Sequence[Line], line: Line, place: int, place_limit: int
+) -> int:
+    """Return the first place, from one on, that does not divide a paragraph above a line."""
+    while place < place_limit:
+        last_line, next_line = ordered_lines[place - 1], ordered_lines[place]
+        is_next_row = 0 < last_line.bottom - next_line.bottom < _MAX_LEADING_RATIO * next_line.size
+        is_same_paragraph = is_next_row and abs(next_line.left - last_line.left) < _MAX_INDENT
+        if not is_same_paragraph or next_line.bottom <= line.bottom:
+            break
+        place += 1
+    return place
 
 
 def _find_marked_line(ordered_lines: Sequence[Line], line: Line, last_place: int) -> int | None:
     """Return the index of the line that a mark such as `a)` belongs to, if it is written before."""
     if len(line.text) > _MAX_MARK_CHARS:
         return None
-    for index in range(last_place, max(last_place - _MARKED_LINES, -1), -1):
+    for index in range(last_place, max(last_place - _MAX_LINES_SEARCHED_FOR_MARK, -1), -1):
         text_line = ordered_lines[index]
         is_level = abs(text_line.bottom - line.bottom) < line.size / 3
         if is_level and _get_right(line) < text_line.left < line.left + _MAX_MARK_DISTANCE:
@@ -105,6 +197,10 @@ def _overlap(line: Line, other_line: Line) -> bool:
     return line.left < _get_right(other_line) and other_line.left < _get_right(line)
 
 
-def _get_right(line: Line) -> float:
-    """Return where a line ends at the least."""
-    return line.left + _MIN_LETTER_WIDTH * line.size * len(line.text)
+def _get_right(line: Line, letter_width: float = _MIN_LETTER_WIDTH_RATIO) -> float:
+    """Return where a line ends at the least, or as letters of this width do.
+
+    One that ends in a broken word holds the next row too, which stands below it.
+    """
+    row_length = max(map(len, line.text.split(BROKEN_WORD_MARK)))
+    return line.left + letter_width * line.size * row_length

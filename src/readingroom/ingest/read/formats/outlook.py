@@ -16,15 +16,15 @@ _SUBJECT, _BODY, _HTML_BODY = 0x0037, 0x1000, 0x1013
 _SENDER_NAME, _SENDER_ADDRESS, _SENDER_INTERNET_ADDRESS = 0x0C1A, 0x0C1F, 0x5D01
 _RECIPIENTS_TAG, _COPY_RECIPIENTS_TAG = 0x0E04, 0x0E03
 _SENT_AT, _RECEIVED_AT = 0x0039, 0x0E06
-_CODE_PAGES = (0x3FFD, 0x3FDE)
+_CODE_PAGE_PROPERTIES = (0x3FFD, 0x3FDE)
 _ATTACHED_CONTENT, _LONG_FILE_NAME, _SHORT_FILE_NAME, _DISPLAY_NAME = 0x3701, 0x3707, 0x3704, 0x3001
 _CONTENT_ID, _IS_HIDDEN = 0x3712, 0x7FFE
 
 _UNICODE_TYPE, _BYTES_TEXT_TYPE, _BINARY_TYPE, _STORAGE_TYPE = "001F", "001E", "0102", "000D"
-_ENTRY_BYTES = 16
+_PROPERTY_ENTRY_BYTES = 16
 _TOP_HEADER_BYTES, _EMBEDDED_HEADER_BYTES, _ATTACHMENT_HEADER_BYTES = 32, 24, 8
 _EPOCH = datetime(1601, 1, 1, tzinfo=UTC)
-_MAX_DEPTH = 5
+_MAX_MESSAGE_DEPTH = 5
 _MAX_ATTACHMENTS = 500
 
 
@@ -141,7 +141,7 @@ class _OutlookMessage:
         inner_path = (*storage_path, _name_stream(_ATTACHED_CONTENT, _STORAGE_TYPE))
         if (*inner_path, "__properties_version1.0") not in self._compound_file.paths:
             return None  # an object that only the program that made it can open
-        if self._depth >= _MAX_DEPTH:
+        if self._depth >= _MAX_MESSAGE_DEPTH:
             raise Refusal("extraction_failed", "Messages are attached to each other too deeply")
         inner_message = _OutlookMessage(self._compound_file, inner_path, self._depth + 1)
         return ContainedFile(f"{attachment_name.removesuffix('.msg')}.eml", inner_message.to_eml())
@@ -166,7 +166,7 @@ class _OutlookMessage:
         return email_message.as_bytes()
 
     def _find_encoding(self) -> str:
-        for property_number in _CODE_PAGES:
+        for property_number in _CODE_PAGE_PROPERTIES:
             code_page = self._fixed_values.get(property_number, 0)
             if code_page == 65001:
                 return "utf-8"
@@ -205,7 +205,9 @@ def _read_fixed_values(
     """Return the properties of fixed size, as numbers."""
     property_bytes = compound.read_stream(*storage_path, "__properties_version1.0")[header_bytes:]
     fixed_values: dict[int, int] = {}
-    for entry_start in range(0, len(property_bytes) - _ENTRY_BYTES + 1, _ENTRY_BYTES):
+    for entry_start in range(
+        0, len(property_bytes) - _PROPERTY_ENTRY_BYTES + 1, _PROPERTY_ENTRY_BYTES
+    ):
         _, property_number, _, property_value = struct.unpack_from(
             "<HHIQ", property_bytes, entry_start
         )

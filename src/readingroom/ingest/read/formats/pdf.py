@@ -3,13 +3,10 @@
 Runs inside the sandbox: if PDFium crashes or hangs on a hostile file, only that process is lost.
 """
 
-import ctypes
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
-from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -18,7 +15,8 @@ import pypdfium2.raw as pdfium
 
 from readingroom.ingest.document import PageWord, Refusal
 from readingroom.ingest.read.formats.annotations import insert_line, read_annotations
-from readingroom.ingest.read.formats.boxes import BoxFinder
+from readingroom.ingest.read.formats.boxes import DrawnBoxFinder
+from readingroom.ingest.read.formats.glyphs import Glyphs, make_box_transform
 from readingroom.ingest.read.formats.images import Rectangle, compute_image_ratio, walk_objects
 from readingroom.ingest.read.formats.order import put_in_reading_order
 from readingroom.ingest.read.page import (
@@ -43,11 +41,9 @@ _MAX_PAGE_CHARS = 100_000
 # Paths of a page whose lines are counted; any further one counts as one line.
 _MAX_MEASURED_PATHS = 200
 CUT_OFF_MESSAGE = "The PDF ends early, so its download was probably cut off: fetch it again"
-_LINEARIZED_LENGTH = re.compile(rb"/Linearized\b[^>]{0,200}?/L\s+(\d{1,12})\b")
+_LINEARIZED_LENGTH_PATTERN = re.compile(rb"/Linearized\b[^>]{0,200}?/L\s+(\d{1,12})\b")
 _LINEARIZED_WITHIN_BYTES = 2048
-_BLANKS_BETWEEN_WORDS = re.compile(r"(?<=\S)\s+(?=\S)")
-_BOLD_FONT_NAME = re.compile("bold|black|heavy|semib|demi", re.IGNORECASE)
-_ITALIC_FONT_NAME = re.compile("italic|oblique", re.IGNORECASE)
+_BLANKS_BETWEEN_WORDS_PATTERN = re.compile(r"(?<=\S)\s+(?=\S)")
 
 
 @contextmanager
@@ -72,7 +68,7 @@ def open_pdf(file_bytes: bytes, max_pages: int) -> Iterator[pypdfium2.PdfDocumen
 
 def is_cut_off(file_bytes: bytes) -> bool:
     """Whether a PDF lacks its end, as after a download that broke off."""
-    stated_length = _LINEARIZED_LENGTH.search(file_bytes[:_LINEARIZED_WITHIN_BYTES])
+    stated_length = _LINEARIZED_LENGTH_PATTERN.search(file_bytes[:_LINEARIZED_WITHIN_BYTES])
     # A file made for the web says its length at its start; any other has a mark at its end.
     return int(stated_length[1]) > len(file_bytes) if stated_length else b"%%EOF" not in file_bytes
 
@@ -201,7 +197,7 @@ def _read_graphics(pdf_page: pypdfium2.PdfPage) -> tuple[float, list[Box], int]:
     """
     page_frame = Rectangle(*pdf_page.get_bbox())
     images: list[Rectangle] = []
-    box_finder = BoxFinder(page_frame)
+    box_finder = DrawnBoxFinder(page_frame)
     path_count = drawn_line_count = 0
     for page_object, object_type, matrix in walk_objects(pdf_page):
         if object_type == pdfium.FPDF_PAGEOBJ_IMAGE:
@@ -240,7 +236,7 @@ def _read_added_lines(pdf_page: pypdfium2.PdfPage) -> list[Line]:
     """Return answers in a form and notes; most pages have none, but many have links."""
     if pdfium.FPDFPage_GetAnnotCount(pdf_page) <= 0:
         return []
-    to_box = _make_box_transform(pdf_page)
+    to_box = make_box_transform(pdf_page)
 
     def place_box(rectangle: pdfium.FS_RECTF) -> tuple[float, float, float]:
         annotation_box = to_box(rectangle)
@@ -258,18 +254,20 @@ def _read_pieces(
         if character_count <= 0:
             return []
         page_text = textpage.get_text_range(errors="surrogatepass")
-        glyphs = _Glyphs(
+        glyphs = Glyphs(
             textpage,
             character_count,
             is_exact=len(page_text) == character_count,
-            to_box=_make_box_transform(pdf_page),
+            to_box=make_box_transform(pdf_page),
         )
         line_pieces: list[Line] = []
         line_start = 0
         for raw_line in page_text.split("\r\n"):
             cut_offsets = _find_gaps(raw_line, line_start, glyphs) if split_at_gaps else []
-            cut_offsets = cut_offsets or _find_fold_offsets(
-                raw_line, line_start, glyphs, fold_position
+            cut_offsets = (
+                cut_offsets
+                or _find_return_offsets(raw_line, line_start, glyphs)
+                or _find_fold_offsets(raw_line, line_start, glyphs, fold_position)
             )
             for piece_start, piece_end in pairwise([0, *cut_offsets, len(raw_line)]):
                 line_piece = _parse_line(
@@ -281,10 +279,10 @@ def _read_pieces(
         return line_pieces
 
 
-def _find_gaps(raw_line: str, line_start: int, glyphs: "_Glyphs") -> list[int]:
+def _find_gaps(raw_line: str, line_start: int, glyphs: Glyphs) -> list[int]:
     """Return where words of a line are so far apart that a box of a form may be between them."""
     gap_offsets = []
-    for blank_match in _BLANKS_BETWEEN_WORDS.finditer(raw_line):
+    for blank_match in _BLANKS_BETWEEN_WORDS_PATTERN.finditer(raw_line):
         box_before = glyphs.get_box(line_start + blank_match.start() - 1)
         box_after = glyphs.get_box(line_start + blank_match.end())
         if box_after.left - box_before.right > box_before.size:
@@ -292,8 +290,28 @@ def _find_gaps(raw_line: str, line_start: int, glyphs: "_Glyphs") -> list[int]:
     return gap_offsets
 
 
+def _find_return_offsets(raw_line: str, line_start: int, glyphs: Glyphs) -> list[int]:
+    """Return where the last words of a row begin if they stand left of its first.
+
+    So a label or a code is set beside a title that is written before it. Only rows that end in a
+    capital or a number are looked at, because each look is slow.
+    """
+    last_letter = raw_line.rstrip()[-1:]
+    if not (last_letter.isupper() or last_letter.isdigit()) or "\ufffe" in raw_line:
+        return []
+    first_left = glyphs.get_box(line_start + len(raw_line) - len(raw_line.lstrip())).left
+    if glyphs.get_box(line_start + len(raw_line.rstrip()) - 1).left >= first_left:
+        return []
+    return [
+        blank_match.end()
+        for blank_match in _BLANKS_BETWEEN_WORDS_PATTERN.finditer(raw_line)
+        if glyphs.get_box(line_start + blank_match.end()).left
+        < glyphs.get_box(line_start + blank_match.start() - 1).left
+    ]
+
+
 def _find_fold_offsets(
-    raw_line: str, line_start: int, glyphs: "_Glyphs", fold_position: float | None
+    raw_line: str, line_start: int, glyphs: Glyphs, fold_position: float | None
 ) -> list[int]:
     """Return where the second of two lines begins that stand side by side on printed pages."""
     last_index = len(raw_line.rstrip()) - 1
@@ -312,35 +330,33 @@ def _find_fold_offsets(
     return [first_right] if first_right else []
 
 
-def _parse_line(raw_line: str, line_start: int, glyphs: "_Glyphs") -> Line | None:
+def _parse_line(raw_line: str, line_start: int, glyphs: Glyphs) -> Line | None:
     stripped_line = raw_line.strip()
     # PDFium joins words across line ends and leaves one of two characters for the hyphen.
     line_text = normalize_text(stripped_line.replace("\ufffe", BROKEN_WORD_MARK)).strip()
     if not line_text:
         return None
     first_index = line_start + raw_line.index(stripped_line[0])
-    first_box = glyphs.get_box(first_index)
-    typical_index = first_index
-    if stripped_line[0].isdigit() and (letter_index := _find_first_letter(stripped_line)):
-        # A footnote begins with a raised number, whose size is not that of the line.
-        typical_index = first_index + letter_index
-        letter_size = glyphs.get_box(typical_index).size
-    else:
-        letter_size = first_box.size
+    # A footnote begins with a raised number, whose size is not that of the line.
+    letter_offset = _find_first_letter(stripped_line) if stripped_line[0].isdigit() else 0
+    typical_index = first_index + letter_offset
+    font_style = glyphs.read_style(typical_index)
+    get_box = glyphs.get_box if font_style.has_heights else glyphs.estimate_box
+    first_box = get_box(first_index)
+    letter_size = get_box(typical_index).size if letter_offset else first_box.size
     last_bottom = (
-        glyphs.get_box(first_index + len(stripped_line) - 1).bottom
+        get_box(first_index + len(stripped_line) - 1).bottom
         if BROKEN_WORD_MARK in line_text
         else first_box.bottom
     )
-    is_bold, is_italic = glyphs.read_style(typical_index)
     return Line(
         line_text,
         first_box.left,
         first_box.bottom,
         letter_size,
-        is_bold,
+        font_style.is_bold,
         last_bottom,
-        is_italic=is_italic,
+        is_italic=font_style.is_italic,
     )
 
 
@@ -366,85 +382,3 @@ def _append_to_row(line: Line, following_line: Line) -> None:
     separator = "" if following_line.text[0] in ".,;:)]’”" else " "
     line.text += separator + following_line.text
     line.last_bottom = following_line.last_bottom
-
-
-@dataclass(slots=True)
-class _Box:
-    left: float
-    bottom: float
-    size: float
-    right: float
-
-
-_BoxTransform = Callable[[pdfium.FS_RECTF], _Box]
-
-
-def _make_box_transform(pdf_page: pypdfium2.PdfPage) -> _BoxTransform:
-    """Return a function that rotates boxes as the page is rotated when it is displayed."""
-    x0, y0, x1, y1 = pdf_page.get_bbox()
-    match pdf_page.get_rotation():
-        case 90:
-            return lambda box: _Box(
-                box.bottom - y0, x1 - box.right, box.right - box.left, box.top - y0
-            )
-        case 180:
-            return lambda box: _Box(
-                x1 - box.right, y1 - box.top, box.top - box.bottom, x1 - box.left
-            )
-        case 270:
-            return lambda box: _Box(
-                y1 - box.top, box.left - x0, box.right - box.left, y1 - box.bottom
-            )
-    return lambda box: _Box(box.left - x0, box.bottom - y0, box.top - box.bottom, box.right - x0)
-
-
-@cache
-def _parse_font_name(font_name: bytes) -> tuple[bool, bool]:
-    """Return whether a font is bold, and whether it is italic."""
-    name_text = font_name.decode("latin-1")
-    return (
-        _BOLD_FONT_NAME.search(name_text) is not None,
-        _ITALIC_FONT_NAME.search(name_text) is not None,
-    )
-
-
-class _Glyphs:
-    """Boxes and fonts of single characters. Each call is slow, so a line needs one or two."""
-
-    def __init__(
-        self,
-        textpage: pypdfium2.PdfTextPage,
-        character_count: int,
-        is_exact: bool,
-        to_box: _BoxTransform,
-    ) -> None:
-        self._textpage = textpage
-        self._last_index = character_count - 1
-        self._is_exact = is_exact
-        self._to_box = to_box
-        self._rectangle = pdfium.FS_RECTF()
-        self._font_name = ctypes.create_string_buffer(128)
-        self._font_flags = ctypes.c_int()
-
-    def get_box(self, index: int) -> _Box:
-        pdfium.FPDFText_GetLooseCharBox(
-            self._textpage, self._to_pdfium_index(index), self._rectangle
-        )
-        return self._to_box(self._rectangle)
-
-    def read_style(self, index: int) -> tuple[bool, bool]:
-        """Return whether a letter is bold, and whether it is italic."""
-        self._font_name.value = b""
-        pdfium.FPDFText_GetFontInfo(
-            self._textpage,
-            self._to_pdfium_index(index),
-            self._font_name,
-            len(self._font_name),
-            self._font_flags,
-        )
-        return _parse_font_name(self._font_name.value)
-
-    def _to_pdfium_index(self, index: int) -> int:
-        if not self._is_exact:  # PDFium left some characters out of the text, or added some
-            index = pdfium.FPDFText_GetCharIndexFromTextIndex(self._textpage, index)
-        return min(max(index, 0), self._last_index)

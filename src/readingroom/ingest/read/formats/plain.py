@@ -16,14 +16,14 @@ _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_MARKDOWN_HEADING = re.compile(r"(?P<marks>#{1,6})\s+(?P<title>[^#].*?)\s*#*")
-_MARKDOWN_LINK = re.compile(r"!?\[([^\]\[]{0,500})\]\([^()\s]{0,2000}\)")
-_MARKDOWN_EMPHASIS = re.compile(r"\*{1,3}|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)|`")
-_MARKDOWN_RULE = re.compile(r"[-*_ =|:+]{3,}")
+_MARKDOWN_HEADING_PATTERN = re.compile(r"(?P<marks>#{1,6})\s+(?P<title>[^#].*?)\s*#*")
+_MARKDOWN_LINK_PATTERN = re.compile(r"!?\[([^\]\[]{0,500})\]\([^()\s]{0,2000}\)")
+_MARKDOWN_EMPHASIS_PATTERN = re.compile(r"\*{1,3}|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)|`")
+_MARKDOWN_RULE_PATTERN = re.compile(r"[-*_ =|:+]{3,}")
 # Of a line in which emphasis and links are looked for.
 _MAX_MARKED_CHARS = 10_000
-_DELIMITERS = ",;\t|"
-_SAMPLED_LINES = 20
+_CSV_DELIMITERS = ",;\t|"
+_SAMPLED_LINE_COUNT = 20
 
 
 def decode_text(file_bytes: bytes) -> str:
@@ -55,7 +55,7 @@ def read_markdown(file_bytes: bytes, file_name: str, read_options: ReadOptions) 
     paragraph_lines: list[str] = []
     for line in [*decode_text(file_bytes).splitlines(), ""]:
         text_line = line.strip()
-        heading_match = _MARKDOWN_HEADING.fullmatch(text_line[:_MAX_MARKED_CHARS])
+        heading_match = _MARKDOWN_HEADING_PATTERN.fullmatch(text_line[:_MAX_MARKED_CHARS])
         if heading_match or not text_line:
             page_builder.add_paragraph("\n".join(paragraph_lines))
             paragraph_lines.clear()
@@ -63,7 +63,7 @@ def read_markdown(file_bytes: bytes, file_name: str, read_options: ReadOptions) 
             page_builder.add_paragraph(
                 _strip_marks(heading_match["title"]), len(heading_match["marks"])
             )
-        elif text_line and not _MARKDOWN_RULE.fullmatch(text_line[:_MAX_MARKED_CHARS]):
+        elif text_line and not _MARKDOWN_RULE_PATTERN.fullmatch(text_line[:_MAX_MARKED_CHARS]):
             paragraph_lines.append(_strip_marks(text_line))
     return page_builder.finish_pages()
 
@@ -97,14 +97,14 @@ def _strip_marks(text_line: str) -> str:
     """Return a line without the signs by which Markdown marks links and emphasis."""
     if len(text_line) > _MAX_MARKED_CHARS:
         return text_line
-    linkless_line = _MARKDOWN_LINK.sub(r"\1", text_line.removeprefix("> "))
-    return _MARKDOWN_EMPHASIS.sub("", linkless_line).strip("| ").replace("|", " | ")
+    linkless_line = _MARKDOWN_LINK_PATTERN.sub(r"\1", text_line.removeprefix("> "))
+    return _MARKDOWN_EMPHASIS_PATTERN.sub("", linkless_line).strip("| ").replace("|", " | ")
 
 
 def _guess_delimiter(csv_text: str) -> str:
     """Return the sign that separates the cells: the one of which most lines have as many."""
     sampled_lines = [line for line in csv_text[:100_000].splitlines() if line.strip()][
-        :_SAMPLED_LINES
+        :_SAMPLED_LINE_COUNT
     ]
 
     def count_alike_lines(delimiter: str) -> tuple[int, int]:
@@ -112,4 +112,4 @@ def _guess_delimiter(csv_text: str) -> str:
         del line_counts[0]
         return max(line_counts.values(), default=0), max(line_counts, default=0)
 
-    return max(_DELIMITERS, key=count_alike_lines)
+    return max(_CSV_DELIMITERS, key=count_alike_lines)

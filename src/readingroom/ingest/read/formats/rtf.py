@@ -8,7 +8,7 @@ from readingroom.ingest.document import ReadOptions, Refusal
 from readingroom.ingest.read.page import RawPage
 from readingroom.ingest.read.reflow import CELL_SEPARATOR, PageBuilder
 
-_TOKEN = re.compile(
+_RTF_TOKEN_PATTERN = re.compile(
     rb"\\(?P<word>[a-zA-Z]{1,32})(?P<number>-?\d{1,10})? ?"
     rb"|\\'(?P<hex>[0-9a-fA-F]{2})"
     rb"|\\(?P<symbol>[^a-zA-Z])"
@@ -18,7 +18,7 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 # What these groups hold is about the document and is not text of it.
-_SKIPPED_GROUPS = frozenset(
+_SKIPPED_GROUP_WORDS = frozenset(
     """
     fonttbl colortbl stylesheet listtable listoverridetable info pict object header headerl headerr
     headerf footer footerl footerr footerf filetbl revtbl rsidtbl generator themedata datastore
@@ -26,7 +26,7 @@ _SKIPPED_GROUPS = frozenset(
     nonshppict objdata
     """.split()  # noqa: SIM905 a list of this length is read as words
 )
-_BREAKS = {
+_TEXT_BY_BREAK_WORD = {
     "par": "\n\n",
     "sect": "\n\n",
     "line": "\n",
@@ -46,9 +46,25 @@ _BREAKS = {
     "emspace": " ",
     "enspace": " ",
 }
-_SYMBOLS = {"~": " ", "_": "-", "-": "", "\\": "\\", "{": "{", "}": "}", "\n": "\n\n", "\r": "\n\n"}
-_CODE_PAGES = {437: "cp437", 850: "cp850", 932: "cp932", 936: "cp936", 949: "cp949", 950: "cp950"}
-_MAX_DEPTH = 500
+_TEXT_BY_SYMBOL = {
+    "~": " ",
+    "_": "-",
+    "-": "",
+    "\\": "\\",
+    "{": "{",
+    "}": "}",
+    "\n": "\n\n",
+    "\r": "\n\n",
+}
+_ENCODING_BY_CODE_PAGE = {
+    437: "cp437",
+    850: "cp850",
+    932: "cp932",
+    936: "cp936",
+    949: "cp949",
+    950: "cp950",
+}
+_MAX_GROUP_DEPTH = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +102,7 @@ def _iterate_text(file_bytes: bytes) -> Iterator[str]:
         was_group_start, is_group_start = is_group_start, rtf_token["brace"] == b"{"
         group_state = group_states[-1]
         if rtf_token["brace"] == b"{":
-            if len(group_states) > _MAX_DEPTH:
+            if len(group_states) > _MAX_GROUP_DEPTH:
                 raise Refusal("extraction_failed", "The file nests its groups too deeply")
             group_states.append(group_state)
         elif rtf_token["brace"]:
@@ -96,7 +112,7 @@ def _iterate_text(file_bytes: bytes) -> Iterator[str]:
             group_states[-1] = replace(
                 group_state, is_skipped=True
             )  # a group that readers may ignore
-        elif control_word in _SKIPPED_GROUPS and was_group_start:
+        elif control_word in _SKIPPED_GROUP_WORDS and was_group_start:
             group_states[-1] = replace(group_state, is_skipped=True)
         elif control_word == "ansicpg":
             encoding = _find_encoding(int(rtf_token["number"] or 1252))
@@ -119,9 +135,9 @@ def _iterate_text(file_bytes: bytes) -> Iterator[str]:
             fallback_bytes_left = max(0, fallback_bytes_left - len(rtf_token["text"]))
             yield _decode_raw(token_text, encoding)
         elif control_word:
-            yield _BREAKS.get(control_word, "")
+            yield _TEXT_BY_BREAK_WORD.get(control_word, "")
         elif rtf_token["symbol"]:
-            yield _SYMBOLS.get(rtf_token["symbol"].decode("latin-1"), "")
+            yield _TEXT_BY_SYMBOL.get(rtf_token["symbol"].decode("latin-1"), "")
     if raw_bytes:
         yield raw_bytes.decode(encoding, "replace")
 
@@ -136,7 +152,7 @@ def _decode_raw(raw_text: bytes, encoding: str) -> str:
 
 def _iterate_tokens(file_bytes: bytes) -> Iterator[re.Match[bytes]]:
     byte_offset = 0
-    while rtf_token := _TOKEN.match(file_bytes, byte_offset):
+    while rtf_token := _RTF_TOKEN_PATTERN.match(file_bytes, byte_offset):
         yield rtf_token
         byte_offset = rtf_token.end()
         if rtf_token["word"] == b"bin":
@@ -154,4 +170,4 @@ def _decode_unicode(code_number: int) -> str:
 def _find_encoding(code_page: int) -> str:
     if 1250 <= code_page <= 1258:
         return f"cp{code_page}"
-    return "utf-8" if code_page == 65001 else _CODE_PAGES.get(code_page, "cp1252")
+    return "utf-8" if code_page == 65001 else _ENCODING_BY_CODE_PAGE.get(code_page, "cp1252")

@@ -12,17 +12,17 @@ from readingroom.ingest.read.reflow import PageBuilder
 _SKIPPED_ELEMENTS = frozenset(
     ("script", "style", "head", "noscript", "template", "svg", "iframe", "object", "select")
 )
-_HEADINGS = {f"h{level}": level for level in range(1, 7)}
-_BLOCKS = frozenset(
+_LEVEL_BY_HEADING_TAG = {f"h{level}": level for level in range(1, 7)}
+_BLOCK_TAGS = frozenset(
     """
     address article aside blockquote body caption dd details div dl dt fieldset figcaption figure
     footer form header hr html legend li main nav ol p pre section summary table tbody tfoot thead
     tr ul
     """.split()  # noqa: SIM905 a list of this length is read as words
 )
-_CELLS = frozenset(("td", "th"))
+_CELL_TAGS = frozenset(("td", "th"))
 _READ_ATTRIBUTES = ("hidden", "style")
-_CHARSET_WITHIN_BYTES = 2048
+_CHARSET_SEARCH_BYTES = 2048
 
 
 def read_html(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> list[RawPage]:
@@ -43,7 +43,7 @@ def _parse_html(html_source: bytes | str) -> Any:
     # A page that names its encoding is decoded by the parser, any other as texts are.
     if (
         isinstance(html_source, bytes)
-        and b"charset" not in html_source[:_CHARSET_WITHIN_BYTES].lower()
+        and b"charset" not in html_source[:_CHARSET_SEARCH_BYTES].lower()
     ):
         html_source = decode_text(html_source)
     if isinstance(html_source, str):
@@ -117,10 +117,10 @@ class _HtmlWriter:
     def _start_element(self, element: Any) -> None:
         if element.tag == "br":
             self._text_pieces.append("\n")
-        elif element.tag in _HEADINGS or element.tag in _BLOCKS:
+        elif element.tag in _LEVEL_BY_HEADING_TAG or element.tag in _BLOCK_TAGS:
             self._end_block()
-        if element.tag in _HEADINGS:
-            self._heading_level = _HEADINGS[element.tag]
+        if element.tag in _LEVEL_BY_HEADING_TAG:
+            self._heading_level = _LEVEL_BY_HEADING_TAG[element.tag]
         elif element.tag == "tr":
             self._cell_texts = []
         elif element.tag in ("ol", "ul"):
@@ -130,14 +130,14 @@ class _HtmlWriter:
             self._text_pieces.append(f"{self._list_numbers[-1]}. ")
 
     def _end_element(self, element: Any) -> None:
-        if element.tag in _CELLS and self._cell_texts is not None:
+        if element.tag in _CELL_TAGS and self._cell_texts is not None:
             self._cell_texts.append("".join(self._text_pieces))
             self._text_pieces.clear()
         elif element.tag == "tr" and self._cell_texts is not None:
             self._page_builder.add_row(self._cell_texts)
             self._cell_texts = None
             self._text_pieces.clear()
-        elif element.tag in _HEADINGS or element.tag in _BLOCKS:
+        elif element.tag in _LEVEL_BY_HEADING_TAG or element.tag in _BLOCK_TAGS:
             self._end_block()
             self._heading_level = 0
         if element.tag in ("ol", "ul") and self._list_numbers:

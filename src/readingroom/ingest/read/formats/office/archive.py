@@ -6,8 +6,8 @@ import zlib
 
 from readingroom.ingest.document import Refusal
 
-_MAX_ENTRIES = 10_000
-_END_RECORD = b"PK\x05\x06"
+_MAX_ARCHIVE_ENTRIES = 10_000
+_END_RECORD_MAGIC = b"PK\x05\x06"
 # The end record is followed by a comment of at most 65,535 bytes.
 _END_RECORD_WITHIN_BYTES = 66_000
 _ENCRYPTED_FLAG = 1
@@ -26,10 +26,11 @@ class Archive:
         self._bytes_left = max_unpacked_bytes
         self._max_unpacked_bytes = max_unpacked_bytes
         self.entries = self._zip_file.infolist()
-        if len(self.entries) > _MAX_ENTRIES:
+        if len(self.entries) > _MAX_ARCHIVE_ENTRIES:
             raise Refusal(
                 "extraction_failed",
-                f"The archive has {len(self.entries):,} entries; at most {_MAX_ENTRIES:,} are read",
+                f"The archive has {len(self.entries):,} entries; "
+                f"at most {_MAX_ARCHIVE_ENTRIES:,} are read",
             )
 
     def __contains__(self, entry_name: str) -> bool:
@@ -68,6 +69,6 @@ class Archive:
 
 
 def _explain_damage(archive_bytes: bytes) -> str:
-    if _END_RECORD not in archive_bytes[-_END_RECORD_WITHIN_BYTES:]:
+    if _END_RECORD_MAGIC not in archive_bytes[-_END_RECORD_WITHIN_BYTES:]:
         return "The file ends early, so its download was probably cut off: fetch it again"
     return "The file is damaged and cannot be opened"

@@ -14,12 +14,12 @@ from readingroom.ingest.read.reflow import CELL_SEPARATOR, PageBuilder
 _WORD_MAGIC = 0xA5EC
 _ENCRYPTED_FLAG, _SECOND_TABLE_FLAG = 0x0100, 0x0200
 _TEXT_LENGTHS_OFFSET = 0x4C
-_PIECES_OFFSET = 0x01A2
+_PIECE_TABLE_OFFSET = 0x01A2
 _COMPRESSED_FLAG = 0x4000_0000
 _FORMATTING_MARK, _PIECES_MARK = 1, 2
 _MAX_STREAM_BYTES = 256 * 2**20
-_FIELD_MARK = re.compile("[\x13\x14\x15]")
-_CHARACTERS = str.maketrans(
+_FIELD_MARK_PATTERN = re.compile("[\x13\x14\x15]")
+_PLAIN_TEXT_BY_CONTROL = str.maketrans(
     {
         "\r": "\n\n",
         "\x0b": "\n",
@@ -80,7 +80,7 @@ def read_doc(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> li
         raise Refusal("extraction_failed", "The Word document is damaged") from error
     page_builder = PageBuilder()
     for page_text in _drop_field_codes(word_text).split("\x0c"):
-        for paragraph in page_text.translate(_CHARACTERS).split("\n\n"):
+        for paragraph in page_text.translate(_PLAIN_TEXT_BY_CONTROL).split("\n\n"):
             page_builder.add_paragraph(paragraph.strip(CELL_SEPARATOR))
         page_builder.end_page()
     return page_builder.finish_pages()
@@ -104,7 +104,7 @@ def _read_word_text(compound: CompoundFile, document_stream: bytes) -> str:
     if flags & _ENCRYPTED_FLAG:
         raise make_encryption_refusal()
     text_length, footnotes_length = struct.unpack_from("<ii", document_stream, _TEXT_LENGTHS_OFFSET)
-    pieces_start, pieces_length = struct.unpack_from("<ii", document_stream, _PIECES_OFFSET)
+    pieces_start, pieces_length = struct.unpack_from("<ii", document_stream, _PIECE_TABLE_OFFSET)
     table_stream = compound.read_stream("1Table" if flags & _SECOND_TABLE_FLAG else "0Table")
     piece_table = _find_piece_table(table_stream[pieces_start : pieces_start + pieces_length])
     word_text = "".join(_iterate_pieces(piece_table, document_stream))
@@ -149,7 +149,7 @@ def _drop_field_codes(marked_text: str) -> str:
     result_flags: list[bool] = []
     """For each field around, whether its result is being read."""
     text_start = 0
-    for field_mark in [*_FIELD_MARK.finditer(marked_text), None]:
+    for field_mark in [*_FIELD_MARK_PATTERN.finditer(marked_text), None]:
         text_end = field_mark.start() if field_mark else len(marked_text)
         if all(result_flags):
             text_pieces.append(marked_text[text_start:text_end])

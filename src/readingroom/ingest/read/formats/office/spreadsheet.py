@@ -13,11 +13,11 @@ from readingroom.ingest.read.page import RawPage
 from readingroom.ingest.read.reflow import PageBuilder
 
 _DATE_FORMAT_IDS = frozenset((*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)))
-_FORMAT_LITERALS = re.compile(r'"[^"]*"|\[[^\]]*\]|\\.')
-_DATE_LETTERS = re.compile(r"[dmyhs]", re.IGNORECASE)
-_EPOCHS = {False: datetime(1899, 12, 30), True: datetime(1904, 1, 1)}  # noqa: DTZ001 no zone in it
+_FORMAT_LITERALS_PATTERN = re.compile(r'"[^"]*"|\[[^\]]*\]|\\.')
+_DATE_LETTERS_PATTERN = re.compile(r"[dmyhs]", re.IGNORECASE)
+_EPOCH_BY_IS_1904 = {False: datetime(1899, 12, 30), True: datetime(1904, 1, 1)}  # noqa: DTZ001 no zone in it
 # The last day that Excel knows, in the year 9999.
-_MAX_DAY = 2_958_466
+_MAX_SERIAL_DAY = 2_958_466
 
 
 def read_xlsx(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> list[RawPage]:
@@ -107,14 +107,14 @@ def _make_number_formatter(archive: Archive, workbook: Element) -> Callable[[str
     date_styles = _find_date_styles(archive)
     properties = workbook.find("workbookPr")
     starts_1904 = properties is not None and properties.get("date1904") in ("1", "true")
-    epoch = _EPOCHS[starts_1904]
+    epoch = _EPOCH_BY_IS_1904[starts_1904]
 
     def format_number(cell_value: str, style: str) -> str:
         try:
             serial_number = float(cell_value)
         except ValueError:
             return cell_value
-        if style in date_styles and 0 <= serial_number < _MAX_DAY:
+        if style in date_styles and 0 <= serial_number < _MAX_SERIAL_DAY:
             moment = epoch + timedelta(seconds=round(serial_number * 86_400))
             if serial_number < 1:
                 return f"{moment:%H:%M}"
@@ -134,8 +134,8 @@ def _find_date_styles(archive: Archive) -> set[str]:
     styles = parse_xml(archive.read_member("xl/styles.xml"))
     date_formats = {str(format_id) for format_id in _DATE_FORMAT_IDS}
     for number_format in styles.iter("numFmt"):
-        format_code = _FORMAT_LITERALS.sub("", number_format.get("formatCode", "")[:500])
-        if _DATE_LETTERS.search(format_code):
+        format_code = _FORMAT_LITERALS_PATTERN.sub("", number_format.get("formatCode", "")[:500])
+        if _DATE_LETTERS_PATTERN.search(format_code):
             date_formats.add(number_format.get("numFmtId", ""))
     cell_formats = styles.find("cellXfs")
     return {

@@ -22,7 +22,7 @@ _PAGE_MARK = "\f"
 _SKIPPED_ELEMENTS = frozenset(
     ("del", "moveFrom", "Fallback", "instrText", "delText", "object", "pict")
 )
-_WRAPPERS = frozenset(("sdt", "sdtContent", "ins", "moveTo", "customXml", "smartTag"))
+_WRAPPER_TAGS = frozenset(("sdt", "sdtContent", "ins", "moveTo", "customXml", "smartTag"))
 
 
 def read_docx(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> list[RawPage]:
@@ -71,7 +71,7 @@ class _DocumentWriter:
 
     def _write_paragraph(self, paragraph: Element) -> None:
         properties = paragraph.find("pPr")
-        style_id = _get_value(properties, "pStyle")
+        style_id = _find_child_value(properties, "pStyle")
         paragraph_text = _read_text(paragraph)
         # Boxes of text hold paragraphs of their own, which come after the one they are tied to.
         boxes = [text_box for text_box in _iterate_kept(paragraph) if text_box.tag == "txbxContent"]
@@ -110,7 +110,7 @@ def _iterate_children(container: Element, tags: Collection[str]) -> Iterator[Ele
             open_iterators.pop()
         elif next_element.tag in tags:
             yield next_element
-        elif next_element.tag in _WRAPPERS:
+        elif next_element.tag in _WRAPPER_TAGS:
             open_iterators.append(iter(next_element))
 
 
@@ -156,6 +156,6 @@ def _read_text(element: Element) -> str:
     return "".join(text_pieces)
 
 
-def _get_value(properties: Element | None, child_tag: str) -> str | None:
+def _find_child_value(properties: Element | None, child_tag: str) -> str | None:
     child_element = properties.find(child_tag) if properties is not None else None
     return child_element.get("val") if child_element is not None else None

@@ -3,11 +3,13 @@
 import re
 from xml.etree.ElementTree import Element
 
-_HEADING_NAME = re.compile(r"(?:heading|title|überschrift|titre) ?(?P<level>[1-9])?", re.IGNORECASE)
+_HEADING_STYLE_NAME_PATTERN = re.compile(
+    r"(?:heading|title|überschrift|titre) ?(?P<level>[1-9])?", re.IGNORECASE
+)
 # Styles that may be based on each other; a hostile file may name a style as its own base.
 _MAX_STYLE_DEPTH = 20
-_MAX_LEVELS = 9
-_NO_NUMBER = "0"
+_MAX_LIST_LEVELS = 9
+_NO_LIST_ID = "0"
 _ROMAN_DIGITS = (
     *((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc")),
     *((50, "l"), (40, "xl"), (10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i")),
@@ -26,7 +28,7 @@ class Styles:
         properties_chain = [properties, *self.list_properties(style_id)]
         for style in self._list_chain(style_id):
             name_element = style.find("name")
-            name_match = _HEADING_NAME.fullmatch(
+            name_match = _HEADING_STYLE_NAME_PATTERN.fullmatch(
                 name_element.get("val", "") if name_element is not None else ""
             )
             if name_match:
@@ -36,7 +38,7 @@ class Styles:
                 source_properties.find("outlineLvl") if source_properties is not None else None
             )
             level = _to_number(outline.get("val") if outline is not None else None)
-            if level is not None and level < _MAX_LEVELS:
+            if level is not None and level < _MAX_LIST_LEVELS:
                 return level + 1
         return 0
 
@@ -88,10 +90,10 @@ class Numbering:
             return ""
         counters = self._counters.setdefault(
             self._lists[list_id],
-            [_get_start(levels.get(index)) - 1 for index in range(_MAX_LEVELS)],
+            [_get_start(levels.get(index)) - 1 for index in range(_MAX_LIST_LEVELS)],
         )
         counters[level_index] += 1
-        for lower_index in range(level_index + 1, _MAX_LEVELS):
+        for lower_index in range(level_index + 1, _MAX_LIST_LEVELS):
             counters[lower_index] = _get_start(levels.get(lower_index)) - 1
         label_pattern = _get_level_value(levels[level_index], "lvlText")
         if _get_level_value(levels[level_index], "numFmt") in ("bullet", "none"):
@@ -117,7 +119,7 @@ class Numbering:
             if number_properties is not None and list_id is not None:
                 level = number_properties.find("ilvl")
                 level_index = _to_number(level.get("val") if level is not None else None) or 0
-                return list_id.get("val", _NO_NUMBER), min(level_index, _MAX_LEVELS - 1)
+                return list_id.get("val", _NO_LIST_ID), min(level_index, _MAX_LIST_LEVELS - 1)
         return None, 0
 
 

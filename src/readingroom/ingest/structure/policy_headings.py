@@ -1,0 +1,319 @@
+"""Finds the lines that name a policy as headings do: `Policy LP5 – Housing`, `HOU2`, a badge."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from readingroom.ingest.structure.codes import (
+    CODE_ALONE,
+    CODE_HEADING,
+    POLICY_HEADING,
+    SITE_HEADING,
+    TITLE_BEFORE_CODE,
+    find_bar_lines,
+    find_site_lines,
+    get_prefix,
+)
+from readingroom.ingest.structure.starts import SectionStart, make_start
+from readingroom.ingest.structure.typography import MARGIN_TOLERANCE, Typography
+
+# Of a heading that may name a policy; most lines have another.
+_FIRST_LETTER = re.compile(r"[A-Z]|\d{1,2}[\d.]*\s+[A-Z]")
+_TEXT_LABEL = re.compile(r"(?:Policy|POLICY)(?: text)?:?")
+_CONTINUED = re.compile(r"\bcont(?:inued|[’']d|d)?\.?\W*$", re.IGNORECASE)
+# Points that the word "Policy" may begin left or right of the code below it.
+_MAX_BADGE_INDENT = 30.0
+# Lines between the heading of a policy and the label of its text.
+_MAX_LABEL_DISTANCE = 120
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyHeading:
+    """A line that names a policy as a heading does."""
+
+    line_index: int
+    """Where the section begins: at the heading, or at the label above it."""
+    heading_index: int
+    ref: str
+    title: str
+    label_index: int | None = None
+    """The line `Policy` further down, below which its text begins."""
+
+    @property
+    def text_index(self) -> int:
+        """The line at which the policy itself begins: that of the label, or the heading."""
+        return self.heading_index if self.label_index is None else self.label_index
+
+    def to_section_start(self) -> SectionStart:
+        return make_start(self.line_index, "policy", self.ref, self.title)
+
+
+def says_continued(line_text: str, heading_text: str) -> bool:
+    """Whether a line such as `Policy H1 continued` says that the policy of a heading goes on."""
+    if not _CONTINUED.search(line_text[-40:]):
+        return False
+    named_words = re.findall(r"\w+", _CONTINUED.sub("", line_text).casefold())
+    heading_words = re.findall(r"\w+", heading_text.casefold())
+    return bool(named_words) and named_words == heading_words[: len(named_words)]
+
+
+def find_policy_headings(typography: Typography, code_prefixes: set[str]) -> list[PolicyHeading]:
+    """Return every heading that names a policy, in the body of a plan or elsewhere."""
+    flow_lines = typography.lines
+    label_indexes = [
+        line_index
+        for line_index, label_line in enumerate(flow_lines)
+        if _TEXT_LABEL.fullmatch(label_line.line.text)
+        and not (label_line.box and label_line.box.is_grid)
+    ]
+    label_lines = set(label_indexes)
+    site_lines, bar_lines = find_site_lines(typography), find_bar_lines(typography)
+    candidate_headings: list[PolicyHeading] = []
+    for line_index, flow_line in enumerate(flow_lines):
+        line_text = flow_line.line.text
+        if not _FIRST_LETTER.match(line_text) or line_index in typography.contents_lines:
+            continue
+        candidate_heading = (
+            (_match_badge(typography, line_index) if line_index - 1 in label_lines else None)
+            or _match_worded_heading(typography, line_index)
+            or _match_code_heading(typography, line_index, code_prefixes, label_lines)
+            or _match_code_alone(typography, line_index, code_prefixes)
+            or (_make_site_heading(typography, line_index) if line_index in site_lines else None)
+            or (_make_bar_heading(typography, line_index) if line_index in bar_lines else None)
+        )
+        if candidate_heading:
+            candidate_headings.append(candidate_heading)
+    first_headings = [*_leave_out_repeats(typography, candidate_headings)]
+    return [*_attach_labels(first_headings, label_indexes)]
+
+
+def _leave_out_repeats(
+    typography: Typography, candidate_headings: Sequence[PolicyHeading]
+) -> Iterator[PolicyHeading]:
+    """Yield the headings but for those printed again where a box goes on at the top of a page."""
+    last_heading: PolicyHeading | None = None
+    for candidate_heading in candidate_headings:
+        is_repeated = (
+            last_heading is not None
+            and repeats_heading(
+                typography, last_heading.heading_index, candidate_heading.heading_index
+            )
+            and _stand_in_one_box(typography, last_heading, candidate_heading)
+        )
+        if not is_repeated:
+            yield candidate_heading
+        last_heading = candidate_heading
+
+
+def repeats_heading(
+    typography: Typography, heading_index: int, line_index: int, line_count: int = 1
+) -> bool:
+    """Whether lines are the first of their page and say the same as a heading further up."""
+    flow_lines = typography.lines
+    page_lines, heading_lines = (
+        flow_lines[first_index : first_index + line_count]
+        for first_index in (line_index, heading_index)
+    )
+    return (
+        line_index > heading_index
+        and flow_lines[line_index].page != flow_lines[line_index - 1].page
+        and [flow_line.line.text for flow_line in page_lines]
+        == [flow_line.line.text for flow_line in heading_lines]
+    )
+
+
+def _stand_in_one_box(
+    typography: Typography, policy_heading: PolicyHeading, repeated_heading: PolicyHeading
+) -> bool:
+    """Whether boxes of one width reach from a heading to where it stands again, page by page."""
+    flow_lines = typography.lines
+    heading_box = flow_lines[policy_heading.heading_index].box
+    last_page = flow_lines[policy_heading.heading_index].page
+    for line_index in range(policy_heading.heading_index, repeated_heading.heading_index + 1):
+        flow_line = flow_lines[line_index]
+        if flow_line.box is None and typography.is_small(line_index):
+            continue  # a footnote
+        if flow_line.box is None or heading_box is None or flow_line.page > last_page + 1:
+            return False
+        last_page = flow_line.page
+        is_as_wide = (
+            abs(flow_line.box.left - heading_box.left) < MARGIN_TOLERANCE
+            and abs(flow_line.box.right - heading_box.right) < MARGIN_TOLERANCE
+        )
+        if not is_as_wide:
+            return False
+    return True
+
+
+def _match_badge(typography: Typography, line_index: int) -> PolicyHeading | None:
+    """Return the heading whose code stands below the word "Policy", with its title beside both."""
+    label_index = line_index - 1
+    label_line, code_line = typography.lines[label_index], typography.lines[line_index]
+    if CODE_ALONE.fullmatch(code_line.line.text) is None or not typography.stands_out(line_index):
+        return None
+    rise = label_line.line.bottom - code_line.line.bottom
+    is_above = label_line.page == code_line.page and 0 < rise < 2 * code_line.line.size
+    if not is_above or abs(label_line.line.left - code_line.line.left) > _MAX_BADGE_INDENT:
+        return None
+    for title_index in (label_index - 1, line_index + 1):
+        if 0 <= title_index < len(typography.lines) and _stands_beside(
+            typography, title_index, line_index, rise
+        ):
+            return PolicyHeading(
+                min(title_index, label_index),
+                line_index,
+                f"Policy {code_line.line.text}",
+                typography.lines[title_index].line.text,
+            )
+    return None
+
+
+def _stands_beside(
+    typography: Typography, title_index: int, code_index: int, badge_height: float
+) -> bool:
+    """Whether a line is a title at the right of a badge, level with it."""
+    title_line, code_line = typography.lines[title_index], typography.lines[code_index]
+    rise = title_line.line.bottom - code_line.line.bottom
+    return (
+        title_line.page == code_line.page
+        and title_line.line.left > code_line.line.left + code_line.line.size
+        and -code_line.line.size / 2 < rise < badge_height + code_line.line.size / 2
+        and typography.stands_out(title_index)
+        and typography.is_title_like(title_index)
+    )
+
+
+def _match_worded_heading(typography: Typography, line_index: int) -> PolicyHeading | None:
+    """Return the heading `Policy LP5 – Housing`, or None."""
+    line_text = typography.lines[line_index].line.text
+    heading_match = POLICY_HEADING.fullmatch(line_text)
+    if heading_match is None or (
+        heading_match["section"] and not typography.stands_out(line_index)
+    ):
+        return None
+    is_run_in = typography.runs_in(line_index)
+    if not (is_run_in or typography.is_heading(line_index)):
+        return None
+    if not (typography.begins_block(line_index) or typography.follows_sentence(line_index)):
+        return None
+    if _CONTINUED.search((heading_match["title"] or "")[-40:]):
+        return None
+    policy_word = heading_match["word"]
+    if heading_match["topic"] and heading_match["number"].isdigit():
+        # A mere number does not tell the policies of one topic from another's.
+        policy_word = f"{heading_match['topic']} {policy_word}"
+    policy_word = policy_word.title() if policy_word.isupper() else policy_word
+    policy_part = f" Part {heading_match['part'].split()[1]}" if heading_match["part"] else ""
+    policy_title = (
+        "" if is_run_in else _complete_title(typography, line_index, heading_match["title"] or "")
+    )
+    policy_title = policy_title or heading_match["bracketed"] or ""
+    return PolicyHeading(
+        line_index,
+        line_index,
+        f"{' '.join(policy_word.split())} {heading_match['number']}{policy_part}",
+        policy_title,
+    )
+
+
+def _match_code_heading(
+    typography: Typography, line_index: int, code_prefixes: set[str], label_lines: set[int]
+) -> PolicyHeading | None:
+    """Return the heading `HOU2 Housing Density`, or a code beside its text below a label."""
+    code_match = CODE_HEADING.fullmatch(typography.lines[line_index].line.text)
+    if code_match is None or not typography.stands_out(line_index):
+        return None
+    policy_ref = f"Policy {code_match['number']}"
+    if line_index - 1 in label_lines:
+        # The code stands in the margin of the text, whose first line is no title.
+        return PolicyHeading(line_index - 1, line_index, policy_ref, "")
+    if get_prefix(code_match["number"]) not in code_prefixes or not typography.is_heading(
+        line_index
+    ):
+        return None
+    if not (typography.begins_block(line_index) or typography.follows_sentence(line_index)):
+        return None
+    return PolicyHeading(line_index, line_index, policy_ref, code_match["title"])
+
+
+def _match_code_alone(
+    typography: Typography, line_index: int, code_prefixes: set[str]
+) -> PolicyHeading | None:
+    """Return the heading `HOU2` whose title stands on the next line, or None."""
+    policy_code = typography.lines[line_index].line.text
+    if CODE_ALONE.fullmatch(policy_code) is None or not typography.begins_block(line_index):
+        return None
+    if get_prefix(policy_code) not in code_prefixes:
+        return None
+    policy_title = _complete_title(typography, line_index, "")
+    if not policy_title and typography.stands_out(line_index):
+        # Beside its text, the title of a policy may be set in plain letters.
+        next_index = line_index + 1
+        has_title = next_index < len(typography.lines) and typography.is_title_like(next_index)
+        policy_title = typography.lines[next_index].line.text if has_title else ""
+    return (
+        PolicyHeading(line_index, line_index, f"Policy {policy_code}", policy_title)
+        if policy_title
+        else None
+    )
+
+
+def _make_site_heading(typography: Typography, line_index: int) -> PolicyHeading:
+    """Return the heading `Site H1(a) Gasworks Yard`, which a line is known to be."""
+    site_match = SITE_HEADING.fullmatch(typography.lines[line_index].line.text)
+    assert site_match is not None
+    site_title = _complete_title(typography, line_index, site_match["title"] or "")
+    return PolicyHeading(line_index, line_index, f"Site {site_match['number']}", site_title)
+
+
+def _make_bar_heading(typography: Typography, line_index: int) -> PolicyHeading:
+    """Return the heading `Affordable homes Policy H3`, which a line is known to be."""
+    bar_match = TITLE_BEFORE_CODE.fullmatch(typography.lines[line_index].line.text)
+    assert bar_match is not None
+    return PolicyHeading(
+        line_index, line_index, f"Policy {bar_match['number']}", bar_match["title"].strip()
+    )
+
+
+def _complete_title(typography: Typography, line_index: int, policy_title: str) -> str:
+    """Return the title; where the heading has only a code, it is the next line of the same look."""
+    next_index = line_index + 1
+    if policy_title or next_index == len(typography.lines) or not typography.stands_out(line_index):
+        return policy_title
+    is_title = typography.has_same_look(line_index, next_index) and typography.is_title_like(
+        next_index
+    )
+    return typography.lines[next_index].line.text if is_title else ""
+
+
+def _attach_labels(
+    candidate_headings: Sequence[PolicyHeading], label_indexes: Sequence[int]
+) -> Iterator[PolicyHeading]:
+    """Yield the headings, each with the label of its text where there is one before the next."""
+    next_label_place = 0
+    for heading_index, candidate_heading in enumerate(candidate_headings):
+        next_heading_line = (
+            candidate_headings[heading_index + 1].line_index
+            if heading_index + 1 < len(candidate_headings)
+            else None
+        )
+        while (
+            next_label_place < len(label_indexes)
+            and label_indexes[next_label_place] <= candidate_heading.heading_index
+        ):
+            next_label_place += 1
+        label_line = (
+            label_indexes[next_label_place] if next_label_place < len(label_indexes) else None
+        )
+        is_own_label = (
+            label_line is not None
+            and (next_heading_line is None or label_line < next_heading_line)
+            and label_line - candidate_heading.heading_index <= _MAX_LABEL_DISTANCE
+        )
+        yield PolicyHeading(
+            candidate_heading.line_index,
+            candidate_heading.heading_index,
+            candidate_heading.ref,
+            candidate_heading.title,
+            label_line if is_own_label else None,
+        )
