@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
-from readingroom.engine.chunking import SEPARATORS, Span, find_page_numbers, split
+from readingroom.engine.chunking import CHUNK_SEPARATORS, Span, find_page_numbers, split
 from tests.requirements import requirement
 
 # Prose in small: words, every separator, white space that is stripped but is no separator.
-_PARTS = ("a", "bc", "water", "x" * 30, *SEPARATORS, "\t", "\u00a0", "\r\n", ".", "é")
+_PARTS = ("a", "bc", "water", "x" * 30, *CHUNK_SEPARATORS, "\t", "\u00a0", "\r\n", ".", "é")
 _TEXTS = st.lists(st.sampled_from(_PARTS), max_size=120).map("".join)
 
 
@@ -20,7 +20,7 @@ def split_by_langchain(text: str, size: int, overlap: int) -> list[str]:
     return RecursiveCharacterTextSplitter(
         chunk_size=size,
         chunk_overlap=overlap,
-        separators=[*SEPARATORS, ""],
+        separators=[*CHUNK_SEPARATORS, ""],
         keep_separator="end",
     ).split_text(text)
 

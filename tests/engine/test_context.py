@@ -85,7 +85,7 @@ def test_vectors_of_an_older_release_are_made_anew_at_the_start(
         assert np.allclose(vector, LoadableEmbedder().embed(f"Parking\n{text}"), atol=1e-6)
     assert index.search("parking", 2, None, "semantic").hits[0].relevance_score > 0.3
     # Once is enough: nothing is embedded again at the next start.
-    assert len(index.list_warm_up_steps()) == 3
+    assert len(index.list_warm_up_steps()) == 4
     index.close()
 
 

@@ -19,11 +19,11 @@ from readingroom.cli import main
 from readingroom.commands.sample import has_model
 from readingroom.engine.embedding import embedder as embedding
 from readingroom.engine.embedding import weights
-from readingroom.engine.embedding.embedder import MAX_CHARACTERS, Embedder
+from readingroom.engine.embedding.embedder import MAX_TEXT_CHARS, Embedder
 from readingroom.engine.embedding.processor import _group_by_length
 from readingroom.engine.embedding.weights import (
-    MODEL,
-    PINNED,
+    MODEL_NAME,
+    PINNED_DIGEST_BY_FILE,
     Weights,
     download_weights,
     find_weights,
@@ -52,7 +52,7 @@ def embedder(models: Path) -> Embedder:
 
 @pytest.fixture
 def no_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weights, "PACKAGE", "no-such-package")
+    monkeypatch.setattr(weights, "MODEL_PACKAGE_NAME", "no-such-package")
 
 
 @requirement("engine:embedding:equal", "documents:embedding")
@@ -123,7 +123,7 @@ def test_weights_with_a_tokenizer_of_another_kind_are_embedded_through_the_libra
 
 
 def test_the_graph_of_an_older_version_is_removed_when_a_new_one_is_built(tmp_path: Path) -> None:
-    digest = PINNED["model.safetensors"][:16]
+    digest = PINNED_DIGEST_BY_FILE["model.safetensors"][:16]
     outdated = tmp_path / f"{digest}-float32-1-0123456789abcdef.onnx"
     other_precision = tmp_path / f"{digest}-int8-1-0123456789abcdef.onnx"
     outdated.touch()
@@ -159,8 +159,8 @@ def test_a_long_text_is_embedded_by_its_beginning_with_a_warning(
     with caplog.at_level(logging.WARNING):
         cut = embedder.embed(beginning + "end")
 
-    assert len(beginning) > MAX_CHARACTERS
-    assert np.array_equal(cut, embedder.embed(beginning[:MAX_CHARACTERS]))
+    assert len(beginning) > MAX_TEXT_CHARS
+    assert np.array_equal(cut, embedder.embed(beginning[:MAX_TEXT_CHARS]))
     assert "1 of 1 texts are embedded by their first 1024" in caplog.text
 
 
@@ -317,7 +317,7 @@ def hub(tmp_path: Path) -> Iterator[tuple[str, Path]]:
     """A model hub on loopback and the folder it serves."""
     folder = tmp_path / "hub"
     folder.mkdir()
-    for name in PINNED:
+    for name in PINNED_DIGEST_BY_FILE:
         (folder / name).symlink_to(PACKAGED / name)
     handler = functools.partial(_Quiet, directory=str(folder))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
@@ -340,7 +340,7 @@ def test_a_download_fills_the_cache_and_says_how_far_it_is(
 
     download_weights(hub[0], models, lambda *step: steps.append(step))
 
-    assert find_weights(models).folder == models / MODEL
+    assert find_weights(models).folder == models / MODEL_NAME
     size = (PACKAGED / "model.safetensors").stat().st_size
     assert steps[-1] == (size, size, "model.safetensors")
 
@@ -383,7 +383,7 @@ def test_the_command_fetches_a_model_that_is_not_there(
 
     assert done.exit_code == 0, done.output
     assert "model.safetensors    100 %" in done.stderr
-    assert find_weights(tmp_path / "models").folder == tmp_path / "models" / MODEL
+    assert find_weights(tmp_path / "models").folder == tmp_path / "models" / MODEL_NAME
 
 
 @requirement("engine:embedding:weights", "room:sample")
@@ -398,7 +398,7 @@ def test_the_sample_fetches_the_model_that_it_needs_or_says_how_to_get_it(
 
     here = load_settings({"data": tmp_path, "model_url": hub[0]}, {})
     assert has_model(here, told.append)
-    assert find_weights(here.models_folder).folder == here.models_folder / MODEL
+    assert find_weights(here.models_folder).folder == here.models_folder / MODEL_NAME
     del told[:]
     assert has_model(here, told.append)
     assert told == []

@@ -169,7 +169,7 @@ def test_without_a_model_words_still_answer_and_the_answer_says_so(
     index: EmbeddedIndex, store: ChunkStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(index)
-    monkeypatch.setattr(weights, "PACKAGE", "no-such-package")
+    monkeypatch.setattr(weights, "MODEL_PACKAGE_NAME", "no-such-package")
     collection = store.open_collection(COLLECTION)
     bare = EmbeddedIndex(collection, FIELDS, Embedder(tmp_path / "none"), tmp_path / "other.sqlite")
 

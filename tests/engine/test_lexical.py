@@ -18,7 +18,7 @@ from readingroom.engine.errors import SearchTimeout
 from readingroom.engine.lexical import LexicalDocument, LexicalIndex
 from readingroom.engine.words import (
     LexicalHit,
-    extract_words,
+    extract_query_words,
     parse_query,
     sort_hits,
     tokenizer_spec,
@@ -82,9 +82,9 @@ def test_equal_documents_come_in_the_order_of_their_ids(index: LexicalIndex) -> 
 
 @requirement("engine:lexical:words")
 def test_empty_words_are_dropped_unless_there_is_nothing_else() -> None:
-    assert extract_words("What is the state of the Green Belt?") == ["state", "green", "belt"]
-    assert extract_words("To be or not to be") == ["to", "be", "or", "not"]
-    assert len(extract_words(" ".join(f"w{number}" for number in range(500)))) == 64
+    assert extract_query_words("What is the state of the Green Belt?") == ["state", "green", "belt"]
+    assert extract_query_words("To be or not to be") == ["to", "be", "or", "not"]
+    assert len(extract_query_words(" ".join(f"w{number}" for number in range(500)))) == 64
 
 
 _NASTY = (
@@ -109,7 +109,9 @@ def test_any_text_is_a_question_and_never_syntax(index: LexicalIndex, question: 
     answered = search_ids(index, question)
 
     assert set(answered) <= {"one", "two"}
-    if extract_words(question) and any(word.isascii() for word in extract_words(question)):
+    if extract_query_words(question) and any(
+        word.isascii() for word in extract_query_words(question)
+    ):
         assert "two" in answered
 
 
@@ -195,7 +197,7 @@ class _Brute:
             )
 
     def search(self, question: str, where: Filter | None) -> dict[str, float]:
-        match = " OR ".join(f'"{word}"' for word in extract_words(question))
+        match = " OR ".join(f'"{word}"' for word in extract_query_words(question))
         rows = self.db.execute("SELECT rowid, -bm25(t, 10, 1) FROM t WHERE t MATCH ?", (match,))
         return {
             self.documents[row].id: score

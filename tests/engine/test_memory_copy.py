@@ -55,7 +55,7 @@ def open_index(url: str) -> Iterator[SharedIndex]:
 def fill_copy(index: SharedIndex) -> None:
     """Let an index take its copy, as a search does whose filter leaves many chunks."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(counts, "EXACT_ROWS", 0)
+        patch.setattr(counts, "MAX_EXACT_COUNT", 0)
         index.get_vector_index().search(EMBEDDER.embed("cycle"), 1)
 
 
@@ -79,8 +79,8 @@ def make_text(chance: random.Random) -> str:
         None,
         # Rows are numbered anew after four deleted ones; all words are read anew after any write.
         (vectors, "_MIN_DELETED_ROWS", 4),
-        (memory_copy, "_MAX_FOLLOWED_CHUNKS", 0),
-        (memory_copy, "_MAX_STEMS", 4),
+        (memory_copy, "_MAX_CHUNKS_UPDATED_AT_ONCE", 0),
+        (memory_copy, "_MAX_COPIED_STEMS", 4),
     ],
     ids=["appended", "renumbered", "read anew", "few stems"],
 )

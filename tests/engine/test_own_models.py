@@ -135,7 +135,7 @@ def make_hit(id: str, text: str, cosine: float) -> DeskHit:
 @requirement("engine:own-models")
 def test_a_cross_encoder_reads_the_first_results_again(tmp_path: Path, encoder: Path) -> None:
     # It likes trees, and nothing else.
-    likings = np.array([[3.0 if word == "trees" else -1.0] for word in WORDS], np.float32)
+    likings = np.array([[30.0 if word == "trees" else -9.0] for word in WORDS], np.float32)
     reranker = Reranker(write_model(tmp_path / "reranker", likings))
     embedder = Embedder(tmp_path, own_model=encoder)
     hits = [make_hit("a", "bicycle racks", 0.9), make_hit("b", "trees", 0.3)]

@@ -10,7 +10,7 @@ import pytest
 from readingroom.engine.ranking import (
     RANKING_WEIGHTS,
     ProposedPassage,
-    find_terms,
+    map_stems_to_words,
     measure_evidence,
     rank_passages,
 )
@@ -76,7 +76,8 @@ def test_words_and_meaning_both_raise_a_passage() -> None:
 @requirement("engine:hybrid")
 def test_a_passage_without_a_vector_is_not_at_a_disadvantage() -> None:
     """It stays first by its words, though others have a vector that is somewhat near."""
-    assert order("secure covered parking", embedded=(False, True, True, True))[0] == "0"
+    question = "secure covered cycle parking"
+    assert order(question, embedded=(False, True, True, True))[0] == "0"
 
 
 @requirement("engine:hybrid")
@@ -105,10 +106,13 @@ def test_a_chance_word_outweighs_no_nearness_in_meaning() -> None:
 
 @requirement("engine:hybrid")
 def test_the_best_passages_improve_a_question_only_with_evidence() -> None:
-    little, much = (RANKING_WEIGHTS.adapt_to_evidence(evidence) for evidence in (0.3, 2.0))
+    little, much = (RANKING_WEIGHTS.adapt_to_own_evidence(evidence) for evidence in (0.3, 2.0))
     assert (little.feedback_weight, little.expansion_share) == (0.0, 0.0)
+    assert little.official_weight == RANKING_WEIGHTS.official_weight
     assert much.feedback_weight == RANKING_WEIGHTS.feedback_weight
     assert much.expansion_share == RANKING_WEIGHTS.expansion_share
+    assert much.official_weight == 0.0
+    little, much = (RANKING_WEIGHTS.adapt_to_evidence(evidence) for evidence in (0.3, 2.0))
     assert 0.0 < little.word_weight < much.word_weight < RANKING_WEIGHTS.word_weight
 
 
@@ -148,17 +152,19 @@ def test_words_of_the_best_passages_find_others_like_them() -> None:
         "A transport assessment is needed for large sites.",
     ]
     ranked = rank_passages(
-        "hedgehog highways",
+        "hedgehogs",
         None,
         [ProposedPassage(str(i), t, None) for i, t in enumerate(texts)],
         Corpus(texts),
+        # Of three texts no word is rare enough to count as evidence.
+        replace(RANKING_WEIGHTS, feedback_min_evidence=0.0, feedback_full_evidence=0.1),
     )
     assert [relevance.passage_id for relevance in ranked] == ["0", "1", "2"]
     assert ranked[1].fit > ranked[2].fit
 
 
 def test_stems_are_those_of_the_word_index() -> None:
-    assert find_terms("Parking, parked PARKS and the parks") == {"park": "parking"}
+    assert map_stems_to_words("Parking, parked PARKS and the parks") == {"park": "parking"}
     assert shared_stemmer().split_stems("Cafés’ bicycles") == shared_stemmer().split_stems(
         "cafes bicycle"
     )
@@ -194,7 +200,7 @@ def test_the_question_s_words_are_weighed_once_where_nothing_improves_it() -> No
     rank_passages(
         "covered cycle parking", make_unit_vector(1), make_passages(), WatchedCorpus(TEXTS), weights
     )
-    assert len(asked_stems) == 2  # for the BM25 scores with the evidence, and for the coverage
+    assert asked_stems == [("cover", "cycl", "park")]
 
 
 def test_evidence_is_how_many_telling_words_the_best_passage_has() -> None:

@@ -70,7 +70,7 @@ def test_the_same_commands_give_the_same_answers(
     embedded, shared = both
     with pytest.MonkeyPatch.context() as patch:
         # At 0 every search by meaning asks the copy of the vectors.
-        patch.setattr(counts, "EXACT_ROWS", exact_rows)
+        patch.setattr(counts, "MAX_EXACT_COUNT", exact_rows)
         patch.setattr(counts, "_TOTALS_CACHE_SECONDS", -1.0)
         patch.setattr(counts, "_PASSING_CACHE_SECONDS", -1.0)
         for index in both:

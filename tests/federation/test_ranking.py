@@ -129,6 +129,27 @@ def test_a_text_that_two_revisions_have_comes_once() -> None:
 
 
 @requirement("room:desk-order")
+def test_a_passage_that_goes_on_where_a_better_one_ends_is_joined_to_it() -> None:
+    section = (
+        "1. Each house has two covered spaces for cycle parking, within 20 metres of its door. "
+        "2. Flats share a store on the ground floor, with one space for each bedroom in it. "
+        "3. Shops provide a stand for every hundred square metres that the public may enter."
+    )
+    first_end, last_start = section.index(" 3."), section.index("2. ")
+    first = make_hit("policy", "T4__001", section[:first_end], 0.7, "Policy T4")
+    last = make_hit("policy", "T4__002", section[last_start:], 0.5, "Policy T4")
+    other_section = make_hit("policy", "T5__001", section[last_start:] + " Also here.", 0.4, "T5")
+    empty = make_hit("policy", "T4__003", "", 0.3, "Policy T4")
+    hits = rank_hits(QUESTION, [[first, other_section, last, empty]], Meanings())  # type: ignore[arg-type]
+    assert [(hit.id, hit.snippet) for hit in hits[:1]] == [("policy:T4__001", section)]
+    assert {hit.id for hit in hits[1:]} == {"policy:T5__001", "policy:T4__003"}
+    # What stands before the better one stays apart: a result begins with what was found.
+    last_first = [first.model_copy(update={"parts": ScoreParts(semantic=0.2)}), last]
+    hits = rank_hits(QUESTION, [last_first], Meanings())  # type: ignore[arg-type]
+    assert {hit.snippet for hit in hits} == {first.snippet, last.snippet}
+
+
+@requirement("room:desk-order")
 def test_the_first_hit_of_each_base_is_among_the_first_five_if_it_is_close() -> None:
     policy = [
         make_hit("policy", f"p{n}", f"{ANSWER} Case {n}, word{n} {n}{n}", 0.8) for n in range(8)

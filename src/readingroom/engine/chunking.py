@@ -13,7 +13,7 @@ from typing import NamedTuple
 CHUNK_SIZE = 800
 CHUNK_OVERLAP = 200
 # Tried in this order; after the last, a cut may fall between any two characters.
-SEPARATORS = ("\n\n", "\n", ". ", "! ", "? ", "; ", ", ", " ")
+CHUNK_SEPARATORS = ("\n\n", "\n", ". ", "! ", "? ", "; ", ", ", " ")
 
 
 class Span(NamedTuple):
@@ -74,10 +74,10 @@ class _Splitter:
     def cut_part(self, start_offset: int, end_offset: int, separator_level: int) -> None:
         """Merge small parts up to the size, and cut parts that are too large more finely."""
         separator_level = self._find_separator_level(start_offset, end_offset, separator_level)
-        if separator_level == len(SEPARATORS):
+        if separator_level == len(CHUNK_SEPARATORS):
             self._add_window_spans(start_offset, end_offset)
             return
-        edges = self._find_edges(start_offset, end_offset, SEPARATORS[separator_level])
+        edges = self._find_edges(start_offset, end_offset, CHUNK_SEPARATORS[separator_level])
         small_edges = [start_offset]
         for part_start, part_end in pairwise(edges):
             if part_end - part_start < self._max_size:
@@ -91,8 +91,8 @@ class _Splitter:
     def _find_separator_level(
         self, start_offset: int, end_offset: int, separator_level: int
     ) -> int:
-        while separator_level < len(SEPARATORS):
-            if self._text.find(SEPARATORS[separator_level], start_offset, end_offset) >= 0:
+        while separator_level < len(CHUNK_SEPARATORS):
+            if self._text.find(CHUNK_SEPARATORS[separator_level], start_offset, end_offset) >= 0:
                 break
             separator_level += 1
         return separator_level

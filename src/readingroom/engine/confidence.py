@@ -46,13 +46,13 @@ class Calibration:
     """How much a passage loses by being less fit than the best."""
 
 
-CALIBRATION = Calibration()
+DEFAULT_CALIBRATION = Calibration()
 # For a question or a passage without a vector: what the words say of the cosine.
 _GUESSED_COSINE, _GUESSED_BY_COVERAGE = 0.0, 0.6
 
 
 def score_relevances(
-    relevances: Sequence[Relevance], calibration: Calibration = CALIBRATION
+    relevances: Sequence[Relevance], calibration: Calibration = DEFAULT_CALIBRATION
 ) -> list[float]:
     """Return the score of each passage; the passages come best first."""
     if not relevances:
@@ -71,7 +71,7 @@ def score_relevances(
         for feature_weight, feature in zip(feature_weights, features, strict=True)
     )
     return [
-        _compute_logistic(strength - calibration.decline * (best_relevance.fit - relevance.fit))
+        to_probability(strength - calibration.decline * (best_relevance.fit - relevance.fit))
         for relevance in relevances
     ]
 
@@ -124,5 +124,6 @@ def _estimate_cosine(relevance: Relevance) -> float:
     return _GUESSED_COSINE + _GUESSED_BY_COVERAGE * relevance.coverage
 
 
-def _compute_logistic(strength: float) -> float:
-    return 1 / (1 + math.exp(-strength)) if strength > -700 else 0.0
+def to_probability(log_odds: float) -> float:
+    """Return the probability with these log-odds."""
+    return 1 / (1 + math.exp(-log_odds)) if log_odds > -700 else 0.0

@@ -30,6 +30,14 @@ def put_in_context(heading_context: str, passage_text: str) -> str:
     return f"{heading_context}\n{passage_text}" if heading_context else passage_text
 
 
+def list_embedded_texts(chunks: Chunks) -> list[str]:
+    """Return what is embedded of each chunk."""
+    return [
+        put_in_context(str(metadata.get(CONTEXT_FIELD, "")), chunk_text)
+        for chunk_text, metadata in zip(chunks.texts, chunks.metadatas, strict=True)
+    ]
+
+
 ListContexts = Callable[[Chunks], Sequence[str]]
 """Returns what each of a collection's chunks stands under."""
 

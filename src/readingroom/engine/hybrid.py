@@ -1,12 +1,22 @@
 """One ranking of what two searches propose: one by words, one by meaning."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from readingroom.core.modes import Mode
 from readingroom.core.scores import ScoreParts
-from readingroom.engine.confidence import cap_rising_scores, score_relevances
+from readingroom.engine.confidence import (
+    DEFAULT_CALIBRATION,
+    cap_rising_scores,
+    score_relevances,
+)
+from readingroom.engine.embedding.reranker import Reranker
 from readingroom.engine.ranking import Relevance
+from readingroom.engine.second_look import (
+    MAX_READ_AGAIN,
+    is_second_look_postponed,
+    rescore_passages,
+)
 from readingroom.engine.words import parse_query
 
 PROPOSALS_PER_SEARCH = 50
@@ -57,6 +67,38 @@ def rank_proposals(
         )
         return _reorder_passages(scored_passages, phrase_first_ids)
     return scored_passages
+
+
+def look_again(
+    query: str,
+    passages: Sequence[ScoredPassage],
+    fetch_texts: Callable[[Sequence[str]], Mapping[str, str]],
+    reranker: Reranker | None,
+    decline: float = DEFAULT_CALIBRATION.decline,
+) -> list[ScoredPassage]:
+    """Return the passages with the first few in the order that reading them again gives.
+
+    They stay as they are where there is no cross-encoder, where the second look is postponed, and
+    where a phrase in quotation marks decides. `fetch_texts` returns texts by passage id, and
+    `decline` is that of the calibration that the scores were made with.
+    """
+    if reranker is None or is_second_look_postponed() or parse_query(query).phrases:
+        return list(passages)
+    first_ids = [passage.passage_id for passage in passages[:MAX_READ_AGAIN]]
+    texts_by_id = fetch_texts(first_ids)
+    new_scores = rescore_passages(
+        query,
+        [passage.score for passage in passages],
+        [texts_by_id.get(passage_id, "") for passage_id in first_ids],
+        reranker,
+        decline,
+    )
+    rescored_passages = [
+        replace(passage, score=round(new_score, 6))
+        for passage, new_score in zip(passages, new_scores, strict=True)
+    ]
+    # Sorted by score alone: what is equal keeps its order.
+    return sorted(rescored_passages, key=lambda passage: -passage.score)
 
 
 def _score_in_pages(

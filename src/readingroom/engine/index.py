@@ -20,20 +20,20 @@ from readingroom.core.lru import LRUCache
 from readingroom.core.modes import Mode
 from readingroom.core.scores import ScoreParts
 from readingroom.engine.context import (
-    CONTEXT_FIELD,
     ListContexts,
     batch_missing_contexts,
     embed_anew,
-    put_in_context,
+    list_embedded_texts,
     select_unchanged_chunks,
 )
 from readingroom.engine.embedding.embedder import Embedder, Vector
 from readingroom.engine.embedding.machine import return_memory
 from readingroom.engine.errors import ModelUnavailable
-from readingroom.engine.hybrid import PROPOSALS_PER_SEARCH, rank_proposals
+from readingroom.engine.hybrid import PROPOSALS_PER_SEARCH, look_again, rank_proposals
 from readingroom.engine.lexical import LexicalDocument, LexicalIndex, LexicalStatistics
 from readingroom.engine.ranking import ProposedPassage, RankPassages, Relevance, rank_passages
 from readingroom.engine.vectors import DIMENSIONS, VectorIndex, VectorSearch
+from readingroom.engine.vocabulary import load_vocabulary
 from readingroom.engine.words import LexicalHit
 from readingroom.storage.archive import dump_chunks, fill_chunks
 from readingroom.storage.chunks import Chunks, StoredCollection
@@ -214,6 +214,10 @@ class CollectionIndex(ChunkIndex):
             lexical_ids = [hit.id for hit in self.search_words(query, proposal_count, where)]
         compare = partial(self._compare_chunks, query, vector)
         passages = rank_proposals(query, semantic_ids, lexical_ids, compare, used_mode, k)
+        if used_mode == "hybrid":
+            passages = look_again(
+                query, passages, self._fetch_texts_in_context, self.embedder.reranker
+            )
         hits = [
             ChunkHit(passage.passage_id, passage.score, passage.parts) for passage in passages[:k]
         ]
@@ -232,20 +236,16 @@ class CollectionIndex(ChunkIndex):
         if self.collection.embedding_identity != self.embedder.identity:
             return {}
         chunks = self.collection.read_chunks(where=where, with_vectors=True)
-        embedded_texts = (
-            put_in_context(str(metadata.get(CONTEXT_FIELD, "")), chunk_text)
-            for chunk_text, metadata in zip(chunks.texts, chunks.metadatas, strict=True)
-        )
-        return dict(zip(embedded_texts, chunks.vectors, strict=True))
+        return dict(zip(list_embedded_texts(chunks), chunks.vectors, strict=True))
 
     def count_chunks(self) -> int:
         """Return how many chunks there are; raise `StoreUnusable` if they cannot be read."""
         return self.collection.count_chunks()
 
     def list_warm_up_steps(self) -> Sequence[Callable[[], object]]:
-        """Return what fills both indexes and loads the model."""
+        """Return what fills both indexes and loads the vocabulary and the model."""
         return (
-            (self.get_word_index, self.embedder.load, self.get_vector_index)
+            (self.get_word_index, load_vocabulary, self.embedder.load, self.get_vector_index)
             if self.count_chunks()
             else ()
         )
@@ -280,6 +280,11 @@ class CollectionIndex(ChunkIndex):
             for chunk_id, chunk_text in zip(chunks.ids, chunks.texts, strict=True)
         ]
         return self.rank(query, vector, passages, self.get_word_index().read_statistics())
+
+    def _fetch_texts_in_context(self, ids: Sequence[str]) -> dict[str, str]:
+        """Return chunks by id, each below what it stands under, as it was embedded."""
+        chunks = self.fetch_chunks(ids)
+        return dict(zip(chunks.ids, list_embedded_texts(chunks), strict=True))
 
     def _embed_query(self, query: str) -> Vector:
         vector = self.embedder.embed(query)

@@ -27,18 +27,18 @@ from readingroom.engine.words import (
 from readingroom.storage.database import ConnectionPool, Database, StatementStopped, connect
 
 # At about a microsecond for each posting, this keeps the ranking below 50 milliseconds.
-POSTINGS_BUDGET = 45_000
+MAX_READ_POSTINGS = 45_000
 """Postings that a search may rank."""
-CANDIDATE_ROWS = 400
+MIN_CANDIDATE_ROWS = 400
 """Rows that are ranked again when the budget does not suffice for an exact ranking."""
 MAX_SEARCH_SECONDS = 5.0
 """How long a search may take."""
 
-_SELECT_TOTALS = "SELECT documents, tokens FROM facts"
-_CLEAR_SCRATCH = "INSERT INTO temp.scratch(scratch) VALUES ('delete-all')"
+_SELECT_TOTALS_SQL = "SELECT documents, tokens FROM facts"
+_CLEAR_SCRATCH_SQL = "INSERT INTO temp.scratch(scratch) VALUES ('delete-all')"
 # FTS5 returns rows with equal scores in any order. So many more are read than were requested, and
 # then ordered by id, so that the same search gives the same hits.
-_MARGIN_ROWS = 64
+_SPARE_ROWS = 64
 # The parameters of FTS5's own bm25(), so that both rankings are the same.
 _K1, _B = 1.2, 0.75
 
@@ -80,7 +80,7 @@ class LexicalIndex:
         index_path: Path,
         column_weights: Mapping[str, float],
         filter_fields: FilterFields,
-        postings_budget: int = POSTINGS_BUDGET,
+        postings_budget: int = MAX_READ_POSTINGS,
         max_seconds: float = MAX_SEARCH_SECONDS,
     ) -> None:
         self.column_weights = dict(column_weights)
@@ -165,7 +165,7 @@ class LexicalIndex:
     def read_statistics(self) -> "LexicalStatistics":
         """Return how common words are in this index."""
         with self._connections.connection() as db:
-            document_count, token_count = db.execute(_SELECT_TOTALS).fetchone()
+            document_count, token_count = db.execute(_SELECT_TOTALS_SQL).fetchone()
         average_tokens = token_count / max(document_count, 1)
         return LexicalStatistics(document_count, average_tokens, self.frequencies)
 
@@ -196,19 +196,19 @@ class LexicalIndex:
         """Return the scores of the best rows: at least `k` of them where so many match."""
         # A phrase is rare enough to be ranked within the budget, and the words only rank its hits.
         if query.phrases and query.match_expression:
-            return self._rank_matches(db, query.match_expression, k + _MARGIN_ROWS, conditions)
+            return self._rank_matches(db, query.match_expression, k + _SPARE_ROWS, conditions)
         query_terms = self._find_terms(db, query.words)
         if not query_terms:
             return {}
         if sum(term.document_count for term in query_terms) <= self._postings_budget:
             any_term = _build_match_expression(query_terms)
-            return self._rank_matches(db, any_term, k + _MARGIN_ROWS, conditions)
-        return self._rank_candidates(db, query_terms, max(CANDIDATE_ROWS, 3 * k), conditions)
+            return self._rank_matches(db, any_term, k + _SPARE_ROWS, conditions)
+        return self._rank_candidates(db, query_terms, max(MIN_CANDIDATE_ROWS, 3 * k), conditions)
 
     def _find_terms(self, db: Database, query_words: Sequence[str]) -> list[_Term]:
         """Return the words that are in the index with stem and frequency, rarest first."""
         # FTS5 does not expose its tokenizer to SQL, so the words pass through a table of its own.
-        db.execute(_CLEAR_SCRATCH)
+        db.execute(_CLEAR_SCRATCH_SQL)
         first_column = next(iter(self.column_weights))
         db.executemany(
             f"INSERT INTO temp.scratch(rowid, {_quote_identifier(first_column)}) VALUES (?, ?)",
@@ -283,7 +283,7 @@ class LexicalIndex:
         self, db: Database, query_terms: Sequence[_Term], row_numbers: list[int]
     ) -> dict[int, float]:
         """Return the scores that FTS5's bm25() would give, computed for these rows alone."""
-        document_count, token_count = db.execute(_SELECT_TOTALS).fetchone()
+        document_count, token_count = db.execute(_SELECT_TOTALS_SQL).fetchone()
         average_tokens = token_count / document_count
         row_list = ",".join(map(str, row_numbers))
         size_records = db.execute(f"SELECT id, sz FROM words_docsize WHERE id IN ({row_list})")
@@ -291,7 +291,7 @@ class LexicalIndex:
             row_number: _count_tokens(size_record) / average_tokens
             for row_number, size_record in size_records
         }
-        db.execute(_CLEAR_SCRATCH)
+        db.execute(_CLEAR_SCRATCH_SQL)
         db.execute(
             f"INSERT INTO temp.scratch(rowid, {self._quoted_columns}) "
             f"SELECT rowid, {self._quoted_columns} FROM words WHERE rowid IN ({row_list})"
@@ -388,7 +388,7 @@ class LexicalIndex:
 
     def _add_to_counts(self, db: Database, row_numbers: Sequence[int], sign: int) -> None:
         """Add these rows to the frequencies of stems (`sign` 1), or subtract them (-1)."""
-        db.execute(_CLEAR_SCRATCH)
+        db.execute(_CLEAR_SCRATCH_SQL)
         token_count = 0
         for row_number in row_numbers:
             db.execute(

@@ -9,18 +9,20 @@ it, the best of a first order also improve the question: its vector is moved tow
 """
 
 import math
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Container, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import chain
 from typing import Any, Protocol
 
 import numpy as np
 
 from readingroom.engine.embedding.embedder import Vector
 from readingroom.engine.stems import shared_stemmer
-from readingroom.engine.words import MAX_WORDS
+from readingroom.engine.vocabulary import Wording, load_vocabulary
+from readingroom.engine.words import MAX_QUERY_WORDS
 
 # The parameters of FTS5's own bm25().
 _K1, _B = 1.2, 0.75
@@ -36,10 +38,15 @@ class RankingWeights:
 
     word_weight: float = 0.5
     """For the BM25 score as a share of the best one's, where there is much evidence."""
-    half_weight_evidence: float = 0.7
+    half_weight_evidence: float = 1.0
     """The evidence with which words count half of that; 0 if they always count in full."""
     coverage_weight: float = 0.0
     """For the share of the question's words that a passage has."""
+    official_weight: float = 0.8
+    """What an official term counts where a passage has it instead of the question's own words."""
+    official_full_evidence: float = 0.8
+    official_max_evidence: float = 1.2
+    """With more evidence by its own words a question needs no official terms."""
     feedback_weight: float = 0.5
     """How far the question's vector is moved, towards the mean of `feedback_passages`."""
     feedback_passages: int = 4
@@ -56,22 +63,38 @@ class RankingWeights:
     unembedded_word_weight: float = 0.4
     """How much more, if it has as many as the best."""
 
-    def adapt_to_evidence(self, evidence: float) -> "RankingWeights":
+    def adapt_to_own_evidence(self, own_evidence: float) -> "RankingWeights":
         """Return the weights for a question whose best passage has so many of its telling words.
 
-        Of a question in other words than the text's, words find passages by chance.
+        A question in the words of the text needs no others, and its best passages improve it.
         """
-        word_weight = self.word_weight
-        if self.half_weight_evidence:
-            word_weight *= evidence / (evidence + self.half_weight_evidence)
-        evidence_range = self.feedback_full_evidence - self.feedback_min_evidence
-        trust = min(max((evidence - self.feedback_min_evidence) / evidence_range, 0.0), 1.0)
+        sufficiency = _place_between(
+            own_evidence, self.official_full_evidence, self.official_max_evidence
+        )
+        trust = _place_between(
+            own_evidence, self.feedback_min_evidence, self.feedback_full_evidence
+        )
         return replace(
             self,
-            word_weight=word_weight,
+            official_weight=self.official_weight * (1.0 - sufficiency),
             feedback_weight=self.feedback_weight * trust,
             expansion_share=self.expansion_share * trust,
         )
+
+    def adapt_to_evidence(self, evidence: float) -> "RankingWeights":
+        """Return the weights for a question of which, official terms counted, so much is found.
+
+        Of a question in other words than the text's, words find passages by chance.
+        """
+        if not self.half_weight_evidence:
+            return self
+        share = evidence / (evidence + self.half_weight_evidence)
+        return replace(self, word_weight=self.word_weight * share)
+
+
+def _place_between(number: float, low: float, high: float) -> float:
+    """Return where a number lies between two others: 0 up to the lower, 1 from the higher on."""
+    return min(max((number - low) / (high - low), 0.0), 1.0)
 
 
 RANKING_WEIGHTS = RankingWeights()
@@ -113,7 +136,7 @@ class Relevance:
     cosine: float | None
     """None where the passage or the question has no vector."""
     word_score: float
-    """Its BM25 score as a share of the best one's."""
+    """Its BM25 score, official terms counted, as a share of the best one's."""
     coverage: float
     """The share of the question's words that it has, rare words counting more."""
     found_share: float
@@ -137,16 +160,25 @@ def rank_passages(
     """Return how well each passage answers the question, best first, equal ones by id."""
     if not passages:
         return []
-    question_terms = find_terms(question)
+    question_terms = map_stems_to_words(question)
+    wordings = load_vocabulary().find_wordings(question)
     counted_passages = _CountedPassages(passages, statistics)
-    bm25_scores = counted_passages.score_words(dict.fromkeys(question_terms, 1.0))
+    own_scores = counted_passages.score_words(dict.fromkeys(question_terms, 1.0))
+    own_evidence = measure_evidence(float(own_scores.max()), statistics.document_count)
+    weights = weights.adapt_to_own_evidence(own_evidence)
+    official_scores = counted_passages.score_official_terms(
+        question_terms, wordings, weights.official_weight
+    )
+    bm25_scores = own_scores + official_scores
     weights = weights.adapt_to_evidence(
         measure_evidence(float(bm25_scores.max()), statistics.document_count)
     )
     word_scores = _divide_by_best(bm25_scores)
     passage_cosines = _PassageCosines(question_vector, passages, weights)
     coverages = counted_passages.measure_coverage(question_terms)
-    coverage_parts = weights.coverage_weight * coverages
+    coverage_parts = weights.coverage_weight * counted_passages.measure_coverage(
+        question_terms, wordings, weights.official_weight
+    )
     first_fits = (
         passage_cosines.estimate_cosines(word_scores)
         + weights.word_weight * word_scores
@@ -158,10 +190,14 @@ def rank_passages(
         expanded_terms = counted_passages.expand_terms(
             question_terms, best_places[: weights.expansion_passages], weights
         )
+        own_weight = min((expanded_terms[stem] for stem in question_terms), default=1.0)
         moved_cosines = passage_cosines.move_towards(best_places[: weights.feedback_passages])
         fits = (
             moved_cosines.estimate_cosines(word_scores)
-            + weights.word_weight * _divide_by_best(counted_passages.score_words(expanded_terms))
+            + weights.word_weight
+            * _divide_by_best(
+                counted_passages.score_words(expanded_terms) + own_weight * official_scores
+            )
             + coverage_parts
         )
     found_share = counted_passages.measure_found_share(question_terms)
@@ -194,10 +230,10 @@ def _order_by_fit(fits: Any, passages: Sequence[ProposedPassage]) -> Any:
     return np.lexsort((passage_ids, -np.round(fits, 5)))
 
 
-def find_terms(question: str) -> dict[str, str]:
+def map_stems_to_words(question: str) -> dict[str, str]:
     """Return the stems of a question, each with the word as it was written."""
     words_by_stem: dict[str, str] = {}
-    for word, stem in shared_stemmer().split_with_words(question)[:MAX_WORDS]:
+    for word, stem in shared_stemmer().split_with_words(question)[:MAX_QUERY_WORDS]:
         words_by_stem.setdefault(stem, word)
     return words_by_stem
 
@@ -238,6 +274,7 @@ class _CountedPassages:
         word_counts = np.array([len(passage.text.split()) for passage in passages], np.float32)
         self._length_norms = _K1 * (1 - _B + _B * word_counts / max(statistics.average_length, 1.0))
         self._statistics = statistics
+        self._rarity_by_stem: dict[str, float] = {}
 
     def has_stem(self, passage_place: int, stem: str) -> bool:
         return stem in self._stem_counts[passage_place]
@@ -248,15 +285,68 @@ class _CountedPassages:
             list(weights_by_stem.values()), np.float32
         )
 
-    def measure_coverage(self, question_terms: Mapping[str, str]) -> Any:
-        """Return the share of the terms that each passage has, rare ones counting more."""
-        rarities = self._measure_rarities(list(question_terms))
-        is_present = np.array(
-            [[stem in stem_counts for stem in question_terms] for stem_counts in self._stem_counts]
+    def score_official_terms(
+        self, question_terms: Container[str], wordings: Sequence[Wording], weight: float
+    ) -> Any:
+        """Return what a passage gains by official terms for what the question says otherwise.
+
+        The best term for a wording counts in place of the wording itself, where it is the better
+        of the two; of a term of several words that a passage has in part, that part of it.
+        """
+        no_scores = np.zeros(len(self._stem_counts), np.float32)
+        if not weight:
+            return no_scores
+        found_stems = [
+            stem
+            for stem in dict.fromkeys(chain.from_iterable(map(Wording.list_stems, wordings)))
+            if any(stem in stem_counts for stem_counts in self._stem_counts)
+        ]
+        scores_by_stem = defaultdict(
+            lambda: no_scores, zip(found_stems, self._weigh_stems(found_stems).T, strict=True)
         )
+        gains = no_scores
+        for wording in wordings:
+            wording_scores = sum(
+                (scores_by_stem[stem] for stem in wording.stems if stem in question_terms),
+                no_scores,
+            )
+            term_scores = [
+                _score_term(np.stack([scores_by_stem[stem] for stem in term_stems]))
+                for term_stems in wording.official_terms
+            ]
+            gains = gains + np.maximum(np.max(term_scores, axis=0) * weight - wording_scores, 0.0)
+        return gains
+
+    def measure_coverage(
+        self,
+        question_terms: Mapping[str, str],
+        wordings: Sequence[Wording] = (),
+        official_weight: float = 0.0,
+    ) -> Any:
+        """Return the share of the terms that each passage has, rare ones counting more.
+
+        An official term for a wording of the question counts in part as the words of it.
+        """
+        rarities = self._measure_rarities(list(question_terms))
+        has_term = np.array(
+            [[stem in stem_counts for stem in question_terms] for stem_counts in self._stem_counts],
+            np.float32,
+        ).reshape(len(self._stem_counts), len(question_terms))
+        for wording in wordings if official_weight else ():
+            has_official_term = [
+                official_weight
+                * max(
+                    sum(stem in stem_counts for stem in term_stems) / len(term_stems)
+                    for term_stems in wording.official_terms
+                )
+                for stem_counts in self._stem_counts
+            ]
+            for column, stem in enumerate(question_terms):
+                if stem in wording.stems:
+                    has_term[:, column] = np.maximum(has_term[:, column], has_official_term)
         total_rarity = rarities.sum()
         return (
-            is_present @ rarities / total_rarity
+            has_term @ rarities / total_rarity
             if total_rarity
             else np.zeros(len(self._stem_counts), np.float32)
         )
@@ -323,12 +413,20 @@ class _CountedPassages:
 
     def _measure_rarities(self, stems: Sequence[str]) -> Any:
         """Return the inverse document frequencies; that of an unknown stem is the highest."""
-        document_count = self._statistics.document_count
-        frequencies_by_stem = self._statistics.frequencies(stems)
-        frequencies = np.array([frequencies_by_stem.get(stem, 0) for stem in stems], np.float32)
-        return np.log1p(
-            (document_count - np.minimum(frequencies, document_count) + 0.5) / (frequencies + 0.5)
-        )
+        unmeasured_stems = [stem for stem in stems if stem not in self._rarity_by_stem]
+        if unmeasured_stems:
+            document_count = self._statistics.document_count
+            frequency_by_stem = self._statistics.frequencies(unmeasured_stems)
+            for stem in unmeasured_stems:
+                frequency = frequency_by_stem.get(stem, 0)
+                rest = document_count - min(frequency, document_count)
+                self._rarity_by_stem[stem] = math.log1p((rest + 0.5) / (frequency + 0.5))
+        return np.array([self._rarity_by_stem[stem] for stem in stems], np.float32)
+
+
+def _score_term(stem_scores: Any) -> Any:
+    """Return the score of a term in each passage, less the share of its stems that it lacks."""
+    return stem_scores.sum(axis=0) * (stem_scores > 0).mean(axis=0)
 
 
 def _divide_by_best(scores: Any) -> Any:

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from readingroom.core.filters import Condition, FilterFields, In, Range, Value, comparison_key
+from readingroom.core.filters import Condition, FilterFields, In, Range, Value, make_comparison_key
 
 RowNumbers = NDArray[np.int64]
 Floats = NDArray[np.float32]
-Mask = NDArray[np.bool_]
+RowMask = NDArray[np.bool_]
 
 
 class Rows:
@@ -77,7 +77,7 @@ class Rows:
             field: float(column[row_number]) for field, column in self.numbers_by_field.items()
         }
         values_by_field = {
-            field: column.get_value(row_number) for field, column in self.columns.items()
+            field: column.find_value(row_number) for field, column in self.columns.items()
         }
         # The values of columns last: they have the original type where a field is in both.
         return {
@@ -129,7 +129,7 @@ class RowView:
     living_count: int
     have_unit_length: bool
     ids: list[str]
-    alive_mask: Mask
+    alive_mask: RowMask
     vectors: Floats
     squared_lengths: Floats
     signs: NDArray[np.uint64]
@@ -173,10 +173,10 @@ class RowView:
         postings = [column.postings[value_code].read_before(self.row_count) for value_code in codes]
         return np.concatenate(postings) if postings else np.empty(0, np.int64)
 
-    def _match_condition(self, condition: Condition, row_numbers: RowNumbers | slice) -> Mask:
+    def _match_condition(self, condition: Condition, row_numbers: RowNumbers | slice) -> RowMask:
         match condition:
             case In(field, values):
-                return self.columns[field].has_any(values, row_numbers)
+                return self.columns[field].mask_rows_having(values, row_numbers)
             case Range(field, low, high):
                 numbers = self.numbers_by_field[field][row_numbers]
                 is_matching = ~np.isnan(numbers)
@@ -213,17 +213,20 @@ class _Column:
             if value_code >= 0:
                 self.postings[value_code].append_rows(row_numbers + first_row)
 
-    def get_value(self, row_number: int) -> Value | None:
+    def find_value(self, row_number: int) -> Value | None:
         value_code = self.codes[row_number]
         return self.values[value_code] if value_code >= 0 else None
 
     def find_codes(self, wanted_values: Sequence[Value]) -> set[int]:
         codes = (
-            self.codes_by_value.get(comparison_key(wanted_value)) for wanted_value in wanted_values
+            self.codes_by_value.get(make_comparison_key(wanted_value))
+            for wanted_value in wanted_values
         )
         return {value_code for value_code in codes if value_code is not None}
 
-    def has_any(self, wanted_values: Sequence[Value], row_numbers: RowNumbers | slice) -> Mask:
+    def mask_rows_having(
+        self, wanted_values: Sequence[Value], row_numbers: RowNumbers | slice
+    ) -> RowMask:
         codes = list(self.find_codes(wanted_values))
         # One longer than there are codes: the code -1, no value, selects the last, which is False.
         # Created after the codes were looked up, because a writer may be adding a value.
@@ -242,7 +245,7 @@ class _Column:
         return larger_column
 
     def _get_or_add_code(self, field_value: Value) -> int:
-        value_key = comparison_key(field_value)
+        value_key = make_comparison_key(field_value)
         value_code = self.codes_by_value.get(value_key)
         if value_code is None:
             value_code = len(self.values)

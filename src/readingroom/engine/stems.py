@@ -8,7 +8,7 @@ from functools import cache
 from readingroom.engine.words import split_significant_words, split_words, tokenizer_spec
 
 # Every word of a large corpus, with its stem: about 20 MB.
-_MAX_REMEMBERED = 200_000
+_MAX_REMEMBERED_STEMS = 200_000
 
 
 class Stemmer:
@@ -51,7 +51,7 @@ class Stemmer:
             return remembered_stems
         with self._splitting:
             # A full memory is replaced, not emptied: others may be reading it.
-            if len(self._stems) > _MAX_REMEMBERED:
+            if len(self._stems) > _MAX_REMEMBERED_STEMS:
                 self._stems = {}
             unknown_words = sorted({word for word in words if word not in self._stems})
             self._db.execute("INSERT INTO words(words) VALUES ('delete-all')")

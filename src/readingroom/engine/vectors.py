@@ -30,10 +30,10 @@ _ROWS_PER_CANDIDATE = 50
 # many more are measured as may be nearer, up to this many in all.
 _MAX_DOUBTFUL_ROWS = 16_384
 # By how many standard deviations the signs of a row may differ more than its distance lets expect.
-_SIGN_DEVIATIONS = 2.5
+_SIGN_MARGIN_IN_STANDARD_DEVIATIONS = 2.5
 _BLOCK_ROWS = 8_192
 # 512 vectors of 384 floats take 768 KB, which stay in a core's cache.
-_GATHERED_ROWS = 512
+_ROWS_PER_GATHERING = 512
 # Fewer deleted rows are not worth copying the others.
 _MIN_DELETED_ROWS = 1_024
 # Rounding error of a product of 384 floats.
@@ -314,7 +314,7 @@ def _bound_differing_signs(distances: Floats, k: int, query_vector: Floats) -> i
     cosine = (1 - kth_distance) / 2 / max(float(np.linalg.norm(query_vector)), 1e-9)
     differing_share = math.acos(min(1.0, max(-1.0, cosine))) / math.pi
     deviation = math.sqrt(dimensions * differing_share * (1 - differing_share))
-    return int(dimensions * differing_share + _SIGN_DEVIATIONS * deviation)
+    return int(dimensions * differing_share + _SIGN_MARGIN_IN_STANDARD_DEVIATIONS * deviation)
 
 
 def _measure_hits(view: RowView, query_vector: Floats, row_numbers: RowNumbers) -> list[VectorHit]:
@@ -334,9 +334,9 @@ def _compute_products(view: RowView, query_vector: Floats, row_numbers: RowNumbe
     # Through a buffer that stays in the processor's cache: on 50,000 rows this is twice as fast as
     # one product of all rows, which waits for memory.
     products = np.empty(len(row_numbers), np.float32)
-    buffer = np.empty((min(_GATHERED_ROWS, len(row_numbers)), len(query_vector)), np.float32)
-    for block_start in range(0, len(row_numbers), _GATHERED_ROWS):
-        block_rows = row_numbers[block_start : block_start + _GATHERED_ROWS]
+    buffer = np.empty((min(_ROWS_PER_GATHERING, len(row_numbers)), len(query_vector)), np.float32)
+    for block_start in range(0, len(row_numbers), _ROWS_PER_GATHERING):
+        block_rows = row_numbers[block_start : block_start + _ROWS_PER_GATHERING]
         # Clipping is not needed, but the other modes write through a copy.
         gathered_vectors = view.vectors.take(
             block_rows, axis=0, out=buffer[: len(block_rows)], mode="clip"

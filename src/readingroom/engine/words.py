@@ -8,17 +8,17 @@ from functools import cache
 from itertools import chain, compress, starmap
 from unicodedata import category, normalize, ucd_3_2_0
 
-MAX_WORDS = 64
+MAX_QUERY_WORDS = 64
 """Words of a query that are searched; the cost of a search grows with each."""
 # A query may be a million characters long, and its first words are enough.
-_MAX_CHARACTERS = 20_000
+_MAX_QUERY_CHARS = 20_000
 
-_QUOTED_PHRASE = re.compile(r"""(?<!\w)(?:"([^"]+)"|“([^“”]+)”)(?!\w)""")
-_WORD = re.compile(r"[^\W_]+")
-_LETTERS_AND_SPACES = re.compile(r"[\w\s]+")
+_QUOTED_PHRASE_PATTERN = re.compile(r"""(?<!\w)(?:"([^"]+)"|“([^“”]+)”)(?!\w)""")
+_WORD_PATTERN = re.compile(r"[^\W_]+")
+_LETTERS_AND_SPACES_PATTERN = re.compile(r"[\w\s]+")
 # Where symbols newer than SQLite's Unicode may be. The large blocks in between hold only letters,
 # or nothing; walking through them too would slow down the first search noticeably.
-_BLOCKS = (
+_UNICODE_BLOCKS = (
     (0x80, 0x3400),
     (0x4DC0, 0x4E00),
     (0xA000, 0xAC00),
@@ -29,7 +29,7 @@ _BLOCKS = (
 _BULLET_CHARACTERS = "".join(map(chr, range(0xF020, 0xF100)))
 # Words of nearly every English text, which say nothing about it, and what apostrophes split off.
 _STOP_WORDS = frozenset(
-    _WORD.findall(
+    _WORD_PATTERN.findall(
         """
         a about above after again all also am an and any are as at be because been before being
         below between both but by can could did do does doing down during each few for from
@@ -82,23 +82,23 @@ def sort_hits(hits: Iterable[LexicalHit]) -> list[LexicalHit]:
 
 def parse_query(query_text: str) -> LexicalQuery:
     """Return the phrases and words of a query; an unpaired quotation mark is ignored."""
-    query_text = query_text[:_MAX_CHARACTERS]
+    query_text = query_text[:_MAX_QUERY_CHARS]
     phrases: list[str] = []
-    remaining_words = MAX_WORDS
-    for quoted in _QUOTED_PHRASE.finditer(query_text):
+    remaining_words = MAX_QUERY_WORDS
+    for quoted in _QUOTED_PHRASE_PATTERN.finditer(query_text):
         phrase_words = list(split_words(quoted[1] or quoted[2]))[:remaining_words]
         remaining_words -= len(phrase_words)
         phrases += [" ".join(phrase_words)] if phrase_words else []
     single_words = _remove_stop_words(
-        split_words(_QUOTED_PHRASE.sub(" ", query_text)), keep_all_if_empty=not phrases
+        split_words(_QUOTED_PHRASE_PATTERN.sub(" ", query_text)), keep_all_if_empty=not phrases
     )
     return LexicalQuery(tuple(dict.fromkeys(phrases)), tuple(single_words[:remaining_words]))
 
 
-def extract_words(query_text: str) -> list[str]:
+def extract_query_words(query_text: str) -> list[str]:
     """Return the words of a query, each once, including those in quotation marks."""
-    return _remove_stop_words(split_words(query_text[:_MAX_CHARACTERS]), keep_all_if_empty=True)[
-        :MAX_WORDS
+    return _remove_stop_words(split_words(query_text[:_MAX_QUERY_CHARS]), keep_all_if_empty=True)[
+        :MAX_QUERY_WORDS
     ]
 
 
@@ -130,8 +130,8 @@ def tokenizer_spec() -> str:
     """
     # These are 85,000 characters, and a new database waits for them: all loops but the last, over
     # the characters that exist, are those of the standard library.
-    codes = array("I", chain.from_iterable(starmap(range, _BLOCKS)))
-    symbol_characters = _LETTERS_AND_SPACES.sub("", codes.tobytes().decode("utf-32"))
+    codes = array("I", chain.from_iterable(starmap(range, _UNICODE_BLOCKS)))
+    symbol_characters = _LETTERS_AND_SPACES_PATTERN.sub("", codes.tobytes().decode("utf-32"))
     assigned = compress(symbol_characters, map("Cn".__ne__, map(category, symbol_characters)))
     separator_characters = "".join(
         symbol for symbol in assigned if ucd_3_2_0.category(symbol) == "Cn"
@@ -142,4 +142,4 @@ def tokenizer_spec() -> str:
 def split_words(text: str) -> Iterator[str]:
     """Return the words of a text in lower case, in reading order."""
     # NFC, because an accent may be a character of its own, and that is not a letter.
-    return map(str.lower, _WORD.findall(normalize("NFC", text)))
+    return map(str.lower, _WORD_PATTERN.findall(normalize("NFC", text)))

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from readingroom.federation.models import AssessedSide, ExcludedPolicy
 from readingroom.protocol.search import DeskHit, KnownApplication, SearchScope
 
-_MAX_NAMES = 50
-_REASON_WORDS = {
+_MAX_LISTED_NAMES = 50
+_WORDS_BY_REASON = {
     "date_before_first_revision": "came into force later",
     "date_in_gap": "had no revision in force on the day",
     "no_active_revision": "have no revision that is adopted and was read",
@@ -19,7 +19,7 @@ _REASON_WORDS = {
 }
 
 
-def describe_application_side(
+def build_application_side(
     application: KnownApplication | None, hits: Sequence[DeskHit]
 ) -> AssessedSide:
     """Return which documents were searched, and why none of them has a passage."""
@@ -35,7 +35,7 @@ def describe_application_side(
     return _make_side(document_names, (), empty_reason)
 
 
-def describe_policy_side(
+def build_policy_side(
     search_scope: SearchScope, policy_day: str, hits: Sequence[DeskHit]
 ) -> AssessedSide:
     """Return which revisions were searched, and why none of them has a passage."""
@@ -51,7 +51,7 @@ def _explain_no_policy(search_scope: SearchScope, policy_day: str) -> str:
         return "There are no policies here"
     counts_by_reason = Counter(reason for _, reason in search_scope.excluded)
     counted_reasons = [
-        f"{policy_count} {_REASON_WORDS.get(reason, reason)}"
+        f"{policy_count} {_WORDS_BY_REASON.get(reason, reason)}"
         for reason, policy_count in counts_by_reason.items()
     ]
     excluded_count = len(search_scope.excluded)
@@ -66,11 +66,11 @@ def _make_side(
     empty_reason: str | None,
 ) -> AssessedSide:
     return AssessedSide(
-        searched=list(searched_names[:_MAX_NAMES]),
+        searched=list(searched_names[:_MAX_LISTED_NAMES]),
         searched_count=len(searched_names),
         excluded=[
             ExcludedPolicy(source=policy_source, reason=excluded_reason)
-            for policy_source, excluded_reason in excluded_parts[:_MAX_NAMES]
+            for policy_source, excluded_reason in excluded_parts[:_MAX_LISTED_NAMES]
         ],
         empty_reason=empty_reason,
     )

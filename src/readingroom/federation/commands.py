@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from readingroom.core.ids import make_request_id
 from readingroom.core.progress import ReportProgress
-from readingroom.federation import NAME
+from readingroom.federation import DESK_NAME
 from readingroom.federation.evaluation import Evaluation, EvaluationQuestion, evaluate
 from readingroom.federation.models import DeskAnswer, DeskSearch
 from readingroom.protocol.command import Command
@@ -19,7 +19,7 @@ class Ask(Command):
 
     name: ClassVar[str] = "desk.ask"
     reads_only: ClassVar[bool] = True
-    base: ClassVar[str] = NAME
+    base: ClassVar[str] = DESK_NAME
     search: DeskSearch
 
     async def run(self, service: "DeskService", report_progress: ReportProgress) -> DeskAnswer:
@@ -33,7 +33,7 @@ class Evaluate(Command):
 
     name: ClassVar[str] = "desk.eval"
     reads_only: ClassVar[bool] = True
-    base: ClassVar[str] = NAME
+    base: ClassVar[str] = DESK_NAME
     questions: list[EvaluationQuestion]
     source: list[str] | None = None
 

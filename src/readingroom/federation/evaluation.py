@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from readingroom.federation.models import DeskAnswer, DeskSearch
-from readingroom.protocol.tool import Answer, Question, ToolCall
+from readingroom.protocol.tool import Answer, ToolArguments, ToolCall
 
 if TYPE_CHECKING:
     from readingroom.federation.service import DeskService
 
-NONE = "none"
+NO_RIGHT_ANSWER = "none"
 """What stands for the right answer of a question that nothing here answers."""
 _MAX_RESULTS = 10
 
 
-class EvaluationQuestion(Question):
+class EvaluationQuestion(ToolArguments):
     """A question, and the ids that answer it; none of them when nothing here does."""
 
     question: str = Field(min_length=1, max_length=1000)

@@ -4,14 +4,14 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from readingroom.core.scores import CONFIDENCE, Level
+from readingroom.core.scores import CONFIDENCE_DESCRIPTION, ConfidenceLevel
 from readingroom.protocol.search import DeskHit, UnreadRevisions
 from readingroom.protocol.tool import (
     Answer,
     Day,
     NonBlankText,
-    Question,
     ShortText,
+    ToolArguments,
     clean_reference,
 )
 
@@ -29,7 +29,7 @@ PolicyDay = Annotated[
 # --- questions ---
 
 
-class DeskSearch(Question):
+class DeskSearch(ToolArguments):
     """A search over everything in the room, or over what `source` names."""
 
     query: NonBlankText = Field(
@@ -54,7 +54,7 @@ class DeskSearch(Question):
     offset: int = Field(default=0, ge=0, le=100, description="`next_offset` of the last answer.")
 
 
-class DeskFetch(Question):
+class DeskFetch(ToolArguments):
     """An id of any base."""
 
     id: Annotated[str, Field(min_length=1, max_length=300)] = Field(
@@ -66,7 +66,7 @@ class DeskFetch(Question):
     )
 
 
-class AssessAgainstPolicy(Question):
+class AssessAgainstPolicy(ToolArguments):
     """An application, and what about it."""
 
     application_ref: ApplicationReference
@@ -117,7 +117,7 @@ class DeskAnswer(Answer):
         default_factory=list, description="The bases that were not asked, and why."
     )
     notes: list[Note] = Field(description="The bases that did not answer, and why.")
-    confidence: Level = Field(description=CONFIDENCE)
+    confidence: ConfidenceLevel = Field(description=CONFIDENCE_DESCRIPTION)
     confidence_reason: str
     next_offset: int | None = None
     unread_revisions: UnreadRevisions = Field(default=[])

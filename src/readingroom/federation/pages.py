@@ -22,16 +22,16 @@ from readingroom.protocol.pages import (
     PageRequest,
     ReadingAid,
     RenderedPage,
+    SearchOmission,
     ToolExample,
-    Unasked,
 )
 from readingroom.protocol.search import (
-    REASON_TEXTS,
+    TEXT_BY_REASON,
     DeskHit,
     DeskRecord,
     SearchRequest,
-    describe_unread_by_policy,
     make_read_path,
+    make_unread_cautions,
 )
 from readingroom.web.charts import draw_period
 from readingroom.web.templates import (
@@ -47,7 +47,7 @@ _MAX_MARKED_CHARS = 400
 """Of a passage in an address."""
 
 # The fields of a record that are shown, whatever its base, in this order.
-_LABELS = {
+_LABEL_BY_FIELD = {
     "version_label": "Revision",
     "section_ref": "Section",
     "page_number": "Page",
@@ -77,7 +77,9 @@ def make_pages(service: DeskService, base_pages: Mapping[str, BasePages]) -> Bas
     ]
     if {"application", "policy"} <= {adapter.role for adapter in service.adapters}:
         desk_pages.append(
-            BasePage("/applications/beside", desk.show_beside, form_page=desk.show_beside_form)
+            BasePage(
+                "/applications/beside", desk.show_assessment, form_page=desk.show_assessment_form
+            )
         )
     return BasePages(tuple(desk_pages))
 
@@ -93,12 +95,12 @@ class DeskPages:
         """Return the search form, with what was found where something is asked."""
         search_form = _SearchForm.read(request)
         desk_answer: DeskAnswer | None = None
-        unasked_notes: Sequence[Unasked] = ()
-        question = None
+        omissions: Sequence[SearchOmission] = ()
+        arguments = None
         if search_form.query and not request.refusal:
-            question = validate_model(DeskSearch, search_form.to_arguments())
-            desk_answer = await self._service.search(question, request.call)
-            unasked_notes = await self._list_unasked(question, desk_answer, request)
+            arguments = validate_model(DeskSearch, search_form.to_arguments())
+            desk_answer = await self._service.search(arguments, request.call)
+            omissions = await self._list_omissions(arguments, desk_answer, request)
         page_body = _render(
             "search.html",
             request=request,
@@ -106,34 +108,34 @@ class DeskPages:
             bases=[adapter.base for adapter in self._service.adapters],
             answer=desk_answer,
             hits=_list_hits(desk_answer.results, search_form.day) if desk_answer else [],
-            unread_cautions=describe_unread_by_policy(desk_answer.unread_revisions)
+            unread_cautions=make_unread_cautions(desk_answer.unread_revisions)
             if desk_answer
             else {},
-            unasked=_list_shown_unasked(unasked_notes, search_form.day),
+            omissions=_list_shown_omissions(omissions, search_form.day),
             next_address=search_form.make_address(desk_answer.next_offset) if desk_answer else None,
             mark=request.citation_mark,
         )
-        page_title = f"Search: {search_form.query}" if question else "Search"
-        example = ToolExample("search", search_form.to_arguments()) if question else None
+        page_title = f"Search: {search_form.query}" if arguments else "Search"
+        tool_example = ToolExample("search", search_form.to_arguments()) if arguments else None
         # What the page says was not asked is in its data too, beside the tool's own answer.
-        data = {**desk_answer.model_dump(), "not_asked": unasked_notes} if desk_answer else None
-        return RenderedPage(page_title, page_body, data=data, tool_example=example)
+        page_data = {**desk_answer.model_dump(), "not_asked": omissions} if desk_answer else None
+        return RenderedPage(page_title, page_body, data=page_data, tool_example=tool_example)
 
-    async def _list_unasked(
-        self, question: DeskSearch, desk_answer: DeskAnswer, request: PageRequest
-    ) -> list[Unasked]:
+    async def _list_omissions(
+        self, arguments: DeskSearch, desk_answer: DeskAnswer, request: PageRequest
+    ) -> list[SearchOmission]:
         """Return what each base left out; a base that did not answer is told by the notes."""
         search = SearchRequest(
-            query=question.query,
-            limit=question.limit,
-            day=question.date,
-            application_ref=question.application_ref,
+            query=arguments.query,
+            limit=arguments.limit,
+            day=arguments.date,
+            application_ref=arguments.application_ref,
         )
         return [
-            unasked_part
+            omission
             for base_name in desk_answer.searched
             if base_name in self._base_pages
-            for unasked_part in await self._base_pages[base_name].list_unasked(search, request.call)
+            for omission in await self._base_pages[base_name].list_omissions(search, request.call)
         ]
 
     async def show_record(self, request: PageRequest) -> RenderedPage:
@@ -141,21 +143,23 @@ class DeskPages:
 
         Raise InvalidArguments, or what the desk's `fetch` raises for an id that names nothing.
         """
-        question = _read_fetch_question(request)
-        desk_record = await self._service.fetch(question, request.call)
-        aid = ReadingAid()
+        arguments = _read_fetch_arguments(request)
+        desk_record = await self._service.fetch(arguments, request.call)
+        reading_aid = ReadingAid()
         if desk_record.base in self._base_pages:
-            aid = await self._base_pages[desk_record.base].aid_reading(request, desk_record)
-        citation = request.citation_mark + (aid.citation or desk_record.citation.citation_string)
+            reading_aid = await self._base_pages[desk_record.base].aid_reading(request, desk_record)
+        citation = request.citation_mark + (
+            reading_aid.citation or desk_record.citation.citation_string
+        )
         page_body = _render(
             "record.html",
             title=desk_record.title,
             citation=citation,
             validity=_describe_validity(desk_record.record),
-            facts=list(_list_facts(desk_record, aid)),
+            facts=list(_list_facts(desk_record, reading_aid)),
             text=_mark_quotation(reflow(desk_record.text), reflow(request.get("quote"))),
             next_part=_make_read_address(desk_record.id, desk_record.next_offset),
-            aid=aid,
+            aid=reading_aid,
             record_id=desk_record.id,
         )
         return RenderedPage(
@@ -166,34 +170,34 @@ class DeskPages:
             print_note=_describe_validity(desk_record.record),
         )
 
-    async def show_beside(self, request: PageRequest) -> RenderedPage:
+    async def show_assessment(self, request: PageRequest) -> RenderedPage:
         """Return what an application says on a topic beside the policy in force on its day."""
         arguments = {
             "application_ref": request.get("ref"),
             "topic": request.get("topic"),
             "date": request.get("date") or None,
         }
-        question = validate_model(AssessAgainstPolicy, arguments)
-        assessment = await self._service.assess_answers(question, request.call)
+        valid_arguments = validate_model(AssessAgainstPolicy, arguments)
+        assessment = await self._service.assess_answers(valid_arguments, request.call)
         page_body = _render(
-            "beside.html",
+            "assessment.html",
             assessment=assessment,
-            unread_cautions=describe_unread_by_policy(assessment.unread_revisions),
+            unread_cautions=make_unread_cautions(assessment.unread_revisions),
             mark=request.citation_mark,
             application_hits=_list_hits(assessment.application, assessment.date),
             policy_hits=_list_hits(assessment.policy, assessment.date),
             is_application_far=_is_far(assessment.application),
             is_policy_far=_is_far(assessment.policy),
-            reasons=REASON_TEXTS,
+            reasons=TEXT_BY_REASON,
         )
         page_title = f"{assessment.application_ref}: {assessment.topic}, beside policy"
-        example = ToolExample("assess_against_policy", _drop_empty(arguments))
-        return RenderedPage(page_title, page_body, data=assessment, tool_example=example)
+        tool_example = ToolExample("assess_against_policy", _drop_empty(arguments))
+        return RenderedPage(page_title, page_body, data=assessment, tool_example=tool_example)
 
-    async def show_beside_form(self, request: PageRequest) -> RenderedPage:
+    async def show_assessment_form(self, request: PageRequest) -> RenderedPage:
         """Return the form that asks for a topic and a day, with why it was refused."""
         reference = request.get("ref")
-        page_body = _render("beside_form.html", reference=reference, request=request)
+        page_body = _render("assessment_form.html", reference=reference, request=request)
         return RenderedPage(f"{reference}: beside policy", page_body)
 
 
@@ -279,12 +283,12 @@ def _list_hits(hits: Sequence[DeskHit], day_text: str | None) -> list[_Hit]:
     ]
 
 
-def _list_shown_unasked(
-    unasked: Sequence[Unasked], day_text: str | None
-) -> list[tuple[Unasked, Markup]]:
+def _list_shown_omissions(
+    omissions: Sequence[SearchOmission], day_text: str | None
+) -> list[tuple[SearchOmission, Markup]]:
     """Return what was left out, each with a bar for when its nearest revision was in force."""
-    bars = _draw_periods([unasked_part.period for unasked_part in unasked], day_text)
-    return list(zip(unasked, bars, strict=True))
+    bars = _draw_periods([omission.period for omission in omissions], day_text)
+    return list(zip(omissions, bars, strict=True))
 
 
 def _draw_periods(
@@ -295,7 +299,11 @@ def _draw_periods(
         return [Markup("")] * len(periods)
     today = clock.now().date()
     day = parse_day(day_text) if day_text else today
-    known_days = [today, day, *(start for period in periods if period for start in period[:1])]
+    known_days = [
+        today,
+        day,
+        *(period_start for period in periods if period for period_start in period[:1]),
+    ]
     first_day, last_day = min(known_days), max(known_days)
     return [
         draw_period(period[0], period[1], first_day, last_day, day) if period else Markup("")
@@ -352,18 +360,18 @@ class _Fact:
     is_code: bool = False
 
 
-def _list_facts(desk_record: DeskRecord, aid: ReadingAid) -> Iterator[_Fact]:
+def _list_facts(desk_record: DeskRecord, reading_aid: ReadingAid) -> Iterator[_Fact]:
     base_record = desk_record.record
     # Any other scheme, such as `javascript:`, must not become a link.
     if desk_record.url.startswith("https://"):
         yield _Fact("Official page", desk_record.url, desk_record.url)
     if base_record.get("withdrawn"):
         yield _Fact("Withdrawn", "kept for reference; it is no longer current")
-    for field_name, fact_label in _LABELS.items():
+    for field_name, fact_label in _LABEL_BY_FIELD.items():
         field_value = base_record.get(field_name)
         if field_value is not None and field_value != "":
             yield _Fact(fact_label, _format_fact(field_name, field_value))
-    for fact_label, fact_text in aid.facts:
+    for fact_label, fact_text in reading_aid.facts:
         yield _Fact(fact_label, fact_text)
     if desk_record.links:
         link_count = sum(desk_record.links.values())
@@ -414,7 +422,7 @@ def _make_read_address(record_id: str, text_offset: int | None = 0) -> str | Non
     return f"{read_address}&offset={text_offset}" if text_offset else read_address
 
 
-def _read_fetch_question(request: PageRequest) -> DeskFetch:
+def _read_fetch_arguments(request: PageRequest) -> DeskFetch:
     text_offset = _parse_number("offset", request.get("offset") or "0")
     return validate_model(DeskFetch, {"id": request.get("id"), "offset": text_offset})
 

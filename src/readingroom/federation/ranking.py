@@ -4,7 +4,6 @@ All hits are compared with the question in one pool, so that a word that every b
 little. Bases with vectors know how near their passages are; those of the others are embedded here.
 """
 
-import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
@@ -12,9 +11,9 @@ from functools import partial
 from itertools import chain, islice, repeat
 
 from readingroom.core.scores import ScoreParts
-from readingroom.engine.confidence import CALIBRATION, NOTHING_CLOSE_SCORE, score_relevances
+from readingroom.engine.confidence import DEFAULT_CALIBRATION, NOTHING_CLOSE_SCORE, score_relevances
 from readingroom.engine.embedding.embedder import Embedder
-from readingroom.engine.embedding.reranker import MAX_TEXTS, Reranker
+from readingroom.engine.embedding.reranker import Reranker
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.engine.ranking import (
     ProposedPassage,
@@ -23,9 +22,8 @@ from readingroom.engine.ranking import (
     count_stems,
     rank_passages,
 )
+from readingroom.engine.second_look import MAX_READ_AGAIN, rescore_passages
 from readingroom.protocol.search import DeskHit
-
-logger = logging.getLogger(__name__)
 
 _MAX_EMBEDDED_HITS = 20  # hits of a base without vectors that are compared by meaning
 _EMBEDDED_CHARS = 1_000  # characters of each that are embedded
@@ -33,6 +31,7 @@ _FIRST_RESULTS = 5
 """Among so many results, the best hit of every base has a place."""
 _KEPT_RESULTS = 2  # the first ones, which no other base's hit displaces
 _MAX_HITS_PER_DOCUMENT = 3  # results of one document among the first ones
+_MIN_OVERLAP = 40  # characters that two passages share if one goes on where the other ends
 _SAME_TEXT_SHARE = 0.9  # the share of their words that two passages have in common if they are one
 _NUMBER_WORDS = frozenset(
     [
@@ -56,11 +55,11 @@ _NUMBER_WORDS = frozenset(
 # Each base has improved the question by its own best passages already. Here they would pull it
 # towards the base with the most of them.
 _WEIGHTS = RankingWeights(
-    word_weight=0.0, coverage_weight=0.15, feedback_weight=0.0, expansion_share=0.0
+    word_weight=0.0, coverage_weight=0.25, feedback_weight=0.0, expansion_share=0.0
 )
 # Of many bases' hits far fewer are right than of one base's, so scores fall faster behind the best.
 # By this number the scores are the shares of the tuning questions' hits that are right.
-_CALIBRATION = replace(CALIBRATION, decline=32.0)
+_CALIBRATION = replace(DEFAULT_CALIBRATION, decline=32.0)
 _NAMED_SCORE = 0.95
 """The score of what the question calls by its name, here or in its base."""
 
@@ -92,13 +91,19 @@ def rank_hits(
     is_named = partial(_is_named, count_stems(query).keys())
     named_hits = [hit for hit in ranked_hits if is_named(hit)]
     unnamed_hits = [hit for hit in ranked_hits if not is_named(hit)]
-    if reranker is not None:
-        unnamed_hits = _rerank_hits(query, unnamed_hits, reranker)
     # A section that the query names by its number comes before what only has the same words, and
     # of several such sections the one that its base thinks likeliest.
     base_places = {hit.id: place for place, hit in enumerate(hits)}
     named_hits.sort(key=lambda hit: base_places[hit.id] if hit.exact_reference else len(hits))
-    ordered_hits = _fold_same_texts([*map(_raise_to_named_score, named_hits), *unnamed_hits])
+    ordered_hits = _fold_same_texts(
+        _join_neighbours([*map(_raise_to_named_score, named_hits), *unnamed_hits])
+    )
+    if reranker is not None:
+        named_count = sum(map(is_named, ordered_hits))
+        ordered_hits = [
+            *ordered_hits[:named_count],
+            *_look_again(query, ordered_hits[named_count:], reranker),
+        ]
     # As a base would score them: close is what another base's better hit does not make far.
     base_scores = zip(relevances, score_relevances(relevances), strict=True)
     close_bases = {
@@ -132,7 +137,7 @@ def _measure_cosines(
     far away as the farthest of these, since their base found them less fitting.
     """
     unembedded_hits = [
-        [hit for hit in ranking if _get_known_cosine(hit) is None][:_MAX_EMBEDDED_HITS]
+        [hit for hit in ranking if _find_known_cosine(hit) is None][:_MAX_EMBEDDED_HITS]
         for ranking in rankings_by_base
     ]
     unembedded_texts = [
@@ -145,7 +150,7 @@ def _measure_cosines(
         lowest_cosine = min(measured_cosines, default=None)
         next_cosines = chain(measured_cosines, repeat(lowest_cosine))
         cosines += [
-            next(next_cosines) if (cosine := _get_known_cosine(hit)) is None else cosine
+            next(next_cosines) if (cosine := _find_known_cosine(hit)) is None else cosine
             for hit in ranking
         ]
     return cosines
@@ -155,7 +160,7 @@ def _get_hit_text(hit: DeskHit) -> str:
     return f"{hit.title}. {hit.snippet}"
 
 
-def _get_known_cosine(hit: DeskHit) -> float | None:
+def _find_known_cosine(hit: DeskHit) -> float | None:
     return hit.parts.semantic if hit.parts else None
 
 
@@ -184,27 +189,20 @@ def _set_score(hit: DeskHit, relevance: Relevance, relevance_score: float) -> De
     )
 
 
-def _rerank_hits(query: str, ranked_hits: Sequence[DeskHit], reranker: Reranker) -> list[DeskHit]:
-    """Return the hits with the first ones in the order of the reranker, and with its scores.
-
-    Without its model they stay as they are.
-    """
-    first_hits, later_hits = ranked_hits[:MAX_TEXTS], ranked_hits[MAX_TEXTS:]
-    try:
-        reranked_scores = reranker.score_texts(query, [_get_hit_text(hit) for hit in first_hits])
-    except ModelUnavailable as error:
-        logger.warning("the first results are not read again: %s", error.message)
-        return list(ranked_hits)
-    reranked_hits = [
-        hit.model_copy(update={"score": round(reranked_score, 6)})
-        for hit, reranked_score in zip(first_hits, reranked_scores, strict=True)
+def _look_again(query: str, ranked_hits: Sequence[DeskHit], reranker: Reranker) -> list[DeskHit]:
+    """Return the hits with the first few in the order that reading them again gives."""
+    new_scores = rescore_passages(
+        query,
+        [hit.score for hit in ranked_hits],
+        [_get_hit_text(hit) for hit in ranked_hits[:MAX_READ_AGAIN]],
+        reranker,
+        _CALIBRATION.decline,
+    )
+    rescored_hits = [
+        hit.model_copy(update={"score": max(round(new_score, 6), 1e-6)})
+        for hit, new_score in zip(ranked_hits, new_scores, strict=True)
     ]
-    reranked_hits.sort(key=lambda hit: (-hit.score, hit.id))
-    lowest_score = reranked_hits[-1].score if reranked_hits else 1.0
-    return [
-        *reranked_hits,
-        *(hit.model_copy(update={"score": min(hit.score, lowest_score)}) for hit in later_hits),
-    ]
+    return sorted(rescored_hits, key=lambda hit: -hit.score)
 
 
 def _raise_to_named_score(hit: DeskHit) -> DeskHit:
@@ -219,6 +217,44 @@ def _is_named(query_stems: Set[str], hit: DeskHit) -> bool:
         return False
     hit_names = (hit.title, hit.citation.citation_string)
     return any(query_stems <= count_stems(hit_name).keys() for hit_name in hit_names)
+
+
+def _join_neighbours(ordered_hits: Sequence[DeskHit]) -> list[DeskHit]:
+    """Return the hits, each joined with a later one that goes on where it ends.
+
+    A long section or page is cut into passages that share some words with the next, so two of them
+    may both be found: a reader wants one passage. What stands before a better hit stays apart, so
+    that a result begins with what was found.
+    """
+    joined_hits: list[DeskHit] = []
+    for hit in ordered_hits:
+        for place, better_hit in enumerate(joined_hits):
+            if not _have_same_place(better_hit, hit):
+                continue
+            if joined_text := _continue_text(better_hit.snippet, hit.snippet):
+                joined_hits[place] = better_hit.model_copy(update={"snippet": joined_text})
+                break
+        else:
+            joined_hits.append(hit)
+    return joined_hits
+
+
+def _have_same_place(hit: DeskHit, other_hit: DeskHit) -> bool:
+    """Return whether two hits are cited alike: passages of one section, or of one page."""
+    return (hit.base, hit.citation.citation_string, hit.in_force) == (
+        other_hit.base,
+        other_hit.citation.citation_string,
+        other_hit.in_force,
+    )
+
+
+def _continue_text(passage: str, next_passage: str) -> str | None:
+    """Return two passages as one where the second begins with the end of the first."""
+    opening = next_passage[:_MIN_OVERLAP]
+    overlap_start = passage.rfind(opening) if len(opening) == _MIN_OVERLAP else -1
+    if overlap_start < 0 or not next_passage.startswith(passage[overlap_start:]):
+        return None
+    return passage[:overlap_start] + next_passage
 
 
 def _fold_same_texts(ordered_hits: Sequence[DeskHit]) -> list[DeskHit]:
@@ -272,7 +308,7 @@ def _spread_documents(ordered_hits: Sequence[DeskHit]) -> list[DeskHit]:
 def _get_document_key(hit: DeskHit) -> tuple[str, str]:
     """Return what tells the document of a passage from others."""
     # Passages of policies: `policy:NPPF__rev_…__Para_116__001`; pages: `doc:25_1_a1b2#page=4`.
-    return hit.base, hit.source if hit.base == "policy" else hit.id.partition("#")[0]
+    return hit.base, hit.source if hit.in_force else hit.id.partition("#")[0]
 
 
 def _raise_first_hits(ordered_hits: Sequence[DeskHit], close_bases: Set[str]) -> list[DeskHit]:

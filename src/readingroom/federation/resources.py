@@ -6,7 +6,7 @@ from dataclasses import replace
 from readingroom.core.errors import InvalidCursor, KnowledgeError, RecordNotFound
 from readingroom.federation.models import DeskFetch
 from readingroom.federation.service import DeskService
-from readingroom.protocol.quoting import QUOTED_MATTER
+from readingroom.protocol.quoting import QUOTED_MATTER_INSTRUCTION
 from readingroom.protocol.resources import RESOURCE_SCHEME, ListedResource, ResourceTemplate
 from readingroom.protocol.tool import ToolCall
 
@@ -88,7 +88,10 @@ class RoomResources:
             record.record.get(legal_field) for legal_field in ("attribution", "disclaimer")
         ]
         citation_text = "\n".join(
-            filter(None, [citation.citation_string, citation.url, *legal_notices, QUOTED_MATTER])
+            filter(
+                None,
+                [citation.citation_string, citation.url, *legal_notices, QUOTED_MATTER_INSTRUCTION],
+            )
         )
         return f"{citation_text}\n\n{''.join(text_pages)}{cut_notice}"
 

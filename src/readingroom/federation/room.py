@@ -9,17 +9,17 @@ from pathlib import Path
 from readingroom.bases import BASES, open_bases
 from readingroom.core.errors import InvalidSetting
 from readingroom.core.settings import RoomSettings
-from readingroom.engine.embedding.shared import embedder_for, reranker_for
-from readingroom.federation import NAME
+from readingroom.engine.embedding.shared import find_shared_reranker, get_shared_embedder
+from readingroom.federation import DESK_NAME
 from readingroom.federation.tools import open_desk
 from readingroom.protocol.spec import BaseSpec, KnowledgeBase, LazyImport
 from readingroom.storage.errors import FolderInUse
 from readingroom.storage.lock import FolderLock
 
-ALL_PORT = 8000
-ROOM = BaseSpec(
-    name=NAME,
-    port=ALL_PORT,
+ROOM_PORT = 8000
+ROOM_SPEC = BaseSpec(
+    name=DESK_NAME,
+    port=ROOM_PORT,
     open=LazyImport("readingroom.federation.room:open_room"),
     folder_locked=True,
     on_database="moves",
@@ -38,10 +38,10 @@ def make_desk(
     """Return the desk over bases; `server_address` is where this process answers, if it does."""
     return open_desk(
         bases,
-        embedder_for(settings),
+        get_shared_embedder(settings),
         server_address,
         absence_reasons,
-        reranker=reranker_for(settings),
+        reranker=find_shared_reranker(settings),
     )
 
 

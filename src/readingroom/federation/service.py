@@ -15,7 +15,8 @@ from readingroom.engine.confidence import judge_confidence
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.embedding.reranker import Reranker
 from readingroom.engine.errors import ModelUnavailable
-from readingroom.federation.assessment import describe_application_side, describe_policy_side
+from readingroom.engine.second_look import postpone_second_look
+from readingroom.federation.assessment import build_application_side, build_policy_side
 from readingroom.federation.errors import ValidationDateUnknown
 from readingroom.federation.fan_out import FanOut, GatheredAnswers
 from readingroom.federation.models import (
@@ -78,35 +79,42 @@ class DeskService:
         ]
         self.running = fan_out.running
 
-    async def search(self, question: DeskSearch, call: ToolCall) -> DeskAnswer:
+    async def warm_up(self) -> None:
+        """Load what reads the first results again; raise `ModelUnavailable` if it cannot be."""
+        if self._reranker is not None:
+            await anyio.to_thread.run_sync(self._reranker.load)
+
+    async def search(self, arguments: DeskSearch, call: ToolCall) -> DeskAnswer:
         """Return the best passages of every base that is searched, in one order."""
         started_at = time.perf_counter()
-        base_names, sources_by_base = await self._select_bases(question.source)
+        base_names, sources_by_base = await self._select_bases(arguments.source)
         search_request = SearchRequest(
-            query=question.query,
+            query=arguments.query,
             limit=_RESULTS_PER_BASE,
-            day=question.date,
-            application_ref=question.application_ref,
-            since=question.since,
-            until=question.until,
+            day=arguments.date,
+            application_ref=arguments.application_ref,
+            since=arguments.since,
+            until=arguments.until,
         )
-        await self._embed_query(question.query)
-        gathered_answers = await self._search_bases(
-            base_names, search_request, call, sources_by_base
-        )
+        await self._embed_query(arguments.query)
+        # Of all bases' passages the best are read again here, and not those of each base there.
+        with postpone_second_look():
+            gathered_answers = await self._search_bases(
+                base_names, search_request, call, sources_by_base
+            )
         # In a thread: embedding passages takes tens of milliseconds.
         hits = await anyio.to_thread.run_sync(
             rank_hits,
-            question.query,
+            arguments.query,
             [base_answer.hits for base_answer in gathered_answers.answers.values()],
             self._embedder,
             self._reranker,
         )
         nearest_citation = hits[0].citation.citation_string if hits else ""
         confidence = judge_confidence([hit.score for hit in hits], nearest_citation)
-        page_end = question.offset + question.limit
+        page_end = arguments.offset + arguments.limit
         return DeskAnswer(
-            results=hits[question.offset : page_end],
+            results=hits[arguments.offset : page_end],
             total=len(hits),
             took_ms=round((time.perf_counter() - started_at) * 1000, 1),
             searched=list(gathered_answers.answers),
@@ -117,7 +125,7 @@ class DeskService:
             ],
             notes=[
                 *gathered_answers.notes,
-                *await self._note_unknown_application(base_names, question.application_ref),
+                *await self._note_unknown_application(base_names, arguments.application_ref),
                 *self._absence_notes,
             ],
             confidence=confidence.level,
@@ -126,21 +134,21 @@ class DeskService:
             unread_revisions=_list_unread(gathered_answers),
         )
 
-    async def fetch(self, question: DeskFetch, call: ToolCall) -> DeskRecord:
+    async def fetch(self, arguments: DeskFetch, call: ToolCall) -> DeskRecord:
         """Return any record of any base.
 
         Raise `RecordNotFound` when it is not there or its base is not served here, and
         `UnrecognizedId` when no base knows ids of that form.
         """
-        base_name = self.find_base(question.id)
+        base_name = self.find_base(arguments.id)
         adapter = self._adapters.get(base_name)
         if adapter is None:
-            raise RecordNotFound(f"{question.id} belongs to the base {base_name}, not served here")
+            raise RecordNotFound(f"{arguments.id} belongs to the base {base_name}, not served here")
         try:
-            return await adapter.fetch(question.id.strip(), question.offset, call)
+            return await adapter.fetch(arguments.id.strip(), arguments.offset, call)
         except (UnrecognizedId, ValidationError) as error:
             raise UnrecognizedId(
-                f"{question.id[:100]!r} is not an id that any base here knows",
+                f"{arguments.id[:100]!r} is not an id that any base here knows",
                 valid_prefixes=self._list_id_forms(),
             ) from error
 
@@ -155,40 +163,42 @@ class DeskService:
         fallback_base = self._id_prefixes.get("", "")
         return self._id_prefixes.get(id_prefix.lower(), fallback_base) if colon else fallback_base
 
-    async def assess_answers(self, question: AssessAgainstPolicy, call: ToolCall) -> Assessment:
+    async def assess_answers(self, arguments: AssessAgainstPolicy, call: ToolCall) -> Assessment:
         """Return what an application says on a topic, beside the policy of its day and authority.
 
         Raise `ValidationDateUnknown` when no day is given and none is recorded.
         """
         document_adapter, policy_adapter = (
-            self._find_adapter("application"),
-            self._find_adapter("policy"),
+            self._find_adapter_by_role("application"),
+            self._find_adapter_by_role("policy"),
         )
-        application = await document_adapter.find_application(question.application_ref)
-        policy_day, day_origin = _choose_day(question, application)
-        authority, authority_origin = _choose_authority(question, application)
+        application = await document_adapter.find_application(arguments.application_ref)
+        policy_day, day_origin = _choose_day(arguments, application)
+        authority, authority_origin = _choose_authority(arguments, application)
         search_request = SearchRequest(
-            query=question.topic,
-            limit=question.limit,
+            query=arguments.topic,
+            limit=arguments.limit,
             day=policy_day,
-            application_ref=question.application_ref,
+            application_ref=arguments.application_ref,
             local_authority=authority,
             address=application.address if application else None,
         )
         sources_by_base = {
-            policy_adapter.base: [policy_source.upper() for policy_source in question.sources or ()]
+            policy_adapter.base: [
+                policy_source.upper() for policy_source in arguments.sources or ()
+            ]
         }
         gathered_answers = await self._search_bases(
             (document_adapter.base, policy_adapter.base), search_request, call, sources_by_base
         )
-        policy_scope = await policy_adapter.describe_scope(
+        policy_scope = await policy_adapter.build_search_scope(
             replace(search_request, sources=tuple(sources_by_base[policy_adapter.base]))
         )
         application_hits = _get_hits(gathered_answers, document_adapter)
         policy_hits = _get_hits(gathered_answers, policy_adapter)
         return Assessment(
-            application_ref=question.application_ref,
-            topic=question.topic,
+            application_ref=arguments.application_ref,
+            topic=arguments.topic,
             date=policy_day,
             date_from=day_origin,
             application=application_hits,
@@ -197,8 +207,8 @@ class DeskService:
             application_known=application is not None,
             local_authority=authority,
             authority_from=authority_origin,
-            application_side=describe_application_side(application, application_hits),
-            policy_side=describe_policy_side(policy_scope, policy_day, policy_hits),
+            application_side=build_application_side(application, application_hits),
+            policy_side=build_policy_side(policy_scope, policy_day, policy_hits),
             unread_revisions=_list_unread(gathered_answers),
         )
 
@@ -238,7 +248,7 @@ class DeskService:
             }
         )
 
-    def _find_adapter(self, role: str) -> SearchAdapter:
+    def _find_adapter_by_role(self, role: str) -> SearchAdapter:
         return next(adapter for adapter in self._adapters.values() if adapter.role == role)
 
     async def _note_unknown_application(
@@ -324,17 +334,17 @@ def _list_unread(gathered_answers: GatheredAnswers[_BaseAnswer]) -> list[UnreadR
 
 
 def _choose_day(
-    question: AssessAgainstPolicy, application: KnownApplication | None
+    arguments: AssessAgainstPolicy, application: KnownApplication | None
 ) -> tuple[str, str]:
     """Return the day whose policy is shown, and where it comes from."""
-    if question.date is not None:
-        return question.date, "asked"
+    if arguments.date is not None:
+        return arguments.date, "asked"
     if application is not None and application.validation_date is not None:
         return application.validation_date, "validation_date"
     missing_day_reason = (
-        f"The day {question.application_ref} was validated is not known"
+        f"The day {arguments.application_ref} was validated is not known"
         if application
-        else f"Nothing is known of an application {question.application_ref}"
+        else f"Nothing is known of an application {arguments.application_ref}"
     )
     raise ValidationDateUnknown(
         f"{missing_day_reason}: give `date`, or set it",
@@ -344,12 +354,12 @@ def _choose_day(
 
 
 def _choose_authority(
-    question: AssessAgainstPolicy, application: KnownApplication | None
+    arguments: AssessAgainstPolicy, application: KnownApplication | None
 ) -> tuple[str | None, str | None]:
     """Return the authority whose plans apply, and where it comes from; None for all plans."""
-    if question.local_authority is not None:
-        return question.local_authority, "asked"
+    if arguments.local_authority is not None:
+        return arguments.local_authority, "asked"
     # Whoever names the policies has chosen among the plans.
-    if question.sources is None and application is not None and application.local_authority:
+    if arguments.sources is None and application is not None and application.local_authority:
         return application.local_authority, "application"
     return None, None

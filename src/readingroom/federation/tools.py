@@ -6,7 +6,7 @@ from functools import partial
 from readingroom.bases import BASES
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.embedding.reranker import Reranker
-from readingroom.federation import NAME
+from readingroom.federation import DESK_NAME
 from readingroom.federation.fan_out import FanOut
 from readingroom.federation.models import (
     AssessAgainstPolicy,
@@ -34,7 +34,7 @@ def open_desk(
     embedder: Embedder,
     server_address: str,
     absence_reasons: Mapping[str, str] = {},
-    specs: Mapping[str, BaseSpec] = BASES,
+    base_specs: Mapping[str, BaseSpec] = BASES,
     reranker: Reranker | None = None,
 ) -> KnowledgeBase:
     """Return the desk over open bases.
@@ -43,15 +43,19 @@ def open_desk(
     pages. `absence_reasons` maps bases that could not be opened to the reason.
     """
     service = DeskService(
-        _make_adapters(bases, PageLinks(server_address), specs),
-        {spec.id_prefix or "": spec.name for spec in specs.values() if spec.adapter},
+        _make_adapters(bases, PageLinks(server_address), base_specs),
+        {
+            base_spec.id_prefix or "": base_spec.name
+            for base_spec in base_specs.values()
+            if base_spec.adapter
+        },
         embedder,
         FanOut(),
         absence_reasons,
         reranker,
     )
     return KnowledgeBase(
-        name=NAME,
+        name=DESK_NAME,
         server_name="reading-room",
         title="Reading Room",
         instructions=(
@@ -64,6 +68,7 @@ def open_desk(
         prompts=PROMPTS,
         resources=RoomResources(service),
         lifespan=service.running,
+        warm_up=service.warm_up,
         pages=partial(_make_pages, service, bases),
     )
 
@@ -75,18 +80,18 @@ def _make_pages(service: DeskService, bases: Sequence[KnowledgeBase], jobs: JobS
 
 
 def _make_adapters(
-    bases: Sequence[KnowledgeBase], page_links: PageLinks, specs: Mapping[str, BaseSpec]
+    bases: Sequence[KnowledgeBase], page_links: PageLinks, base_specs: Mapping[str, BaseSpec]
 ) -> dict[str, SearchAdapter]:
     adapters = {}
     for open_base in bases:
-        spec = specs.get(open_base.name)
-        if spec and spec.adapter:
-            adapters[open_base.name] = spec.adapter(open_base.service, page_links)
+        base_spec = base_specs.get(open_base.name)
+        if base_spec and base_spec.adapter:
+            adapters[open_base.name] = base_spec.adapter(open_base.service, page_links)
     return adapters
 
 
 def _make_tools(service: DeskService) -> Iterator[Tool]:
-    async def search(question: DeskSearch, call: ToolCall) -> DeskAnswer:
+    async def search(arguments: DeskSearch, call: ToolCall) -> DeskAnswer:
         """Search everything held here at once, across all collections, libraries and databases
         (planning policy, application documents, charity guidance, U.S. federal records, plain
         text), when you have a topic and no id. Is there anything on this subject, whatever kind of
@@ -95,9 +100,9 @@ def _make_tools(service: DeskService) -> Iterator[Tool]:
         reports, recently or since a year? Gives passages found by words and meaning, each with a
         citation and an id. To open one use `fetch`.
         """
-        return await service.search(question, call)
+        return await service.search(arguments, call)
 
-    async def fetch(question: DeskFetch, call: ToolCall) -> DeskRecord:
+    async def fetch(arguments: DeskFetch, call: ToolCall) -> DeskRecord:
         """Open any document or record of any knowledge base when you have its id, whatever its
         kind: what a search result gave, or an id that another record names (a law `pl:110-140`, a
         CRS report `R41234`, `IF11810`, a Federal Register document `2024-00321`, a vote
@@ -105,16 +110,16 @@ def _make_tools(service: DeskService) -> Iterator[Tool]:
         `doc:19_00017_FUL_3c9a01`, `guidance:/…`). Returns the whole record, to show, read or cite.
         Long texts come in pieces: go on with `offset` = `next_offset`. It does not search.
         """
-        return await service.fetch(question, call)
+        return await service.fetch(arguments, call)
 
-    async def assess_against_policy(question: AssessAgainstPolicy, call: ToolCall) -> Assessment:
+    async def assess_against_policy(arguments: AssessAgainstPolicy, call: ToolCall) -> Assessment:
         """Check a planning application (`19/00017/FUL`, `19/00019/REM`) against policy on a topic.
         Does the proposal comply with the policy it must meet, is it acceptable, does it satisfy the
         standards, how does it measure up or square with them? Sets what the applicant's documents
         say next to what the policies in force on the validation date or another day require, both
         sides together, each passage cited. It retrieves only and judges nothing.
         """
-        return await service.assess_answers(question, call)
+        return await service.assess_answers(arguments, call)
 
     yield make_tool(search, title="Search everything", view="results")
     yield make_tool(fetch, title="Fetch anything by id")

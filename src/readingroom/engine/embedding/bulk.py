@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Key = TypeVar("Key")
 
-BATCH_TEXTS = 1024
+TEXTS_PER_BATCH = 1024
 """Enough to keep a large card busy; a gigabyte of its memory."""
 _MAX_PROCESSES = 8
 # Batches that the device has been given; with fewer it would wait for Python between two.
@@ -37,7 +37,7 @@ class TokenizingPool:
             self.processes,
             # Not by fork: a copy of a process that uses a graphics card does not work.
             mp_context=get_context("spawn"),
-            initializer=_load_tokenizer,
+            initializer=_prepare_tokenizer,
             initargs=(tokenizer_file, max_tokens),
         )
 
@@ -100,7 +100,7 @@ _pool_tokenizers: list[WordTokenizer] = []
 """In a process of the pool: its tokenizer."""
 
 
-def _load_tokenizer(tokenizer_file: Path, max_tokens: int) -> None:
+def _prepare_tokenizer(tokenizer_file: Path, max_tokens: int) -> None:
     _pool_tokenizers.append(make_word_tokenizer(tokenizer_file, max_tokens))
 
 

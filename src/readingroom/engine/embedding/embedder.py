@@ -25,6 +25,7 @@ from readingroom.storage.errors import describe_cause
 if TYPE_CHECKING:
     from readingroom.engine.embedding.graph import Precision
     from readingroom.engine.embedding.graphics_card import DeviceChoice, GraphicsCardModel
+    from readingroom.engine.embedding.reranker import Reranker
 
 Vector = NDArray[np.float32]
 """384 numbers of unit length."""
@@ -32,7 +33,7 @@ Matrix = NDArray[np.float32]
 """One vector a row."""
 Key = TypeVar("Key")
 
-MAX_CHARACTERS = 1024
+MAX_TEXT_CHARS = 1024
 """Longer texts are cut: the model reads 256 tokens, which are rarely so many characters."""
 # Six megabytes: queries, and the passages that answer many of them.
 _MAX_RECENT_VECTORS = 4096
@@ -48,6 +49,9 @@ class Embedder:
     must never meet in one index. `device` is for many texts at once; a question is always embedded
     on the processor, which has its vector before a card would.
     """
+
+    reranker: "Reranker | None" = None
+    """The cross-encoder that reads again what is found by these vectors, where there is one."""
 
     def __init__(
         self,
@@ -125,7 +129,7 @@ class Embedder:
         if batch_size < 1:
             raise ValueError(f"a batch has at least one text, not {batch_size}")
         cut_texts = _cut_texts(texts)
-        if graphics_card := self._get_graphics_card():
+        if graphics_card := self._find_graphics_card():
             with self._batch_lock:
                 return graphics_card.embed_batch(cut_texts)
         model = self._get_model()
@@ -148,7 +152,7 @@ class Embedder:
 
         Some batches may be read ahead of the one whose vectors are yielded.
         """
-        graphics_card = self._get_graphics_card()
+        graphics_card = self._find_graphics_card()
         if graphics_card is None:
             for batch_key, texts in batches:
                 yield batch_key, self.embed_batch(texts)
@@ -161,9 +165,9 @@ class Embedder:
     @property
     def batch_texts(self) -> int:
         """How many texts a batch of a stream should have: what a stop may lose."""
-        return 1024 if self._get_graphics_card() else 256
+        return 1024 if self._find_graphics_card() else 256
 
-    def _get_graphics_card(self) -> "GraphicsCardModel | None":
+    def _find_graphics_card(self) -> "GraphicsCardModel | None":
         """Return the graphics card to use, if there is one; raise `ModelUnavailable` as it does."""
         if self._device == "cpu" or self._graphics_card is not None:
             return self._graphics_card
@@ -213,12 +217,12 @@ class Embedder:
 def _cut_texts(texts: Sequence[str]) -> list[str]:
     if not all(text.strip() for text in texts):
         raise ValueError("a blank text has no meaning to embed")
-    long_count = sum(len(text) > MAX_CHARACTERS for text in texts)
+    long_count = sum(len(text) > MAX_TEXT_CHARS for text in texts)
     if long_count:
         log.warning(
             "%d of %d texts are embedded by their first %d characters only",
             long_count,
             len(texts),
-            MAX_CHARACTERS,
+            MAX_TEXT_CHARS,
         )
-    return [text[:MAX_CHARACTERS] for text in texts]
+    return [text[:MAX_TEXT_CHARS] for text in texts]

@@ -20,7 +20,7 @@ Array = NDArray[Any]
 
 _ONNX_OPSET_VERSION = 20
 # Operators of onnxruntime's own: attention in one step, products with int8 weights.
-_RUNTIME = "com.microsoft"
+_RUNTIME_DOMAIN = "com.microsoft"
 
 
 def build_graph(model_folder: Path, precision: Precision) -> bytes:
@@ -57,45 +57,47 @@ class _Encoder:
         graph = helper.make_graph(
             self.nodes,
             "sentence-encoder",
-            [_describe_input("input_ids")],
-            [_describe_output("embedding", self.config["hidden_size"])],
+            [_make_input_info("input_ids")],
+            [_make_output_info("embedding", self.config["hidden_size"])],
             self.constants,
         )
         # Fixed versions, so that a newer onnx writes a graph that the locked onnxruntime can read.
         operators = [
             helper.make_opsetid("", _ONNX_OPSET_VERSION),
-            helper.make_opsetid(_RUNTIME, 1),
+            helper.make_opsetid(_RUNTIME_DOMAIN, 1),
         ]
         model = helper.make_model(graph, opset_imports=operators, ir_version=9)
         return bytes(model.SerializeToString())
 
     def _add_embeddings(self) -> str:
-        first_type = self.weights["embeddings.token_type_embeddings.weight"][0]
+        first_type_embedding = self.weights["embeddings.token_type_embeddings.weight"][0]
         # Every text is of the first token type, so its embedding can be added to the positions'.
-        positions = self.weights["embeddings.position_embeddings.weight"] + first_type
+        position_embeddings = (
+            self.weights["embeddings.position_embeddings.weight"] + first_type_embedding
+        )
         self._add_constant("words", self.weights["embeddings.word_embeddings.weight"])
-        self._add_constant("positions", positions)
+        self._add_constant("positions", position_embeddings)
         self._add_constant("zero", np.array([0], np.int64))
         self._add_node("Gather", ["words", "input_ids"], "words.found")
         self._add_node("Shape", ["input_ids"], "length", start=1, end=2)
         # By Slice: the optimiser breaks Range + Gather.
         self._add_node("Slice", ["positions", "zero", "length", "zero"], "positions.found")
-        both = self._add_node("Add", ["words.found", "positions.found"], "embedded")
-        return self._add_normalisation(both, "embeddings.LayerNorm")
+        embedded_name = self._add_node("Add", ["words.found", "positions.found"], "embedded")
+        return self._add_normalisation(embedded_name, "embeddings.LayerNorm")
 
     def _add_layer(self, input_name: str, layer_prefix: str) -> str:
-        attention = self._add_attention(input_name, f"{layer_prefix}.attention.self")
-        output = self._add_linear(attention, f"{layer_prefix}.attention.output.dense")
+        attention_name = self._add_attention(input_name, f"{layer_prefix}.attention.self")
+        projected_name = self._add_linear(attention_name, f"{layer_prefix}.attention.output.dense")
         input_name = self._add_residual(
-            output, input_name, f"{layer_prefix}.attention.output.LayerNorm"
+            projected_name, input_name, f"{layer_prefix}.attention.output.LayerNorm"
         )
-        wide = self._add_node(
+        wide_name = self._add_node(
             "Gelu",
             [self._add_linear(input_name, f"{layer_prefix}.intermediate.dense")],
             f"{layer_prefix}.activated",
         )
-        narrow = self._add_linear(wide, f"{layer_prefix}.output.dense")
-        return self._add_residual(narrow, input_name, f"{layer_prefix}.output.LayerNorm")
+        narrow_name = self._add_linear(wide_name, f"{layer_prefix}.output.dense")
+        return self._add_residual(narrow_name, input_name, f"{layer_prefix}.output.LayerNorm")
 
     def _add_attention(self, input_name: str, attention_prefix: str) -> str:
         prefixes = [f"{attention_prefix}.{role}" for role in ("query", "key", "value")]
@@ -109,59 +111,68 @@ class _Encoder:
                 self._add_constant(f"{attention_prefix}.bias", biases),
             ],
             f"{attention_prefix}.mixed",
-            domain=_RUNTIME,
+            domain=_RUNTIME_DOMAIN,
             num_heads=self.config["num_attention_heads"],
         )
 
-    def _add_residual(self, input_name: str, residual: str, weight_prefix: str) -> str:
+    def _add_residual(self, input_name: str, residual_name: str, weight_prefix: str) -> str:
         return self._add_normalisation(
-            self._add_node("Add", [input_name, residual], f"{weight_prefix}.sum"), weight_prefix
+            self._add_node("Add", [input_name, residual_name], f"{weight_prefix}.sum"),
+            weight_prefix,
         )
 
     def _add_normalisation(self, input_name: str, weight_prefix: str) -> str:
-        scale = self._add_constant(
+        scale_name = self._add_constant(
             f"{weight_prefix}.weight", self.weights[f"{weight_prefix}.weight"]
         )
-        bias = self._add_constant(f"{weight_prefix}.bias", self.weights[f"{weight_prefix}.bias"])
+        bias_name = self._add_constant(
+            f"{weight_prefix}.bias", self.weights[f"{weight_prefix}.bias"]
+        )
         epsilon = float(self.config["layer_norm_eps"])
         return self._add_node(
             "LayerNormalization",
-            [input_name, scale, bias],
+            [input_name, scale_name, bias_name],
             f"{weight_prefix}.output",
             axis=-1,
             epsilon=epsilon,
         )
 
     def _add_linear(self, input_name: str, weight_prefix: str) -> str:
-        bias = self._add_constant(f"{weight_prefix}.bias", self.weights[f"{weight_prefix}.bias"])
+        bias_name = self._add_constant(
+            f"{weight_prefix}.bias", self.weights[f"{weight_prefix}.bias"]
+        )
         if self.precision == "int8":
-            return self._add_quantised_product(input_name, weight_prefix, bias)
+            return self._add_quantised_product(input_name, weight_prefix, bias_name)
         return self._add_node(
-            "Add", [self._add_product(input_name, weight_prefix), bias], f"{weight_prefix}.output"
+            "Add",
+            [self._add_product(input_name, weight_prefix), bias_name],
+            f"{weight_prefix}.output",
         )
 
     def _add_product(self, input_name: str, weight_prefix: str) -> str:
         if self.precision == "int8":
             return self._add_quantised_product(input_name, weight_prefix)
-        matrix = self._add_constant(
+        matrix_name = self._add_constant(
             f"{weight_prefix}.weight", self.weights[f"{weight_prefix}.weight"].T
         )
-        return self._add_node("MatMul", [input_name, matrix], f"{weight_prefix}.product")
+        return self._add_node("MatMul", [input_name, matrix_name], f"{weight_prefix}.product")
 
     def _add_quantised_product(self, input_name: str, weight_prefix: str, *bias: str) -> str:
         """Add a product with int8 weights and return its name."""
         # A scale for each column: one for the whole matrix loses too much precision.
         matrix = self.weights[f"{weight_prefix}.weight"].T
-        scale = np.abs(matrix).max(axis=0) / 127
+        column_scales = np.abs(matrix).max(axis=0) / 127
         inputs = [
             input_name,
-            self._add_constant(f"{weight_prefix}.weight", np.rint(matrix / scale).astype(np.int8)),
-            self._add_constant(f"{weight_prefix}.scale", scale),
-            self._add_constant(f"{weight_prefix}.zero", np.zeros(len(scale), np.int8)),
+            self._add_constant(
+                f"{weight_prefix}.weight", np.rint(matrix / column_scales).astype(np.int8)
+            ),
+            self._add_constant(f"{weight_prefix}.scale", column_scales),
+            self._add_constant(f"{weight_prefix}.zero", np.zeros(len(column_scales), np.int8)),
             *bias,
         ]
         return self._add_node(
-            "DynamicQuantizeMatMul", inputs, f"{weight_prefix}.product", domain=_RUNTIME
+            "DynamicQuantizeMatMul", inputs, f"{weight_prefix}.product", domain=_RUNTIME_DOMAIN
         )
 
     def _add_pooling(self, input_name: str) -> None:
@@ -187,9 +198,9 @@ class _Encoder:
         return constant_name
 
 
-def _describe_input(input_name: str) -> onnx.ValueInfoProto:
+def _make_input_info(input_name: str) -> onnx.ValueInfoProto:
     return helper.make_tensor_value_info(input_name, TensorProto.INT64, ["texts", "tokens"])
 
 
-def _describe_output(output_name: str, dimensions: int) -> onnx.ValueInfoProto:
+def _make_output_info(output_name: str, dimensions: int) -> onnx.ValueInfoProto:
     return helper.make_tensor_value_info(output_name, TensorProto.FLOAT, ["texts", dimensions])

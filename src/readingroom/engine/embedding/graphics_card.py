@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
 from readingroom.engine.embedding.bulk import (
-    BATCH_TEXTS,
+    TEXTS_PER_BATCH,
     TokenizingPool,
     embed_stream,
     make_word_tokenizer,
@@ -67,9 +67,9 @@ class GraphicsCardModel:
     def embed_batch(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the vectors of texts, one row each, in their order."""
         vectors = np.empty((len(texts), self._encoder.dimensions), np.float32)
-        for first_row in range(0, len(texts), BATCH_TEXTS):
-            tokenized = self._tokenizer.encode_texts(texts[first_row : first_row + BATCH_TEXTS])
-            vectors[first_row : first_row + BATCH_TEXTS] = self._encoder.start(tokenized).wait()
+        for first_row in range(0, len(texts), TEXTS_PER_BATCH):
+            tokenized = self._tokenizer.encode_texts(texts[first_row : first_row + TEXTS_PER_BATCH])
+            vectors[first_row : first_row + TEXTS_PER_BATCH] = self._encoder.start(tokenized).wait()
         return vectors
 
     def embed_stream(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 GRAPH, TOKENIZER = "model.onnx", "tokenizer.json"
 _MAX_TOKENS = 512
 _TEXTS_PER_BATCH = 8
-_INPUTS = {
+_READ_ENCODING_BY_INPUT = {
     "input_ids": attrgetter("ids"),
     "attention_mask": attrgetter("attention_mask"),
     "token_type_ids": attrgetter("type_ids"),
@@ -73,7 +73,7 @@ class OwnModel:
         return batch_matrix
 
     def compute_scores(self, query: str, texts: list[str]) -> list[float]:
-        """Return the probability that each text answers the query, as a cross-encoder sees it.
+        """Return the log-odds that each text answers the query, as a cross-encoder sees it.
 
         Raise `ModelUnavailable` when the graph gives anything but one or two numbers for a text.
         """
@@ -84,7 +84,7 @@ class OwnModel:
             self._check_output(output, len(pairs), 2 if output.shape[1:] == (2,) else 1)
             # Two outputs are "does not" and "does"; one is how surely it does.
             logits = output[:, -1] - (output[:, 0] if output.shape[1] == 2 else 0)
-            scores += (1 / (1 + np.exp(-logits))).tolist()
+            scores += logits.tolist()
         return scores
 
     def _check_output(self, output: Floats, text_count: int, number_count: int) -> None:
@@ -100,7 +100,7 @@ class OwnModel:
         """Return what the graph makes of texts, and which of their tokens are real."""
         padded_length = max(len(encoding.ids) for encoding in encodings)
         arrays = {}
-        for input_name, read_input in _INPUTS.items():
+        for input_name, read_input in _READ_ENCODING_BY_INPUT.items():
             arrays[input_name] = np.zeros((len(encodings), padded_length), np.int64)
             for row, encoding in enumerate(encodings):
                 arrays[input_name][row, : len(encoding.ids)] = read_input(encoding)
@@ -123,9 +123,10 @@ def load_encoder(model_folder: Path, thread_count: int) -> OwnModel:
     return OwnModel(model.identity, model.session, model.tokenizer, dimensions)
 
 
-def load_reranker(model_folder: Path, thread_count: int) -> OwnModel:
+def load_reranker(model_folder: Path, thread_count: int, max_tokens: int) -> OwnModel:
     """Return the cross-encoder in a folder; raise `ModelUnavailable` when it holds none."""
     model = _load(model_folder, thread_count, "READINGROOM_RERANKER")
+    model.tokenizer.enable_truncation(max_tokens)
     try:
         model.compute_scores("probe", ["probe"])
     except Exception as error:  # whatever the runtime raises for a graph of another kind

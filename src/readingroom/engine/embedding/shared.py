@@ -1,11 +1,11 @@
-"""The embedder that all bases of a process share, what helps it, and the reranker of the desk."""
+"""The embedder and the cross-encoder that all bases of a process share, and what helps them."""
 
 from functools import partial
 from pathlib import Path
 
 from readingroom.core.settings import RoomSettings, reveal_secret
 from readingroom.engine.embedding.embedder import Embedder
-from readingroom.engine.embedding.reranker import Reranker
+from readingroom.engine.embedding.reranker import Reranker, find_packaged_reranker
 from readingroom.engine.embedding.waiting_texts import (
     HelpedEmbedder,
     WaitingTexts,
@@ -13,12 +13,12 @@ from readingroom.engine.embedding.waiting_texts import (
 )
 from readingroom.storage.postgres.state import list_collection_models, open_waiting_tables
 
-_RERANKERS: dict[tuple[Path, int | None], Reranker] = {}
-_EMBEDDERS: dict[tuple[object, ...], Embedder] = {}
-_HELPED_EMBEDDERS: dict[tuple[object, ...], HelpedEmbedder] = {}
+_RERANKERS_BY_SETTINGS: dict[tuple[Path, int | None], Reranker] = {}
+_EMBEDDERS_BY_SETTINGS: dict[tuple[object, ...], Embedder] = {}
+_HELPED_EMBEDDERS_BY_SETTINGS: dict[tuple[object, ...], HelpedEmbedder] = {}
 
 
-def embedder_for(settings: RoomSettings) -> HelpedEmbedder:
+def get_shared_embedder(settings: RoomSettings) -> HelpedEmbedder:
     """Return the one embedder for these settings; nothing is loaded before the first text.
 
     Rooms of one process share the model, but not the texts that their workers may embed.
@@ -31,25 +31,36 @@ def embedder_for(settings: RoomSettings) -> HelpedEmbedder:
         settings.embedding_device,
         settings.embedder,
     )
-    if model_settings not in _EMBEDDERS:
-        _EMBEDDERS[model_settings] = Embedder(*model_settings)
-    room_settings = (*model_settings, settings.data, reveal_secret(settings.database_url))
-    if room_settings not in _HELPED_EMBEDDERS:
-        _HELPED_EMBEDDERS[room_settings] = HelpedEmbedder(
+    if model_settings not in _EMBEDDERS_BY_SETTINGS:
+        _EMBEDDERS_BY_SETTINGS[model_settings] = Embedder(*model_settings)
+    reranker = find_shared_reranker(settings)
+    room_settings = (
+        *model_settings,
+        reranker,
+        settings.data,
+        reveal_secret(settings.database_url),
+    )
+    if room_settings not in _HELPED_EMBEDDERS_BY_SETTINGS:
+        _HELPED_EMBEDDERS_BY_SETTINGS[room_settings] = HelpedEmbedder(
             WaitingTexts(
                 open_waiting_tables(settings, create_waiting_tables),
-                _EMBEDDERS[model_settings],
+                _EMBEDDERS_BY_SETTINGS[model_settings],
                 list_stored_models=partial(list_collection_models, settings),
-            )
+            ),
+            reranker,
         )
-    return _HELPED_EMBEDDERS[room_settings]
+    return _HELPED_EMBEDDERS_BY_SETTINGS[room_settings]
 
 
-def reranker_for(settings: RoomSettings) -> Reranker | None:
-    """Return the one cross-encoder for these settings, if they name one."""
-    if settings.reranker is None:
+def find_shared_reranker(settings: RoomSettings) -> Reranker | None:
+    """Return the one cross-encoder for these settings: the named one, else the packaged one.
+
+    Return None where there is none, or where the settings want no second look.
+    """
+    model_folder = settings.reranker or find_packaged_reranker()
+    if model_folder is None or not settings.second_look:
         return None
-    model_settings = (settings.reranker, settings.embedding_threads)
-    if model_settings not in _RERANKERS:
-        _RERANKERS[model_settings] = Reranker(*model_settings)
-    return _RERANKERS[model_settings]
+    model_settings = (model_folder, settings.embedding_threads)
+    if model_settings not in _RERANKERS_BY_SETTINGS:
+        _RERANKERS_BY_SETTINGS[model_settings] = Reranker(*model_settings)
+    return _RERANKERS_BY_SETTINGS[model_settings]

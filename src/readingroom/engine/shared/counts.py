@@ -14,7 +14,7 @@ from readingroom.storage.postgres.encoding import build_clauses
 SqlConditions = tuple[Sequence[str], Sequence[Any]]
 """Conditions of a filter in SQL, and the values in them."""
 
-EXACT_ROWS = 4_096
+MAX_EXACT_COUNT = 4_096
 """Chunks that may pass a filter for their vectors to be compared in SQL."""
 _TOTALS_CACHE_SECONDS = 1.0
 # How long it is believed how many chunks pass a filter: it only chooses how to search.
@@ -95,7 +95,7 @@ class SharedFilters:
         return conditions
 
     def count_chunks(self, where: Filter | None) -> int:
-        """Return how many chunks pass; a number above `EXACT_ROWS` may be too low."""
+        """Return how many chunks pass; a number above `MAX_EXACT_COUNT` may be too low."""
         if where is None:
             return self._collection.read_totals()[0]
         cached_time_and_count = self._counts_by_filter.get(where)
@@ -119,7 +119,7 @@ class SharedFilters:
             count_row = connection.execute(
                 f"SELECT count(*) FROM (SELECT 1 FROM {self._collection.vectors_table} "
                 f"WHERE {' AND '.join(clauses) or 'true'} LIMIT ?) AS passing",
-                (*clause_values, 4 * EXACT_ROWS),
+                (*clause_values, 4 * MAX_EXACT_COUNT),
                 plan_anew=True,
             ).fetchone()
         return int(count_row[0])

@@ -27,6 +27,7 @@ from readingroom.engine.shared.vectors import SharedVectors
 from readingroom.engine.shared.words import SharedWords
 from readingroom.engine.stems import shared_stemmer
 from readingroom.engine.vectors import DIMENSIONS
+from readingroom.engine.vocabulary import load_vocabulary
 from readingroom.storage.archive import fill_chunks
 from readingroom.storage.chunks import Chunks, StoredCollection
 from readingroom.storage.postgres.chunks import PostgresCollection
@@ -122,18 +123,19 @@ class SharedIndex(CollectionIndex):
         self._memory_copy.drop()
 
     def list_warm_up_steps(self) -> Sequence[Callable[[], object]]:
-        """Return what loads the model, and embeds anew what has no context."""
+        """Return what loads vocabulary and model, and embeds anew what has no context."""
         if not self.count_chunks():
             return ()
         if (
             self._list_contexts is None
             or self.collection.embedding_identity != self.embedder.identity
         ):
-            return (self.embedder.load,)
+            return (load_vocabulary, self.embedder.load)
         context_batches = batch_missing_contexts(
             self.collection.get_without_field(CONTEXT_FIELD), self._list_contexts
         )
         return (
+            load_vocabulary,
             self.embedder.load,
             *(partial(self._embed_anew, contexts_by_id) for contexts_by_id in context_batches),
         )

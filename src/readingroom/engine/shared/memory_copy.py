@@ -22,9 +22,9 @@ from readingroom.storage.postgres.encoding import (
 )
 
 _ROWS_PER_PAGE = 20_000
-_MAX_STEMS = 20_000
+_MAX_COPIED_STEMS = 20_000
 """Stems whose postings are kept: most are rare, and those of all chunks take 0.6 kB a chunk."""
-_MAX_FOLLOWED_CHUNKS = 2_000
+_MAX_CHUNKS_UPDATED_AT_ONCE = 2_000
 """Chunks whose words are added after a write; after a larger one all are read anew."""
 
 
@@ -34,7 +34,7 @@ class _CopiedWords:
 
     row_view: RowView
     postings_by_stem: LRUCache[str, StemPostings] = field(
-        default_factory=lambda: LRUCache(_MAX_STEMS)
+        default_factory=lambda: LRUCache(_MAX_COPIED_STEMS)
     )
 
 
@@ -83,7 +83,7 @@ class MemoryCopy:
             missing_stems = [stem for stem in stems if stem not in postings_by_stem]
             if not missing_stems:
                 return WordView(copied_words.row_view, postings_by_stem)
-            self._read_stems(missing_stems)
+            self._cache_postings(missing_stems)
 
     def drop(self) -> None:
         """Drop everything; it is read again when it is needed."""
@@ -139,7 +139,7 @@ class MemoryCopy:
         self, vectors: VectorIndex, copied_words: _CopiedWords, touched_ids: Sequence[str]
     ) -> _CopiedWords:
         """Return the postings with the new rows of these chunks; a view hides the old ones."""
-        if len(touched_ids) > _MAX_FOLLOWED_CHUNKS or not vectors.view.continues(
+        if len(touched_ids) > _MAX_CHUNKS_UPDATED_AT_ONCE or not vectors.view.continues(
             copied_words.row_view
         ):
             return _CopiedWords(vectors.view)
@@ -167,7 +167,7 @@ class MemoryCopy:
                 )
             )
 
-    def _read_stems(self, stems: Sequence[str]) -> None:
+    def _cache_postings(self, stems: Sequence[str]) -> None:
         for stem in stems:
             # Under the lock: a change that is applied later adds its rows to these postings, and
             # one that was applied before is in what is read.

@@ -14,7 +14,7 @@ Posting = tuple[int, int, int]
 """A row that has the stem, how often it has it, and how many words the row has in all."""
 
 _POSTING_TYPE = np.dtype([("row", "<u4"), ("occurrences", "<u2"), ("tokens", "<u2")])
-_MAX_COUNT = 65_535
+_MAX_STORED_COUNT = 65_535
 # The parameters of FTS5's own bm25().
 _K1, _B = 1.2, 0.75
 
@@ -54,8 +54,8 @@ def _pack_postings(postings: Sequence[Posting]) -> NDArray[np.void]:
     # Column by column, which takes a fraction of converting tuples.
     row_numbers, occurrence_counts, token_counts = zip(*postings, strict=True)
     packed_postings["row"] = row_numbers
-    packed_postings["occurrences"] = np.minimum(occurrence_counts, _MAX_COUNT)
-    packed_postings["tokens"] = np.minimum(token_counts, _MAX_COUNT)
+    packed_postings["occurrences"] = np.minimum(occurrence_counts, _MAX_STORED_COUNT)
+    packed_postings["tokens"] = np.minimum(token_counts, _MAX_STORED_COUNT)
     return packed_postings[np.argsort(packed_postings["row"])]
 
 

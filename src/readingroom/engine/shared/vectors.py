@@ -29,7 +29,10 @@ class SharedVectors(SharedSearch):
         if not k:
             return []
         # A copy that is there anyway answers sooner.
-        if self._memory_copy.is_usable or self._filters.count_chunks(where) > counts.EXACT_ROWS:
+        if (
+            self._memory_copy.is_usable
+            or self._filters.count_chunks(where) > counts.MAX_EXACT_COUNT
+        ):
             return self._memory_copy.open_vectors().search(vector, k, where)
         clauses, clause_values = self._filters.build_conditions(where)
         with self._collection.read() as connection:

@@ -11,11 +11,11 @@ from readingroom.engine.stems import shared_stemmer
 from readingroom.engine.words import LexicalHit, LexicalQuery, parse_query, sort_hits
 from readingroom.storage.postgres.encoding import OCCURRENCES_SQL, format_phrase, quote_lexeme
 
-RANKED_ROWS = 4_000
+MAX_RANKED_ROWS = 4_000
 """Chunks that a search by words may rank; of more, those with the rarest words are."""
-SCANNED_ROWS = 12_000
+MAX_SCANNED_ROWS = 12_000
 """Chunks that may pass a filter for all of them to be ranked, whatever their words."""
-_READING_SHARE = 0.6
+_READING_COST_SHARE = 0.6
 """What it costs to find a chunk that a filter leaves out, beside ranking one that passes."""
 _MAX_CANDIDATE_CHUNKS = 400
 _K1, _B = 1.2, 0.75
@@ -71,10 +71,10 @@ class SharedWords(SharedSearch):
             )
         passing_count = self._filters.count_chunks(where)
         passing_share = min(1.0, passing_count / chunk_count)
-        row_cost = _READING_SHARE + (1 - _READING_SHARE) * passing_share
+        row_cost = _READING_COST_SHARE + (1 - _READING_COST_SHARE) * passing_share
         if (
-            passing_count <= SCANNED_ROWS
-            or sum(stem.chunk_count for stem in ranked_stems) * row_cost <= RANKED_ROWS
+            passing_count <= MAX_SCANNED_ROWS
+            or sum(stem.chunk_count for stem in ranked_stems) * row_cost <= MAX_RANKED_ROWS
         ):
             return self._rank_chunks(
                 _join_stems(ranked_stems), ranked_stems, average_tokens, conditions, k
@@ -95,13 +95,13 @@ class SharedWords(SharedSearch):
         stem_group: list[_RankedStem] = []
         for stem_place, stem in enumerate(ranked_stems):
             stem_group.append(stem)
-            group_cost = sum(member.chunk_count for member in stem_group) * row_cost
+            group_cost = sum(grouped_stem.chunk_count for grouped_stem in stem_group) * row_cost
             next_cost = (
                 ranked_stems[stem_place + 1].chunk_count * row_cost
                 if stem_place + 1 < len(ranked_stems)
                 else 0
             )
-            if next_cost and group_cost + next_cost <= RANKED_ROWS:
+            if next_cost and group_cost + next_cost <= MAX_RANKED_ROWS:
                 continue
             group_hits = self._rank_chunks(
                 _join_stems(stem_group), ranked_stems, average_tokens, conditions, candidate_limit
