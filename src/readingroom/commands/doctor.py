@@ -26,10 +26,12 @@ def doctor(repair: bool, settings: ServerSettings, as_json: bool) -> None:
     Each line says what to do. Ends with 0 when all is well or was mended, else with 1; a note does
     not count.
     """
-    checked_specs = [spec for spec in BASES.values() if _has_data(spec, settings)]
-    checked_names = [*(spec.name for spec in checked_specs), *CHECKS]
+    checked_specs = [base_spec for base_spec in BASES.values() if _has_data(base_spec, settings)]
+    checked_names = [*(base_spec.name for base_spec in checked_specs), *CHECKS]
     findings = [
-        finding for spec in checked_specs for finding in _check_base(spec, settings, repair)
+        finding
+        for base_spec in checked_specs
+        for finding in _check_base(base_spec, settings, repair)
     ]
     findings += [finding for check in CHECKS.values() for finding in check(settings)]
     complaints = [finding for finding in findings if not finding.is_note]

@@ -9,7 +9,7 @@ from readingroom.bases import BASES, open_bases
 from readingroom.console.options import add_embedding_options, print_result, print_text
 from readingroom.core import clock
 from readingroom.core.settings import RoomSettings, reveal_secret
-from readingroom.engine.embedding.shared import embedder_for
+from readingroom.engine.embedding.shared import get_shared_embedder
 from readingroom.protocol.embedding_work import MAX_BATCH_PASSAGES, EmbeddingProgress
 from readingroom.protocol.embedding_worker import (
     EmbeddingWork,
@@ -95,7 +95,7 @@ def embed_worker(
             "an address begins with https://, http:// or postgresql://", param_hint="'--url'"
         )
     progress_printer = _ProgressPrinter(is_quiet=as_json)
-    worker = EmbeddingWorker(work, embedder_for(settings), progress_printer, batch_passages)
+    worker = EmbeddingWorker(work, get_shared_embedder(settings), progress_printer, batch_passages)
     stored_count = worker.run(None if once else _POLL_SECONDS)
     print_result(as_json, {"stored": stored_count}, f"{stored_count:,} vectors made here.")
 
@@ -117,7 +117,9 @@ def _open_database(
         raise click.UsageError(
             "--key-file is for a room that is served: at its database the role of the URL decides."
         )
-    base_names = [base_name for base_name, spec in BASES.items() if spec.on_database == "moves"]
+    base_names = [
+        base_name for base_name, base_spec in BASES.items() if base_spec.on_database == "moves"
+    ]
     bases = open_bases(base_names, settings)
     return RoomDatabase(list_unembedded(bases), patience_seconds)
 

@@ -11,10 +11,10 @@ from readingroom.console.options import add_common_options, build_model, print_r
 from readingroom.console.sample import apply_sample_settings
 from readingroom.core.settings import RoomSettings
 from readingroom.federation.commands import Evaluate
-from readingroom.federation.evaluation import NONE, EvaluationQuestion
-from readingroom.federation.room import ROOM
+from readingroom.federation.evaluation import NO_RIGHT_ANSWER, EvaluationQuestion
+from readingroom.federation.room import ROOM_SPEC
 
-_SEPARATOR = ";;"
+_ID_SEPARATOR = ";;"
 _MAX_MISSES = 20  # that are printed; --json has them all
 
 
@@ -38,7 +38,7 @@ def eval(file: Path, source: tuple[str, ...], settings: RoomSettings, as_json: b
     questions = read_questions(file)
     evaluate_command = build_model(Evaluate, questions=questions, source=list(source) or None)
     with apply_sample_settings(settings, BASES.values()) as chosen_settings:
-        evaluation_result = run_command(evaluate_command, ROOM, chosen_settings)
+        evaluation_result = run_command(evaluate_command, ROOM_SPEC, chosen_settings)
     print_result(as_json, evaluation_result, _format_evaluation(evaluation_result))
 
 
@@ -63,13 +63,15 @@ def read_questions(questions_file: Path) -> list[EvaluationQuestion]:
 def _parse_line(file_line: str, line_place: str) -> EvaluationQuestion:
     question, _, right_ids_text = file_line.partition("\t")
     right_ids = [
-        right_id.strip() for right_id in right_ids_text.split(_SEPARATOR) if right_id.strip()
+        right_id.strip() for right_id in right_ids_text.split(_ID_SEPARATOR) if right_id.strip()
     ]
     if not question.strip() or not right_ids or "\t" in right_ids_text:
-        raise click.UsageError(f"{line_place} needs a question, a tab, and an id or `{NONE}`")
+        raise click.UsageError(
+            f"{line_place} needs a question, a tab, and an id or `{NO_RIGHT_ANSWER}`"
+        )
     try:
         return EvaluationQuestion(
-            question=question, right_ids=[] if right_ids == [NONE] else right_ids
+            question=question, right_ids=[] if right_ids == [NO_RIGHT_ANSWER] else right_ids
         )
     except ValidationError as error:
         raise click.UsageError(f"{line_place}: {error.errors()[0]['msg']}") from error

@@ -75,13 +75,13 @@ def list_keys(settings: RoomSettings, as_json: bool) -> None:
     )
 
 
-def _list_names(settings: RoomSettings, typed_arguments: Mapping[str, Any]) -> list[str]:
+def _list_key_names(settings: RoomSettings, typed_arguments: Mapping[str, Any]) -> list[str]:
     all_keys = [*open_keys(settings).list_keys(), *WorkerKeys(settings.data).list_keys()]
     return [key.name for key in all_keys]
 
 
 @keys.command()
-@click.argument("name", shell_complete=complete_with(_list_names))
+@click.argument("name", shell_complete=complete_with(_list_key_names))
 @add_common_options
 def revoke(name: str, settings: RoomSettings, as_json: bool) -> None:
     """Revoke the key called NAME: its next request is refused."""

@@ -26,7 +26,7 @@ from readingroom.storage.keys import KeyRing
 from readingroom.storage.postgres.keys import SharedKeyRing, open_keys
 
 _SAMPLE_QUESTION_COUNT = 5
-_WORKSPACE = ".migrating"
+_WORKSPACE_FOLDER = ".migrating"
 
 
 @click.command()
@@ -53,7 +53,7 @@ def migrate(url: str, force: bool, settings: RoomSettings, as_json: bool) -> Non
             ) or _migrate_base(base_name, settings, target_settings, force)
     key_count = _migrate_keys(settings, target_settings)
     outcome_lines = [
-        f"{store_name}: {_describe_outcome(outcome)}"
+        f"{store_name}: {_describe_migration(outcome)}"
         for store_name, outcome in outcome_by_base.items()
     ]
     outcome_lines += [
@@ -66,7 +66,7 @@ def migrate(url: str, force: bool, settings: RoomSettings, as_json: bool) -> Non
 def _migrate_base(
     base_name: str, settings: RoomSettings, target_settings: RoomSettings, force: bool
 ) -> dict[str, Any]:
-    with _open_workspace(settings.data) as workspace:
+    with _open_migration_workspace(settings.data) as workspace:
         original_folder, folder_before, folder_after = (
             workspace / folder_name for folder_name in ("original", "before", "after")
         )
@@ -93,9 +93,9 @@ def _migrate_base(
 
 
 @contextmanager
-def _open_workspace(data_directory: Path) -> Iterator[Path]:
+def _open_migration_workspace(data_directory: Path) -> Iterator[Path]:
     """Give an empty folder beside the data, deleted at the end."""
-    workspace_parent = data_directory / _WORKSPACE
+    workspace_parent = data_directory / _WORKSPACE_FOLDER
     workspace_parent.mkdir(parents=True, exist_ok=True)
     workspace = Path(tempfile.mkdtemp(dir=workspace_parent))
     try:
@@ -224,7 +224,7 @@ def _migrate_keys(settings: RoomSettings, target_settings: RoomSettings) -> int:
     return len(new_rows)
 
 
-def _describe_outcome(outcome: dict[str, Any]) -> str:
+def _describe_migration(outcome: dict[str, Any]) -> str:
     contents_text = ", ".join(
         f"{record_count} {record_noun}" for record_noun, record_count in outcome["counts"].items()
     )

@@ -7,14 +7,14 @@ import click
 
 from readingroom.bases import BASES
 
-_FLAGS = [flag for spec in BASES.values() for flag in spec.flags]
-BASE_SETTINGS = tuple(flag.setting for flag in _FLAGS)
+_BASE_FLAGS = [flag for spec in BASES.values() for flag in spec.flags]
+BASE_SETTING_NAMES = tuple(flag.setting for flag in _BASE_FLAGS)
 """The settings that `add_base_options` sets."""
 
 
 def add_base_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that bases declare in their `BaseSpec`."""
-    for flag in reversed(_FLAGS):
+    for flag in reversed(_BASE_FLAGS):
         add_option = click.option(flag.option, flag.setting, type=click.Path(), help=flag.help)
         command = add_option(command)
     return command

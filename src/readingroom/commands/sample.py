@@ -112,10 +112,10 @@ def _list_steps(
 ) -> list[list[SampleStep]]:
     """Return the steps of each base in their order."""
     steps_by_base: list[list[SampleStep]] = []
-    for spec in BASES.values():
-        if spec.sample and spec.name in base_names:
-            sample: BaseSample = spec.sample.import_target()
-            run_command = partial(_run_command, spec.name)
+    for base_spec in BASES.values():
+        if base_spec.sample and base_spec.name in base_names:
+            sample: BaseSample = base_spec.sample.import_target()
+            run_command = partial(_run_command, base_spec.name)
             steps_by_base.append(list(sample.list_steps(settings, corpus_folder, run_command)))
     return steps_by_base
 

@@ -5,7 +5,7 @@ from functools import partial
 import click
 
 from readingroom.bases import BASES
-from readingroom.commands.options import BASE_SETTINGS, add_base_options
+from readingroom.commands.options import BASE_SETTING_NAMES, add_base_options
 from readingroom.commands.sample import renew_sample
 from readingroom.console.options import add_common_options, device_option, log_level_option
 from readingroom.console.sample import apply_sample_settings
@@ -13,7 +13,7 @@ from readingroom.core.imports import import_reference
 from readingroom.server.observe.logging import configure_logging
 from readingroom.server.settings import ServerSettings
 
-_FLAGS = (
+_SERVE_SETTING_NAMES = (
     "host",
     "port",
     "tls_cert",
@@ -37,7 +37,7 @@ _FLAGS = (
 @click.option("--reset", is_flag=True, help="With --demo: load the sample anew.")
 @device_option
 @log_level_option
-@partial(add_common_options, flags=(*_FLAGS, *BASE_SETTINGS), makes_sample=True)
+@partial(add_common_options, flags=(*_SERVE_SETTING_NAMES, *BASE_SETTING_NAMES), makes_sample=True)
 def serve(base: str | None, reset: bool, settings: ServerSettings, as_json: bool) -> None:
     """Serve BASE, or every base in one process.
 

@@ -19,7 +19,7 @@ from readingroom.commands.errors import UnsafeBind
 from readingroom.commands.sample import load_in_background
 from readingroom.core.errors import InvalidSetting
 from readingroom.core.settings import reveal_secret
-from readingroom.federation.room import ROOM, make_desk
+from readingroom.federation.room import ROOM_SPEC, make_desk
 from readingroom.protocol.command import Command
 from readingroom.protocol.spec import BaseSpec, KnowledgeBase
 from readingroom.server.app import AdminAccess, build_app
@@ -33,53 +33,55 @@ from readingroom.server.run import Certificate, bind_listener, format_local_addr
 from readingroom.server.settings import MIN_KEY_CHARS, ServerSettings
 from readingroom.storage.lock import FolderLock, Owner
 from readingroom.storage.postgres.keys import open_keys
-from readingroom.storage.postgres.state import open_grants
+from readingroom.storage.postgres.state import open_grant_store
 
 logger = logging.getLogger(__name__)
 
 
-def start_server(only_spec: BaseSpec | None, settings: ServerSettings, as_json: bool) -> None:
+def start_server(only_base_spec: BaseSpec | None, settings: ServerSettings, as_json: bool) -> None:
     """Serve a base, or all of them, until a signal ends it. Raise `UnsafeBind`, `FolderInUse`."""
     flush_spans = start_tracing(settings.otel_endpoint)
     try:
-        _serve(only_spec, settings, as_json)
+        _serve(only_base_spec, settings, as_json)
     finally:
         flush_spans()
 
 
-def _serve(only_spec: BaseSpec | None, settings: ServerSettings, as_json: bool) -> None:
+def _serve(only_base_spec: BaseSpec | None, settings: ServerSettings, as_json: bool) -> None:
     key_auth = KeyAuth(
         reveal_secret(settings.api_key),
         open_keys(settings),
-        open_grants(settings) if settings.connectors else None,
+        open_grant_store(settings) if settings.connectors else None,
     )
-    needs_token = only_spec is not None and only_spec.josh_auth and settings.josh_auth == "oauth"
+    needs_token = (
+        only_base_spec is not None and only_base_spec.josh_auth and settings.josh_auth == "oauth"
+    )
     _check_bind(settings, key_auth.is_required or needs_token)
     _warn_of_short_key(settings)
-    port = (only_spec or ROOM).default_port(settings)
+    port = (only_base_spec or ROOM_SPEC).default_port(settings)
     certificate = _load_certificate(settings)
     # Before the bases are opened, which takes a while: a busy port is reported at once.
     listener = bind_listener(settings.host, port if settings.port is None else settings.port)
     local_address = format_local_address(listener, "https" if certificate else "http")
-    specs = [only_spec] if only_spec else [*BASES.values(), ROOM]
-    base_names = [only_spec.name] if only_spec else sorted(BASES)
+    base_specs = [only_base_spec] if only_base_spec else [*BASES.values(), ROOM_SPEC]
+    base_names = [only_base_spec.name] if only_base_spec else sorted(BASES)
     with ExitStack() as lock_stack:
         # For the admin route: a new one in each run, known to whoever may read the owner's file.
         operator_key = secrets.token_urlsafe(32)
         owns_folders = _lock_folders(
-            specs, settings, Owner(local_address, operator_key, os.getpid()), lock_stack
+            base_specs, settings, Owner(local_address, operator_key, os.getpid()), lock_stack
         )
 
         def open_app() -> tuple[Starlette, Callable[[], None]]:
             opened_bases = open_bases(base_names, settings)
             faces = (
                 (make_face(opened_bases[0]),)
-                if only_spec
+                if only_base_spec
                 else _make_faces(opened_bases, settings, local_address)
             )
             auth_policies = AuthPolicies(faces, settings, key_auth)
             admin_access = (
-                AdminAccess(operator_key, _load_commands(specs)) if owns_folders else None
+                AdminAccess(operator_key, _load_commands(base_specs)) if owns_folders else None
             )
             announcement = _format_announcement(
                 faces, local_address, settings, auth_policies, as_json
@@ -90,22 +92,27 @@ def _serve(only_spec: BaseSpec | None, settings: ServerSettings, as_json: bool) 
         run_server(open_app, listener, certificate, settings.trusted_proxies)
 
 
-def _load_commands(specs: list[BaseSpec]) -> dict[str, type[Command]]:
+def _load_commands(base_specs: list[BaseSpec]) -> dict[str, type[Command]]:
     """Return the commands that an owner of these bases runs for other processes, by name."""
     commands = [
-        command for spec in specs if spec.commands for command in spec.commands.import_target()
+        command
+        for base_spec in base_specs
+        if base_spec.commands
+        for command in base_spec.commands.import_target()
     ]
     return {command.name: command for command in commands}
 
 
 def _lock_folders(
-    specs: list[BaseSpec], settings: ServerSettings, owner: Owner, lock_stack: ExitStack
+    base_specs: list[BaseSpec], settings: ServerSettings, owner: Owner, lock_stack: ExitStack
 ) -> bool:
     """Own the folders of bases that need it until `lock_stack` is closed; return whether any do.
 
     Raise `FolderInUse` when another process owns one.
     """
-    locked_names = [spec.name for spec in specs if spec.needs_folder_lock(settings)]
+    locked_names = [
+        base_spec.name for base_spec in base_specs if base_spec.needs_folder_lock(settings)
+    ]
     for base_name in locked_names:
         folder_lock = FolderLock(settings.data / base_name)
         folder_lock.acquire()
@@ -131,10 +138,10 @@ def _announce_ready(
     """Show where the server answers; then load what is missing of the sample, if it serves that."""
     click.echo(announcement)
     if settings.is_sample:
-        load_in_background(settings, base_names, partial(_announce_loading, as_json))
+        load_in_background(settings, base_names, partial(_announce_sample_progress, as_json))
 
 
-def _announce_loading(as_json: bool, sentence: str) -> None:
+def _announce_sample_progress(as_json: bool, sentence: str) -> None:
     """Show how far the sample has come: to whoever watches, else in the log; never twice."""
     if as_json:
         logger.info(sentence)
@@ -194,7 +201,7 @@ def _format_announcement(
             "key_required": auth_policies.key_auth.is_required,
         }
         return json.dumps(
-            LandingPages(faces, settings, auth_policies).describe_servers(shown_address)
+            LandingPages(faces, settings, auth_policies).build_server_index(shown_address)
             | detail_fields
         )
     access_of_each_face = [auth_policies.find_policy(face).access for face in faces]

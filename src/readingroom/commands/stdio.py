@@ -8,7 +8,7 @@ import anyio
 import click
 
 from readingroom.bases import BASES
-from readingroom.commands.options import BASE_SETTINGS, add_base_options
+from readingroom.commands.options import BASE_SETTING_NAMES, add_base_options
 from readingroom.console.options import add_common_options, log_level_option
 from readingroom.console.sample import apply_sample_settings
 from readingroom.core.imports import import_reference
@@ -23,7 +23,9 @@ _STDIO_BASES = tuple(name for name, spec in BASES.items() if spec.stdio)
 @add_base_options
 @click.option("--read-only", is_flag=True, default=None, help="List no tool that writes.")
 @log_level_option
-@partial(add_common_options, flags=(*BASE_SETTINGS, "read_only", "log_level"), makes_sample=True)
+@partial(
+    add_common_options, flags=(*BASE_SETTING_NAMES, "read_only", "log_level"), makes_sample=True
+)
 def stdio(base: str, settings: ServerSettings, as_json: bool) -> None:
     """Serve BASE over standard input and output.
 

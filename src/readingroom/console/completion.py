@@ -15,7 +15,7 @@ from readingroom.protocol.command import Command
 from readingroom.protocol.spec import BaseSpec
 
 _MAX_COMPLETIONS = 200
-_NOT_PLAIN_CHARACTER = re.compile(r"[^\w./:@%+,-]")
+_NOT_PLAIN_CHARACTER_PATTERN = re.compile(r"[^\w./:@%+,-]")
 
 ListValues = Callable[[RoomSettings, Mapping[str, Any]], Iterable[str]]
 """Returns what an argument may be, given the settings and the arguments typed before it."""
@@ -47,9 +47,9 @@ def complete_with(list_values: ListValues) -> CompleteArgument:
     return complete
 
 
-def ask_quietly(command: Command, spec: BaseSpec, settings: RoomSettings) -> dict[str, Any]:
+def ask_quietly(command: Command, base_spec: BaseSpec, settings: RoomSettings) -> dict[str, Any]:
     """Return the result of a command that reads, without a word about how far it has come."""
-    return run_command(command, spec, settings, no_progress)
+    return run_command(command, base_spec, settings, no_progress)
 
 
 def _load_settings(context: click.Context) -> RoomSettings:
@@ -63,4 +63,4 @@ def _load_settings(context: click.Context) -> RoomSettings:
 def _quote_for_shell(completion: str) -> str:
     # Bash takes what it is given as it stands; the other shells quote it themselves.
     is_bash = read_shell_variable("_READINGROOM_COMPLETE").startswith("bash")
-    return _NOT_PLAIN_CHARACTER.sub(r"\\\g<0>", completion) if is_bash else completion
+    return _NOT_PLAIN_CHARACTER_PATTERN.sub(r"\\\g<0>", completion) if is_bash else completion

@@ -12,7 +12,7 @@ from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import ReportProgress
 from readingroom.core.settings import RoomSettings
 from readingroom.net.http import make_async_client
-from readingroom.protocol.command import ADMIN_PREFIX, Command
+from readingroom.protocol.command import ADMIN_PATH_PREFIX, Command
 from readingroom.protocol.sample import mark_document
 from readingroom.protocol.spec import BaseSpec, KnowledgeBase
 from readingroom.storage.errors import FolderInUse
@@ -20,24 +20,24 @@ from readingroom.storage.lock import FolderLock, Owner, read_owner
 
 
 async def dispatch(
-    command: Command, spec: BaseSpec, settings: RoomSettings, report_progress: ReportProgress
+    command: Command, base_spec: BaseSpec, settings: RoomSettings, report_progress: ReportProgress
 ) -> dict[str, Any]:
     """Return the command's result as JSON, wherever it ran.
 
     Raise what the command raised, `FolderInUse` when the owner has not said where it answers yet,
     or `OwnerUnreachable` when it does not answer.
     """
-    command_result = await _run_or_send(command, spec, settings, report_progress)
+    command_result = await _run_or_send(command, base_spec, settings, report_progress)
     return dict(mark_document(command_result)) if settings.is_sample else command_result
 
 
 async def _run_or_send(
-    command: Command, spec: BaseSpec, settings: RoomSettings, report_progress: ReportProgress
+    command: Command, base_spec: BaseSpec, settings: RoomSettings, report_progress: ReportProgress
 ) -> dict[str, Any]:
-    if spec.folder_locked and not spec.needs_folder_lock(settings):
-        return await _run_here(command, spec.open_base(settings), report_progress)
+    if base_spec.folder_locked and not base_spec.needs_folder_lock(settings):
+        return await _run_here(command, base_spec.open_base(settings), report_progress)
     if command.reads_only and not (settings.data / command.base).exists():
-        return await _run_without_folder(command, spec, settings, report_progress)
+        return await _run_without_folder(command, base_spec, settings, report_progress)
     # Trying the lock is the only way to know: an address in the file may be a dead server's.
     folder_lock = FolderLock(settings.data / command.base)
     try:
@@ -48,13 +48,13 @@ async def _run_or_send(
             raise
         return await _send_to_owner(command, folder_owner, report_progress)
     try:
-        return await _run_here(command, spec.open_base(settings), report_progress)
+        return await _run_here(command, base_spec.open_base(settings), report_progress)
     finally:
         folder_lock.release()
 
 
 async def _run_without_folder(
-    command: Command, spec: BaseSpec, settings: RoomSettings, report_progress: ReportProgress
+    command: Command, base_spec: BaseSpec, settings: RoomSettings, report_progress: ReportProgress
 ) -> dict[str, Any]:
     """Return the result of a command that reads a base of which there is nothing, and make nothing.
 
@@ -67,9 +67,9 @@ async def _run_without_folder(
             else Path(scratch_folder) / "models"
         )
         changed_settings: dict[str, Path] = {"models_dir": models_folder}
-        if not spec.is_view:
+        if not base_spec.is_view:
             changed_settings["data"] = Path(scratch_folder)
-        opened_base = spec.open_base(settings.model_copy(update=changed_settings))
+        opened_base = base_spec.open_base(settings.model_copy(update=changed_settings))
         return await _run_here(command, opened_base, report_progress)
 
 
@@ -96,7 +96,7 @@ async def _send_to_owner(
             make_async_client(timeout=timeout, verify=False) as client,
             client.stream(
                 "POST",
-                f"{folder_owner.url}{ADMIN_PREFIX}{command.name}",
+                f"{folder_owner.url}{ADMIN_PATH_PREFIX}{command.name}",
                 content=command.model_dump_json(),
                 headers=headers,
             ) as response,

@@ -10,43 +10,43 @@ from readingroom.core.settings import read_shell_variable
 
 # Noncharacters of Unicode, which no text has, stand for a style until the text is printed.
 _BOLD, _FAINT, _RED, _END = "\ufdd0", "\ufdd1", "\ufdd2", "\ufdd3"
-_MARKS = dict.fromkeys(map(ord, (_BOLD, _FAINT, _RED, _END)))
-_CODES = {_BOLD: "\x1b[1m", _FAINT: "\x1b[2m", _RED: "\x1b[31m", _END: "\x1b[0m"}
-_GAP = "  "
+_STYLE_MARKS_REMOVED = dict.fromkeys(map(ord, (_BOLD, _FAINT, _RED, _END)))
+_ANSI_CODE_BY_MARK = {_BOLD: "\x1b[1m", _FAINT: "\x1b[2m", _RED: "\x1b[31m", _END: "\x1b[0m"}
+_COLUMN_GAP = "  "
 
 
 def make_bold(plain_text: str) -> str:
     """Return a text that is bold in a terminal."""
-    return f"{_BOLD}{plain_text.translate(_MARKS)}{_END}"
+    return f"{_BOLD}{plain_text.translate(_STYLE_MARKS_REMOVED)}{_END}"
 
 
 def make_faint(plain_text: str) -> str:
     """Return a text that is less bright in a terminal."""
-    return f"{_FAINT}{plain_text.translate(_MARKS)}{_END}"
+    return f"{_FAINT}{plain_text.translate(_STYLE_MARKS_REMOVED)}{_END}"
 
 
 def make_red(plain_text: str) -> str:
     """Return a text that is red in a terminal."""
-    return f"{_RED}{plain_text.translate(_MARKS)}{_END}"
+    return f"{_RED}{plain_text.translate(_STYLE_MARKS_REMOVED)}{_END}"
 
 
 def render_styles(marked_text: str, stream: TextIO) -> str:
     """Return a text as a stream takes it: styled for a terminal, plain for anything else."""
     if not _takes_colour(stream):
-        return marked_text.translate(_MARKS)
-    for style_mark, ansi_code in _CODES.items():
+        return marked_text.translate(_STYLE_MARKS_REMOVED)
+    for style_mark, ansi_code in _ANSI_CODE_BY_MARK.items():
         marked_text = marked_text.replace(style_mark, ansi_code)
     return marked_text
 
 
-def get_width() -> int | None:
+def measure_terminal_width() -> int | None:
     """Return the columns that a line may take; None where nobody looks at it in a terminal."""
     return max(20, shutil.get_terminal_size().columns) if sys.stdout.isatty() else None
 
 
 def wrap_text(long_text: str, indent: str = "") -> str:
     """Return a text in lines that fit the terminal; a longer word, such as an address, stays."""
-    terminal_width = get_width()
+    terminal_width = measure_terminal_width()
     if terminal_width is None:
         return indent + long_text
     return textwrap.fill(
@@ -70,7 +70,7 @@ def format_table(
     """
     if not table_rows:
         return ""
-    terminal_width = get_width()
+    terminal_width = measure_terminal_width()
     aligned_lines = _align_columns(
         [headings, *table_rows] if headings else table_rows, right_aligned_columns
     )
@@ -95,7 +95,7 @@ def _align_columns(
             padded_cells.append(
                 padding + cell if column_number in right_aligned_columns else cell + padding
             )
-        aligned_lines.append(_GAP.join(padded_cells).rstrip())
+        aligned_lines.append(_COLUMN_GAP.join(padded_cells).rstrip())
     return aligned_lines
 
 
@@ -122,7 +122,9 @@ def _join_short(labelled_cells: Sequence[str], terminal_width: int) -> list[str]
     """Return details joined into lines, as many in each as fit."""
     joined_lines: list[str] = []
     for labelled_cell in labelled_cells:
-        joined_line = f"{joined_lines[-1]}{_GAP}{labelled_cell}" if joined_lines else labelled_cell
+        joined_line = (
+            f"{joined_lines[-1]}{_COLUMN_GAP}{labelled_cell}" if joined_lines else labelled_cell
+        )
         if joined_lines and _measure_width(joined_line) <= terminal_width:
             joined_lines[-1] = joined_line
         else:
@@ -135,7 +137,7 @@ def _break_lines(long_text: str, terminal_width: int, indent: str = "") -> str:
     if _measure_width(long_text) + len(indent) <= terminal_width:
         return indent + long_text
     return textwrap.fill(
-        long_text.translate(_MARKS),
+        long_text.translate(_STYLE_MARKS_REMOVED),
         terminal_width,
         initial_indent=indent,
         subsequent_indent=indent,
@@ -145,7 +147,7 @@ def _break_lines(long_text: str, terminal_width: int, indent: str = "") -> str:
 
 def _measure_width(marked_text: str) -> int:
     """Return how many columns a text takes, its styles left out."""
-    return len(marked_text.translate(_MARKS))
+    return len(marked_text.translate(_STYLE_MARKS_REMOVED))
 
 
 def _takes_colour(stream: TextIO) -> bool:

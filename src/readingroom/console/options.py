@@ -112,14 +112,14 @@ def exit_with_error(error: KnowledgeError, as_json: bool) -> NoReturn:
 def _name_options(error: KnowledgeError) -> str:
     """Return the message with the options and arguments of the command in place of their fields."""
     click_context = click.get_current_context(silent=True)
-    parameters = click_context.command.params if click_context else []
+    command_parameters = click_context.command.params if click_context else []
     if error.code == InvalidArguments.code and error.hint.get("errors"):
-        return _describe_problems(error.hint["errors"], parameters)
+        return _describe_problems(error.hint["errors"], command_parameters)
     if click_context and error.code in _WRONG_PARAMETER_CODES:
         parameter = _find_quoted(click_context, error.message) or next(
             (
                 given_parameter
-                for given_parameter in parameters
+                for given_parameter in command_parameters
                 if isinstance(given_parameter, click.Argument)
             ),
             None,
@@ -197,13 +197,13 @@ def find_sample_folder(named_path: str | None, may_create: bool) -> Path:
 
 def run_command(
     command: Command,
-    spec: BaseSpec,
+    base_spec: BaseSpec,
     settings: RoomSettings,
     report_progress: ReportProgress | None = None,
 ) -> dict[str, Any]:
     """Return a command's result, from here or from the process that owns the folder."""
     try:
-        return anyio.run(dispatch, command, spec, settings, report_progress or print_progress)
+        return anyio.run(dispatch, command, base_spec, settings, report_progress or print_progress)
     except BaseExceptionGroup as group:
         # Ctrl-C ends every task of the command; the shell is told in one line, not in a traceback.
         if group.subgroup(KeyboardInterrupt):

@@ -10,13 +10,13 @@ from readingroom.protocol.spec import BaseSpec
 
 @contextmanager
 def apply_sample_settings(
-    settings: AnySettings, specs: Iterable[BaseSpec]
+    settings: AnySettings, base_specs: Iterable[BaseSpec]
 ) -> Iterator[AnySettings]:
     """Give the settings to work with: for the sample, with what its bases replace."""
     with ExitStack() as stack:
         setting_changes: dict[str, Any] = {}
         if settings.is_sample:
-            for spec in specs:
-                if spec.sample_settings:
-                    setting_changes |= stack.enter_context(spec.sample_settings(settings))
+            for base_spec in base_specs:
+                if base_spec.sample_settings:
+                    setting_changes |= stack.enter_context(base_spec.sample_settings(settings))
         yield settings.model_copy(update=setting_changes)

@@ -8,17 +8,30 @@ from readingroom.core.errors import InvalidDate
 
 _DAY_PATTERN = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _EPOCH = date(1970, 1, 1)
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_NAMED_DAY = re.compile(
+_MONTH_ABBREVIATIONS = (
+    "jan",
+    "feb",
+    "mar",
+    "apr",
+    "may",
+    "jun",
+    "jul",
+    "aug",
+    "sep",
+    "oct",
+    "nov",
+    "dec",
+)
+_NAMED_DAY_PATTERN = re.compile(
     r"\b(?:(?P<iso>[0-9]{4}-[0-9]{2}-[0-9]{2})"
-    r"|(?:(?:(?P<day>[0-9]{1,2}) )?(?P<month>(?:" + "|".join(_MONTHS) + r")[a-z]*) )?"
+    r"|(?:(?:(?P<day>[0-9]{1,2}) )?(?P<month>(?:" + "|".join(_MONTH_ABBREVIATIONS) + r")[a-z]*) )?"
     r"(?P<year>(?:19|20)[0-9]{2}))\b",
     re.ASCII | re.IGNORECASE,
 )
 
 # How a store writes "still in force": later than any real day, so that a range filter needs no
 # special case. It never leaves the store.
-OPEN_END = 99991231
+OPEN_END_NUMBER = 99991231
 
 
 def parse_day(iso_day: str) -> date:
@@ -43,10 +56,10 @@ def day_before(day: date) -> date:
 
 def encode_day(day: date | None) -> int:
     """Return a day as the integer YYYYMMDD; None is the open end."""
-    return OPEN_END if day is None else day.year * 10000 + day.month * 100 + day.day
+    return OPEN_END_NUMBER if day is None else day.year * 10000 + day.month * 100 + day.day
 
 
-def days_since_epoch(day: date) -> int:
+def count_days_since_epoch(day: date) -> int:
     return (day - _EPOCH).days
 
 
@@ -55,7 +68,7 @@ def find_past_day(question_text: str, today: date) -> date | None:
 
     `the September 2023 edition` names 30 September 2023. None when no such day is named.
     """
-    for day_match in _NAMED_DAY.finditer(question_text):
+    for day_match in _NAMED_DAY_PATTERN.finditer(question_text):
         year_digits, month_name, day_digits = (
             day_match["year"],
             day_match["month"],
@@ -64,7 +77,7 @@ def find_past_day(question_text: str, today: date) -> date | None:
         if day_match["iso"]:
             named_day = _make_day(*map(int, day_match["iso"].split("-")))
         elif month_name:
-            month_number = _MONTHS.index(month_name[:3].lower()) + 1
+            month_number = _MONTH_ABBREVIATIONS.index(month_name[:3].lower()) + 1
             named_day = _make_day(
                 int(year_digits),
                 month_number,

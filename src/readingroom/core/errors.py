@@ -25,7 +25,7 @@ from pydantic import BaseModel, ValidationError
 
 Model = TypeVar("Model", bound=BaseModel)
 
-_KINDS = {
+_KIND_BY_HTTP_STATUS = {
     200: "warning",
     401: "authentication",
     403: "permission",
@@ -52,7 +52,7 @@ class KnowledgeError(Exception):
     @property
     def kind(self) -> str:
         """The category of the error, for programs that do not know its code."""
-        return _KINDS.get(self.http_status, "invalid_request")
+        return _KIND_BY_HTTP_STATUS.get(self.http_status, "invalid_request")
 
 
 class InvalidArguments(KnowledgeError):

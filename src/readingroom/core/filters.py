@@ -68,7 +68,7 @@ class FilterFields:
 
     def parse_filter(self, chunk_filter: Filter | None) -> list[Condition]:
         """Return the filter's conditions; raise `ValueError` for a field that has no index."""
-        conditions = list(flatten(chunk_filter))
+        conditions = list(flatten_filter(chunk_filter))
         for condition in conditions:
             allowed_fields = (
                 self.exact_match_fields if isinstance(condition, In) else self.numeric_range_fields
@@ -92,19 +92,19 @@ class FilterFields:
         return filter_values
 
 
-def flatten(chunk_filter: Filter | None) -> Iterator[Condition]:
+def flatten_filter(chunk_filter: Filter | None) -> Iterator[Condition]:
     """Yield the conditions of a filter, all of which must hold."""
     match chunk_filter:
         case And(sub_filters):
             for sub_filter in sub_filters:
-                yield from flatten(sub_filter)
+                yield from flatten_filter(sub_filter)
         case Equals(field, value):
             yield In(field, (value,))
         case In() | Range():
             yield chunk_filter
 
 
-def comparison_key(value: Value) -> tuple[str, Value]:
+def make_comparison_key(value: Value) -> tuple[str, Value]:
     """Return a key that is the same for equal values, and different for 1, "1" and True."""
     # Before the others: to Python, True is an integer and equal to 1.
     if isinstance(value, bool):

@@ -3,11 +3,11 @@
 import os
 import re
 
-_REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}", re.ASCII)
+_REQUEST_ID_PATTERN = re.compile(r"[A-Za-z0-9._:-]{1,128}", re.ASCII)
 
 
 def make_request_id(offered_id: str | None = None) -> str:
     """Return the caller's own request id when it is a safe one, else a new one."""
-    if offered_id is not None and _REQUEST_ID.fullmatch(offered_id):
+    if offered_id is not None and _REQUEST_ID_PATTERN.fullmatch(offered_id):
         return offered_id
     return os.urandom(16).hex()

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import Literal
 
-Level = Literal["strong", "fair", "weak", "none"]
+ConfidenceLevel = Literal["strong", "fair", "weak", "none"]
 """How close the best result is to the question."""
 
-SCORE = "The probability that this answers the query, from 0 to 1."
-PARTS = "What the score is made of."
-CONFIDENCE = "How close the best result is: on `none`, say that nothing was found."
+SCORE_DESCRIPTION = "The probability that this answers the query, from 0 to 1."
+SCORE_PARTS_DESCRIPTION = "What the score is made of."
+CONFIDENCE_DESCRIPTION = "How close the best result is: on `none`, say that nothing was found."
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,5 +31,5 @@ class ScoreParts:
 class Confidence:
     """One word for how close the best result is to the question, and a sentence for people."""
 
-    level: Level
+    level: ConfidenceLevel
     reason: str

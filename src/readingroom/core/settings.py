@@ -27,11 +27,11 @@ MODELS_FOLDER = "models"
 SAMPLE_MARK_FILE = "sample.json"
 """The file that makes a data directory the sample's."""
 
-HOST_URL = r"^https?://[A-Za-z0-9.:\[\]-]+$"
+HOST_URL_PATTERN = r"^https?://[A-Za-z0-9.:\[\]-]+$"
 """Pattern of a setting that names a host to call."""
 
 # What a sandboxed process needs to find its programs and files, and no secret of ours.
-_SANDBOX_VARIABLES = (
+_SANDBOX_ENVIRONMENT_NAMES = (
     *("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TESSDATA_PREFIX", "LD_LIBRARY_PATH"),
     *("PYTHONPATH", "PYTHONHASHSEED", "SYSTEMROOT", "TEMP", "TMP"),
 )
@@ -134,7 +134,13 @@ class RoomSettings(BaseModel):
         None,
         "READINGROOM_RERANKER",
         "A folder with a cross-encoder (model.onnx, tokenizer.json) that reads the first results "
-        "of a search over all bases once more.",
+        "of a search once more; by default the installed package's.",
+    )
+    second_look: bool = setting(
+        True,
+        "READINGROOM_SECOND_LOOK",
+        "Whether a cross-encoder reads the first results of a search by words and meaning once "
+        "more: better answers, for some 0.1 s of two cores each.",
     )
     models_dir: Path | None = setting(
         None,
@@ -253,7 +259,7 @@ def read_settings(
         excluded_names = [
             setting_name
             for setting_name, field in settings_class.model_fields.items()
-            if _get_extra(field, "not_for_sample")
+            if _find_extra(field, "not_for_sample")
         ]
         if forbidden_flags := [
             setting_name for setting_name in excluded_names if setting_name in flags
@@ -273,7 +279,7 @@ def read_settings(
 
 def get_variable_name(field: FieldInfo) -> str:
     """Return the environment variable of a setting."""
-    return str(_get_extra(field, "env"))
+    return str(_find_extra(field, "env"))
 
 
 def read_shell_variable(
@@ -287,13 +293,13 @@ def make_sandbox_environment(**extra_variables: str) -> dict[str, str]:
     """Return the environment of a process that handles untrusted bytes."""
     present_variables = {
         variable_name: os.environ[variable_name]
-        for variable_name in _SANDBOX_VARIABLES
+        for variable_name in _SANDBOX_ENVIRONMENT_NAMES
         if variable_name in os.environ
     }
     return present_variables | extra_variables
 
 
-def _get_extra(field: FieldInfo, extra_name: str) -> Any:
+def _find_extra(field: FieldInfo, extra_name: str) -> Any:
     assert isinstance(field.json_schema_extra, dict)
     return field.json_schema_extra.get(extra_name)
 
@@ -313,7 +319,9 @@ def _read_environment(
         setting_name: environment_variables[get_variable_name(field)]
         for setting_name, field in settings_class.model_fields.items()
         if environment_variables.get(get_variable_name(field))
-        or (get_variable_name(field) in environment_variables and _get_extra(field, "empty_counts"))
+        or (
+            get_variable_name(field) in environment_variables and _find_extra(field, "empty_counts")
+        )
     }
 
 
@@ -340,7 +348,7 @@ def _describe_errors(
     for problem in error.errors():
         origin_text = _describe_origin(settings_class, str(problem["loc"][0]), file_values, flags)
         message = problem["msg"]
-        if problem.get("ctx", {}).get("pattern") == HOST_URL:
+        if problem.get("ctx", {}).get("pattern") == HOST_URL_PATTERN:
             message = "must be the address of a host alone, such as https://www.gov.uk"
         problem_texts.append(f"{origin_text}: {message}")
     return "; ".join(problem_texts)
@@ -360,5 +368,5 @@ def _describe_origin(
 
 
 def _format_flag(settings_class: type[RoomSettings], setting_name: str) -> str:
-    flag = _get_extra(settings_class.model_fields[setting_name], "flag")
+    flag = _find_extra(settings_class.model_fields[setting_name], "flag")
     return str(flag) if flag else "--" + setting_name.replace("_", "-")

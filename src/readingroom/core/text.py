@@ -9,14 +9,14 @@ from typing import Literal
 
 DASHES = "-\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
 """Every character that is read as a dash; it can stand in a character class as it is."""
-_DASHES = dict.fromkeys(map(ord, DASHES), "-")
+_HYPHEN_BY_DASH = dict.fromkeys(map(ord, DASHES), "-")
 # Controls but for tabs and line ends, overrides of the direction of writing, halves of characters.
-_CONTROL_CHARACTERS = re.compile(
+_CONTROL_CHARACTERS_PATTERN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 
-_WORD = re.compile(r"\S+\s*")
-_SENTENCE = re.compile(r"[^.;:\n]+[.;:\n]*\s*|[.;:\n]+\s*")
+_WORD_WITH_SPACE_PATTERN = re.compile(r"\S+\s*")
+_SENTENCE_PATTERN = re.compile(r"[^.;:\n]+[.;:\n]*\s*|[.;:\n]+\s*")
 _MAX_WORD_PAIRS = 400_000
 """Pairs of equal words in two texts, by which comparing them costs; 7,000 words have so many."""
 
@@ -26,12 +26,12 @@ def fold_dashes(dashed_text: str) -> str:
 
     The Federal Register's own XML writes its numbers with U+2013.
     """
-    return dashed_text if dashed_text.isascii() else dashed_text.translate(_DASHES)
+    return dashed_text if dashed_text.isascii() else dashed_text.translate(_HYPHEN_BY_DASH)
 
 
 def escape_controls(untrusted_text: str) -> str:
     """Return the text with what would command a terminal as `\\u001b`, which JSON reads as well."""
-    return _CONTROL_CHARACTERS.sub(lambda match: f"\\u{ord(match[0]):04x}", untrusted_text)
+    return _CONTROL_CHARACTERS_PATTERN.sub(lambda match: f"\\u{ord(match[0]):04x}", untrusted_text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def compare_words(old_text: str, new_text: str) -> list[DiffRun]:
 
     Where word by word would take too long, sentences are compared as wholes, or else the texts.
     """
-    for unit_pattern in (_WORD, _SENTENCE):
+    for unit_pattern in (_WORD_WITH_SPACE_PATTERN, _SENTENCE_PATTERN):
         old_units, new_units = unit_pattern.findall(old_text), unit_pattern.findall(new_text)
         # Compared without white space, because each edition breaks its lines elsewhere.
         stripped_old_units = [unit.strip() for unit in old_units]

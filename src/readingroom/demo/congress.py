@@ -20,10 +20,10 @@ Party = Literal["D", "R", "I"]
 
 BILLS_PER_CONGRESS = 80
 _SEED = 1789
-_FIRST_NUMBER = 95001
+_FIRST_BILL_NUMBER = 95001
 """No Congress has introduced as many bills."""
 _FIRST_ROLL_CALL = 9801
-_CONGRESSES = {
+_DAYS_BY_CONGRESS = {
     117: (dt.date(2021, 1, 12), dt.date(2022, 12, 15)),
     118: (dt.date(2023, 1, 12), dt.date(2024, 12, 12)),
     119: (dt.date(2025, 1, 14), dt.date(2026, 5, 28)),
@@ -31,24 +31,24 @@ _CONGRESSES = {
 """The days between which bills are introduced."""
 _SAMPLE_DAY = dt.date(2026, 7, 1)
 """What has happened by then is in the sample."""
-_STATES_WRITTEN = """
+_STATES_TEXT = """
 AL AK AZ AR CA CO CT DE FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH NJ NM NY
 NC ND OH OK OR PA RI SC SD TN TX UT VT VA WA WV WI WY
 """
-_STATES = _STATES_WRITTEN.split()
-_SENATORS_OF_THE_STORY = {"VA": 1, "WA": 1}
+_STATES = _STATES_TEXT.split()
+_SENATORS_ALREADY_IN_SAMPLE = {"VA": 1, "WA": 1}
 """Two senators stand in the files of `records/` already."""
-_FIRST_NAMES_WRITTEN = """
+_FIRST_NAMES_TEXT = """
 Alma Bert Cora Dale Edith Floyd Greta Hugo Irma Jonas Kira Leland Maud Ned Odette Perry Quinn
 Ruth Silas Thea Upton Vera Wendell Xenia Yorick Zelda
 """
-_FIRST_NAMES = _FIRST_NAMES_WRITTEN.split()
-_LAST_NAMES_WRITTEN = """
+_FIRST_NAMES = _FIRST_NAMES_TEXT.split()
+_LAST_NAMES_TEXT = """
 Alderbrook Bramwell Cressing Danforth Elmhurst Fennimore Garrick Hollins Ingersby Jarrow Kestrel
 Lowther Marchbank Netherby Oakshott Pendrell Quillan Ravensby Stanhill Thornley Underhay Vexford
 Wetherall Yarmouth Zennor
 """
-_LAST_NAMES = _LAST_NAMES_WRITTEN.split()
+_LAST_NAMES = _LAST_NAMES_TEXT.split()
 _COMMITTEES: dict[Chamber, Sequence[tuple[str, str]]] = {
     "House": (
         ("hsag00", "Agriculture"),
@@ -126,8 +126,10 @@ def write_congress(target_folder: Path) -> None:
     random_source = random.Random(_SEED)
     members = _make_members(random_source)
     bills = list(_make_bills(random_source, members))
-    _append_yaml(target_folder / "legislators-current.yaml", list(map(_describe_member, members)))
-    _append_yaml(target_folder / "committees-current.yaml", list(_describe_committees()))
+    _append_yaml(
+        target_folder / "legislators-current.yaml", list(map(_build_member_entry, members))
+    )
+    _append_yaml(target_folder / "committees-current.yaml", list(_build_committee_entries()))
     for bill in bills:
         (target_folder / f"BILLSTATUS-{bill.file_stem}.xml").write_text(_render_bill(bill), "utf-8")
     for bill in [bill for bill in bills if bill.stage >= 3][:3]:
@@ -153,7 +155,7 @@ def _make_members(random_source: random.Random) -> list[_Member]:
     random_source.shuffle(full_names)
     seats: list[tuple[Chamber, str, int | None]] = []
     for state_code in _STATES:
-        open_seat_count = 2 - _SENATORS_OF_THE_STORY.get(state_code, 0)
+        open_seat_count = 2 - _SENATORS_ALREADY_IN_SAMPLE.get(state_code, 0)
         seats += [("Senate", state_code, None)] * open_seat_count
         seats += [("House", state_code, district) for district in (11, 12)]
     return [
@@ -172,7 +174,7 @@ def _make_members(random_source: random.Random) -> list[_Member]:
 _PARTY_NAMES = {"D": "Democrat", "R": "Republican", "I": "Independent"}
 
 
-def _describe_member(member: _Member) -> object:
+def _build_member_entry(member: _Member) -> object:
     is_senator = member.chamber == "Senate"
     term_fields: dict[str, object] = {
         "type": "sen" if is_senator else "rep",
@@ -188,7 +190,7 @@ def _describe_member(member: _Member) -> object:
     return {"id": member_ids, "name": name_fields, "bio": {"gender": "F"}, "terms": [term_fields]}
 
 
-def _describe_committees() -> Iterator[object]:
+def _build_committee_entries() -> Iterator[object]:
     for chamber, committees in _COMMITTEES.items():
         for committee_code, committee_name in committees:
             yield {
@@ -203,7 +205,7 @@ def _describe_committees() -> Iterator[object]:
 
 
 def _make_bills(random_source: random.Random, members: Sequence[_Member]) -> Iterator[_Bill]:
-    for congress, (first_day, last_day) in _CONGRESSES.items():
+    for congress, (first_day, last_day) in _DAYS_BY_CONGRESS.items():
         day_count = (last_day - first_day).days
         for bill_index in range(BILLS_PER_CONGRESS):
             chamber: Chamber = "House" if bill_index % 5 < 3 else "Senate"
@@ -216,7 +218,7 @@ def _make_bills(random_source: random.Random, members: Sequence[_Member]) -> Ite
             )
             yield _Bill(
                 congress,
-                _FIRST_NUMBER + bill_index,
+                _FIRST_BILL_NUMBER + bill_index,
                 chamber,
                 f"{sponsor.state} {title_subject} of {year}",
                 bill_subject,
@@ -365,7 +367,7 @@ def _render_text(bill: _Bill, version_code: str, stage_name: str, stage: int) ->
 
 
 def _compute_roll_number(bill: _Bill) -> int:
-    return _FIRST_ROLL_CALL + bill.number - _FIRST_NUMBER
+    return _FIRST_ROLL_CALL + bill.number - _FIRST_BILL_NUMBER
 
 
 def _compute_session(bill: _Bill) -> int:

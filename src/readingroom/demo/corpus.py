@@ -15,26 +15,28 @@ from readingroom.demo import pictures
 from readingroom.demo.congress import write_congress
 from readingroom.demo.paper import make_pdf
 
-_HERE = Path(__file__).parent
-_FOOTER = "Sample text written for Reading Room"
+_DEMO_FOLDER = Path(__file__).parent
+_PAGE_FOOTER = "Sample text written for Reading Room"
 
 
 def hash_corpus() -> str:
     """Return a hash of the whole corpus, so that a changed corpus is loaded anew."""
     corpus_files = sorted(
         file_path
-        for file_path in _HERE.rglob("*")
+        for file_path in _DEMO_FOLDER.rglob("*")
         if file_path.is_file() and file_path.suffix != ".pyc"
     )
     sha256 = hashlib.sha256()
     for file_path in corpus_files:
-        sha256.update(file_path.relative_to(_HERE).as_posix().encode() + file_path.read_bytes())
+        sha256.update(
+            file_path.relative_to(_DEMO_FOLDER).as_posix().encode() + file_path.read_bytes()
+        )
     return sha256.hexdigest()
 
 
 def policies() -> list[dict[str, Any]]:
     """Return the policies with their revisions, in the format of `readingroom policy import`."""
-    toml_document = tomllib.loads((_HERE / "policies.toml").read_text("utf-8"))
+    toml_document = tomllib.loads((_DEMO_FOLDER / "policies.toml").read_text("utf-8"))
     policies: list[dict[str, Any]] = toml_document["policy"]
     return policies
 
@@ -53,11 +55,11 @@ def write_records(target_folder: Path) -> Path:
     """Write the federal records in their native formats, PDFs included; return their folder."""
     records_folder = target_folder / "records"
     records_folder.mkdir()
-    for record_file in (_HERE / "records").iterdir():
+    for record_file in (_DEMO_FOLDER / "records").iterdir():
         if record_file.name == "README.md":
             continue
         if record_file.suffix == ".md":
-            pdf_bytes = make_pdf(record_file.read_text("utf-8"), _FOOTER)
+            pdf_bytes = make_pdf(record_file.read_text("utf-8"), _PAGE_FOOTER)
             (records_folder / record_file.with_suffix(".pdf").name).write_bytes(pdf_bytes)
         else:
             (records_folder / record_file.name).write_bytes(record_file.read_bytes())
@@ -73,20 +75,20 @@ def write_more_records(target_folder: Path) -> Path:
 
 def application() -> dict[str, Any]:
     """Return the metadata of the sample application."""
-    return tomllib.loads((_HERE / "application.toml").read_text("utf-8"))
+    return tomllib.loads((_DEMO_FOLDER / "application.toml").read_text("utf-8"))
 
 
 def shop_application() -> dict[str, Any]:
     """Return the metadata of the second sample application."""
-    return tomllib.loads((_HERE / "shop_application.toml").read_text("utf-8"))
+    return tomllib.loads((_DEMO_FOLDER / "shop_application.toml").read_text("utf-8"))
 
 
 def write_shop_application(target_folder: Path) -> Path:
     """Write the documents of the second application; return their folder."""
     application_folder = target_folder / "shop_application"
     application_folder.mkdir()
-    for document_file in (_HERE / "shop_application").iterdir():
-        pdf_bytes = make_pdf(document_file.read_text("utf-8"), _FOOTER)
+    for document_file in (_DEMO_FOLDER / "shop_application").iterdir():
+        pdf_bytes = make_pdf(document_file.read_text("utf-8"), _PAGE_FOOTER)
         (application_folder / document_file.with_suffix(".pdf").name).write_bytes(pdf_bytes)
     return application_folder
 
@@ -97,14 +99,16 @@ def write_application(target_folder: Path) -> Path:
     application_folder.mkdir()
     document_texts = {
         text_file.stem: text_file.read_text("utf-8")
-        for text_file in (_HERE / "application").iterdir()
+        for text_file in (_DEMO_FOLDER / "application").iterdir()
     }
     letter_text, notice_text = (
         document_texts.pop("Parish_Council_Letter_Scan"),
         document_texts.pop("Site_Notice"),
     )
     for document_name, document_text in document_texts.items():
-        (application_folder / f"{document_name}.pdf").write_bytes(make_pdf(document_text, _FOOTER))
+        (application_folder / f"{document_name}.pdf").write_bytes(
+            make_pdf(document_text, _PAGE_FOOTER)
+        )
     image_bytes_by_name = {
         "Parish_Council_Letter_Scan.pdf": pictures.save_pdf([pictures.draw_scan(letter_text)]),
         "Site_Notice.tiff": pictures.save_tiff([pictures.draw_scan(notice_text)]),
@@ -123,7 +127,9 @@ def _write_revisions(
         revision_fields = dict(revision)
         is_cut_off = revision_fields.pop("is_cut_off", False)
         text_file = Path(revision_fields["file"])
-        pdf_bytes = make_pdf((_HERE / "policies" / text_file).read_text("utf-8"), _FOOTER)
+        pdf_bytes = make_pdf(
+            (_DEMO_FOLDER / "policies" / text_file).read_text("utf-8"), _PAGE_FOOTER
+        )
         pdf_path = target_folder / f"{revision_number}-{text_file.stem}.pdf"
         pdf_path.write_bytes(pdf_bytes[: len(pdf_bytes) // 3] if is_cut_off else pdf_bytes)
         yield {**revision_fields, "file": pdf_path.name}

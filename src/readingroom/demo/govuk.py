@@ -35,12 +35,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-SAMPLE = Path(__file__).with_name("govuk.toml")
-COMMISSION = "charity-commission"
+SAMPLE_FILE = Path(__file__).with_name("govuk.toml")
+COMMISSION_SLUG = "charity-commission"
 
-Item = dict[str, Any]
+ContentItem = dict[str, Any]
 
-_PARAMETERS = {
+_SEARCH_PARAMETERS = {
     "q",
     "count",
     "start",
@@ -52,7 +52,7 @@ _PARAMETERS = {
     "filter_content_id",
     "filter_public_timestamp",
 }
-_ORDERS = {None, "public_timestamp", "-public_timestamp", "title", "-title"}
+_SORT_ORDERS = {None, "public_timestamp", "-public_timestamp", "title", "-title"}
 _MAX_RESULTS = 1500
 
 
@@ -67,7 +67,7 @@ class SeenRequest:
     headers: Mapping[str, str]
 
 
-Fault = Callable[[Request, Response], Awaitable[Response]]
+ApplyFault = Callable[[Request, Response], Awaitable[Response]]
 """Takes the normal response and returns another one, or the same one later."""
 
 
@@ -75,8 +75,8 @@ Fault = Callable[[Request, Response], Awaitable[Response]]
 class Emulator:
     """Two APIs over a set of items. Set `fault` to make them misbehave; `seen` lists requests."""
 
-    items: dict[str, Item]
-    fault: Fault | None = None
+    items: dict[str, ContentItem]
+    fault: ApplyFault | None = None
     max_age: int = 300
     lists_total: bool = True
     """Whether a search says how many results there are in all."""
@@ -190,9 +190,9 @@ def on_loopback(emulator: Emulator) -> Iterator[str]:
         server_thread.join()
 
 
-def sample_items() -> dict[str, Item]:
+def sample_items() -> dict[str, ContentItem]:
     """Return the sample pages as items of the Content API, by path."""
-    sample_document = tomllib.loads(SAMPLE.read_text("utf-8"))
+    sample_document = tomllib.loads(SAMPLE_FILE.read_text("utf-8"))
     items_by_path = {
         page_entry["path"]: _make_item(page_entry) for page_entry in sample_document["page"]
     }
@@ -202,7 +202,7 @@ def sample_items() -> dict[str, Item]:
     return items_by_path
 
 
-def load_items(items_folder: Path) -> dict[str, Item]:
+def load_items(items_folder: Path) -> dict[str, ContentItem]:
     """Return the items in the JSON files of a folder, by path; of two with one path, the last."""
     loaded_items = [
         json.loads(item_path.read_text("utf-8"))
@@ -216,7 +216,7 @@ def load_items(items_folder: Path) -> dict[str, Item]:
 # --- items in the form of real ones ---
 
 
-def _make_item(page_entry: Mapping[str, Any]) -> Item:
+def _make_item(page_entry: Mapping[str, Any]) -> ContentItem:
     """Return a complete content item for a page of the sample file."""
     schema = page_entry.get("schema", "detailed_guide")
     if schema in ("redirect", "gone"):
@@ -232,7 +232,7 @@ def _make_item(page_entry: Mapping[str, Any]) -> Item:
         "links": {
             "organisations": [
                 _make_organisation(organisation_slug)
-                for organisation_slug in page_entry.get("by", [COMMISSION])
+                for organisation_slug in page_entry.get("by", [COMMISSION_SLUG])
             ],
         },
         "locale": page_entry.get("locale", "en"),
@@ -247,7 +247,7 @@ def _make_item(page_entry: Mapping[str, Any]) -> Item:
     }
 
 
-def _make_stub(page_entry: Mapping[str, Any], schema: str) -> Item:
+def _make_stub(page_entry: Mapping[str, Any], schema: str) -> ContentItem:
     """Return the item that replaces a page which is gone or was moved."""
     stub = {
         "base_path": page_entry["path"],
@@ -276,8 +276,8 @@ def _make_stub(page_entry: Mapping[str, Any], schema: str) -> Item:
     return {**stub, "redirects": [redirect_rule]}
 
 
-def _make_details(page_entry: Mapping[str, Any], schema: str) -> Item:
-    item_details: Item = {"change_history": []}
+def _make_details(page_entry: Mapping[str, Any], schema: str) -> ContentItem:
+    item_details: ContentItem = {"change_history": []}
     if schema == "html_publication":
         item_details |= {"public_timestamp": page_entry["updated"], "first_published_version": True}
     if schema not in ("answer", "guide"):
@@ -304,21 +304,21 @@ def _make_details(page_entry: Mapping[str, Any], schema: str) -> Item:
     return item_details
 
 
-def _make_withdrawn_notice(page_entry: Mapping[str, Any]) -> Item:
+def _make_withdrawn_notice(page_entry: Mapping[str, Any]) -> ContentItem:
     if "withdrawn" not in page_entry:
         return {}
     return {"explanation": page_entry["withdrawn"], "withdrawn_at": page_entry["withdrawn_at"]}
 
 
-def _make_organisation(organisation_slug: str) -> Item:
-    real_ids = {COMMISSION: "489e651f-34c8-4b34-bdd7-e13c2324cde3"}
+def _make_organisation(organisation_slug: str) -> ContentItem:
+    real_ids = {COMMISSION_SLUG: "489e651f-34c8-4b34-bdd7-e13c2324cde3"}
     organisation_path = f"/government/organisations/{organisation_slug}"
     return {
         "base_path": organisation_path,
         "content_id": real_ids.get(organisation_slug, _make_content_id(organisation_path)),
         "locale": "en",
         "title": "Charity Commission"
-        if organisation_slug == COMMISSION
+        if organisation_slug == COMMISSION_SLUG
         else organisation_slug.replace("-", " ").title(),
         "api_path": f"/api/content{organisation_path}",
         "document_type": "organisation",
@@ -329,7 +329,7 @@ def _make_content_id(page_path: str) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"readingroom:sample{page_path}"))
 
 
-def _link_translation(items_by_path: dict[str, Item], page_entry: Mapping[str, Any]) -> None:
+def _link_translation(items_by_path: dict[str, ContentItem], page_entry: Mapping[str, Any]) -> None:
     """Link a translation and its original to each other."""
     if "same_as" not in page_entry:
         return
@@ -339,7 +339,7 @@ def _link_translation(items_by_path: dict[str, Item], page_entry: Mapping[str, A
         item_version["links"]["available_translations"] = references
 
 
-def _link_members(items_by_path: dict[str, Item], page_entry: Mapping[str, Any]) -> None:
+def _link_members(items_by_path: dict[str, ContentItem], page_entry: Mapping[str, Any]) -> None:
     """Link a collection to its members."""
     members = [
         document_path
@@ -352,7 +352,7 @@ def _link_members(items_by_path: dict[str, Item], page_entry: Mapping[str, Any])
         ]
 
 
-def _make_reference(item: Item) -> Item:
+def _make_reference(item: ContentItem) -> ContentItem:
     field_names = (
         "base_path",
         "content_id",
@@ -370,23 +370,23 @@ def _make_reference(item: Item) -> Item:
 def _find_problem(params: Iterable[tuple[str, str]]) -> str | None:
     """Return what is wrong with the parameters, about which GOV.UK is strict; else None."""
     for param_name, param_value in params:
-        if param_name not in _PARAMETERS:
+        if param_name not in _SEARCH_PARAMETERS:
             return f"Unexpected parameters: {param_name}"
         if param_name in ("count", "start") and not (
             param_value.isdecimal() and int(param_value) <= _MAX_RESULTS
         ):
             return f"Invalid value for {param_name}"
-        if param_name == "order" and param_value not in _ORDERS:
+        if param_name == "order" and param_value not in _SORT_ORDERS:
             return f"Sorting by {param_value} is not allowed"
-        if param_name == "filter_public_timestamp" and not _PERIOD.fullmatch(param_value):
+        if param_name == "filter_public_timestamp" and not _PERIOD_PATTERN.fullmatch(param_value):
             return "Invalid value for public_timestamp"
     return None
 
 
-_PERIOD = re.compile(r"(?:(?:from|to):\d{4}-\d{2}-\d{2},?)+")
+_PERIOD_PATTERN = re.compile(r"(?:(?:from|to):\d{4}-\d{2}-\d{2},?)+")
 
 
-def _matches_params(item: Item, params: Iterable[tuple[str, str]]) -> bool:
+def _matches_params(item: ContentItem, params: Iterable[tuple[str, str]]) -> bool:
     """Whether an item passes every filter; several values of one filter are alternatives."""
     if item.get("schema_name") in ("redirect", "gone"):
         return False
@@ -400,7 +400,7 @@ def _matches_params(item: Item, params: Iterable[tuple[str, str]]) -> bool:
     )
 
 
-def _passes_filter(item: Item, filter_name: str, filter_values: set[str]) -> bool:
+def _passes_filter(item: ContentItem, filter_name: str, filter_values: set[str]) -> bool:
     match filter_name:
         case "organisations":
             organisation_paths = [
@@ -424,12 +424,14 @@ def _passes_filter(item: Item, filter_name: str, filter_values: set[str]) -> boo
     return period_ends.get("from", "") <= updated_on <= period_ends.get("to", "9999")
 
 
-def _list_organisations(item: Item) -> list[Item]:
-    organisations: list[Item] = item.get("links", {}).get("organisations", [])
+def _list_organisations(item: ContentItem) -> list[ContentItem]:
+    organisations: list[ContentItem] = item.get("links", {}).get("organisations", [])
     return organisations
 
 
-def _sort_items(matching_items: list[Item], query: str, sort_order: str | None) -> list[Item]:
+def _sort_items(
+    matching_items: list[ContentItem], query: str, sort_order: str | None
+) -> list[ContentItem]:
     query_words = set(re.findall(r"\w+", query.lower()))
     if query_words:
         scored_items = [(_score_item(item, query_words), item) for item in matching_items]
@@ -446,7 +448,7 @@ def _sort_items(matching_items: list[Item], query: str, sort_order: str | None) 
     return matching_items
 
 
-def _score_item(item: Item, query_words: set[str]) -> int:
+def _score_item(item: ContentItem, query_words: set[str]) -> int:
     title_text, details_text = (
         str(item.get("title")).lower(),
         json.dumps(item.get("details")).lower(),
@@ -460,7 +462,7 @@ def _score_item(item: Item, query_words: set[str]) -> int:
     )
 
 
-def _make_result(item: Item, wanted_fields: list[str]) -> Item:
+def _make_result(item: ContentItem, wanted_fields: list[str]) -> ContentItem:
     """Return the search result for an item; the Search API has its own names for the fields."""
     result_values = {
         "title": item.get("title"),

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 WIDTH, HEIGHT = 595, 842  # A4 in points
 _LEFT, _TOP, _BOTTOM = 72, 770, 80
-_BODY = 11
+_BODY_FONT_SIZE = 11
 _HEADING_SIZES = {1: 24, 2: 18, 3: 13}
-_LETTER_WIDTH = 0.52  # the usual width of a letter, as a share of the font size
+_LETTER_WIDTH_SHARE = 0.52  # the usual width of a letter, as a share of the font size
 _INDENT = 36
-_NUMBERED = re.compile(r"(\d+(?:\.\d+)*\.?)\s+(.*)")
-_HEADING = re.compile(r"(#{1,3})\s+(.*)")
+_NUMBERED_PARAGRAPH_PATTERN = re.compile(r"(\d+(?:\.\d+)*\.?)\s+(.*)")
+_HEADING_PATTERN = re.compile(r"(#{1,3})\s+(.*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +56,20 @@ def _break_lines(document_text: str) -> Iterator[_Line]:
     for paragraph in re.split(r"\n\s*\n", document_text.strip()):
         if "|" in paragraph:
             yield from (
-                _Line(table_row.strip(), _BODY, False, _LEFT, 0)
+                _Line(table_row.strip(), _BODY_FONT_SIZE, False, _LEFT, 0)
                 for table_row in paragraph.split("\n")
             )
             continue
         paragraph_line = " ".join(paragraph.split())
-        if heading_match := _HEADING.fullmatch(paragraph_line):
+        if heading_match := _HEADING_PATTERN.fullmatch(paragraph_line):
             font_size = _HEADING_SIZES[len(heading_match[1])]
             yield from _wrap(heading_match[2], font_size, True, _LEFT, 14)
-        elif numbered_match := _NUMBERED.fullmatch(paragraph_line):
-            yield from _wrap(numbered_match[2], _BODY, False, _LEFT + _INDENT, 8, numbered_match[1])
+        elif numbered_match := _NUMBERED_PARAGRAPH_PATTERN.fullmatch(paragraph_line):
+            yield from _wrap(
+                numbered_match[2], _BODY_FONT_SIZE, False, _LEFT + _INDENT, 8, numbered_match[1]
+            )
         else:
-            yield from _wrap(paragraph_line, _BODY, False, _LEFT, 8)
+            yield from _wrap(paragraph_line, _BODY_FONT_SIZE, False, _LEFT, 8)
 
 
 def _wrap(
@@ -78,7 +80,7 @@ def _wrap(
     space_above: float,
     paragraph_number: str = "",
 ) -> Iterator[_Line]:
-    letters_per_line = int((WIDTH - _LEFT - left_margin) / (_LETTER_WIDTH * font_size))
+    letters_per_line = int((WIDTH - _LEFT - left_margin) / (_LETTER_WIDTH_SHARE * font_size))
     for line_index, line_text in enumerate(textwrap.wrap(long_text, letters_per_line)):
         yield _Line(
             line_text,

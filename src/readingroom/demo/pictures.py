@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from PIL import Image, ImageDraw, ImageFont
 
-_DPI = 200
+_SCAN_DPI = 200
 _PAGE_PIXELS = (1654, 2339)  # A4 at that resolution
 _INK_GREY = 40
 _SKY_COLOUR, _GRASS_COLOUR, _BRICK_COLOUR, _ROOF_COLOUR = (
@@ -66,12 +66,12 @@ def draw_street_scene() -> Image.Image:
 def save_pdf(pictures: Sequence[Image.Image]) -> bytes:
     """Return a PDF with the pictures as its pages, without a text layer."""
     # Without dates: a document is identified by its bytes, and the same one is loaded only once.
-    return _save(pictures, "PDF", resolution=_DPI, creationDate=None, modDate=None)
+    return _save(pictures, "PDF", resolution=_SCAN_DPI, creationDate=None, modDate=None)
 
 
 def save_tiff(pictures: Sequence[Image.Image]) -> bytes:
     """Return a TIFF with the pictures as its frames."""
-    return _save(pictures, "TIFF", dpi=(_DPI, _DPI), compression="tiff_lzw")
+    return _save(pictures, "TIFF", dpi=(_SCAN_DPI, _SCAN_DPI), compression="tiff_lzw")
 
 
 def save_png(picture: Image.Image) -> bytes:

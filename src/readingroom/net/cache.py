@@ -64,9 +64,9 @@ class CachedReply:
 class CacheBackend(Protocol):
     """Storage of entries. It never raises: while it fails, it is empty and stores nothing."""
 
-    async def get_entry(self, key: str) -> CacheEntry | None: ...
+    async def find_entry(self, key: str) -> CacheEntry | None: ...
 
-    async def get_last_known_entry(self, key: str) -> CacheEntry | None:
+    async def find_last_known_entry(self, key: str) -> CacheEntry | None:
         """Return an entry for when the upstream fails: while the storage fails too, the copy that
         this process last had. How old it may be is for the caller to judge.
         """
@@ -86,7 +86,7 @@ class MemoryCacheBackend:
             max_bytes, _estimate_bytes
         )
 
-    async def get_entry(self, key: str) -> CacheEntry | None:
+    async def find_entry(self, key: str) -> CacheEntry | None:
         cache_entry, expires_at = self._entries.get(key) or (None, 0.0)
         # Deleted when it is next read; until then the bound on size limits what old entries take.
         if self._clock() >= expires_at:
@@ -94,8 +94,8 @@ class MemoryCacheBackend:
             return None
         return cache_entry
 
-    async def get_last_known_entry(self, key: str) -> CacheEntry | None:
-        return await self.get_entry(key)
+    async def find_last_known_entry(self, key: str) -> CacheEntry | None:
+        return await self.find_entry(key)
 
     async def put_entry(self, key: str, entry: CacheEntry, keep_seconds: float) -> None:
         self._entries.put(key, (entry, self._clock() + keep_seconds))
@@ -140,7 +140,7 @@ class Cache:
 
     async def get_reply(self, key: str, ttl: float, fetch: Fetch) -> CachedReply:
         """Return the reply, fetched once however many callers want it at the same time."""
-        fresh_reply = self._serve_if_fresh(await self._backend.get_entry(key))
+        fresh_reply = self._serve_if_fresh(await self._backend.find_entry(key))
         return fresh_reply or await self._flights.run_once(
             key, lambda: self._renew_entry(key, ttl, fetch)
         )
@@ -155,11 +155,11 @@ class Cache:
 
     async def peek_entry(self, key: str) -> CacheEntry | None:
         """Return the stored entry, fresh or not; nothing is fetched."""
-        return await self._backend.get_entry(key)
+        return await self._backend.find_entry(key)
 
     async def _renew_entry(self, entry_key: str, ttl: float, fetch: Fetch) -> CachedReply:
         # Read again: another fetch may have finished between the first read and this one's start.
-        stored_entry = await self._backend.get_entry(entry_key)
+        stored_entry = await self._backend.find_entry(entry_key)
         fresh_reply = self._serve_if_fresh(stored_entry)
         if fresh_reply:
             return fresh_reply
@@ -167,7 +167,7 @@ class Cache:
             return await self._fetch_and_store(entry_key, ttl, fetch, stored_entry)
         except (UpstreamUnavailable, UpstreamRateLimited) as failure:
             return self._serve_stale_or_raise(
-                stored_entry or await self._backend.get_last_known_entry(entry_key), failure
+                stored_entry or await self._backend.find_last_known_entry(entry_key), failure
             )
 
     async def _fetch_anew(self, cache_key: str, ttl: float, fetch: Fetch) -> CachedReply:
@@ -175,7 +175,7 @@ class Cache:
             return await self._fetch_and_store(cache_key, ttl, fetch, None)
         except (UpstreamUnavailable, UpstreamRateLimited) as failure:
             return self._serve_stale_or_raise(
-                await self._backend.get_last_known_entry(cache_key), failure
+                await self._backend.find_last_known_entry(cache_key), failure
             )
 
     async def _fetch_and_store(

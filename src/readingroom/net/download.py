@@ -27,10 +27,10 @@ MAX_FILE_BYTES = 4 * 1024**3
 """No official file is nearly as long; one that never ends would fill the disk."""
 # Nobody waits at a prompt for these files, so waits may be long and spare the host.
 _RETRY_POLICY = RetryPolicy(attempts=4, first_wait=1.0, max_wait=60.0)
-_FILES_TABLE = """CREATE TABLE IF NOT EXISTS files (
+_FILES_TABLE_SQL = """CREATE TABLE IF NOT EXISTS files (
     url TEXT PRIMARY KEY, name TEXT NOT NULL, etag TEXT, modified TEXT,
     size INTEGER NOT NULL, sha256 TEXT NOT NULL)"""
-_PARTS_TABLE = """CREATE TABLE IF NOT EXISTS parts (
+_PARTS_TABLE_SQL = """CREATE TABLE IF NOT EXISTS parts (
     url TEXT PRIMARY KEY, etag TEXT, modified TEXT)"""
 
 
@@ -72,8 +72,8 @@ class Downloads:
         self._is_first_request = True
         folder.mkdir(parents=True, exist_ok=True)
         self._db = connect(folder / "downloads.db", with_named_rows=True)
-        self._db.execute(_FILES_TABLE)
-        self._db.execute(_PARTS_TABLE)
+        self._db.execute(_FILES_TABLE_SQL)
+        self._db.execute(_PARTS_TABLE_SQL)
         # Without compression, so that lengths and ranges count the file's own bytes.
         self._http_client = make_client(headers={"Accept-Encoding": "identity"})
 

@@ -10,7 +10,7 @@ import anyio
 
 from readingroom.core.lru import LRUCache
 
-_MAX_CLIENTS = 10_000  # beyond this the client unseen for longest is forgotten
+_MAX_REMEMBERED_CLIENTS = 10_000  # beyond this the client unseen for longest is forgotten
 
 
 class Limiter(Protocol):
@@ -47,7 +47,7 @@ class SlidingWindow:
         self._window_seconds = window_seconds
         self._clock = clock
         self._sleep = sleep
-        self._turns_by_client: LRUCache[str, deque[_Turn]] = LRUCache(_MAX_CLIENTS)
+        self._turns_by_client: LRUCache[str, deque[_Turn]] = LRUCache(_MAX_REMEMBERED_CLIENTS)
 
     async def acquire_turn(self, client_id: str, max_wait_seconds: float) -> float | None:
         turns = self._get_turns(client_id)

@@ -24,10 +24,10 @@ from readingroom.net.limiter import SlidingWindow
 logger = logging.getLogger(__name__)
 
 # Redis is there to save time: when it is slow, going on without it is faster.
-_TIMEOUT_SECONDS = 0.5
-_MAX_CONNECTIONS = 8  # a burst queues here, not for new connections to Redis
-_MAX_COPIES_BYTES = 64 * 1024 * 1024
-_KEY_PREFIX = "readingroom:upstream:"
+_REDIS_TIMEOUT_SECONDS = 0.5
+_MAX_REDIS_CONNECTIONS = 8  # a burst queues here, not for new connections to Redis
+_MAX_OWN_COPIES_BYTES = 64 * 1024 * 1024
+_REDIS_KEY_PREFIX = "readingroom:upstream:"
 
 # Times are microseconds of Redis's own clock, which all processes share. The list holds the last
 # `limit` turns; a turn that would come too late is not taken.
@@ -55,27 +55,29 @@ class RedisConnection:
     def __init__(self, url: str, breaker: CircuitBreaker | None = None) -> None:
         try:
             self.client: Any = Valkey.from_url(
-                url, socket_timeout=_TIMEOUT_SECONDS, socket_connect_timeout=_TIMEOUT_SECONDS
+                url,
+                socket_timeout=_REDIS_TIMEOUT_SECONDS,
+                socket_connect_timeout=_REDIS_TIMEOUT_SECONDS,
             )
         except ValueError as error:  # the message leaves out the address, which may hold a password
             raise InvalidSetting(
                 "REDIS_URL: write it as redis://host:port/0, rediss://… or unix://path"
             ) from error
         self._breaker = breaker or CircuitBreaker(threshold=2, pause_seconds=5.0)
-        self._connection_slots = anyio.Semaphore(_MAX_CONNECTIONS)
+        self._connection_slots = anyio.Semaphore(_MAX_REDIS_CONNECTIONS)
 
-    async def run_command(
+    async def try_command(
         self, send_command: Callable[[], Awaitable[Result]], failure_value: Result | None = None
     ) -> Result | None:
         """Return what Redis answers to a command; `failure_value` while it fails."""
         async with self._connection_slots:
             return (
-                await self._run_unguarded(send_command, failure_value)
+                await self._try_unguarded(send_command, failure_value)
                 if self._breaker.allow_request()
                 else failure_value
             )
 
-    async def _run_unguarded(
+    async def _try_unguarded(
         self, send_command: Callable[[], Awaitable[Result]], failure_value: Result | None
     ) -> Result | None:
         try:
@@ -108,13 +110,15 @@ class RedisCacheBackend:
 
     def __init__(self, redis: RedisConnection) -> None:
         self._redis = redis
-        self._own_copies: LRUCache[str, CacheEntry] = LRUCache(_MAX_COPIES_BYTES, _estimate_bytes)
+        self._own_copies: LRUCache[str, CacheEntry] = LRUCache(
+            _MAX_OWN_COPIES_BYTES, _estimate_bytes
+        )
 
-    async def get_entry(self, key: str) -> CacheEntry | None:
+    async def find_entry(self, key: str) -> CacheEntry | None:
         _, cache_entry = await self._read_entry(_make_redis_key("entry", key))
         return cache_entry
 
-    async def get_last_known_entry(self, key: str) -> CacheEntry | None:
+    async def find_last_known_entry(self, key: str) -> CacheEntry | None:
         redis_key = _make_redis_key("entry", key)
         is_answered, cache_entry = await self._read_entry(redis_key)
         return cache_entry if is_answered else self._own_copies.get(redis_key)
@@ -123,13 +127,13 @@ class RedisCacheBackend:
         redis_key = _make_redis_key("entry", key)
         self._keep_copy(redis_key, entry if keep_seconds > 0 else None)
         milliseconds = max(1, int(keep_seconds * 1000))
-        await self._redis.run_command(
+        await self._redis.try_command(
             lambda: self._redis.client.set(redis_key, _encode_entry(entry), px=milliseconds)
         )
 
     async def _read_entry(self, redis_key: str) -> tuple[bool, CacheEntry | None]:
         """Return whether Redis answers, and the entry that it has."""
-        encoded_entry = await self._redis.run_command(
+        encoded_entry = await self._redis.try_command(
             lambda: self._read_bytes(redis_key), failure_value=_REDIS_FAILED
         )
         if encoded_entry is _REDIS_FAILED:
@@ -174,7 +178,7 @@ class RedisLimiter:
             int(self._window_seconds * 1e6),
             int(max_wait_seconds * 1e6),
         ]
-        wait_answer = await self._redis.run_command(
+        wait_answer = await self._redis.try_command(
             lambda: self._acquire_script(
                 keys=[_make_redis_key("turns", client_id)], args=script_arguments
             )
@@ -195,7 +199,7 @@ def _estimate_bytes(redis_key: str, cache_entry: CacheEntry) -> int:
 
 
 def _make_redis_key(key_kind: str, cache_key: str) -> str:
-    return f"{_KEY_PREFIX}{key_kind}:{hashlib.sha256(cache_key.encode()).hexdigest()}"
+    return f"{_REDIS_KEY_PREFIX}{key_kind}:{hashlib.sha256(cache_key.encode()).hexdigest()}"
 
 
 def _encode_entry(cache_entry: CacheEntry) -> bytes:

@@ -42,7 +42,7 @@ logger = logging.getLogger("readingroom.net")
 
 MAX_BODY_BYTES = 5 * 1024 * 1024
 FAIL_FAST_SECONDS = 2.0
-PREVIEW_BYTES = 4096
+BODY_PREVIEW_BYTES = 4096
 _MAX_FAILING_PAGES = 1000  # beyond this the page unseen for longest is forgotten
 
 # Statuses that the next attempt would get again. Redirects are for the caller to follow.
@@ -362,7 +362,7 @@ async def _read_body(response: httpx2.Response) -> bytes:
         body_blocks.append(body_block)
     whole_body = b"".join(body_blocks)
     if logger.isEnabledFor(logging.DEBUG):
-        preview = whole_body[:PREVIEW_BYTES].decode("utf-8", "ignore")
+        preview = whole_body[:BODY_PREVIEW_BYTES].decode("utf-8", "ignore")
         logger.debug("upstream answer", extra={"fields": {"preview": preview}})
     return whole_body
 

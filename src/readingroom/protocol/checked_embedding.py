@@ -27,9 +27,9 @@ from readingroom.storage.errors import EmbeddingMismatch
 log = logging.getLogger(__name__)
 
 # Counting again waits for so many times as long as it took.
-_COST_SHARE = 20
+_PAUSE_PER_COUNT_SECOND = 20
 # Over how long the rate is measured.
-_RATE_SECONDS = 300.0
+_RATE_WINDOW_SECONDS = 300.0
 # How long signs of life keep a lease: a worker that hangs must not hold up an ingestion for ever.
 _MAX_LEASE_SECONDS = 900.0
 _MAX_KNOWN_LEASES = 10_000
@@ -139,7 +139,7 @@ class CheckedEmbedding:
         kept_ids = [sent_vectors.ids[vector_row] for vector_row in kept_rows]
         stored_count = passages.store_vectors(kept_ids, matrix[kept_rows], worker)
         passages.release_lease(lease_id)
-        self._count_stored(passages.name, stored_count)
+        self._add_stored_count(passages.name, stored_count)
         return StoredVectors(
             stored=stored_count,
             dropped=len(sent_vectors.ids) - stored_count,
@@ -149,7 +149,7 @@ class CheckedEmbedding:
     def read_progress(self) -> EmbeddingProgress:
         """Return how far all bases together are."""
         for passages in self._passages_by_name.values():
-            self._count_again(passages)
+            self._refresh_counts(passages)
         embedded_count = sum(counts.embedded for counts in self._counts_by_name.values())
         waiting_count = sum(counts.waiting for counts in self._counts_by_name.values())
         passage_count = embedded_count + waiting_count
@@ -182,7 +182,7 @@ class CheckedEmbedding:
             deleted_vector_count,
         )
 
-    def _count_again(self, passages: LeasablePassages) -> None:
+    def _refresh_counts(self, passages: LeasablePassages) -> None:
         """Count what is embedded and what waits.
 
         Counting a large file takes long, so it is done at times, and what is stored is added.
@@ -191,9 +191,11 @@ class CheckedEmbedding:
         started_at = time.monotonic()
         if started_at >= counts.count_again_at:
             counts.embedded, counts.waiting = passages.count_passages()
-            counts.count_again_at = started_at + _COST_SHARE * (time.monotonic() - started_at)
+            counts.count_again_at = started_at + _PAUSE_PER_COUNT_SECOND * (
+                time.monotonic() - started_at
+            )
 
-    def _count_stored(self, passages_name: str, stored_count: int) -> None:
+    def _add_stored_count(self, passages_name: str, stored_count: int) -> None:
         self._timed_stored_counts.append((time.monotonic(), stored_count))
         counts = self._counts_by_name[passages_name]
         counts.embedded += stored_count
@@ -202,7 +204,10 @@ class CheckedEmbedding:
     def _compute_rate(self) -> float | None:
         """Return the passages stored a second, or None before the second batch."""
         now = time.monotonic()
-        while self._timed_stored_counts and self._timed_stored_counts[0][0] < now - _RATE_SECONDS:
+        while (
+            self._timed_stored_counts
+            and self._timed_stored_counts[0][0] < now - _RATE_WINDOW_SECONDS
+        ):
             self._timed_stored_counts.popleft()
         if len(self._timed_stored_counts) < 2:
             return None

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from readingroom.core.progress import ReportProgress
 from readingroom.core.settings import RoomSettings
 
-ADMIN_PREFIX = "/admin/"
+ADMIN_PATH_PREFIX = "/admin/"
 """Where the owner of a folder takes commands from other processes."""
 
 
@@ -26,7 +26,7 @@ class Command(BaseModel):
     """Whether it changes nothing; then it makes no folder where there is none."""
 
     @abstractmethod
-    async def run(self, service: Any, report: ReportProgress) -> BaseModel:
+    async def run(self, service: Any, report_progress: ReportProgress) -> BaseModel:
         """Do the work on the base's service, saying how far it has come."""
 
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:  # every command reads this module, and few embed anything
 
 MAX_BATCH_PASSAGES = 1024
 """Whose vectors are 2.1 MB of a request's body, and a second's work for a graphics card."""
-EMBEDDING_PREFIX = "/embedding"
+EMBEDDING_PATH_PREFIX = "/embedding"
 
 
 class EmbeddingProgress(BaseModel):

@@ -16,7 +16,7 @@ from readingroom.core.errors import KnowledgeError
 from readingroom.engine.embedding.embedder import Embedder, Matrix
 from readingroom.protocol.checked_embedding import CheckedEmbedding
 from readingroom.protocol.embedding_work import (
-    EMBEDDING_PREFIX,
+    EMBEDDING_PATH_PREFIX,
     EmbeddingProgress,
     LeasablePassages,
     LeasedBatch,
@@ -26,7 +26,7 @@ from readingroom.protocol.embedding_work import (
 from readingroom.protocol.errors import RoomUnreachable, WorkRefused
 from readingroom.storage.errors import DatabaseUnreachable, EmbeddingMismatch
 
-_LONGEST_PAUSE = 30.0
+_MAX_PAUSE_SECONDS = 30.0
 _REQUEST_SECONDS = 120.0
 _RETRIED_STATUSES = (429, 500, 502, 503, 504)
 Model = TypeVar("Model", bound=BaseModel)
@@ -163,7 +163,7 @@ class ServedRoom:
         wait: Callable[[float], None] = time.sleep,
     ) -> None:
         self._http = httpx2.Client(
-            base_url=room_url.rstrip("/") + EMBEDDING_PREFIX,
+            base_url=room_url.rstrip("/") + EMBEDDING_PATH_PREFIX,
             headers={"Authorization": f"Bearer {worker_key}"},
             timeout=_REQUEST_SECONDS,
         )
@@ -241,17 +241,17 @@ class RoomDatabase:
 
     def claim_batch(self, model: str, max_passages: int) -> LeasedBatch:
         """Return passages to embed. Raise `EmbeddingMismatch`, or `RoomUnreachable`."""
-        return self._ask_database(lambda: self._claim_checked(model, max_passages))
+        return self._ask_database_until_answered(lambda: self._claim_checked(model, max_passages))
 
     def store_vectors(self, lease_id: str, sent_vectors: SentVectors) -> StoredVectors:
         """Check and store vectors. Raise `VectorsRefused`, or `RoomUnreachable`."""
-        return self._ask_database(
+        return self._ask_database_until_answered(
             lambda: self._embedding.store_vectors(self._worker, lease_id, sent_vectors)
         )
 
     def read_progress(self) -> EmbeddingProgress:
         """Return how far all bases together are. Raise `RoomUnreachable`."""
-        return self._ask_database(self._embedding.read_progress)
+        return self._ask_database_until_answered(self._embedding.read_progress)
 
     def extend_lease(self, lease_id: str) -> None:
         """Keep a lease alive, if the database answers."""
@@ -277,7 +277,7 @@ class RoomDatabase:
                 )
         return self._embedding.claim_batch(model, max_passages)
 
-    def _ask_database(self, run: Callable[[], Answer]) -> Answer:
+    def _ask_database_until_answered(self, run: Callable[[], Answer]) -> Answer:
         def run_statements() -> Answer:
             try:
                 return run()
@@ -320,7 +320,7 @@ def _ask_until_answered(
                     f"({failure}); start the worker again when it is back, nothing is lost"
                 ) from failure
         wait(pause_seconds)
-        pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE)
+        pause_seconds = min(2 * pause_seconds, _MAX_PAUSE_SECONDS)
 
 
 def _list_texts(batch: LeasedBatch) -> Sequence[str]:
@@ -342,4 +342,4 @@ def _check_answer(response: httpx2.Response) -> bytes:
 
 def _read_retry_after(response: httpx2.Response) -> float:
     retry_after_text = response.headers.get("retry-after", "")
-    return min(float(retry_after_text), _LONGEST_PAUSE) if retry_after_text.isdecimal() else 0.0
+    return min(float(retry_after_text), _MAX_PAUSE_SECONDS) if retry_after_text.isdecimal() else 0.0

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from readingroom.protocol.sample import SAMPLE_PREFIX
+from readingroom.protocol.sample import SAMPLE_CITATION_PREFIX
 from readingroom.protocol.search import DeskRecord, SearchRequest
 from readingroom.protocol.tool import ToolCall
 from readingroom.storage.jobs.runner import JobHandler
@@ -67,7 +67,7 @@ class PageRequest:
     @property
     def citation_mark(self) -> str:
         """What every citation on the page begins with: `[sample] ` on the sample, else nothing."""
-        return SAMPLE_PREFIX if self.is_sample else ""
+        return SAMPLE_CITATION_PREFIX if self.is_sample else ""
 
     def get(self, parameter_name: str, default: str = "") -> str:
         """Return a parameter without the spaces around it."""
@@ -177,7 +177,7 @@ class ReadingAid:
 
 
 @dataclass(frozen=True, slots=True)
-class Unasked:
+class SearchOmission:
     """Something that a search left out, and why."""
 
     title: str
@@ -221,7 +221,7 @@ class RunningWork:
     phase: str
 
 
-async def _load_from_nowhere() -> Sequence[SourceFreshness]:
+async def _list_no_freshness() -> Sequence[SourceFreshness]:
     return ()
 
 
@@ -238,7 +238,7 @@ async def _add_nothing(request: PageRequest, record: DeskRecord) -> ReadingAid:
     return ReadingAid()
 
 
-async def _leave_nothing_out(request: SearchRequest, call: ToolCall) -> Sequence[Unasked]:
+async def _list_no_omissions(request: SearchRequest, call: ToolCall) -> Sequence[SearchOmission]:
     return ()
 
 
@@ -251,11 +251,11 @@ class BasePages:
     """By the kind of job."""
     aid_reading: Callable[[PageRequest, DeskRecord], Awaitable[ReadingAid]] = _add_nothing
     """What `/read` shows beside one of its records."""
-    list_unasked: Callable[[SearchRequest, ToolCall], Awaitable[Sequence[Unasked]]] = (
-        _leave_nothing_out
+    list_omissions: Callable[[SearchRequest, ToolCall], Awaitable[Sequence[SearchOmission]]] = (
+        _list_no_omissions
     )
     """What a search over all bases leaves out of this one."""
-    list_freshness: Callable[[], Awaitable[Sequence[SourceFreshness]]] = _load_from_nowhere
+    list_source_freshness: Callable[[], Awaitable[Sequence[SourceFreshness]]] = _list_no_freshness
     """How fresh each of its sources is, for whoever runs the server."""
     list_events: Callable[[], Awaitable[Sequence[RecentEvent]]] = list_no_events
     """What happened lately, the newest first, for the home page."""

@@ -96,6 +96,6 @@ class ResourceProvider(Protocol):
         """Return the text at a URI. Raise `RecordNotFound` when there is none."""
 
     async def complete_argument(
-        self, name: str, prefix: str, values: Mapping[str, str]
+        self, argument_name: str, prefix: str, earlier_arguments: Mapping[str, str]
     ) -> list[str]:
         """Return what an argument may be, given how it begins and the arguments before it."""

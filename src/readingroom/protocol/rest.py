@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-API_PREFIX = "/api/v1"
+API_PATH_PREFIX = "/api/v1"
 """The prefix of the paths of the bases made of files."""
 
 
@@ -25,13 +25,13 @@ class Problems(BaseModel):
     error: Problem
 
 
-def describe_problems(meanings: Mapping[int | str, str]) -> dict[int | str, dict[str, Any]]:
-    """Return error `responses` for FastAPI: `describe_problems({404: "No such record"})`."""
+def make_problem_responses(meanings: Mapping[int | str, str]) -> dict[int | str, dict[str, Any]]:
+    """Return error `responses` for FastAPI: `make_problem_responses({404: "No such record"})`."""
     return {
         status: {"model": Problems, "description": meaning} for status, meaning in meanings.items()
     }
 
 
-ERROR_RESPONSES = describe_problems(
+ERROR_RESPONSES = make_problem_responses(
     {"4XX": "It was refused; the error says why", "5XX": "It failed on our side"}
 )

@@ -14,7 +14,7 @@ from readingroom.core.settings import SAMPLE_MARK_FILE, RoomSettings
 from readingroom.protocol.command import RunCommand
 
 SAMPLE_META = {"sample": True}
-SAMPLE_PREFIX = "[sample] "
+SAMPLE_CITATION_PREFIX = "[sample] "
 # Where an answer says what to cite, or whose words it repeats.
 _CITATION_FIELDS = ("citation", "citation_string", "attribution")
 
@@ -35,7 +35,11 @@ def mark_citations(answer_json: Any) -> Any:
 
 def _mark_citation(citation: str) -> str:
     """Mark it once, even when an answer passes here twice."""
-    return citation if citation.startswith(SAMPLE_PREFIX) else SAMPLE_PREFIX + citation
+    return (
+        citation
+        if citation.startswith(SAMPLE_CITATION_PREFIX)
+        else SAMPLE_CITATION_PREFIX + citation
+    )
 
 
 def mark_document(document_json: Any) -> Any:
@@ -65,9 +69,9 @@ class BaseSample(Protocol):
     """How the sample corpus gets into a base."""
 
     def list_steps(
-        self, settings: RoomSettings, folder: Path, run: RunCommand
+        self, settings: RoomSettings, corpus_folder: Path, run_command: RunCommand
     ) -> Iterator[SampleStep]:
-        """Yield the steps that load the sample; files may be written to `folder`."""
+        """Yield the steps that load the sample; files may be written to `corpus_folder`."""
         yield from ()
 
 
@@ -79,7 +83,7 @@ class SampleState:
     state: str = "loading"
 
 
-_NEW = SampleState()
+_NEW_SAMPLE_STATE = SampleState()
 
 
 def read_sample_state(data_directory: Path) -> SampleState:
@@ -88,7 +92,7 @@ def read_sample_state(data_directory: Path) -> SampleState:
     return SampleState(state_json.get("corpus"), state_json.get("state", "loading"))
 
 
-def write_sample_state(data_directory: Path, sample_state: SampleState = _NEW) -> None:
+def write_sample_state(data_directory: Path, sample_state: SampleState = _NEW_SAMPLE_STATE) -> None:
     """Write the state in one step: the file that marks the sample is never missing."""
     explanation = "This directory is the sample's: its texts are not the real documents."
     # Replaced in one step: without the file the sample would pass for real data.

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from pydantic import Field
 
 from readingroom.core.dates import write_out_day
-from readingroom.core.scores import PARTS, ScoreParts
+from readingroom.core.scores import SCORE_PARTS_DESCRIPTION, ScoreParts
 from readingroom.protocol.resources import ListedResource, Prompt, ResourceTemplate
 from readingroom.protocol.tool import Answer, ToolCall
 
@@ -21,7 +21,7 @@ MAX_TEXT_CHARS = 20_000
 _MAX_HEADING_CHARS = 200
 
 
-REASON_TEXTS = {
+TEXT_BY_REASON = {
     "date_before_first_revision": "the first revision that was read here came later",
     "date_in_gap": "no revision was in force on that day",
     "no_active_revision": "it has no revision that is adopted and was read",
@@ -50,7 +50,7 @@ class Hit(Answer):
     score: float
     published_at: str | None
     citation: Citation
-    parts: ScoreParts | None = Field(default=None, description=PARTS)
+    parts: ScoreParts | None = Field(default=None, description=SCORE_PARTS_DESCRIPTION)
     offset: int | None = Field(default=None, description="Of the passage, for `fetch`.")
 
 
@@ -100,7 +100,7 @@ UnreadRevisions = Annotated[
 ]
 
 
-def describe_unread_by_policy(unread_revisions: Sequence[UnreadRevision]) -> dict[str, str]:
+def make_unread_cautions(unread_revisions: Sequence[UnreadRevision]) -> dict[str, str]:
     """Return a caution for each policy of which revisions could not be read, by its slug."""
     revisions_by_slug: dict[str, list[UnreadRevision]] = {}
     for unread_revision in unread_revisions:
@@ -218,7 +218,7 @@ class SearchAdapter(Protocol):
         """Return the names of the sources inside this base that a search may be limited to."""
         return ()
 
-    async def find_source(self, name: str) -> str | None:
+    async def find_source(self, source_name: str) -> str | None:
         """Return the source that a name means, in any spelling; None when there is none."""
         return None
 
@@ -226,7 +226,7 @@ class SearchAdapter(Protocol):
         """Return what is known of an application; None when nothing is."""
         return None
 
-    async def describe_scope(self, request: SearchRequest) -> SearchScope:
+    async def build_search_scope(self, request: SearchRequest) -> SearchScope:
         """Return what a search with this request looks at."""
         return SearchScope()
 
@@ -238,18 +238,18 @@ class SearchAdapter(Protocol):
         """Return the resources that a client can attach."""
         return []
 
-    def parse_resource_path(self, path: str) -> str | None:
+    def parse_resource_path(self, resource_path: str) -> str | None:
         """Return the id that a resource path names (`document/25_1`); None if not of this base."""
         return None
 
-    async def read_resource(self, path: str) -> str | None:
+    async def read_resource(self, resource_path: str) -> str | None:
         """Return the text of a resource that is not a record; None if the path is not one."""
         return None
 
     async def complete_argument(
-        self, name: str, prefix: str, values: Mapping[str, str]
+        self, argument_name: str, prefix: str, earlier_arguments: Mapping[str, str]
     ) -> Sequence[str]:
-        """Return values that the argument `name` of a prompt or template can have."""
+        """Return values that the argument `argument_name` of a prompt or template can have."""
         return ()
 
 

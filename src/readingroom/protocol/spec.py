@@ -17,15 +17,15 @@ from readingroom.protocol.tool import Tool
 from readingroom.storage.jobs.store import JobStore
 
 
-async def _is_always_ready() -> None:
+async def _check_nothing() -> None:
     """Nothing that this base needs can go away while it is served."""
 
 
-async def _is_always_warm() -> None:
+async def _warm_nothing_up() -> None:
     """The first request to this base waits for nothing that a later one would not."""
 
 
-def _has_no_pages(jobs: JobStore) -> BasePages:
+def _make_no_pages(jobs: JobStore) -> BasePages:
     return BasePages(())
 
 
@@ -57,7 +57,7 @@ class KnowledgeBase:
     """Reads the pictures that its views show, by how their URIs begin; no two bases share one."""
     routers: Callable[[], Sequence[Any]] = tuple
     """Makes its FastAPI routers, which carry their whole prefix, such as `/api/v1`."""
-    pages: Callable[[JobStore], BasePages] = _has_no_pages
+    pages: Callable[[JobStore], BasePages] = _make_no_pages
     """Makes its pages for people, whose forms queue jobs in the store that is given."""
     unembedded: LeasablePassages | None = None
     """Its passages without vectors, which workers on other machines may embed; bases whose
@@ -65,9 +65,9 @@ class KnowledgeBase:
     """
     lifespan: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     """Entered for as long as the base is served: what it starts there, it stops there."""
-    check_ready: Callable[[], Awaitable[object]] = _is_always_ready
+    check_ready: Callable[[], Awaitable[object]] = _check_nothing
     """Raises a `KnowledgeError` while the base cannot answer."""
-    warm_up: Callable[[], Awaitable[object]] = _is_always_warm
+    warm_up: Callable[[], Awaitable[object]] = _warm_nothing_up
     """Loads what its first search would wait for, such as the model; called in the background."""
     metric_collectors: tuple[Any, ...] = ()
     """Prometheus collectors of its own, shown at `/metrics` beside the server's."""

@@ -1,4 +1,4 @@
-"""A tool: a question model in, an answer model out, one coroutine between; no word of MCP in it."""
+"""A tool: arguments in, an answer out, one coroutine between; no word of MCP in it."""
 
 import copy
 import datetime as dt
@@ -23,7 +23,7 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from readingroom.core.errors import InvalidArguments, NotConfirmed
 from readingroom.core.progress import ReportProgress
-from readingroom.protocol.quoting import QUOTED_FIELD
+from readingroom.protocol.quoting import QUOTED_FIELD_DESCRIPTION
 
 Schema = dict[str, Any]
 
@@ -38,7 +38,7 @@ NonBlankText = Annotated[str, AfterValidator(_check_not_blank)]
 """A text that is not blank."""
 
 # Lone surrogates cannot be encoded as UTF-8, which every store needs.
-_CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_CONTROL_CHARACTERS_PATTERN = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def clean_reference(reference: str) -> str:
@@ -46,7 +46,7 @@ def clean_reference(reference: str) -> str:
 
     Raise ValueError when it is blank or holds control characters.
     """
-    if _CONTROL_CHARACTERS.search(reference):
+    if _CONTROL_CHARACTERS_PATTERN.search(reference):
         raise ValueError("must not contain control characters")
     return _check_not_blank(reference).strip()
 
@@ -72,14 +72,14 @@ Day = Annotated[
 ShortText = Annotated[str, Field(min_length=1, max_length=100)]
 
 
-class Question(BaseModel):
+class ToolArguments(BaseModel):
     """The arguments of a tool: unknown ones are refused, and nothing is coerced."""
 
     # Built when first used: every start of the program imports the models of every base's commands.
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
-class Body(Question):
+class Body(ToolArguments):
     """The same as REST is sent it. FastAPI has parsed the JSON before us, so strictness is per
     field.
     """
@@ -174,11 +174,11 @@ RunTool = Callable[[Any, ToolCall], Awaitable[Any]]
 ListLinks = Callable[[Any], Sequence[ResourceLink]]
 
 
-MAX_LINKS = 10
+MAX_RESOURCE_LINKS = 10
 """Of one answer: they are to be opened by people, who read no more."""
 
 
-def _has_no_links(answer: Any) -> Sequence[ResourceLink]:
+def _list_no_links(answer: Any) -> Sequence[ResourceLink]:
     return ()
 
 
@@ -189,7 +189,7 @@ class Tool:
     name: str
     title: str
     describe: Callable[[], str]
-    question_type: type[Question]
+    arguments_type: type[ToolArguments]
     answer_type: Any
     """An `Answer` or a union of them; another type for one that returns the protocol's content."""
     run: RunTool
@@ -200,7 +200,7 @@ class Tool:
     """The values that some arguments may have now, asked for at every listing."""
     view: str = ""
     """The name of the view that draws its answers inside a chat, where a host can."""
-    list_links: ListLinks = _has_no_links
+    list_links: ListLinks = _list_no_links
     """Returns the resources that an answer speaks of."""
     outlines_answer: bool = False
     """Whether the listing names the fields of the answer only, not what is inside them."""
@@ -223,7 +223,7 @@ class Tool:
 
     @cached_property
     def _static_schema(self) -> Schema:
-        return _remove_titles(self.question_type.model_json_schema())
+        return _remove_titles(self.arguments_type.model_json_schema())
 
     @cached_property
     def output_schema(self) -> Schema | None:
@@ -233,19 +233,19 @@ class Tool:
         schema = {"type": "object", **self.answer_adapter.json_schema(mode="serialization")}
         return _outline_schema(schema) if self.outlines_answer else _remove_titles(schema)
 
-    def build_schemas(self) -> None:
+    def prepare_schemas(self) -> None:
         """Build now what the first listing and the first call would build, and keep it."""
         _ = self._static_schema, self.output_schema
 
-    def parse_arguments(self, arguments: dict[str, Any]) -> Question:
-        """Return the arguments as a question.
+    def parse_arguments(self, arguments: dict[str, Any]) -> ToolArguments:
+        """Return the arguments, validated.
 
         Raise `InvalidArguments`, which names every field that does not fit. The arguments pass
         through JSON so that strictness is JSON's: a date may be written as a string, a number may
         not.
         """
         try:
-            return self.question_type.model_validate_json(to_json(arguments))
+            return self.arguments_type.model_validate_json(to_json(arguments))
         except ValidationError as error:
             raise InvalidArguments.from_validation_error(error, arguments) from error
         except PydanticSerializationError as error:
@@ -263,17 +263,17 @@ def make_tool(
     choices: Callable[[], Mapping[str, Sequence[str]]] | None = None,
     outlines_answer: bool = False,
     view: str = "",
-    list_links: ListLinks = _has_no_links,
+    list_links: ListLinks = _list_no_links,
 ) -> Tool:
     """Make a tool of a coroutine, whose name, annotations and docstring become the tool's."""
     annotations = typing.get_type_hints(run)
     docstring = inspect.cleandoc(run.__doc__ or "")
-    question, _call, answer_type = annotations.values()
+    arguments_type, _call, answer_type = annotations.values()
     return Tool(
         name=run.__name__,
         title=title,
         describe=describe or (lambda: docstring),
-        question_type=question,
+        arguments_type=arguments_type,
         answer_type=answer_type,
         run=run,
         hints=hints or Hints(),
@@ -331,8 +331,8 @@ def _outline_field(field_schema: Schema, definitions: Schema) -> Schema:
         {"type": json_types[0] if len(json_types) == 1 else json_types} if json_types else {}
     )
     # The one thing a model must be told beside the text itself.
-    if field_schema.get("description", "").endswith(QUOTED_FIELD):
-        outline["description"] = QUOTED_FIELD
+    if field_schema.get("description", "").endswith(QUOTED_FIELD_DESCRIPTION):
+        outline["description"] = QUOTED_FIELD_DESCRIPTION
     return outline
 
 

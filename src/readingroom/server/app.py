@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from readingroom.protocol.command import ADMIN_PREFIX, Command
+from readingroom.protocol.command import ADMIN_PATH_PREFIX, Command
 from readingroom.protocol.embedding_work import LeasablePassages
 from readingroom.protocol.spec import KnowledgeBase, list_unembedded
 from readingroom.server.auth.bearer import KeyAuth
@@ -32,7 +32,7 @@ from readingroom.server.http.errors import ErrorMiddleware, handle_http_exceptio
 from readingroom.server.http.held_bytes import HeldBytes
 from readingroom.server.http.limits import OpenRequests, RateLimiter
 from readingroom.server.http.samples import SampleMiddleware
-from readingroom.server.http.security import AllowedNames, SecurityMiddleware, list_allowed_names
+from readingroom.server.http.security import AllowedNames, SecurityMiddleware, build_allowed_names
 from readingroom.server.mcp.handlers import Recorder, build_mcp_server
 from readingroom.server.mcp.sessions import SessionLimits
 from readingroom.server.mcp.transports import Sse, StreamableHttp
@@ -149,7 +149,7 @@ class _AppParts:
 
     def make_middleware(self) -> list[Middleware]:
         """Return what every request passes, the outermost first."""
-        allowed_names = list_allowed_names(self._settings)
+        allowed_names = build_allowed_names(self._settings)
         docs_route = Route("/docs", self._landing_pages.show_index)
         is_page = make_page_test([*self._page_routes, docs_route])
         return [
@@ -189,7 +189,7 @@ class _AppParts:
             max_body_bytes=self._settings.max_body_bytes,
             held_bytes=self.held_bytes,
         )
-        recorders = [log_call, self._metrics.count_call, self._call_history.add_tool_call]
+        recorders = [log_call, self._metrics.record_call, self._call_history.add_tool_call]
         return [
             _McpEndpoint(face, session_limits, self._landing_pages, recorders, self._settings)
             for face in self._faces
@@ -333,17 +333,17 @@ def _build_rest(
     # Imported only for bases that have REST: FastAPI is slow to import.
     from readingroom.server.http.rest import ReadOnlyMiddleware, build_rest_app
 
-    rest = build_rest_app(routers, passages_to_embed)
-    is_upload = make_upload_test(rest.routes)
+    rest_app = build_rest_app(routers, passages_to_embed)
+    is_upload = make_upload_test(rest_app.routes)
     # Who may not write is refused before the body is read.
-    limited = BodyLimitMiddleware(rest, settings.max_body_bytes, held_bytes, is_upload)
-    app = ReadOnlyMiddleware(limited)
+    size_limited_app = BodyLimitMiddleware(rest_app, settings.max_body_bytes, held_bytes, is_upload)
+    app = ReadOnlyMiddleware(size_limited_app)
     return SampleMiddleware(app) if settings.is_sample else app
 
 
 def _make_admin_route(endpoint: AdminEndpoint, max_body_bytes: int) -> Route:
     return Route(
-        ADMIN_PREFIX + "{command}",
+        ADMIN_PATH_PREFIX + "{command}",
         endpoint.run_command,
         methods=["POST"],
         max_body_size=max_body_bytes,

@@ -270,7 +270,11 @@ class ConnectionGuard:
                 bytes_by_address[connection.client_address] += unread_bytes
             ((worst_address, _),) = bytes_by_address.most_common(1)
             fullest_connection = max(
-                (item for item in bytes_by_connection if item.client_address == worst_address),
+                (
+                    unread_connection
+                    for unread_connection in bytes_by_connection
+                    if unread_connection.client_address == worst_address
+                ),
                 key=bytes_by_connection.__getitem__,
             )
             surplus_bytes -= bytes_by_connection.pop(fullest_connection)

@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 
 from readingroom.core.errors import InvalidArguments, InvalidSetting
 from readingroom.protocol.errors import ErrorDialect
-from readingroom.protocol.quoting import QUOTED_MATTER
+from readingroom.protocol.quoting import QUOTED_MATTER_INSTRUCTION
 from readingroom.protocol.spec import KnowledgeBase
 from readingroom.protocol.tool import Tool
 
 ROOM_SERVER_NAME = "reading-room"
-ALL_TOOLS = "all"
-DESK_TOOLS = "desk"
+ALL_TOOLS_CHOICE = "all"
+DESK_TOOLS_CHOICE = "desk"
 BASES_PARAMETER = "bases"
 """`/mcp?bases=policy,documents` lists the tools of the desk and of these bases."""
 
@@ -28,7 +28,7 @@ class Face:
     bases: tuple[KnowledgeBase, ...]
     stateful: bool
     sse: bool
-    listed_bases: tuple[str, ...] = (ALL_TOOLS,)
+    listed_bases: tuple[str, ...] = (ALL_TOOLS_CHOICE,)
     """Whose tools it lists when an address does not say: bases by name, `desk`, or `all`."""
     can_choose_bases: bool = False
     """Whether an address may name other bases. The face of one base lists its whole contract."""
@@ -42,7 +42,7 @@ class Face:
             chosen_bases = ()
         self.check_bases(chosen_bases)
         wanted_bases = chosen_bases or self.listed_bases
-        if ALL_TOOLS in wanted_bases:
+        if ALL_TOOLS_CHOICE in wanted_bases:
             return self.tools.keys()
         # The desk is the first of the bases, and asks all the others.
         desk, *other_bases = self.bases
@@ -51,7 +51,7 @@ class Face:
 
     def check_bases(self, base_names: Iterable[str]) -> None:
         """Raise InvalidArguments for the name of a base that this face does not have."""
-        known_names = {ALL_TOOLS, DESK_TOOLS, *(base.name for base in self.bases)}
+        known_names = {ALL_TOOLS_CHOICE, DESK_TOOLS_CHOICE, *(base.name for base in self.bases)}
         if unknown_names := sorted(set(base_names) - known_names):
             choices_text = ", ".join(sorted(known_names))
             message = f"there is no base {unknown_names[0][:50]!r}; choose from {choices_text}"
@@ -79,7 +79,7 @@ def make_face(base: KnowledgeBase, url_path: str = "") -> Face:
         server_name=base.server_name,
         title=base.title,
         path=url_path,
-        instructions=f"{base.instructions}\n\n{QUOTED_MATTER}",
+        instructions=f"{base.instructions}\n\n{QUOTED_MATTER_INSTRUCTION}",
         bases=(base,),
         stateful=base.stateful,
         sse=base.sse,
@@ -89,7 +89,7 @@ def make_face(base: KnowledgeBase, url_path: str = "") -> Face:
 def make_faces(
     bases: tuple[KnowledgeBase, ...],
     desk: KnowledgeBase | None = None,
-    listed_bases: tuple[str, ...] = (ALL_TOOLS,),
+    listed_bases: tuple[str, ...] = (ALL_TOOLS_CHOICE,),
 ) -> tuple[Face, ...]:
     """Return the face of all tools together, and beside it that of the desk alone and one of each
     base under its own name.
@@ -109,7 +109,7 @@ def make_faces(
         server_name=ROOM_SERVER_NAME,
         title="Reading Room",
         path="",
-        instructions="\n\n".join([*introductions, QUOTED_MATTER]),
+        instructions="\n\n".join([*introductions, QUOTED_MATTER_INSTRUCTION]),
         bases=(*desk_bases, *other_bases),
         stateful=True,
         sse=False,
@@ -122,7 +122,7 @@ def make_faces(
         raise InvalidSetting(f"READINGROOM_FACE_TOOLS: {error.summary}") from error
     desk_faces = [
         replace(
-            make_face(base, f"/{DESK_TOOLS}"),
+            make_face(base, f"/{DESK_TOOLS_CHOICE}"),
             server_name=f"{ROOM_SERVER_NAME}-desk",
             title="Reading Room: search, fetch and assess",
         )

@@ -26,10 +26,10 @@ from readingroom.server.connections import (
 from readingroom.server.errors import PortInUse
 from readingroom.server.startup import OpenApp, StartingApp
 
-_GRACE_SECONDS = 1  # for calls in progress; event streams are closed at once
-_BACKLOG = 1024  # connections that the kernel keeps until we accept them
+_SHUTDOWN_GRACE_SECONDS = 1  # for calls in progress; event streams are closed at once
+_LISTEN_BACKLOG = 1024  # connections that the kernel keeps until we accept them
 # Clients close idle connections: if we did it first, a call sent at that moment would be lost.
-_IDLE_SECONDS = 75
+_KEEP_ALIVE_SECONDS = 75
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def bind_listener(host: str, port: int) -> socket.socket:
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        listener = socket.create_server((host, port), family=family, backlog=_LISTEN_BACKLOG)
     except (OSError, OverflowError) as error:
         raise PortInUse(
             f"Cannot listen on {host}:{port}: {error}. Choose another address with --host, or "
@@ -118,8 +118,8 @@ def run_server(
         # asyncio accepts so many in one turn, and a connection takes some five turns from there
         # until the guard has closed another one for it.
         backlog=count_spare_descriptors(descriptor_limit) // 16,
-        timeout_keep_alive=_IDLE_SECONDS,
-        timeout_graceful_shutdown=_GRACE_SECONDS,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=_SHUTDOWN_GRACE_SECONDS,
     )
     server = _Server(config, guard)
     app.stop_server = server.stop
@@ -145,7 +145,7 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         for listener in sockets or []:
             # asyncio makes the queue of the kernel as short as what it accepts in one turn.
-            listener.listen(_BACKLOG)
+            listener.listen(_LISTEN_BACKLOG)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         # Uvicorn does not know those whose TLS handshake has not ended, and would wait for them.

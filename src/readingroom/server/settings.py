@@ -8,11 +8,11 @@ from pydantic import BeforeValidator, SecretStr
 from readingroom.core.settings import CommaSeparatedNames, RoomSettings, setting, strip_key
 
 # The keys that decide who may call travel over TLS, or do not leave this machine.
-ISSUER_URL = (
+ISSUER_URL_PATTERN = (
     r"^(https://[^\s/?#@]+|http://(localhost|127\.0\.0\.1|\[::1\])(:[0-9]{1,5})?)(/[^\s?#]*)?$"
 )
 # The address of a key set may have a query. An issuer may not (RFC 8414, section 2).
-TRUSTED_URL = ISSUER_URL.removesuffix("$") + r"(\?[^\s#]*)?$"
+TRUSTED_URL_PATTERN = ISSUER_URL_PATTERN.removesuffix("$") + r"(\?[^\s#]*)?$"
 
 
 MIN_KEY_CHARS = 20
@@ -50,7 +50,7 @@ class ServerSettings(RoomSettings):
         None,
         "JOSH_OAUTH_ISSUER",
         "The authorization server whose tokens are taken, exactly as their `iss` names it.",
-        pattern=ISSUER_URL,
+        pattern=ISSUER_URL_PATTERN,
     )
     josh_oauth_audience: CommaSeparatedNames = setting(
         (),
@@ -62,7 +62,7 @@ class ServerSettings(RoomSettings):
         None,
         "JOSH_OAUTH_JWKS_URL",
         "Where the issuer's signing keys are; by default found through its metadata.",
-        pattern=TRUSTED_URL,
+        pattern=TRUSTED_URL_PATTERN,
     )
     connectors: bool = setting(
         True,

@@ -91,7 +91,7 @@ async def warm_up(bases: Iterable[KnowledgeBase]) -> None:
     for base in bases:
         try:
             for tool in base.tools:
-                await anyio.to_thread.run_sync(tool.build_schemas)
+                await anyio.to_thread.run_sync(tool.prepare_schemas)
             await base.warm_up()
         except KnowledgeError as error:
             # Nobody has asked for it yet; whoever does gets the same error.

@@ -18,7 +18,7 @@ from readingroom.server.observe.logging import log_call
 
 logger = logging.getLogger(__name__)
 
-_GRACE_SECONDS = 5  # for calls still running when the client closes our input
+_ANSWER_GRACE_SECONDS = 5  # for calls still running when the client closes our input
 
 
 async def serve_stdio(base: KnowledgeBase, is_sample: bool = False) -> None:
@@ -28,7 +28,7 @@ async def serve_stdio(base: KnowledgeBase, is_sample: bool = False) -> None:
     unanswered_requests = UnansweredRequests()
 
     async def wait_for_answers() -> None:
-        with anyio.move_on_after(_GRACE_SECONDS):
+        with anyio.move_on_after(_ANSWER_GRACE_SECONDS):
             await unanswered_requests.wait_until_answered()
 
     def note_message(message: Any) -> None:
@@ -36,7 +36,7 @@ async def serve_stdio(base: KnowledgeBase, is_sample: bool = False) -> None:
             # The SDK passes over it in silence, and a client's author would wonder.
             logger.debug("a line on standard input is no JSON-RPC message and was passed over")
         else:
-            unanswered_requests.count_incoming(message)
+            unanswered_requests.record_incoming(message)
 
     async with base.lifespan(), stdio_server() as (incoming, outgoing):
         requests = WatchedReceiveStream(incoming, note_message, wait_for_answers)

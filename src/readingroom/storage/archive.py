@@ -32,9 +32,9 @@ _MAX_MANIFEST_BYTES = 64 * 1024 * 1024
 _BLOCK_BYTES = 1024 * 1024
 _PAGES_PER_REPORT = 4096  # of a database, between two reports
 _ROWS_PER_BATCH = 2_000  # chunks read or written at once
-_DAMAGE_ERRORS = (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError)
+_DAMAGED_ARCHIVE_ERRORS = (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError)
 
-_CHUNKS_SCHEMA = """
+_CHUNKS_SCHEMA_SQL = """
 CREATE TABLE chunks (
     id TEXT PRIMARY KEY, text TEXT NOT NULL, metadata TEXT NOT NULL, vector BLOB NOT NULL
 ) STRICT;
@@ -69,7 +69,7 @@ class Manifest(BaseModel):
 # --- the file ---
 
 
-def list_entries(backup_folder: Path) -> dict[str, FileEntry]:
+def read_entries(backup_folder: Path) -> dict[str, FileEntry]:
     """Return every file of a folder by its relative path."""
     file_paths = sorted(file_path for file_path in backup_folder.rglob("*") if file_path.is_file())
     return {
@@ -163,7 +163,7 @@ def _open_archive(archive_path: Path) -> Iterator[tarfile.TarFile]:
             yield tar
     except FileNotFoundError as error:
         raise BackupUnusable(f"There is no file {archive_path}") from error
-    except _DAMAGE_ERRORS as error:
+    except _DAMAGED_ARCHIVE_ERRORS as error:
         raise BackupUnusable(f"{archive_path} is damaged, or not a backup: {error}") from error
 
 
@@ -212,9 +212,9 @@ def _read_manifest(tar: tarfile.TarFile) -> Manifest:
     except (ValueError, AttributeError, TypeError, RecursionError, ValidationError) as error:
         raise BackupUnusable("The backup is damaged: its manifest cannot be read") from error
     if not all(
-        is_plain_name(name_part)
+        is_plain_name(path_part)
         for file_name in manifest.files
-        for name_part in file_name.split("/")
+        for path_part in file_name.split("/")
     ):
         raise BackupUnusable("The backup names files outside of itself")
     return manifest
@@ -315,7 +315,7 @@ def dump_chunks(collection: StoredCollection, dump_path: Path) -> int:
     """
     chunk_count = collection.count_chunks()
     with closing(connect(dump_path)) as db:
-        db.executescript(_CHUNKS_SCHEMA)
+        db.executescript(_CHUNKS_SCHEMA_SQL)
         with db.transaction():
             db.execute("INSERT INTO about VALUES (?)", (collection.embedding_identity,))
             for first_row in range(0, chunk_count, _ROWS_PER_BATCH):

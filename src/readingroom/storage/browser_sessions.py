@@ -11,11 +11,11 @@ from readingroom.storage.database import StateFile, StateTables
 
 SESSIONS_FILE = "sessions.db"
 MAX_IDLE_SECONDS = 8 * 3600
-MAX_AGE_SECONDS = 7 * 24 * 3600
-_TOUCH_SECONDS = 60
+MAX_SESSION_AGE_SECONDS = 7 * 24 * 3600
+_SECONDS_BETWEEN_TOUCHES = 60
 """When a session was last used is written at most so often: a page is read more than written."""
 
-_SCHEMA = """
+_SCHEMA_SQL = """
 CREATE TABLE IF NOT EXISTS browser_sessions (
     digest TEXT PRIMARY KEY,
     key_digest TEXT NOT NULL,
@@ -46,7 +46,7 @@ class BrowserSessions:
     ) -> None:
         """Without `tables` they are in a file, which is created with the first session."""
         self._tables = tables or StateFile(
-            data_directory / SESSIONS_FILE, "The sessions", lambda db: db.execute(_SCHEMA)
+            data_directory / SESSIONS_FILE, "The sessions", lambda db: db.execute(_SCHEMA_SQL)
         )
         self._now = now
 
@@ -57,7 +57,7 @@ class BrowserSessions:
         with self._tables.begin_writing() as db:
             db.execute(
                 "DELETE FROM browser_sessions WHERE seen_at < ? OR created_at < ?",
-                (now - MAX_IDLE_SECONDS, now - MAX_AGE_SECONDS),
+                (now - MAX_IDLE_SECONDS, now - MAX_SESSION_AGE_SECONDS),
             )
             db.execute(
                 "INSERT INTO browser_sessions (digest, key_digest, created_at, seen_at) "
@@ -79,9 +79,9 @@ class BrowserSessions:
         if session_row is None:
             return None
         key_digest, created_at, seen_at = session_row
-        if now - seen_at > MAX_IDLE_SECONDS or now - created_at > MAX_AGE_SECONDS:
+        if now - seen_at > MAX_IDLE_SECONDS or now - created_at > MAX_SESSION_AGE_SECONDS:
             return None
-        if now - seen_at > _TOUCH_SECONDS:
+        if now - seen_at > _SECONDS_BETWEEN_TOUCHES:
             with self._tables.begin_writing() as db:
                 db.execute(
                     "UPDATE browser_sessions SET seen_at = ? WHERE digest = ?", (now, id_digest)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from readingroom.core.filters import Condition, Filter, In, Metadata, Range, Value, flatten
+from readingroom.core.filters import Condition, Filter, In, Metadata, Range, Value, flatten_filter
 from readingroom.core.imports import pause_garbage_collection
 from readingroom.storage.errors import EmbeddingMismatch, StoreUnusable
 from readingroom.storage.lock import FolderLock
@@ -30,11 +30,11 @@ logger = logging.getLogger(__name__)
 # Chroma's limit is 5,461 with its own metadata rows; this stays clear of it.
 _ROWS_PER_BATCH = 5_000
 # Chroma builds a graph for searches that we never make, so it is built as cheaply as possible.
-_GRAPH_SETTINGS: Any = {"space": "l2", "ef_construction": 10, "max_neighbors": 4}
+_HNSW_SETTINGS: Any = {"space": "l2", "ef_construction": 10, "max_neighbors": 4}
 # How Chroma describes the embedding function of a collection that has none.
-_NO_FUNCTION = ("legacy", "unknown")
-_GENERATION_KEY = "generation"
-_EMBEDDING_KEY = "embedding"
+_MISSING_FUNCTION_TYPES = ("legacy", "unknown")
+_GENERATION_METADATA_KEY = "generation"
+_EMBEDDING_METADATA_KEY = "embedding"
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class ChunkStore:
         if self._lock:
             self._lock.acquire()
         try:
-            self._client = _open_client(directory)
+            self._client = _open_chroma_client(directory)
         except BaseException:
             self.close()
             raise
@@ -122,7 +122,7 @@ class ChunkStore:
                 # Chroma's own embedding function would download a model.
                 collection_name,
                 embedding_function=None,
-                configuration={"hnsw": _GRAPH_SETTINGS},
+                configuration={"hnsw": _HNSW_SETTINGS},
             )
             # Not `collection.schema`, which builds what it describes.
             collection_model = collection.get_model()
@@ -130,7 +130,7 @@ class ChunkStore:
             [collection_model.configuration_json, collection_model.serialized_schema]
         )
         if any(
-            embedding_function.get("type") not in _NO_FUNCTION
+            embedding_function.get("type") not in _MISSING_FUNCTION_TYPES
             for embedding_function in embedding_functions
         ):
             raise StoreUnusable(
@@ -164,7 +164,7 @@ class ChunkCollection:
 
         Unknown ids are left out. `limit` and `offset` are for reading everything page by page.
         """
-        conditions = list(flatten(where))
+        conditions = list(flatten_filter(where))
         # Chroma refuses an empty list, and by our rules it passes nothing.
         if any(condition.values == () for condition in conditions if isinstance(condition, In)):
             return Chunks([], [], [])
@@ -224,18 +224,18 @@ class ChunkCollection:
     @property
     def generation(self) -> int:
         """A number that every write increases; an index built at another one is out of date."""
-        return int((self._collection.metadata or {}).get(_GENERATION_KEY, 0))
+        return int((self._collection.metadata or {}).get(_GENERATION_METADATA_KEY, 0))
 
     @property
     def embedding_identity(self) -> str | None:
         """Identity of the model that made the vectors; None before the first vector."""
-        return (self._collection.metadata or {}).get(_EMBEDDING_KEY)
+        return (self._collection.metadata or {}).get(_EMBEDDING_METADATA_KEY)
 
     def claim_embedding(self, embedding: str) -> None:
         """Record which model makes the vectors; raise `EmbeddingMismatch` when another one did."""
         stored_embedding = self.embedding_identity
         if stored_embedding is None:
-            self._update_own_metadata({_EMBEDDING_KEY: embedding})
+            self._update_own_metadata({_EMBEDDING_METADATA_KEY: embedding})
         elif stored_embedding != embedding:
             raise EmbeddingMismatch(
                 f"The vectors of {self._collection.name} were made by {stored_embedding}, and "
@@ -247,7 +247,7 @@ class ChunkCollection:
 
     def _begin_write(self) -> None:
         # Before the write: a crash half-way then leaves a number that no index was built at.
-        self._update_own_metadata({_GENERATION_KEY: self.generation + 1})
+        self._update_own_metadata({_GENERATION_METADATA_KEY: self.generation + 1})
 
     def _update_own_metadata(self, added_values: Mapping[str, Any]) -> None:
         with _translate_errors():
@@ -279,7 +279,7 @@ def parse_numbers(stored_numbers: Value) -> tuple[int, ...]:
     return tuple(int(number) for number in str(stored_numbers).split(",") if number)
 
 
-def _open_client(directory: Path | None) -> Any:
+def _open_chroma_client(directory: Path | None) -> Any:
     chromadb = _import_chromadb()
     # Telemetry would call another host, which nobody has agreed to.
     settings = chromadb.config.Settings(anonymized_telemetry=False)

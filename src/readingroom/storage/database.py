@@ -18,8 +18,8 @@ _MAX_IDLE_CONNECTIONS = (
     8  # each with a cache of its own; more are opened for a rush, and closed after it
 )
 _MAX_UNTRUSTED_VALUE_BYTES = 16 * 2**20
-_NO_PRAGMAS: Mapping[str, str | int] = {}
-_locks: dict[str, threading.Lock] = {}
+_EMPTY_PRAGMAS: Mapping[str, str | int] = {}
+_lock_by_path: dict[str, threading.Lock] = {}
 """Of the small databases of this process, by path."""
 _locks_guard = threading.Lock()
 
@@ -30,7 +30,7 @@ Row = sqlite3.Row
 DatabaseError = sqlite3.Error
 """Whatever a database raises: a statement it does not take, a value that does not fit, a lock."""
 
-VALUE_ERRORS = (sqlite3.IntegrityError, sqlite3.ProgrammingError)
+INVALID_VALUE_ERRORS = (sqlite3.IntegrityError, sqlite3.ProgrammingError)
 """Raised for a value that no column accepts, or that breaks a rule of the table."""
 
 
@@ -103,7 +103,7 @@ def connect(
     timeout: float = 10.0,
     from_any_thread: bool = False,
     with_named_rows: bool = False,
-    pragmas: Mapping[str, str | int] = _NO_PRAGMAS,
+    pragmas: Mapping[str, str | int] = _EMPTY_PRAGMAS,
 ) -> Database:
     """Open a SQLite file in autocommit mode: `transaction` begins and ends every transaction.
 
@@ -167,8 +167,11 @@ def _is_harmless(
         return sql in known_statements
     if sql.upper().startswith("CREATE VIRTUAL TABLE"):
         return bool(known_statements) and " using fts5 " in sql.lower()
-    generated = "SELECT 1 FROM pragma_table_xinfo(?) WHERE hidden != 0"
-    return bool(known_statements) or db.execute(generated, (object_name,)).fetchone() is None
+    generated_columns_sql = "SELECT 1 FROM pragma_table_xinfo(?) WHERE hidden != 0"
+    return (
+        bool(known_statements)
+        or db.execute(generated_columns_sql, (object_name,)).fetchone() is None
+    )
 
 
 @contextmanager
@@ -180,7 +183,7 @@ def open_small_database(database_path: Path, schema: str) -> Iterator[Database]:
     Raise `StorageFailed` when the file cannot be used.
     """
     with _locks_guard:
-        lock = _locks.setdefault(str(database_path), threading.Lock())
+        lock = _lock_by_path.setdefault(str(database_path), threading.Lock())
     try:
         database_path.parent.mkdir(parents=True, exist_ok=True)
         with lock, closing(connect(database_path, pragmas={"synchronous": "FULL"})) as db:

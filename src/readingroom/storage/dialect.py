@@ -42,11 +42,11 @@ class SqlDialect:
         """Return what follows a table that is to be read by this index."""
         return self.index_hint.format(index=index)
 
-    def list_field_items(self, column_name: str, list_field: str) -> str:
+    def build_field_items_sql(self, column_name: str, list_field: str) -> str:
         """Return a table of the items in a list field of a column of JSON."""
         return self.field_items.format(column=column_name, field=list_field)
 
-    def list_field_objects(self, column_name: str, list_field: str) -> str:
+    def build_field_objects_sql(self, column_name: str, list_field: str) -> str:
         """Return a table of the objects in a list field of a column of JSON."""
         return self.field_objects.format(column=column_name, field=list_field)
 

@@ -93,11 +93,11 @@ def sweep_old_files(folder: Path, now: datetime) -> None:
 class OwnFiles(Protocol):
     """Files by their paths relative to the base's folder. Every method blocks."""
 
-    def locate_file(self, path: Sequence[str]) -> Path:
+    def locate_file(self, stored_path: Sequence[str]) -> Path:
         """Return where a file can be read now; nothing is there when we do not have it."""
         ...
 
-    def has_file(self, path: Sequence[str]) -> bool:
+    def has_file(self, stored_path: Sequence[str]) -> bool:
         """Return whether we have a file."""
         ...
 
@@ -105,25 +105,25 @@ class OwnFiles(Protocol):
         """Return the paths of all files below a folder."""
         ...
 
-    def move_in(self, path: Sequence[str], spool: Path) -> None:
-        """Keep a file in place of one of the same path; `spool` is gone afterwards.
+    def move_in(self, stored_path: Sequence[str], spool_path: Path) -> None:
+        """Keep a file in place of one of the same path; `spool_path` is gone afterwards.
 
         Raise `StorageFailed` when it cannot be kept.
         """
         ...
 
-    def write_file(self, path: Sequence[str], content: IO[bytes]) -> None:
+    def write_file(self, stored_path: Sequence[str], content: IO[bytes]) -> None:
         """Keep what an open file holds in place of a file of the same path.
 
         Raise `StorageFailed` when it cannot be kept.
         """
         ...
 
-    def delete_file(self, path: Sequence[str]) -> None:
+    def delete_file(self, stored_path: Sequence[str]) -> None:
         """Delete a file; one that does not exist is fine."""
         ...
 
-    def delete_folder(self, path: Sequence[str]) -> None:
+    def delete_folder(self, stored_path: Sequence[str]) -> None:
         """Delete every file below a folder; one that does not exist is fine."""
         ...
 
@@ -134,34 +134,34 @@ class LocalFiles(OwnFiles):
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def locate_file(self, path: Sequence[str]) -> Path:
-        return resolve_inside(self._folder, *path)
+    def locate_file(self, stored_path: Sequence[str]) -> Path:
+        return resolve_inside(self._folder, *stored_path)
 
-    def has_file(self, path: Sequence[str]) -> bool:
-        return self.locate_file(path).exists()
+    def has_file(self, stored_path: Sequence[str]) -> bool:
+        return self.locate_file(stored_path).exists()
 
     def list_paths(self, folder: str) -> list[tuple[str, ...]]:
         file_paths = (self._folder / folder).rglob("*.*")
-        return [path.relative_to(self._folder).parts for path in file_paths]
+        return [stored_path.relative_to(self._folder).parts for stored_path in file_paths]
 
-    def move_in(self, path: Sequence[str], spool: Path) -> None:
-        final_path = self.locate_file(path)
+    def move_in(self, stored_path: Sequence[str], spool_path: Path) -> None:
+        final_path = self.locate_file(stored_path)
         with translate_os_errors("The file cannot be kept"):
             final_path.parent.mkdir(parents=True, exist_ok=True)
             # A rename in one file system is atomic: a reader sees the old file or the new one.
-            spool.replace(final_path)
+            spool_path.replace(final_path)
 
-    def write_file(self, path: Sequence[str], content: IO[bytes]) -> None:
-        final_path = self.locate_file(path)
-        partial = final_path.with_name("partial")
-        copy_stream(content, partial)
+    def write_file(self, stored_path: Sequence[str], content: IO[bytes]) -> None:
+        final_path = self.locate_file(stored_path)
+        partial_path = final_path.with_name("partial")
+        copy_stream(content, partial_path)
         # Renamed when whole: a file under its own name is never half written.
         with translate_os_errors("The file cannot be kept"):
-            partial.replace(final_path)
+            partial_path.replace(final_path)
 
-    def delete_file(self, path: Sequence[str]) -> None:
+    def delete_file(self, stored_path: Sequence[str]) -> None:
         with translate_os_errors("The file cannot be deleted"):
-            self.locate_file(path).unlink(missing_ok=True)
+            self.locate_file(stored_path).unlink(missing_ok=True)
 
-    def delete_folder(self, path: Sequence[str]) -> None:
-        shutil.rmtree(resolve_inside(self._folder, *path), ignore_errors=True)
+    def delete_folder(self, stored_path: Sequence[str]) -> None:
+        shutil.rmtree(resolve_inside(self._folder, *stored_path), ignore_errors=True)

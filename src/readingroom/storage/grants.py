@@ -17,12 +17,12 @@ from readingroom.storage.database import StateFile, StateTables
 GRANTS_FILE = "grants.db"
 ACCESS_TOKEN_PREFIX = "rra_"
 """Tells an access token from a key, which begins with `rr_`."""
-REQUEST_SECONDS = 600
-CODE_SECONDS = 120
-ACCESS_SECONDS = 3600
-REFRESH_SECONDS = 30 * 24 * 3600
+CONSENT_REQUEST_SECONDS = 600
+AUTHORIZATION_CODE_SECONDS = 120
+ACCESS_TOKEN_SECONDS = 3600
+REFRESH_TOKEN_SECONDS = 30 * 24 * 3600
 MAX_CLIENTS = 1000
-MAX_REQUESTS = 1000
+MAX_CONSENT_REQUESTS = 1000
 MAX_REQUESTS_PER_CLIENT = 20
 """So that one client cannot drive out the requests of the others."""
 MAX_OLD_TOKENS = 100
@@ -30,9 +30,9 @@ MAX_OLD_TOKENS = 100
 
 TokenKind = Literal["code", "access", "refresh"]
 _TOKEN_SECONDS: dict[TokenKind, int] = {
-    "code": CODE_SECONDS,
-    "access": ACCESS_SECONDS,
-    "refresh": REFRESH_SECONDS,
+    "code": AUTHORIZATION_CODE_SECONDS,
+    "access": ACCESS_TOKEN_SECONDS,
+    "refresh": REFRESH_TOKEN_SECONDS,
 }
 _TOKEN_PREFIXES: dict[TokenKind, str] = {
     "code": "rrc_",
@@ -40,7 +40,7 @@ _TOKEN_PREFIXES: dict[TokenKind, str] = {
     "refresh": "rrf_",
 }
 
-_SCHEMA = """
+_SCHEMA_SQL = """
 CREATE TABLE IF NOT EXISTS clients (
     client_id TEXT PRIMARY KEY,
     metadata TEXT NOT NULL,
@@ -124,7 +124,7 @@ class GrantStore:
         self._tables = tables or StateFile(
             data_directory / GRANTS_FILE,
             "The connected apps",
-            lambda db: db.executescript(_SCHEMA),
+            lambda db: db.executescript(_SCHEMA_SQL),
         )
         self._now = now
 
@@ -142,7 +142,7 @@ class GrantStore:
                 (client_id, metadata, self._now()),
             )
 
-    def get_client(self, client_id: str) -> str | None:
+    def find_client(self, client_id: str) -> str | None:
         """Return the metadata of a client as JSON; None for one that is not known."""
         if not self._tables.has_data():
             return None
@@ -160,7 +160,7 @@ class GrantStore:
                 "DELETE FROM consent_requests WHERE created_at < ? OR digest IN ("
                 "SELECT digest FROM consent_requests "
                 "ORDER BY created_at DESC LIMIT 1000000 OFFSET ?)",
-                (self._now() - REQUEST_SECONDS, MAX_REQUESTS - 1),
+                (self._now() - CONSENT_REQUEST_SECONDS, MAX_CONSENT_REQUESTS - 1),
             )
             db.execute(
                 # The newest stay: a person who begins again answers the last one.
@@ -184,7 +184,7 @@ class GrantStore:
             request_row = db.execute(
                 "SELECT client_id, parameters FROM consent_requests "
                 "WHERE digest = ? AND created_at >= ?",
-                (_hash_token(request_id), self._now() - REQUEST_SECONDS),
+                (_hash_token(request_id), self._now() - CONSENT_REQUEST_SECONDS),
             ).fetchone()
         return ConsentRequest(*request_row) if request_row else None
 

@@ -16,7 +16,7 @@ import anyio
 from pydantic import Field
 
 HANDOVER_FOLDER = "handover"
-_MAX_AGE = timedelta(days=1)
+_MAX_HANDOVER_AGE = timedelta(days=1)
 
 # The name of a file or folder there. No other character is allowed, so none can be a path.
 HandoverName = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
@@ -38,7 +38,7 @@ def sweep_handover(base_folder: Path, now: datetime) -> None:
     """
     for copy_path in (base_folder / HANDOVER_FOLDER).glob("*"):
         with suppress(OSError):  # another process may be deleting it at this moment
-            if now.timestamp() - copy_path.lstat().st_ctime < _MAX_AGE.total_seconds():
+            if now.timestamp() - copy_path.lstat().st_ctime < _MAX_HANDOVER_AGE.total_seconds():
                 continue
             if copy_path.is_dir():
                 shutil.rmtree(copy_path)

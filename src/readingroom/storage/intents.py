@@ -11,7 +11,7 @@ from typing import Any
 
 from readingroom.storage.database import open_small_database
 
-_SCHEMA = """
+_SCHEMA_SQL = """
 CREATE TABLE IF NOT EXISTS intents (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     kind TEXT NOT NULL,
@@ -37,7 +37,7 @@ class IntentLog:
 
     def begin_intent(self, intent_kind: str, **body: Any) -> Intent:
         """Record a change that is about to be made, and return its intent."""
-        with open_small_database(self._path, _SCHEMA) as db:
+        with open_small_database(self._path, _SCHEMA_SQL) as db:
             cursor = db.execute(
                 "INSERT INTO intents (kind, body) VALUES (?, ?)", (intent_kind, json.dumps(body))
             )
@@ -46,12 +46,12 @@ class IntentLog:
 
     def finish_intent(self, intent: Intent) -> None:
         """Delete the intent of a change that is complete or undone."""
-        with open_small_database(self._path, _SCHEMA) as db:
+        with open_small_database(self._path, _SCHEMA_SQL) as db:
             db.execute("DELETE FROM intents WHERE id = ?", (intent.id,))
 
     def list_unfinished(self) -> list[Intent]:
         """Return the changes that were begun and not completed, oldest first."""
-        with open_small_database(self._path, _SCHEMA) as db:
+        with open_small_database(self._path, _SCHEMA_SQL) as db:
             intent_rows = db.execute("SELECT id, kind, body FROM intents ORDER BY id").fetchall()
         return [
             Intent(intent_id, intent_kind, json.loads(intent_body))

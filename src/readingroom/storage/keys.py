@@ -34,12 +34,12 @@ logger = logging.getLogger(__name__)
 
 KEYS_FILE = "keys.db"
 KEY_USES_FILE = "key_uses.db"
-_USES_SCHEMA = (
+_USES_SCHEMA_SQL = (
     "CREATE TABLE IF NOT EXISTS key_uses "
     "(digest TEXT PRIMARY KEY, last_used_on TEXT NOT NULL) STRICT"
 )
-_WRITE_USE = "INSERT OR REPLACE INTO key_uses (digest, last_used_on) VALUES (?, ?)"
-_NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
+_WRITE_USE_SQL = "INSERT OR REPLACE INTO key_uses (digest, last_used_on) VALUES (?, ?)"
+_KEY_NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 # The name under which MCP_API_KEY appears in logs and sessions.
 _RESERVED_NAME = "env"
 
@@ -50,7 +50,7 @@ FileGeneration = tuple[int, int, bytes]
 KeyRow = tuple[Any, ...]
 """A key as it is stored: name, digest, when it was made, subject, read-only, operator."""
 
-_SCHEMA = """
+_SCHEMA_SQL = """
 CREATE TABLE IF NOT EXISTS api_keys (
     name TEXT PRIMARY KEY,
     hash BLOB NOT NULL UNIQUE,
@@ -60,21 +60,21 @@ CREATE TABLE IF NOT EXISTS api_keys (
 ) STRICT
 """
 # Columns that the first version of the table did not have.
-_ADDED_COLUMNS = {
+_LATER_COLUMNS = {
     "subject": "TEXT",
     "read_only": "INTEGER NOT NULL DEFAULT 0",
 }
 # A table of its own: version 0.1.0 adds keys to a table that has exactly those columns.
-_OPERATORS_SCHEMA = "CREATE TABLE IF NOT EXISTS key_operators (hash BLOB PRIMARY KEY) STRICT"
-_IS_OPERATOR = "EXISTS (SELECT 1 FROM key_operators WHERE key_operators.hash = api_keys.hash)"
-_WORKERS_SCHEMA = """
+_OPERATORS_SCHEMA_SQL = "CREATE TABLE IF NOT EXISTS key_operators (hash BLOB PRIMARY KEY) STRICT"
+_IS_OPERATOR_SQL = "EXISTS (SELECT 1 FROM key_operators WHERE key_operators.hash = api_keys.hash)"
+_WORKERS_SCHEMA_SQL = """
 CREATE TABLE IF NOT EXISTS worker_keys (
     name TEXT PRIMARY KEY,
     hash BLOB NOT NULL UNIQUE,
     created_at TEXT NOT NULL
 ) STRICT
 """
-_SUBJECT_INDEX = "CREATE UNIQUE INDEX IF NOT EXISTS api_keys_subjects ON api_keys (subject)"
+_SUBJECT_INDEX_SQL = "CREATE UNIQUE INDEX IF NOT EXISTS api_keys_subjects ON api_keys (subject)"
 
 # OpenID Connect allows no longer one.
 _MAX_SUBJECT_CHARS = 255
@@ -124,11 +124,11 @@ class KeyUses:
         self._noted_days[key_digest] = today
         try:
             with closing(self._connect()) as db:
-                db.execute(_WRITE_USE, (key_digest, today))
+                db.execute(_WRITE_USE_SQL, (key_digest, today))
         except (OSError, DatabaseError) as error:
             logger.warning("The use of a key cannot be noted: %s", error)
 
-    def list_days(self) -> dict[str, str]:
+    def read_days_by_digest(self) -> dict[str, str]:
         """Return the day of each key's last use, by the digest of its secret."""
         if self._path.is_file():
             with suppress(DatabaseError), closing(self._connect()) as db:
@@ -138,7 +138,7 @@ class KeyUses:
     def _connect(self) -> Database:
         self._path.touch(mode=0o600)
         db = connect(self._path)
-        db.execute(_USES_SCHEMA)
+        db.execute(_USES_SCHEMA_SQL)
         return db
 
 
@@ -206,10 +206,10 @@ class KeyRing:
     def list_keys(self) -> list[Key]:
         """Return every key, sorted by name."""
         key_rows = self._query_rows(
-            f"SELECT name, hash, created_at, subject, read_only, {_IS_OPERATOR} FROM api_keys "
+            f"SELECT name, hash, created_at, subject, read_only, {_IS_OPERATOR_SQL} FROM api_keys "
             "ORDER BY name"
         )
-        last_days = self._key_uses.list_days()
+        last_days = self._key_uses.read_days_by_digest()
         return [
             Key(
                 key_name,
@@ -274,7 +274,7 @@ class KeyRing:
             self._holders_generation = generation
         if column_value not in self._cached_holders:
             key_rows = self._query_rows(
-                f"SELECT name, hash, read_only, {_IS_OPERATOR} FROM api_keys "
+                f"SELECT name, hash, read_only, {_IS_OPERATOR_SQL} FROM api_keys "
                 f"WHERE {column_name} = ?",
                 column_value,
             )
@@ -371,7 +371,7 @@ class WorkerKeys:
         secret = "rrw_" + secrets.token_urlsafe(32)
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._path.touch(mode=0o600)  # before SQLite creates it, readable for everybody
-        with open_small_database(self._path, _SCHEMA + ";" + _WORKERS_SCHEMA) as db:
+        with open_small_database(self._path, _SCHEMA_SQL + ";" + _WORKERS_SCHEMA_SQL) as db:
             taken_names_sql = "SELECT name FROM api_keys UNION ALL SELECT name FROM worker_keys"
             if (key_name,) in db.execute(taken_names_sql).fetchall():
                 raise KeyExists(
@@ -404,7 +404,7 @@ class WorkerKeys:
     def _execute_sql(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         if not self._path.exists():
             return []
-        with open_small_database(self._path, _WORKERS_SCHEMA) as db:
+        with open_small_database(self._path, _WORKERS_SCHEMA_SQL) as db:
             return db.execute(sql, values).fetchall()
 
 
@@ -419,16 +419,16 @@ def check_key_name(key_name: str) -> None:
 
 def _create_table(db: Database) -> None:
     """Create the table, and add the columns that an older one does not have."""
-    db.execute(_SCHEMA)
-    db.execute(_OPERATORS_SCHEMA)
+    db.execute(_SCHEMA_SQL)
+    db.execute(_OPERATORS_SCHEMA_SQL)
     if _list_missing_columns(db):
         with db.transaction():
             # Read again: another process may have added them before the transaction began.
             for column_name in _list_missing_columns(db):
                 db.execute(
-                    f"ALTER TABLE api_keys ADD COLUMN {column_name} {_ADDED_COLUMNS[column_name]}"
+                    f"ALTER TABLE api_keys ADD COLUMN {column_name} {_LATER_COLUMNS[column_name]}"
                 )
-    db.execute(_SUBJECT_INDEX)
+    db.execute(_SUBJECT_INDEX_SQL)
 
 
 def _insert_key(db: Database, key_row: KeyRow) -> None:
@@ -445,7 +445,7 @@ def _list_missing_columns(db: Database) -> list[str]:
     present_columns = {
         table_column[1] for table_column in db.execute("PRAGMA table_info(api_keys)")
     }
-    return [table_column for table_column in _ADDED_COLUMNS if table_column not in present_columns]
+    return [table_column for table_column in _LATER_COLUMNS if table_column not in present_columns]
 
 
 def _read_rows(keys_path: Path) -> list[KeyRow]:
@@ -455,7 +455,7 @@ def _read_rows(keys_path: Path) -> list[KeyRow]:
         subject_sql = "NULL" if "subject" in missing_columns else "subject"
         read_only_sql = "0" if "read_only" in missing_columns else "read_only"
         table_names = {table_name for (table_name,) in db.execute(db.dialect.table_names)}
-        operator_sql = _IS_OPERATOR if "key_operators" in table_names else "0"
+        operator_sql = _IS_OPERATOR_SQL if "key_operators" in table_names else "0"
         return db.execute(
             f"SELECT name, hash, created_at, {subject_sql}, {read_only_sql}, {operator_sql} "
             "FROM api_keys ORDER BY name"
@@ -486,7 +486,7 @@ def _is_key(
 
 
 def _is_key_name(key_name: str) -> bool:
-    return bool(_NAME_PATTERN.fullmatch(key_name)) and key_name != _RESERVED_NAME
+    return bool(_KEY_NAME_PATTERN.fullmatch(key_name)) and key_name != _RESERVED_NAME
 
 
 def _is_subject(subject: str) -> bool:

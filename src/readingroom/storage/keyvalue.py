@@ -35,10 +35,10 @@ logger = logging.getLogger(__name__)
 
 KeyValueClient = Any  # the client's own annotations mix its blocking and its async answers
 
-_ROOM_KEY = "readingroom:room"
+_ROOM_ID_KEY = "readingroom:room"
 _LOG_FILE = "valkey.log"
 # The kernel's limit is 104 bytes on macOS and 108 on Linux.
-_MAX_SOCKET_PATH = 100
+_MAX_SOCKET_PATH_BYTES = 100
 # For a server to start, or for the one before it to end; a large append-only file takes a while.
 _START_SECONDS = 30.0
 
@@ -67,7 +67,7 @@ async def open_key_values(url: str | None, server_folder: Path) -> AsyncIterator
     Raise `InvalidSetting` for a bad URL, and `RegistryUnavailable` when ours does not start.
     """
     if url is not None:
-        async with _open_client(url) as client:
+        async with _open_keyvalue_client(url) as client:
             yield client
         return
     server = EmbeddedServer(server_folder)
@@ -88,14 +88,14 @@ async def check_room_id(client: KeyValueClient, marker_file: Path) -> None:
     id yet, both get a new one.
     """
     try:
-        server_room_id = await client.get(_ROOM_KEY)
+        server_room_id = await client.get(_ROOM_ID_KEY)
         folder_room_id = await anyio.to_thread.run_sync(
             _read_or_write_marker, marker_file, server_room_id
         )
         if server_room_id is None and folder_room_id is None:
             server_room_id = folder_room_id = secrets.token_hex(16)
             # The server first: the next start gives a folder without an id that of the server.
-            await client.set(_ROOM_KEY, server_room_id)
+            await client.set(_ROOM_ID_KEY, server_room_id)
             await anyio.to_thread.run_sync(_read_or_write_marker, marker_file, server_room_id)
     except (OSError, ValkeyError) as error:
         raise make_unavailable_error(error) from error
@@ -344,7 +344,7 @@ class _RestartingConnection(UnixDomainSocketConnection):
 
 
 @asynccontextmanager
-async def _open_client(url: str) -> AsyncIterator[KeyValueClient]:
+async def _open_keyvalue_client(url: str) -> AsyncIterator[KeyValueClient]:
     try:
         client: KeyValueClient = Valkey.from_url(
             url,
@@ -361,7 +361,7 @@ async def _open_client(url: str) -> AsyncIterator[KeyValueClient]:
 
 
 async def _is_answering(socket: Path) -> bool:
-    async with _open_client(f"unix://{socket}") as client:
+    async with _open_keyvalue_client(f"unix://{socket}") as client:
         with suppress(ValkeyError, OSError):
             return bool(await client.ping())
     return False
@@ -378,7 +378,7 @@ def _try_lock(descriptor: int) -> bool:
 def _make_runtime_directory() -> Path:
     """Create a private folder whose path is short enough for a socket."""
     runtime_folder = Path(tempfile.mkdtemp(prefix="readingroom-"))
-    if len(os.fsencode(runtime_folder / "kv.sock")) > _MAX_SOCKET_PATH:
+    if len(os.fsencode(runtime_folder / "kv.sock")) > _MAX_SOCKET_PATH_BYTES:
         shutil.rmtree(runtime_folder)
         runtime_folder = Path(tempfile.mkdtemp(prefix="readingroom-", dir="/tmp"))
     return runtime_folder
@@ -386,8 +386,8 @@ def _make_runtime_directory() -> Path:
 
 def _quote_value(option_value: str) -> str:
     """Return a value as the server's configuration can hold it, whatever it contains."""
-    escaped = "".join(
+    escaped_text = "".join(
         chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\x{byte:02x}"
         for byte in os.fsencode(option_value)
     )
-    return f'"{escaped}"'
+    return f'"{escaped_text}"'

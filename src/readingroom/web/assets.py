@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-_FOLDER = Path(__file__).parent / "assets"
-_MEDIA_TYPES = {
+_ASSETS_FOLDER = Path(__file__).parent / "assets"
+_MEDIA_TYPE_BY_SUFFIX = {
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
@@ -50,8 +50,8 @@ def load_assets() -> dict[str, Asset]:
 def _load_assets_by_name() -> dict[str, Asset]:
     return {
         asset_path.name: _load_asset(asset_path)
-        for asset_path in sorted(_FOLDER.iterdir())
-        if asset_path.suffix in _MEDIA_TYPES
+        for asset_path in sorted(_ASSETS_FOLDER.iterdir())
+        if asset_path.suffix in _MEDIA_TYPE_BY_SUFFIX
     }
 
 
@@ -60,7 +60,7 @@ def _load_asset(asset_path: Path) -> Asset:
     content_digest = hashlib.sha256(content).hexdigest()[:16]
     return Asset(
         address=f"{ASSET_PREFIX}{content_digest}/{asset_path.name}",
-        media_type=_MEDIA_TYPES[asset_path.suffix],
+        media_type=_MEDIA_TYPE_BY_SUFFIX[asset_path.suffix],
         content=content,
         compressed=gzip.compress(content, mtime=0),
     )

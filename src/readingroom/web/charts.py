@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from markupsafe import Markup, escape
 
-_WIDTH = 1020
+_CHART_WIDTH = 1020
 _MAX_LABEL_WIDTH = 260
 _MIN_LABEL_WIDTH = 48
 _LETTER_WIDTH = 7.4
@@ -62,7 +62,7 @@ def draw_bars(bars: Sequence[Bar], finding: str, headers: tuple[str, str]) -> Ch
     largest_value = max((bar.value for bar in bars), default=0) or 1
     label_width = _measure_labels([bar.label for bar in bars])
     # The number behind the longest bar needs its place too.
-    bar_space = _WIDTH - label_width - 80
+    bar_space = _CHART_WIDTH - label_width - 80
     shapes = []
     for bar_index, bar in enumerate(bars):
         top = bar_index * _ROW_HEIGHT + 6
@@ -77,7 +77,7 @@ def draw_bars(bars: Sequence[Bar], finding: str, headers: tuple[str, str]) -> Ch
         shapes.append(_make_text(_format_number(bar.value), label_width + bar_width + 6, top + 14))
     table_rows = tuple((Cell(bar.label, bar.href), Cell(_format_number(bar.value))) for bar in bars)
     height = len(bars) * _ROW_HEIGHT + 6
-    return Chart(_make_svg(shapes, _WIDTH, height, finding), finding, headers, table_rows)
+    return Chart(_make_svg(shapes, _CHART_WIDTH, height, finding), finding, headers, table_rows)
 
 
 # --- bars over time ---
@@ -145,7 +145,7 @@ def draw_gantt(
         for span in sorted(row.spans, key=lambda span: span.start)
     )
     headers = (*row_and_span_headers, "From", "Last day", "Status")
-    svg = _make_svg(shapes, _WIDTH, floor_y + _DAY_LABEL_HEIGHT, finding)
+    svg = _make_svg(shapes, _CHART_WIDTH, floor_y + _DAY_LABEL_HEIGHT, finding)
     return Chart(svg, finding, headers, table_rows)
 
 
@@ -175,7 +175,7 @@ class _TimeScale:
         shown_day = min(max(day, self.first_day), self.last_day)
         day_count = max(1, (self.last_day - self.first_day).days)
         share_of_span = (shown_day - self.first_day).days / day_count
-        return self.label_width + share_of_span * (_WIDTH - self.label_width - 8)
+        return self.label_width + share_of_span * (_CHART_WIDTH - self.label_width - 8)
 
     def draw_axis(
         self, floor_y: float, make_day_address: Callable[[dt.date], str] | None
@@ -214,7 +214,7 @@ class _TimeScale:
     def draw_day(self, day: dt.date, floor_y: float) -> Markup:
         left = self.compute_x(day)
         # Near the right edge the words would leave the drawing.
-        is_near_end = left > _WIDTH - 60
+        is_near_end = left > _CHART_WIDTH - 60
         css_class = "day end" if is_near_end else "day"
         day_label = _make_text(f"{day.day} {day:%B %Y}", left, floor_y + 15, css_class)
         return _make_line("day", left, 18, left, floor_y) + day_label
@@ -237,12 +237,12 @@ def draw_histogram(bins: Sequence[Bin], finding: str, headers: tuple[str, str]) 
     """Return upright bars from left to right; each is a link to what it counts."""
     height, floor_y = 150, 122
     largest_count = max((time_bin.count for time_bin in bins), default=0) or 1
-    slot_width = min(_MAX_SLOT_WIDTH, (_WIDTH - 40) / max(1, len(bins)))
+    slot_width = min(_MAX_SLOT_WIDTH, (_CHART_WIDTH - 40) / max(1, len(bins)))
     # Where bars are narrower than the longest label, some go without.
     longest_chars = max((len(_shorten(time_bin.label)) for time_bin in bins), default=0)
     label_step = max(1, math.ceil(_LETTER_WIDTH * longest_chars / slot_width))
     shapes = [
-        _make_line("axis", 34, floor_y, _WIDTH, floor_y),
+        _make_line("axis", 34, floor_y, _CHART_WIDTH, floor_y),
         _make_text(_format_number(largest_count), 0, 20),
     ]
     for bin_index, time_bin in enumerate(bins):
@@ -269,7 +269,7 @@ def draw_histogram(bins: Sequence[Bin], finding: str, headers: tuple[str, str]) 
         (Cell(time_bin.label, time_bin.href), Cell(_format_number(time_bin.count)))
         for time_bin in bins
     )
-    return Chart(_make_svg(shapes, _WIDTH, height, finding), finding, headers, table_rows)
+    return Chart(_make_svg(shapes, _CHART_WIDTH, height, finding), finding, headers, table_rows)
 
 
 # --- stacked bars ---
@@ -293,7 +293,7 @@ def draw_stacked(
     """Return a bar for each row, cut into its parts; `threshold` is a line across all of them."""
     largest_sum = max([*(sum(row.counts) for row in rows), threshold or 0], default=0) or 1
     label_width = _measure_labels([row.label for row in rows])
-    bar_space = _WIDTH - label_width - 60
+    bar_space = _CHART_WIDTH - label_width - 60
     height = _AXIS_HEIGHT + len(rows) * _ROW_HEIGHT + 10
     shapes = [_draw_legend(part_names, label_width)]
     for row_index, row in enumerate(rows):
@@ -322,7 +322,7 @@ def draw_stacked(
         for row in rows
     )
     headers = (row_header, *part_names)
-    return Chart(_make_svg(shapes, _WIDTH, height, finding), finding, headers, table_rows)
+    return Chart(_make_svg(shapes, _CHART_WIDTH, height, finding), finding, headers, table_rows)
 
 
 def _draw_legend(part_names: Sequence[str], left: float) -> Markup:
@@ -427,7 +427,7 @@ def draw_graph(centre: str, edges: Sequence[Edge], finding: str) -> Chart:
         for edge in ordered_edges
     )
     headers = ("Link", "Record", "Evidence")
-    return Chart(_make_svg(shapes, _WIDTH, height, finding), finding, headers, table_rows)
+    return Chart(_make_svg(shapes, _CHART_WIDTH, height, finding), finding, headers, table_rows)
 
 
 # --- what they are drawn with ---

@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 
 Result = TypeVar("Result")
 
-CALLER_LEFT = 499
+CALLER_LEFT_STATUS = 499
 """The status by which logs and metrics tell it; nobody is there to receive it."""
 
 
@@ -39,5 +39,5 @@ async def run_while_connected(
     if failure is not None:
         raise failure
     if not finished_results:
-        raise HTTPException(CALLER_LEFT, "The caller left before the answer was there")
+        raise HTTPException(CALLER_LEFT_STATUS, "The caller left before the answer was there")
     return finished_results[0]

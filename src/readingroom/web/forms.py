@@ -10,7 +10,7 @@ from typing import Any
 
 from readingroom.core.errors import RecordChanged
 
-_SHOWN_PREFIX = "shown_"
+_SHOWN_VALUE_PREFIX = "shown_"
 _MAX_QUOTED_CHARS = 200
 
 
@@ -27,14 +27,14 @@ class FormField:
     @property
     def shown_name(self) -> str:
         """The name of the hidden field that says what was shown."""
-        return f"{_SHOWN_PREFIX}{self.name}"
+        return f"{_SHOWN_VALUE_PREFIX}{self.name}"
 
 
 def fill_form(
     parameters: Mapping[str, str], stored_values: Mapping[str, Any], *, is_refused: bool
 ) -> dict[str, FormField]:
     """Return the fields of a form by their names; one that was refused keeps what was typed."""
-    typed_values = _list_changed_fields(parameters, stored_values) if is_refused else {}
+    typed_values = _find_changed_fields(parameters, stored_values) if is_refused else {}
     form_fields = {}
     for field_name, stored_value in stored_values.items():
         stored_text = _to_text(stored_value)
@@ -50,11 +50,11 @@ def read_changed_fields(
 
     Raise `RecordChanged` where somebody else has written something else to one of them since.
     """
-    changed_fields = _list_changed_fields(parameters, stored_values)
+    changed_fields = _find_changed_fields(parameters, stored_values)
     problems = []
     for field_name, typed_text in changed_fields.items():
         stored_text = _unify(_to_text(stored_values[field_name]))
-        shown_text = parameters.get(f"{_SHOWN_PREFIX}{field_name}")
+        shown_text = parameters.get(f"{_SHOWN_VALUE_PREFIX}{field_name}")
         if shown_text is not None and stored_text not in (_unify(shown_text), _unify(typed_text)):
             problems.append(
                 {"field": field_name, "message": f"is now “{stored_text[:_MAX_QUOTED_CHARS]}”"}
@@ -64,13 +64,13 @@ def read_changed_fields(
     return changed_fields
 
 
-def _list_changed_fields(
+def _find_changed_fields(
     parameters: Mapping[str, str], field_names: Iterable[str]
 ) -> dict[str, str]:
     """Return what was typed; a field of which nobody says what it showed counts as changed."""
     changed_fields = {}
     for field_name in field_names:
-        shown_text = parameters.get(f"{_SHOWN_PREFIX}{field_name}")
+        shown_text = parameters.get(f"{_SHOWN_VALUE_PREFIX}{field_name}")
         typed_text = parameters.get(field_name)
         if typed_text is not None and (
             shown_text is None or _unify(shown_text) != _unify(typed_text)

@@ -21,7 +21,9 @@ class StrictQueryRoute(APIRoute):
         parameter_names = [
             parameter_name
             for query_field in self.dependant.query_params
-            for parameter_name in _list_names(query_field.alias, query_field.field_info.annotation)
+            for parameter_name in _list_parameter_names(
+                query_field.alias, query_field.field_info.annotation
+            )
         ]
 
         async def check_and_handle(request: Request) -> Response:
@@ -32,7 +34,7 @@ class StrictQueryRoute(APIRoute):
         return check_and_handle
 
 
-def _list_names(parameter_name: str, annotation: Any) -> Iterable[str]:
+def _list_parameter_names(parameter_name: str, annotation: Any) -> Iterable[str]:
     """Return the name of a parameter, or those of all that its model takes."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation.model_fields

@@ -16,14 +16,14 @@ from readingroom import __version__
 from readingroom.core.dates import write_out_day
 from readingroom.web.assets import get_asset_address
 
-_FULL_LINE_CHARS = 45
+_MIN_FULL_LINE_CHARS = 45
 """A shorter line ended because its author ended it."""
-_LINE_END = re.compile(r"(?<!\n)\n(?!\n)")
+_SINGLE_LINE_END_PATTERN = re.compile(r"(?<!\n)\n(?!\n)")
 _ABBREVIATIONS = {"cbo", "cfr", "crs", "ocr", "sap"}
 _TEMPLATES_FOLDER = Path(__file__).parent / "templates"
 
 
-_DIRECTION_CONTROLS = re.compile("[\u202a-\u202e\u2066-\u2069]")
+_DIRECTION_CONTROLS_PATTERN = re.compile("[\u202a-\u202e\u2066-\u2069]")
 """Characters that turn the order of those after them: `exe.fdp` would read as `pdf.exe`."""
 
 
@@ -93,7 +93,7 @@ def format_words(identifier: str) -> str:
 
 def join_lines(passage: str) -> str:
     """Return a piece of a passage without the line ends of its page; paragraphs and rows stay."""
-    return passage if "|" in passage else _LINE_END.sub(" ", passage)
+    return passage if "|" in passage else _SINGLE_LINE_END_PATTERN.sub(" ", passage)
 
 
 def reflow(passage: str) -> str:
@@ -105,7 +105,7 @@ def reflow(passage: str) -> str:
     joined_lines = passage_lines[:1]
     for previous_line, line in pairwise(passage_lines):
         is_broken = (
-            len(previous_line) >= _FULL_LINE_CHARS
+            len(previous_line) >= _MIN_FULL_LINE_CHARS
             and line.strip()
             and "|" not in previous_line + line
         )
@@ -138,7 +138,7 @@ def _show_direction_controls(value: Any) -> Any:
     """Return a value with the characters that would turn its order shown by their numbers."""
     if not isinstance(value, str) or isinstance(value, _Unchanged) or value.isascii():
         return value
-    shown_text = _DIRECTION_CONTROLS.sub(lambda match: f"[U+{ord(match[0]):04X}]", value)
+    shown_text = _DIRECTION_CONTROLS_PATTERN.sub(lambda match: f"[U+{ord(match[0]):04X}]", value)
     return Markup(shown_text) if isinstance(value, Markup) else shown_text
 
 

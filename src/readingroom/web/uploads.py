@@ -21,7 +21,7 @@ from starlette.types import Message, Receive
 from readingroom.core.caller import current_caller
 from readingroom.core.errors import FileTooLarge, InvalidRequest
 from readingroom.core.work_slots import WorkSlots
-from readingroom.web.disconnect import CALLER_LEFT
+from readingroom.web.disconnect import CALLER_LEFT_STATUS
 
 logger = logging.getLogger(__name__)
 
@@ -32,12 +32,12 @@ _MAX_PAGE_FILES = 200
 """Files in one form of a page: the documents of a large application."""
 _MAX_SILENT_SECONDS = 60.0
 """Between two parts of a body: a sender that stalls gives up its place."""
-_UPLOAD_SEATS = WorkSlots(slots_per_caller=3)
+_UPLOAD_SLOTS = WorkSlots(slots_per_caller=3)
 """Uploads that are received at once, four in all."""
-_GRACE_SECONDS = 10.0
-_FAIR_BYTES_PER_SECOND = 256 * 1024
+_SLOW_START_GRACE_SECONDS = 10.0
+_MIN_BYTES_PER_SECOND = 256 * 1024
 """While others wait, an upload that is slower than this, and has had its grace, gives way."""
-_LOOK_SECONDS = 1.0
+_SECONDS_BETWEEN_LOOKS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Upload:
     fields: dict[str, str]
 
 
-def describe_upload_form(
+def make_upload_form_openapi(
     file_description: str, *, required_fields: Sequence[str] = (), **fields: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the `openapi_extra` of a FastAPI route that takes a form with a field `file`."""
@@ -72,7 +72,7 @@ async def receive_upload(request: Request, spool_path: Path, max_bytes: int) -> 
     if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
         raise _make_missing_file_error()
     spool_path.parent.mkdir(parents=True, exist_ok=True)
-    async with _UPLOAD_SEATS.hold_slot(current_caller.get()):
+    async with _UPLOAD_SLOTS.hold_slot(current_caller.get()):
         with spool_path.open("wb") as spool:
             form = await _parse_form(request, lambda: spool, max_bytes)
     uploaded_file = form.get("file")
@@ -129,7 +129,7 @@ async def receive_form(
             return spools.enter_context(spool_path.open("wb"))
 
         try:
-            async with _UPLOAD_SEATS.hold_slot(current_caller.get()):
+            async with _UPLOAD_SLOTS.hold_slot(current_caller.get()):
                 max_files = _MAX_PAGE_FILES if max_file_bytes else 0
                 form = await _parse_form(request, open_spool, max_file_bytes, max_files)
         except BaseException:
@@ -221,17 +221,21 @@ def _limit_body(request: Request, max_bytes: int) -> Receive:
         asked_at = anyio.current_time()
         while True:
             elapsed_seconds = anyio.current_time() - began_at
-            is_slow = received_bytes < elapsed_seconds * _FAIR_BYTES_PER_SECOND
-            if elapsed_seconds > _GRACE_SECONDS and is_slow and _UPLOAD_SEATS.has_waiting_callers:
+            is_slow = received_bytes < elapsed_seconds * _MIN_BYTES_PER_SECOND
+            if (
+                elapsed_seconds > _SLOW_START_GRACE_SECONDS
+                and is_slow
+                and _UPLOAD_SLOTS.has_waiting_callers
+            ):
                 raise HTTPException(408, "The upload is slow, and others wait; send it again later")
             if anyio.current_time() - asked_at > _MAX_SILENT_SECONDS:
                 raise HTTPException(408, "The upload stalled; send it again")
-            with anyio.move_on_after(_LOOK_SECONDS):
+            with anyio.move_on_after(_SECONDS_BETWEEN_LOOKS):
                 message = await request.receive()
                 break
         if message["type"] == "http.disconnect":
             logger.info("the sender of a form left before all of it had arrived")
-            raise HTTPException(CALLER_LEFT, "The caller left before the form had arrived")
+            raise HTTPException(CALLER_LEFT_STATUS, "The caller left before the form had arrived")
         received_bytes += len(message.get("body", b""))
         if received_bytes > max_bytes + _FORM_OVERHEAD_BYTES:
             raise FileTooLarge(f"The file is larger than {max_bytes // 2**20} MB")

@@ -6,22 +6,22 @@ from pathlib import Path
 from pydantic_core import to_json
 
 VIEW_MEDIA_TYPE = "text/html;profile=mcp-app"
-_URI_PREFIX = "ui://readingroom/"
-_FOLDER = Path(__file__).parent / "views"
-VIEWS = ("compare", "overview", "quotation", "results", "series", "timeline", "vote")
+_VIEW_URI_PREFIX = "ui://readingroom/"
+_VIEWS_FOLDER = Path(__file__).parent / "views"
+VIEW_NAMES = ("compare", "overview", "quotation", "results", "series", "timeline", "vote")
 
 
 def make_view_uri(view_name: str) -> str:
     """Return the URI of a view. Raise ValueError for a name that no view has."""
-    if view_name not in VIEWS:
-        raise ValueError(f"There is no view {view_name!r}; choose from {', '.join(VIEWS)}")
-    return _URI_PREFIX + view_name
+    if view_name not in VIEW_NAMES:
+        raise ValueError(f"There is no view {view_name!r}; choose from {', '.join(VIEW_NAMES)}")
+    return _VIEW_URI_PREFIX + view_name
 
 
 def render_view(uri: str, room_address: str) -> str | None:
     """Return the HTML of a view whose links lead to this address; None for another URI."""
-    view_name = uri.removeprefix(_URI_PREFIX)
-    if view_name == uri or view_name not in VIEWS:
+    view_name = uri.removeprefix(_VIEW_URI_PREFIX)
+    if view_name == uri or view_name not in VIEW_NAMES:
         return None
     # As JSON inside a script: an address cannot end the string, nor the element.
     address_json = to_json(room_address).decode().replace("<", "\\u003c")
@@ -31,7 +31,7 @@ def render_view(uri: str, room_address: str) -> str | None:
 @cache
 def _build_view(view_name: str) -> str:
     def read(file_name: str) -> str:
-        return (_FOLDER / file_name).read_text("utf-8")
+        return (_VIEWS_FOLDER / file_name).read_text("utf-8")
 
     # One file, because hosts load nothing that a view refers to.
     html = read("frame.html").replace("{{host}}", read("host.js"))

@@ -86,7 +86,7 @@ class DocumentsAdapter(SearchAdapter):
         )
 
     async def find_application(self, application_ref: str) -> KnownApplication | None:
-        application = await self._service.get_application(application_ref)
+        application = await self._service.find_application(application_ref)
         document_records = await self._service.store.list_records(application_ref)
         if application is None and not document_records:
             return None
@@ -115,14 +115,14 @@ class DocumentsAdapter(SearchAdapter):
         return format_doc_id(unquote(path_match[1])) if path_match else None
 
     async def complete_argument(
-        self, name: str, prefix: str, values: Mapping[str, str]
+        self, argument_name: str, prefix: str, earlier_arguments: Mapping[str, str]
     ) -> Sequence[str]:
-        if name == "document_id":
+        if argument_name == "document_id":
             return [
                 document_record.document_id
                 for document_record in await self._service.list_all_documents()
             ]
-        if name == "application_ref":
+        if argument_name == "application_ref":
             document_records = await self._service.list_all_documents()
             return sorted({document_record.application_ref for document_record in document_records})
         return ()

@@ -22,7 +22,7 @@ _REGISTRY_FILE = "registry.db"
 _APPLICATIONS_FILE = "applications.db"
 _FILES_FOLDER = "files"
 
-BACKUP_FILES = re.compile(
+BACKUP_FILE_NAME_PATTERN = re.compile(
     rf"about\.json|(chunks|registry|applications)\.db|files/{DOCUMENT_ID_PATTERN}/[\w-]+\.\w+",
     re.ASCII,
 )

@@ -44,7 +44,7 @@ from readingroom.core.settings import RoomSettings
 from readingroom.ingest.errors import FileNotFound
 from readingroom.storage.handover import hand_over
 
-_NO_DOCUMENTS = "There are no documents yet: `readingroom documents ingest` brings them in."
+_NO_DOCUMENTS_MESSAGE = "There are no documents yet: `readingroom documents ingest` brings them in."
 
 
 def _list_references(settings: RoomSettings, typed_values: Mapping[str, Any]) -> list[str]:
@@ -54,8 +54,8 @@ def _list_references(settings: RoomSettings, typed_values: Mapping[str, Any]) ->
 
 def _list_document_ids(settings: RoomSettings, typed_values: Mapping[str, Any]) -> Iterator[str]:
     for reference in _list_references(settings, typed_values):
-        question = build_model(ListIngestedDocuments, application_ref=reference)
-        document_list = ask_quietly(ListDocuments(question=question), SPEC, settings)
+        arguments = build_model(ListIngestedDocuments, application_ref=reference)
+        document_list = ask_quietly(ListDocuments(question=arguments), SPEC, settings)
         yield from (document["document_id"] for document in document_list["documents"])
 
 
@@ -140,19 +140,19 @@ def list_documents(application_ref: str | None, settings: RoomSettings, as_json:
             right_aligned_columns=[1],
         )
     else:
-        question = build_model(ListIngestedDocuments, application_ref=application_ref)
-        listing_fields = run_command(ListDocuments(question=question), SPEC, settings)
+        arguments = build_model(ListIngestedDocuments, application_ref=application_ref)
+        listing_fields = run_command(ListDocuments(question=arguments), SPEC, settings)
         table_rows = [
             (
                 make_bold(document["document_id"]),
                 document["document_type"],
                 f"{document['chunk_count']} chunks",
-                f"{Path(document['file_path']).name}{_describe_textless_pages(document)}",
+                f"{Path(document['file_path']).name}{_note_textless_pages(document)}",
             )
             for document in listing_fields["documents"]
         ]
         table_text = format_table(table_rows, right_aligned_columns=[2])
-    print_result(as_json, listing_fields, table_text or _NO_DOCUMENTS)
+    print_result(as_json, listing_fields, table_text or _NO_DOCUMENTS_MESSAGE)
 
 
 @documents.command()
@@ -173,10 +173,10 @@ def list_documents(application_ref: str | None, settings: RoomSettings, as_json:
 def search(query: str, settings: RoomSettings, as_json: bool, **values: Any) -> None:
     """Search the documents."""
     document_types = list(values.pop("document_types")) or None
-    question = build_model(
+    arguments = build_model(
         SearchApplicationDocs, query=query, document_types=document_types, **values
     )
-    document_hits = run_command(SearchDocuments(question=question), SPEC, settings)
+    document_hits = run_command(SearchDocuments(question=arguments), SPEC, settings)
     printed_lines = [
         f"{make_bold(hit['citation'])}\n  {' '.join(hit['text'].split())}"
         for hit in document_hits["results"]
@@ -184,7 +184,9 @@ def search(query: str, settings: RoomSettings, as_json: bool, **values: Any) -> 
     if not printed_lines:
         is_empty = document_hits["empty_because"] == "no_documents"
         printed_lines = [
-            _NO_DOCUMENTS if is_empty else f"Nothing was found: {document_hits['empty_because']}."
+            _NO_DOCUMENTS_MESSAGE
+            if is_empty
+            else f"Nothing was found: {document_hits['empty_because']}."
         ]
     if document_hits["degraded"]:
         printed_lines.append(f"({document_hits['degraded']})")
@@ -197,8 +199,8 @@ def search(query: str, settings: RoomSettings, as_json: bool, **values: Any) -> 
 @add_common_options
 def text(document_id: str, pages: str | None, settings: RoomSettings, as_json: bool) -> None:
     """Print a document's text."""
-    question = build_model(GetDocumentText, document_id=document_id, pages=pages)
-    document_text = run_command(ReadDocument(question=question), SPEC, settings)
+    arguments = build_model(GetDocumentText, document_id=document_id, pages=pages)
+    document_text = run_command(ReadDocument(question=arguments), SPEC, settings)
     print_result(as_json, document_text, document_text["text"])
 
 
@@ -207,8 +209,8 @@ def text(document_id: str, pages: str | None, settings: RoomSettings, as_json: b
 @add_common_options
 def remove(document_id: str, settings: RoomSettings, as_json: bool) -> None:
     """Remove a document with all its chunks."""
-    question = build_model(RemoveDocument, document_id=document_id)
-    removal = run_command(DropDocument(question=question), SPEC, settings)
+    arguments = build_model(RemoveDocument, document_id=document_id)
+    removal = run_command(DropDocument(question=arguments), SPEC, settings)
     print_result(
         as_json, removal, f"Removed {removal['document_id']}: {removal['chunks_removed']} chunks."
     )
@@ -230,10 +232,10 @@ def application(reference: str, settings: RoomSettings, as_json: bool, **values:
         if field_value is not None
     }
     if changed_fields:
-        question = build_model(SetApplication, reference=reference, **changed_fields)
-        run_command(DescribeApplication(question=question), SPEC, settings)
-    overview_question = build_model(ApplicationOverview, application_ref=reference)
-    overview_fields = run_command(ShowApplication(question=overview_question), SPEC, settings)
+        arguments = build_model(SetApplication, reference=reference, **changed_fields)
+        run_command(DescribeApplication(question=arguments), SPEC, settings)
+    overview_arguments = build_model(ApplicationOverview, application_ref=reference)
+    overview_fields = run_command(ShowApplication(question=overview_arguments), SPEC, settings)
     print_result(as_json, overview_fields, "\n".join(_render_overview(overview_fields)))
 
 
@@ -289,7 +291,7 @@ def _render_outcomes(ingest_report: dict[str, Any]) -> str:
 def _describe_outcome(file_outcome: dict[str, Any]) -> str:
     match file_outcome["status"]:
         case "success":
-            textless_note = _describe_textless_pages(file_outcome)
+            textless_note = _note_textless_pages(file_outcome)
             chunk_count = file_outcome["chunks_created"]
             return f"{file_outcome['document_id']}, {chunk_count} chunks{textless_note}"
         case "already_ingested":
@@ -299,7 +301,7 @@ def _describe_outcome(file_outcome: dict[str, Any]) -> str:
     return f"{file_outcome['error_type']}: {file_outcome['message']}"
 
 
-def _describe_textless_pages(document: dict[str, Any]) -> str:
+def _note_textless_pages(document: dict[str, Any]) -> str:
     """Return a note on the pages that gave no text; "" where all did."""
     textless_count = len(document["pages_without_text"])
     if not textless_count:
@@ -318,7 +320,7 @@ def _render_overview(overview_fields: dict[str, Any]) -> Iterator[str]:
         size_text = f"{type_fields['page_count']} pages, {type_fields['word_count']} words"
         yield f"{type_fields['document_type']}: {size_text}"
         for document in type_fields["documents"]:
-            textless_note = _describe_textless_pages(document)
+            textless_note = _note_textless_pages(document)
             yield f"  {document['document_id']:<32} {document['source_file']}{textless_note}"
     for unread_file in overview_fields["not_ingested"]:
         yield f"not ingested: {unread_file['source_file']} ({unread_file['reason']})"

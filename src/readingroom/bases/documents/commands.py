@@ -10,7 +10,11 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from readingroom.bases.documents.backup import BACKUP_FILES, restore_backup, write_backup
+from readingroom.bases.documents.backup import (
+    BACKUP_FILE_NAME_PATTERN,
+    restore_backup,
+    write_backup,
+)
 from readingroom.bases.documents.doctor import DocumentsDoctor
 from readingroom.bases.documents.ids import ApplicationRef
 from readingroom.bases.documents.ingest.batch import BatchFile
@@ -18,7 +22,7 @@ from readingroom.bases.documents.models import (
     ApplicationList,
     ApplicationOverview,
     ApplicationSet,
-    ChosenType,
+    ChosenDocumentType,
     DocumentHits,
     DocumentList,
     DocumentsDiagnosis,
@@ -60,7 +64,7 @@ class IngestFiles(_DocumentsCommand):
 
     name: ClassVar[str] = "documents.ingest"
     application_ref: ApplicationRef
-    document_type: ChosenType = None
+    document_type: ChosenDocumentType = None
     files: list[HandedFile]
 
     async def run(
@@ -225,7 +229,7 @@ class _DocumentsBackup(OwnerBackup):
         return {}
 
 
-BACKUP = _DocumentsBackup("documents", BackUpDocuments, RestoreDocuments, BACKUP_FILES)
+BACKUP = _DocumentsBackup("documents", BackUpDocuments, RestoreDocuments, BACKUP_FILE_NAME_PATTERN)
 
 
 def run_doctor(settings: RoomSettings, repair: bool, run_command: RunCommand) -> list[Complaint]:

@@ -12,7 +12,9 @@ from readingroom.protocol.tool import NonBlankText, clean_reference
 
 # Long enough for any reference of 100 characters, with the digits of its file's hash.
 DOCUMENT_ID_PATTERN = r"[A-Za-z0-9_-]{1,200}_[0-9a-f]{6,64}"
-_DOC_ID = re.compile(rf"doc:({DOCUMENT_ID_PATTERN})(?:#page=([1-9][0-9]{{0,4}}))?", re.ASCII)
+_DOC_ID_PATTERN = re.compile(
+    rf"doc:({DOCUMENT_ID_PATTERN})(?:#page=([1-9][0-9]{{0,4}}))?", re.ASCII
+)
 
 ApplicationRef = Annotated[
     NonBlankText,
@@ -38,7 +40,7 @@ def format_doc_id(document_id: str, page_number: int | None = None) -> str:
 
 def parse_doc_id(id_text: str) -> DocumentRef:
     """Return what `format_doc_id` was given. Raise `UnrecognizedId` for anything else."""
-    id_match = _DOC_ID.fullmatch(fold_dashes(id_text).strip())
+    id_match = _DOC_ID_PATTERN.fullmatch(fold_dashes(id_text).strip())
     if id_match is None:
         raise UnrecognizedId(
             f"{id_text[:100]!r} is not the id of a document", valid_prefixes=["doc:<document_id>"]

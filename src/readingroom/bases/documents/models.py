@@ -8,11 +8,17 @@ from pydantic import Field
 from readingroom.bases.documents.ids import ApplicationRef
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.modes import Mode
-from readingroom.core.scores import CONFIDENCE, PARTS, SCORE, Level, ScoreParts
+from readingroom.core.scores import (
+    CONFIDENCE_DESCRIPTION,
+    SCORE_DESCRIPTION,
+    SCORE_PARTS_DESCRIPTION,
+    ConfidenceLevel,
+    ScoreParts,
+)
 from readingroom.ingest.document import ExtractionMethod
 from readingroom.protocol.doctor import Complaint
 from readingroom.protocol.resources import PageMark
-from readingroom.protocol.tool import Answer, Body, DayText, NonBlankText, Question
+from readingroom.protocol.tool import Answer, Body, DayText, NonBlankText, ToolArguments
 
 DocumentType = Literal[
     "arboricultural_report",
@@ -45,14 +51,14 @@ DocumentTypes = Annotated[
     Field(min_length=1, max_length=20, description="Only documents of these types; left out, all."),
 ]
 MaxResults = Annotated[int, Field(ge=1, le=100, description="Maximum number of results to return.")]
-HowToSearch = Annotated[
+SearchMode = Annotated[
     Mode, Field(description="By meaning (`semantic`), by words (`lexical`), or both (`hybrid`).")
 ]
-ChosenType = Annotated[
+ChosenDocumentType = Annotated[
     DocumentType | None,
     Field(description="Type of the document; by default found from its name and its text."),
 ]
-Pages = Annotated[
+PageSelection = Annotated[
     str | None,
     Field(
         max_length=200,
@@ -81,10 +87,10 @@ class IngestDocument(Body):
         description="Absolute path to the document file, inside DOCUMENT_ROOTS.",
     )
     application_ref: ApplicationRef
-    document_type: ChosenType = None
+    document_type: ChosenDocumentType = None
 
 
-class SearchApplicationDocs(Question):
+class SearchApplicationDocs(ToolArguments):
     """A search over the documents' text."""
 
     query: Query
@@ -93,28 +99,28 @@ class SearchApplicationDocs(Question):
     )
     document_types: DocumentTypes = None
     max_results: MaxResults = 10
-    mode: HowToSearch = "semantic"
+    mode: SearchMode = "semantic"
 
 
-class GetDocumentText(Question):
+class GetDocumentText(ToolArguments):
     """A document, whole or in part."""
 
     document_id: DocumentId = Field(
         description="Document id, such as `25_01178_REM_a1b2c3`, or the `id` of a search result, "
         "`doc:25_01178_REM_a1b2c3#page=4`, which is that page."
     )
-    pages: Pages = None
+    pages: PageSelection = None
     max_chars: MaxChars = None
     offset: Offset = 0
 
 
-class ListIngestedDocuments(Question):
+class ListIngestedDocuments(ToolArguments):
     """The documents of one application."""
 
     application_ref: ApplicationRef
 
 
-class RemoveDocument(Question):
+class RemoveDocument(ToolArguments):
     """A document to remove."""
 
     document_id: DocumentId
@@ -201,8 +207,8 @@ class DocumentHit(Answer):
     metadata: ChunkMetadata
     citation: str = Field(description="Ready to print: file and pages.")
     id: str = Field(description="What fetches the page of this passage.")
-    score: float = Field(description=SCORE)
-    parts: ScoreParts = Field(description=PARTS)
+    score: float = Field(description=SCORE_DESCRIPTION)
+    parts: ScoreParts = Field(description=SCORE_PARTS_DESCRIPTION)
 
 
 class DocumentHits(Answer):
@@ -212,7 +218,7 @@ class DocumentHits(Answer):
     query: str
     results_count: int
     results: list[DocumentHit]
-    confidence: Level = Field(description=CONFIDENCE)
+    confidence: ConfidenceLevel = Field(description=CONFIDENCE_DESCRIPTION)
     confidence_reason: str
     degraded: str | None = Field(
         default=None, description="Set when the search ran by words only, with the reason."
@@ -380,7 +386,7 @@ class SetApplication(ApplicationPatch):
     reference: ApplicationRef
 
 
-class ApplicationOverview(Question):
+class ApplicationOverview(ToolArguments):
     """An application."""
 
     application_ref: ApplicationRef

@@ -17,7 +17,7 @@ from readingroom.bases.documents.models import (
     ApplicationOverview,
     ApplicationPatch,
     ApplicationSet,
-    ChosenType,
+    ChosenDocumentType,
     DocumentHits,
     DocumentId,
     DocumentList,
@@ -25,7 +25,6 @@ from readingroom.bases.documents.models import (
     DocumentTypes,
     FolderIngested,
     GetDocumentText,
-    HowToSearch,
     IngestDocument,
     IngestedDocument,
     IngestFolder,
@@ -36,10 +35,11 @@ from readingroom.bases.documents.models import (
     Offset,
     Overview,
     PageMarks,
-    Pages,
+    PageSelection,
     RemovedDocument,
     RemoveDocument,
     SearchApplicationDocs,
+    SearchMode,
     SetApplication,
     SkippedDocument,
 )
@@ -47,12 +47,12 @@ from readingroom.bases.documents.models import Query as QueryText
 from readingroom.bases.documents.service import DocumentsService
 from readingroom.core.progress import no_progress
 from readingroom.protocol.resources import Passage
-from readingroom.protocol.rest import API_PREFIX, ERROR_RESPONSES
+from readingroom.protocol.rest import API_PATH_PREFIX, ERROR_RESPONSES
 from readingroom.web.disconnect import run_while_connected
 from readingroom.web.parameters import StrictQueryRoute
-from readingroom.web.uploads import describe_upload_form, receive_upload
+from readingroom.web.uploads import make_upload_form_openapi, receive_upload
 
-_UPLOAD_FORM = describe_upload_form(
+_UPLOAD_FORM = make_upload_form_openapi(
     "A PDF or an image, an office file, a text, an e-mail or a zip archive; see docs/ingest.md."
 )
 _PNG_RESPONSE: dict[int | str, dict[str, Any]] = {
@@ -78,7 +78,7 @@ def make_routers(service: DocumentsService, read_only: bool) -> tuple[APIRouter,
 def make_documents_router(service: DocumentsService, read_only: bool) -> APIRouter:
     """Return the routes under /api/v1; a read-only server has none that write."""
     router = APIRouter(
-        prefix=API_PREFIX,
+        prefix=API_PATH_PREFIX,
         tags=["documents"],
         responses=ERROR_RESPONSES,
         route_class=StrictQueryRoute,
@@ -107,7 +107,7 @@ def _add_search_routes(router: APIRouter, service: DocumentsService) -> None:
         application_ref: Annotated[ApplicationRef | None, Query()] = None,
         document_types: Annotated[DocumentTypes, Query()] = None,
         max_results: Annotated[MaxResults, Query()] = 10,
-        mode: Annotated[HowToSearch, Query()] = "semantic",
+        mode: Annotated[SearchMode, Query()] = "semantic",
     ) -> DocumentHits:
         """Passages that answer a question."""
         return await service.search_documents(
@@ -130,7 +130,7 @@ def _add_reading_routes(router: APIRouter, service: DocumentsService) -> None:
     @router.get("/documents/{document_id}/text")
     async def get_text(
         document_id: DocumentIdInPath,
-        pages: Annotated[Pages, Query()] = None,
+        pages: Annotated[PageSelection, Query()] = None,
         max_chars: Annotated[MaxChars, Query()] = None,
         offset: Annotated[Offset, Query()] = 0,
     ) -> DocumentText:
@@ -191,7 +191,7 @@ def _add_ingest_routes(router: APIRouter, service: DocumentsService) -> None:
     async def upload_document(
         request: Request,
         application_ref: Annotated[ApplicationRef, Query()],
-        document_type: Annotated[ChosenType, Query()] = None,
+        document_type: Annotated[ChosenDocumentType, Query()] = None,
     ) -> IngestOutcome:
         """Ingest a file that comes with the request; the answer waits until it can be searched."""
         upload_path = service.make_upload_path()
@@ -212,16 +212,16 @@ def _add_ingest_routes(router: APIRouter, service: DocumentsService) -> None:
             await anyio.Path(upload_path).unlink(missing_ok=True)
 
     @router.post("/documents/ingest")
-    async def ingest_document(question: IngestDocument, request: Request) -> IngestOutcome:
+    async def ingest_document(arguments: IngestDocument, request: Request) -> IngestOutcome:
         """Ingest a file of the server's disk."""
         return await run_while_connected(
-            request, partial(service.ingest_document, question, no_progress)
+            request, partial(service.ingest_document, arguments, no_progress)
         )
 
     @router.post("/documents/ingest-folder")
-    async def ingest_folder(question: IngestFolder, request: Request) -> FolderIngested:
+    async def ingest_folder(arguments: IngestFolder, request: Request) -> FolderIngested:
         """Ingest all files below a folder of the server's disk."""
-        ingest_all = partial(service.ingest_folder, question, no_progress)
+        ingest_all = partial(service.ingest_folder, arguments, no_progress)
         return await run_while_connected(request, ingest_all)
 
 

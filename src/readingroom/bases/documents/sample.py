@@ -13,35 +13,35 @@ from readingroom.protocol.command import RunCommand
 from readingroom.protocol.sample import BaseSample, SampleStep
 from readingroom.storage.handover import hand_over
 
-_STEP_TURN = 1
+_TURN_AFTER_OTHER_BASES = 1
 """After the policies: scans take longest, and the first questions are about policies."""
 
 
 class DocumentsSample(BaseSample):
     def list_steps(
-        self, settings: RoomSettings, corpus_folder: Path, run: RunCommand
+        self, settings: RoomSettings, corpus_folder: Path, run_command: RunCommand
     ) -> Iterator[SampleStep]:
         reference = corpus.application()["reference"]
-        yield _make_description_step(settings, corpus.application(), run)
+        yield _make_description_step(settings, corpus.application(), run_command)
         for sample_file in sorted(corpus.write_application(corpus_folder).iterdir()):
             yield _make_ingest_step(
-                settings, reference, [sample_file], run, f"{reference}: {sample_file.name}"
+                settings, reference, [sample_file], run_command, f"{reference}: {sample_file.name}"
             )
         shop_reference = corpus.shop_application()["reference"]
-        yield _make_description_step(settings, corpus.shop_application(), run)
+        yield _make_description_step(settings, corpus.shop_application(), run_command)
         shop_files = sorted(corpus.write_shop_application(corpus_folder).iterdir())
         step_title = f"{shop_reference}: {len(shop_files)} documents"
-        yield _make_ingest_step(settings, shop_reference, shop_files, run, step_title)
+        yield _make_ingest_step(settings, shop_reference, shop_files, run_command, step_title)
 
 
 def _make_description_step(
     settings: RoomSettings, application: dict[str, str], run_command: RunCommand
 ) -> SampleStep:
     def load(report_progress: ReportProgressSync) -> None:
-        question = SetApplication.model_validate_json(json.dumps(application))
-        run_command(DescribeApplication(question=question), settings)
+        arguments = SetApplication.model_validate_json(json.dumps(application))
+        run_command(DescribeApplication(question=arguments), settings)
 
-    return SampleStep(f"application {application['reference']}", load, _STEP_TURN)
+    return SampleStep(f"application {application['reference']}", load, _TURN_AFTER_OTHER_BASES)
 
 
 def _make_ingest_step(
@@ -63,7 +63,7 @@ def _make_ingest_step(
         ]
         run_command(IngestFiles(application_ref=reference, files=handed_files), settings)
 
-    return SampleStep(step_title, load, _STEP_TURN)
+    return SampleStep(step_title, load, _TURN_AFTER_OTHER_BASES)
 
 
 SAMPLE = DocumentsSample()

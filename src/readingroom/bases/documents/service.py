@@ -136,14 +136,14 @@ class DocumentsService:
 
     # --- reading ---
 
-    async def search_documents(self, question: SearchApplicationDocs) -> DocumentHits:
+    async def search_documents(self, arguments: SearchApplicationDocs) -> DocumentHits:
         """Return the best passages, of one application or of all."""
         ranking = await self.store.rank_chunks(
-            question.query,
-            question.max_results,
-            question.application_ref,
-            question.document_types,
-            question.mode,
+            arguments.query,
+            arguments.max_results,
+            arguments.application_ref,
+            arguments.document_types,
+            arguments.mode,
         )
         chunks_by_id = await self.store.get_chunks_by_id([hit.chunk_id for hit in ranking.hits])
         document_ids = {chunk.document_id for chunk in chunks_by_id.values()}
@@ -158,16 +158,16 @@ class DocumentsService:
             [hit.score for hit in ranking.hits], document_hits[0].citation if document_hits else ""
         )
         return DocumentHits(
-            query=question.query,
+            query=arguments.query,
             results_count=len(document_hits),
             results=document_hits,
             confidence=confidence.level,
             confidence_reason=confidence.reason,
             degraded=ranking.degraded,
-            empty_because=None if document_hits else await self._explain_empty(question),
+            empty_because=None if document_hits else await self._explain_empty(arguments),
         )
 
-    async def get_text(self, question: GetDocumentText) -> DocumentText:
+    async def get_text(self, arguments: GetDocumentText) -> DocumentText:
         """Return a document's text: all of it, some of its pages, or as much as fits.
 
         Raises:
@@ -175,7 +175,7 @@ class DocumentsService:
             PageNotFound: the document does not have one of the pages.
             NoChunks: the document is registered, but its chunks are gone.
         """
-        document_ref = _parse_document_ref(question.document_id)
+        document_ref = _parse_document_ref(arguments.document_id)
         document_record = await self.get_record(document_ref.document_id)
         chunks = await self.store.get_chunks(document_record.document_id)
         if not chunks:
@@ -183,7 +183,8 @@ class DocumentsService:
                 f"{document_record.document_id} is registered, but has no chunks; ingest it again"
             )
         page_numbers = parse_pages(
-            question.pages or (str(document_ref.page_number) if document_ref.page_number else None),
+            arguments.pages
+            or (str(document_ref.page_number) if document_ref.page_number else None),
             document_record,
         )
         # Put together from the chunks: the text is stored once, and is what searches quote.
@@ -194,14 +195,14 @@ class DocumentsService:
             else cut_pages(full_text, page_numbers, document_record)
         )
         text_end = len(selected_text)
-        if question.max_chars is not None:
-            text_end = min(text_end, question.offset + question.max_chars)
+        if arguments.max_chars is not None:
+            text_end = min(text_end, arguments.offset + arguments.max_chars)
         return DocumentText(
             document_id=document_record.document_id,
             file_path=document_record.file_path,
             document_type=document_record.document_type,
             chunk_count=document_record.chunk_count,
-            text=selected_text[question.offset : text_end],
+            text=selected_text[arguments.offset : text_end],
             page_count=document_record.page_count,
             total_chars=len(selected_text),
             next_offset=text_end if text_end < len(selected_text) else None,
@@ -212,11 +213,11 @@ class DocumentsService:
             ),
         )
 
-    async def list_documents(self, question: ListIngestedDocuments) -> DocumentList:
+    async def list_documents(self, arguments: ListIngestedDocuments) -> DocumentList:
         """Return the documents of one application; an unknown application has none."""
-        document_records = await self.store.list_records(question.application_ref)
+        document_records = await self.store.list_records(arguments.application_ref)
         return DocumentList(
-            application_ref=question.application_ref,
+            application_ref=arguments.application_ref,
             document_count=len(document_records),
             documents=[to_listed_document(document_record) for document_record in document_records],
         )
@@ -225,18 +226,18 @@ class DocumentsService:
         """Return the documents of every application."""
         return await self.store.list_records()
 
-    async def get_application(self, reference: str) -> Application | None:
+    async def find_application(self, reference: str) -> Application | None:
         """Return an application's own record, or None if it has none."""
-        return await anyio.to_thread.run_sync(self.applications.get_application, reference)
+        return await anyio.to_thread.run_sync(self.applications.find_application, reference)
 
-    async def get_overview(self, question: ApplicationOverview) -> Overview:
+    async def get_overview(self, arguments: ApplicationOverview) -> Overview:
         """Return an application's record, its documents by type, and what could not be read.
 
         Raises:
             ApplicationNotFound: it has neither a record nor a file.
         """
-        reference = question.application_ref
-        application = await self.get_application(reference)
+        reference = arguments.application_ref
+        application = await self.find_application(reference)
         unread_entries = await anyio.to_thread.run_sync(self.applications.list_unread, reference)
         document_records = await self.store.list_records(reference)
         if application is None and not unread_entries and not document_records:
@@ -347,7 +348,7 @@ class DocumentsService:
 
     async def get_record(self, document_id: str) -> DocumentRecord:
         """Return a document's entry; raise `DocumentNotFound`, which says how to find its id."""
-        document_record = await self.store.get_record(fold_dashes(document_id))
+        document_record = await self.store.find_record(fold_dashes(document_id))
         if document_record is None:
             raise make_not_found_error(document_id)
         return document_record
@@ -355,30 +356,32 @@ class DocumentsService:
     # --- writing ---
 
     async def ingest_document(
-        self, question: IngestDocument, report_progress: ReportProgress
+        self, arguments: IngestDocument, report_progress: ReportProgress
     ) -> Outcome:
         """Ingest a file of an allowed folder into an application."""
-        async with self._context.roots.open_copy_in_thread(question.file_path) as private_copy:
+        async with self._context.roots.open_copy_in_thread(arguments.file_path) as private_copy:
             return await self.ingestion.ingest_document(
                 private_copy,
-                question.application_ref,
-                question.file_path,
-                question.document_type,
+                arguments.application_ref,
+                arguments.file_path,
+                arguments.document_type,
                 report_progress,
             )
 
     async def ingest_folder(
-        self, question: IngestFolder, report_progress: ReportProgress
+        self, arguments: IngestFolder, report_progress: ReportProgress
     ) -> FolderIngested:
         """Ingest all files below an allowed folder into an application."""
         paths_by_name = await anyio.to_thread.run_sync(
-            self._context.roots.list_files, question.path
+            self._context.roots.find_paths_by_name, arguments.path
         )
         batch_files = [
             BatchFile(file_name, partial(self._context.roots.open_copy, file_path), file_path)
             for file_name, file_path in paths_by_name.items()
         ]
-        return await self.ingest_files(batch_files, question.application_ref, None, report_progress)
+        return await self.ingest_files(
+            batch_files, arguments.application_ref, None, report_progress
+        )
 
     async def ingest_files(
         self,
@@ -429,13 +432,13 @@ class DocumentsService:
         """The size of the largest file that is accepted."""
         return self._context.roots.max_file_bytes
 
-    async def set_application(self, question: SetApplication) -> ApplicationSet:
+    async def set_application(self, arguments: SetApplication) -> ApplicationSet:
         """Update an application's record: null keeps a field, an empty string clears it.
 
         Null cannot mean "clear": a command travels as JSON, which has a null for every option that
         was not used.
         """
-        given_fields = question.model_dump(exclude_none=True, exclude={"reference"})
+        given_fields = arguments.model_dump(exclude_none=True, exclude={"reference"})
         changed_fields = {
             field_name: field_value or None for field_name, field_value in given_fields.items()
         }
@@ -443,18 +446,18 @@ class DocumentsService:
             changed_fields["validation_date"] = parse_day(validation_day)
         now = self._context.now()
         application = await anyio.to_thread.run_sync(
-            self.applications.update_application, question.reference, changed_fields, now
+            self.applications.update_application, arguments.reference, changed_fields, now
         )
         return ApplicationSet(application=to_application_record(application))
 
-    async def remove_document(self, question: RemoveDocument) -> RemovedDocument:
+    async def remove_document(self, arguments: RemoveDocument) -> RemovedDocument:
         """Delete a document's entry, its chunks, and our copy of its file.
 
         Raises:
             DocumentNotFound: no document has this id.
         """
         # Ids come back from prose and PDFs, where a hyphen has often become a dash.
-        document_id = fold_dashes(question.document_id)
+        document_id = fold_dashes(arguments.document_id)
         chunk_count = await self.ingestion.remove_document(document_id)
         return RemovedDocument(document_id=document_id, chunks_removed=chunk_count)
 
@@ -476,11 +479,11 @@ class DocumentsService:
         for upload_path in (self.folder / "uploads").glob(".*"):
             upload_path.unlink(missing_ok=True)
 
-    async def _explain_empty(self, question: SearchApplicationDocs) -> EmptyReason:
-        document_records = await self.store.list_records(question.application_ref)
+    async def _explain_empty(self, arguments: SearchApplicationDocs) -> EmptyReason:
+        document_records = await self.store.list_records(arguments.application_ref)
         if not document_records:
             return "no_documents"
-        document_types = question.document_types
+        document_types = arguments.document_types
         if document_types is not None and not any(
             document_record.document_type in document_types for document_record in document_records
         ):

@@ -88,7 +88,7 @@ class DocumentStore:
         )
         return next(iter(await self._read_records(record_filter=record_filter)), None)
 
-    async def get_record(self, document_id: str) -> DocumentRecord | None:
+    async def find_record(self, document_id: str) -> DocumentRecord | None:
         """Return a document's entry, or None if it is not registered."""
         return next(iter(await self._read_records([document_id])), None)
 

@@ -67,19 +67,19 @@ class FederalAdapter(SearchAdapter):
     async def list_sources(self) -> Sequence[str]:
         return sources.list_source_names(sources.SOURCES)
 
-    async def find_source(self, name: str) -> str | None:
+    async def find_source(self, source_name: str) -> str | None:
         try:
-            return sources.find_source(name).name
+            return sources.find_source(source_name).name
         except UnknownSource:
             return None
 
-    def parse_resource_path(self, path: str) -> str | None:
-        path_match = re.fullmatch(r"federal/([^/]+)", path)
+    def parse_resource_path(self, resource_path: str) -> str | None:
+        path_match = re.fullmatch(r"federal/([^/]+)", resource_path)
         return unquote(path_match[1]) if path_match else None
 
     async def complete_argument(
-        self, name: str, prefix: str, values: Mapping[str, str]
+        self, argument_name: str, prefix: str, earlier_arguments: Mapping[str, str]
     ) -> Sequence[str]:
-        if name in ("id", "bill_id"):
+        if argument_name in ("id", "bill_id"):
             return await self._service.list_ids(prefix, _MAX_COMPLETIONS)
         return ()

@@ -17,7 +17,7 @@ from readingroom.bases.federal.store import (
     SharedRecords,
     get_database_path,
     locate_records,
-    prepare,
+    prepare_records,
     translate_errors,
 )
 from readingroom.core.progress import ReportProgressSync
@@ -44,16 +44,16 @@ class FederalBackup(BaseBackup):
         self,
         settings: RoomSettings,
         copies_folder: Path,
-        run: RunCommand,
-        report: ReportProgressSync,
+        run_command: RunCommand,
+        report_progress: ReportProgressSync,
     ) -> dict[str, int]:
         copied_file = get_database_path(copies_folder)
         records_place = locate_records(settings)
         if isinstance(records_place, Path):
-            copy_database(records_place, copied_file, report)
+            copy_database(records_place, copied_file, report_progress)
         else:
-            prepare(records_place)
-            copy_records(records_place, copied_file, report)
+            prepare_records(records_place)
+            copy_records(records_place, copied_file, report_progress)
             _merge_write_ahead_log(copied_file)
         with closing(connect(copied_file)) as db:
             (schema_version,) = db.execute("PRAGMA user_version").fetchone()
@@ -74,7 +74,11 @@ class FederalBackup(BaseBackup):
         yield
 
     def restore_backup(
-        self, staged_settings: RoomSettings, home_directory: Path, replace: bool, run: RunCommand
+        self,
+        staged_settings: RoomSettings,
+        home_directory: Path,
+        replace: bool,
+        run_command: RunCommand,
     ) -> dict[str, int] | None:
         known_statements = frozenset(map(normalise_sql, list_statements()))
         try:
@@ -115,7 +119,7 @@ class FederalBackup(BaseBackup):
 
 
 def _has_records(shared_records: SharedRecords) -> bool:
-    prepare(shared_records)
+    prepare_records(shared_records)
     with translate_errors(shared_records), closing(shared_records.connect(writing=False)) as db:
         return db.execute("SELECT 1 FROM ingestion_logs LIMIT 1").fetchone() is not None
 

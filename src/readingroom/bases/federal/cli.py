@@ -15,7 +15,7 @@ from readingroom.bases.federal.load import loading
 from readingroom.bases.federal.load.bulk import Hosts
 from readingroom.bases.federal.load.loading import LoadSummary
 from readingroom.bases.federal.load.sync import sync as sync_source
-from readingroom.bases.federal.query.changes import list_changes
+from readingroom.bases.federal.query.changes import read_change_page
 from readingroom.bases.federal.schema.sources import SOURCES, Source, find_source, is_source_name
 from readingroom.bases.federal.search import vectors
 from readingroom.bases.federal.settings import FederalSettings
@@ -31,9 +31,9 @@ from readingroom.console.options import (
 )
 from readingroom.core.dates import parse_day
 from readingroom.core.settings import RoomSettings
-from readingroom.engine.embedding.shared import embedder_for
+from readingroom.engine.embedding.shared import get_shared_embedder
 
-_MAX_NAMED = 20  # files that are named when they could not be loaded
+_MAX_NAMED_FILES = 20  # files that are named when they could not be loaded
 _FORMATS_HINT = "Which formats are read: `readingroom federal load --help`, docs/federal.md"
 
 
@@ -74,12 +74,12 @@ def load_files(paths: tuple[str, ...], settings: FederalSettings, as_json: bool)
       Regulations.gov JSON: dockets; SAP YAML with its PDFs
     """
 
-    only, file_paths = _split_source_and_files(paths)
+    only_source, file_paths = _split_source_and_files(paths)
     with progress_bar("Loading", as_json) as report_progress:
         load_summary = loading.load(
-            store.locate_records(settings), file_paths, only, report_progress
+            store.locate_records(settings), file_paths, only_source, report_progress
         )
-    _print_summary(load_summary, only, as_json)
+    _print_summary(load_summary, only_source, as_json)
 
 
 @federal.command()
@@ -99,16 +99,16 @@ def update(
     issue, a file of a zip. Its id then answers 410, with its successor where one is known.
     """
 
-    only, file_paths = _split_source_and_files(paths)
+    only_source, file_paths = _split_source_and_files(paths)
     with progress_bar("Updating", as_json) as report_progress:
         update_summary = loading.update(
             store.locate_records(settings),
             file_paths,
-            only,
+            only_source,
             report_progress,
             even_most=even_most,
         )
-    _print_summary(update_summary, only, as_json)
+    _print_summary(update_summary, only_source, as_json)
 
 
 @federal.command()
@@ -122,10 +122,10 @@ def changes(
     """List what came, changed or was withdrawn since a day, each record once, oldest first."""
 
     since_day = parse_day(since).isoformat()
-    only = find_source(source) if source else None
+    only_source = find_source(source) if source else None
     with _open_reader(settings) as reader:
         change_rows, _, has_more = reader.query_now(
-            lambda db: list_changes(db, since_day, only, None, limit, 0)
+            lambda db: read_change_page(db, since_day, only_source, None, limit, 0)
         )
     table_cells = [
         (
@@ -192,7 +192,7 @@ def sync(source: str, since: str | None, settings: FederalSettings, as_json: boo
         f"{synced.unchanged} unchanged, {synced.missing} not there, {synced.failed} failed.",
         *(
             f"  {sync_error['file']}: {sync_error['error']}"
-            for sync_error in synced.errors[:_MAX_NAMED]
+            for sync_error in synced.errors[:_MAX_NAMED_FILES]
         ),
         *_format_summary_lines(synced.update),
     ]
@@ -212,7 +212,7 @@ def embed(settings: FederalSettings, as_json: bool) -> None:
     """Embed what has no vector yet, for search by meaning. Stop and go on at any time."""
 
     place = store.locate_records(settings)
-    store.prepare(place)
+    store.prepare_records(place)
     with (
         store.translate_errors(place),
         closing(store.connect(place, writing=True)) as db,
@@ -221,7 +221,9 @@ def embed(settings: FederalSettings, as_json: bool) -> None:
         if not (as_json or sys.stderr.isatty()):  # a log shows no bar
             report_progress = print_tenths("{} of {} passages embedded")
         try:
-            embedded_count = vectors.embed_passages(db, embedder_for(settings), report_progress)
+            embedded_count = vectors.embed_passages(
+                db, get_shared_embedder(settings), report_progress
+            )
         except KeyboardInterrupt:
             print_text(
                 "Stopped. What is embedded stays: `readingroom federal embed` goes on.",
@@ -289,7 +291,7 @@ def status(settings: FederalSettings, as_json: bool) -> None:
     ]
     output_lines += [
         f"ignored: {status_row['file']}: {status_row['error']}"
-        for status_row in ignored_files[:_MAX_NAMED]
+        for status_row in ignored_files[:_MAX_NAMED_FILES]
     ]
     output_lines += _format_unnamed_count(
         len(ignored_files), "files that were ignored (all of them: --json)"
@@ -310,7 +312,7 @@ def _open_reader(settings: FederalSettings) -> Iterator[store.FederalStore]:
         records_place = store.locate_records(settings)
         if isinstance(records_place, Path) and not records_place.exists():
             records_place = store.get_database_path(Path(scratch_folder))
-        store.prepare(records_place)
+        store.prepare_records(records_place)
         with closing(store.FederalStore(records_place)) as reader:
             yield reader
 
@@ -357,24 +359,27 @@ def _format_summary_lines(
         ),
         *(
             f"  {file_error['file']}: {file_error['error']}"
-            for file_error in load_summary.errors[:_MAX_NAMED]
+            for file_error in load_summary.errors[:_MAX_NAMED_FILES]
         ),
         *(
             f"  {one_error['file']}: {one_error['problem']}"
-            for one_error in load_summary.incomplete[:_MAX_NAMED]
+            for one_error in load_summary.incomplete[:_MAX_NAMED_FILES]
         ),
         *_format_unnamed_count(
             len(load_summary.incomplete), "things that are missing (`federal status`)"
         ),
         *(
             f"  {file_name}: ignored, {ignored_reason}"
-            for file_name in load_summary.unrecognised[:_MAX_NAMED]
+            for file_name in load_summary.unrecognised[:_MAX_NAMED_FILES]
         ),
         *_format_unnamed_count(len(load_summary.unrecognised), "were ignored"),
-        *(f"  {file_name}: {loading.UNUSED_PDF}" for file_name in load_summary.unused_pdfs[:1]),
+        *(
+            f"  {file_name}: {loading.UNUSED_PDF_REASON}"
+            for file_name in load_summary.unused_pdfs[:1]
+        ),
         *(
             f"  {file_name}: not read either"
-            for file_name in load_summary.unused_pdfs[1:_MAX_NAMED]
+            for file_name in load_summary.unused_pdfs[1:_MAX_NAMED_FILES]
         ),
         *_format_unnamed_count(len(load_summary.unused_pdfs), "PDFs were not read"),
         *(["No file to load was found."] if not load_summary.files else []),
@@ -385,8 +390,8 @@ def _format_summary_lines(
 def _format_unnamed_count(total_count: int, items_noun: str) -> list[str]:
     """Return the line that ends a list of which only the first are named, if any are left out."""
     return (
-        [f"  … and {total_count - _MAX_NAMED} more {items_noun}"]
-        if total_count > _MAX_NAMED
+        [f"  … and {total_count - _MAX_NAMED_FILES} more {items_noun}"]
+        if total_count > _MAX_NAMED_FILES
         else []
     )
 

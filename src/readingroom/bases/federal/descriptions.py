@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from readingroom.bases.federal.schema.sources import RecordTable, Shape, Source, list_source_names
 
-FieldsOf = Callable[[RecordTable], Iterable[str]]
+ListFields = Callable[[RecordTable], Iterable[str]]
 
 _REGISTRIES_SENTENCE = (
     "Registries (people, offices, committees, topics) hold names: use `resolve_entity`."
@@ -18,7 +18,7 @@ def describe_search(record_sources: tuple[Source, ...]) -> str:
         "hearings and reports on it, recently or since a year, by words and meaning at once. Each "
         "result has an id, a title, a url, a passage and a citation. To open one use `fetch`. With "
         "the number of a bill use `get_bill`, with a bioguide id `get_legislator`. Sources: "
-        f"{_list_names(record_sources, Shape.BODY, Shape.SHORT)}. {_REGISTRIES_SENTENCE}"
+        f"{_join_source_names(record_sources, Shape.BODY, Shape.SHORT)}. {_REGISTRIES_SENTENCE}"
     )
 
 
@@ -29,7 +29,7 @@ def describe_lexical_search(record_sources: tuple[Source, ...]) -> str:
         "quotes, literally? Matches words as they are written and nothing that only means the "
         "same, best match first (BM25). Pick it when the wording matters: names of acts, rare "
         "terms. For the same thing in other words use `semantic_search`. Sources: "
-        f"{_list_names(record_sources, Shape.BODY, Shape.SHORT)}. {_REGISTRIES_SENTENCE}"
+        f"{_join_source_names(record_sources, Shape.BODY, Shape.SHORT)}. {_REGISTRIES_SENTENCE}"
     )
 
 
@@ -40,12 +40,12 @@ def describe_semantic_search(record_sources: tuple[Source, ...]) -> str:
         "conceptually close to another, getting at the same thing in different words, even if it "
         "is not called that? Pick it when authors phrase it in many ways and no particular "
         "terminology can be relied on. Filters apply before scoring. For exact words use "
-        f"`lexical_search`. Sources: {_list_names(record_sources, Shape.BODY)}. "
+        f"`lexical_search`. Sources: {_join_source_names(record_sources, Shape.BODY)}. "
         f"{_REGISTRIES_SENTENCE}"
     )
 
 
-def _list_names(record_sources: tuple[Source, ...], *shapes: Shape) -> str:
+def _join_source_names(record_sources: tuple[Source, ...], *shapes: Shape) -> str:
     return ", ".join(
         list_source_names(
             record_source for record_source in record_sources if record_source.shape in shapes
@@ -92,7 +92,7 @@ def describe_time_series(record_tables: tuple[RecordTable, ...]) -> str:
     )
 
 
-def list_aggregate_choices(
+def collect_aggregate_choices(
     record_tables: tuple[RecordTable, ...], arguments: Sequence[str]
 ) -> dict[str, list[str]]:
     """Return the values that arguments of an aggregate may have, over all tables."""
@@ -107,7 +107,7 @@ def list_aggregate_choices(
     return {argument_name: choices_by_argument[argument_name] for argument_name in arguments}
 
 
-def _list_distinct(record_tables: Iterable[RecordTable], list_fields: FieldsOf) -> list[str]:
+def _list_distinct(record_tables: Iterable[RecordTable], list_fields: ListFields) -> list[str]:
     return sorted(
         {field_name for record_table in record_tables for field_name in list_fields(record_table)}
     )
@@ -139,7 +139,7 @@ def _describe_times(record_tables: tuple[RecordTable, ...]) -> str:
     return f"published_at, but of {_describe_fields(tables_with_own_times, _list_times)}"
 
 
-def _describe_fields(record_tables: tuple[RecordTable, ...], list_fields: FieldsOf) -> str:
+def _describe_fields(record_tables: tuple[RecordTable, ...], list_fields: ListFields) -> str:
     """List the fields of each table that has any."""
     paths_and_fields = (
         (record_table.slug, ", ".join(list_fields(record_table))) for record_table in record_tables

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from readingroom.bases.federal.schema.tables import SCHEMA_VERSION
 from readingroom.bases.federal.search.queue import count_unembedded
-from readingroom.bases.federal.store import locate_records, prepare
+from readingroom.bases.federal.store import locate_records, prepare_records
 from readingroom.core.settings import RoomSettings
 from readingroom.protocol.command import RunCommand
 from readingroom.protocol.doctor import Complaint
@@ -15,11 +15,11 @@ from readingroom.storage.database import Database, DatabaseError, connect
 _MAX_QUICK_CHECK_BYTES = 1024**3  # bytes of a database that are read through in a few seconds
 
 
-def check(settings: RoomSettings, repair: bool, run: RunCommand) -> Iterator[Complaint]:
+def check(settings: RoomSettings, repair: bool, run_command: RunCommand) -> Iterator[Complaint]:
     """Yield what is wrong with the federal database; nothing of it can be repaired here."""
     database_path = locate_records(settings)
     if not isinstance(database_path, Path):
-        prepare(database_path)
+        prepare_records(database_path)
         with closing(database_path.connect(writing=False)) as shared_db:
             yield from _check_vectors(shared_db)
         return

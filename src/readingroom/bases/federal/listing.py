@@ -18,11 +18,11 @@ from readingroom.protocol.search import Fetched
 
 
 async def list_source_cards(
-    service: Any, record_source: Source, question: ListRecords
+    service: Any, record_source: Source, arguments: ListRecords
 ) -> RecordList:
-    row_filter = parse_filters(record_source.record_table, question.filters)
+    row_filter = parse_filters(record_source.record_table, arguments.filters)
     record_page = await service.list_records(
-        record_source, row_filter, question.limit, question.cursor
+        record_source, row_filter, arguments.limit, arguments.cursor
     )
     stored_count = (await service.read_source_progress(record_source)).records
     return RecordList(
@@ -39,14 +39,14 @@ async def list_source_cards(
 
 
 async def list_part_cards(
-    service: Any, record_source: Source, record_id: str, part_name: str, question: ListRecords
+    service: Any, record_source: Source, record_id: str, part_name: str, arguments: ListRecords
 ) -> RecordList:
-    page_size, cursor, filters = question.limit, question.cursor, dict(question.filters or {})
+    page_size, cursor, filters = arguments.limit, arguments.cursor, dict(arguments.filters or {})
     congress = filters.pop("congress", None)
     congress = congress if isinstance(congress, int) else None
     if part_name == "members" and record_source.name == "roll_call_votes":
         voter_list: RecordList = await service.store.query(
-            lambda db: record_lists.list_voters(db, record_id, question.filters, page_size, cursor)
+            lambda db: record_lists.list_voters(db, record_id, arguments.filters, page_size, cursor)
         )
         return voter_list
     if part_name == "voted_alike":
@@ -100,8 +100,8 @@ async def list_link_cards(
     return link_list
 
 
-async def list_change_cards(service: Any, question: ListRecords) -> RecordList:
-    filters = dict(question.filters or {})
+async def list_change_cards(service: Any, arguments: ListRecords) -> RecordList:
+    filters = dict(arguments.filters or {})
     since_day, source_name, change_kind = (
         filters.pop(filter_name, None) for filter_name in ("since", "source", "kind")
     )
@@ -113,11 +113,11 @@ async def list_change_cards(service: Any, question: ListRecords) -> RecordList:
         changes_question.since,
         changes_question.source,
         changes_question.kind,
-        question.limit,
-        question.cursor,
+        arguments.limit,
+        arguments.cursor,
     )
     return RecordList(
-        source=record_lists.CHANGES,
+        source=record_lists.CHANGES_LIST,
         results=[change.model_dump(exclude_none=True) for change in change_page.results],
         next_cursor=change_page.next_cursor,
         has_more=change_page.has_more,
@@ -203,12 +203,12 @@ async def fetch_address(service: Any, list_address: str) -> Fetched:
             query_params.get("compare_with"),
         )
         return texts.render_bill_text(bill_text)
-    question = record_lists.parse_list_address(list_address)
-    if question is None:
+    arguments = record_lists.parse_list_address(list_address)
+    if arguments is None:
         if len(path_segments) == 2:
             named_record: Fetched = await service.fetch_record(unquote(path_segments[1]))
             return named_record
         raise UnrecognizedId(f"{list_address[:200]!r} is no address of this server")
-    record_list = await service.list_cards(question)
-    more_url = record_lists.format_list_address(question, record_list.next_cursor)
+    record_list = await service.list_cards(arguments)
+    more_url = record_lists.format_list_address(arguments, record_list.next_cursor)
     return texts.render_list(split_url.path, record_list, more_url)

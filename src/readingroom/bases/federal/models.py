@@ -14,9 +14,9 @@ from readingroom.bases.federal.schema.records import (
 )
 from readingroom.bases.federal.schema.values import AnyType, HouseOrSenate, Party, RecordOf, State
 from readingroom.core.modes import Mode
-from readingroom.core.scores import CONFIDENCE, Level
+from readingroom.core.scores import CONFIDENCE_DESCRIPTION, ConfidenceLevel
 from readingroom.protocol.search import Citation, Hit
-from readingroom.protocol.tool import Answer, Day, NonBlankText, Question, ShortText
+from readingroom.protocol.tool import Answer, Day, NonBlankText, ShortText, ToolArguments
 
 ChangeKind = Literal["new", "changed", "withdrawn"]
 
@@ -29,7 +29,7 @@ Offset = Annotated[int, Field(ge=0, le=2**31)]
 Congress = Annotated[int, Field(ge=1, le=999)]
 
 
-class Filters(Question):
+class Filters(ToolArguments):
     """What narrows a search."""
 
     congress: Congress | None = None
@@ -43,11 +43,11 @@ class Filters(Question):
     bill: RecordOf | None = Field(None, description="It is about: hr:119:1.")
 
 
-class GetBill(Question):
+class GetBill(ToolArguments):
     bill_id: Id = Field(description="Such as `hr:119:1`; `H.R. 1, 119th Congress` is read too.")
 
 
-class GetBillText(Question):
+class GetBillText(ToolArguments):
     bill_id: Id = Field(description="Such as `hr:119:1`, `comps:1649`.")
     version: str | None = Field(
         None, max_length=10, description="A version's code: `ih`, `116-260`; else the newest."
@@ -57,41 +57,41 @@ class GetBillText(Question):
     compare_with: ShortText | None = Field(None, description="An older version's code.")
 
 
-class ListCosponsors(Question):
+class ListCosponsors(ToolArguments):
     bill_id: Id = Field(description="Such as `hr:119:1`.")
     limit: Limit = 50
     cursor: str | None = Field(None, max_length=500, description="`next_cursor`.")
 
 
-class GetLegislator(Question):
+class GetLegislator(ToolArguments):
     bioguide: Id = Field(description="The bioguide id, such as `S000033`.")
 
 
-class ListMemberVotes(Question):
+class ListMemberVotes(ToolArguments):
     bioguide: Id = Field(description="The bioguide id, such as `S000033`.")
     congress: Congress | None = None
     limit: Limit = 50
     cursor: str | None = Field(None, max_length=500, description="`next_cursor`.")
 
 
-class GetCommittee(Question):
+class GetCommittee(ToolArguments):
     id: Id = Field(description="Such as `HSAG`, `HSAG15`.")
 
 
-class ListCommitteeMembers(Question):
+class ListCommitteeMembers(ToolArguments):
     id: Id = Field(description="Such as `HSAG`, `HSAG15`.")
     congress: Congress | None = Field(None, description="Else the newest one loaded.")
     limit: Limit = 200
     cursor: str | None = Field(None, max_length=500, description="`next_cursor`.")
 
 
-class Fetch(Question):
+class Fetch(ToolArguments):
     id: Id = Field(description="Any id that a search or another record gave, such as `hr:119:1`.")
     offset: Offset = Field(0, description="`next_offset` of the last answer.")
     section: ShortText | None = None
 
 
-class Search(Question):
+class Search(ToolArguments):
     query: NonBlankText = Field(
         min_length=1,
         max_length=1000,
@@ -146,11 +146,11 @@ FiltersRead = Annotated[
     Field(description="Filter values as they were read, where that is not how they were written."),
 ]
 
-MOST_LIKELY = 10
+DEFAULT_MATCH_LIMIT = 10
 """How many records a name resolves to at most, unless more are requested."""
 
 
-class ResolveEntity(Question):
+class ResolveEntity(ToolArguments):
     query: NonBlankText = Field(
         min_length=1, max_length=300, description="The name as it was said: Sen. Markey from Mass."
     )
@@ -158,11 +158,11 @@ class ResolveEntity(Question):
     filters: Filtered | None = Field(
         None, description='Fields of the registry, such as {"state": "MA", "current": true}.'
     )
-    limit: Limit = MOST_LIKELY
+    limit: Limit = DEFAULT_MATCH_LIMIT
     cursor: str | None = Field(None, max_length=500, description="`next_cursor`.")
 
 
-class ChangesQuestion(Question):
+class ChangesQuestion(ToolArguments):
     """What narrows a list of changes."""
 
     since: Day | None = None
@@ -183,7 +183,7 @@ RecordPart = Literal[
 ]
 
 
-class ListRecords(Question):
+class ListRecords(ToolArguments):
     source: ShortText = Field(description="A resource of `count`, or `changes`: what is new.")
     filters: Conditions | None = Field(
         None, description="Such as sponsor=Enzi, congress=115, since=2018-01-01."
@@ -396,7 +396,7 @@ class SearchAnswer(Answer):
     took_ms: float
     mode: Mode
     searched: list[Searched]
-    confidence: Level = Field(description=CONFIDENCE)
+    confidence: ConfidenceLevel = Field(description=CONFIDENCE_DESCRIPTION)
     confidence_reason: str
     degraded: Degraded | None = None
     next_offset: int | None = None

@@ -16,7 +16,7 @@ from pydantic import (
 
 from readingroom.bases.federal.filters import RowFilter, build_row_filter, make_filters_model
 from readingroom.bases.federal.models import (
-    MOST_LIKELY,
+    DEFAULT_MATCH_LIMIT,
     ActionPage,
     BillText,
     ChangeKind,
@@ -54,7 +54,7 @@ from readingroom.bases.federal.schema.values import AnyType, HouseOrSenate, Part
 from readingroom.bases.federal.service import FederalService
 from readingroom.core.errors import InvalidArguments, InvalidRequest
 from readingroom.core.modes import Mode
-from readingroom.protocol.rest import describe_problems
+from readingroom.protocol.rest import make_problem_responses
 from readingroom.protocol.search import Fetched
 from readingroom.protocol.tool import Day, NonBlankText, ShortText
 from readingroom.web.parameters import StrictQueryRoute
@@ -67,7 +67,7 @@ RecordId = Annotated[
 Cursor = Annotated[str | None, Query(max_length=500, description="`next_cursor` of the last page.")]
 
 
-_PROBLEMS = describe_problems(
+_PROBLEM_RESPONSES = make_problem_responses(
     {
         401: "A key is asked for",
         404: "No such record",
@@ -76,10 +76,10 @@ _PROBLEMS = describe_problems(
         503: "The storage cannot be used",
     }
 )
-_GONE_RESPONSE = describe_problems({410: "Withdrawn; the hint names its successor"})
+_GONE_RESPONSE = make_problem_responses({410: "Withdrawn; the hint names its successor"})
 
 
-def _make_invalid_error(field_name: str, problem_text: str) -> InvalidRequest:
+def _make_invalid_parameter_error(field_name: str, problem_text: str) -> InvalidRequest:
     """Return the error for parameters that do not go together, at the one to change."""
     return InvalidRequest([{"field": field_name, "message": problem_text}])
 
@@ -117,11 +117,15 @@ class AggregateQuestion(BaseModel):
     @model_validator(mode="after")
     def _check_combination(self) -> Self:
         if (self.aggregate == "sum") != (self.sum_field is not None):
-            raise _make_invalid_error("sum_field", "belongs to aggregate=sum, which needs it")
+            raise _make_invalid_parameter_error(
+                "sum_field", "belongs to aggregate=sum, which needs it"
+            )
         if self.time_interval and not self.bucket_by_time:
-            raise _make_invalid_error("bucket_by_time", "say which date time_interval is about")
+            raise _make_invalid_parameter_error(
+                "bucket_by_time", "say which date time_interval is about"
+            )
         if (self.group_by or self.top) and not self.wants_numbers:
-            raise _make_invalid_error("aggregate", "say count or sum")
+            raise _make_invalid_parameter_error("aggregate", "say count or sum")
         return self
 
     @property
@@ -158,7 +162,7 @@ class CountQuestion(AggregateQuestion):
     @model_validator(mode="after")
     def _check_numbers(self) -> Self:
         if not self.wants_numbers:
-            raise _make_invalid_error("aggregate", "these are counted here, not listed")
+            raise _make_invalid_parameter_error("aggregate", "these are counted here, not listed")
         return self
 
 
@@ -186,7 +190,7 @@ class RegistryQuestion(ListQuestion):
         min_length=1,
         max_length=300,
         description="A name, as it was said: the records it may mean, the likeliest first; "
-        f"{MOST_LIKELY} unless `limit` says more.",
+        f"{DEFAULT_MATCH_LIMIT} unless `limit` says more.",
     )
 
     async def answer(
@@ -195,9 +199,11 @@ class RegistryQuestion(ListQuestion):
         if self.q is None:
             return await super().answer(service, record_source)
         if self.wants_numbers:
-            raise _make_invalid_error("q", "names are looked up, not counted: leave it out")
+            raise _make_invalid_parameter_error(
+                "q", "names are looked up, not counted: leave it out"
+            )
         row_filter = self.make_row_filter(record_source.record_table)
-        limit = self.limit if "limit" in self.model_fields_set else MOST_LIKELY
+        limit = self.limit if "limit" in self.model_fields_set else DEFAULT_MATCH_LIMIT
         return await service.resolve_name(record_source, self.q, row_filter, limit, self.cursor)
 
 
@@ -258,7 +264,7 @@ def make_routers(service: FederalService, read_only: bool) -> tuple[APIRouter, .
 
 def router(service: FederalService) -> APIRouter:
     """Return every endpoint of the base; each is a thin call into the service."""
-    routes = APIRouter(prefix="/v1", responses=_PROBLEMS, route_class=StrictQueryRoute)
+    routes = APIRouter(prefix="/v1", responses=_PROBLEM_RESPONSES, route_class=StrictQueryRoute)
     # Routes are tried in order: those requested most, and quickest to answer, come first.
     for record_source in SOURCES:
         _add_record(routes, service, record_source)
@@ -278,10 +284,10 @@ def router(service: FederalService) -> APIRouter:
 
 def _add_search(routes: APIRouter, service: FederalService) -> None:
     @routes.get("/search", tags=["search"])
-    async def search(question: Annotated[SearchQuestion, Query()]) -> SearchAnswer:
+    async def search(arguments: Annotated[SearchQuestion, Query()]) -> SearchAnswer:
         """Documents by words, by meaning, or by both; the answer of the tool `search`."""
         with _report_parameters():
-            return await service.search(question.to_search(), question.mode)
+            return await service.search(arguments.to_search(), arguments.mode)
 
 
 def _add_fetch(routes: APIRouter, service: FederalService) -> None:
@@ -323,9 +329,9 @@ def _add_list(routes: APIRouter, service: FederalService, record_source: Source)
 
     # One function per source, so that each list documents its own filters.
     async def list_records(
-        question: Annotated[question_model, Query()],  # type: ignore[valid-type]
+        arguments: Annotated[question_model, Query()],  # type: ignore[valid-type]
     ) -> RecordPage | Resolved | Total | Buckets | Series:
-        list_question: ListQuestion = question
+        list_question: ListQuestion = arguments
         with _report_parameters():
             return await list_question.answer(service, record_source)
 
@@ -346,10 +352,10 @@ def _add_member_votes(routes: APIRouter, service: FederalService) -> None:
 
     @routes.get("/member-votes", tags=["roll-call-votes"])
     async def member_votes(
-        question: Annotated[question_model, Query()],  # type: ignore[valid-type]
+        arguments: Annotated[question_model, Query()],  # type: ignore[valid-type]
     ) -> Total | Buckets | Series:
         """How members voted, counted; listed they are by member or by roll call."""
-        count_question: CountQuestion = question
+        count_question: CountQuestion = arguments
         with _report_parameters():
             return await count_question.compute_numbers(service, MEMBER_VOTES)
 
@@ -376,7 +382,7 @@ def _add_dossiers(routes: APIRouter, service: FederalService) -> None:
         return await service.build_public_law_dossier(id)
 
 
-class _Lookup(StrictQueryRoute):
+class _LookupRoute(StrictQueryRoute):
     """A route that takes only an id, which it passes on without FastAPI's parsing of arguments.
 
     Parsing costs more than reading the record, so it is left to requests that it would refuse.
@@ -410,7 +416,7 @@ def _add_record(routes: APIRouter, service: FederalService, record_source: Sourc
         operation_id=f"get_{record_source.name}",
         summary=f"One record of {record_source.slug}, whole",
         response_model=None,
-        route_class_override=_Lookup,
+        route_class_override=_LookupRoute,
         responses={200: {"model": record_source.record_model}, **_GONE_RESPONSE},
     )
 

@@ -11,16 +11,16 @@ from readingroom.bases.federal.search import vectors
 from readingroom.core.progress import ReportProgressSync
 from readingroom.core.settings import RoomSettings
 from readingroom.demo.corpus import write_more_records
-from readingroom.engine.embedding.shared import embedder_for
+from readingroom.engine.embedding.shared import get_shared_embedder
 from readingroom.protocol.command import RunCommand
 from readingroom.protocol.sample import BaseSample, SampleStep
 
 
 class FederalSample(BaseSample):
     def list_steps(
-        self, settings: RoomSettings, folder: Path, run: RunCommand
+        self, settings: RoomSettings, corpus_folder: Path, run_command: RunCommand
     ) -> Iterator[SampleStep]:
-        yield SampleStep("federal records", partial(_load, settings, folder))
+        yield SampleStep("federal records", partial(_load, settings, corpus_folder))
         # Last: everything can be searched by its words by then, and nobody waits for this.
         yield SampleStep("federal records by meaning", partial(_embed, settings), is_last=True)
 
@@ -32,7 +32,7 @@ def _load(settings: RoomSettings, data_folder: Path, report_progress: ReportProg
 
 def _embed(settings: RoomSettings, report_progress: ReportProgressSync) -> None:
     with closing(store.connect(store.get_database_path(settings.data), writing=True)) as db:
-        vectors.embed_passages(db, embedder_for(settings), report_progress)
+        vectors.embed_passages(db, get_shared_embedder(settings), report_progress)
 
 
 SAMPLE = FederalSample()

@@ -9,7 +9,7 @@ import anyio.to_thread
 from readingroom.bases.federal import listing, store
 from readingroom.bases.federal.filters import RowFilter, build_row_filter
 from readingroom.bases.federal.models import (
-    MOST_LIKELY,
+    DEFAULT_MATCH_LIMIT,
     ActionPage,
     BillText,
     ChangeKind,
@@ -29,7 +29,7 @@ from readingroom.bases.federal.models import (
 from readingroom.bases.federal.names import resolver
 from readingroom.bases.federal.names.citations import find_cited_id
 from readingroom.bases.federal.names.filter_values import (
-    describe_reading,
+    find_reinterpreted_values,
     resolve_filters,
     resolve_search_filters,
 )
@@ -51,9 +51,9 @@ from readingroom.bases.federal.query.dossier_models import (
 )
 from readingroom.bases.federal.schema.ids import FederalId, parse_federal_id
 from readingroom.bases.federal.schema.records import Bill, Committee, Law, Legislator, LinkKind
-from readingroom.bases.federal.schema.sources import BY_NAME, Source, find_source
+from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Source, find_source
 from readingroom.bases.federal.schema.uncovered import describe_uncovered
-from readingroom.bases.federal.search.coverage import EmbeddingCoverage, describe_degraded
+from readingroom.bases.federal.search.coverage import EmbeddingCoverage, build_degraded
 from readingroom.bases.federal.search.passages import PassageOwners
 from readingroom.bases.federal.search.search import (
     SearchPlan,
@@ -66,6 +66,7 @@ from readingroom.bases.federal.store import FederalPlace, FederalStore, SourcePr
 from readingroom.core.errors import InvalidArguments, RecordNotFound, UnrecognizedId
 from readingroom.core.modes import Mode
 from readingroom.engine.embedding.embedder import Embedder
+from readingroom.engine.vocabulary import load_vocabulary
 from readingroom.protocol.search import Fetched
 from readingroom.storage.database import Database
 
@@ -85,10 +86,13 @@ class FederalService:
 
     async def warm_up(self) -> None:
         """Load what the first search waits for; raise `ModelUnavailable` without a model."""
-        await self.store.query(self.passage_owners.load_new_passages)
-        await self.store.query(self.vectors.load_new_vectors)
+        await self.store.query(self.passage_owners.add_new_passages)
+        await self.store.query(self.vectors.apply_vector_changes)
+        await anyio.to_thread.run_sync(load_vocabulary)
         if len(self.vectors):
             await anyio.to_thread.run_sync(self.vectors.embedder.load)
+            if self.vectors.embedder.reranker is not None:
+                await anyio.to_thread.run_sync(self.vectors.embedder.reranker.load)
 
     async def _find_id(self, record_source: Source, written_id: str) -> str:
         """Return the canonical id of a record of a source, from any spelling or citation."""
@@ -123,16 +127,18 @@ class FederalService:
         )
 
     async def get_bill(self, record_id: str) -> Bill:
-        return Bill.model_validate_json(await self.read_record_json(BY_NAME["bills"], record_id))
+        return Bill.model_validate_json(
+            await self.read_record_json(SOURCES_BY_NAME["bills"], record_id)
+        )
 
     async def get_legislator(self, record_id: str) -> Legislator:
         return Legislator.model_validate_json(
-            await self.read_record_json(BY_NAME["legislators"], record_id)
+            await self.read_record_json(SOURCES_BY_NAME["legislators"], record_id)
         )
 
     async def get_committee(self, record_id: str) -> Committee:
         return Committee.model_validate_json(
-            await self.read_record_json(BY_NAME["committees"], record_id)
+            await self.read_record_json(SOURCES_BY_NAME["committees"], record_id)
         )
 
     async def list_ids(self, prefix: str, max_results: int) -> list[str]:
@@ -143,19 +149,19 @@ class FederalService:
         """Return how much of each source is loaded, and up to which date."""
         return await self.store.query(store.list_progress)
 
-    async def list_cards(self, question: ListRecords) -> RecordList:
+    async def list_cards(self, arguments: ListRecords) -> RecordList:
         """List records of a source, or what belongs to one, newest first, each cut short."""
-        if question.source.strip().lower() == record_lists.CHANGES:
-            return await listing.list_change_cards(self, question)
-        record_source = find_source(question.source)
-        if question.id is None:
-            if question.part is not None:
+        if arguments.source.strip().lower() == record_lists.CHANGES_LIST:
+            return await listing.list_change_cards(self, arguments)
+        record_source = find_source(arguments.source)
+        if arguments.id is None:
+            if arguments.part is not None:
                 problem_text = "say the id of the record whose parts are wanted"
                 raise InvalidArguments([{"field": "id", "message": problem_text}])
-            return await listing.list_source_cards(self, record_source, question)
-        part_name = record_lists.check_part(record_source, question.part)
-        record_id = await self._find_id(record_source, question.id)
-        return await listing.list_part_cards(self, record_source, record_id, part_name, question)
+            return await listing.list_source_cards(self, record_source, arguments)
+        part_name = record_lists.check_part(record_source, arguments.part)
+        record_id = await self._find_id(record_source, arguments.id)
+        return await listing.list_part_cards(self, record_source, record_id, part_name, arguments)
 
     async def read_source_progress(self, record_source: Source) -> SourceProgress:
         return await self.store.query(lambda db: store.read_progress(db, record_source))
@@ -183,7 +189,7 @@ class FederalService:
         cursor: str | None,
     ) -> lists.ChildPage:
         source_name, table_name = lists.CHILD_TABLES[page_model]
-        canonical_id = await self._find_id(BY_NAME[source_name], record_id)
+        canonical_id = await self._find_id(SOURCES_BY_NAME[source_name], record_id)
         (after_key,) = cursors.decode(table_name, cursor, int) or (0,)
         return await self.store.query(
             lambda db: lists.list_children(db, page_model, canonical_id, max_results, after_key)
@@ -193,7 +199,7 @@ class FederalService:
         self, bill_id: str, max_results: int, cursor: str | None
     ) -> RecordPage:
         """List the amendments to a bill; raise RecordNotFound if the bill is not loaded."""
-        bills, amendments = BY_NAME["bills"], BY_NAME["amendments"]
+        bills, amendments = SOURCES_BY_NAME["bills"], SOURCES_BY_NAME["amendments"]
         record_id = await self._find_id(bills, bill_id)
         await self.store.query(lambda db: store.read_record(db, bills, record_id))
         row_filter = build_row_filter(amendments.record_table, {"bill_id": record_id})
@@ -203,8 +209,11 @@ class FederalService:
         self, committee_id: str, congress: int | None, max_results: int, cursor: str | None
     ) -> MembershipPage:
         """List who sits on a committee, in one Congress or the newest loaded."""
-        record_id = await self._find_id(BY_NAME["committees"], committee_id)
-        after_key = cursors.decode("committee_members", cursor, str, int, str) or store.FIRST_MEMBER
+        record_id = await self._find_id(SOURCES_BY_NAME["committees"], committee_id)
+        after_key = (
+            cursors.decode("committee_members", cursor, str, int, str)
+            or store.KEY_BEFORE_FIRST_MEMBER
+        )
         return await self.store.query(
             lambda db: lists.list_members(db, record_id, congress, max_results, after_key)
         )
@@ -213,7 +222,7 @@ class FederalService:
         self, bioguide_id: str, congress: int | None, max_results: int, cursor: str | None
     ) -> MemberVotePage:
         """List how a member voted, newest first."""
-        record_id = await self._find_id(BY_NAME["legislators"], bioguide_id)
+        record_id = await self._find_id(SOURCES_BY_NAME["legislators"], bioguide_id)
         after_key = cursors.decode("member_votes", cursor, str, str)
         return await self.store.query(
             lambda db: lists.list_member_votes(db, record_id, congress, max_results, after_key)
@@ -223,7 +232,7 @@ class FederalService:
         self, vote_id: str, max_results: int, cursor: str | None
     ) -> MemberVotePage:
         """List how each member voted in a roll call."""
-        record_id = await self._find_id(BY_NAME["roll_call_votes"], vote_id)
+        record_id = await self._find_id(SOURCES_BY_NAME["roll_call_votes"], vote_id)
         (after_key,) = cursors.decode("roll_call_members", cursor, int) or (0,)
         return await self.store.query(
             lambda db: lists.list_roll_call_votes(db, record_id, max_results, after_key)
@@ -280,10 +289,10 @@ class FederalService:
 
         With `section_label` one section of it or its outline, with `compare_with` what differs.
         """
-        parsed = await self._find_cited_id(bill_id)
+        parsed_id = await self._find_cited_id(bill_id)
         return await self.store.query(
             lambda db: texts.read_bill_text(
-                db, parsed, version_code, offset, section_label, compare_with
+                db, parsed_id, version_code, offset, section_label, compare_with
             )
         )
 
@@ -294,12 +303,14 @@ class FederalService:
         """
         if id.strip().startswith(("/v1/", "http")) and "/v1/" in id:
             return await listing.fetch_address(self, id)
-        parsed = await self._find_cited_id(id)
-        record_source = BY_NAME.get(parsed.source)
+        parsed_id = await self._find_cited_id(id)
+        record_source = SOURCES_BY_NAME.get(parsed_id.source)
         if record_source is None:
-            raise RecordNotFound(f"No record {parsed.id} has been loaded", source=parsed.source)
+            raise RecordNotFound(
+                f"No record {parsed_id.id} has been loaded", source=parsed_id.source
+            )
         return await self.store.query(
-            lambda db: texts.fetch_record(db, record_source, parsed.id, offset, section)
+            lambda db: texts.fetch_record(db, record_source, parsed_id.id, offset, section)
         )
 
     # --- names ---
@@ -309,7 +320,7 @@ class FederalService:
         record_source: Source,
         query: str,
         row_filter: RowFilter,
-        max_results: int = MOST_LIKELY,
+        max_results: int = DEFAULT_MATCH_LIMIT,
         cursor: str | None = None,
     ) -> Resolved:
         """Return the records of a registry that a name may mean, the likeliest first."""
@@ -322,9 +333,13 @@ class FederalService:
                 name_matches = resolver.resolve_name(db, record_source, query, stored_filter)
                 loaded_up_to = store.read_progress(db, record_source).loaded_up_to
             records = [
-                match.record
-                | {"loaded_up_to": loaded_up_to, "score": match.score, "why": match.reasons}
-                for match in name_matches[page_slice]
+                name_match.record
+                | {
+                    "loaded_up_to": loaded_up_to,
+                    "score": name_match.score,
+                    "why": name_match.reasons,
+                }
+                for name_match in name_matches[page_slice]
             ]
             return Resolved(
                 results=records,
@@ -332,7 +347,7 @@ class FederalService:
                 query=query,
                 source=record_source.name,
                 loaded_up_to=loaded_up_to,
-                filters_read=describe_reading(row_filter.filters, stored_filter.filters),
+                filters_read=find_reinterpreted_values(row_filter.filters, stored_filter.filters),
                 note=describe_uncovered(query),
                 **_build_next_page_fields("names", page_slice, len(name_matches)),
             )
@@ -343,7 +358,7 @@ class FederalService:
 
     async def build_bill_dossier(self, record_id: str) -> BillDossier:
         bill_fields, sections = await self._read_dossier(
-            BY_NAME["bills"], record_id, None, dossiers.BILL_SECTIONS
+            SOURCES_BY_NAME["bills"], record_id, None, dossiers.BILL_SECTIONS
         )
         return BillDossier(bill=Bill.model_validate(bill_fields), **sections)
 
@@ -351,7 +366,7 @@ class FederalService:
         self, record_id: str, congress: int | None
     ) -> LegislatorDossier:
         member_fields, sections = await self._read_dossier(
-            BY_NAME["legislators"], record_id, congress, dossiers.LEGISLATOR_SECTIONS
+            SOURCES_BY_NAME["legislators"], record_id, congress, dossiers.LEGISLATOR_SECTIONS
         )
         return LegislatorDossier(
             legislator=Legislator.model_validate(member_fields), congress=congress, **sections
@@ -361,7 +376,7 @@ class FederalService:
         self, record_id: str, congress: int | None
     ) -> CommitteeDossier:
         committee_fields, sections = await self._read_dossier(
-            BY_NAME["committees"], record_id, congress, dossiers.COMMITTEE_SECTIONS
+            SOURCES_BY_NAME["committees"], record_id, congress, dossiers.COMMITTEE_SECTIONS
         )
         return CommitteeDossier(
             committee=Committee.model_validate(committee_fields), congress=congress, **sections
@@ -369,7 +384,7 @@ class FederalService:
 
     async def build_public_law_dossier(self, record_id: str) -> PublicLawDossier:
         law_fields, sections = await self._read_dossier(
-            BY_NAME["public_laws"], record_id, None, dossiers.PUBLIC_LAW_SECTIONS
+            SOURCES_BY_NAME["public_laws"], record_id, None, dossiers.PUBLIC_LAW_SECTIONS
         )
         return PublicLawDossier(public_law=Law.model_validate(law_fields), **sections)
 
@@ -381,11 +396,11 @@ class FederalService:
         readers: Mapping[str, dossiers.SectionReader],
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return a record and its sections, all from one snapshot."""
-        canonical = await self._find_id(record_source, record_id)
+        canonical_id = await self._find_id(record_source, record_id)
 
         def read(db: Database) -> tuple[dict[str, Any], dict[str, Any]]:
             with db.begin_consistent_read():
-                record_fields = lists.read_or_tell_links(db, record_source, canonical)
+                record_fields = lists.read_or_tell_links(db, record_source, canonical_id)
                 subject = dossiers.DossierSubject(db, record_source, record_fields, congress)
                 sections: dict[str, Any] = dict(dossiers.read_sections(subject, readers))
                 shown_fields, cut_fields = cards.shorten_fields(record_fields)
@@ -415,11 +430,11 @@ class FederalService:
 
     # --- search ---
 
-    async def search(self, question: Search, mode: Mode = "hybrid") -> SearchAnswer:
+    async def search(self, arguments: Search, mode: Mode = "hybrid") -> SearchAnswer:
         """Search records by words, by meaning, or both, best first."""
         started_at = time.perf_counter()
-        question, resolved_filters = await self._resolve_search_filters(question)
-        plan = plan_search(question, mode)
+        arguments, resolved_filters = await self._resolve_search_filters(arguments)
+        plan = plan_search(arguments, mode)
 
         def read(db: Database) -> tuple[SearchPlan, SearchResult]:
             # One snapshot: a hit must still be there when its title is read.
@@ -431,11 +446,11 @@ class FederalService:
         if mode != "lexical":
             source_names = [searched.source for searched in search_result.searched_sources]
             percent_by_source = await self.store.query(self.embedding_coverage.read_percents)
-            degraded = describe_degraded(mode, degraded, source_names, percent_by_source)
+            degraded = build_degraded(mode, degraded, source_names, percent_by_source)
         # Who does not say how many wants an answer that can be read; the rest is a page away.
-        wants_all = "limit" in question.model_fields_set
-        hits = search_result.hits if wants_all else list(cards.fit_answer(search_result.hits))
-        end_offset = question.offset + len(hits)
+        keeps_all_hits = "limit" in arguments.model_fields_set
+        hits = search_result.hits if keeps_all_hits else list(cards.fit_answer(search_result.hits))
+        end_offset = arguments.offset + len(hits)
         return SearchAnswer(
             results=hits,
             total=search_result.matching_count,
@@ -447,34 +462,34 @@ class FederalService:
             degraded=degraded,
             next_offset=end_offset if hits and end_offset < search_result.matching_count else None,
             filters_read=resolved_filters,
-            note=describe_uncovered(question.query),
+            note=describe_uncovered(arguments.query),
         )
 
     async def _resolve_search_filters(
-        self, question: Search
+        self, arguments: Search
     ) -> tuple[Search, dict[str, Any] | None]:
         """Return the question with filter values as they are stored, and which were changed."""
-        if question.filters is None:
-            return question, None
-        written_filters = question.filters.model_dump(exclude_none=True)
+        if arguments.filters is None:
+            return arguments, None
+        written_filters = arguments.filters.model_dump(exclude_none=True)
         resolved_filters = await self.store.query(
             lambda db: resolve_search_filters(db, written_filters)
         )
-        stored_filters = question.filters.model_copy(update=resolved_filters)
-        return question.model_copy(update={"filters": stored_filters}), describe_reading(
+        stored_filters = arguments.filters.model_copy(update=resolved_filters)
+        return arguments.model_copy(update={"filters": stored_filters}), find_reinterpreted_values(
             written_filters, resolved_filters
         )
 
 
-def _get_id_in_source(record_source: Source, parsed: FederalId) -> str:
+def _get_id_in_source(record_source: Source, parsed_id: FederalId) -> str:
     """Return the id of a record of a source; raise RecordNotFound for one of another source."""
-    if parsed.source == record_source.name:
-        return parsed.id
-    if (parsed.source, record_source.name) == ("federal_register", "presidential_documents"):
-        return f"presdoc:{parsed.id}"
+    if parsed_id.source == record_source.name:
+        return parsed_id.id
+    if (parsed_id.source, record_source.name) == ("federal_register", "presidential_documents"):
+        return f"presdoc:{parsed_id.id}"
     raise RecordNotFound(
-        f"{parsed.id} is an id of {parsed.source}, not of {record_source.name}",
-        source=parsed.source,
+        f"{parsed_id.id} is an id of {parsed_id.source}, not of {record_source.name}",
+        source=parsed_id.source,
     )
 
 

@@ -1,6 +1,6 @@
 """Settings of the federal base."""
 
-from readingroom.core.settings import HOST_URL, RoomSettings, setting
+from readingroom.core.settings import HOST_URL_PATTERN, RoomSettings, setting
 
 
 class FederalSettings(RoomSettings):
@@ -10,13 +10,13 @@ class FederalSettings(RoomSettings):
         "https://www.govinfo.gov",
         "READINGROOM_GOVINFO_URL",
         "Where `federal sync` finds the bulk data of the Government Publishing Office.",
-        pattern=HOST_URL,
+        pattern=HOST_URL_PATTERN,
     )
     federal_register_url: str = setting(
         "https://www.federalregister.gov",
         "READINGROOM_FEDERAL_REGISTER_URL",
         "Where `federal sync` asks for the documents of the Federal Register.",
-        pattern=HOST_URL,
+        pattern=HOST_URL_PATTERN,
     )
     legislators_url: str = setting(
         "https://unitedstates.github.io/congress-legislators",
@@ -28,13 +28,13 @@ class FederalSettings(RoomSettings):
         "https://clerk.house.gov",
         "READINGROOM_HOUSE_CLERK_URL",
         "Where `federal sync` finds the roll call votes of the House.",
-        pattern=HOST_URL,
+        pattern=HOST_URL_PATTERN,
     )
     senate_url: str = setting(
         "https://www.senate.gov",
         "READINGROOM_SENATE_URL",
         "Where `federal sync` finds the roll call votes of the Senate.",
-        pattern=HOST_URL,
+        pattern=HOST_URL_PATTERN,
     )
     sync_pause_seconds: float = setting(
         0.5,

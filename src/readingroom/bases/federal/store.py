@@ -27,21 +27,21 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-FILE = "federal.db"
+DATABASE_FILE = "federal.db"
 
-_CACHE_KIB = 64 * 1024
+_SQLITE_CACHE_KIB = 64 * 1024
 _PAGES_PER_CHECKPOINT = 16 * 1024
 
-_MAX_COUNTED = 2_000
+_MAX_COUNTED_RECORDS = 2_000
 """Up to how many rows are counted to choose an index: it takes a fraction of reading a page."""
 _TIME_BOUND_COLUMNS = ("congress", "year")
 """Columns whose values each belong to a few years."""
 
-NEWEST_FIRST = "published_at DESC NULLS LAST, id"
+NEWEST_FIRST_ORDER_SQL = "published_at DESC NULLS LAST, id"
 """The order of every list: those without a date come last."""
 
 # An enrolled bill is the last version, though its text has no date.
-NEWEST_TEXT = "part = 'enr' DESC, dated DESC NULLS LAST, length(body) DESC, part"
+NEWEST_TEXT_FIRST_ORDER_SQL = "part = 'enr' DESC, dated DESC NULLS LAST, length(body) DESC, part"
 
 
 def locate_records(settings: RoomSettings) -> FederalPlace:
@@ -52,7 +52,7 @@ def locate_records(settings: RoomSettings) -> FederalPlace:
 
 def get_database_path(data_folder: Path) -> Path:
     """Return the path of the federal file in a data directory."""
-    return data_folder / "federal" / FILE
+    return data_folder / "federal" / DATABASE_FILE
 
 
 def connect(place: FederalPlace, *, writing: bool = False) -> Database:
@@ -62,7 +62,7 @@ def connect(place: FederalPlace, *, writing: bool = False) -> Database:
         return shared_db
     pragma_values: dict[str, str | int] = {
         "foreign_keys": "ON",
-        "cache_size": -_CACHE_KIB,
+        "cache_size": -_SQLITE_CACHE_KIB,
         "temp_store": "MEMORY",
     }
     if writing:
@@ -76,7 +76,7 @@ def connect(place: FederalPlace, *, writing: bool = False) -> Database:
     )
 
 
-def prepare(place: FederalPlace) -> None:
+def prepare_records(place: FederalPlace) -> None:
     """Create the file if there is none, in WAL mode so that readers never wait for a writer.
 
     Raise StorageFailed when it cannot be used, or another version of Reading Room wrote it.
@@ -228,7 +228,7 @@ def list_records(
         record_rows += db.execute(
             f"""SELECT id, published_at, record FROM {record_source.name} {index_clause}
                 WHERE {row_filter.sql}{condition}
-                ORDER BY {NEWEST_FIRST} LIMIT ?""",
+                ORDER BY {NEWEST_FIRST_ORDER_SQL} LIMIT ?""",
             (*row_filter.values, *sql_values, max_results + 1 - len(record_rows)),
         )
         if len(record_rows) > max_results:
@@ -257,7 +257,11 @@ def _choose_index(db: Database, record_source: Source, row_filter: RowFilter) ->
         return ""
     matching_counts = {
         lookup_name: count_up_to(
-            db, record_source.name, lookup_name, row_filter.filters[lookup_name], _MAX_COUNTED
+            db,
+            record_source.name,
+            lookup_name,
+            row_filter.filters[lookup_name],
+            _MAX_COUNTED_RECORDS,
         )
         for lookup_name in indexed_filters
     }
@@ -364,7 +368,7 @@ def list_member_votes(
     ), total_count
 
 
-FIRST_MEMBER = ("", -1, "")
+KEY_BEFORE_FIRST_MEMBER = ("", -1, "")
 """The sort key before the first member of a committee."""
 
 
@@ -411,7 +415,8 @@ def list_members(
 def list_texts(db: Database, record_id: str) -> list[str]:
     """Return the parts of a record's text that are loaded, newest first."""
     part_rows = db.execute(
-        f"SELECT part FROM texts WHERE record_id = ? ORDER BY {NEWEST_TEXT}", (record_id,)
+        f"SELECT part FROM texts WHERE record_id = ? ORDER BY {NEWEST_TEXT_FIRST_ORDER_SQL}",
+        (record_id,),
     )
     return [part_row["part"] for part_row in part_rows]
 

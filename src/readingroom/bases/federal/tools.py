@@ -59,7 +59,7 @@ from readingroom.bases.federal.search.remote import FederalPassages
 from readingroom.bases.federal.service import FederalService
 from readingroom.bases.federal.settings import FederalSettings
 from readingroom.engine.embedding.embedder import Embedder
-from readingroom.engine.embedding.shared import embedder_for
+from readingroom.engine.embedding.shared import get_shared_embedder
 from readingroom.protocol import tool as protocol_tool
 from readingroom.protocol.errors import FederalDialect
 from readingroom.protocol.search import Fetched
@@ -84,14 +84,14 @@ _INSTRUCTIONS = (
 
 def open_base(settings: FederalSettings) -> KnowledgeBase:
     """Open the federal base as the settings say."""
-    return open_federal(store.locate_records(settings), embedder_for(settings))
+    return open_federal(store.locate_records(settings), get_shared_embedder(settings))
 
 
 def open_federal(
     place: store.FederalPlace, embedder: Embedder, budget: Budget | None = None
 ) -> KnowledgeBase:
     """Open the federal base in a file or a database; an empty one is made where there is none."""
-    store.prepare(place)
+    store.prepare_records(place)
     register_agencies_of_older_records(place)
     service = FederalService(place, embedder, budget)
     return KnowledgeBase(
@@ -117,7 +117,7 @@ def open_federal(
 
 
 def _make_bill_tools(service: FederalService) -> tuple[Tool, ...]:
-    async def get_bill(question: GetBill, call: ToolCall) -> Bill:
+    async def get_bill(arguments: GetBill, call: ToolCall) -> Bill:
         """Look up one bill or resolution whose number and Congress you know (`hr:119:1`, H.R. 1 of
         the 119th Congress): the basic facts. Where does it stand, what is its status and latest
         action? Has it moved, did it pass, was it signed or vetoed, did it become law, or is it
@@ -126,9 +126,9 @@ def _make_bill_tools(service: FederalService) -> tuple[Tool, ...]:
         members who support it besides the sponsor use `list_cosponsors`. For votes, amendments,
         cost estimates and hearings too, use `get_bill_dossier`.
         """
-        return await service.get_bill(question.bill_id)
+        return await service.get_bill(arguments.bill_id)
 
-    async def get_bill_text(question: GetBillText, call: ToolCall) -> BillText:
+    async def get_bill_text(arguments: GetBillText, call: ToolCall) -> BillText:
         """Read the actual wording of one bill whose number you know (`hr:119:1`, H.R. 1 of the
         119th Congress): what does the bill say, in full or in one section, title or definition?
         Gives the legal text to read or quote, as introduced, engrossed or enrolled, else the newest
@@ -136,20 +136,20 @@ def _make_bill_tools(service: FederalService) -> tuple[Tool, ...]:
         pieces: go on with `offset` = `next_offset`. It does not search the text.
         """
         return await service.read_bill_text(
-            question.bill_id,
-            question.version,
-            question.offset,
-            question.section,
-            question.compare_with,
+            arguments.bill_id,
+            arguments.version,
+            arguments.offset,
+            arguments.section,
+            arguments.compare_with,
         )
 
-    async def list_cosponsors(question: ListCosponsors, call: ToolCall) -> CosponsorPage:
+    async def list_cosponsors(arguments: ListCosponsors, call: ToolCall) -> CosponsorPage:
         """List who cosponsored one bill whose number you know (`hr:119:1`, H.R. 1 of the 119th
         Congress). Which members have signed on, who backs or supports the bill besides the sponsor,
         and is that bipartisan? Gives each Democrat and Republican with party, state, district and
         the date they joined or withdrew. For the sponsor use `get_bill`.
         """
-        return await service.list_cosponsors(question.bill_id, question.limit, question.cursor)
+        return await service.list_cosponsors(arguments.bill_id, arguments.limit, arguments.cursor)
 
     return (
         make_tool(get_bill, title="Look up a bill", list_links=_link_bill),
@@ -159,16 +159,16 @@ def _make_bill_tools(service: FederalService) -> tuple[Tool, ...]:
 
 
 def _make_member_tools(service: FederalService) -> tuple[Tool, ...]:
-    async def get_legislator(question: GetLegislator, call: ToolCall) -> Legislator:
+    async def get_legislator(arguments: GetLegislator, call: ToolCall) -> Legislator:
         """Look up one member of Congress, senator or representative, now or formerly, by bioguide
         id (`S000033`). Who is it? Which party and state do they belong to, which district do they
         represent? Are they still in office, and since when? Gives the name and every term served
         with the dates it began and ends. For committee seats, bills and speeches too, use
         `get_legislator_dossier`. When you have a name and no id, use `resolve_entity`.
         """
-        return await service.get_legislator(question.bioguide)
+        return await service.get_legislator(arguments.bioguide)
 
-    async def list_member_votes(question: ListMemberVotes, call: ToolCall) -> MemberVotePage:
+    async def list_member_votes(arguments: ListMemberVotes, call: ToolCall) -> MemberVotePage:
         """List how one member of Congress voted, by bioguide id (`S000033`): the voting record. How
         did they vote on each question, for or against, and which votes did they miss? Gives roll
         call by roll call, the most recent first, the position taken (Yea, Nay, Present, Not
@@ -176,7 +176,7 @@ def _make_member_tools(service: FederalService) -> tuple[Tool, ...]:
         For how many votes were held use `count`.
         """
         return await service.list_member_votes(
-            question.bioguide, question.congress, question.limit, question.cursor
+            arguments.bioguide, arguments.congress, arguments.limit, arguments.cursor
         )
 
     return (
@@ -186,7 +186,7 @@ def _make_member_tools(service: FederalService) -> tuple[Tool, ...]:
 
 
 def _make_committee_tools(service: FederalService) -> tuple[Tool, ...]:
-    async def get_committee(question: GetCommittee, call: ToolCall) -> Committee:
+    async def get_committee(arguments: GetCommittee, call: ToolCall) -> Committee:
         """Look up one committee, subcommittee or panel of Congress by its code (`HSAG`, `hsag00`,
         `HSAG15`). What does the code stand for, what is its official name and chamber? What is it
         responsible for (jurisdiction), which subcommittees does it have? Gives web page, address,
@@ -194,10 +194,10 @@ def _make_committee_tools(service: FederalService) -> tuple[Tool, ...]:
         `list_committee_members`. When you have a name and want the code, use `resolve_entity`. For
         its hearings, bills and reports use `get_committee_dossier`.
         """
-        return await service.get_committee(question.id)
+        return await service.get_committee(arguments.id)
 
     async def list_committee_members(
-        question: ListCommitteeMembers, call: ToolCall
+        arguments: ListCommitteeMembers, call: ToolCall
     ) -> MembershipPage:
         """List who sits on a committee or subcommittee of Congress, by its code (`HSWM`, `hswm00`,
         `HSWM15`): the roster. Who are the members, who chairs it, who is the ranking member, which
@@ -206,14 +206,14 @@ def _make_committee_tools(service: FederalService) -> tuple[Tool, ...]:
         `get_committee`.
         """
         roster = await service.list_committee_members(
-            question.id, question.congress, question.limit, question.cursor
+            arguments.id, arguments.congress, arguments.limit, arguments.cursor
         )
-        fitting = len(fit_answer(roster.results))
-        if "limit" in question.model_fields_set or fitting == len(roster.results):
+        fitting_count = len(fit_answer(roster.results))
+        if "limit" in arguments.model_fields_set or fitting_count == len(roster.results):
             return roster
         # Who does not say how many wants an answer that can be read; the rest is a page away.
         return await service.list_committee_members(
-            question.id, question.congress, fitting, question.cursor
+            arguments.id, arguments.congress, fitting_count, arguments.cursor
         )
 
     return (
@@ -223,22 +223,22 @@ def _make_committee_tools(service: FederalService) -> tuple[Tool, ...]:
 
 
 def _make_record_tools(service: FederalService) -> tuple[Tool, ...]:
-    async def fetch(question: Fetch, call: ToolCall) -> Fetched:
+    async def fetch(arguments: Fetch, call: ToolCall) -> Fetched:
         """Open any federal document or record when you have its id, whatever its kind: what search
         returned, or an id another record names (a law `pl:110-140`, a CRS report `R41234`, a
         Federal Register document `2024-00321`, a vote `house:117:1:9`, a speech
         `crec:CREC-2011-03-02-pt1-PgS1234`). Returns the whole record and its text, to show, read or
         cite. It does not search: unknown ids are refused with the list of valid forms.
         """
-        return await service.fetch_record(question.id, question.offset, question.section)
+        return await service.fetch_record(arguments.id, arguments.offset, arguments.section)
 
-    async def list_records(question: ListRecords, call: ToolCall) -> RecordList:
+    async def list_records(arguments: ListRecords, call: ToolCall) -> RecordList:
         """List records by filter, newest first, page by page: bills that a member sponsored or a
         committee got, introduced last week, vetoed, on a subject; all actions or amendments of one
         bill (`id` and `part`), who voted no in a roll call, who votes alike, what is new since
         Monday (`changes`). Filters are those of `count`; a wrong one is refused with the valid.
         """
-        return await service.list_cards(question)
+        return await service.list_cards(arguments)
 
     return (
         make_tool(fetch, title="Fetch a record by id"),
@@ -247,36 +247,38 @@ def _make_record_tools(service: FederalService) -> tuple[Tool, ...]:
 
 
 def _make_search_tools(service: FederalService) -> tuple[Tool, ...]:
-    async def search(question: Search, call: ToolCall) -> SearchAnswer:
-        return await service.search(question, "hybrid")
+    async def search(arguments: Search, call: ToolCall) -> SearchAnswer:
+        return await service.search(arguments, "hybrid")
 
-    async def lexical_search(question: Search, call: ToolCall) -> SearchAnswer:
-        return await service.search(question, "lexical")
+    async def lexical_search(arguments: Search, call: ToolCall) -> SearchAnswer:
+        return await service.search(arguments, "lexical")
 
-    async def semantic_search(question: Search, call: ToolCall) -> SearchAnswer:
-        return await service.search(question, "semantic")
+    async def semantic_search(arguments: Search, call: ToolCall) -> SearchAnswer:
+        return await service.search(arguments, "semantic")
 
-    def describe_live(describe: Callable[[tuple[Source, ...]], str]) -> Callable[[], str]:
-        """Read the file at every listing: a source appears when its table does."""
+    def make_live_describer(describe: Callable[[tuple[Source, ...]], str]) -> Callable[[], str]:
+        """Return what reads the file at every listing: a source appears when its table does."""
         return lambda: describe(service.store.query_now(store.list_stored_sources))
 
     return (
-        make_tool(search, title="Search", describe=describe_live(descriptions.describe_search)),
+        make_tool(
+            search, title="Search", describe=make_live_describer(descriptions.describe_search)
+        ),
         make_tool(
             lexical_search,
             title="Search by words",
-            describe=describe_live(descriptions.describe_lexical_search),
+            describe=make_live_describer(descriptions.describe_lexical_search),
         ),
         make_tool(
             semantic_search,
             title="Search by meaning",
-            describe=describe_live(descriptions.describe_semantic_search),
+            describe=make_live_describer(descriptions.describe_semantic_search),
         ),
     )
 
 
 def _make_name_tool(service: FederalService) -> Tool:
-    async def resolve_entity(question: ResolveEntity, call: ToolCall) -> Resolved:
+    async def resolve_entity(arguments: ResolveEntity, call: ToolCall) -> Resolved:
         """Find out who or what is meant by a name, and its official id or code, when you only know
         a name that is partial, a nickname, noisy or misspelt. Which senator, congressman or
         congresswoman is that, what is the bioguide id of a member by this name (Sen. Markey from
@@ -287,10 +289,10 @@ def _make_name_tool(service: FederalService) -> Tool:
         records, the likeliest first, each with a score and why. For what documents say on a subject
         use `search`.
         """
-        record_source = find_registry(question.entity_type)
-        row_filter = parse_filters(record_source.record_table, question.filters)
+        record_source = find_registry(arguments.entity_type)
+        row_filter = parse_filters(record_source.record_table, arguments.filters)
         return await service.resolve_name(
-            record_source, question.query, row_filter, question.limit, question.cursor
+            record_source, arguments.query, row_filter, arguments.limit, arguments.cursor
         )
 
     def choices() -> dict[str, list[str]]:
@@ -306,33 +308,33 @@ def _make_name_tool(service: FederalService) -> Tool:
 
 
 def _make_aggregate_tools(service: FederalService) -> tuple[Tool, ...]:
-    async def count(question: Count, call: ToolCall) -> Total | Buckets:
-        record_table = find_table(question.resource)
-        row_filter = parse_filters(record_table, question.filters)
+    async def count(arguments: Count, call: ToolCall) -> Total | Buckets:
+        record_table = find_table(arguments.resource)
+        row_filter = parse_filters(record_table, arguments.filters)
         return await service.compute_aggregate(
-            Aggregation(record_table, row_filter, group_by=question.group_by, top=question.top)
+            Aggregation(record_table, row_filter, group_by=arguments.group_by, top=arguments.top)
         )
 
-    async def sum(question: Sum, call: ToolCall) -> Total | Buckets:
-        record_table = find_table(question.resource)
-        row_filter = parse_filters(record_table, question.filters)
+    async def sum(arguments: Sum, call: ToolCall) -> Total | Buckets:
+        record_table = find_table(arguments.resource)
+        row_filter = parse_filters(record_table, arguments.filters)
         return await service.compute_aggregate(
             Aggregation(
-                record_table, row_filter, question.sum_field, question.group_by, top=question.top
+                record_table, row_filter, arguments.sum_field, arguments.group_by, top=arguments.top
             )
         )
 
-    async def time_series(question: TimeSeries, call: ToolCall) -> Series:
-        record_table = find_table(question.resource)
+    async def time_series(arguments: TimeSeries, call: ToolCall) -> Series:
+        record_table = find_table(arguments.resource)
         return await service.compute_time_series(
             Aggregation(
                 record_table,
-                parse_filters(record_table, question.filters),
-                question.sum_field,
-                question.group_by,
-                question.top,
-                question.time_field,
-                question.interval,
+                parse_filters(record_table, arguments.filters),
+                arguments.sum_field,
+                arguments.group_by,
+                arguments.top,
+                arguments.time_field,
+                arguments.interval,
             )
         )
 
@@ -340,7 +342,7 @@ def _make_aggregate_tools(service: FederalService) -> tuple[Tool, ...]:
         return service.store.query_now(store.list_stored_tables)
 
     def choices(*arguments: str) -> Callable[[], dict[str, list[str]]]:
-        return lambda: descriptions.list_aggregate_choices(live(), arguments)
+        return lambda: descriptions.collect_aggregate_choices(live(), arguments)
 
     return (
         make_tool(
@@ -367,7 +369,7 @@ def _make_aggregate_tools(service: FederalService) -> tuple[Tool, ...]:
 
 
 def _make_dossier_tools(service: FederalService) -> tuple[Tool, ...]:
-    async def get_bill_dossier(question: GetBillDossier, call: ToolCall) -> BillDossier:
+    async def get_bill_dossier(arguments: GetBillDossier, call: ToolCall) -> BillDossier:
         """Get everything about one bill whose number you know (`hr:119:1`, H.R. 1 of the 119th
         Congress) in one call, its whole history as a complete file for a briefing: the record,
         actions, cosponsors, amendments, votes, and all that is connected with it: CRS reports, CBO
@@ -375,10 +377,10 @@ def _make_dossier_tools(service: FederalService) -> tuple[Tool, ...]:
         committee reports and hearings. Each section has its total, and `more_url` where it is cut.
         For the status alone use `get_bill`. For the wording use `get_bill_text`.
         """
-        return await service.build_bill_dossier(question.bill_id)
+        return await service.build_bill_dossier(arguments.bill_id)
 
     async def get_legislator_dossier(
-        question: GetLegislatorDossier, call: ToolCall
+        arguments: GetLegislatorDossier, call: ToolCall
     ) -> LegislatorDossier:
         """Get everything about one member of Congress by bioguide id (`S000033`) in one call, the
         full profile or background to know before a meeting: terms, committee seats, leadership
@@ -386,10 +388,10 @@ def _make_dossier_tools(service: FederalService) -> tuple[Tool, ...]:
         With `congress`, only what falls into it. For party, state and terms alone use
         `get_legislator`. When you have a name and no id, use `resolve_entity`.
         """
-        return await service.build_legislator_dossier(question.bioguide_id, question.congress)
+        return await service.build_legislator_dossier(arguments.bioguide_id, arguments.congress)
 
     async def get_committee_dossier(
-        question: GetCommitteeDossier, call: ToolCall
+        arguments: GetCommitteeDossier, call: ToolCall
     ) -> CommitteeDossier:
         """Get everything about one committee by its code (`HSAG`, `hsag00`) in one call, a briefing
         with the complete picture. Who is on it, and what has it been doing and working on? Gives
@@ -397,10 +399,10 @@ def _make_dossier_tools(service: FederalService) -> tuple[Tool, ...]:
         only what falls into it. For name, chamber and contact alone use `get_committee`. When you
         have a name and no code, use `resolve_entity`.
         """
-        return await service.build_committee_dossier(question.committee_id, question.congress)
+        return await service.build_committee_dossier(arguments.committee_id, arguments.congress)
 
     async def get_public_law_dossier(
-        question: GetPublicLawDossier, call: ToolCall
+        arguments: GetPublicLawDossier, call: ToolCall
     ) -> PublicLawDossier:
         """Get everything about one public law by its number (`pl:110-140`, Public Law 110-140, P.L.
         110-140) in one call, its whole story. Which bill did it come from, and which rules and
@@ -408,7 +410,7 @@ def _make_dossier_tools(service: FederalService) -> tuple[Tool, ...]:
         of the Federal Register that cite it, its text as amended since it was enacted. For the text
         of the law itself use `fetch`.
         """
-        return await service.build_public_law_dossier(question.id)
+        return await service.build_public_law_dossier(arguments.id)
 
     return (
         make_tool(get_bill_dossier, title="Everything about a bill"),

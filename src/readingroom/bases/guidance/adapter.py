@@ -32,8 +32,8 @@ from readingroom.protocol.search import (
 )
 from readingroom.protocol.tool import ToolCall
 
-_SOURCE = "charity-commission"
-_MAX_QUERY = 500  # characters that GOV.UK's search takes
+_SOURCE_NAME = "charity-commission"
+_MAX_QUERY_CHARS = 500  # characters that GOV.UK's search takes
 _LEGAL_SENTENCES = f"{ATTRIBUTION}. {DISCLAIMER}"
 
 
@@ -56,8 +56,8 @@ class GuidanceAdapter(SearchAdapter):
 
     async def search(self, request: SearchRequest, call: ToolCall) -> list[DeskHit]:
         filter_days = {"public_timestamp_from": request.since, "public_timestamp_to": request.until}
-        question = SearchGuidance(
-            query=request.query[:_MAX_QUERY],
+        arguments = SearchGuidance(
+            query=request.query[:_MAX_QUERY_CHARS],
             filters={
                 filter_name: filter_day
                 for filter_name, filter_day in filter_days.items()
@@ -69,13 +69,13 @@ class GuidanceAdapter(SearchAdapter):
             mode="auto",
         )
         with _add_legal_sentences():
-            search_results = await self._service.search(question, make_call_context(call))
+            search_results = await self._service.search(arguments, make_call_context(call))
         return [
             DeskHit(
                 id=hit.id,
                 title=hit.title,
                 url=hit.url,
-                source=_SOURCE,
+                source=_SOURCE_NAME,
                 snippet=hit.passage or hit.summary,
                 # GOV.UK gives no score, only an order.
                 score=1 / rank if hit.score is None else hit.score,
@@ -90,7 +90,7 @@ class GuidanceAdapter(SearchAdapter):
         ]
 
     async def fetch(self, id: str, offset: int, call: ToolCall) -> DeskRecord:
-        question = GetContentByPath(
+        arguments = GetContentByPath(
             path=id,
             text_only=True,
             section=None,
@@ -98,7 +98,7 @@ class GuidanceAdapter(SearchAdapter):
             max_chars=None,
         )
         with _add_legal_sentences():
-            page = await self._service.read_page(question, make_call_context(call))
+            page = await self._service.read_page(arguments, make_call_context(call))
         assert isinstance(page, PageText)
         return make_record(
             self.base,
@@ -107,7 +107,7 @@ class GuidanceAdapter(SearchAdapter):
             text=page.text,
             url=page.url,
             citation=page.citation,
-            source=_SOURCE,
+            source=_SOURCE_NAME,
             details=page.model_dump(mode="json", exclude={"text", "id", "next_offset"}),
             offset=offset,
         )
@@ -115,8 +115,8 @@ class GuidanceAdapter(SearchAdapter):
     def recognizes_id(self, id: str) -> bool:
         return is_address(id)
 
-    def parse_resource_path(self, path: str) -> str | None:
-        path_match = re.fullmatch(r"guidance(/.+)", path)
+    def parse_resource_path(self, resource_path: str) -> str | None:
+        path_match = re.fullmatch(r"guidance(/.+)", resource_path)
         return make_guidance_id(unquote(path_match[1])) if path_match else None
 
 

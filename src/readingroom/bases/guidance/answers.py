@@ -33,26 +33,26 @@ from readingroom.net.errors import UpstreamError
 def make_page_answer(
     page: GovukPage,
     cached_reply: CachedReply,
-    question: GetContentByPath | GetContentById,
+    arguments: GetContentByPath | GetContentById,
     anchor: str | None = None,
 ) -> PageContent | PageText:
     """Return the part of a page that the question is for."""
-    section = _choose_section(page, question.section, anchor)
+    section = _choose_section(page, arguments.section, anchor)
     section_text = page.text[section.start : section.end].rstrip() if section else page.text
     end_offset = (
-        len(section_text) if question.max_chars is None else question.offset + question.max_chars
+        len(section_text) if arguments.max_chars is None else arguments.offset + arguments.max_chars
     )
     answer_fields = {
         **make_source_fields(page, cached_reply),
         "public_updated_at": page.public_updated_at,
-        "text": section_text[question.offset : end_offset],
+        "text": section_text[arguments.offset : end_offset],
         "text_chars": len(section_text),
         "next_offset": end_offset if end_offset < len(section_text) else None,
-        "section": _describe_section(section),
+        "section": _make_page_section(section),
         "documents": page.documents,
         "change_notes": page.change_notes,
     }
-    if question.text_only:
+    if arguments.text_only:
         return PageText(**answer_fields)
     return PageContent(**answer_fields, content=dict(page.content))
 
@@ -73,7 +73,7 @@ def _choose_section(
     return section
 
 
-def _describe_section(section: SectionSpan | None) -> PageSection | None:
+def _make_page_section(section: SectionSpan | None) -> PageSection | None:
     return PageSection(heading=section.heading, anchor=section.anchor) if section else None
 
 
@@ -101,7 +101,7 @@ def make_passage(
 ) -> PagePassage:
     url = f"{page.url}#{quote(section.anchor)}" if section and section.anchor else page.url
     return PagePassage(
-        text=block_text, section=_describe_section(section), url=url, offset=block_start
+        text=block_text, section=_make_page_section(section), url=url, offset=block_start
     )
 
 
@@ -140,11 +140,11 @@ def make_stale_warnings(failure: UpstreamError | None, age_seconds: float) -> li
     """Return the warning of an answer that is given because GOV.UK failed."""
     if failure is None:
         return []
-    warning_message = f"{describe_error_kind(StaleCacheServed).description}: {failure.message}"
+    warning_message = f"{make_error_kind(StaleCacheServed).description}: {failure.message}"
     rounded_age = round(age_seconds, 3)
     return [Warned(code=StaleCacheServed.code.upper(), message=warning_message, age_s=rounded_age)]
 
 
-def describe_error_kind(error_class: type[KnowledgeError]) -> ErrorKind:
+def make_error_kind(error_class: type[KnowledgeError]) -> ErrorKind:
     docstring_line = inspect.cleandoc(error_class.__doc__ or "").partition("\n")[0]
     return ErrorKind(code=error_class.code.upper(), description=docstring_line)

@@ -33,7 +33,7 @@ from readingroom.storage.jobs.store import JobStore
 from readingroom.web.templates import format_seconds, render_template
 
 _render = partial(render_template, template_folder=Path(__file__).parent / "templates")
-_LOOK_BACK = dt.timedelta(days=365)
+_CHANGES_PERIOD = dt.timedelta(days=365)
 _RESULTS_PER_PAGE = 20
 _MAX_SHOWN_COPIES = 100
 
@@ -52,7 +52,7 @@ def make_pages(service: GuidanceService, jobs: JobStore) -> BasePages:
     return BasePages(
         base_pages,
         aid_reading=_aid_reading,
-        list_freshness=partial(_list_freshness, service),
+        list_source_freshness=partial(_list_source_freshness, service),
     )
 
 
@@ -84,7 +84,7 @@ async def _show_copies(service: GuidanceService, request: PageRequest) -> Render
     shown_copies = [
         _ShownCopy.make(kept_copy, now) for kept_copy in service.list_copies()[:_MAX_SHOWN_COPIES]
     ]
-    shown_library = await anyio.to_thread.run_sync(_describe_library, service, now)
+    shown_library = await anyio.to_thread.run_sync(_make_shown_library, service, now)
     outage = service.describe_outage()
     page_html = _render("copies.html", copies=shown_copies, library=shown_library, outage=outage)
     return RenderedPage(
@@ -97,7 +97,7 @@ async def _show_copies(service: GuidanceService, request: PageRequest) -> Render
     )
 
 
-async def _list_freshness(service: GuidanceService) -> list[SourceFreshness]:
+async def _list_source_freshness(service: GuidanceService) -> list[SourceFreshness]:
     now = clock.unix_seconds()
     shown_copies = [_ShownCopy.make(kept_copy, now) for kept_copy in service.list_copies()]
     stale_count = sum(not shown_copy.is_fresh for shown_copy in shown_copies)
@@ -111,7 +111,7 @@ async def _list_freshness(service: GuidanceService) -> list[SourceFreshness]:
     if outage := service.describe_outage():
         freshness_detail = f"{outage}; {freshness_detail}"
     freshness_rows = [SourceFreshness("Guidance, read live", "/guidance/copies", freshness_detail)]
-    shown_library = await anyio.to_thread.run_sync(_describe_library, service, now)
+    shown_library = await anyio.to_thread.run_sync(_make_shown_library, service, now)
     if shown_library:
         source_title, freshness_detail = (
             "Guidance, offline copy",
@@ -177,7 +177,7 @@ class _ShownLibrary:
     """The path, its page here, whether it is withdrawn, and how long ago it was checked."""
 
 
-def _describe_library(service: GuidanceService, now: float) -> _ShownLibrary | None:
+def _make_shown_library(service: GuidanceService, now: float) -> _ShownLibrary | None:
     """Return the offline copy, of which the first pages are listed; None where there is none."""
     if service.offline is None or not service.offline.library.exists:
         return None
@@ -206,7 +206,7 @@ async def _show_guidance(service: GuidanceService, request: PageRequest) -> Rend
     """Return what a search finds, or what changed since a day."""
     query = request.get("q")
     since_text = request.get("since")
-    since_day = parse_day(since_text) if since_text else clock.now().date() - _LOOK_BACK
+    since_day = parse_day(since_text) if since_text else clock.now().date() - _CHANGES_PERIOD
     call_context = make_call_context(request.call)
     page_number = _read_page_number(request)
     page_arguments = {"page": page_number, "page_size": _RESULTS_PER_PAGE}

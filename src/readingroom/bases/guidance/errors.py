@@ -39,7 +39,7 @@ class ContentOutOfScope(UpstreamError):
 
 
 # In the order of the taxonomy, which callers see. The last two are raised by the server around us.
-TAXONOMY: tuple[type[KnowledgeError], ...] = (
+ERROR_CLASSES: tuple[type[KnowledgeError], ...] = (
     UpstreamRateLimited,
     NotFoundOrRedirected,
     StaleCacheServed,

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PrivateAttr, WithJsonSchema
 from pydantic.config import JsonDict
 
-from readingroom.core.scores import CONFIDENCE, Level
-from readingroom.protocol.tool import Answer, Question
+from readingroom.core.scores import CONFIDENCE_DESCRIPTION, ConfidenceLevel
+from readingroom.protocol.tool import Answer, ToolArguments
 
 ATTRIBUTION = "Source: GOV.UK, Charity Commission guidance, OGL v3.0"
 DISCLAIMER = "This is guidance, not legal advice."
@@ -22,14 +22,14 @@ LICENCE_URL = "https://www.nationalarchives.gov.uk/doc/open-government-licence/v
 Moment = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})]
 Url = Annotated[str, WithJsonSchema({"type": "string", "format": "uri"})]
 
-_PATH = (
+_PATH_DESCRIPTION = (
     "The GOV.UK content path (e.g. /government/publications/...), the page's address on "
     "www.gov.uk, or the number of a publication (CC3)"
 )
-Path = Annotated[str, Field(max_length=1024, description=_PATH)]
+Path = Annotated[str, Field(max_length=1024, description=_PATH_DESCRIPTION)]
 
 
-class _Reading(Question):
+class _Reading(ToolArguments):
     """How much of a page is wanted."""
 
     text_only: bool = Field(
@@ -68,19 +68,19 @@ class GetContentById(_Reading):
     )
 
 
-class GetSourceMetadata(Question):
+class GetSourceMetadata(ToolArguments):
     """A page by its path."""
 
     path: Path
 
 
-class ForceRefresh(Question):
+class ForceRefresh(ToolArguments):
     """A page by its path."""
 
     path: Path
 
 
-class SearchInPage(Question):
+class SearchInPage(ToolArguments):
     """Words to look for in one page."""
 
     path: Path
@@ -88,7 +88,7 @@ class SearchInPage(Question):
     limit: int = Field(5, ge=1, le=50, description="How many passages to give.")
 
 
-class VerifyGuidanceQuote(Question):
+class VerifyGuidanceQuote(ToolArguments):
     """A quotation and the page it should stand in."""
 
     path: Path
@@ -97,25 +97,25 @@ class VerifyGuidanceQuote(Question):
     )
 
 
-class GetErrorTaxonomy(Question):
+class GetErrorTaxonomy(ToolArguments):
     """Takes no arguments."""
 
 
-class _Paged(Question):
+class _Paged(ToolArguments):
     page: int = Field(1, ge=1, le=1000, description="Which page of the results, from 1.")
     page_size: int = Field(20, ge=1, le=100, description="How many results a page has.")
 
 
-_NAME_OR_NAMES: JsonDict = {
+_NAME_OR_NAMES_SCHEMA: JsonDict = {
     "anyOf": [
         {"type": "string", "maxLength": 100},
         {"type": "array", "items": {"type": "string", "maxLength": 100}, "maxItems": 20},
     ]
 }
 # The contract has an open object; its known members are named for clients that read schemas.
-_KNOWN_FILTERS: JsonDict = {
-    "format": _NAME_OR_NAMES,
-    "document_type": _NAME_OR_NAMES,
+_KNOWN_FILTER_SCHEMAS: JsonDict = {
+    "format": _NAME_OR_NAMES_SCHEMA,
+    "document_type": _NAME_OR_NAMES_SCHEMA,
     "public_timestamp_from": {"type": "string", "format": "date"},
     "public_timestamp_to": {"type": "string", "format": "date"},
     "organisation": {"type": "string", "enum": ["charity-commission"]},
@@ -134,7 +134,7 @@ class SearchGuidance(_Paged):
             "`public_timestamp_from` and `public_timestamp_to` (YYYY-MM-DD). `organisation` can "
             "only be charity-commission."
         ),
-        json_schema_extra={"properties": _KNOWN_FILTERS},
+        json_schema_extra={"properties": _KNOWN_FILTER_SCHEMAS},
     )
     order: Literal["relevance", "newest"] = Field(
         "relevance", description="Best match first, or the latest published first."
@@ -388,8 +388,10 @@ class SearchResults(_Found):
     query: str
     searched: dict[str, Any] = Field(description="What was asked of GOV.UK: scope and filters.")
     results: list[Hit]
-    confidence: Level | None = Field(
-        None, description=f"{CONFIDENCE} Null for GOV.UK's own results, which have no scores."
+    confidence: ConfidenceLevel | None = Field(
+        None,
+        description=f"{CONFIDENCE_DESCRIPTION} "
+        "Null for GOV.UK's own results, which have no scores.",
     )
     confidence_reason: str = ""
 

@@ -30,7 +30,7 @@ class GuidanceSample(BaseSample):
     """The offline copy, so that searches over all bases find passages and not only pages."""
 
     def list_steps(
-        self, settings: RoomSettings, folder: Path, run: RunCommand
+        self, settings: RoomSettings, corpus_folder: Path, run_command: RunCommand
     ) -> Iterator[SampleStep]:
         yield SampleStep("guidance pages", partial(_copy_pages, settings), turn=1)
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import to_json
 
 from readingroom.bases.guidance.models import Hit, make_guidance_id
-from readingroom.bases.guidance.pages.page import ORGANISATION
+from readingroom.bases.guidance.pages.page import COMMISSION_SLUG
 from readingroom.bases.guidance.pages.values import is_plain_path, make_website_url
 from readingroom.core.errors import InvalidArguments
 from readingroom.net.errors import UpstreamParameterError
@@ -34,8 +34,8 @@ class _Filters(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    organisation: _Slugs = ORGANISATION
-    organisations: _Slugs = ORGANISATION
+    organisation: _Slugs = COMMISSION_SLUG
+    organisations: _Slugs = COMMISSION_SLUG
     format: _Slugs | None = None
     document_type: _Slugs | None = None
     public_timestamp_from: date | None = None
@@ -45,7 +45,7 @@ class _Filters(BaseModel):
 def make_scope_params(result_count: int, first_index: int) -> list[tuple[str, str]]:
     """Return the parameters of every search, whatever the caller wants."""
     return [
-        ("filter_organisations", ORGANISATION),
+        ("filter_organisations", COMMISSION_SLUG),
         ("count", str(result_count)),
         ("start", str(first_index)),
         *(("fields", field_name) for field_name in _SEARCH_FIELDS),
@@ -67,10 +67,10 @@ def translate_filters(given_filters: Mapping[str, Any]) -> QueryParams:
             known_filters=sorted(_Filters.model_fields),
         ) from error
     for organisations in (filters.organisation, filters.organisations):
-        if set(_as_list(organisations)) != {ORGANISATION}:
+        if set(_as_list(organisations)) != {COMMISSION_SLUG}:
             raise UpstreamParameterError(
-                f"Only guidance of {ORGANISATION} can be searched in this base",
-                organisation=ORGANISATION,
+                f"Only guidance of {COMMISSION_SLUG} can be searched in this base",
+                organisation=COMMISSION_SLUG,
             )
     return [
         *(("filter_format", filter_value) for filter_value in _as_list(filters.format)),
@@ -127,7 +127,10 @@ def parse_hits(search_response: Mapping[str, Any]) -> list[Hit]:
 
 def _parse_hit(search_result: Mapping[str, Any]) -> Hit | None:
     """Return a search result as a hit; None where it has no title or no link to cite."""
-    hit_title, hit_link = _get_text(search_result, "title"), _get_text(search_result, "link")
+    hit_title, hit_link = (
+        _read_text_field(search_result, "title"),
+        _read_text_field(search_result, "link"),
+    )
     url = make_website_url(hit_link) if hit_link else None
     if not hit_title or not hit_link or not url:
         return None
@@ -136,11 +139,11 @@ def _parse_hit(search_result: Mapping[str, Any]) -> Hit | None:
     return Hit(
         title=hit_title,
         url=url,
-        summary=_get_text(search_result, "description") or "",
-        public_updated_at=_get_text(search_result, "public_timestamp"),
+        summary=_read_text_field(search_result, "description") or "",
+        public_updated_at=_read_text_field(search_result, "public_timestamp"),
         path=page_path,
         id=make_guidance_id(page_path) if page_path else None,
-        document_type=_get_text(search_result, "content_store_document_type"),
+        document_type=_read_text_field(search_result, "content_store_document_type"),
         passage=None,
         section=None,
         score=None,
@@ -149,6 +152,6 @@ def _parse_hit(search_result: Mapping[str, Any]) -> Hit | None:
     )
 
 
-def _get_text(search_result: Mapping[str, Any], field_name: str) -> str | None:
+def _read_text_field(search_result: Mapping[str, Any], field_name: str) -> str | None:
     field_value = search_result.get(field_name)
     return field_value if isinstance(field_value, str) and field_value else None

@@ -6,8 +6,8 @@ from typing import Any
 import anyio.to_thread
 
 from readingroom.bases.guidance.answers import (
-    describe_error_kind,
     make_cache_state,
+    make_error_kind,
     make_page_answer,
     make_passage,
     make_passage_at,
@@ -17,7 +17,7 @@ from readingroom.bases.guidance.answers import (
     make_warnings,
 )
 from readingroom.bases.guidance.errors import (
-    TAXONOMY,
+    ERROR_CLASSES,
     ContentOutOfScope,
     NotFoundOrRedirected,
 )
@@ -47,7 +47,7 @@ from readingroom.bases.guidance.pages.addresses import (
     is_publication_page,
     parse_page_address,
 )
-from readingroom.bases.guidance.pages.page import ORGANISATION, GovukPage
+from readingroom.bases.guidance.pages.page import COMMISSION_SLUG, GovukPage
 from readingroom.bases.guidance.pages.sections import (
     find_nearest_block,
     find_quotation,
@@ -85,19 +85,19 @@ class GuidanceService:
         self.offline = offline
 
     async def read_page(
-        self, question: GetContentByPath, context: CallContext
+        self, arguments: GetContentByPath, context: CallContext
     ) -> PageContent | PageText:
-        page_address, page, cached_reply = await self._get_page_at(question.path, context)
+        page_address, page, cached_reply = await self._get_page_at(arguments.path, context)
         return await anyio.to_thread.run_sync(
-            make_page_answer, page, cached_reply, question, page_address.anchor
+            make_page_answer, page, cached_reply, arguments, page_address.anchor
         )
 
     async def read_page_by_id(
-        self, question: GetContentById, context: CallContext
+        self, arguments: GetContentById, context: CallContext
     ) -> PageContent | PageText:
         """Return the page with this content id; raise `NotFoundOrRedirected` if there is none."""
         # The Content API knows paths only, so the search has to find the path of the id.
-        params = [("filter_content_id", question.content_id), *make_scope_params(10, 0)]
+        params = [("filter_content_id", arguments.content_id), *make_scope_params(10, 0)]
         search_response, _ = await self._govuk_store.search_govuk(params, context)
         # Translations share an id; theirs is the original's path and a suffix.
         page_path = min(
@@ -106,19 +106,19 @@ class GuidanceService:
         if page_path:
             page, cached_reply = await self._get_page(page_path, context)
             # The search index may lag behind, and still name a path that the page has left.
-            if page.content.get("content_id") == question.content_id:
+            if page.content.get("content_id") == arguments.content_id:
                 return await anyio.to_thread.run_sync(
-                    make_page_answer, page, cached_reply, question
+                    make_page_answer, page, cached_reply, arguments
                 )
         raise NotFoundOrRedirected(
-            f"The Charity Commission has no page with the id {question.content_id}",
+            f"The Charity Commission has no page with the id {arguments.content_id}",
             use_tool="search_guidance",
         )
 
-    async def describe_source(
-        self, question: GetSourceMetadata, context: CallContext
+    async def get_source_metadata(
+        self, arguments: GetSourceMetadata, context: CallContext
     ) -> SourceMetadata:
-        _, page, cached_reply = await self._get_page_at(question.path, context)
+        _, page, cached_reply = await self._get_page_at(arguments.path, context)
         return SourceMetadata(
             **make_source_fields(page, cached_reply),
             last_updated=page.public_updated_at,
@@ -126,10 +126,10 @@ class GuidanceService:
             organisations=page.organisations,
         )
 
-    async def refresh_page(self, question: ForceRefresh, context: CallContext) -> Refreshed:
+    async def refresh_page(self, arguments: ForceRefresh, context: CallContext) -> Refreshed:
         """Fetch a page past the cache; where GOV.UK fails, keep the old copy and state its age."""
         # Read before the refresh, which replaces it.
-        page_address = await self._resolve_address(question.path, context)
+        page_address = await self._resolve_address(arguments.path, context)
         previous_entry = await self._govuk_store.peek_page(page_address.path)
         page, cached_reply = await self._govuk_store.refresh_page(page_address.path, context)
         _check_scope(page)
@@ -144,33 +144,35 @@ class GuidanceService:
             warnings=make_warnings(cached_reply),
         )
 
-    async def search(self, question: SearchGuidance, context: CallContext) -> SearchResults:
-        query = _clean_query(question.query)
-        filters = translate_filters(question.filters)
-        if question.mode == "offline" or (question.mode == "auto" and await self._has_young_copy()):
-            return await self._search_offline(question, query, filters)
+    async def search(self, arguments: SearchGuidance, context: CallContext) -> SearchResults:
+        query = _clean_query(arguments.query)
+        filters = translate_filters(arguments.filters)
+        if arguments.mode == "offline" or (
+            arguments.mode == "auto" and await self._has_young_copy()
+        ):
+            return await self._search_offline(arguments, query, filters)
         try:
-            return await self._search_live(question, query, filters, context)
+            return await self._search_live(arguments, query, filters, context)
         except (UpstreamUnavailable, UpstreamRateLimited) as failure:
             if not await self._has_young_copy():
                 raise
-            return await self._search_offline(question, query, filters, failure)
+            return await self._search_offline(arguments, query, filters, failure)
 
     async def _search_live(
-        self, question: SearchGuidance, query: str, filters: QueryParams, context: CallContext
+        self, arguments: SearchGuidance, query: str, filters: QueryParams, context: CallContext
     ) -> SearchResults:
         params = [
             ("q", query),
             *filters,
-            *make_scope_params(question.page_size, _compute_first_index(question)),
+            *make_scope_params(arguments.page_size, _compute_first_index(arguments)),
         ]
-        if question.order == "newest":
+        if arguments.order == "newest":
             params.append(("order", "-public_timestamp"))
         search_response, cached_reply = await self._govuk_store.search_govuk(params, context)
         return SearchResults(
-            **_make_live_fields(search_response, cached_reply, question),
+            **_make_live_fields(search_response, cached_reply, arguments),
             query=query,
-            searched={"organisation": ORGANISATION, **group_by_filter_name(filters)},
+            searched={"organisation": COMMISSION_SLUG, **group_by_filter_name(filters)},
             results=parse_hits(search_response),
             confidence=None,
             confidence_reason="GOV.UK orders its results and gives no scores; read before relying.",
@@ -178,7 +180,7 @@ class GuidanceService:
 
     async def _search_offline(
         self,
-        question: SearchGuidance,
+        arguments: SearchGuidance,
         query: str,
         filters: QueryParams,
         failure: UpstreamError | None = None,
@@ -191,16 +193,16 @@ class GuidanceService:
             self.offline.search,
             query,
             group_params(filters),
-            _compute_first_index(question),
-            question.page_size,
-            question.order == "newest",
+            _compute_first_index(arguments),
+            arguments.page_size,
+            arguments.order == "newest",
         )
         return SearchResults(
             **_make_offline_fields(
-                offline_hits.offline_copy, offline_hits.total_count, question, failure
+                offline_hits.offline_copy, offline_hits.total_count, arguments, failure
             ),
             query=query,
-            searched={"organisation": ORGANISATION, **group_by_filter_name(filters)},
+            searched={"organisation": COMMISSION_SLUG, **group_by_filter_name(filters)},
             results=offline_hits.hits,
             confidence=offline_hits.confidence.level,
             confidence_reason=offline_hits.confidence.reason,
@@ -212,10 +214,10 @@ class GuidanceService:
             self.offline.can_replace_govuk
         )
 
-    async def search_page(self, question: SearchInPage, context: CallContext) -> PassagesInPage:
+    async def search_page(self, arguments: SearchInPage, context: CallContext) -> PassagesInPage:
         """Return the passages of one page that have words of the query."""
-        query = _clean_query(question.query)
-        _, page, cached_reply = await self._get_page_at(question.path, context)
+        query = _clean_query(arguments.query)
+        _, page, cached_reply = await self._get_page_at(arguments.path, context)
 
         def find_passages() -> PassagesInPage:
             sections = list_sections(page.text, page.anchors)
@@ -226,28 +228,28 @@ class GuidanceService:
                 total=len(found_blocks),
                 passages=[
                     make_passage(page, found_block.text, found_block.start, found_block.section)
-                    for found_block in found_blocks[: question.limit]
+                    for found_block in found_blocks[: arguments.limit]
                 ],
             )
 
         return await anyio.to_thread.run_sync(find_passages)
 
     async def verify_quote(
-        self, question: VerifyGuidanceQuote, context: CallContext
+        self, arguments: VerifyGuidanceQuote, context: CallContext
     ) -> GuidanceQuoteCheck:
         """Return whether the words stand in the page, and where; else what is most like them.
 
         Raises `InvalidArguments` where the quotation has no word.
         """
-        if not any(map(str.isalnum, question.quote)):
+        if not any(map(str.isalnum, arguments.quote)):
             raise InvalidArguments([{"field": "quote", "message": "Give at least one word"}])
-        _, page, cached_reply = await self._get_page_at(question.path, context)
+        _, page, cached_reply = await self._get_page_at(arguments.path, context)
 
         def check_quote() -> GuidanceQuoteCheck:
-            source_fields = {**make_source_fields(page, cached_reply), "quote": question.quote}
-            quote_offset = find_quotation(page.text, question.quote)
+            source_fields = {**make_source_fields(page, cached_reply), "quote": arguments.quote}
+            quote_offset = find_quotation(page.text, arguments.quote)
             if quote_offset is None:
-                nearest_block, similarity = find_nearest_block(page.text, question.quote)
+                nearest_block, similarity = find_nearest_block(page.text, arguments.quote)
                 nearest_passage = (
                     make_passage_of_block(page, nearest_block) if nearest_block else None
                 )
@@ -268,11 +270,11 @@ class GuidanceService:
 
         return await anyio.to_thread.run_sync(check_quote)
 
-    async def list_changes(self, question: RecentChanges, context: CallContext) -> Changes:
+    async def list_changes(self, arguments: RecentChanges, context: CallContext) -> Changes:
         params = [
-            ("filter_public_timestamp", f"from:{question.since}"),
+            ("filter_public_timestamp", f"from:{arguments.since}"),
             ("order", "-public_timestamp"),
-            *make_scope_params(question.page_size, _compute_first_index(question)),
+            *make_scope_params(arguments.page_size, _compute_first_index(arguments)),
         ]
         try:
             search_response, cached_reply = await self._govuk_store.search_govuk(params, context)
@@ -280,16 +282,16 @@ class GuidanceService:
             if self.offline is None or not await self._has_young_copy():
                 raise
             return await anyio.to_thread.run_sync(
-                _list_offline_changes, self.offline, question, failure
+                _list_offline_changes, self.offline, arguments, failure
             )
         hits = parse_hits(search_response)
         if self.offline:
             hits = await anyio.to_thread.run_sync(
-                self.offline.add_change_notes, hits, question.since
+                self.offline.add_change_notes, hits, arguments.since
             )
         return Changes(
-            **_make_live_fields(search_response, cached_reply, question),
-            since=question.since,
+            **_make_live_fields(search_response, cached_reply, arguments),
+            since=arguments.since,
             changes=hits,
         )
 
@@ -303,7 +305,7 @@ class GuidanceService:
 
     async def list_error_kinds(self, context: CallContext) -> ErrorTaxonomy:
         await check_rate(self._caller_limiter, context)
-        return ErrorTaxonomy(errors=[describe_error_kind(error_class) for error_class in TAXONOMY])
+        return ErrorTaxonomy(errors=[make_error_kind(error_class) for error_class in ERROR_CLASSES])
 
     async def _get_page_at(
         self, typed_address: str, context: CallContext
@@ -372,40 +374,40 @@ def _clean_query(query: str) -> str:
 def _make_live_fields(
     search_response: Mapping[str, Any],
     cached_reply: CachedReply,
-    question: SearchGuidance | RecentChanges,
+    arguments: SearchGuidance | RecentChanges,
 ) -> dict[str, Any]:
     """Return the fields of a list that GOV.UK gives."""
     total_count = search_response.get("total")
     # GOV.UK's answers are read with suspicion: a missing field must not fail the call.
     total_count = total_count if isinstance(total_count, int) else len(parse_hits(search_response))
     return {
-        **_make_page_numbers(question, total_count),
+        **_make_page_numbers(arguments, total_count),
         "cache": make_cache_state(cached_reply),
         "warnings": make_warnings(cached_reply),
     }
 
 
 def _list_offline_changes(
-    offline: OfflineGuidance, question: RecentChanges, failure: UpstreamError
+    offline: OfflineGuidance, arguments: RecentChanges, failure: UpstreamError
 ) -> Changes:
-    hits, offline_copy = offline.list_changes(question)
-    first_index = _compute_first_index(question)
+    hits, offline_copy = offline.list_changes(arguments)
+    first_index = _compute_first_index(arguments)
     return Changes(
-        **_make_offline_fields(offline_copy, len(hits), question, failure),
-        since=question.since,
-        changes=hits[first_index : first_index + question.page_size],
+        **_make_offline_fields(offline_copy, len(hits), arguments, failure),
+        since=arguments.since,
+        changes=hits[first_index : first_index + arguments.page_size],
     )
 
 
 def _make_offline_fields(
     offline_copy: OfflineCopy,
     total_count: int,
-    question: SearchGuidance | RecentChanges,
+    arguments: SearchGuidance | RecentChanges,
     failure: UpstreamError | None,
 ) -> dict[str, Any]:
     """Return the fields of a list that the offline copy gives."""
     return {
-        **_make_page_numbers(question, total_count),
+        **_make_page_numbers(arguments, total_count),
         "cache": make_offline_cache_state(offline_copy, failure),
         "offline": offline_copy,
         "warnings": make_stale_warnings(failure, offline_copy.age_s),
@@ -413,20 +415,20 @@ def _make_offline_fields(
 
 
 def _make_page_numbers(
-    question: SearchGuidance | RecentChanges, total_count: int
+    arguments: SearchGuidance | RecentChanges, total_count: int
 ) -> dict[str, Any]:
     """Return how many results there are, which page of them this is, and the next one."""
-    has_more = _compute_first_index(question) + question.page_size < total_count
+    has_more = _compute_first_index(arguments) + arguments.page_size < total_count
     return {
         "total": total_count,
-        "page": question.page,
-        "page_size": question.page_size,
-        "next_page": question.page + 1 if has_more else None,
+        "page": arguments.page,
+        "page_size": arguments.page_size,
+        "next_page": arguments.page + 1 if has_more else None,
     }
 
 
-def _compute_first_index(question: SearchGuidance | RecentChanges) -> int:
-    return (question.page - 1) * question.page_size
+def _compute_first_index(arguments: SearchGuidance | RecentChanges) -> int:
+    return (arguments.page - 1) * arguments.page_size
 
 
 def _format_timestamp(unix_seconds: float) -> str:

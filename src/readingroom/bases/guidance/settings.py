@@ -1,6 +1,6 @@
 """Settings of the guidance base."""
 
-from readingroom.core.settings import HOST_URL, RoomSettings, setting
+from readingroom.core.settings import HOST_URL_PATTERN, RoomSettings, setting
 
 
 class GuidanceSettings(RoomSettings):
@@ -10,7 +10,7 @@ class GuidanceSettings(RoomSettings):
         "https://www.gov.uk",
         "GOVUK_BASE_URL",
         "Where the guidance base asks; the one host it ever calls.",
-        pattern=HOST_URL,
+        pattern=HOST_URL_PATTERN,
     )
     govuk_timeout_seconds: float = setting(
         10.0,

@@ -13,7 +13,7 @@ from pydantic_core import from_json
 from readingroom.bases.guidance.errors import NotFoundOrRedirected
 from readingroom.bases.guidance.pages.markdown import to_markdown
 from readingroom.bases.guidance.pages.page import GovukPage
-from readingroom.bases.guidance.pages.values import WEBSITE, is_plain_path
+from readingroom.bases.guidance.pages.values import WEBSITE_URL, is_plain_path
 from readingroom.core.lru import LRUCache
 from readingroom.net.breaker import BreakerState
 from readingroom.net.cache import Cache, CachedReply, CacheEntry, Reply, StoredVersion
@@ -28,7 +28,7 @@ MAX_RATE_WAIT_SECONDS = 1.0
 
 _CONTENT_PATH = "/api/content"
 _SEARCH_PATH = "/api/search.json"
-_PARSED_PAGES_BYTES = 64_000_000  # stored parsed, so that a popular page is parsed once
+_MAX_PARSED_PAGES_BYTES = 64_000_000  # stored parsed, so that a popular page is parsed once
 _PARSED_JSON_FACTOR = 5  # an item takes up to this many times more memory than its JSON
 
 
@@ -75,7 +75,7 @@ class GovukStore:
         self._metrics = metrics
         self._lifetimes = lifetimes
         self._parsed_pages: LRUCache[tuple[str, bytes], GovukPage] = LRUCache(
-            _PARSED_PAGES_BYTES, _weigh_page
+            _MAX_PARSED_PAGES_BYTES, _weigh_page
         )
         self._kept_copies: LRUCache[str, KeptCopy] = LRUCache(_MAX_KEPT_COPIES)
 
@@ -248,7 +248,7 @@ def _make_gone_error(page_path: str, gone_item: Mapping[str, Any]) -> NotFoundOr
     details = details if isinstance(details, Mapping) else {}
     hint_fields = {}
     if details.get("explanation"):
-        hint_fields["explanation"] = to_markdown(str(details["explanation"]), WEBSITE)
+        hint_fields["explanation"] = to_markdown(str(details["explanation"]), WEBSITE_URL)
     if details.get("alternative_path"):
         hint_fields["alternative_path"] = str(details["alternative_path"])
     return NotFoundOrRedirected(f"The page at {page_path} was taken down", **hint_fields)
@@ -261,7 +261,7 @@ def _parse_location(location_header: str) -> str | None:
     except ValueError:
         return None
     # The Content API redirects within itself, under its own prefix.
-    is_elsewhere = url_parts.netloc not in ("", urlsplit(WEBSITE).netloc)
+    is_elsewhere = url_parts.netloc not in ("", urlsplit(WEBSITE_URL).netloc)
     if is_elsewhere and not url_parts.path.startswith(_CONTENT_PATH):
         return location_header
     target_path = url_parts.path.removeprefix(_CONTENT_PATH)

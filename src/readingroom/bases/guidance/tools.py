@@ -35,7 +35,7 @@ from readingroom.bases.guidance.service import GuidanceService
 from readingroom.bases.guidance.settings import GuidanceSettings
 from readingroom.bases.guidance.store import CacheLifetimes, GovukStore
 from readingroom.core.settings import reveal_secret
-from readingroom.engine.embedding.shared import embedder_for
+from readingroom.engine.embedding.shared import get_shared_embedder
 from readingroom.net.cache import Cache, CacheBackend, MemoryCacheBackend
 from readingroom.net.limiter import Limiter, SlidingWindow
 from readingroom.net.metrics import UpstreamMetrics
@@ -46,9 +46,9 @@ from readingroom.protocol.tool import Hints, Tool, ToolCall, make_tool
 
 SCHEMA_VERSION = "1.1.0"
 """Semantic version of the tools' schemas; docs/governance.md says what a change requires."""
-_META = {"schemaVersion": SCHEMA_VERSION}
-_upstream_tool = partial(
-    make_tool, hints=Hints(open_world=True), meta=_META
+_TOOL_META = {"schemaVersion": SCHEMA_VERSION}
+_make_upstream_tool = partial(
+    make_tool, hints=Hints(open_world=True), meta=_TOOL_META
 )  # tools that send requests to GOV.UK
 
 
@@ -65,14 +65,14 @@ def open_base(settings: GuidanceSettings) -> KnowledgeBase:
         redis_url=reveal_secret(settings.redis_url),
         offline=open_offline(settings),
     )
-    return replace(guidance_base, unembedded=embedder_for(settings).waiting_texts)
+    return replace(guidance_base, unembedded=get_shared_embedder(settings).waiting_texts)
 
 
 def open_offline(settings: GuidanceSettings) -> OfflineGuidance:
     """Return the offline copy of these settings; nothing is read or made before it is used."""
     return OfflineGuidance(
         GuidanceLibrary(settings.data / "guidance"),
-        embedder_for(settings),
+        get_shared_embedder(settings),
         settings.guidance_offline_max_days,
     )
 
@@ -148,7 +148,7 @@ def open_guidance(
 
 def _make_reading_tools(service: GuidanceService) -> Iterable[Tool]:
     async def get_content_by_path(
-        question: GetContentByPath, call: ToolCall
+        arguments: GetContentByPath, call: ToolCall
     ) -> PageContent | PageText:
         """Open and read a page of Charity Commission guidance whose GOV.UK path or address you know
         (`/guidance/…`, `/government/publications/…`, https://www.gov.uk/guidance/…, CC3). What does
@@ -157,21 +157,23 @@ def _make_reading_tools(service: GuidanceService) -> Iterable[Tool]:
         withdrawn; it reads no other organisation's pages. When you know only the topic use
         `search_guidance`. For its licence and dates without the text use `get_source_metadata`.
         """
-        return await service.read_page(question, make_call_context(call))
+        return await service.read_page(arguments, make_call_context(call))
 
-    async def get_content_by_id(question: GetContentById, call: ToolCall) -> PageContent | PageText:
+    async def get_content_by_id(
+        arguments: GetContentById, call: ToolCall
+    ) -> PageContent | PageText:
         """Open a page of Charity Commission guidance by its GOV.UK content_id, a UUID
         (`5f4bb9ab-7631-11e4-a3cb-005056011aef`): read the content item when you have the content id
         only, which survives when a page moves. With a path use `get_content_by_path`.
         """
-        return await service.read_page_by_id(question, make_call_context(call))
+        return await service.read_page_by_id(arguments, make_call_context(call))
 
-    yield _upstream_tool(get_content_by_path, title="Read guidance by path")
-    yield _upstream_tool(get_content_by_id, title="Read guidance by id")
+    yield _make_upstream_tool(get_content_by_path, title="Read guidance by path")
+    yield _make_upstream_tool(get_content_by_id, title="Read guidance by id")
 
 
 def _make_searching_tools(service: GuidanceService) -> Iterable[Tool]:
-    async def search_guidance(question: SearchGuidance, call: ToolCall) -> SearchResults:
+    async def search_guidance(arguments: SearchGuidance, call: ToolCall) -> SearchResults:
         """Find what the Charity Commission says on a question about a charity or its trustees: the
         rules and advice for charities in England and Wales. What must or may a charity do about
         registering, closing, trustees and their pay and liability, reserves, fundraising, accounts,
@@ -180,65 +182,65 @@ def _make_searching_tools(service: GuidanceService) -> Iterable[Tool]:
         titles, summaries, dates and paths; with `mode` offline or auto, passages of the offline
         copy. To read a page use `get_content_by_path`.
         """
-        return await service.search(question, make_call_context(call))
+        return await service.search(arguments, make_call_context(call))
 
-    async def recent_changes(question: RecentChanges, call: ToolCall) -> Changes:
+    async def recent_changes(arguments: RecentChanges, call: ToolCall) -> Changes:
         """List what is new for charities from the Charity Commission, the regulator. Which guidance
         pages on GOV.UK were published, updated or revised lately, since a day, this week or month?
         Gives the latest first, with the note on the change where the offline copy has the page.
         """
-        return await service.list_changes(question, make_call_context(call))
+        return await service.list_changes(arguments, make_call_context(call))
 
-    async def search_in_page(question: SearchInPage, call: ToolCall) -> PassagesInPage:
+    async def search_in_page(arguments: SearchInPage, call: ToolCall) -> PassagesInPage:
         """Find the passages in one long page of Charity Commission guidance (`/guidance/…`, CC3)
         that speak of something: where in that page does it say this? Searches that page alone. To
         find pages use `search_guidance`; for a section by its heading use `get_content_by_path`.
         """
-        return await service.search_page(question, make_call_context(call))
+        return await service.search_page(arguments, make_call_context(call))
 
-    yield _upstream_tool(search_in_page, title="Search within a page")
-    yield _upstream_tool(search_guidance, title="Search guidance")
-    yield _upstream_tool(recent_changes, title="List recent changes")
+    yield _make_upstream_tool(search_in_page, title="Search within a page")
+    yield _make_upstream_tool(search_guidance, title="Search guidance")
+    yield _make_upstream_tool(recent_changes, title="List recent changes")
 
 
 def _make_checking_tools(service: GuidanceService) -> Iterable[Tool]:
-    async def get_source_metadata(question: GetSourceMetadata, call: ToolCall) -> SourceMetadata:
+    async def get_source_metadata(arguments: GetSourceMetadata, call: ToolCall) -> SourceMetadata:
         """Tell where a page of Charity Commission guidance (`/guidance/…`) is from, its provenance.
         Under which licence may we reuse it and whom to credit, who publishes it, how old is it,
         when was it first published and last updated? Gives address, content_id and other
         identifiers, and none of its text. For the text use `get_content_by_path`.
         """
-        return await service.describe_source(question, make_call_context(call))
+        return await service.get_source_metadata(arguments, make_call_context(call))
 
-    async def force_refresh(question: ForceRefresh, call: ToolCall) -> Refreshed:
+    async def force_refresh(arguments: ForceRefresh, call: ToolCall) -> Refreshed:
         """Reload a page of guidance (`/guidance/…`) from GOV.UK right now, bypassing the cache,
         when the stored copy looks stale, old or outdated and you want the live, current version
         fetched again. It says whether the page changed and does not return the text. To read it
         afterwards use `get_content_by_path`.
         """
-        return await service.refresh_page(question, make_call_context(call))
+        return await service.refresh_page(arguments, make_call_context(call))
 
     async def verify_guidance_quote(
-        question: VerifyGuidanceQuote, call: ToolCall
+        arguments: VerifyGuidanceQuote, call: ToolCall
     ) -> GuidanceQuoteCheck:
         """Check before printing it that a quotation stands word for word in a page of Charity
         Commission guidance (`/guidance/…`, CC3). Gives the passage, or the nearest one where the
         words stand nowhere. It checks no planning policy.
         """
-        return await service.verify_quote(question, make_call_context(call))
+        return await service.verify_quote(arguments, make_call_context(call))
 
-    yield _upstream_tool(verify_guidance_quote, title="Check a quotation from guidance")
+    yield _make_upstream_tool(verify_guidance_quote, title="Check a quotation from guidance")
 
-    async def get_error_taxonomy(question: GetErrorTaxonomy, call: ToolCall) -> ErrorTaxonomy:
+    async def get_error_taxonomy(arguments: GetErrorTaxonomy, call: ToolCall) -> ErrorTaxonomy:
         """List every error code that the charity guidance tools can return. What does an error or
         failure such as `UPSTREAM_TIMEOUT` mean, what can go wrong, how can a lookup in the charity
         service fail? It asks nothing of GOV.UK.
         """
         return await service.list_error_kinds(make_call_context(call))
 
-    yield _upstream_tool(get_source_metadata, title="Tell where a page is from")
-    yield _upstream_tool(force_refresh, title="Fetch a page anew")
-    yield make_tool(get_error_taxonomy, title="List error codes", meta=_META)
+    yield _make_upstream_tool(get_source_metadata, title="Tell where a page is from")
+    yield _make_upstream_tool(force_refresh, title="Fetch a page anew")
+    yield make_tool(get_error_taxonomy, title="List error codes", meta=_TOOL_META)
 
 
 def make_call_context(call: ToolCall) -> CallContext:

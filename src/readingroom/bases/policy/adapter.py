@@ -39,11 +39,11 @@ from readingroom.protocol.search import (
 from readingroom.protocol.tool import ToolCall
 
 _SPARE_HIT_COUNT = 10  # hits asked for beyond the limit, to replace headings that are skipped
-_REVISION_PATH = re.compile(r"policy/([^/]+)/([^/]+)")
-_SECTION_PATH = re.compile(r"policy/([^/]+)/([^/]+)/([^/]+)")
+_REVISION_PATH_PATTERN = re.compile(r"policy/([^/]+)/([^/]+)")
+_SECTION_PATH_PATTERN = re.compile(r"policy/([^/]+)/([^/]+)/([^/]+)")
 
 
-def _make_question(request: SearchRequest, day: str, result_count: int = 1) -> SearchPolicy:
+def _make_search_arguments(request: SearchRequest, day: str, result_count: int = 1) -> SearchPolicy:
     return SearchPolicy(
         query=request.query,
         effective_date=day,
@@ -82,8 +82,8 @@ class PolicyAdapter(SearchAdapter):
     async def search(self, request: SearchRequest, call: ToolCall) -> list[DeskHit]:
         hits_by_id: dict[str, PolicyHit] = {}
         for day in self._choose_days(request):
-            question = _make_question(request, day, request.limit + _SPARE_HIT_COUNT)
-            hits_page = await self._service.search(question, request.address)
+            arguments = _make_search_arguments(request, day, request.limit + _SPARE_HIT_COUNT)
+            hits_page = await self._service.search(arguments, request.address)
             hits_with_text = [
                 hit for hit in hits_page.results if hit.exact_reference or not is_heading(hit.text)
             ]
@@ -107,10 +107,10 @@ class PolicyAdapter(SearchAdapter):
         }
         return slugs_by_folded_name.get(source_name.casefold())
 
-    async def describe_scope(self, request: SearchRequest) -> SearchScope:
+    async def build_search_scope(self, request: SearchRequest) -> SearchScope:
         days = self._choose_days(request)
-        question = _make_question(request, days[-1])
-        policy_scope = await self._service.resolve_scope(question, request.address)
+        arguments = _make_search_arguments(request, days[-1])
+        policy_scope = await self._service.resolve_scope(arguments, request.address)
         return SearchScope(
             tuple(format_revision(revision) for revision in policy_scope.revisions),
             tuple((exclusion.source, exclusion.reason) for exclusion in policy_scope.exclusions),
@@ -118,7 +118,7 @@ class PolicyAdapter(SearchAdapter):
 
     async def list_unread_revisions(self, request: SearchRequest) -> list[UnreadRevision]:
         policy_scopes = [
-            await self._service.resolve_scope(_make_question(request, day), request.address)
+            await self._service.resolve_scope(_make_search_arguments(request, day), request.address)
             for day in self._choose_days(request)
         ]
         unread_by_id = {
@@ -167,11 +167,11 @@ class PolicyAdapter(SearchAdapter):
         ]
 
     def parse_resource_path(self, resource_path: str) -> str | None:
-        path_match = _SECTION_PATH.fullmatch(resource_path)
+        path_match = _SECTION_PATH_PATTERN.fullmatch(resource_path)
         return format_section_id(*map(unquote, path_match.groups())) if path_match else None
 
     async def read_resource(self, resource_path: str) -> str | None:
-        path_match = _REVISION_PATH.fullmatch(resource_path)
+        path_match = _REVISION_PATH_PATTERN.fullmatch(resource_path)
         return (
             await self._render_outline(unquote(path_match[1]), unquote(path_match[2]))
             if path_match
@@ -179,15 +179,15 @@ class PolicyAdapter(SearchAdapter):
         )
 
     async def complete_argument(
-        self, name: str, prefix: str, values: Mapping[str, str]
+        self, argument_name: str, prefix: str, earlier_arguments: Mapping[str, str]
     ) -> Sequence[str]:
-        match name, dict(values):
+        match argument_name, dict(earlier_arguments):
             case "source", _:
                 return [policy.source for policy in (await self._service.list_policies()).policies]
             case "revision_id", {"source": source}:
                 return [revision.revision_id for revision in await self._get_revisions(source)]
             case "section_ref", {"source": source, "revision_id": revision_id}:
-                return [*await self._service.list_sections(source, revision_id)]
+                return [*await self._service.find_section_pages(source, revision_id)]
         return ()
 
     async def _get_revisions(self, policy_slug: str) -> list[ListedRevision]:
@@ -206,8 +206,8 @@ class PolicyAdapter(SearchAdapter):
             )
         revision = revisions[revision_id]
         until_text = f"to {revision.effective_to}" if revision.effective_to else "and still"
-        question = ListPolicySections(source=policy_slug, revision_id=revision_id)
-        listed_sections = (await self._service.list_section_titles(question)).sections
+        arguments = ListPolicySections(source=policy_slug, revision_id=revision_id)
+        listed_sections = (await self._service.list_section_titles(arguments)).sections
         outline_lines = (
             f"{format_section_name(section.section_ref, section.section_title)}, "
             f"p. {section.page_number}"

@@ -28,7 +28,7 @@ _REGISTRY_FILE = "registry.json"
 _CHUNKS_FILE = "chunks.db"
 _FILES_FOLDER = "files"
 
-BACKUP_FILES = re.compile(
+BACKUP_FILE_NAME_PATTERN = re.compile(
     rf"registry\.json|chunks\.db|files/{SLUG_PATTERN}/{REVISION_ID_PATTERN}"
     r"\.(?:pdf|docx|md|html?)",
     re.ASCII,

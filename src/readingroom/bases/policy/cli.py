@@ -35,7 +35,7 @@ from readingroom.bases.policy.commands import (
     ListPolicies,
     ListSections,
     ReadSection,
-    ReindexRevision,
+    ReingestRevision,
     RevisePolicy,
     SearchPolicies,
     ShowPolicy,
@@ -66,7 +66,7 @@ from readingroom.core.modes import Mode
 from readingroom.core.settings import RoomSettings
 from readingroom.storage.handover import hand_over
 
-_NO_POLICIES = "There are no policies yet: `readingroom policy add` registers one."
+_NO_POLICIES_YET = "There are no policies yet: `readingroom policy add` registers one."
 
 
 def _list_slugs(settings: RoomSettings, typed_values: Mapping[str, Any]) -> list[str]:
@@ -82,14 +82,14 @@ def _list_revision_ids(settings: RoomSettings, typed_values: Mapping[str, Any]) 
 
 
 def _list_section_refs(settings: RoomSettings, typed_values: Mapping[str, Any]) -> list[str]:
-    question = build_model(ListPolicySections, source=typed_values["source"])
-    listed_sections = ask_quietly(ListSections(question=question), SPEC, settings)["sections"]
+    arguments = build_model(ListPolicySections, source=typed_values["source"])
+    listed_sections = ask_quietly(ListSections(question=arguments), SPEC, settings)["sections"]
     return [listed_section["section_ref"] for listed_section in listed_sections]
 
 
 _source_argument = click.argument("source", shell_complete=complete_with(_list_slugs))
 _revision_argument = click.argument("revision_id", shell_complete=complete_with(_list_revision_ids))
-_categories = click.Choice([str(category) for category in PolicyCategory])
+_category_choice = click.Choice([str(category) for category in PolicyCategory])
 
 
 def _add_revision_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -115,7 +115,7 @@ def policy() -> None:
 @policy.command()
 @click.argument("source")
 @click.option("--title", required=True)
-@click.option("--category", type=_categories, required=True)
+@click.option("--category", type=_category_choice, required=True)
 @click.option("--description")
 @click.option("--authority", "local_authority", help="Whose policy it is; several by semicolons.")
 @click.option("--area", help="The area that it covers.")
@@ -136,7 +136,7 @@ def add(source: str, settings: RoomSettings, as_json: bool, **values: Any) -> No
 @policy.command()
 @_source_argument
 @click.option("--title")
-@click.option("--category", type=_categories)
+@click.option("--category", type=_category_choice)
 @click.option("--description")
 @click.option("--authority", "local_authority", help="Whose policy it is; several by semicolons.")
 @click.option("--area", help="The area that it covers.")
@@ -204,7 +204,7 @@ def list_policies(settings: RoomSettings, as_json: bool) -> None:
         (make_bold(policy["source"]), format_label(policy["current_revision"]), policy["title"])
         for policy in policy_index["policies"]
     ]
-    print_result(as_json, policy_index, format_table(table_rows) or _NO_POLICIES)
+    print_result(as_json, policy_index, format_table(table_rows) or _NO_POLICIES_YET)
 
 
 @policy.command()
@@ -243,7 +243,7 @@ def effective(day: str, settings: RoomSettings, as_json: bool) -> None:
         *policies_on_day["policies_with_no_revision_for_date"],
     ]
     table_rows += [(make_bold(missing_slug), "–") for missing_slug in missing_slugs]
-    printed_lines = [format_table(table_rows) or _NO_POLICIES, *list_cautions(policies_on_day)]
+    printed_lines = [format_table(table_rows) or _NO_POLICIES_YET, *list_cautions(policies_on_day)]
     print_result(as_json, policies_on_day, "\n".join(printed_lines))
 
 
@@ -265,14 +265,14 @@ def effective(day: str, settings: RoomSettings, as_json: bool) -> None:
 def search(query: str, settings: RoomSettings, as_json: bool, **values: Any) -> None:
     """Search the policies."""
     sources = list(values.pop("sources")) or None
-    question = build_model(
+    arguments = build_model(
         SearchPolicy, query=query, sources=sources, effective_date=values.pop("day"), **values
     )
-    policy_hits = run_command(SearchPolicies(question=question), SPEC, settings)
+    policy_hits = run_command(SearchPolicies(question=arguments), SPEC, settings)
     printed_lines = format_hits(policy_hits)
     if not printed_lines:
         is_empty = not run_command(ListPolicies(), SPEC, settings)["policies"]
-        printed_lines = [_NO_POLICIES if is_empty else "Nothing was found."]
+        printed_lines = [_NO_POLICIES_YET if is_empty else "Nothing was found."]
     if policy_hits["degraded"]:
         printed_lines.append(f"({policy_hits['degraded']})")
     printed_lines += list_cautions(policy_hits)
@@ -288,8 +288,8 @@ def section(
     source: str, section_ref: str, settings: RoomSettings, as_json: bool, **chosen: str | None
 ) -> None:
     """Read one section of SOURCE, such as "Para 116"."""
-    question = build_model(GetPolicySection, source=source, section_ref=section_ref, **chosen)
-    section_fields = run_command(ReadSection(question=question), SPEC, settings)
+    arguments = build_model(GetPolicySection, source=source, section_ref=section_ref, **chosen)
+    section_fields = run_command(ReadSection(question=arguments), SPEC, settings)
     citation, section_text = make_bold(section_fields["citation"]), section_fields["text"]
     printed_parts = [citation, section_text, *list_cautions(section_fields)]
     print_result(as_json, section_fields, "\n\n".join(printed_parts))
@@ -301,8 +301,8 @@ def section(
 @add_common_options
 def sections(source: str, settings: RoomSettings, as_json: bool, **chosen: str | None) -> None:
     """List the sections of SOURCE with their titles and pages."""
-    question = build_model(ListPolicySections, source=source, **chosen)
-    section_list = run_command(ListSections(question=question), SPEC, settings)
+    arguments = build_model(ListPolicySections, source=source, **chosen)
+    section_list = run_command(ListSections(question=arguments), SPEC, settings)
     printed_lines = [
         format_listed_section(listed_section) for listed_section in section_list["sections"]
     ]
@@ -322,8 +322,8 @@ def sections(source: str, settings: RoomSettings, as_json: bool, **chosen: str |
 @add_common_options
 def compare(source: str, settings: RoomSettings, as_json: bool, **values: Any) -> None:
     """Show what changed in SOURCE between FROM_DATE and TO_DATE."""
-    question = build_model(ComparePolicyRevisions, source=source, **values)
-    revision_diff = run_command(CompareRevisions(question=question), SPEC, settings)
+    arguments = build_model(ComparePolicyRevisions, source=source, **values)
+    revision_diff = run_command(CompareRevisions(question=arguments), SPEC, settings)
     summary_line = ", ".join(
         f"{change_count} {change_kind.replace('_', ' but ')}"
         for change_kind, change_count in revision_diff["summary"].items()
@@ -345,8 +345,8 @@ def compare(source: str, settings: RoomSettings, as_json: bool, **values: Any) -
 @add_common_options
 def verify(source: str, quote: str, date: str, settings: RoomSettings, as_json: bool) -> None:
     """Check whether SOURCE says QUOTE on a day. Ends with 1 when it does not."""
-    question = build_model(VerifyPolicyQuote, source=source, quote=quote, date=date)
-    quote_check = run_command(VerifyQuote(question=question), SPEC, settings)
+    arguments = build_model(VerifyPolicyQuote, source=source, quote=quote, date=date)
+    quote_check = run_command(VerifyQuote(question=arguments), SPEC, settings)
     printed_lines = [
         quote_check["verdict"],
         *(quote_place["citation"] for quote_place in quote_check["found"]),
@@ -363,8 +363,8 @@ def verify(source: str, quote: str, date: str, settings: RoomSettings, as_json: 
 @add_common_options
 def snapshot(day: str, settings: RoomSettings, as_json: bool) -> None:
     """Show every policy with its revision in force on DAY, or why it has none."""
-    question = build_model(PolicySnapshot, date=day)
-    snapshot_fields = run_command(TakeSnapshot(question=question), SPEC, settings)
+    arguments = build_model(PolicySnapshot, date=day)
+    snapshot_fields = run_command(TakeSnapshot(question=arguments), SPEC, settings)
     table_rows = [
         (
             make_bold(snapshot_entry["source"]),
@@ -375,7 +375,7 @@ def snapshot(day: str, settings: RoomSettings, as_json: bool) -> None:
         for snapshot_entry in snapshot_fields["policies"]
     ]
     cautions = [line for entry in snapshot_fields["policies"] for line in list_cautions(entry)]
-    policy_table = format_table(table_rows) or _NO_POLICIES
+    policy_table = format_table(table_rows) or _NO_POLICIES_YET
     print_result(as_json, snapshot_fields, "\n".join([policy_table, *cautions]))
 
 
@@ -445,7 +445,7 @@ def delete_policy(source: str, yes: bool, settings: RoomSettings, as_json: bool)
 @add_embedding_options
 def reindex(source: str, revision_id: str, settings: RoomSettings, as_json: bool) -> None:
     """Read the file of a revision again and wait until it can be searched."""
-    command = build_model(ReindexRevision, source=source, revision_id=revision_id)
+    command = build_model(ReingestRevision, source=source, revision_id=revision_id)
     ingested_fields = run_command(command, SPEC, settings)
     chunk_count, page_count = ingested_fields["chunks_created"], ingested_fields["page_count"]
     summary_line = f"{revision_id}: {chunk_count} chunks, {page_count} pages"

@@ -24,7 +24,7 @@ from readingroom.bases.policy.admin_models import (
     RevisionExtension,
     RevisionPatch,
 )
-from readingroom.bases.policy.backup import BACKUP_FILES, restore_backup, write_backup
+from readingroom.bases.policy.backup import BACKUP_FILE_NAME_PATTERN, restore_backup, write_backup
 from readingroom.bases.policy.doctor import PolicyDoctor
 from readingroom.bases.policy.models import (
     ComparePolicyRevisions,
@@ -89,9 +89,9 @@ class RevisePolicy(_PolicyCommand):
     async def run(
         self, service: PolicyService, report_progress: ReportProgress
     ) -> IngestedRevision:
-        async with open_handover(service.folder, self.file) as spool:
+        async with open_handover(service.folder, self.file) as spool_path:
             return await PolicyAdmin(service).revise_policy(
-                self.source, self.revision, spool, report_progress, self.extension
+                self.source, self.revision, spool_path, report_progress, self.extension
             )
 
 
@@ -228,7 +228,7 @@ class DeletePolicy(_PolicyCommand):
         return await PolicyAdmin(service).delete_policy(self.source)
 
 
-class ReindexRevision(_PolicyCommand):
+class ReingestRevision(_PolicyCommand):
     """Ingest the file of a revision again and wait until it can be searched."""
 
     name: ClassVar[str] = "policy.reindex"
@@ -238,7 +238,7 @@ class ReindexRevision(_PolicyCommand):
     async def run(
         self, service: PolicyService, report_progress: ReportProgress
     ) -> IngestedRevision:
-        return await PolicyAdmin(service).reindex_and_wait(
+        return await PolicyAdmin(service).reingest_and_wait(
             self.source, self.revision_id, report_progress
         )
 
@@ -298,13 +298,13 @@ COMMANDS: tuple[type[Command], ...] = (
     ChangeRevision,
     DeleteRevision,
     DeletePolicy,
-    ReindexRevision,
+    ReingestRevision,
     ImportPolicies,
     CheckPolicies,
     BackUpPolicies,
 )
 
-BACKUP = OwnerBackup("policy", BackUpPolicies, RestorePolicies, BACKUP_FILES)
+BACKUP = OwnerBackup("policy", BackUpPolicies, RestorePolicies, BACKUP_FILE_NAME_PATTERN)
 
 
 def run_doctor(settings: RoomSettings, repair: bool, run_command: RunCommand) -> list[Complaint]:

@@ -55,7 +55,7 @@ class PolicyDoctor:
         complaints += await self._collect_complaints(self._check_orphans(orphan_chunk_counts))
         for revision_key, revision in revisions_by_key.items():
             # A revision that is being ingested changes while we look at it.
-            if not service.ingestion.get_progress(revision.revision_id):
+            if not service.ingestion.find_progress(revision.revision_id):
                 policy, siblings = (
                     policies_by_slug[revision.source],
                     timelines_by_slug[revision.source],
@@ -101,7 +101,7 @@ class PolicyDoctor:
     async def _check_revision(self, revision_case: _RevisionCase) -> AsyncIterator[Finding]:
         ingestion = self._service.ingestion
         revision, chunk_count = revision_case.revision, len(revision_case.chunk_metadatas)
-        if chunk_count != revision.chunk_count and await self._count_differs(revision):
+        if chunk_count != revision.chunk_count and await self._has_wrong_count(revision):
             yield Finding(
                 revision.revision_id,
                 f"the registry says {revision.chunk_count} chunks, there are {chunk_count}",
@@ -119,7 +119,7 @@ class PolicyDoctor:
                 "mark it as failed, so that it can be deleted or uploaded again",
                 partial(ingestion.mark_failed, revision, "its file is missing"),
             )
-        last_day = timeline.get_last_day(revision, revision_case.revisions)
+        last_day = timeline.find_last_day(revision, revision_case.revisions)
         registry_metadata = build_registry_metadata(revision_case.policy, revision, last_day)
         outdated_count = sum(
             is_outdated(metadata, registry_metadata) for metadata in revision_case.chunk_metadatas
@@ -134,7 +134,7 @@ class PolicyDoctor:
                 ),
             )
 
-    async def _count_differs(self, revision: Revision) -> bool:
+    async def _has_wrong_count(self, revision: Revision) -> bool:
         """Compare again: an ingestion may have ended between the reads of the two stores."""
         revisions = await self._service.registry.get_revisions(revision.source)
         expected_count = timeline.find_revision(revisions, revision.revision_id).chunk_count

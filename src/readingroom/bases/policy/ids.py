@@ -3,7 +3,7 @@
 import re
 from urllib.parse import quote
 
-_SECTION_ID = re.compile(
+_SECTION_ID_PATTERN = re.compile(
     r"policy:([A-Za-z0-9_-]{1,80})@([A-Za-z0-9_-]{1,120})#(.{1,120})", re.ASCII
 )
 
@@ -25,5 +25,5 @@ def format_passage_id(chunk_id: str) -> str:
 
 def parse_section_id(section_id: str) -> tuple[str, str, str] | None:
     """Return policy, revision and section; None when the id names a passage instead."""
-    id_match = _SECTION_ID.fullmatch(section_id)
+    id_match = _SECTION_ID_PATTERN.fullmatch(section_id)
     return (id_match[1], id_match[2], id_match[3]) if id_match else None

@@ -6,19 +6,25 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from readingroom.bases.policy.registry.records import (
+    NotInForceReason,
     PlanStage,
     PolicyCategory,
-    Reason,
     RevisionStatus,
     SourceSlug,
 )
 from readingroom.core.modes import Mode
-from readingroom.core.scores import CONFIDENCE, PARTS, SCORE, Level, ScoreParts
+from readingroom.core.scores import (
+    CONFIDENCE_DESCRIPTION,
+    SCORE_DESCRIPTION,
+    SCORE_PARTS_DESCRIPTION,
+    ConfidenceLevel,
+    ScoreParts,
+)
 from readingroom.ingest.document import PassageKind
 from readingroom.protocol.search import UnreadRevisions
-from readingroom.protocol.tool import Answer, DayText, NonBlankText, Question
+from readingroom.protocol.tool import Answer, DayText, NonBlankText, ToolArguments
 
-MissingReason = Literal[Reason, "no_chunks", "unknown_source"]
+MissingReason = Literal[NotInForceReason, "no_chunks", "unknown_source"]
 ExclusionReason = Literal[MissingReason, "other_authority", "other_area", "authority_unknown"]
 RevisionId = Annotated[
     str, Field(min_length=1, max_length=120, description="Revision id, such as `rev_NPPF_2024_12`.")
@@ -27,11 +33,13 @@ SectionRef = Annotated[
     NonBlankText,
     Field(max_length=120, description="Section reference: `Chapter 5`, `Table 5-2`, `Para 116`."),
 ]
-Results = Annotated[int, Field(ge=1, le=100, description="Maximum number of results to return.")]
+ResultCount = Annotated[
+    int, Field(ge=1, le=100, description="Maximum number of results to return.")
+]
 Query = Annotated[
     NonBlankText, Field(min_length=1, max_length=2000, description="Natural language search query.")
 ]
-Sources = Annotated[
+PolicySlugs = Annotated[
     list[Annotated[str, Field(max_length=80)]] | None,
     Field(
         min_length=1,
@@ -43,7 +51,7 @@ EffectiveDate = Annotated[
     DayText | None,
     Field(description="Only revisions in force on this day (YYYY-MM-DD); without it, all of them."),
 ]
-HowToSearch = Annotated[
+SearchMode = Annotated[
     Mode,
     Field(description="By meaning (`semantic`), by words (`lexical`), or both (`hybrid`)."),
 ]
@@ -64,14 +72,14 @@ IncludeEmerging = Annotated[
 # --- questions ---
 
 
-class SearchPolicy(Question):
+class SearchPolicy(ToolArguments):
     """A search over the policies' text."""
 
     query: Query
-    sources: Sources = None
+    sources: PolicySlugs = None
     effective_date: EffectiveDate = None
-    n_results: Results = 10
-    mode: HowToSearch = "semantic"
+    n_results: ResultCount = 10
+    mode: SearchMode = "semantic"
     local_authority: LocalAuthority = None
     include_emerging: IncludeEmerging = False
     cursor: str | None = Field(
@@ -79,19 +87,19 @@ class SearchPolicy(Question):
     )
 
 
-class SearchPolicyBatch(Question):
+class SearchPolicyBatch(ToolArguments):
     """Several searches at once."""
 
     queries: list[Query] = Field(min_length=1, max_length=20, description="The search queries.")
-    sources: Sources = None
+    sources: PolicySlugs = None
     effective_date: EffectiveDate = None
-    n_results: Results = 10
-    mode: HowToSearch = "semantic"
+    n_results: ResultCount = 10
+    mode: SearchMode = "semantic"
     local_authority: LocalAuthority = None
     include_emerging: IncludeEmerging = False
 
 
-class GetPolicySection(Question):
+class GetPolicySection(ToolArguments):
     """A section of a policy."""
 
     source: SourceSlug
@@ -104,7 +112,7 @@ class GetPolicySection(Question):
     )
 
 
-class ListPolicySections(Question):
+class ListPolicySections(ToolArguments):
     """The sections of one revision of a policy."""
 
     source: SourceSlug
@@ -116,17 +124,17 @@ class ListPolicySections(Question):
     )
 
 
-class ListPolicyDocuments(Question):
+class ListPolicyDocuments(ToolArguments):
     """Takes no arguments."""
 
 
-class ListPolicyRevisions(Question):
+class ListPolicyRevisions(ToolArguments):
     """The revisions of one policy."""
 
     source: SourceSlug
 
 
-class IngestPolicyRevision(Question):
+class IngestPolicyRevision(ToolArguments):
     """A PDF for a registered revision."""
 
     source: SourceSlug
@@ -137,14 +145,14 @@ class IngestPolicyRevision(Question):
     reindex: bool = Field(False, description="Replace the chunks that are there already.")
 
 
-class RemovePolicyRevision(Question):
+class RemovePolicyRevision(ToolArguments):
     """A revision whose chunks are to be removed."""
 
     source: SourceSlug
     revision_id: RevisionId
 
 
-class ComparePolicyRevisions(Question):
+class ComparePolicyRevisions(ToolArguments):
     """Two days of one policy."""
 
     source: SourceSlug
@@ -157,7 +165,7 @@ class ComparePolicyRevisions(Question):
     )
 
 
-class VerifyPolicyQuote(Question):
+class VerifyPolicyQuote(ToolArguments):
     """A quotation and the day it is cited for."""
 
     source: SourceSlug
@@ -167,7 +175,7 @@ class VerifyPolicyQuote(Question):
     date: DayText = Field(description="The day on which it should have been in force.")
 
 
-class PolicySnapshot(Question):
+class PolicySnapshot(ToolArguments):
     """A day."""
 
     date: DayText
@@ -205,8 +213,8 @@ class PolicyHit(Answer):
     superseded_by: str | None = Field(description="The next revision, if there is one.")
     citation: str = Field(description="Ready to print: policy (revision), section, pages.")
     id: str = Field(description="What fetches this passage again.")
-    score: float = Field(description=SCORE)
-    parts: ScoreParts = Field(description=PARTS)
+    score: float = Field(description=SCORE_DESCRIPTION)
+    parts: ScoreParts = Field(description=SCORE_PARTS_DESCRIPTION)
     section_title: str = Field(default="", description=SECTION_TITLE_DESCRIPTION)
     passage_kind: PassageKind = Field(default="supporting", description=PASSAGE_KIND_DESCRIPTION)
     printed_page: str | None = Field(default=None, description=PRINTED_PAGE_DESCRIPTION)
@@ -245,7 +253,7 @@ class PolicyHits(Answer):
         description="Policies that could not answer, each with the reason."
     )
     searched_revisions: int = Field(description="How many revisions were searched.")
-    confidence: Level = Field(description=CONFIDENCE)
+    confidence: ConfidenceLevel = Field(description=CONFIDENCE_DESCRIPTION)
     confidence_reason: str
     degraded: str | None = Field(
         default=None, description="Set when the search ran by words only, with the reason."

@@ -47,15 +47,15 @@ from readingroom.core.modes import Mode
 from readingroom.ingest.errors import UnsupportedFileType
 from readingroom.ingest.read.formats.detect import POLICY_EXTENSIONS
 from readingroom.protocol.resources import PageMark, Passage
-from readingroom.protocol.rest import API_PREFIX, ERROR_RESPONSES
-from readingroom.protocol.tool import Question
+from readingroom.protocol.rest import API_PATH_PREFIX, ERROR_RESPONSES
+from readingroom.protocol.tool import ToolArguments
 from readingroom.web.parameters import StrictQueryRoute
-from readingroom.web.uploads import describe_upload_form, receive_upload
+from readingroom.web.uploads import make_upload_form_openapi, receive_upload
 
-_Question = TypeVar("_Question", bound=Question)
+_ToolArguments = TypeVar("_ToolArguments", bound=ToolArguments)
 _PageInPath = Annotated[int, Path(ge=1, le=100_000)]
 
-_UPLOAD_FORM = describe_upload_form(
+_UPLOAD_FORM = make_upload_form_openapi(
     "The PDF, or a .docx, .md or .html.",
     version_label={"type": "string", "maxLength": 120},
     effective_from={"type": "string", "format": "date"},
@@ -74,7 +74,10 @@ def make_routers(service: PolicyService, read_only: bool) -> tuple[APIRouter, ..
 def make_policy_router(service: PolicyService, read_only: bool) -> APIRouter:
     """Return the routes under /api/v1; a read-only server has none that write."""
     router = APIRouter(
-        prefix=API_PREFIX, tags=["policy"], responses=ERROR_RESPONSES, route_class=StrictQueryRoute
+        prefix=API_PATH_PREFIX,
+        tags=["policy"],
+        responses=ERROR_RESPONSES,
+        route_class=StrictQueryRoute,
     )
     admin = PolicyAdmin(service)
     _add_reading_routes(router, admin, service)
@@ -114,7 +117,7 @@ def _add_reading_routes(router: APIRouter, admin: PolicyAdmin, service: PolicySe
         cursor: Annotated[str | None, Query(max_length=200)] = None,
     ) -> PolicyHits:
         """Passages of policies on a topic, each with its citation."""
-        question = _validate(
+        arguments = _validate_arguments(
             SearchPolicy,
             query=query,
             sources=source,
@@ -125,25 +128,27 @@ def _add_reading_routes(router: APIRouter, admin: PolicyAdmin, service: PolicySe
             include_emerging=include_emerging,
             cursor=cursor,
         )
-        return await service.search(question)
+        return await service.search(arguments)
 
     @router.get("/policies/{source}/sections")
     async def list_sections(
         source: str, revision_id: str | None = None, date: str | None = None
     ) -> SectionList:
         """The sections of a revision with their titles and pages."""
-        question = _validate(ListPolicySections, source=source, revision_id=revision_id, date=date)
-        return await service.list_section_titles(question)
+        arguments = _validate_arguments(
+            ListPolicySections, source=source, revision_id=revision_id, date=date
+        )
+        return await service.list_section_titles(arguments)
 
     @router.get("/policies/{source}/section")
     async def get_section(
         source: str, ref: str, revision_id: str | None = None, date: str | None = None
     ) -> SectionText:
         """The whole text of a section."""
-        question = _validate(
+        arguments = _validate_arguments(
             GetPolicySection, source=source, section_ref=ref, revision_id=revision_id, date=date
         )
-        return await service.get_section(question)
+        return await service.get_section(arguments)
 
     @router.get("/policies/{source}/compare")
     async def compare_revisions(
@@ -155,7 +160,7 @@ def _add_reading_routes(router: APIRouter, admin: PolicyAdmin, service: PolicySe
         cursor: Annotated[str | None, Query(max_length=200)] = None,
     ) -> RevisionDiff:
         """What changed between two days."""
-        question = _validate(
+        arguments = _validate_arguments(
             ComparePolicyRevisions,
             source=source,
             from_date=from_date,
@@ -164,7 +169,7 @@ def _add_reading_routes(router: APIRouter, admin: PolicyAdmin, service: PolicySe
             limit=limit,
             cursor=cursor,
         )
-        return await service.compare_revisions(question)
+        return await service.compare_revisions(arguments)
 
     @router.get("/policies/{source}/verify")
     async def verify_quote(
@@ -172,7 +177,7 @@ def _add_reading_routes(router: APIRouter, admin: PolicyAdmin, service: PolicySe
     ) -> QuoteCheck:
         """Whether a policy says these words on a day."""
         return await service.verify_quote(
-            _validate(VerifyPolicyQuote, source=source, quote=quote, date=date)
+            _validate_arguments(VerifyPolicyQuote, source=source, quote=quote, date=date)
         )
 
     @router.get("/policies/{source}")
@@ -226,9 +231,9 @@ def _add_reading_routes(router: APIRouter, admin: PolicyAdmin, service: PolicySe
 
 def _add_policy_writing_routes(router: APIRouter, admin: PolicyAdmin) -> None:
     @router.post("/policies", status_code=201)
-    async def create_policy(new: NewPolicy) -> PolicyDetail:
+    async def create_policy(new_policy: NewPolicy) -> PolicyDetail:
         """Register a policy; revisions are added to it afterwards."""
-        return await admin.create_policy(new)
+        return await admin.create_policy(new_policy)
 
     @router.patch("/policies/{source}")
     async def change_policy(source: str, patch: PolicyPatch) -> PolicyDetail:
@@ -288,7 +293,7 @@ def _add_revision_writing_routes(
         return await admin.reindex_revision(source, revision_id)
 
 
-def _validate(question_class: type[_Question], **values: Any) -> _Question:
+def _validate_arguments(question_class: type[_ToolArguments], **values: Any) -> _ToolArguments:
     """Return the question that a request asks; raise `InvalidRequest`."""
     return validate_model(question_class, values, InvalidRequest)
 

@@ -16,12 +16,12 @@ from readingroom.protocol.sample import BaseSample, SampleStep
 
 class PolicySample(BaseSample):
     def list_steps(
-        self, settings: RoomSettings, corpus_folder: Path, run: RunCommand
+        self, settings: RoomSettings, corpus_folder: Path, run_command: RunCommand
     ) -> Iterator[SampleStep]:
         for policy_entry in corpus.policies():
             yield SampleStep(
                 f"policy {policy_entry['source']}",
-                partial(_import_policy, settings, policy_entry, corpus_folder, run),
+                partial(_import_policy, settings, policy_entry, corpus_folder, run_command),
             )
 
 

@@ -60,7 +60,7 @@ from readingroom.bases.policy.models import (
 from readingroom.bases.policy.registry import timeline
 from readingroom.bases.policy.registry.opening import AnyPolicyRegistry, open_registry
 from readingroom.bases.policy.registry.records import Revision, format_citation
-from readingroom.bases.policy.registry.resolver import EffectiveDateResolver, Resolution
+from readingroom.bases.policy.registry.resolver import EffectiveDateResolver, PolicyOnDay
 from readingroom.core.dates import parse_day
 from readingroom.core.progress import ReportProgress
 from readingroom.ingest.context import IngestContext
@@ -70,7 +70,7 @@ from readingroom.storage.handover import sweep_handover
 
 logger = logging.getLogger(__name__)
 
-_CANDIDATE_COUNT = 5  # passages compared with a quotation that stands nowhere
+_NEAREST_PASSAGE_CANDIDATES = 5  # passages compared with a quotation that stands nowhere
 
 
 class PolicyService:
@@ -136,21 +136,21 @@ class PolicyService:
 
     # --- reading ---
 
-    async def search(self, question: SearchPolicy, address: str | None = None) -> PolicyHits:
+    async def search(self, arguments: SearchPolicy, address: str | None = None) -> PolicyHits:
         """Return the best passages among the revisions in force on the day, and at the address."""
-        return await self._search.search_policies(question, address)
+        return await self._search.search_policies(arguments, address)
 
-    async def search_batch(self, question: SearchPolicyBatch) -> PolicyHitsBatch:
+    async def search_batch(self, arguments: SearchPolicyBatch) -> PolicyHitsBatch:
         """Answer several queries over the same revisions."""
-        return await self._search.search_batch(question)
+        return await self._search.search_batch(arguments)
 
     async def resolve_scope(
-        self, question: SearchPolicy, address: str | None = None
+        self, arguments: SearchPolicy, address: str | None = None
     ) -> PolicyScope:
         """Return the revisions that a search looks at, and why other policies have none."""
-        return await self._search.resolve_scope(question, address)
+        return await self._search.resolve_scope(arguments, address)
 
-    async def get_section(self, question: GetPolicySection) -> SectionText:
+    async def get_section(self, arguments: GetPolicySection) -> SectionText:
         """Return the whole text of a section, with the sections in it, from one revision.
 
         Raises:
@@ -158,38 +158,40 @@ class PolicyService:
             RevisionNotFound: it has no such revision, or none is in force today.
             SectionNotFound: the revision has no such section; the error names similar ones.
         """
-        resolution = await self.resolver.resolve_for_policy(question.source, self.today)
-        revision = _choose_revision(resolution, question.revision_id, question.date)
-        resolution_on_day = (
-            resolution.resolve_day(parse_day(question.date))
-            if question.date
-            else resolution.resolve_last_day(revision)
+        policy_today = await self.resolver.resolve_for_policy(arguments.source, self.today)
+        revision = _choose_revision(policy_today, arguments.revision_id, arguments.date)
+        policy_on_asked_day = (
+            policy_today.resolve_day(parse_day(arguments.date))
+            if arguments.date
+            else policy_today.resolve_last_day(revision)
         )
-        chunks = await self.store.get_chunks(question.source, revision.revision_id)
+        chunks = await self.store.get_chunks(arguments.source, revision.revision_id)
         section_ref = references.find_section_ref(
-            question.section_ref, passages.index_references(chunks)
+            arguments.section_ref, passages.index_references(chunks)
         )
         if section_ref is None:
-            raise await self._make_section_error(question.section_ref, revision, resolution, chunks)
+            raise await self._make_section_error(
+                arguments.section_ref, revision, policy_today, chunks
+            )
         section_chunks = passages.select_section_chunks(chunks, section_ref)
         page_numbers = sorted({number for chunk in section_chunks for number in chunk.pages})
         return SectionText(
-            source=question.source,
+            source=arguments.source,
             section_ref=section_ref,
             revision_id=revision.revision_id,
             version_label=revision.version_label,
             text=passages.join_section(section_chunks),
             page_numbers=page_numbers,
             effective_from=revision.effective_from,
-            effective_to=timeline.get_last_day(revision, resolution.timeline),
-            in_force_today=resolution.revision == revision,
+            effective_to=timeline.find_last_day(revision, policy_today.timeline),
+            in_force_today=policy_today.revision == revision,
             citation=passages.cite_section(revision, section_ref, section_chunks, page_numbers),
-            id=format_section_id(question.source, revision.revision_id, section_ref),
+            id=format_section_id(arguments.source, revision.revision_id, section_ref),
             section_title=passages.find_title(section_chunks, section_ref),
             passage_kind=section_chunks[0].passage_kind,
             printed_pages=passages.list_printed_pages(section_chunks, page_numbers),
             stage=revision.stage,
-            unread_revisions=list_unread_revisions(resolution_on_day, revision),
+            unread_revisions=list_unread_revisions(policy_on_asked_day, revision),
         )
 
     async def list_unread_beside(self, policy_slug: str, revision_id: str) -> list[UnreadRevision]:
@@ -199,9 +201,9 @@ class PolicyService:
             PolicyNotFound: there is no such policy.
             RevisionNotFound: it has no such revision.
         """
-        resolution = await self.resolver.resolve_for_policy(policy_slug, self.today)
-        revision = timeline.find_revision(resolution.timeline, revision_id)
-        return list_unread_revisions(resolution.resolve_last_day(revision), revision)
+        policy_today = await self.resolver.resolve_for_policy(policy_slug, self.today)
+        revision = timeline.find_revision(policy_today.timeline, revision_id)
+        return list_unread_revisions(policy_today.resolve_last_day(revision), revision)
 
     async def get_passage(self, chunk_id: str) -> PolicyHit:
         """Return one passage by its id; raise `RecordNotFound` if there is none."""
@@ -218,17 +220,17 @@ class PolicyService:
             ],
         )
 
-    async def list_revisions(self, question: ListPolicyRevisions) -> RevisionList:
+    async def list_revisions(self, arguments: ListPolicyRevisions) -> RevisionList:
         """Return a policy's revisions, newest first; raise `PolicyNotFound`."""
-        await self.registry.get_policy(question.source)
-        revisions = await self.registry.get_revisions(question.source)
+        await self.registry.get_policy(arguments.source)
+        revisions = await self.registry.get_revisions(arguments.source)
         return RevisionList(
-            source=question.source,
+            source=arguments.source,
             revision_count=len(revisions),
             revisions=[
                 ListedRevision(
                     **to_nearest_revision(revision, revisions).model_dump(exclude={"effective_to"}),
-                    effective_to=timeline.get_listed_end(revision, revisions),
+                    effective_to=timeline.find_listed_end(revision, revisions),
                     status=revision.status,
                     chunk_count=revision.chunk_count,
                 )
@@ -236,7 +238,7 @@ class PolicyService:
             ],
         )
 
-    async def list_sections(self, policy_slug: str, revision_id: str) -> dict[str, int]:
+    async def find_section_pages(self, policy_slug: str, revision_id: str) -> dict[str, int]:
         """Return every section of a revision with the page it begins on, in reading order."""
         pages_by_section: dict[str, int] = {}
         for chunk in await self.store.get_chunks(policy_slug, revision_id):
@@ -244,44 +246,44 @@ class PolicyService:
                 pages_by_section.setdefault(section_ref, chunk.page_number)
         return pages_by_section
 
-    async def list_section_titles(self, question: ListPolicySections) -> SectionList:
+    async def list_section_titles(self, arguments: ListPolicySections) -> SectionList:
         """Return every section of a revision with its title and page; raises as `get_section`."""
-        resolution = await self.resolver.resolve_for_policy(question.source, self.today)
-        revision = _choose_revision(resolution, question.revision_id, question.date)
-        chunks = await self.store.get_chunks(question.source, revision.revision_id)
+        policy_today = await self.resolver.resolve_for_policy(arguments.source, self.today)
+        revision = _choose_revision(policy_today, arguments.revision_id, arguments.date)
+        chunks = await self.store.get_chunks(arguments.source, revision.revision_id)
         listed_sections = passages.list_sections(chunks)
         return SectionList(
-            source=question.source,
+            source=arguments.source,
             revision_id=revision.revision_id,
             version_label=revision.version_label,
             section_count=len(listed_sections),
             sections=listed_sections,
         )
 
-    async def get_snapshot(self, question: PolicySnapshot) -> Snapshot:
+    async def get_snapshot(self, arguments: PolicySnapshot) -> Snapshot:
         """Return every policy with its revision in force on one day."""
-        resolutions_by_slug = await self.resolver.resolve_snapshot(parse_day(question.date))
+        policies_on_day_by_slug = await self.resolver.resolve_snapshot(parse_day(arguments.date))
         snapshot_entries = [
             SnapshotEntry(
-                source=resolution.source,
-                title=resolution.policy.title,
-                category=resolution.policy.category,
-                revision=to_nearest_revision(resolution.revision, resolution.timeline)
-                if resolution.revision
+                source=policy_on_day.source,
+                title=policy_on_day.policy.title,
+                category=policy_on_day.policy.category,
+                revision=to_nearest_revision(policy_on_day.revision, policy_on_day.timeline)
+                if policy_on_day.revision
                 else None,
-                reason=resolution.reason,
-                unread_revisions=list_unread_revisions(resolution),
+                reason=policy_on_day.reason,
+                unread_revisions=list_unread_revisions(policy_on_day),
             )
-            for resolution in resolutions_by_slug.values()
+            for policy_on_day in policies_on_day_by_slug.values()
         ]
         return Snapshot(
-            date=question.date,
+            date=arguments.date,
             policy_count=len(snapshot_entries),
             in_force_count=sum(entry.revision is not None for entry in snapshot_entries),
             policies=snapshot_entries,
         )
 
-    async def compare_revisions(self, question: ComparePolicyRevisions) -> RevisionDiff:
+    async def compare_revisions(self, arguments: ComparePolicyRevisions) -> RevisionDiff:
         """Return what changed in a policy between two days, section by section.
 
         Raises:
@@ -289,11 +291,11 @@ class PolicyService:
             RevisionNotFound: on one of the days no revision was in force.
             SectionNotFound: neither revision has the section.
         """
-        paired_revisions = await self.pair_revisions(question)
+        paired_revisions = await self.pair_revisions(arguments)
         # Diffs are slow on long texts, so they must not block the event loop.
         revision_diff = await anyio.to_thread.run_sync(
             diffs.make_diff,
-            question,
+            arguments,
             paired_revisions.section_pairs,
             paired_revisions.old_revision,
             paired_revisions.new_revision,
@@ -301,63 +303,66 @@ class PolicyService:
         unread_revisions = paired_revisions.unread_revisions
         return revision_diff.model_copy(update={"unread_revisions": unread_revisions})
 
-    async def pair_revisions(self, question: ComparePolicyRevisions) -> PairedRevisions:
+    async def pair_revisions(self, arguments: ComparePolicyRevisions) -> PairedRevisions:
         """Return the revisions of two days with their sections paired; raises as `compare`."""
-        first_day, second_day = parse_day(question.from_date), parse_day(question.to_date)
-        first_resolution = await self.resolver.resolve_for_policy(question.source, first_day)
+        first_day, second_day = parse_day(arguments.from_date), parse_day(arguments.to_date)
+        policy_on_first_day = await self.resolver.resolve_for_policy(arguments.source, first_day)
         # Both days from one reading of the registry: a change in between could make them disagree.
-        old_revision = first_resolution.require_revision()
-        second_resolution = first_resolution.resolve_day(second_day)
-        new_revision = second_resolution.require_revision()
+        old_revision = policy_on_first_day.require_revision()
+        policy_on_second_day = policy_on_first_day.resolve_day(second_day)
+        new_revision = policy_on_second_day.require_revision()
         old_chunks, new_chunks = [
             await self.store.get_chunks(revision.source, revision.revision_id)
             for revision in (old_revision, new_revision)
         ]
         paired_revisions = await anyio.to_thread.run_sync(
             pair_revisions,
-            question.section_ref,
+            arguments.section_ref,
             (old_revision, old_chunks),
             (new_revision, new_chunks),
-            first_resolution.timeline,
+            policy_on_first_day.timeline,
         )
         unread_by_id = {
             unread_revision.revision_id: unread_revision
-            for resolution in (first_resolution, second_resolution)
-            for unread_revision in list_unread_revisions(resolution)
+            for policy_on_day in (policy_on_first_day, policy_on_second_day)
+            for unread_revision in list_unread_revisions(policy_on_day)
         }
         return replace(paired_revisions, unread_revisions=[*unread_by_id.values()])
 
-    async def verify_quote(self, question: VerifyPolicyQuote) -> QuoteCheck:
+    async def verify_quote(self, arguments: VerifyPolicyQuote) -> QuoteCheck:
         """Check whether words stand in the revision in force on a day, and where they do stand."""
-        resolution = await self.resolver.resolve_for_policy(
-            question.source, parse_day(question.date)
+        policy_on_day = await self.resolver.resolve_for_policy(
+            arguments.source, parse_day(arguments.date)
         )
-        revisions_in_force = [resolution.revision] if resolution.revision else []
+        valid_revision = policy_on_day.revision
+        revisions_in_force = [valid_revision] if valid_revision else []
         other_revisions = [
             revision
-            for revision in resolution.timeline
-            if revision.is_readable and revision != resolution.revision
+            for revision in policy_on_day.timeline
+            if revision.is_readable and revision != valid_revision
         ]
         # The other revisions are read only when the right one fails: each costs a scan of its text.
         places = verified_places = await self._find_quote(
-            question.quote, revisions_in_force, resolution.timeline
+            arguments.quote, revisions_in_force, policy_on_day.timeline
         )
         if not verified_places:
-            places = await self._find_quote(question.quote, other_revisions, resolution.timeline)
+            places = await self._find_quote(
+                arguments.quote, other_revisions, policy_on_day.timeline
+            )
         nearest_passage = None
         if not places:
             nearest_passage = await self._find_nearest_passage(
-                question.quote, [*revisions_in_force, *other_revisions][:1]
+                arguments.quote, [*revisions_in_force, *other_revisions][:1]
             )
         return QuoteCheck(
-            source=question.source,
-            date=question.date,
+            source=arguments.source,
+            date=arguments.date,
             verdict="verified" if verified_places else "wrong_revision" if places else "not_found",
-            revision_in_force=resolution.revision.revision_id if resolution.revision else None,
-            reason=resolution.reason,
+            revision_in_force=valid_revision.revision_id if valid_revision else None,
+            reason=policy_on_day.reason,
             found=places,
             nearest=nearest_passage,
-            unread_revisions=list_unread_revisions(resolution),
+            unread_revisions=list_unread_revisions(policy_on_day),
         )
 
     async def find_quote_in_all(self, policy_slug: str, quote: str) -> list[QuotePlace]:
@@ -369,7 +374,7 @@ class PolicyService:
     # --- writing ---
 
     async def ingest_revision(
-        self, question: IngestPolicyRevision, report_progress: ReportProgress
+        self, arguments: IngestPolicyRevision, report_progress: ReportProgress
     ) -> IngestedRevision:
         """Read a PDF into a registered revision; without `reindex` an ingested one stays.
 
@@ -377,16 +382,16 @@ class PolicyService:
             PolicyNotFound: there is no such policy.
             RevisionNotFound: it has no such revision.
         """
-        await self.registry.get_policy(question.source)
-        revisions = await self.registry.get_revisions(question.source)
-        revision = timeline.find_revision(revisions, question.revision_id)
+        await self.registry.get_policy(arguments.source)
+        revisions = await self.registry.get_revisions(arguments.source)
+        revision = timeline.find_revision(revisions, arguments.revision_id)
         # Opened before the check below, so that a bad path is refused whether or not chunks exist.
-        async with self._context.roots.open_copy_in_thread(question.file_path) as private_copy:
-            chunks = await self.store.get_chunks(question.source, question.revision_id)
-            if chunks and revision.is_readable and not question.reindex:
+        async with self._context.roots.open_copy_in_thread(arguments.file_path) as private_copy:
+            chunks = await self.store.get_chunks(arguments.source, arguments.revision_id)
+            if chunks and revision.is_readable and not arguments.reindex:
                 return IngestedRevision(
-                    source=question.source,
-                    revision_id=question.revision_id,
+                    source=arguments.source,
+                    revision_id=arguments.revision_id,
                     chunks_created=len(chunks),
                     page_count=revision.page_count or 0,
                     extraction_method=chunks[0].extraction_method,
@@ -394,46 +399,54 @@ class PolicyService:
                 )
             return await self.ingestion.ingest_revision(revision, private_copy, report_progress)
 
-    async def remove(self, question: RemovePolicyRevision) -> RemovedRevision:
+    async def remove(self, arguments: RemovePolicyRevision) -> RemovedRevision:
         """Delete a revision's chunks; one that is not registered has none to delete."""
-        await self.registry.get_policy(question.source)
-        chunk_count = await self.ingestion.remove_chunks(question.source, question.revision_id)
+        await self.registry.get_policy(arguments.source)
+        chunk_count = await self.ingestion.remove_chunks(arguments.source, arguments.revision_id)
         return RemovedRevision(
-            source=question.source, revision_id=question.revision_id, chunks_removed=chunk_count
+            source=arguments.source, revision_id=arguments.revision_id, chunks_removed=chunk_count
         )
 
     # --- parts ---
 
     async def _make_section_error(
-        self, asked_ref: str, revision: Revision, resolution: Resolution, chunks: list[StoredChunk]
+        self,
+        asked_ref: str,
+        revision: Revision,
+        policy_on_day: PolicyOnDay,
+        chunks: list[StoredChunk],
     ) -> SectionNotFound:
         """Return an error that names similar sections, and the revisions that have this one."""
-        forms = references.list_folded_forms(asked_ref)
+        folded_forms = set(references.list_folded_forms(asked_ref))
         revisions_with_section = [
-            other
-            for other in resolution.timeline
-            if other.can_be_in_force
-            and other != revision
-            and set(forms) & (await self.store.get_sections(other.source, other.revision_id)).keys()
+            other_revision
+            for other_revision in policy_on_day.timeline
+            if other_revision.can_be_in_force
+            and other_revision != revision
+            and not folded_forms.isdisjoint(
+                await self.store.get_sections(revision.source, other_revision.revision_id)
+            )
         ]
         return make_section_not_found(asked_ref, revision, chunks, revisions_with_section)
 
     async def _find_quote(
         self, quote: str, searched_revisions: Sequence[Revision], revisions: Sequence[Revision]
     ) -> list[QuotePlace]:
-        places = []
+        quote_places = []
         for revision in searched_revisions:
             chunks = await self.store.get_chunks(revision.source, revision.revision_id)
             quote_position = await anyio.to_thread.run_sync(quotes.locate_quote, quote, chunks)
             if quote_position:
-                places.append(_to_quote_place(quote_position, revision, revisions))
-        return places
+                quote_places.append(_to_quote_place(quote_position, revision, revisions))
+        return quote_places
 
     async def _find_nearest_passage(
         self, quote: str, revisions: list[Revision]
     ) -> NearestPassage | None:
         # Cut to what a search query may have: the model reads no more than that anyway.
-        ranking = await self.store.rank_chunks(quote[:2000], _CANDIDATE_COUNT, revisions, "hybrid")
+        ranking = await self.store.rank_chunks(
+            quote[:2000], _NEAREST_PASSAGE_CANDIDATES, revisions, "hybrid"
+        )
         chunks_by_id = await self.store.get_chunks_by_id([hit.chunk_id for hit in ranking.hits])
         nearest_passages: list[NearestPassage] = []
         for chunk in chunks_by_id.values():
@@ -476,8 +489,10 @@ def _to_quote_place(
     )
 
 
-def _choose_revision(resolution: Resolution, revision_id: str | None, day: str | None) -> Revision:
+def _choose_revision(
+    policy_today: PolicyOnDay, revision_id: str | None, day: str | None
+) -> Revision:
     """Return the revision that is named, or that of a day, or today's. Raise `RevisionNotFound`."""
     if revision_id is not None:
-        return timeline.find_revision(resolution.timeline, revision_id)
-    return (resolution.resolve_day(parse_day(day)) if day else resolution).require_revision()
+        return timeline.find_revision(policy_today.timeline, revision_id)
+    return (policy_today.resolve_day(parse_day(day)) if day else policy_today).require_revision()

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from readingroom.bases.policy.admin.pictures import PAGE_PREFIX, PolicyPictures
+from readingroom.bases.policy.admin.pictures import PAGE_URI_PREFIX, PolicyPictures
 from readingroom.bases.policy.ids import make_resource_path
 from readingroom.bases.policy.models import (
     ComparePolicyRevisions,
@@ -32,12 +32,19 @@ from readingroom.bases.policy.models import (
 from readingroom.bases.policy.service import PolicyService
 from readingroom.bases.policy.settings import PolicySettings
 from readingroom.core.settings import reveal_secret
-from readingroom.engine.embedding.shared import embedder_for
+from readingroom.engine.embedding.shared import get_shared_embedder
 from readingroom.ingest.context import IngestContext
 from readingroom.ingest.setup import make_ingest_context
 from readingroom.protocol.errors import StatusDialect
 from readingroom.protocol.spec import KnowledgeBase
-from readingroom.protocol.tool import MAX_LINKS, Hints, ResourceLink, Tool, ToolCall, make_tool
+from readingroom.protocol.tool import (
+    MAX_RESOURCE_LINKS,
+    Hints,
+    ResourceLink,
+    Tool,
+    ToolCall,
+    make_tool,
+)
 
 _audit_log = logging.getLogger("readingroom.policy.audit")
 
@@ -46,7 +53,7 @@ def open_base(settings: PolicySettings) -> KnowledgeBase:
     """Open the policy base as the settings say."""
     ingest_context = make_ingest_context(settings, "policy", "POLICY_ROOTS", settings.policy_roots)
     base = open_policy(settings.data / "policy", reveal_secret(settings.redis_url), ingest_context)
-    return replace(base, unembedded=embedder_for(settings).waiting_texts)
+    return replace(base, unembedded=get_shared_embedder(settings).waiting_texts)
 
 
 def open_policy(
@@ -71,7 +78,7 @@ def open_policy(
         service=service,
         stateful=True,
         sse=True,
-        page_images={PAGE_PREFIX: PolicyPictures(service).read_image},
+        page_images={PAGE_URI_PREFIX: PolicyPictures(service).read_image},
         lifespan=service.running,
         check_ready=service.check_ready,
         warm_up=service.warm_up,
@@ -88,7 +95,7 @@ def _make_tools(service: PolicyService) -> tuple[Tool, ...]:
 
 
 def _make_search_tools(service: PolicyService) -> Iterable[Tool]:
-    async def search_policy(question: SearchPolicy, call: ToolCall) -> PolicyHits:
+    async def search_policy(arguments: SearchPolicy, call: ToolCall) -> PolicyHits:
         """Find what planning policy says on a topic, in the NPPF and other national policy and
         guidance or in the local plan: housing, green belt, design, heritage, flood risk,
         biodiversity, highways, parking. What does policy require, expect, allow or discourage,
@@ -98,18 +105,18 @@ def _make_search_tools(service: PolicyService) -> Iterable[Tool]:
         `excluded` says which policies could not answer and why. For a paragraph or section whose
         number you know use `get_policy_section`. For several topics use `search_policy_batch`.
         """
-        policy_hits = await service.search(question)
+        policy_hits = await service.search(arguments)
         _log_revisions(call, [hit.revision_id for hit in policy_hits.results])
         return policy_hits
 
-    async def search_policy_batch(question: SearchPolicyBatch, call: ToolCall) -> PolicyHitsBatch:
+    async def search_policy_batch(arguments: SearchPolicyBatch, call: ToolCall) -> PolicyHitsBatch:
         """Find the policies on several topics at once, in one go: two, three, five or more subjects
         (parking; trees; heritage; noise), such as the headings of a report. What does planning
         policy, in the NPPF or the local plan, say on each of these? The list of questions is looked
         up together in a single pass, each answered separately and in order, on the same day. For a
         single topic use `search_policy`.
         """
-        hits_batch = await service.search_batch(question)
+        hits_batch = await service.search_batch(arguments)
         _log_revisions(
             call,
             [hit.revision_id for policy_hits in hits_batch.searches for hit in policy_hits.results],
@@ -121,7 +128,7 @@ def _make_search_tools(service: PolicyService) -> Iterable[Tool]:
 
 
 def _make_reading_tools(service: PolicyService) -> Iterable[Tool]:
-    async def get_policy_section(question: GetPolicySection, call: ToolCall) -> SectionText:
+    async def get_policy_section(arguments: GetPolicySection, call: ToolCall) -> SectionText:
         """Read one section of a policy in full, word for word, when you know its number (`Chapter
         9`, paragraph 116 or `Para 116` of the NPPF, `Policy TR4`, `Policy BSC 1`, `Table 5-2`,
         Annex 2, Appendix B, section 6.2 of the local plan). What exactly does it say, how is it
@@ -129,11 +136,11 @@ def _make_reading_tools(service: PolicyService) -> Iterable[Tool]:
         or the one named; the reference must be the document's own. When you know the topic and not
         the number, use `search_policy`.
         """
-        section_text = await service.get_section(question)
+        section_text = await service.get_section(arguments)
         _log_revisions(call, [section_text.revision_id])
         return section_text
 
-    async def list_policy_documents(question: ListPolicyDocuments, call: ToolCall) -> PolicyList:
+    async def list_policy_documents(arguments: ListPolicyDocuments, call: ToolCall) -> PolicyList:
         """List all the planning policies held here, the catalogue of the policy library or shelf.
         Which policy documents, plans, guides and manuals do you have, hold or know, and have you
         got this one? Gives the source slug, title and category of each. For the versions of one use
@@ -141,16 +148,16 @@ def _make_reading_tools(service: PolicyService) -> Iterable[Tool]:
         """
         return await service.list_policies()
 
-    async def list_policy_revisions(question: ListPolicyRevisions, call: ToolCall) -> RevisionList:
+    async def list_policy_revisions(arguments: ListPolicyRevisions, call: ToolCall) -> RevisionList:
         """List the revisions of one policy, such as the NPPF or a local plan: its history or
         timeline of versions and editions, newest first. Which versions exist and how many, which
         one is current, from which date until when was each valid and in force, what did it replace,
         has it been superseded? It returns no text. For what changed in the text use
         `compare_policy_revisions`.
         """
-        return await service.list_revisions(question)
+        return await service.list_revisions(arguments)
 
-    async def policy_snapshot(question: PolicySnapshot, call: ToolCall) -> Snapshot:
+    async def policy_snapshot(arguments: PolicySnapshot, call: ToolCall) -> Snapshot:
         """Tell which version of every policy was in force on one day, the NPPF, local plans and
         all. What was the whole policy framework as it stood then, the state of all policies as of
         that date, the right edition of each document for an application that was validated, decided
@@ -158,7 +165,7 @@ def _make_reading_tools(service: PolicyService) -> Iterable[Tool]:
         returns no text. For the versions of one policy use `list_policy_revisions`. For what policy
         said on a topic that day use `search_policy`.
         """
-        return await service.get_snapshot(question)
+        return await service.get_snapshot(arguments)
 
     yield make_tool(get_policy_section, title="Read a section", list_links=_link_section)
     yield make_tool(list_policy_documents, title="List policies")
@@ -170,27 +177,27 @@ def _make_reading_tools(service: PolicyService) -> Iterable[Tool]:
 
 def _make_checking_tools(service: PolicyService) -> Iterable[Tool]:
     async def compare_policy_revisions(
-        question: ComparePolicyRevisions, call: ToolCall
+        arguments: ComparePolicyRevisions, call: ToolCall
     ) -> RevisionDiff:
         """Compare two versions of a policy, such as the NPPF or a local plan. What changed between
         two dates or editions, what is new or different, how was a paragraph, section or chapter
         modified or reworded? Shows before and after, what was added, deleted and rewritten, as a
         word-by-word diff or redline. The differences are of exact text, not a summary of meaning.
         """
-        revision_diff = await service.compare_revisions(question)
+        revision_diff = await service.compare_revisions(arguments)
         _log_revisions(
             call, [revision_diff.from_revision.revision_id, revision_diff.to_revision.revision_id]
         )
         return revision_diff
 
-    async def verify_policy_quote(question: VerifyPolicyQuote, call: ToolCall) -> QuoteCheck:
+    async def verify_policy_quote(arguments: VerifyPolicyQuote, call: ToolCall) -> QuoteCheck:
         """Check a quotation from a policy, such as the NPPF or a local plan. Does it really say
         these words, as somebody claims, is the quote right, or was it made up? Tells whether a
         quoted sentence is accurate and true word for word in the revision in force on a day, and on
         which page, or in which other revision it stands, before you cite or publish it. It does not
         judge what the words mean.
         """
-        return await service.verify_quote(question)
+        return await service.verify_quote(arguments)
 
     yield make_tool(compare_policy_revisions, title="Compare two revisions", view="compare")
     yield make_tool(
@@ -200,7 +207,7 @@ def _make_checking_tools(service: PolicyService) -> Iterable[Tool]:
 
 def _make_writing_tools(service: PolicyService) -> Iterable[Tool]:
     async def ingest_policy_revision(
-        question: IngestPolicyRevision, call: ToolCall
+        arguments: IngestPolicyRevision, call: ToolCall
     ) -> IngestedRevision:
         """Load the PDF of a policy (`/inbox/plan.pdf`) into its revision (`rev_PPG13_1994_03`): add
         a new edition or version of the NPPF, a local plan or SPD to the policy library, or process
@@ -208,10 +215,10 @@ def _make_writing_tools(service: PolicyService) -> Iterable[Tool]:
         already, which the REST API and the command line do. For a file of a planning application
         use `ingest_document`.
         """
-        return await service.ingest_revision(question, call.report_progress)
+        return await service.ingest_revision(arguments, call.report_progress)
 
     async def remove_policy_revision(
-        question: RemovePolicyRevision, call: ToolCall
+        arguments: RemovePolicyRevision, call: ToolCall
     ) -> RemovedRevision:
         """Take the text of a policy revision (`rev_PPG13_1994_03`) out of the policy library, such
         as a draft local plan or the wrong file loaded by mistake: delete all its chunks from the
@@ -219,13 +226,13 @@ def _make_writing_tools(service: PolicyService) -> Iterable[Tool]:
         its dates. For a file of a planning application use `remove_document`.
         """
         # One that is not known is no question: this raises for it.
-        await service.registry.get_policy(question.source)
-        chunk_ids = await service.store.get_chunk_ids(question.source, question.revision_id)
+        await service.registry.get_policy(arguments.source)
+        chunk_ids = await service.store.get_chunk_ids(arguments.source, arguments.revision_id)
         await call.require_consent(
-            f"Remove the text of {question.revision_id} of {question.source} from the policy "
+            f"Remove the text of {arguments.revision_id} of {arguments.source} from the policy "
             f"library: {len(chunk_ids)} passages? The revision stays registered with its dates."
         )
-        return await service.remove(question)
+        return await service.remove(arguments)
 
     deletion_hints = Hints(read_only=False, destructive=True)
     yield make_tool(ingest_policy_revision, title="Ingest a revision", hints=Hints(read_only=False))
@@ -247,7 +254,7 @@ def _link_revisions(revision_list: RevisionList) -> list[ResourceLink]:
             make_resource_path(revision_list.source, revision.revision_id),
             f"{revision_list.source} ({revision.version_label})",
         )
-        for revision in revision_list.revisions[:MAX_LINKS]
+        for revision in revision_list.revisions[:MAX_RESOURCE_LINKS]
     ]
 
 
@@ -259,7 +266,7 @@ def _link_places(quote_check: QuoteCheck) -> list[ResourceLink]:
             ),
             quote_place.citation,
         )
-        for quote_place in quote_check.found[:MAX_LINKS]
+        for quote_place in quote_check.found[:MAX_RESOURCE_LINKS]
     ]
 
 

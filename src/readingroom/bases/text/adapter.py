@@ -8,7 +8,7 @@ from readingroom.bases.text.models import TEXT_ID, KbAvailable
 from readingroom.bases.text.service import TextService
 from readingroom.core.errors import RecordNotFound
 from readingroom.engine.chunking import split
-from readingroom.engine.words import extract_words
+from readingroom.engine.words import extract_query_words, split_words
 from readingroom.protocol.resources import ListedResource
 from readingroom.protocol.search import (
     Citation,
@@ -21,7 +21,7 @@ from readingroom.protocol.search import (
 )
 from readingroom.protocol.tool import ToolCall
 
-_SHORT_TEXT = 12  # passages that are all compared with a question
+_MAX_FULLY_COMPARED_PASSAGES = 12  # passages that are all compared with a question
 _MAX_PASSAGES = 5  # of a longer text
 
 
@@ -61,7 +61,7 @@ class TextAdapter(SearchAdapter):
     async def fetch(self, id: str, offset: int, call: ToolCall) -> DeskRecord:
         if id != TEXT_ID:
             raise RecordNotFound(f"There is one text here, {TEXT_ID}, not {id[:100]}")
-        file_info = await self._service.describe()
+        file_info = await self._service.read_file_info()
         return make_record(
             self.base,
             TEXT_ID,
@@ -79,8 +79,8 @@ class TextAdapter(SearchAdapter):
             return []
         return [ListedResource("text", TEXT_ID, "Plain text", "The one text, whole.")]
 
-    def parse_resource_path(self, path: str) -> str | None:
-        return TEXT_ID if path == "text" else None
+    def parse_resource_path(self, resource_path: str) -> str | None:
+        return TEXT_ID if resource_path == "text" else None
 
 
 def find_passages(query: str, whole_text: str) -> list[tuple[str, float]]:
@@ -89,9 +89,9 @@ def find_passages(query: str, whole_text: str) -> list[tuple[str, float]]:
     Of a short text all passages, since one that has no word of the query may answer it; of a long
     one those with most words, rare words counting more.
     """
-    query_words = set(extract_words(query))
+    query_words = set(extract_query_words(query))
     passages = [span.cut_from(whole_text) for span in split(whole_text)]
-    matched_words = [query_words & set(extract_words(passage)) for passage in passages]
+    matched_words = [query_words & set(split_words(passage)) for passage in passages]
     passage_count_by_word = Counter(
         word for passage_words in matched_words for word in passage_words
     )
@@ -99,7 +99,7 @@ def find_passages(query: str, whole_text: str) -> list[tuple[str, float]]:
         word: math.log(1 + len(passages) / passage_count_by_word[word])
         for word in passage_count_by_word
     }
-    if len(passages) > _SHORT_TEXT:
+    if len(passages) > _MAX_FULLY_COMPARED_PASSAGES:
         ranked_indexes = [
             passage_index
             for passage_index, passage_words in enumerate(matched_words)
@@ -112,7 +112,11 @@ def find_passages(query: str, whole_text: str) -> list[tuple[str, float]]:
             -sum(rarity_by_word[word] for word in matched_words[passage_index])
         )
     )
-    max_passages = _SHORT_TEXT if len(passages) <= _SHORT_TEXT else _MAX_PASSAGES
+    max_passages = (
+        _MAX_FULLY_COMPARED_PASSAGES
+        if len(passages) <= _MAX_FULLY_COMPARED_PASSAGES
+        else _MAX_PASSAGES
+    )
     return [
         (passages[passage_index], len(matched_words[passage_index]) / max(len(query_words), 1))
         for passage_index in ranked_indexes[:max_passages]

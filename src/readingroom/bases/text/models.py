@@ -6,17 +6,17 @@ from typing import Literal
 from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from readingroom.protocol.tool import Answer, Question
+from readingroom.protocol.tool import Answer, ToolArguments
 
 TEXT_ID = "text:kb"
 """The id by which the one text is fetched."""
 
 
-class GetKbInfo(Question):
+class GetKbInfo(ToolArguments):
     """Takes no arguments."""
 
 
-class GetKbContent(Question):
+class GetKbContent(ToolArguments):
     """Takes no arguments."""
 
 

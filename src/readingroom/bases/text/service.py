@@ -29,8 +29,8 @@ class TextService:
             size_note = f"{len(loaded_text.content):,} characters, {loaded_text.size_bytes:,} bytes"
             logger.info("Knowledge base ready: %s (%s)", self._text_file.path, size_note)
 
-    async def describe(self) -> KbAvailable | KbUnavailable:
-        """Describe the file, or say why it cannot be read."""
+    async def read_file_info(self) -> KbAvailable | KbUnavailable:
+        """Return the size and date of the file, or why it cannot be read."""
         try:
             loaded_text = await self._text_file.read()
         except TextUnreadable as error:

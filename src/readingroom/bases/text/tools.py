@@ -20,7 +20,7 @@ _SAMPLE_DESCRIPTION = (
     "Azure Managed Grafana: tiers, sign-in and roles, data sources, dashboards, alerting, "
     "networking (sample text written for Reading Room)."
 )
-_OWN_DESCRIPTION = "A plain text knowledge base."
+_DEFAULT_DESCRIPTION = "A plain text knowledge base."
 
 
 def open_base(settings: TextSettings) -> KnowledgeBase:
@@ -32,7 +32,7 @@ def open_text(
     file: Path | None, description: str | None, is_sample_room: bool = False
 ) -> KnowledgeBase:
     """Open the text base on a file (the packaged sample when none is named) and read it."""
-    default_description = _OWN_DESCRIPTION if file else _SAMPLE_DESCRIPTION
+    default_description = _DEFAULT_DESCRIPTION if file else _SAMPLE_DESCRIPTION
     is_stand_in = file is None and not is_sample_room
     service = TextService(
         TextFile(file or SAMPLE_FILE), description or default_description, is_stand_in
@@ -54,14 +54,14 @@ def open_text(
 
 
 def _make_tools(service: TextService) -> tuple[Tool, ...]:
-    async def get_kb_info(question: GetKbInfo, call: ToolCall) -> KbAvailable | KbUnavailable:
+    async def get_kb_info(arguments: GetKbInfo, call: ToolCall) -> KbAvailable | KbUnavailable:
         """Tell what the plain text knowledge base (kb) is about, without the text. Which subject
         does its description name, how long or big is the file, does it exist, can it be read, when
         was it last changed? For the text itself use `get_kb_content`.
         """
-        return await service.describe()
+        return await service.read_file_info()
 
-    async def get_kb_content(question: GetKbContent, call: ToolCall) -> KbContent:
+    async def get_kb_content(arguments: GetKbContent, call: ToolCall) -> KbContent:
         """Read the whole text of the plain text knowledge base (kb), every word from start to
         finish: its complete contents, raw and unmodified, to print, copy or quote. It is not
         searched or cut. For its length and subject alone use `get_kb_info`.

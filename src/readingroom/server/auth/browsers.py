@@ -17,17 +17,17 @@ from readingroom.server.auth.this_machine import is_direct_and_local
 from readingroom.server.errors import ForbiddenOrigin, FormExpired, Unauthorized
 from readingroom.server.http.addresses import is_loopback, resolve_address
 from readingroom.server.settings import ServerSettings
-from readingroom.storage.browser_sessions import MAX_AGE_SECONDS, BrowserSession
+from readingroom.storage.browser_sessions import MAX_SESSION_AGE_SECONDS, BrowserSession
 from readingroom.storage.postgres.state import open_sessions
 
-TOKEN_FIELD = "form_token"
+FORM_TOKEN_FIELD = "form_token"
 """The hidden field of every form that changes something."""
-_SECURE_COOKIE = "__Host-rr"
-_LOOPBACK_COOKIE = "rr-{port}"
+_SECURE_COOKIE_NAME = "__Host-rr"
+_LOOPBACK_COOKIE_NAME = "rr-{port}"
 """On loopback without TLS, where some browsers refuse a cookie that is marked as secure. All ports
 of a host share their cookies, so the name says whose it is.
 """
-_SESSION_STATE = "browser_session"
+_SESSION_STATE_KEY = "browser_session"
 
 
 class Browsers:
@@ -49,7 +49,7 @@ class Browsers:
         session = await anyio.to_thread.run_sync(self._browser_sessions.find_session, session_id)
         if session is None:
             return None
-        scope["state"][_SESSION_STATE] = session
+        scope["state"][_SESSION_STATE_KEY] = session
         return self._key_auth.find_user_by_digest(session.key_digest)
 
     def identify_visitor(self, scope: Scope) -> Visitor | None:
@@ -82,22 +82,22 @@ class Browsers:
         response.set_cookie(
             cookie_name,
             session.session_id,
-            max_age=MAX_AGE_SECONDS,
+            max_age=MAX_SESSION_AGE_SECONDS,
             path="/",
-            secure=cookie_name == _SECURE_COOKIE,
+            secure=cookie_name == _SECURE_COOKIE_NAME,
             httponly=True,
             # Not strict: a citation in a chat is a link from another site.
             samesite="lax",
         )
 
-    def get_session(self, scope: Scope) -> BrowserSession | None:
+    def find_request_session(self, scope: Scope) -> BrowserSession | None:
         """Return the session that this request belongs to; None for a key that was sent along."""
-        session: BrowserSession | None = scope["state"].get(_SESSION_STATE)
+        session: BrowserSession | None = scope["state"].get(_SESSION_STATE_KEY)
         return session
 
     def remember_session(self, scope: Scope, session: BrowserSession) -> None:
         """Let the rest of this request belong to a session that has just begun."""
-        scope["state"][_SESSION_STATE] = session
+        scope["state"][_SESSION_STATE_KEY] = session
 
     def make_form_token(self, scope: Scope) -> str:
         """Return what the forms of one page carry; another each time, so that compressing a page
@@ -109,7 +109,7 @@ class Browsers:
     def check_form(self, scope: Scope, form_fields: Mapping[str, str]) -> None:
         """Raise ForbiddenOrigin or FormExpired unless a form came from one of our own pages."""
         self.check_same_origin(scope)
-        nonce, _, signature = form_fields.get(TOKEN_FIELD, "").partition(".")
+        nonce, _, signature = form_fields.get(FORM_TOKEN_FIELD, "").partition(".")
         expected_signature = self._sign_nonce(scope, nonce)
         if not hmac.compare_digest(signature.encode(), expected_signature.encode()):
             raise FormExpired("This form is too old, or you have signed in anew; load it again")
@@ -134,7 +134,7 @@ class Browsers:
         )
 
     def _sign_nonce(self, scope: Scope, nonce: str) -> str:
-        session = self.get_session(scope)
+        session = self.find_request_session(scope)
         secret = session.session_id if session else self._open_secret
         return hmac.new(secret.encode(), nonce.encode(), sha256).hexdigest()
 
@@ -147,8 +147,8 @@ class Browsers:
         is_plain_loopback = scope["scheme"] == "http" and is_loopback(request_url.hostname or "")
         is_behind_tls = (self._settings.public_url or "").startswith("https")
         if is_plain_loopback and not is_behind_tls:
-            return _LOOPBACK_COOKIE.format(port=request_url.port or 80)
-        return _SECURE_COOKIE
+            return _LOOPBACK_COOKIE_NAME.format(port=request_url.port or 80)
+        return _SECURE_COOKIE_NAME
 
     def _limit_role(self, role: Role) -> Role:
         return "reader" if self._settings.read_only else role

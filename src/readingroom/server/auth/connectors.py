@@ -35,7 +35,13 @@ from starlette.routing import BaseRoute, Route
 
 from readingroom.server.auth.bearer import WRITE_SCOPE, KeyAuth
 from readingroom.server.http.addresses import is_loopback, resolve_address
-from readingroom.storage.grants import ACCESS_SECONDS, Grant, GrantStore, IssuedToken, TokenKind
+from readingroom.storage.grants import (
+    ACCESS_TOKEN_SECONDS,
+    Grant,
+    GrantStore,
+    IssuedToken,
+    TokenKind,
+)
 
 ISSUER_METADATA_PATH = "/.well-known/oauth-authorization-server"
 AUTHORIZE_PATH = "/authorize"
@@ -47,19 +53,19 @@ PUBLIC_PATHS = (ISSUER_METADATA_PATH, AUTHORIZE_PATH, TOKEN_PATH, REGISTER_PATH,
 """What a client opens before it has a token. The page of consent asks for a sign-in."""
 
 READ_SCOPE = "read"
-_SCOPES = [READ_SCOPE, WRITE_SCOPE]
+_OFFERED_SCOPES = [READ_SCOPE, WRITE_SCOPE]
 _MAX_REDIRECT_URIS = 10
 _MAX_URI_CHARS = 2000
 _MAX_NAME_CHARS = 100
-_MAX_KEPT_CHARS = 8 * 1024
+_MAX_METADATA_CHARS = 8 * 1024
 """Of one client, and of one request: strangers may send either, and both are kept."""
 # Host names may hold `;`, `,` or `*`, which mean something in the policy of the page of consent.
-_HOST = re.compile(r"[a-z0-9._-]+|\[[0-9a-f:.]+\]")
+_HOST_PATTERN = re.compile(r"[a-z0-9._-]+|\[[0-9a-f:.]+\]")
 # Marks that are piled on a letter reach into the lines around it, and hide them.
 _MAX_PILED_MARKS = 2
 # The schemes of desktop apps, such as `cursor:`; none that a browser itself gives a meaning.
-_APP_SCHEME = re.compile(r"[a-z][a-z0-9+.-]{2,}")
-_BROWSER_SCHEMES = {
+_APP_SCHEME_PATTERN = re.compile(r"[a-z][a-z0-9+.-]{2,}")
+_REFUSED_APP_SCHEMES = {
     *("about", "blob", "chrome", "data", "file", "filesystem", "ftp", "javascript", "mailto"),
     *("resource", "tel", "vbscript", "view-source", "ws", "wss", "chrome-extension", "content"),
     *("devtools", "edge", "intent", "jar", "mhtml", "moz-extension", "sms"),
@@ -85,7 +91,7 @@ class KeyBackedIssuer(
 
     async def get_client(self, client_id: str) -> OAuthClientInformationFull | None:
         """Return a client that has registered."""
-        metadata = await anyio.to_thread.run_sync(self._grants.get_client, client_id)
+        metadata = await anyio.to_thread.run_sync(self._grants.find_client, client_id)
         return OAuthClientInformationFull.model_validate_json(metadata) if metadata else None
 
     async def register_client(self, client_info: OAuthClientInformationFull) -> None:
@@ -111,10 +117,10 @@ class KeyBackedIssuer(
             update={"jwks": None, "jwks_uri": None, "contacts": None, "logo_uri": None}
         )
         metadata = kept_metadata.model_dump_json(exclude_none=True)
-        if len(metadata) > _MAX_KEPT_CHARS:
+        if len(metadata) > _MAX_METADATA_CHARS:
             raise RegistrationError(
                 "invalid_client_metadata",
-                f"what a client says of itself has at most {_MAX_KEPT_CHARS} characters",
+                f"what a client says of itself has at most {_MAX_METADATA_CHARS} characters",
             )
         await anyio.to_thread.run_sync(self._grants.add_client, client_info.client_id, metadata)
 
@@ -125,7 +131,7 @@ class KeyBackedIssuer(
         assert client.client_id
         # By POST a request may be as long as any body.
         parameters_json = params.model_dump_json()
-        if len(parameters_json) > _MAX_KEPT_CHARS:
+        if len(parameters_json) > _MAX_METADATA_CHARS:
             raise AuthorizeError("invalid_request", "the state and the scopes are too long")
         request_id = await anyio.to_thread.run_sync(
             self._grants.add_request, client.client_id, parameters_json
@@ -231,7 +237,7 @@ class KeyBackedIssuer(
         access_token, refresh_token = new_tokens
         return OAuthToken(
             access_token=access_token,
-            expires_in=ACCESS_SECONDS,
+            expires_in=ACCESS_TOKEN_SECONDS,
             refresh_token=refresh_token,
             scope=" ".join(list_scopes(issued_token.grant)),
         )
@@ -239,7 +245,7 @@ class KeyBackedIssuer(
 
 def list_scopes(grant: Grant) -> list[str]:
     """Return what a grant allows, as OAuth names it."""
-    return _SCOPES if grant.may_write else [READ_SCOPE]
+    return _OFFERED_SCOPES if grant.may_write else [READ_SCOPE]
 
 
 def make_issuer_routes(
@@ -248,7 +254,7 @@ def make_issuer_routes(
     """Return the routes by which clients register and get their tokens."""
     authenticator = ClientAuthenticator(issuer)
     # A client may name scopes of its own; which of ours it gets, a person decides.
-    registration = ClientRegistrationOptions(enabled=True, default_scopes=_SCOPES)
+    registration = ClientRegistrationOptions(enabled=True, default_scopes=_OFFERED_SCOPES)
     authorize = partial(_authorize, AuthorizationHandler(issuer), public_url)
     endpoints: dict[str, tuple[Callable[[Request], Awaitable[Response]], list[str]]] = {
         AUTHORIZE_PATH: (authorize, ["GET", "POST"]),
@@ -283,7 +289,7 @@ def make_issuer_routes(
                 "token_endpoint": server_url + TOKEN_PATH,
                 "registration_endpoint": server_url + REGISTER_PATH,
                 "revocation_endpoint": server_url + REVOKE_PATH,
-                "scopes_supported": _SCOPES,
+                "scopes_supported": _OFFERED_SCOPES,
                 "response_types_supported": ["code"],
                 "grant_types_supported": ["authorization_code", "refresh_token"],
                 "token_endpoint_auth_methods_supported": [
@@ -347,12 +353,12 @@ def _is_safe_redirect(uri: AnyUrl) -> bool:
     if len(str(uri)) > _MAX_URI_CHARS or uri.fragment is not None or uri.username or uri.password:
         return False
     if uri.scheme == "https":
-        return bool(uri.host and _HOST.fullmatch(uri.host))
+        return bool(uri.host and _HOST_PATTERN.fullmatch(uri.host))
     if uri.scheme == "http":
         return is_loopback((uri.host or "").strip("[]"))
     # Windows has many of `ms-`, some of which run programs with arguments.
-    is_reserved = uri.scheme in _BROWSER_SCHEMES or uri.scheme.startswith("ms-")
-    return bool(_APP_SCHEME.fullmatch(uri.scheme)) and not is_reserved
+    is_reserved = uri.scheme in _REFUSED_APP_SCHEMES or uri.scheme.startswith("ms-")
+    return bool(_APP_SCHEME_PATTERN.fullmatch(uri.scheme)) and not is_reserved
 
 
 def _is_plain_name(client_name: str) -> bool:

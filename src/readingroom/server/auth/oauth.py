@@ -23,19 +23,19 @@ from readingroom.server.auth.bearer import (
     read_bearer_token,
 )
 from readingroom.server.errors import IssuerUnreachable, Unauthorized
-from readingroom.server.settings import TRUSTED_URL, ServerSettings
+from readingroom.server.settings import TRUSTED_URL_PATTERN, ServerSettings
 from readingroom.storage.keys import Holder, KeyRing
 
 logger = logging.getLogger(__name__)
 
-UNKNOWN_SUBJECT = (
+UNKNOWN_SUBJECT_MESSAGE = (
     "The token is valid, but its subject has no key here; the operator can add one with "
     "`readingroom keys add NAME --subject SUBJECT`"
 )
 
-FRESH_SECONDS = 600  # a key that the issuer withdrew is refused after this at the latest
-STALE_SECONDS = 3600  # with the issuer down its keys outlive most tokens, and no longer
-RETRY_SECONDS = 10
+KEYS_FRESH_SECONDS = 600  # a key that the issuer withdrew is refused after this at the latest
+KEYS_STALE_SECONDS = 3600  # with the issuer down its keys outlive most tokens, and no longer
+FETCH_RETRY_SECONDS = 10
 # A flood of forged tokens must not become a flood of requests to the issuer.
 UNKNOWN_KEY_SECONDS = 60
 
@@ -44,18 +44,20 @@ _FETCH_SECONDS = 5
 # What a caller who is not verified yet, or a wrong address, can make us read.
 _MAX_TOKEN_BYTES = 8192
 _MAX_DOCUMENT_BYTES = 256 * 1024
-_MAX_KEYS = 100
+_MAX_SIGNING_KEYS = 100
 
 # Signatures only, by key type and curve: with no shared secret in the list, a public key can never
 # be taken for one.
-_ALGORITHMS = {
+_ALGORITHMS_BY_KEY_TYPE = {
     ("RSA", ""): ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
     ("EC", "P-256"): ("ES256",),
     ("EC", "P-384"): ("ES384",),
     ("EC", "P-521"): ("ES512",),
     ("OKP", "Ed25519"): ("EdDSA",),
 }
-_ALLOWED_ALGORITHMS = frozenset(name for names in _ALGORITHMS.values() for name in names)
+_ALLOWED_ALGORITHMS = frozenset(
+    name for names in _ALGORITHMS_BY_KEY_TYPE.values() for name in names
+)
 
 # An access token, by RFC 9068 or by those who came before it; no logout or proof token.
 _TOKEN_TYPES = frozenset({"jwt", "at+jwt", "application/at+jwt"})
@@ -90,25 +92,25 @@ class ResourceServer:
     async def _find_holder(self, token: bytes) -> Holder:
         holder = self._key_ring.find_subject_holder(await self._verify_token(token))
         if holder is None:
-            raise Unauthorized(UNKNOWN_SUBJECT)
+            raise Unauthorized(UNKNOWN_SUBJECT_MESSAGE)
         return holder
 
     async def _verify_token(self, token: bytes) -> str:
         """Return the subject of a token after checking everything about it. Raise Unauthorized."""
         try:
             algorithm, kid = _read_header(token)
-            key = await self._signing_keys.find_key(kid, algorithm)
-            if key is None:
+            signing_key = await self._signing_keys.find_key(kid, algorithm)
+            if signing_key is None:
                 raise jwt.InvalidKeyError("the issuer has no such key")
-            return str(self._decode_token(token, key, algorithm)["sub"])
+            return str(self._decode_token(token, signing_key, algorithm)["sub"])
         # JSON nested too deep and a time out of range are errors, but not PyJWT's own.
         except (jwt.PyJWTError, RecursionError, OverflowError, ValueError) as error:
             raise Unauthorized(_describe_failure(error), reason=type(error).__name__) from error
 
-    def _decode_token(self, token: bytes, key: jwt.PyJWK, algorithm: str) -> dict[str, Any]:
+    def _decode_token(self, token: bytes, signing_key: jwt.PyJWK, algorithm: str) -> dict[str, Any]:
         return jwt.decode(
             token,
-            key,
+            signing_key,
             # Only this one: it is on our list, and the key was looked up for it.
             algorithms=[algorithm],
             audience=self._audiences,
@@ -178,17 +180,19 @@ class SigningKeys:
 
     async def _refresh(self) -> None:
         # While one request fetches keys, the others go on with those that are still usable.
-        if self._get_keys_age() > FRESH_SECONDS and not (self._is_usable() and self._lock.locked()):
+        if self._get_keys_age() > KEYS_FRESH_SECONDS and not (
+            self._is_usable() and self._lock.locked()
+        ):
             async with self._lock:
                 if (
-                    self._get_keys_age() > FRESH_SECONDS
-                    and self._count_seconds_since(self._tried_at) >= RETRY_SECONDS
+                    self._get_keys_age() > KEYS_FRESH_SECONDS
+                    and self._measure_seconds_since(self._tried_at) >= FETCH_RETRY_SECONDS
                 ):
                     await self._try_fetch()
         if not self._is_usable():
             raise IssuerUnreachable(
                 "Tokens cannot be checked: the authorization server gives no keys",
-                retry_after=RETRY_SECONDS,
+                retry_after=FETCH_RETRY_SECONDS,
             )
 
     async def _find_new_key(self, key_id: tuple[str | None, str]) -> jwt.PyJWK | None:
@@ -196,7 +200,7 @@ class SigningKeys:
         async with self._lock:  # whoever comes while keys are fetched waits for them
             if (
                 key_id not in self._keys_by_id
-                and self._count_seconds_since(self._unknown_key_at) >= UNKNOWN_KEY_SECONDS
+                and self._measure_seconds_since(self._unknown_key_at) >= UNKNOWN_KEY_SECONDS
             ):
                 self._unknown_key_at = self._clock()
                 await self._try_fetch()
@@ -217,12 +221,12 @@ class SigningKeys:
             self._fetched_at = self._clock()
 
     def _is_usable(self) -> bool:
-        return self._get_keys_age() <= FRESH_SECONDS + STALE_SECONDS
+        return self._get_keys_age() <= KEYS_FRESH_SECONDS + KEYS_STALE_SECONDS
 
     def _get_keys_age(self) -> float:
-        return self._count_seconds_since(self._fetched_at)
+        return self._measure_seconds_since(self._fetched_at)
 
-    def _count_seconds_since(self, earlier_time: float) -> float:
+    def _measure_seconds_since(self, earlier_time: float) -> float:
         return self._clock() - earlier_time
 
 
@@ -245,7 +249,7 @@ async def _discover(http_client: httpx2.AsyncClient, issuer: str) -> str:
         if metadata.get("issuer") == issuer and isinstance(jwks_url, str):
             # An issuer elsewhere must not send us to a port of this machine.
             is_downgrade = issuer.startswith("https:") and not jwks_url.startswith("https:")
-            if is_downgrade or not re.fullmatch(TRUSTED_URL, jwks_url):
+            if is_downgrade or not re.fullmatch(TRUSTED_URL_PATTERN, jwks_url):
                 raise ValueError("the jwks_uri in its metadata is not an https address")
             return jwks_url
     raise ValueError("no metadata of this issuer with a jwks_uri was found")
@@ -291,7 +295,7 @@ def _parse_keys(key_set: Mapping[str, Any]) -> KeysById:
     if not isinstance(key_descriptions, list):
         raise ValueError("the key set holds no list of keys")
     keys_by_id: dict[tuple[str | None, str], jwt.PyJWK] = {}
-    for jwk in key_descriptions[:_MAX_KEYS]:
+    for jwk in key_descriptions[:_MAX_SIGNING_KEYS]:
         for algorithm in _list_algorithms(jwk):
             try:
                 keys_by_id[jwk.get("kid"), algorithm] = jwt.PyJWK(jwk, algorithm)
@@ -310,5 +314,5 @@ def _list_algorithms(jwk: Any) -> Iterable[str]:
         return ()
     if not isinstance(jwk.get("kid"), str | None):
         return ()
-    algorithms = _ALGORITHMS.get((str(jwk.get("kty")), str(jwk.get("crv", ""))), ())
+    algorithms = _ALGORITHMS_BY_KEY_TYPE.get((str(jwk.get("kty")), str(jwk.get("crv", ""))), ())
     return [algorithm for algorithm in algorithms if jwk.get("alg", algorithm) == algorithm]

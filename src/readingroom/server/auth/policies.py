@@ -9,7 +9,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import Scope
 
 from readingroom.bases import BASES
-from readingroom.protocol.embedding_work import EMBEDDING_PREFIX
+from readingroom.protocol.embedding_work import EMBEDDING_PATH_PREFIX
 from readingroom.protocol.spec import KnowledgeBase
 from readingroom.server.auth import connectors
 from readingroom.server.auth.bearer import (
@@ -29,7 +29,7 @@ from readingroom.server.mcp.transports import is_page_request
 from readingroom.server.settings import ServerSettings
 from readingroom.storage.keys import WorkerKeys
 
-METADATA_PATH = "/.well-known/oauth-protected-resource"
+RESOURCE_METADATA_PATH = "/.well-known/oauth-protected-resource"
 MANIFEST_PATH = "/server.json"
 
 
@@ -118,7 +118,7 @@ class AuthPolicies:
 
     async def _show_metadata(self, request: Request) -> Response:
         """What is protected, and by whose tokens; an empty list says that none are required."""
-        resource_path = request.url.path.removeprefix(METADATA_PATH)
+        resource_path = request.url.path.removeprefix(RESOURCE_METADATA_PATH)
         face = self._faces_by_resource.get(resource_path)
         face_policy = self.find_policy(face) if face else self.default_policy
         metadata = {
@@ -144,7 +144,9 @@ class AuthPolicies:
         """Return how a client finds out where tokens come from (RFC 6750, RFC 9728)."""
         resource_path = scope["path"] if scope["path"] in self._faces_by_resource else ""
         server_url = resolve_address(Request(scope), self._public_url)
-        challenge_parameters = [f'resource_metadata="{server_url}{METADATA_PATH}{resource_path}"']
+        challenge_parameters = [
+            f'resource_metadata="{server_url}{RESOURCE_METADATA_PATH}{resource_path}"'
+        ]
         # A request without credentials gets no error code (RFC 6750, section 3.1).
         if refusal_message not in (MISSING_HEADER_MESSAGE, MALFORMED_HEADER_MESSAGE):
             challenge_parameters = [
@@ -161,7 +163,7 @@ class AuthPolicies:
         )
 
     def _find_path_policy(self, request_path: str) -> AuthPolicy:
-        if request_path.startswith(f"{EMBEDDING_PREFIX}/"):
+        if request_path.startswith(f"{EMBEDDING_PATH_PREFIX}/"):
             return self._worker_auth
         if request_path in self._policies_by_path:
             return self._policies_by_path[request_path]
@@ -190,4 +192,7 @@ def _choose_stricter(*policies: AuthPolicy) -> AuthPolicy:
 
 
 def _list_metadata_paths(page_paths: Iterable[str]) -> list[str]:
-    return [METADATA_PATH, *(METADATA_PATH + page_path for page_path in page_paths)]
+    return [
+        RESOURCE_METADATA_PATH,
+        *(RESOURCE_METADATA_PATH + page_path for page_path in page_paths),
+    ]

@@ -14,20 +14,20 @@ from readingroom.server.http.addresses import is_loopback
 from readingroom.server.settings import ServerSettings
 
 _PROXY_HEADERS = (b"forwarded", b"via", b"true-client-ip", b"client-ip", b"cdn-loop")
-_PROXY_PREFIXES = (b"x-", b"cf-", b"fly-", b"fastly-")
+_PROXY_HEADER_PREFIXES = (b"x-", b"cf-", b"fly-", b"fastly-")
 """What proxies write into a request; no browser sends any of these, and neither do our pages."""
 _CONNECTION_TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
-_SOCK_DIAG = 4  # NETLINK_SOCK_DIAG, which the socket module does not name
-_DIAG_BY_FAMILY = 20  # SOCK_DIAG_BY_FAMILY
+_SOCK_DIAG_PROTOCOL = 4  # NETLINK_SOCK_DIAG, which the socket module does not name
+_DIAG_BY_FAMILY_MESSAGE = 20  # SOCK_DIAG_BY_FAMILY
 # nlmsghdr: length, type, flags, sequence, port
-_DIAG_HEADER = struct.Struct("=IHHII")
+_DIAG_HEADER_STRUCT = struct.Struct("=IHHII")
 # inet_diag_req_v2: family, protocol, extensions and padding, states; the socket's id follows
-_DIAG_QUESTION = struct.Struct("=BBxxI")
+_DIAG_REQUEST_STRUCT = struct.Struct("=BBxxI")
 # Ports and addresses are in the order of the network, everything else in that of the machine.
-_PORTS = struct.Struct("!HH")
+_PORTS_STRUCT = struct.Struct("!HH")
 _ANY_INTERFACE_AND_COOKIE = struct.pack("=III", 0, 0xFFFFFFFF, 0xFFFFFFFF)
 # inet_diag_msg: family, state, timer and retransmissions stand before the id of the socket.
-_ANSWER_PORTS_OFFSET = _DIAG_HEADER.size + 4
+_ANSWER_PORTS_OFFSET = _DIAG_HEADER_STRUCT.size + 4
 # After the id come three numbers: when the timer ends, and the lengths of both queues.
 _ANSWER_ACCOUNT_OFFSET = _ANSWER_PORTS_OFFSET + 48 + 12
 
@@ -75,23 +75,26 @@ def _ask_kernel(client_end: tuple[str, int], server_end: tuple[str, int]) -> int
         ipaddress.ip_address(connection_end[0]) for connection_end in (client_end, server_end)
     )
     family = socket.AF_INET if client_address.version == 4 else socket.AF_INET6
-    port_bytes = _PORTS.pack(client_end[1], server_end[1])
+    port_bytes = _PORTS_STRUCT.pack(client_end[1], server_end[1])
     kernel_question = (
-        _DIAG_QUESTION.pack(family, socket.IPPROTO_TCP, 0xFFFFFFFF)
+        _DIAG_REQUEST_STRUCT.pack(family, socket.IPPROTO_TCP, 0xFFFFFFFF)
         + port_bytes
         + client_address.packed.ljust(16, b"\0")
         + server_address.packed.ljust(16, b"\0")
         + _ANY_INTERFACE_AND_COOKIE
     )
-    header = _DIAG_HEADER.pack(_DIAG_HEADER.size + len(kernel_question), _DIAG_BY_FAMILY, 1, 0, 0)
+    header = _DIAG_HEADER_STRUCT.pack(
+        _DIAG_HEADER_STRUCT.size + len(kernel_question), _DIAG_BY_FAMILY_MESSAGE, 1, 0, 0
+    )
     # The kernel answers while we send, so that there is nothing to wait for.
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as kernel_socket:
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG_PROTOCOL) as kernel_socket:
         kernel_socket.sendto(header + kernel_question, (0, 0))
         kernel_answer = kernel_socket.recv(4096, socket.MSG_DONTWAIT)
     # Anything else is an error, or somebody who listens where a connection has ended.
     if (
-        _DIAG_HEADER.unpack_from(kernel_answer)[1] != _DIAG_BY_FAMILY
-        or port_bytes != kernel_answer[_ANSWER_PORTS_OFFSET : _ANSWER_PORTS_OFFSET + _PORTS.size]
+        _DIAG_HEADER_STRUCT.unpack_from(kernel_answer)[1] != _DIAG_BY_FAMILY_MESSAGE
+        or port_bytes
+        != kernel_answer[_ANSWER_PORTS_OFFSET : _ANSWER_PORTS_OFFSET + _PORTS_STRUCT.size]
     ):
         return None
     return int.from_bytes(
@@ -101,7 +104,7 @@ def _ask_kernel(client_end: tuple[str, int], server_end: tuple[str, int]) -> int
 
 def _search_tables(client_end: tuple[str, int], server_end: tuple[str, int]) -> int | None:
     """Return the account of a connection as the tables of the kernel have it."""
-    own_end, other_end = _list_spellings(client_end), _list_spellings(server_end)
+    own_end, other_end = _list_kernel_spellings(client_end), _list_kernel_spellings(server_end)
     for table_path in _CONNECTION_TABLES:
         try:
             table_lines = table_path.read_text("ascii").splitlines()
@@ -116,22 +119,28 @@ def _search_tables(client_end: tuple[str, int], server_end: tuple[str, int]) -> 
 
 
 def _is_proxy_header(header_name: bytes) -> bool:
-    return header_name in _PROXY_HEADERS or header_name.startswith(_PROXY_PREFIXES)
+    return header_name in _PROXY_HEADERS or header_name.startswith(_PROXY_HEADER_PREFIXES)
 
 
-def _list_spellings(connection_end: tuple[str, int]) -> tuple[str, ...]:
+def _list_kernel_spellings(connection_end: tuple[str, int]) -> tuple[str, ...]:
     """Return one end of a connection as the kernel's tables write it, for IPv4 and for IPv6."""
     host, port = connection_end
     ip_address = ipaddress.ip_address(host)
     packed_addresses = [ip_address.packed]
     if ip_address.version == 4:
         packed_addresses.append(ipaddress.ip_address(f"::ffff:{host}").packed)
-    return tuple(f"{_format_words(packed)}:{port:04X}" for packed in packed_addresses)
+    return tuple(
+        f"{_format_kernel_address(packed_address)}:{port:04X}"
+        for packed_address in packed_addresses
+    )
 
 
-def _format_words(packed: bytes) -> str:
+def _format_kernel_address(packed_address: bytes) -> str:
     """Return an address in hexadecimal, each word of 32 bits in the order of this machine."""
-    address_words = (packed[start_byte : start_byte + 4] for start_byte in range(0, len(packed), 4))
+    address_words = (
+        packed_address[start_byte : start_byte + 4]
+        for start_byte in range(0, len(packed_address), 4)
+    )
     return "".join(
         f"{int.from_bytes(address_word, sys.byteorder):08X}" for address_word in address_words
     )

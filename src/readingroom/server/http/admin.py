@@ -15,14 +15,14 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Scope
 
 from readingroom.core.errors import InternalError, InvalidArguments, KnowledgeError
-from readingroom.protocol.command import ADMIN_PREFIX, Command
+from readingroom.protocol.command import ADMIN_PATH_PREFIX, Command
 from readingroom.server.auth.bearer import INVALID_TOKEN_MESSAGE, get_client_ip, log_refusal
 from readingroom.server.errors import Unauthorized, UnknownCommand
 from readingroom.server.http.addresses import is_loopback
 
 logger = logging.getLogger(__name__)
 
-_COMMAND_PATH = re.compile(ADMIN_PREFIX + "[^/]+")
+_COMMAND_PATH_PATTERN = re.compile(ADMIN_PATH_PREFIX + "[^/]+")
 
 ReportLine = dict[str, Any]
 
@@ -35,7 +35,7 @@ class AdminKey:
 
     def protects_path(self, request_path: str) -> bool:
         """Whether a path asks for this key, and for no other."""
-        return _COMMAND_PATH.fullmatch(request_path) is not None
+        return _COMMAND_PATH_PATTERN.fullmatch(request_path) is not None
 
     def authorizes_request(self, scope: Scope) -> bool:
         """Whether a request carries the key, and comes from this machine."""
@@ -103,10 +103,10 @@ async def _run_command(
             command_result = await command.run(service, report)
             await report_stream.send({"result": command_result.model_dump(mode="json")})
         except Exception as failure:
-            await report_stream.send({"error": _describe_failure(failure, command.name)})
+            await report_stream.send({"error": _make_failure_line(failure, command.name)})
 
 
-def _describe_failure(failure: Exception, command_name: str) -> ReportLine:
+def _make_failure_line(failure: Exception, command_name: str) -> ReportLine:
     if not isinstance(failure, KnowledgeError):
         logger.error("unexpected failure in the command %s", command_name, exc_info=failure)
         failure = InternalError("The command failed; the server's log has the reason.")

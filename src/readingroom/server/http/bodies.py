@@ -9,8 +9,8 @@ from readingroom.server.auth.bearer import identify_caller
 from readingroom.server.errors import RequestTooLarge
 from readingroom.server.http.held_bytes import MIN_CHARGE_BYTES, Charge, HeldBytes
 
-_UPLOAD_TYPE = "multipart/form-data"
-_FORM_TYPE = b"application/x-www-form-urlencoded"
+_UPLOAD_CONTENT_TYPE = "multipart/form-data"
+_FORM_CONTENT_TYPE = b"application/x-www-form-urlencoded"
 
 
 class BodyLimitMiddleware:
@@ -75,7 +75,7 @@ def make_upload_test(routes: Iterable[BaseRoute]) -> Callable[[Scope], bool]:
     def is_upload(scope: Scope) -> bool:
         content_type = dict(scope["headers"]).get(b"content-type", b"").lower()
         # The header alone proves nothing: every other route would read the form into memory.
-        return content_type.startswith(_UPLOAD_TYPE.encode()) and any(
+        return content_type.startswith(_UPLOAD_CONTENT_TYPE.encode()) and any(
             route.matches(scope)[0] is Match.FULL for route in upload_routes
         )
 
@@ -84,13 +84,15 @@ def make_upload_test(routes: Iterable[BaseRoute]) -> Callable[[Scope], bool]:
 
 def is_no_form(scope: Scope) -> bool:
     """Whether a request is anything but a form without files, as the pages have them."""
-    return not dict(scope["headers"]).get(b"content-type", b"").lower().startswith(_FORM_TYPE)
+    return (
+        not dict(scope["headers"]).get(b"content-type", b"").lower().startswith(_FORM_CONTENT_TYPE)
+    )
 
 
 def _takes_uploads(route: BaseRoute) -> bool:
-    """Whether a FastAPI route documents a form with a file (`describe_upload_form`)."""
+    """Whether a FastAPI route documents a form with a file (`make_upload_form_openapi`)."""
     route_description = getattr(route, "openapi_extra", None) or {}
-    return _UPLOAD_TYPE in route_description.get("requestBody", {}).get("content", {})
+    return _UPLOAD_CONTENT_TYPE in route_description.get("requestBody", {}).get("content", {})
 
 
 def _has_body(scope: Scope) -> bool:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from readingroom.protocol.checked_embedding import CheckedEmbedding
 from readingroom.protocol.embedding_work import (
-    EMBEDDING_PREFIX,
+    EMBEDDING_PATH_PREFIX,
     MAX_BATCH_PASSAGES,
     EmbeddingProgress,
     LeasedBatch,
@@ -16,9 +16,9 @@ from readingroom.protocol.embedding_work import (
     SentVectors,
     StoredVectors,
 )
-from readingroom.protocol.rest import describe_problems
+from readingroom.protocol.rest import make_problem_responses
 
-_PROBLEMS = describe_problems(
+_PROBLEM_RESPONSES = make_problem_responses(
     {
         401: "A worker's key is asked for",
         409: "The worker has another model",
@@ -38,7 +38,9 @@ class BatchRequest(BaseModel):
 
 def make_embedding_router(work: CheckedEmbedding) -> APIRouter:
     """Return the routes that a worker's key opens; `WorkerAuth` lets nobody else in."""
-    routes = APIRouter(prefix=EMBEDDING_PREFIX, responses=_PROBLEMS, tags=["embedding"])
+    routes = APIRouter(
+        prefix=EMBEDDING_PATH_PREFIX, responses=_PROBLEM_RESPONSES, tags=["embedding"]
+    )
 
     @routes.get("/progress")
     async def progress() -> EmbeddingProgress:
@@ -46,10 +48,12 @@ def make_embedding_router(work: CheckedEmbedding) -> APIRouter:
         return await anyio.to_thread.run_sync(work.read_progress)
 
     @routes.post("/batches")
-    async def claim_batch(wanted: BatchRequest, request: Request) -> LeasedBatch:
+    async def claim_batch(batch_request: BatchRequest, request: Request) -> LeasedBatch:
         """Passages to embed, the most wanted first; none when all are embedded or given out."""
         work.check_worker(request.scope["user"].username)
-        return await anyio.to_thread.run_sync(work.claim_batch, wanted.model, wanted.max_passages)
+        return await anyio.to_thread.run_sync(
+            work.claim_batch, batch_request.model, batch_request.max_passages
+        )
 
     @routes.post("/batches/{lease_id}/heartbeat")
     async def extend_lease(lease_id: LeaseId, request: Request) -> LeaseState:
@@ -64,10 +68,10 @@ def make_embedding_router(work: CheckedEmbedding) -> APIRouter:
 
     @routes.post("/batches/{lease_id}/vectors")
     async def store_vectors(
-        lease_id: LeaseId, sent: SentVectors, request: Request
+        lease_id: LeaseId, sent_vectors: SentVectors, request: Request
     ) -> StoredVectors:
         """The vectors of a batch, which are checked before they are stored."""
         worker = request.scope["user"].username
-        return await anyio.to_thread.run_sync(work.store_vectors, worker, lease_id, sent)
+        return await anyio.to_thread.run_sync(work.store_vectors, worker, lease_id, sent_vectors)
 
     return routes

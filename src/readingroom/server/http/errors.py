@@ -32,7 +32,7 @@ INTERNAL_MESSAGE = "Something went wrong on our side; the log has the reason."
 _ERROR_PAGE_TITLE = "This page cannot be shown"
 
 # The contracts of policy and documents fix these two bodies: a code and a message, no more.
-BARE_STATUSES = (401, 429)
+STATUSES_WITH_BARE_BODY = (401, 429)
 
 
 def _is_no_page(scope: Scope) -> bool:
@@ -105,7 +105,9 @@ class ErrorMiddleware:
 
     def _render_error(self, scope: Scope, error: KnowledgeError, request_id: str) -> Response:
         if not (accepts_html(scope) and self._is_page(scope)):
-            is_bare = error.http_status in BARE_STATUSES and not self._is_josh_path(scope["path"])
+            is_bare = error.http_status in STATUSES_WITH_BARE_BODY and not self._is_josh_path(
+                scope["path"]
+            )
             return render_error(error, request_id, is_bare=is_bare)
         if error.http_status == 401:
             return _send_to_sign_in(scope)
@@ -136,7 +138,7 @@ def _list_missing(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes
     return [header for header in _BROWSER_HEADERS if header[0] not in present_names]
 
 
-_HEADERS_OF_INTEREST = {b"x-request-id", b"x-correlation-id", b"traceparent", b"content-length"}
+_READ_HEADER_NAMES = {b"x-request-id", b"x-correlation-id", b"traceparent", b"content-length"}
 
 
 def _read_headers(scope: Scope) -> dict[bytes, str]:
@@ -144,7 +146,7 @@ def _read_headers(scope: Scope) -> dict[bytes, str]:
     return {
         header_name: header_value.decode("latin-1")
         for header_name, header_value in scope["headers"]
-        if header_name in _HEADERS_OF_INTEREST
+        if header_name in _READ_HEADER_NAMES
     }
 
 
@@ -154,7 +156,7 @@ def render_error(error: KnowledgeError, request_id: str, *, is_bare: bool = Fals
     if not is_bare:
         error_body = {"type": error.kind, **error_body, "request_id": request_id}
         # What a refusal hints at is in its headers.
-        if error.hint and error.http_status not in BARE_STATUSES:
+        if error.hint and error.http_status not in STATUSES_WITH_BARE_BODY:
             error_body["hint"] = dict(error.hint)
     return JSONResponse({"error": error_body}, error.http_status, _response_headers(error))
 
@@ -175,18 +177,18 @@ def render_error_page(scope: Scope, error: KnowledgeError, request_id: str) -> R
         else None,
         hints=[
             (
-                _HINT_LABELS[hint_name],
+                _LABEL_BY_HINT[hint_name],
                 hint_value if isinstance(hint_value, list | tuple) else [hint_value],
             )
             for hint_name, hint_value in error.hint.items()
-            if hint_name in _HINT_LABELS
+            if hint_name in _LABEL_BY_HINT
         ],
         request_id=request_id,
     )
 
 
 # Hints that help a person; the others name tools and fields, which are for programs.
-_HINT_LABELS = {
+_LABEL_BY_HINT = {
     "nearest": "Nearest to it:",
     "redirected_to": "It moved to",
     "successor_id": "In its place:",
@@ -218,7 +220,7 @@ def _render_router_error(
 async def handle_http_exception(request: Request, failure: Exception) -> Response:
     """Return what the router itself refuses (no such path, wrong method) in the same envelope."""
     assert isinstance(failure, HTTPException)
-    error_kind, error_code = _ROUTER_CODES.get(
+    error_kind, error_code = _KIND_AND_CODE_BY_STATUS.get(
         failure.status_code, ("invalid_request", "bad_request")
     )
     error_message = f"{request.method} {request.url.path[:200]}: {failure.detail}"
@@ -251,7 +253,7 @@ def _find_parent_page(request: Request) -> str | None:
     return parent_path if is_page else None
 
 
-_ROUTER_CODES = {
+_KIND_AND_CODE_BY_STATUS = {
     404: ("not_found", "path_not_found"),
     405: ("invalid_request", "method_not_allowed"),
 }

@@ -9,8 +9,8 @@ from readingroom.server.errors import TooManyBytes
 MIN_CHARGE_BYTES = 64 * 1024
 """What any request with a body counts for: its connection and buffers are memory too."""
 _BODIES_PER_CALLER = 8
-_MAX_CALLERS_AT_ONCE = 4
-_SMALL_BYTES = 2**20
+_CALLERS_WITH_FULL_SHARE = 4
+_MAX_SMALL_BODY_BYTES = 2**20
 
 
 class HeldBytes:
@@ -22,7 +22,7 @@ class HeldBytes:
 
     def __init__(self, max_body_bytes: int) -> None:
         self._max_bytes_per_caller = _BODIES_PER_CALLER * max(max_body_bytes, 4 * 2**20)
-        self._max_total_bytes = _MAX_CALLERS_AT_ONCE * self._max_bytes_per_caller
+        self._max_total_bytes = _CALLERS_WITH_FULL_SHARE * self._max_bytes_per_caller
         self._bytes_by_caller: Counter[str] = Counter()
         self._total_bytes = 0
 
@@ -53,7 +53,7 @@ class HeldBytes:
         held_bytes = self._bytes_by_caller[caller]
         is_over = held_bytes + byte_count > self._max_bytes_per_caller
         is_crowded = self._total_bytes + byte_count > self._max_total_bytes
-        if held_bytes > _SMALL_BYTES and (is_over or is_crowded):
+        if held_bytes > _MAX_SMALL_BODY_BYTES and (is_over or is_crowded):
             raise TooManyBytes(
                 f"Requests and answers of this caller already take {held_bytes} bytes of memory; "
                 "read your answers, let them finish, and send fewer at once",

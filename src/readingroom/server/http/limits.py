@@ -17,9 +17,9 @@ from readingroom.storage.postgres.buckets import SharedBuckets
 
 logger = logging.getLogger(__name__)
 
-_MAX_CALLERS = 10_000
-_SHARING_SECONDS = 0.25
-_CLEARING_SECONDS = 60.0
+_MAX_REMEMBERED_CALLERS = 10_000
+_SHARING_PAUSE_SECONDS = 0.25
+_SECONDS_BETWEEN_CLEARINGS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class RateLimiter:
             )
         if (
             caller not in self._remaining_by_caller
-            and len(self._remaining_by_caller) >= _MAX_CALLERS
+            and len(self._remaining_by_caller) >= _MAX_REMEMBERED_CALLERS
         ):
             self._forget_fullest(now)
         self._remaining_by_caller[caller] = (remaining_requests - 1, now)
@@ -85,14 +85,14 @@ class RateLimiter:
             try:
                 await self.exchange_spending(buckets)
                 if self._clock() >= next_clearing:
-                    next_clearing = self._clock() + _CLEARING_SECONDS
+                    next_clearing = self._clock() + _SECONDS_BETWEEN_CLEARINGS
                     await anyio.to_thread.run_sync(buckets.forget_full)
                 is_failing = False
             except StorageFailed as error:
                 if not is_failing:  # once, not at every attempt
                     logger.warning("%s; each process counts for itself", error.message)
                 is_failing = True
-            await anyio.sleep(_SHARING_SECONDS)
+            await anyio.sleep(_SHARING_PAUSE_SECONDS)
 
     async def exchange_spending(self, buckets: SharedBuckets) -> None:
         """Take what was spent here out of the shared buckets, and keep what is left in them.
@@ -118,7 +118,7 @@ class RateLimiter:
                 now,
             )
 
-    def get_allowance(self, caller: str) -> Allowance | None:
+    def find_allowance(self, caller: str) -> Allowance | None:
         """Return what remains to a caller whose request was counted; None without a limit."""
         if not self._capacity:
             return None
@@ -145,7 +145,7 @@ class RateLimiter:
             key=lambda caller: self._refill_bucket(caller, now),
             reverse=True,
         )
-        for caller in callers_by_remaining[: _MAX_CALLERS // 10]:
+        for caller in callers_by_remaining[: _MAX_REMEMBERED_CALLERS // 10]:
             del self._remaining_by_caller[caller]
 
 
@@ -160,7 +160,7 @@ class OpenRequests:
         self._counts_by_caller: Counter[str] = Counter()
 
     @contextmanager
-    def count_request(self, caller: str) -> Iterator[None]:
+    def hold_request(self, caller: str) -> Iterator[None]:
         """Count a request while this is entered. Raise TooManyOpenRequests."""
         if self._counts_by_caller[caller] >= self._max_per_caller:
             raise TooManyOpenRequests(

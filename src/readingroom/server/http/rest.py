@@ -19,8 +19,8 @@ from readingroom.server.auth.bearer import may_write
 from readingroom.server.errors import ReadOnlyKey
 from readingroom.server.http.embedding import make_embedding_router
 from readingroom.server.http.errors import (
-    BARE_STATUSES,
     INTERNAL_MESSAGE,
+    STATUSES_WITH_BARE_BODY,
     handle_http_exception,
     render_error,
 )
@@ -91,7 +91,7 @@ async def _handle_knowledge_error(request: Request, error: Exception) -> Respons
     assert isinstance(error, KnowledgeError)
     if isinstance(error, InvalidArguments):  # REST has one code for it, whoever raised it
         error = InvalidRequest(error.errors)
-    is_bare = error.http_status in BARE_STATUSES
+    is_bare = error.http_status in STATUSES_WITH_BARE_BODY
     return render_error(error, request.state.request_id, is_bare=is_bare)
 
 

@@ -8,7 +8,7 @@ from readingroom.protocol.sample import mark_document
 
 # These describe the API and hold no records.
 _DESCRIPTION_PATHS = ("/openapi.json", "/docs")
-_JSON = b"application/json"
+_JSON_CONTENT_TYPE = b"application/json"
 
 
 class SampleMiddleware:
@@ -55,7 +55,7 @@ class _MarkingSend:
 
 def _is_json(response_start: Message) -> bool:
     headers: dict[bytes, bytes] = dict(response_start["headers"])
-    return headers.get(b"content-type", b"").startswith(_JSON)
+    return headers.get(b"content-type", b"").startswith(_JSON_CONTENT_TYPE)
 
 
 def _mark_body(json_body: bytes) -> bytes:

@@ -38,7 +38,7 @@ class AllowedNames:
     """Those that the operator named; the others are ours, and this machine's."""
 
 
-def list_allowed_names(settings: ServerSettings) -> AllowedNames:
+def build_allowed_names(settings: ServerSettings) -> AllowedNames:
     """Return loopback, the address we listen on, the public one, and what the operator added."""
     host_names = [*_LOOPBACK_HOSTS, *_format_host(settings.host), *settings.allowed_hosts]
     if settings.public_url:
@@ -83,7 +83,7 @@ class SecurityMiddleware:
         # A GET may be an event stream, which stays open for hours; a call ends by itself.
         if scope["method"] == "GET" and "user" in scope:
             receive = self._make_rechecking_receive(scope, receive)
-        with self._open_requests.count_request(identify_caller(scope)):
+        with self._open_requests.hold_request(identify_caller(scope)):
             await self._app(scope, receive, send)
 
     def _check_names(self, scope: Scope) -> None:
@@ -136,18 +136,18 @@ class SecurityMiddleware:
 
     async def _check_caller(self, scope: Scope) -> None:
         if self._admin_key and self._admin_key.protects_path(scope["path"]):
-            self._count_request(scope)  # the route itself refuses the key
+            self._spend_request(scope)  # the route itself refuses the key
             return
         try:
             user = await self._authenticate(scope)
         except (Unauthorized, IssuerUnreachable) as refusal:
-            self._count_request(scope)  # guessing keys is limited, too
+            self._spend_request(scope)  # guessing keys is limited, too
             if isinstance(refusal, Unauthorized) and not self._is_signed_out(scope):
                 log_refusal(refusal, scope)
             raise
         if user:
             scope["user"] = user
-        self._count_request(scope)
+        self._spend_request(scope)
 
     def _is_signed_out(self, scope: Scope) -> bool:
         """Whether a browser opens a page before it has signed in: it has shown no wrong key."""
@@ -168,7 +168,7 @@ class SecurityMiddleware:
                 raise
             return user
 
-    def _count_request(self, scope: Scope) -> None:
+    def _spend_request(self, scope: Scope) -> None:
         """Count a request; ErrorMiddleware sends the caller what remains."""
         caller = identify_caller(scope)
         if "user" not in scope and _is_cross_site(scope):
@@ -179,7 +179,7 @@ class SecurityMiddleware:
         try:
             self._limiter.spend_request(caller)
         finally:
-            scope["state"]["allowance"] = self._limiter.get_allowance(caller)
+            scope["state"]["allowance"] = self._limiter.find_allowance(caller)
 
     def _make_rechecking_receive(self, scope: Scope, receive: Receive) -> Receive:
         """Return a `receive` that ends an event stream when its key is revoked or expires.

@@ -12,7 +12,7 @@ from readingroom.server.mcp.calls import Context
 logger = logging.getLogger(__name__)
 
 _QUESTION_ID = "consent"
-_FIRST_WITHOUT_REQUESTS = "2026-07-28"
+_FIRST_VERSION_WITHOUT_SERVER_REQUESTS = "2026-07-28"
 """From this version of the protocol on, a server asks in its result, and is called once more."""
 # Nothing to fill in: to accept is to agree.
 _EMPTY_FORM = {"type": "object", "properties": {}}
@@ -23,10 +23,10 @@ class ConsentRequired(Exception):
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
-        question = wire.ElicitRequest(
+        arguments = wire.ElicitRequest(
             params=wire.ElicitRequestFormParams(message=message, requested_schema=_EMPTY_FORM)
         )
-        self.result = wire.InputRequiredResult(input_requests={_QUESTION_ID: question})
+        self.result = wire.InputRequiredResult(input_requests={_QUESTION_ID: arguments})
 
 
 def make_person_asker(context: Context, params: wire.CallToolRequestParams) -> AskPerson:
@@ -36,7 +36,9 @@ def make_person_asker(context: Context, params: wire.CallToolRequestParams) -> A
     if not _can_ask(context):
         return assume_consent
     protocol_version = context.session.protocol_version
-    if protocol_version and is_version_at_least(protocol_version, _FIRST_WITHOUT_REQUESTS):
+    if protocol_version and is_version_at_least(
+        protocol_version, _FIRST_VERSION_WITHOUT_SERVER_REQUESTS
+    ):
 
         async def read_response(message: str) -> bool:
             # Nothing is kept between the two calls: a client that makes the response up could as

@@ -36,7 +36,7 @@ Recorder = Callable[[CallRecord], None]
 
 # A listing changes only when a base's live values do; a minute old is fresh enough. Private: keys
 # that may only read see fewer tools.
-_FIRST_WITH_LINKS = "2025-06-18"
+_FIRST_VERSION_WITH_LINKS = "2025-06-18"
 _LISTING_CACHE_HINT = CacheHint(ttl_ms=60_000, scope="private")
 
 
@@ -138,9 +138,9 @@ class _ToolHandlers:
         if not self._has_schemas:
             # Pydantic builds schemas at their first use. On the event loop every other request,
             # `/health` included, would wait for them.
-            await anyio.to_thread.run_sync(_build_schemas, self._tools_by_name)
+            await anyio.to_thread.run_sync(_prepare_schemas, self._tools_by_name)
             self._has_schemas = True
-        return wire.ListToolsResult(tools=[describe_tool(tool) for tool in listed_tools])
+        return wire.ListToolsResult(tools=[make_wire_tool(tool) for tool in listed_tools])
 
     async def call_tool(
         self, context: Context, params: wire.CallToolRequestParams
@@ -179,10 +179,10 @@ class _ToolHandlers:
                 tool_result = _mark_as_sample(tool_result)
             call_record.answer_chars = _count_chars(tool_result)
             return tool_result
-        except ConsentRequired as question:
+        except ConsentRequired as consent_required:
             # To ask is no failure; the call that brings the response is counted by itself.
             call_record.error_code = None
-            return question.result
+            return consent_required.result
         finally:
             call_record.duration_ms = (time.perf_counter_ns() - start_ns) // 1000 / 1000
             call_record.result_status = "error" if call_record.error_code else "ok"
@@ -273,13 +273,17 @@ def _mark_link(link: wire.ContentBlock) -> wire.ContentBlock:
     # Its title is a citation, and those of a sample never pass for real ones.
     if not isinstance(link, wire.ResourceLink):
         return link
-    return link.model_copy(update={"title": sample.SAMPLE_PREFIX + (link.title or link.name)})
+    return link.model_copy(
+        update={"title": sample.SAMPLE_CITATION_PREFIX + (link.title or link.name)}
+    )
 
 
 def _knows_links(context: Context) -> bool:
     """Whether the client's version of the protocol has links; older clients refuse the result."""
     protocol_version = context.session.protocol_version
-    return bool(protocol_version) and is_version_at_least(protocol_version, _FIRST_WITH_LINKS)
+    return bool(protocol_version) and is_version_at_least(
+        protocol_version, _FIRST_VERSION_WITH_LINKS
+    )
 
 
 def _mark_error_text(content_item: wire.ContentBlock) -> wire.ContentBlock:
@@ -310,12 +314,12 @@ def _to_knowledge_error(failure: Exception, tool_call: ToolCall) -> KnowledgeErr
     return InternalError(f"Something went wrong on our side. Request id: {tool_call.request_id}")
 
 
-def _build_schemas(tools: Mapping[str, tuple[Tool, ErrorDialect]]) -> None:
+def _prepare_schemas(tools: Mapping[str, tuple[Tool, ErrorDialect]]) -> None:
     for tool, _ in tools.values():
-        tool.build_schemas()
+        tool.prepare_schemas()
 
 
-def describe_tool(tool: Tool) -> wire.Tool:
+def make_wire_tool(tool: Tool) -> wire.Tool:
     """Return a tool as `tools/list` shows it."""
     hints = tool.hints
     return wire.Tool(
@@ -331,11 +335,11 @@ def describe_tool(tool: Tool) -> wire.Tool:
             idempotent_hint=hints.idempotent,
             open_world_hint=hints.open_world,
         ),
-        _meta={**tool.meta, **_describe_view(tool)} or None,
+        _meta={**tool.meta, **_make_view_meta(tool)} or None,
     )
 
 
-def _describe_view(tool: Tool) -> dict[str, Any]:
+def _make_view_meta(tool: Tool) -> dict[str, Any]:
     """Return how a host finds the view of a tool: as the extension says, and as it once did."""
     if not tool.view:
         return {}

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from readingroom.server.http.bodies import BodyLimitMiddleware
 from readingroom.server.http.held_bytes import HeldBytes
 
-_MAX_CHARS = 256
+_MAX_PART_CHARS = 256
 _MAX_INITIALIZE_BYTES = 64 * 1024
 
 
@@ -33,7 +33,7 @@ class MessageLimitMiddleware:
     async def _check_envelope(self, scope: Scope, receive: Receive, send: Send) -> None:
         body_message = await receive()  # the whole body: the limit above has collected it
         if problem := find_long_part(body_message.get("body", b"")):
-            await _make_refusal(problem)(scope, receive, send)
+            await _make_long_part_response(problem)(scope, receive, send)
             return
         messages = [body_message]
 
@@ -61,7 +61,7 @@ class _Envelope(BaseModel):
 
 def find_long_part(request_body: bytes) -> str | None:
     """Return which part of a JSON-RPC message is too long, and its limit; None for a good one."""
-    if len(request_body) <= _MAX_CHARS:
+    if len(request_body) <= _MAX_PART_CHARS:
         return None
     try:
         envelope = _Envelope.model_validate_json(request_body)
@@ -77,17 +77,17 @@ def find_long_part(request_body: bytes) -> str | None:
     }
     for part_name, long_value in short_parts.items():
         if _is_long(long_value):
-            return f"{part_name}: at most {_MAX_CHARS} characters"
+            return f"{part_name}: at most {_MAX_PART_CHARS} characters"
     return None
 
 
 def _is_long(json_value: Any) -> bool:
     if isinstance(json_value, int):
-        return not -(10**_MAX_CHARS) < json_value < 10**_MAX_CHARS
-    return isinstance(json_value, str) and len(json_value) > _MAX_CHARS
+        return not -(10**_MAX_PART_CHARS) < json_value < 10**_MAX_PART_CHARS
+    return isinstance(json_value, str) and len(json_value) > _MAX_PART_CHARS
 
 
-def _make_refusal(problem: str) -> Response:
+def _make_long_part_response(problem: str) -> Response:
     error = wire.ErrorData(code=wire.INVALID_REQUEST, message=f"Invalid Request: {problem}")
     # Without the id: JSON-RPC has null where it cannot be repeated.
     response_body = wire.JSONRPCError(jsonrpc="2.0", id=None, error=error)

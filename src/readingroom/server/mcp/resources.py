@@ -12,7 +12,7 @@ from mcp.shared.exceptions import MCPError
 
 from readingroom.core.errors import KnowledgeError, RecordNotFound
 from readingroom.protocol import sample
-from readingroom.protocol.quoting import QUOTED_MATTER
+from readingroom.protocol.quoting import QUOTED_MATTER_INSTRUCTION
 from readingroom.protocol.resources import (
     ListedResource,
     Prompt,
@@ -29,8 +29,8 @@ from readingroom.web.views import VIEW_MEDIA_TYPE, render_view
 logger = logging.getLogger(__name__)
 
 _MAX_COMPLETIONS = 100  # the protocol's limit
-_PLAIN_TEXT = "text/plain"
-_RESOURCE_NOT_FOUND = -32002  # the protocol's code for a resource that does not exist
+_PLAIN_TEXT_MEDIA_TYPE = "text/plain"
+_RESOURCE_NOT_FOUND_CODE = -32002  # the protocol's code for a resource that does not exist
 
 Params = TypeVar("Params")
 Result = TypeVar("Result")
@@ -75,7 +75,9 @@ def _translate_errors(handler: Handler[Params, Result]) -> Handler[Params, Resul
             raise
         except KnowledgeError as error:
             error_data = {"code": error.code, "hint": dict(error.hint)}
-            error_code = _RESOURCE_NOT_FOUND if error.http_status == 404 else wire.INVALID_PARAMS
+            error_code = (
+                _RESOURCE_NOT_FOUND_CODE if error.http_status == 404 else wire.INVALID_PARAMS
+            )
             raise MCPError(error_code, error.message, data=error_data) from error
         except Exception as error:
             logger.exception("unexpected failure in %s", handler.__name__)
@@ -122,7 +124,9 @@ class _PromptHandlers:
         ]
         if missing_names:
             raise MCPError(wire.INVALID_PARAMS, f"{prompt.name} needs {', '.join(missing_names)}")
-        prompt_content = wire.TextContent(text=f"{prompt.render(arguments)}\n\n{QUOTED_MATTER}")
+        prompt_content = wire.TextContent(
+            text=f"{prompt.render(arguments)}\n\n{QUOTED_MATTER_INSTRUCTION}"
+        )
         return wire.GetPromptResult(
             description=prompt.description,
             messages=[wire.PromptMessage(role="user", content=prompt_content)],
@@ -145,7 +149,7 @@ class _ResourceHandlers:
     ) -> wire.ListResourceTemplatesResult:
         return wire.ListResourceTemplatesResult(
             resource_templates=[
-                wire.ResourceTemplate(uri_template=template.uri, **_describe_fields(template))
+                wire.ResourceTemplate(uri_template=template.uri, **_make_common_fields(template))
                 for template in self._provider.templates
             ]
         )
@@ -156,7 +160,7 @@ class _ResourceHandlers:
         resources, cursor = await self._provider.list_resources(params.cursor if params else None)
         return wire.ListResourcesResult(
             resources=[
-                wire.Resource(uri=resource.uri, **_describe_fields(resource))
+                wire.Resource(uri=resource.uri, **_make_common_fields(resource))
                 for resource in resources
             ],
             next_cursor=cursor,
@@ -172,8 +176,10 @@ class _ResourceHandlers:
         )
         contents = wire.TextResourceContents(
             uri=params.uri,
-            mime_type=_PLAIN_TEXT,
-            text=sample.SAMPLE_PREFIX + resource_text if self._is_sample else resource_text,
+            mime_type=_PLAIN_TEXT_MEDIA_TYPE,
+            text=sample.SAMPLE_CITATION_PREFIX + resource_text
+            if self._is_sample
+            else resource_text,
             _meta=sample.SAMPLE_META if self._is_sample else None,
         )
         return wire.ReadResourceResult(contents=[contents])
@@ -257,16 +263,16 @@ class _NoResources:
         raise RecordNotFound(f"There is no resource at {uri[:200]}")
 
     async def complete_argument(
-        self, name: str, prefix: str, values: Mapping[str, str]
+        self, argument_name: str, prefix: str, earlier_arguments: Mapping[str, str]
     ) -> list[str]:
         return []
 
 
-def _describe_fields(resource: ListedResource | ResourceTemplate) -> dict[str, Any]:
+def _make_common_fields(resource: ListedResource | ResourceTemplate) -> dict[str, Any]:
     """Return the fields that the listings of resources and of templates have in common."""
     return {
         "name": resource.name,
         "title": resource.title,
         "description": resource.description,
-        "mime_type": _PLAIN_TEXT,
+        "mime_type": _PLAIN_TEXT_MEDIA_TYPE,
     }

@@ -101,17 +101,19 @@ class BoundedSendStream(_StreamProxy):
                 await self._stream.send(message)
         except TooManyBytes as error:
             if isinstance(message.message, wire.JSONRPCResponse | wire.JSONRPCError):
-                refusal = _make_refusal(message.message.id, error)
-                self._tasks.start_soon(self._send_refusal, refusal)
+                dropped_answer_error = _make_dropped_answer_error(message.message.id, error)
+                self._tasks.start_soon(self._send_error, dropped_answer_error)
             # Whoever waits to send a message keeps it in memory; this ends the wait.
             raise anyio.BrokenResourceError from error
 
-    async def _send_refusal(self, refusal: SessionMessage) -> None:
+    async def _send_error(self, dropped_answer_error: SessionMessage) -> None:
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-            await self._stream.send(refusal)
+            await self._stream.send(dropped_answer_error)
 
 
-def _make_refusal(answer_id: wire.RequestId | None, error: TooManyBytes) -> SessionMessage:
+def _make_dropped_answer_error(
+    answer_id: wire.RequestId | None, error: TooManyBytes
+) -> SessionMessage:
     error_data = {"code": error.code, "hint": dict(error.hint)}
     detail = wire.ErrorData(code=wire.INTERNAL_ERROR, message=error.message, data=error_data)
     return SessionMessage(wire.JSONRPCError(jsonrpc="2.0", id=answer_id, error=detail))
@@ -146,7 +148,7 @@ class UnansweredRequests:
         self.request_count = 0
         self._all_answered = anyio.Event()
 
-    def count_incoming(self, message: Any, byte_count: int = 0) -> None:
+    def record_incoming(self, message: Any, byte_count: int = 0) -> None:
         """Count an incoming message if it is a request."""
         request = getattr(message, "message", None)
         if isinstance(request, wire.JSONRPCRequest):

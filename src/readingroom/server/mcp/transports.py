@@ -31,7 +31,7 @@ from readingroom.server.mcp.streams import (
 
 RenderPage = Callable[[Request], Response]
 
-_MAX_UNANSWERED = 32  # messages of one SSE session
+_MAX_UNANSWERED_MESSAGES = 32  # messages of one SSE session
 
 
 class StreamableHttp:
@@ -118,10 +118,10 @@ class Sse:
         request_count = self._posting_counts[session_id] + (
             unanswered.request_count if unanswered else 0
         )
-        if request_count >= _MAX_UNANSWERED:
+        if request_count >= _MAX_UNANSWERED_MESSAGES:
             raise TooManyMessages(
-                f"{_MAX_UNANSWERED} messages of this session have no answer yet; read its event "
-                "stream before you send more",
+                f"{_MAX_UNANSWERED_MESSAGES} messages of this session have no answer yet; "
+                "read its event stream before you send more",
                 retry_after=1,
             )
         scope["state"]["session_id"] = session_id
@@ -152,11 +152,11 @@ class Sse:
 
         async with self._transport.connect_sse(scope, receive, send_counted) as streams:
             incoming, outgoing = streams
-            with anyio.move_on_after(self._limits.idle_seconds) as lifetime:
+            with anyio.move_on_after(self._limits.idle_seconds) as session_lifetime:
 
                 def note_message(message: Any) -> None:
                     nonlocal session_id
-                    lifetime.deadline = anyio.current_time() + self._limits.idle_seconds
+                    session_lifetime.deadline = anyio.current_time() + self._limits.idle_seconds
                     if isinstance(message, Exception):  # what was posted is no message
                         return
                     # The SDK does not tell a stream its id; the messages posted to it know it.
@@ -164,15 +164,19 @@ class Sse:
                     self._unanswered_by_session[session_id] = unanswered_requests
                     body_bytes = message.metadata.request_context.state.body_bytes
                     held_bytes.add_bytes(caller, body_bytes)
-                    unanswered_requests.count_incoming(message, body_bytes)
+                    unanswered_requests.record_incoming(message, body_bytes)
 
-                requests = WatchedReceiveStream(incoming, note_message, anyio.lowlevel.checkpoint)
-                watched = WatchedSendStream(outgoing, unanswered_requests.note_outgoing)
+                watched_incoming = WatchedReceiveStream(
+                    incoming, note_message, anyio.lowlevel.checkpoint
+                )
+                watched_outgoing = WatchedSendStream(outgoing, unanswered_requests.note_outgoing)
                 try:
-                    async with anyio.create_task_group() as refusals:
-                        answers = BoundedSendStream(watched, held_bytes, caller, refusals)
-                        await self._server.run(requests, answers, server_options)
-                        refusals.cancel_scope.cancel()
+                    async with anyio.create_task_group() as refusal_tasks:
+                        bounded_outgoing = BoundedSendStream(
+                            watched_outgoing, held_bytes, caller, refusal_tasks
+                        )
+                        await self._server.run(watched_incoming, bounded_outgoing, server_options)
+                        refusal_tasks.cancel_scope.cancel()
                 finally:
                     self._unanswered_by_session.pop(session_id, None)
                     unanswered_requests.forget_all()

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from readingroom.core import clock
 from readingroom.server.observe.logging import CallRecord
 
-MINUTES = 60
-_MAX_NAMES = 300
+HISTORY_MINUTES = 60
+_MAX_CALL_NAMES = 300
 """Tools and routes that are followed; more would be made up by callers."""
-_TIMES_KEPT = 500
+_MAX_KEPT_TIMES = 500
 """Of each tool or route, to tell how long most calls take."""
-_ERRORS_KEPT = 200
+_MAX_KEPT_ERRORS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,9 @@ class _CallsOfName:
     """The calls of one tool or route."""
 
     counts_by_minute: dict[int, int] = field(default_factory=dict)
-    error_times: deque[float] = field(default_factory=lambda: deque(maxlen=_TIMES_KEPT))
+    error_times: deque[float] = field(default_factory=lambda: deque(maxlen=_MAX_KEPT_TIMES))
     timed_durations_ms: deque[tuple[float, float]] = field(
-        default_factory=lambda: deque(maxlen=_TIMES_KEPT)
+        default_factory=lambda: deque(maxlen=_MAX_KEPT_TIMES)
     )
 
 
@@ -56,7 +56,7 @@ class CallHistory:
         self._read_clock = now
         self.started_at = now()
         self._calls_by_name: dict[str, _CallsOfName] = {}
-        self._recent_errors: deque[RecentError] = deque(maxlen=_ERRORS_KEPT)
+        self._recent_errors: deque[RecentError] = deque(maxlen=_MAX_KEPT_ERRORS)
 
     def add_tool_call(self, call_record: CallRecord) -> None:
         """Note a tool call."""
@@ -73,7 +73,7 @@ class CallHistory:
         """Note a call of a tool or a route."""
         calls_of_name = self._calls_by_name.get(call_name)
         if calls_of_name is None:
-            if len(self._calls_by_name) >= _MAX_NAMES:
+            if len(self._calls_by_name) >= _MAX_CALL_NAMES:
                 return
             calls_of_name = self._calls_by_name[call_name] = _CallsOfName()
         now = self._read_clock()
@@ -82,7 +82,7 @@ class CallHistory:
         for old_minute in [
             kept_minute
             for kept_minute in calls_of_name.counts_by_minute
-            if kept_minute <= minute - MINUTES
+            if kept_minute <= minute - HISTORY_MINUTES
         ]:
             del calls_of_name.counts_by_minute[old_minute]
         calls_of_name.timed_durations_ms.append((now, duration_ms))
@@ -97,17 +97,19 @@ class CallHistory:
         summaries = []
         for call_name, calls_of_name in self._calls_by_name.items():
             counts_by_minute = [
-                calls_of_name.counts_by_minute.get(minute - MINUTES + 1 + minute_offset, 0)
-                for minute_offset in range(MINUTES)
+                calls_of_name.counts_by_minute.get(minute - HISTORY_MINUTES + 1 + minute_offset, 0)
+                for minute_offset in range(HISTORY_MINUTES)
             ]
             if not any(counts_by_minute):
                 continue
             sorted_durations_ms = sorted(
                 duration_ms
                 for at, duration_ms in calls_of_name.timed_durations_ms
-                if now - at < 60 * MINUTES
+                if now - at < 60 * HISTORY_MINUTES
             )
-            error_count = sum(1 for at in calls_of_name.error_times if now - at < 60 * MINUTES)
+            error_count = sum(
+                1 for at in calls_of_name.error_times if now - at < 60 * HISTORY_MINUTES
+            )
             summaries.append(
                 CallSummary(
                     call_name,

@@ -35,7 +35,7 @@ class CallRecord:
     facts: dict[str, object] = field(default_factory=dict)
     """What the tool itself adds, such as whether a cache answered."""
 
-    def list_log_fields(self) -> dict[str, object]:
+    def make_log_fields(self) -> dict[str, object]:
         """Return the record as the fields of a log line."""
         log_fields: dict[str, object] = {
             "tool_name": self.tool_name,
@@ -75,7 +75,7 @@ def log_call(call_record: CallRecord) -> None:
         log_record = logging.LogRecord(
             _call_logger.name, logging.INFO, "", 0, "tool call", None, None
         )
-        log_record.fields = call_record.list_log_fields()
+        log_record.fields = call_record.make_log_fields()
         _call_logger.handle(log_record)
 
 

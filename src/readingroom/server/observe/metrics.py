@@ -10,7 +10,23 @@ from readingroom.server.observe.logging import CallRecord
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 # In seconds: from a look-up in memory to a search that waits for an upstream.
-_SECONDS_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+_HISTOGRAM_SECONDS = (
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1,
+    2.5,
+    5,
+    10,
+    30,
+    60,
+)
 
 
 class Metrics:
@@ -36,7 +52,7 @@ class Metrics:
             "readingroom_tool_seconds",
             "Time a tool call took.",
             ["tool"],
-            buckets=_SECONDS_BUCKETS,
+            buckets=_HISTOGRAM_SECONDS,
             registry=self._registry,
         )
 
@@ -50,18 +66,18 @@ class Metrics:
             "readingroom_http_request_seconds",
             "Time until a request for REST or a page began to be answered.",
             ["route"],
-            buckets=_SECONDS_BUCKETS,
+            buckets=_HISTOGRAM_SECONDS,
             registry=self._registry,
         )
 
-    def count_call(self, call_record: CallRecord) -> None:
+    def record_call(self, call_record: CallRecord) -> None:
         """Add one tool call."""
         self._call_counter.labels(call_record.tool_name, call_record.result_status).inc()
         self._call_seconds.labels(call_record.tool_name).observe(call_record.duration_ms / 1000)
         if call_record.error_code:
             self._error_counter.labels(call_record.tool_name, call_record.error_code).inc()
 
-    def count_request(self, route: str, status: int, seconds: float) -> None:
+    def record_request(self, route: str, status: int, seconds: float) -> None:
         """Add one request for REST or a page, by its route."""
         self._request_counter.labels(route, str(status)).inc()
         self._request_seconds.labels(route).observe(seconds)

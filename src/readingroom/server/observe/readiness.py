@@ -10,9 +10,9 @@ from starlette.responses import JSONResponse, Response
 from readingroom.core.errors import KnowledgeError
 from readingroom.protocol.spec import KnowledgeBase
 
-_TIMEOUT_SECONDS = 5.0
+_CHECK_TIMEOUT_SECONDS = 5.0
 # Open to everybody, so however often it is asked for, the bases are asked once a second.
-_MAX_AGE_SECONDS = 1.0
+_MAX_CHECK_AGE_SECONDS = 1.0
 
 
 class Readiness:
@@ -27,7 +27,7 @@ class Readiness:
     async def show_readiness(self, request: Request) -> Response:
         """Return 200, or 503 with the error code of each base that cannot answer."""
         async with self._lock:
-            if anyio.current_time() - self._checked_at > _MAX_AGE_SECONDS:
+            if anyio.current_time() - self._checked_at > _MAX_CHECK_AGE_SECONDS:
                 self._error_codes_by_base = await self._check_bases()
                 self._checked_at = anyio.current_time()
         if self._error_codes_by_base:
@@ -40,7 +40,7 @@ class Readiness:
 
         async def check(base: KnowledgeBase) -> None:
             try:
-                with anyio.fail_after(_TIMEOUT_SECONDS):
+                with anyio.fail_after(_CHECK_TIMEOUT_SECONDS):
                     await base.check_ready()
             except KnowledgeError as error:
                 error_codes[base.name] = error.code

@@ -8,7 +8,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from readingroom.server.observe.history import CallHistory
 from readingroom.server.observe.metrics import Metrics
 
-ROUTE_STATE = "route_path"
+ROUTE_PATH_STATE_KEY = "route_path"
 """Where a page notes the path of its route, which FastAPI's routes have in the scope anyway."""
 
 
@@ -36,18 +36,20 @@ class RequestCounter:
 
         async def send_counted(message: Message) -> None:
             if message["type"] == "http.response.start":
-                self._count_request(scope, message["status"], self._timer() - started_at)
+                self._record_request(scope, message["status"], self._timer() - started_at)
             await send(message)
 
         await self._app(scope, receive, send_counted)
 
-    def _count_request(self, scope: Scope, status: int, seconds: float) -> None:
+    def _record_request(self, scope: Scope, status: int, seconds: float) -> None:
         request_state = scope.get("state", {})
-        route_path = request_state.get(ROUTE_STATE) or getattr(scope.get("route"), "path", None)
+        route_path = request_state.get(ROUTE_PATH_STATE_KEY) or getattr(
+            scope.get("route"), "path", None
+        )
         if route_path is None:
             return
         route_name = f"{scope['method']} {route_path}"
-        self._metrics.count_request(route_name, status, seconds)
+        self._metrics.record_request(route_name, status, seconds)
         error_code = str(status) if status >= 500 else None
         self._history.add_named_call(
             route_name, seconds * 1000, error_code, request_state.get("request_id", "")

@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class ClientFormat:
     """How one client is configured."""
 
     title: str
@@ -37,10 +37,10 @@ class Client:
         return {self.section: {server_name: self.build_entry(url, bearer_key)}}
 
 
-CLAUDE_CODE = Client("Claude Code", ".mcp.json", "mcpServers", "${%s}", True)
-CURSOR = Client("Cursor", ".cursor/mcp.json", "mcpServers", "${env:%s}", False)
-VSCODE = Client("VS Code", ".vscode/mcp.json", "servers", "${env:%s}", True)
-LM_STUDIO = Client("LM Studio", "mcp.json", "mcpServers", "${%s}", False)
+CLAUDE_CODE = ClientFormat("Claude Code", ".mcp.json", "mcpServers", "${%s}", True)
+CURSOR = ClientFormat("Cursor", ".cursor/mcp.json", "mcpServers", "${env:%s}", False)
+VSCODE = ClientFormat("VS Code", ".vscode/mcp.json", "servers", "${env:%s}", True)
+LM_STUDIO = ClientFormat("LM Studio", "mcp.json", "mcpServers", "${%s}", False)
 
 
 def _make_coded_link(prefix: str, server_name: str, configuration_entry: dict[str, Any]) -> str:
@@ -66,7 +66,7 @@ def _make_lm_studio_link(server_name: str, configuration_entry: dict[str, Any]) 
     return _make_coded_link("lmstudio://add_mcp", server_name, configuration_entry)
 
 
-_LINK_MAKERS: tuple[tuple[Client, Callable[[str, dict[str, Any]], str]], ...] = (
+_LINK_MAKERS: tuple[tuple[ClientFormat, Callable[[str, dict[str, Any]], str]], ...] = (
     (CURSOR, _make_cursor_link),
     (VSCODE, _make_vscode_link),
     (LM_STUDIO, _make_lm_studio_link),

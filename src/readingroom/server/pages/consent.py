@@ -15,7 +15,7 @@ from readingroom.server.auth.bearer import WRITE_SCOPE
 from readingroom.server.auth.connectors import CONSENT_PATH
 from readingroom.server.errors import FormExpired, Unauthorized
 from readingroom.server.http.addresses import resolve_address
-from readingroom.server.pages.frame import PAGE_POLICY, PageFrame, render_page
+from readingroom.server.pages.frame import PAGE_CONTENT_SECURITY_POLICY, PageFrame, render_page
 from readingroom.server.pages.sign_in import receive_fields
 from readingroom.storage.browser_sessions import BrowserSession
 from readingroom.storage.grants import ConsentRequest, GrantStore
@@ -63,7 +63,7 @@ class ConsentPages:
             "Connect an app",
             headers={"Content-Security-Policy": _allow_return(redirect_uri)},
             request_id=request_id,
-            client_name=await self._get_client_name(consent_request.client_id),
+            client_name=await self._find_client_name(consent_request.client_id),
             return_address=_describe_return(redirect_uri),
             faces=[
                 face_title
@@ -100,7 +100,7 @@ class ConsentPages:
     def _require_session(self, request: Request) -> tuple[Visitor, BrowserSession]:
         """Return who has signed in, with their session. Raise Unauthorized."""
         visitor = self._browsers.identify_visitor(request.scope)
-        session = self._browsers.get_session(request.scope)
+        session = self._browsers.find_request_session(request.scope)
         if visitor is None or session is None:
             raise Unauthorized("Sign in with a key to answer this request")
         return visitor, session
@@ -111,8 +111,8 @@ class ConsentPages:
             raise FormExpired(_EXPIRED_MESSAGE)
         return consent_request
 
-    async def _get_client_name(self, client_id: str) -> str | None:
-        metadata = await anyio.to_thread.run_sync(self._grants.get_client, client_id)
+    async def _find_client_name(self, client_id: str) -> str | None:
+        metadata = await anyio.to_thread.run_sync(self._grants.find_client, client_id)
         if metadata is None:
             raise FormExpired(_EXPIRED_MESSAGE)
         return OAuthClientInformationFull.model_validate_json(metadata).client_name
@@ -177,4 +177,6 @@ def _allow_return(redirect_uri: str) -> str:
         if is_web
         else f"{redirect_parts.scheme}:"
     )
-    return PAGE_POLICY.replace("form-action 'self'", f"form-action 'self' {allowed_origin}")
+    return PAGE_CONTENT_SECURITY_POLICY.replace(
+        "form-action 'self'", f"form-action 'self' {allowed_origin}"
+    )

@@ -39,12 +39,12 @@ from readingroom.protocol.pages import (
 from readingroom.protocol.sample import mark_document
 from readingroom.server.errors import RoleRequired, Unauthorized
 from readingroom.server.mcp.calls import make_call_from_scope
-from readingroom.server.observe.requests import ROUTE_STATE
+from readingroom.server.observe.requests import ROUTE_PATH_STATE_KEY
 from readingroom.server.pages.frame import JSON_PARAMETER, PageFrame, accepts_html
 from readingroom.server.settings import ServerSettings
 from readingroom.web.uploads import receive_form
 
-_PICTURE_SECONDS = 24 * 3600
+_PICTURE_CACHE_SECONDS = 24 * 3600
 _SPOOL_FOLDER = "uploads"
 _FILE_HEADERS = {
     # It was written by strangers: saved, never shown, and never run as a page of ours.
@@ -53,7 +53,7 @@ _FILE_HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-_MENDABLE_STATUSES = (409, 413, 415, 422)
+_STATUSES_FORM_CAN_MEND = (409, 413, 415, 422)
 """What whoever sent a form can do something about."""
 
 
@@ -85,19 +85,23 @@ def make_page_routes(
     """
     allowed_pages = [page for page in pages if not (settings.read_only and page.method == "POST")]
     return [
-        Route(page.path, partial(_answer, page, frame, settings, spools), methods=[page.method])
+        Route(
+            page.path,
+            partial(_answer_request, page, frame, settings, spools),
+            methods=[page.method],
+        )
         for page in allowed_pages
     ]
 
 
-async def _answer(
+async def _answer_request(
     page: BasePage,
     frame: PageFrame,
     settings: ServerSettings,
     spools: ScratchFolders,
     request: Request,
 ) -> Response:
-    request.scope["state"][ROUTE_STATE] = page.path
+    request.scope["state"][ROUTE_PATH_STATE_KEY] = page.path
     visitor = frame.browsers.identify_visitor(request.scope)
     if visitor is None:
         raise Unauthorized("Sign in to open this page")
@@ -112,14 +116,17 @@ async def _answer(
         form_token=frame.browsers.make_form_token(request.scope),
     )
     try:
-        async with _receive(page, frame, settings, spools, request) as (form_fields, sent_files):
+        async with _receive_form(page, frame, settings, spools, request) as (
+            form_fields,
+            sent_files,
+        ):
             parameters.add_fields(form_fields, request.path_params)
             page_request = replace(page_request, files=sent_files)
             page_answer = await page.render(page_request)
     except KnowledgeError as error:
         # Also of a form that was too large to be received: its fields are not known then.
         is_for_program = request.query_params.get(JSON_PARAMETER) == "json"
-        is_mendable = error.http_status in _MENDABLE_STATUSES and not is_for_program
+        is_mendable = error.http_status in _STATUSES_FORM_CAN_MEND and not is_for_program
         if page.form_page is None or not is_mendable:
             raise
         if page.method == "GET" and not _is_for_reading(request):
@@ -129,7 +136,7 @@ async def _answer(
         case SeeOther(address):
             return RedirectResponse(address, 303)
         case PagePicture(content, media_type):
-            cache_headers = {"Cache-Control": f"private, max-age={_PICTURE_SECONDS}"}
+            cache_headers = {"Cache-Control": f"private, max-age={_PICTURE_CACHE_SECONDS}"}
             return Response(content, media_type=media_type, headers=cache_headers)
         case PageFile(file_path, file_name):
             return FileResponse(
@@ -191,7 +198,7 @@ async def _show_form_again(
 
 
 @contextlib.asynccontextmanager
-async def _receive(
+async def _receive_form(
     page: BasePage,
     frame: PageFrame,
     settings: ServerSettings,
@@ -221,8 +228,8 @@ def _respond_json(page: RenderedPage, is_sample: bool) -> Response:
     if isinstance(json_document, BaseModel):
         json_document = json_document.model_dump(mode="json")
     else:
-        json_document = _ANYTHING.dump_python(json_document, mode="json")
+        json_document = _ANY_TYPE_ADAPTER.dump_python(json_document, mode="json")
     return JSONResponse(mark_document(json_document) if is_sample else json_document)
 
 
-_ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
+_ANY_TYPE_ADAPTER: TypeAdapter[Any] = TypeAdapter(Any)

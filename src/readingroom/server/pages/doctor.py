@@ -18,8 +18,8 @@ from readingroom.storage.jobs.runner import JobHandler, ReportPercent
 from readingroom.storage.jobs.store import BackgroundJob, JobStore
 
 DOCTOR_JOB = "server.doctor"
-_MAX_SECONDS = 600
-_HEADERS = ["What", "Problem", "What to do"]
+_MAX_CHECKUP_SECONDS = 600
+_TABLE_HEADERS = ["What", "Problem", "What to do"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class DoctorPages:
         return Checkup(newest_jobs[0]) if newest_jobs else None
 
     async def run_checks(
-        self, question: Mapping[str, Any], report_percent: ReportPercent
+        self, job_arguments: Mapping[str, Any], report_percent: ReportPercent
     ) -> Mapping[str, Any]:
         """Run the command in a process of its own and return its findings as a table."""
         await report_percent(10, "checking")
@@ -79,7 +79,7 @@ class DoctorPages:
         return {
             "link": "/operations",
             "link_label": "Operations",
-            "headers": _HEADERS,
+            "headers": _TABLE_HEADERS,
             "rows": [_make_row(finding, "") for finding in complaints]
             + [_make_row(finding, "note: ") for finding in notes]
             or [["everything", "none was found", ""]],
@@ -89,10 +89,10 @@ class DoctorPages:
 
 
 async def _run_command(command_line: list[str]) -> bytes:
-    with anyio.move_on_after(_MAX_SECONDS):
+    with anyio.move_on_after(_MAX_CHECKUP_SECONDS):
         process = await anyio.run_process(command_line, check=False, stdin=subprocess.DEVNULL)
         return process.stdout
-    raise DoctorFailed(f"The check did not end within {_MAX_SECONDS} seconds")
+    raise DoctorFailed(f"The check did not end within {_MAX_CHECKUP_SECONDS} seconds")
 
 
 def _read_findings(output: bytes) -> dict[str, Any]:

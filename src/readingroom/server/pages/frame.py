@@ -11,15 +11,15 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from readingroom.protocol.pages import RenderedPage, Role, Visitor
-from readingroom.server.auth.browsers import TOKEN_FIELD, Browsers
+from readingroom.server.auth.browsers import FORM_TOKEN_FIELD, Browsers
 from readingroom.web.templates import render_template
 
-PAGE_POLICY = (
+PAGE_CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 PAGE_HEADERS = {
-    "Content-Security-Policy": PAGE_POLICY,
+    "Content-Security-Policy": PAGE_CONTENT_SECURITY_POLICY,
     # Not `no-referrer`: a browser would then not say where a form comes from.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -33,7 +33,7 @@ PAGE_HEADERS = {
 JSON_PARAMETER = "format"
 """`?format=json` gives what a page shows as JSON."""
 _MIN_COMPRESSED_BYTES = 500
-_FRAME_STATE = "page_frame"
+_FRAME_STATE_KEY = "page_frame"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class PageFrame:
             is_open=visitor is not None and "user" not in scope,
             is_sample=self._is_sample,
             form_token=self.browsers.make_form_token(scope),
-            token_field=TOKEN_FIELD,
+            token_field=FORM_TOKEN_FIELD,
         )
         return compress_text(
             scope,
@@ -103,17 +103,17 @@ def _make_json_address(scope: Scope) -> str:
 
 def put_frame(scope: Scope, frame: PageFrame) -> None:
     """Let whatever answers this request render pages."""
-    scope["state"][_FRAME_STATE] = frame
+    scope["state"][_FRAME_STATE_KEY] = frame
 
 
 def has_frame(scope: Scope) -> bool:
     """Whether this server has pages; one of tests may have none."""
-    return _FRAME_STATE in scope["state"]
+    return _FRAME_STATE_KEY in scope["state"]
 
 
 def get_frame(scope: Scope) -> PageFrame:
     """Return the frame for the pages of this server."""
-    frame: PageFrame = scope["state"][_FRAME_STATE]
+    frame: PageFrame = scope["state"][_FRAME_STATE_KEY]
     return frame
 
 

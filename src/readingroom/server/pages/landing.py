@@ -14,14 +14,20 @@ from readingroom.server.auth.bearer import Access
 from readingroom.server.auth.policies import MANIFEST_PATH, AuthPolicies, follows_josh_auth
 from readingroom.server.faces import Face
 from readingroom.server.http.addresses import resolve_address
-from readingroom.server.pages.clients import CLAUDE_CODE, CURSOR, VSCODE, Client, make_install_links
+from readingroom.server.pages.clients import (
+    CLAUDE_CODE,
+    CURSOR,
+    VSCODE,
+    ClientFormat,
+    make_install_links,
+)
 from readingroom.server.pages.frame import MenuEntry, accepts_html, get_frame, render_page
 from readingroom.server.pages.manifest import make_registry_name, make_registry_url
 from readingroom.server.settings import ServerSettings
 
 
 def format_client_configuration(
-    face: Face, server_address: str, needs_key: bool, client: Client = CLAUDE_CODE
+    face: Face, server_address: str, needs_key: bool, client: ClientFormat = CLAUDE_CODE
 ) -> str:
     """Return the text to paste into a client's configuration file."""
     url = f"{server_address}{face.path}/mcp"
@@ -72,7 +78,7 @@ class LandingPages:
                 }
                 for client in (CLAUDE_CODE, CURSOR, VSCODE)
             ],
-            registry=self._describe_registry_entry(face),
+            registry=self._make_registry_entry(face),
             tools=self._list_tools(face, access),
         )
 
@@ -90,7 +96,7 @@ class LandingPages:
             if tool_name in open_tool_names or not is_open_page
         ]
 
-    def _describe_registry_entry(self, face: Face) -> dict[str, str] | None:
+    def _make_registry_entry(self, face: Face) -> dict[str, str] | None:
         if not any(map(follows_josh_auth, face.bases)):
             return None
         return {
@@ -103,7 +109,7 @@ class LandingPages:
         """`GET /`: what is served here, for people or as JSON."""
         server_address = resolve_address(request, self._settings.public_url)
         if not accepts_html(request.scope):
-            return JSONResponse(self.describe_servers(server_address), headers={"Vary": "Accept"})
+            return JSONResponse(self.build_server_index(server_address), headers={"Vary": "Accept"})
         page_paths = {menu_entry.path for menu_entry in self._menu_entries}
         visitor = get_frame(request.scope).browsers.identify_visitor(request.scope)
         shown_entries = [
@@ -170,17 +176,17 @@ class LandingPages:
     def _has_rest(self) -> bool:
         return any(base.routers() for face in self._faces for base in face.bases)
 
-    def describe_servers(self, server_address: str) -> dict[str, Any]:
+    def build_server_index(self, server_address: str) -> dict[str, Any]:
         """Return the index as JSON: the address and the access of every face."""
         return {
             "name": "reading-room",
             "version": __version__,
             "health": f"{server_address}/health",
             "metrics": f"{server_address}/metrics",
-            "servers": [self._describe_server(face, server_address) for face in self._faces],
+            "servers": [self._build_server_entry(face, server_address) for face in self._faces],
         }
 
-    def _describe_server(self, face: Face, server_address: str) -> dict[str, Any]:
+    def _build_server_entry(self, face: Face, server_address: str) -> dict[str, Any]:
         urls = {"mcp": f"{server_address}{face.path}/mcp"}
         if face.sse:
             urls["sse"] = f"{server_address}{face.path}/sse"

@@ -14,10 +14,16 @@ from readingroom.server.http.addresses import is_loopback, resolve_address
 from readingroom.server.settings import ServerSettings
 from readingroom.web.assets import get_asset_address
 
-_SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
-_REGISTRY = "https://registry.modelcontextprotocol.io/v0.1/servers?search="
-_DESCRIPTION = "U.S. bills, laws, rules, votes, members and committees of Congress, with citations."
-_PUBLISHER = "io.modelcontextprotocol.registry/publisher-provided"  # the registry keeps 4 KB of it
+_MANIFEST_SCHEMA_URL = (
+    "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
+)
+_REGISTRY_SEARCH_URL = "https://registry.modelcontextprotocol.io/v0.1/servers?search="
+_SERVER_DESCRIPTION = (
+    "U.S. bills, laws, rules, votes, members and committees of Congress, with citations."
+)
+_PUBLISHER_META_KEY = (
+    "io.modelcontextprotocol.registry/publisher-provided"  # the registry keeps 4 KB of it
+)
 
 
 def make_registry_name(settings: ServerSettings) -> str:
@@ -27,7 +33,7 @@ def make_registry_name(settings: ServerSettings) -> str:
 
 def make_registry_url(settings: ServerSettings) -> str:
     """Return the address of its entry in the registry, once it is published."""
-    return _REGISTRY + quote(make_registry_name(settings), safe="")
+    return _REGISTRY_SEARCH_URL + quote(make_registry_name(settings), safe="")
 
 
 def build_manifest_routes(
@@ -50,18 +56,18 @@ async def _show_manifest(
         {"name": tool_name, "title": tool.title} for tool_name, (tool, _) in face.tools.items()
     ]
     manifest: dict[str, object] = {
-        "$schema": _SCHEMA,
+        "$schema": _MANIFEST_SCHEMA_URL,
         "name": make_registry_name(settings),
         "title": face.title,
-        "description": _DESCRIPTION,
+        "description": _SERVER_DESCRIPTION,
         "version": __version__,
         "websiteUrl": endpoint,  # browsers get the page on how to connect
-        "_meta": {_PUBLISHER: {"tools": tools, "documentation": endpoint}},
+        "_meta": {_PUBLISHER_META_KEY: {"tools": tools, "documentation": endpoint}},
     }
     if _is_public(server_address):
         takes_key = policies.find_policy(face).access == "key"
         can_sign_in = policies.can_connect_apps(request)
-        manifest["remotes"] = [_describe_remote(endpoint, takes_key, can_sign_in)]
+        manifest["remotes"] = [_make_remote_entry(endpoint, takes_key, can_sign_in)]
         # The registry takes icons by an https address only.
         icon_url = server_address + get_asset_address("icon.svg")
         manifest["icons"] = [{"src": icon_url, "mimeType": "image/svg+xml", "sizes": ["any"]}]
@@ -74,7 +80,7 @@ def _is_public(server_address: str) -> bool:
     return url_parts.scheme == "https" and not is_loopback(url_parts.hostname or "localhost")
 
 
-def _describe_remote(endpoint: str, takes_key: bool, can_sign_in: bool) -> dict[str, object]:
+def _make_remote_entry(endpoint: str, takes_key: bool, can_sign_in: bool) -> dict[str, object]:
     remote_entry: dict[str, object] = {"type": "streamable-http", "url": endpoint}
     if takes_key:
         authorization_header = {

@@ -17,7 +17,7 @@ import anyio.to_thread
 from readingroom import __version__
 from readingroom.core import clock
 from readingroom.core.errors import KnowledgeError
-from readingroom.engine.embedding.weights import MODEL, has_weights
+from readingroom.engine.embedding.weights import MODEL_NAME, has_weights
 from readingroom.protocol.pages import BasePage, BasePages, PageRequest, RenderedPage, RunningWork
 from readingroom.protocol.spec import KnowledgeBase
 from readingroom.server.observe.history import CallHistory, CallSummary
@@ -28,8 +28,8 @@ from readingroom.storage.keys import KeyRing
 from readingroom.web.charts import Chart, draw_sparkline
 from readingroom.web.templates import format_seconds, render_template
 
-_GIGABYTE = 10**9
-_MAX_SHOWN = 10
+_BYTES_PER_GIGABYTE = 10**9
+_MAX_SHOWN_ITEMS = 10
 """Jobs and errors on the overview."""
 _MAX_LISTED_JOBS = 200
 
@@ -95,15 +95,17 @@ class OperationsPages:
     async def show_overview(self, request: PageRequest) -> RenderedPage:
         """Return the state of the server on one page."""
         call_summaries = self._history.summarise_calls()
-        jobs = await anyio.to_thread.run_sync(self._jobs.list_newest_jobs, _MAX_SHOWN)
+        jobs = await anyio.to_thread.run_sync(self._jobs.list_newest_jobs, _MAX_SHOWN_ITEMS)
         # What fits on the page; those of jobs and errors have more, and the log has all.
         all_errors = self._history.list_recent_errors()
-        recent_errors = all_errors[:_MAX_SHOWN]
+        recent_errors = all_errors[:_MAX_SHOWN_ITEMS]
         base_states = [await _check_base(base) for base in self._bases]
         machine_state = await anyio.to_thread.run_sync(_inspect_machine, self._settings)
         checkup = await self._doctor.find_newest_checkup()
         freshness_of_sources = [
-            freshness for pages in self._base_pages for freshness in await pages.list_freshness()
+            freshness
+            for pages in self._base_pages
+            for freshness in await pages.list_source_freshness()
         ]
         page_html = render_template(
             "operations.html",
@@ -116,7 +118,7 @@ class OperationsPages:
             error_count=len(all_errors),
             states=base_states,
             machine=machine_state,
-            gigabyte=_GIGABYTE,
+            gigabyte=_BYTES_PER_GIGABYTE,
             uptime=format_seconds(clock.unix_seconds() - self._history.started_at),
             checkup=checkup,
             checked_ago=format_seconds(clock.unix_seconds() - checkup.job.created_at)
@@ -124,7 +126,7 @@ class OperationsPages:
             else "",
             freshness=freshness_of_sources,
             keys=self._key_ring.list_keys(),
-            versions=_list_versions(),
+            versions=_collect_versions(),
             request=request,
         )
         json_data: dict[str, Any] = {
@@ -137,7 +139,7 @@ class OperationsPages:
             "used_bytes": machine_state.used_bytes,
             "model": machine_state.model_problem or "ready",
             "freshness": freshness_of_sources,
-            "versions": _list_versions(),
+            "versions": _collect_versions(),
         }
         return RenderedPage("Operations", page_html, data=json_data)
 
@@ -217,11 +219,11 @@ def _measure_file(file_path: Path) -> int:
     return status.st_size if stat.S_ISREG(status.st_mode) else 0
 
 
-def _list_versions() -> dict[str, str]:
+def _collect_versions() -> dict[str, str]:
     return {
         "Reading Room": __version__,
         "Python": platform.python_version(),
         "SQLite": sqlite3.sqlite_version,
         "MCP SDK": metadata.version("mcp"),
-        "Embedding model": MODEL,
+        "Embedding model": MODEL_NAME,
     }

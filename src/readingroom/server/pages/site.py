@@ -29,7 +29,7 @@ from readingroom.storage.jobs.runner import JobRunner
 from readingroom.storage.postgres.state import open_jobs
 from readingroom.web.assets import ASSET_PREFIX, load_assets
 
-_MAX_EVENTS = 8
+_MAX_HOME_PAGE_EVENTS = 8
 _MENU_ORDER = ("Search", "Policies", "Applications", "Records", "Guidance", "Operations")
 
 
@@ -90,7 +90,7 @@ async def _list_events(base_pages: Sequence[BasePages]) -> Sequence[RecentEvent]
         # A base that cannot answer says so on its own pages.
         with contextlib.suppress(KnowledgeError):
             events += await pages.list_events()
-    return sorted(events, key=lambda event: event.day, reverse=True)[:_MAX_EVENTS]
+    return sorted(events, key=lambda event: event.day, reverse=True)[:_MAX_HOME_PAGE_EVENTS]
 
 
 def make_page_test(routes: Sequence[BaseRoute]) -> Callable[[Scope], bool]:

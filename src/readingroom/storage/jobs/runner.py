@@ -12,7 +12,7 @@ import anyio.to_thread
 from readingroom.core.caller import current_caller
 from readingroom.core.errors import KnowledgeError
 from readingroom.storage.errors import StorageFailed
-from readingroom.storage.jobs.store import SILENT_SECONDS, BackgroundJob, JobStore
+from readingroom.storage.jobs.store import MAX_SILENT_SECONDS, BackgroundJob, JobStore
 
 logger = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ JobHandler = Callable[[Mapping[str, Any], ReportPercent], Awaitable[Mapping[str,
 """Does a job of one kind: gets what was asked and a callback for percent and phase, and returns
 the outcome. It is called again, with the same question, when it was interrupted.
 """
-_LOOK_SECONDS = 1.0
+_SECONDS_BETWEEN_LOOKS = 1.0
 """How often the table is looked at: another process may have queued a job."""
 _MAX_RUNNING_JOBS = 8
 """Jobs that are done at once, each of another caller. What they cost is shared out elsewhere: the
@@ -56,7 +56,7 @@ class JobRunner:
                     self._running_count += 1
                     tasks.start_soon(self._run_job, job)
                 self._has_changed = anyio.Event()
-                with anyio.move_on_after(_LOOK_SECONDS):
+                with anyio.move_on_after(_SECONDS_BETWEEN_LOOKS):
                     await self._has_changed.wait()
 
     async def _claim_job(self) -> BackgroundJob | None:
@@ -105,7 +105,7 @@ class JobRunner:
 
     async def _send_heartbeats(self, job: BackgroundJob) -> None:
         while True:
-            await anyio.sleep(SILENT_SECONDS / 6)
+            await anyio.sleep(MAX_SILENT_SECONDS / 6)
             await _run_in_thread(self._job_store.record_heartbeat, job.id, self._worker)
 
     async def _report_progress(self, job: BackgroundJob, percent: float, phase: str) -> None:

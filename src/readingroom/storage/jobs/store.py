@@ -22,9 +22,9 @@ from readingroom.storage.errors import JobNotFound, TooManyJobs
 from readingroom.storage.files import translate_os_errors
 
 JOBS_FILE = "jobs.db"
-SILENT_SECONDS = 60.0
+MAX_SILENT_SECONDS = 60.0
 """How long a worker may say nothing before its job is given to another."""
-MAX_ATTEMPTS = 3
+MAX_JOB_ATTEMPTS = 3
 """How often a job is begun: one that ends its worker each time would never let it live."""
 _MAX_KEPT_JOBS = 500
 """Ended jobs that are kept to be looked at."""
@@ -39,7 +39,7 @@ _FILES_FOLDER = "queued"
 
 JobState = Literal["queued", "running", "done", "failed"]
 
-_SCHEMA = """
+_SCHEMA_SQL = """
 CREATE TABLE IF NOT EXISTS jobs (
     id TEXT PRIMARY KEY,
     kind TEXT NOT NULL,
@@ -59,7 +59,7 @@ CREATE TABLE IF NOT EXISTS jobs (
     file_bytes INTEGER NOT NULL DEFAULT 0
 )
 """
-_LATER_COLUMNS = {
+_LATER_ADDED_COLUMNS = {
     "caller": "TEXT NOT NULL DEFAULT ''",
     "file_bytes": "INTEGER NOT NULL DEFAULT 0",
 }
@@ -129,7 +129,7 @@ class JobStore:
         self,
         kind: str,
         title: str,
-        question: Mapping[str, Any],
+        job_arguments: Mapping[str, Any],
         caller: str = "",
         folder: Path | None = None,
     ) -> BackgroundJob:
@@ -147,7 +147,7 @@ class JobStore:
                 db.execute(
                     f"INSERT INTO jobs ({_COLUMNS_SQL}) "
                     "VALUES (?, ?, ?, ?, 'queued', 0, 'waiting', '{}', '', '', 0, ?, ?, 0, ?, ?)",
-                    (job_id, kind, title, json.dumps(question), now, now, caller, file_bytes),
+                    (job_id, kind, title, json.dumps(job_arguments), now, now, caller, file_bytes),
                 )
                 if folder:
                     self._keep_files(db, job_id, folder)
@@ -166,7 +166,7 @@ class JobStore:
             return None
         now = self._now()
         placeholders = ", ".join("?" * len(job_kinds))
-        silent_since = now - SILENT_SECONDS
+        silent_since = now - MAX_SILENT_SECONDS
         with self._tables.begin_writing() as db:
             self._give_up_hopeless(db, now)
             job_row = db.execute(
@@ -295,7 +295,7 @@ class JobStore:
             "UPDATE jobs SET state = 'failed', phase = 'failed', ended_at = ?, "
             "error = 'It was interrupted each time it was begun; look at the log, then try again' "
             "WHERE state = 'running' AND heard_at < ? AND attempts >= ? RETURNING id",
-            (now, now - SILENT_SECONDS, MAX_ATTEMPTS),
+            (now, now - MAX_SILENT_SECONDS, MAX_JOB_ATTEMPTS),
         ).fetchall()
         for job_row in failed_rows:
             self._delete_folder(job_row["id"])
@@ -336,11 +336,11 @@ class JobStore:
 
 
 def _create_tables(db: Database) -> None:
-    db.execute(_SCHEMA)
+    db.execute(_SCHEMA_SQL)
     db.execute(_INDEX_SQL)
     with db.transaction():  # so that two connections do not add the same column
         column_names = {row["name"] for row in db.execute("PRAGMA table_info(jobs)")}
-        for column_name, definition in _LATER_COLUMNS.items():
+        for column_name, definition in _LATER_ADDED_COLUMNS.items():
             if column_name not in column_names:
                 db.execute(f"ALTER TABLE jobs ADD COLUMN {column_name} {definition}")
 

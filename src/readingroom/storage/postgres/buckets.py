@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from readingroom.storage.errors import DatabaseFailed, StorageFailed
 from readingroom.storage.postgres.database import PostgresDatabase, clean_text
 
-_SPEND = """
+_SPEND_REQUESTS_SQL = """
 INSERT INTO rate_buckets AS stored (caller, remaining, updated_at)
 SELECT caller, ? - spent, extract(epoch FROM clock_timestamp())
 FROM unnest(?::text[], ?::float8[]) AS sent (caller, spent)
@@ -17,7 +17,9 @@ ON CONFLICT (caller) DO UPDATE SET
 RETURNING caller, remaining
 """
 # Whoever sent nothing for so long has all of its requests again.
-_FORGET = "DELETE FROM rate_buckets WHERE updated_at < extract(epoch FROM clock_timestamp()) - 120"
+_FORGET_OLD_BUCKETS_SQL = (
+    "DELETE FROM rate_buckets WHERE updated_at < extract(epoch FROM clock_timestamp()) - 120"
+)
 
 
 class SharedBuckets:
@@ -41,7 +43,7 @@ class SharedBuckets:
             self._database.prepare()
             with self._database.lend_connection() as connection:
                 bucket_rows = connection.execute(
-                    _SPEND,
+                    _SPEND_REQUESTS_SQL,
                     (
                         capacity,
                         [clean_text(caller) for caller in callers],
@@ -60,6 +62,6 @@ class SharedBuckets:
         """Delete the buckets that are full again. Raise `StorageFailed`."""
         try:
             with self._database.lend_connection() as connection:
-                connection.execute(_FORGET)
+                connection.execute(_FORGET_OLD_BUCKETS_SQL)
         except DatabaseFailed as error:
             raise StorageFailed(f"The limits cannot be shared: {error.message}") from error

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from readingroom.core.filters import Filter, FilterFields, Metadata, flatten
+from readingroom.core.filters import Filter, FilterFields, Metadata, flatten_filter
 from readingroom.storage.chunks import Chunks
 from readingroom.storage.errors import (
     DatabaseFailed,
@@ -43,7 +43,7 @@ from readingroom.storage.postgres.schema import list_collection_statements
 SplitStems = Callable[[str], Stems]
 """Returns the stems that a text is found by."""
 
-_MAX_KEPT_CHANGES = 2_000
+_MAX_KEPT_GENERATIONS = 2_000
 """Writes that a copy of the vectors may be behind before it is read anew."""
 
 
@@ -125,7 +125,7 @@ class PostgresCollection:
 
         Unknown ids are left out. `limit` and `offset` are for reading everything page by page.
         """
-        clauses, statement_values = build_clauses(flatten(where), self.field_names)
+        clauses, statement_values = build_clauses(flatten_filter(where), self.field_names)
         if ids is not None:
             clauses.append("id = ANY(?)")
             statement_values.append(list(ids))
@@ -351,9 +351,9 @@ class PostgresCollection:
         finish = transaction.at_commit.get(finish_key)
         if finish is None:
             pending_change = _PendingChange()
-            transaction.at_commit[finish_key] = _Finish(self.name, pending_change)
+            transaction.at_commit[finish_key] = _WritePendingChange(self.name, pending_change)
             return pending_change
-        assert isinstance(finish, _Finish)
+        assert isinstance(finish, _WritePendingChange)
         return finish.change
 
     def _remove(
@@ -377,22 +377,22 @@ class PostgresCollection:
 
 
 @dataclass
-class _Finish:
+class _WritePendingChange:
     """The last statements of a transaction that wrote to a collection."""
 
     collection: str
     change: _PendingChange
 
     def __call__(self, connection: Connection) -> None:
-        change = self.change
+        pending_change = self.change
         # First: whoever holds this row is the only one to count, so nobody waits crosswise.
         (generation,) = connection.execute(
             "UPDATE collections SET generation = generation + 1, chunks = chunks + ?, "
             "tokens = tokens + ? WHERE name = ? RETURNING generation",
-            (change.chunks, change.tokens, self.collection),
+            (pending_change.chunks, pending_change.tokens, self.collection),
         ).fetchone()
         changed_counts = {
-            stem: count for stem, count in sorted(change.stem_counts.items()) if count
+            stem: count for stem, count in sorted(pending_change.stem_counts.items()) if count
         }
         if changed_counts:
             connection.execute(
@@ -403,12 +403,12 @@ class _Finish:
             )
         connection.execute(
             "INSERT INTO chunk_changes VALUES (?, ?, ?)",
-            (self.collection, generation, sorted(change.touched_ids)),
+            (self.collection, generation, sorted(pending_change.touched_ids)),
         )
         if generation % 100 == 0:
             connection.execute(
                 "DELETE FROM chunk_changes WHERE collection = ? AND generation <= ?",
-                (self.collection, generation - _MAX_KEPT_CHANGES),
+                (self.collection, generation - _MAX_KEPT_GENERATIONS),
             )
         connection.execute("SELECT pg_notify('readingroom', ?)", (self.collection,))
 

@@ -30,9 +30,9 @@ Connection = Any
 
 _MAX_CONNECTIONS = 16
 """Connections of one process: a server has about a hundred for all of its clients."""
-_WAIT_SECONDS = 60.0
+_CONNECTION_WAIT_SECONDS = 60.0
 # PostgreSQL refuses U+0000 in texts; one character for one, so that offsets still hold.
-_REPLACEMENTS = {0: "\N{REPLACEMENT CHARACTER}"}
+_NULL_CHARACTER_REPLACEMENT = {0: "\N{REPLACEMENT CHARACTER}"}
 # A database stays here for as long as anybody uses it, and then closes its connections.
 _open_databases: "WeakValueDictionary[str, PostgresDatabase]" = WeakValueDictionary()
 _open_databases_lock = threading.Lock()
@@ -127,14 +127,18 @@ class PostgresDatabase:
             yield
 
     @asynccontextmanager
-    async def _open_transaction(self, begin_sql: str, lock: int | None) -> AsyncIterator[None]:
+    async def _open_transaction(
+        self, begin_sql: str, lock_number: int | None
+    ) -> AsyncIterator[None]:
         if self._current_transaction.get() is not None:
             yield  # a part of a larger change
             return
-        lending = self.lend_connection()
-        connection = await anyio.to_thread.run_sync(lending.__enter__)
+        connection_loan = self.lend_connection()
+        connection = await anyio.to_thread.run_sync(connection_loan.__enter__)
         try:
-            transaction = await anyio.to_thread.run_sync(self._begin, connection, begin_sql, lock)
+            transaction = await anyio.to_thread.run_sync(
+                self._begin, connection, begin_sql, lock_number
+            )
             context_token = self._current_transaction.set(transaction)
             try:
                 yield
@@ -147,15 +151,15 @@ class PostgresDatabase:
                 self._current_transaction.reset(context_token)
         finally:
             with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(lending.__exit__, None, None, None)
+                await anyio.to_thread.run_sync(connection_loan.__exit__, None, None, None)
 
     def _begin(
-        self, connection: Connection, begin_sql: str, lock: int | None = None
+        self, connection: Connection, begin_sql: str, lock_number: int | None = None
     ) -> SharedTransaction:
         connection.execute(begin_sql)
-        if lock is not None:
+        if lock_number is not None:
             try:
-                connection.execute("SELECT pg_advisory_xact_lock(?)", (lock,))
+                connection.execute("SELECT pg_advisory_xact_lock(?)", (lock_number,))
             except BaseException:
                 connection.roll_back()
                 raise
@@ -182,13 +186,13 @@ class PostgresDatabase:
     @asynccontextmanager
     async def claim(self, lock_key: str) -> AsyncIterator[bool]:
         """As `hold_lock`, for a coroutine."""
-        holding = self.hold_lock(lock_key)
-        is_ours = await anyio.to_thread.run_sync(holding.__enter__)
+        held_lock = self.hold_lock(lock_key)
+        is_ours = await anyio.to_thread.run_sync(held_lock.__enter__)
         try:
             yield is_ours
         finally:
             with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(holding.__exit__, None, None, None)
+                await anyio.to_thread.run_sync(held_lock.__exit__, None, None, None)
 
     def open_own_connection(self) -> Connection:
         """Open a connection that the caller keeps and closes, such as one that listens."""
@@ -197,7 +201,7 @@ class PostgresDatabase:
     @contextmanager
     def lend_connection(self) -> Iterator[Connection]:
         """Lend a connection that belongs to no transaction of a base, also inside of one."""
-        self._connection_slots.acquire(timeout=_WAIT_SECONDS)
+        self._connection_slots.acquire(timeout=_CONNECTION_WAIT_SECONDS)
         try:
             closing_count = self._closing_count
             connection = self._take_idle() or self._connect(self.url)
@@ -249,7 +253,7 @@ def open_database(url: str) -> PostgresDatabase:
 
 def clean_text(any_text: str) -> str:
     """Return a text that PostgreSQL takes, of the same length."""
-    return any_text.translate(_REPLACEMENTS)
+    return any_text.translate(_NULL_CHARACTER_REPLACEMENT)
 
 
 def _load_driver() -> Callable[[str], Connection]:

@@ -27,11 +27,11 @@ from readingroom.storage.errors import (
 SCHEMA_NAME = "readingroom"
 """The schema that all tables are in, so that they can share a database with others'."""
 
-_LITERAL_OR_PLACEHOLDER = re.compile(r"'[^']*'|\?")
+_LITERAL_OR_PLACEHOLDER_PATTERN = re.compile(r"'[^']*'|\?")
 
 _CONNECT_SECONDS = 10
 # A peer that vanished without a word is given up after about a minute.
-_KEEPALIVES: dict[str, Any] = {
+_KEEPALIVE_OPTIONS: dict[str, Any] = {
     "keepalives_idle": 30,
     "keepalives_interval": 10,
     "keepalives_count": 3,
@@ -58,7 +58,7 @@ def open_connection(url: str, search_path: str, is_read_only: bool = False) -> A
             application_name="readingroom",
             # Comparisons are of bytes, days are written as ISO 8601, whatever the server's habits.
             options=f"-c search_path={search_path} -c datestyle=ISO -c timezone=UTC{read_only}",
-            **_KEEPALIVES,
+            **_KEEPALIVE_OPTIONS,
         )
 
 
@@ -198,7 +198,7 @@ class PostgresConnection:
 @lru_cache(maxsize=2_000)
 def _translate_placeholders(sql: str) -> str:
     """Return a statement with psycopg's `%s` for each `?` that stands outside quotation marks."""
-    return _LITERAL_OR_PLACEHOLDER.sub(
+    return _LITERAL_OR_PLACEHOLDER_PATTERN.sub(
         lambda match: "%s" if match[0] == "?" else match[0], sql.replace("%", "%%")
     )
 

@@ -20,9 +20,9 @@ OCCURRENCES_SQL = "round(0.6079271 / (1 - ts_rank(words, ?::tsquery)) - 0.5)"
 first squares' reciprocals over that of all, and PostgreSQL has no other function that tells."""
 
 _COPY_HEADER = b"PGCOPY\n\xff\r\n\0" + struct.pack(">ii", 0, 0)
-_COPY_END = struct.pack(">h", -1)
-_MAX_POSITION = 16_383
-_MAX_POSITIONS = 255
+_COPY_TRAILER = struct.pack(">h", -1)
+_MAX_WORD_POSITION = 16_383
+_MAX_POSITIONS_PER_WORD = 255
 _MAX_STEM_BYTES = 2_000
 _ROWS_PER_BLOCK = 200
 # PostgreSQL estimates each value of a list by itself, for milliseconds; of a longer one it is
@@ -122,7 +122,7 @@ def _encode_rows(row_count: int, encode_row: Any) -> Iterator[bytes]:
         yield b"".join(
             map(encode_row, range(first_row, min(row_count, first_row + _ROWS_PER_BLOCK)))
         )
-    yield _COPY_END
+    yield _COPY_TRAILER
 
 
 def _encode_field(field_bytes: bytes | None) -> bytes:
@@ -138,7 +138,7 @@ def _encode_words(stems: Stems) -> bytes:
     positions: dict[str, list[int]] = {}
     for word_position, stem in enumerate(stems, 1):
         position_bytes = positions.setdefault(cut_stem(stem), [])
-        if len(position_bytes) < _MAX_POSITIONS and word_position <= _MAX_POSITION:
+        if len(position_bytes) < _MAX_POSITIONS_PER_WORD and word_position <= _MAX_WORD_POSITION:
             # The highest weight, for which the rank of a stem tells how often it stands there.
             position_bytes.append(word_position | 0xC000)
     encoded_words = [struct.pack(">i", len(positions))]

@@ -29,28 +29,29 @@ class PostgresFiles(OwnFiles):
         self._base_name = base_name
         self._folder = base_folder
 
-    def locate_file(self, path: Sequence[str]) -> Path:
+    def locate_file(self, stored_path: Sequence[str]) -> Path:
         """Return where a copy of a file lies now; nothing is there when we do not have it."""
         with self._database.connection() as connection:
             file_row = connection.execute(
                 "SELECT file_id, sha256 FROM files WHERE base = ? AND path = ?",
-                (self._base_name, _join(path)),
+                (self._base_name, _join(stored_path)),
             ).fetchone()
             if file_row is None:
-                return resolve_inside(self._folder, *path)
+                return resolve_inside(self._folder, *stored_path)
             # By its content: a file that is replaced gets a copy of its own.
             copy_path = resolve_inside(
-                self._folder, COPIES_FOLDER, str(file_row["sha256"]), path[-1]
+                self._folder, COPIES_FOLDER, str(file_row["sha256"]), stored_path[-1]
             )
             if not copy_path.exists():
                 self._write_copy(connection, file_row["file_id"], copy_path)
         return copy_path
 
-    def has_file(self, path: Sequence[str]) -> bool:
+    def has_file(self, stored_path: Sequence[str]) -> bool:
         """Return whether we have a file."""
         with self._database.connection() as connection:
             file_row = connection.execute(
-                "SELECT 1 FROM files WHERE base = ? AND path = ?", (self._base_name, _join(path))
+                "SELECT 1 FROM files WHERE base = ? AND path = ?",
+                (self._base_name, _join(stored_path)),
             ).fetchone()
         return file_row is not None
 
@@ -63,22 +64,22 @@ class PostgresFiles(OwnFiles):
             ).fetchall()
         return [tuple(file_row[0].split("/")) for file_row in file_rows]
 
-    def move_in(self, path: Sequence[str], spool: Path) -> None:
-        """Keep a file in place of one of the same path; `spool` is gone afterwards."""
-        with translate_os_errors("The file cannot be kept"), spool.open("rb") as open_file:
-            self.write_file(path, open_file)
-        spool.unlink(missing_ok=True)
+    def move_in(self, stored_path: Sequence[str], spool_path: Path) -> None:
+        """Keep a file in place of one of the same path; `spool_path` is gone afterwards."""
+        with translate_os_errors("The file cannot be kept"), spool_path.open("rb") as open_file:
+            self.write_file(stored_path, open_file)
+        spool_path.unlink(missing_ok=True)
 
-    def write_file(self, path: Sequence[str], content: IO[bytes]) -> None:
+    def write_file(self, stored_path: Sequence[str], content: IO[bytes]) -> None:
         """Keep what an open file holds in place of a file of the same path."""
         content.seek(0)
         with self._database.transaction() as transaction:
             connection = transaction.connection
-            self._delete_file(connection, "path = ?", _join(path))
+            self._delete_file(connection, "path = ?", _join(stored_path))
             (file_id,) = connection.execute(
                 "INSERT INTO files (base, path, sha256, size) VALUES (?, ?, '', 0) "
                 "RETURNING file_id",
-                (self._base_name, _join(path)),
+                (self._base_name, _join(stored_path)),
             ).fetchone()
             file_digest, file_size = hashlib.sha256(), 0
             for piece_number, file_piece in enumerate(_read_pieces(content)):
@@ -92,15 +93,17 @@ class PostgresFiles(OwnFiles):
                 (file_digest.hexdigest(), file_size, file_id),
             )
 
-    def delete_file(self, path: Sequence[str]) -> None:
+    def delete_file(self, stored_path: Sequence[str]) -> None:
         """Delete a file; one that does not exist is fine."""
         with self._database.transaction() as transaction:
-            self._delete_file(transaction.connection, "path = ?", _join(path))
+            self._delete_file(transaction.connection, "path = ?", _join(stored_path))
 
-    def delete_folder(self, path: Sequence[str]) -> None:
+    def delete_folder(self, stored_path: Sequence[str]) -> None:
         """Delete every file below a folder; one that does not exist is fine."""
         with self._database.transaction() as transaction:
-            self._delete_file(transaction.connection, "starts_with(path, ?)", f"{_join(path)}/")
+            self._delete_file(
+                transaction.connection, "starts_with(path, ?)", f"{_join(stored_path)}/"
+            )
 
     def _write_copy(self, connection: Connection, file_id: int, copy_path: Path) -> None:
         copy_path.parent.mkdir(parents=True, exist_ok=True)

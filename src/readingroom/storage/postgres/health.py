@@ -10,7 +10,7 @@ _MIN_SERVER_VERSION = 160_000
 _MIN_VECTOR_VERSION = (0, 8, 4)  # earlier ones overflow a buffer, or damage indexes
 _MAX_LAG_SECONDS = 30
 _MIN_COUNTED_ROWS = 10_000
-_OUR_SCHEMAS = "LIKE 'readingroom%'"  # the common one, and one for each base that has its own
+_IS_OUR_SCHEMA_SQL = "LIKE 'readingroom%'"  # the common one, and one for each base that has its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def _check_indexes(connection: Connection) -> Iterator[HealthProblem]:
     invalid_indexes = connection.execute(
         "SELECT nspname, relname FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid "
         "JOIN pg_namespace ON pg_namespace.oid = relnamespace "
-        f"WHERE nspname {_OUR_SCHEMAS} AND NOT indisvalid ORDER BY nspname, relname"
+        f"WHERE nspname {_IS_OUR_SCHEMA_SQL} AND NOT indisvalid ORDER BY nspname, relname"
     ).fetchall()
     for schema_name, index_name in invalid_indexes:
         yield HealthProblem(
@@ -101,9 +101,9 @@ def _check_standbys(connection: Connection) -> Iterator[HealthProblem]:
 
 def _check_statistics(connection: Connection) -> Iterator[HealthProblem]:
     table_rows = connection.execute(
-        f"SELECT schemaname, relname FROM pg_stat_user_tables WHERE schemaname {_OUR_SCHEMAS} "
-        "AND n_live_tup > ? AND last_analyze IS NULL AND last_autoanalyze IS NULL "
-        "ORDER BY schemaname, relname",
+        "SELECT schemaname, relname FROM pg_stat_user_tables "
+        f"WHERE schemaname {_IS_OUR_SCHEMA_SQL} AND n_live_tup > ? AND last_analyze IS NULL "
+        "AND last_autoanalyze IS NULL ORDER BY schemaname, relname",
         (_MIN_COUNTED_ROWS,),
     ).fetchall()
     for schema_name, table_name in table_rows:

@@ -23,12 +23,12 @@ from readingroom.storage.errors import (
 )
 from readingroom.storage.keys import Holder, Key, KeyRing, KeyRow, make_unknown_error
 from readingroom.storage.postgres.database import Connection, PostgresDatabase, find_database
-from readingroom.storage.postgres.notices import CHANNEL
+from readingroom.storage.postgres.notices import NOTICE_CHANNEL
 
 logger = logging.getLogger(__name__)
 
 _STORE_NAME = "api_keys"
-_LOOK_SECONDS = 0.5
+_SECONDS_BETWEEN_LOOKS = 0.5
 _MAX_STALE_SECONDS = 30.0
 """How long the copy is believed while the database does not answer; then nobody is let in."""
 _COLUMNS_SQL = "name, hash, created_at, subject, read_only, operator"
@@ -130,7 +130,7 @@ class SharedKeyRing(KeyRing):
         """Read the keys again whenever somebody has changed them."""
         is_failing = False
         while not self._is_closed:
-            self._may_have_changed.wait(_LOOK_SECONDS)
+            self._may_have_changed.wait(_SECONDS_BETWEEN_LOOKS)
             self._may_have_changed.clear()
             try:
                 self._refresh_copy()
@@ -203,4 +203,4 @@ def _raise_generation(connection: Any) -> None:
         "DO UPDATE SET generation = generations.generation + 1",
         (_STORE_NAME,),
     )
-    connection.execute("SELECT pg_notify(?, ?)", (CHANNEL, _STORE_NAME))
+    connection.execute("SELECT pg_notify(?, ?)", (NOTICE_CHANNEL, _STORE_NAME))

@@ -14,12 +14,12 @@ from readingroom.storage.errors import DatabaseFailed
 
 logger = logging.getLogger(__name__)
 
-CHANNEL = "readingroom"
-_LOOK_SECONDS = 1.0
+NOTICE_CHANNEL = "readingroom"
+_SECONDS_BETWEEN_LOOKS = 1.0
 """How often the thread looks whether anybody still waits."""
 _RETRY_SECONDS = 1.0
 
-Wake = Callable[[], None]
+WakeSubscriber = Callable[[], None]
 
 
 class NoticeListener:
@@ -28,11 +28,11 @@ class NoticeListener:
     def __init__(self, connect: Callable[[], Any]) -> None:
         self._connect = connect
         self._lock = threading.Lock()
-        self._wakes_by_store: dict[str, list[Wake]] = defaultdict(list)
+        self._wakes_by_store: dict[str, list[WakeSubscriber]] = defaultdict(list)
         self._thread: threading.Thread | None = None
         self._has_ended = threading.Event()
 
-    def subscribe(self, store_name: str, wake: Wake) -> None:
+    def subscribe(self, store_name: str, wake: WakeSubscriber) -> None:
         """Call `wake`, from another thread, after each write to a store, and whenever some may have
         been missed. The first subscriber starts the thread.
         """
@@ -46,7 +46,7 @@ class NoticeListener:
                 )
                 self._thread.start()
 
-    def unsubscribe(self, store_name: str, wake: Wake) -> None:
+    def unsubscribe(self, store_name: str, wake: WakeSubscriber) -> None:
         """Call `wake` no more; with the last subscriber the thread ends."""
         with self._lock:
             if wake in self._wakes_by_store[store_name]:
@@ -77,13 +77,13 @@ class NoticeListener:
     def _follow_notices(self, has_ended: threading.Event) -> None:
         connection = self._connect()
         try:
-            connection.execute(f"LISTEN {CHANNEL}")
+            connection.execute(f"LISTEN {NOTICE_CHANNEL}")
             # Whatever was written before this connection heard of it.
             with self._lock:
                 store_names = list(self._wakes_by_store)
             self._wake_all(store_names)
             while not has_ended.is_set():
-                self._wake_all(connection.wait_for_notices(_LOOK_SECONDS))
+                self._wake_all(connection.wait_for_notices(_SECONDS_BETWEEN_LOOKS))
         finally:
             connection.close()
 

@@ -16,13 +16,13 @@ from readingroom.storage.errors import DatabaseFailed
 from readingroom.storage.postgres.database import clean_text
 from readingroom.storage.postgres.driver import PostgresConnection, open_connection
 
-_WATCH_SECONDS = 0.02
+_SECONDS_BETWEEN_CHECKS = 0.02
 _ROWS_PER_STATEMENT = 500
 _MAX_PARAMETERS = 60_000
 """PostgreSQL counts the values of a statement in 16 bits."""
 # Filters and groupings are written before it is known which database they are for; this is what
 # they have of SQLite's own.
-_SQLITE_FRAGMENTS = (
+_SQLITE_FRAGMENT_REPLACEMENTS = (
     (
         re.compile(r"json_each\(([\w.]+), '\$\.(\w+)'\) /\* objects \*/"),
         r"json_array_elements(\1 -> '\2')",
@@ -32,16 +32,16 @@ _SQLITE_FRAGMENTS = (
     (re.compile(r"INDEXED BY \w+"), ""),
 )
 # An escape has an even number of backslashes before it: else the backslash itself is escaped.
-_ESCAPED_NULL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
-_VALUES = re.compile(r"VALUES (\((?:\?, )*\?\))", re.ASCII)
-_PLAIN_INSERT = re.compile(
+_ESCAPED_NULL_PATTERN = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
+_VALUES_PATTERN = re.compile(r"VALUES (\((?:\?, )*\?\))", re.ASCII)
+_PLAIN_INSERT_PATTERN = re.compile(
     r"\s*INSERT INTO (\w+(?: \([\w, ]+\))?) VALUES \((?:\?, )*\?\)\s*", re.ASCII
 )
-_UPSERT = re.compile(
+_UPSERT_PATTERN = re.compile(
     r"INSERT INTO \w+ \(([\w, ]+)\)\s+VALUES .* ON CONFLICT \((\w+)\) DO UPDATE", re.DOTALL
 )
-_INSERT_TARGET = re.compile(r"\s*INSERT INTO (\w+)(?: \(([\w, ]+)\))?\s+VALUES ", re.ASCII)
-_PLAIN_TYPES = {str, int, float, bytes, type(None)}
+_INSERT_TARGET_PATTERN = re.compile(r"\s*INSERT INTO (\w+)(?: \(([\w, ]+)\))?\s+VALUES ", re.ASCII)
+_TYPES_WITHOUT_CLEANING = {str, int, float, bytes, type(None)}
 _MIN_STAGED_ROWS = 50
 """Rows that are inserted from a table they are copied into first, where some may be there."""
 _MIN_COPIED_ROWS = 8
@@ -94,19 +94,19 @@ class RecordsConnection(PostgresConnection):
     def executemany(self, sql: str, value_rows: Iterable[Sequence[Any]]) -> None:
         """Run a statement for each of the rows; rows that are inserted go many at once."""
         rows = _clean_rows(list(value_rows))
-        plain_insert = _PLAIN_INSERT.fullmatch(sql)
+        plain_insert = _PLAIN_INSERT_PATTERN.fullmatch(sql)
         if plain_insert and len(rows) >= _MIN_COPIED_ROWS:
             self.copy_rows(plain_insert[1], rows)
             self.total_changes += len(rows)
             return
-        row_marks = _VALUES.search(sql)
+        row_marks = _VALUES_PATTERN.search(sql)
         if row_marks is None or not rows or _has_same_key_twice(sql, rows):
             super().executemany(sql, rows)
             self.total_changes += len(rows)
             return
-        target = _INSERT_TARGET.match(sql)
+        target = _INSERT_TARGET_PATTERN.match(sql)
         if target and len(rows) >= _MIN_STAGED_ROWS:
-            self._insert_staged(target[1], target[2] or "*", sql[row_marks.end(1) :], rows)
+            self._stage_and_insert(target[1], target[2] or "*", sql[row_marks.end(1) :], rows)
             return
         batch_size = min(_ROWS_PER_STATEMENT, _MAX_PARAMETERS // max(1, len(rows[0])))
         for first_row in range(0, len(rows), batch_size):
@@ -117,7 +117,7 @@ class RecordsConnection(PostgresConnection):
                 [value for values in row_batch for value in values],
             )
 
-    def _insert_staged(
+    def _stage_and_insert(
         self, table_name: str, column_list: str, conflict_sql: str, rows: Sequence[Sequence[Any]]
     ) -> None:
         """Copy rows into a table of this session, and insert them from there."""
@@ -165,7 +165,7 @@ class RecordsConnection(PostgresConnection):
         has_ended = threading.Event()
 
         def watch() -> None:
-            while not has_ended.wait(_WATCH_SECONDS):
+            while not has_ended.wait(_SECONDS_BETWEEN_CHECKS):
                 if is_exhausted():
                     self._was_stopped.set()
                     self._connection.cancel_safe(timeout=5)
@@ -187,7 +187,7 @@ class RecordsConnection(PostgresConnection):
 
 @lru_cache(maxsize=2_000)
 def _translate_fragments(sql: str) -> str:
-    for fragment_pattern, replacement in _SQLITE_FRAGMENTS:
+    for fragment_pattern, replacement in _SQLITE_FRAGMENT_REPLACEMENTS:
         sql = fragment_pattern.sub(replacement, sql)
     return sql
 
@@ -196,7 +196,7 @@ def _has_same_key_twice(sql: str, rows: Sequence[Sequence[Any]]) -> bool:
     """Whether a statement that updates what is there would have to change a row twice."""
     if "DO UPDATE" not in sql:
         return False
-    upsert = _UPSERT.search(sql)
+    upsert = _UPSERT_PATTERN.search(sql)
     if upsert is None:
         return True  # nothing is known about its key
     key_place = upsert[1].replace(" ", "").split(",").index(upsert[2])
@@ -220,7 +220,7 @@ def _clean_rows(rows: Sequence[Sequence[Any]]) -> Sequence[Sequence[Any]]:
     all_values = [value for values in rows for value in values]
     texts = [value for value in all_values if type(value) is str]
     has_null = any("\0" in text or "\\u0000" in text for text in texts)
-    if not has_null and set(map(type, all_values)) <= _PLAIN_TYPES:
+    if not has_null and set(map(type, all_values)) <= _TYPES_WITHOUT_CLEANING:
         return rows
     return [[_clean_value(value) for value in values] for values in rows]
 
@@ -234,5 +234,5 @@ def _clean_value(value: Any) -> Any:
         return clean_text(value)
     # JSON spells it out; PostgreSQL takes that, but no column could be made of it.
     if "\\u0000" in value and value.startswith("{"):
-        return _ESCAPED_NULL.sub(r"\1\\ufffd", value)
+        return _ESCAPED_NULL_PATTERN.sub(r"\1\\ufffd", value)
     return value

@@ -10,13 +10,13 @@ SCHEMA_VERSION = 5
 """Raised with every migration; a process refuses a database with a higher one."""
 
 _MIGRATION_LOCK = 7_323_108_117_105_110  # any number that no other lock has
-_EXTENSIONS = ("vector", "btree_gist")
+_POSTGRES_EXTENSIONS = ("vector", "btree_gist")
 
-_VERSION_TABLE = """
+_VERSION_TABLE_SQL = """
 CREATE TABLE IF NOT EXISTS readingroom.schema_version (version integer NOT NULL)
 """
 
-_MIGRATIONS: dict[int, tuple[str, ...]] = {
+_MIGRATION_STATEMENTS_BY_VERSION: dict[int, tuple[str, ...]] = {
     1: (
         # How many writes each store has seen; a cache made at another number is out of date.
         """
@@ -245,7 +245,7 @@ _MIGRATIONS: dict[int, tuple[str, ...]] = {
     ),
 }
 
-_SQL_IDENTIFIER = re.compile(r"[a-z][a-z0-9_]{0,40}")
+_SQL_IDENTIFIER_PATTERN = re.compile(r"[a-z][a-z0-9_]{0,40}")
 
 
 def migrate(connection: Any) -> None:
@@ -257,7 +257,7 @@ def migrate(connection: Any) -> None:
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(?)", (_MIGRATION_LOCK,))
         connection.execute("CREATE SCHEMA IF NOT EXISTS readingroom")
-        connection.execute(_VERSION_TABLE)
+        connection.execute(_VERSION_TABLE_SQL)
         version_row = connection.execute(
             "SELECT version FROM readingroom.schema_version"
         ).fetchone()
@@ -269,9 +269,9 @@ def migrate(connection: Any) -> None:
             )
         if stored_version == SCHEMA_VERSION:
             return
-        create_extensions(connection, _EXTENSIONS)
+        create_extensions(connection, _POSTGRES_EXTENSIONS)
         for next_version in range(stored_version + 1, SCHEMA_VERSION + 1):
-            for statement in _MIGRATIONS[next_version]:
+            for statement in _MIGRATION_STATEMENTS_BY_VERSION[next_version]:
                 connection.execute(statement)
         connection.execute("DELETE FROM readingroom.schema_version")
         connection.execute("INSERT INTO readingroom.schema_version VALUES (?)", (SCHEMA_VERSION,))
@@ -296,7 +296,7 @@ def list_collection_statements(collection_name: str, field_names: tuple[str, ...
     Vectors are apart from texts: a search by meaning reads all those that pass a filter.
     """
     for identifier in (collection_name, *field_names):
-        if not _SQL_IDENTIFIER.fullmatch(identifier):
+        if not _SQL_IDENTIFIER_PATTERN.fullmatch(identifier):
             raise ValueError(f"{identifier!r} cannot be the name of a table or a column")
     chunk_columns_sql = "".join(
         f"""field_{field_name} text COLLATE "C" GENERATED ALWAYS AS

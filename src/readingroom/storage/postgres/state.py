@@ -175,7 +175,7 @@ def open_sessions(settings: RoomSettings) -> BrowserSessions:
     return BrowserSessions(settings.data, tables=tables)
 
 
-def open_grants(settings: RoomSettings) -> GrantStore:
+def open_grant_store(settings: RoomSettings) -> GrantStore:
     """Return the connected apps of the data directory, or of the database in the settings."""
     database = find_database(settings)
     tables = SharedTables(database, "grants", "The connected apps") if database else None
@@ -195,10 +195,10 @@ def list_collection_models(settings: RoomSettings) -> list[str]:
 
 
 def open_waiting_tables(
-    settings: RoomSettings, create_tables: Callable[[Database], object]
+    settings: RoomSettings, create_file_tables: Callable[[Database], object]
 ) -> StateTables:
     """Return the tables of texts that workers may embed: in the data directory or the database."""
     database = find_database(settings)
     if database is not None:
         return SharedTables(database, "waiting_texts", "The waiting texts")
-    return StateFile(settings.data / "embedding.db", "The waiting texts", create_tables)
+    return StateFile(settings.data / "embedding.db", "The waiting texts", create_file_tables)

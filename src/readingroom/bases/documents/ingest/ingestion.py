@@ -41,7 +41,7 @@ from readingroom.storage.postgres.files import open_files
 
 Outcome = IngestedDocument | AlreadyIngested | SkippedDocument
 
-_UNSAFE_CHARACTERS = re.compile(r"[^A-Za-z0-9-]", re.ASCII)
+_UNSAFE_CHARACTERS_PATTERN = re.compile(r"[^A-Za-z0-9-]", re.ASCII)
 # File systems allow 255 bytes for a name, and the suffix needs some of them.
 _MAX_STEM_CHARS = 100
 _FILES_FOLDER = "files"
@@ -134,7 +134,7 @@ class Ingestion:
         application_ref = submission.application_ref
         complete_record = await self._find_complete_record(application_ref, private_copy)
         if complete_record:
-            return _describe_stored(complete_record)
+            return _make_already_ingested(complete_record)
         document = await self._context.pipeline.read_document(
             private_copy, scale_progress(report_progress, 0, 50)
         )
@@ -151,7 +151,7 @@ class Ingestion:
             # Another call may have stored the same bytes while this one was reading them.
             complete_record = await self._find_complete_record(application_ref, private_copy)
             if complete_record:
-                return _describe_stored(complete_record)
+                return _make_already_ingested(complete_record)
             document_record = await self._create_record(private_copy, submission, document)
             return await self._store_document(
                 document_record, document, embedded_chunks, private_copy
@@ -164,7 +164,7 @@ class Ingestion:
             DocumentNotFound: no document has this id.
         """
         async with self._changes.begin_change(_CHANGE_LOCK):
-            document_record = await self._store.get_record(document_id)
+            document_record = await self._store.find_record(document_id)
             if document_record is None:
                 raise make_not_found_error(document_id)
             async with self._changes.record_intent(
@@ -204,7 +204,7 @@ class Ingestion:
     async def _finish_change(self, intent: Intent) -> None:
         document_id = intent.body["document_id"]
         # An ingestion that wrote its registry entry is complete; one that did not is undone.
-        if intent.kind == "remove" or await self._store.get_record(document_id) is None:
+        if intent.kind == "remove" or await self._store.find_record(document_id) is None:
             await self._delete_document(document_id)
             if file_hash := intent.body.get("file_hash"):
                 await self._pictures.forget_pictures(file_hash)
@@ -218,7 +218,7 @@ class Ingestion:
     async def delete_orphan(self, document_id: str) -> None:
         """Delete the chunks and the file of a document that is not registered."""
         async with self._changes.begin_change(_CHANGE_LOCK):
-            if await self._store.get_record(document_id) is None:
+            if await self._store.find_record(document_id) is None:
                 await self._delete_document(document_id)
 
     # --- steps of a change ---
@@ -279,7 +279,7 @@ class Ingestion:
     async def _choose_id(self, application_ref: str, sha256: str) -> str:
         """Return the first candidate id that no other document has."""
         for document_id in generate_candidate_ids(application_ref, sha256):
-            other_record = await self._store.get_record(document_id)
+            other_record = await self._store.find_record(document_id)
             if other_record is None:
                 return document_id
             if (other_record.application_ref, other_record.file_hash) == (application_ref, sha256):
@@ -411,7 +411,9 @@ class Ingestion:
 def _build_copy_path(document_id: str, source_name: str) -> tuple[str, str, str]:
     """Return a path with a name that people recognise and every file system accepts."""
     safe_stem = (
-        _UNSAFE_CHARACTERS.sub("_", PurePath(source_name).stem)[:_MAX_STEM_CHARS].lstrip("-")
+        _UNSAFE_CHARACTERS_PATTERN.sub("_", PurePath(source_name).stem)[:_MAX_STEM_CHARS].lstrip(
+            "-"
+        )
         or "document"
     )
     return _FILES_FOLDER, document_id, f"{safe_stem}{PurePath(source_name).suffix.lower()}"
@@ -423,7 +425,7 @@ def generate_candidate_ids(application_ref: str, sha256: str) -> Iterator[str]:
     Two files of one application may share the first six digits of their hashes; each further
     candidate has one digit more.
     """
-    safe_reference = _UNSAFE_CHARACTERS.sub("_", application_ref)
+    safe_reference = _UNSAFE_CHARACTERS_PATTERN.sub("_", application_ref)
     # Six digits are the contract's; they collide by chance at some thousands of files.
     for digit_count in range(6, len(sha256) + 1):
         yield f"{safe_reference}_{sha256[:digit_count]}"
@@ -443,7 +445,7 @@ def list_outcomes(file_name: str, ingest_outcome: Outcome) -> list[FileOutcome]:
     ]
 
 
-def _describe_stored(document_record: DocumentRecord) -> AlreadyIngested:
+def _make_already_ingested(document_record: DocumentRecord) -> AlreadyIngested:
     return AlreadyIngested(
         document_id=document_record.document_id, same_as=document_record.source_file
     )

@@ -5,9 +5,9 @@ from pathlib import PurePath
 
 from readingroom.ingest.errors import ExtractionFailed
 
-MAX_CONTAINERS = 2
+MAX_CONTAINER_DEPTH = 2
 """Messages and archives around a file; deeper ones are not opened."""
-MAX_FILES = 500
+MAX_SUBMITTED_FILES = 500
 """Files inside one submitted file, whatever they are inside of there."""
 
 _CONTAINER_SUFFIXES = (".eml", ".msg", ".zip")
@@ -50,7 +50,8 @@ class Submission:
         file_suffix = PurePath(file_name).suffix.lower()
         is_archive_in_archive = file_suffix == ".zip" and ".zip" in self.container_suffixes
         is_too_deep = (
-            file_suffix in _CONTAINER_SUFFIXES and len(self.container_suffixes) >= MAX_CONTAINERS
+            file_suffix in _CONTAINER_SUFFIXES
+            and len(self.container_suffixes) >= MAX_CONTAINER_DEPTH
         )
         if is_archive_in_archive or is_too_deep:
             raise ExtractionFailed(
@@ -58,8 +59,8 @@ class Submission:
                 "Unpack it yourself, and ingest its files"
             )
         self._file_count.opened_count += 1
-        if self._file_count.opened_count > MAX_FILES + 1:
+        if self._file_count.opened_count > MAX_SUBMITTED_FILES + 1:
             raise ExtractionFailed(
-                f"There are more than {MAX_FILES} files inside the one that was submitted. "
-                "Unpack it yourself, and ingest its files"
+                f"There are more than {MAX_SUBMITTED_FILES} files inside the one that was "
+                "submitted. Unpack it yourself, and ingest its files"
             )

@@ -61,9 +61,9 @@ _render = partial(render_template, template_folder=Path(__file__).parent / "temp
 _MAX_UPLOAD_BYTES = 2**30
 """Of all files of one form together."""
 _PICTURE_DPI = 100
-_RECORD_FIELDS = ("address", "description", "validation_date", "status", "local_authority")
-_MAX_EVENTS = 5
-_READING_TEXTS = {
+_APPLICATION_FIELDS = ("address", "description", "validation_date", "status", "local_authority")
+_MAX_HOME_PAGE_EVENTS = 5
+_TEXT_BY_EXTRACTION_METHOD = {
     "text_layer": "the text in the file",
     "ocr": "a scan, by OCR",
     "mixed": "the text in the file, and scans by OCR",
@@ -82,18 +82,20 @@ class _ApplicationLine:
     document_count: int
 
     @classmethod
-    def make(cls, listed: ListedApplication, application: Application | None) -> "_ApplicationLine":
+    def make(
+        cls, listed_application: ListedApplication, application: Application | None
+    ) -> "_ApplicationLine":
         return cls(
-            listed.reference,
-            make_application_address(listed.reference),
+            listed_application.reference,
+            make_application_address(listed_application.reference),
             (application.address if application else None) or "",
             (application.status if application else None) or "",
-            listed.validation_date,
-            listed.document_count,
+            listed_application.validation_date,
+            listed_application.document_count,
         )
 
 
-_ORDERS: dict[str, tuple[Callable[[_ApplicationLine], Any], bool]] = {
+_SORT_KEY_BY_ORDER: dict[str, tuple[Callable[[_ApplicationLine], Any], bool]] = {
     "reference": (lambda line: line.reference, False),
     "validated": (lambda line: line.validation_date or dt.date.min, True),
     "documents": (lambda line: line.document_count, True),
@@ -156,11 +158,13 @@ class DocumentPages:
         application_list = await self._service.list_applications()
         application_lines = await self._list_lines(application_list)
         order_name = request.get("sort")
-        sort_key, is_descending = _ORDERS.get(order_name, _ORDERS["reference"])
+        sort_key, is_descending = _SORT_KEY_BY_ORDER.get(
+            order_name, _SORT_KEY_BY_ORDER["reference"]
+        )
         body_html = _render(
             "applications.html",
             lines=sorted(application_lines, key=sort_key, reverse=is_descending),
-            order=order_name if order_name in _ORDERS else "reference",
+            order=order_name if order_name in _SORT_KEY_BY_ORDER else "reference",
             request=request,
         )
         return RenderedPage("Applications", body_html, data=application_list)
@@ -184,21 +188,23 @@ class DocumentPages:
             for application in application_list.applications
             if application.validation_date
         ]
-        return sorted(events, key=lambda event: event.day, reverse=True)[:_MAX_EVENTS]
+        return sorted(events, key=lambda event: event.day, reverse=True)[:_MAX_HOME_PAGE_EVENTS]
 
     async def _list_lines(self, application_list: ApplicationList) -> list[_ApplicationLine]:
         applications = await anyio.to_thread.run_sync(self._service.applications.list_applications)
         applications_by_ref = {application.reference: application for application in applications}
         return [
-            _ApplicationLine.make(listed, applications_by_ref.get(listed.reference))
-            for listed in application_list.applications
+            _ApplicationLine.make(
+                listed_application, applications_by_ref.get(listed_application.reference)
+            )
+            for listed_application in application_list.applications
         ]
 
     async def show_application(self, request: PageRequest) -> RenderedPage:
         """Return one application: its record, its documents by kind, what was not read."""
         reference = request.get("ref")
-        question = validate_model(ApplicationOverview, {"application_ref": reference})
-        overview = await self._service.get_overview(question)
+        arguments = validate_model(ApplicationOverview, {"application_ref": reference})
+        overview = await self._service.get_overview(arguments)
         jobs = await anyio.to_thread.run_sync(self._jobs.list_newest_jobs, 50, UPLOAD_JOB)
         body_html = _render(
             "application.html",
@@ -211,7 +217,7 @@ class DocumentPages:
             make_page_address=_make_page_address,
             fields=fill_form(
                 request.parameters,
-                _list_form_values(overview.application),
+                _make_form_values(overview.application),
                 is_refused=bool(request.refusal),
             ),
         )
@@ -225,10 +231,10 @@ class DocumentPages:
 
         Raise `RecordChanged` where somebody else changed one of them meanwhile.
         """
-        question = validate_model(ApplicationOverview, {"application_ref": request.get("ref")})
-        reference = question.application_ref
-        application = await self._service.get_application(reference)
-        changed_fields = read_changed_fields(request.parameters, _list_form_values(application))
+        arguments = validate_model(ApplicationOverview, {"application_ref": request.get("ref")})
+        reference = arguments.application_ref
+        application = await self._service.find_application(reference)
+        changed_fields = read_changed_fields(request.parameters, _make_form_values(application))
         if changed_fields:
             await self._service.set_application(
                 validate_model(SetApplication, {"reference": reference, **changed_fields})
@@ -237,10 +243,10 @@ class DocumentPages:
 
     async def add_files(self, request: PageRequest) -> SeeOther:
         """Queue the reading of uploaded files, and lead to the page of that job."""
-        question = validate_model(ApplicationOverview, {"application_ref": request.get("ref")})
+        arguments = validate_model(ApplicationOverview, {"application_ref": request.get("ref")})
         if not request.files:
             raise InvalidArguments([{"field": "files", "message": "choose at least one file"}])
-        reference = question.application_ref
+        reference = arguments.application_ref
         job = await anyio.to_thread.run_sync(
             self._queue_files, reference, request.files, current_caller.get()
         )
@@ -252,8 +258,8 @@ class DocumentPages:
         job_folder = self._jobs.make_folder(UPLOAD_JOB)
         moved_files = move_files(sent_files, job_folder)
         job_title = f"{format_count(len(moved_files), 'file')} for {reference}"
-        question = {"application_ref": reference, "folder": str(job_folder), "files": moved_files}
-        return self._jobs.add_job(UPLOAD_JOB, job_title, question, caller, job_folder)
+        arguments = {"application_ref": reference, "folder": str(job_folder), "files": moved_files}
+        return self._jobs.add_job(UPLOAD_JOB, job_title, arguments, caller, job_folder)
 
     async def ask_removal(self, request: PageRequest) -> RenderedPage:
         """Return the page that asks once more before a document is removed."""
@@ -304,7 +310,7 @@ class DocumentPages:
         ]
         citation = f"{document_record.application_ref}, {desk_record.citation.citation_string}"
         file_link = PageLink("The file as it was received", f"/documents/{quote(document_id)}/file")
-        facts = [("Read from", _READING_TEXTS[document_record.extraction_method])]
+        facts = [("Read from", _TEXT_BY_EXTRACTION_METHOD[document_record.extraction_method])]
         _, _, page_text = desk_record.id.partition("#page=")
         if not page_text:
             first_page_link = PageLink("Page by page", _make_page_address(document_id, 1))
@@ -366,9 +372,11 @@ class _KindSummary:
     """The first page of its first document."""
 
 
-def _list_form_values(application: Application | ApplicationRecord | None) -> dict[str, Any]:
+def _make_form_values(application: Application | ApplicationRecord | None) -> dict[str, Any]:
     """Return the fields of an application's record that its form changes."""
-    return {field_name: getattr(application, field_name, None) for field_name in _RECORD_FIELDS}
+    return {
+        field_name: getattr(application, field_name, None) for field_name in _APPLICATION_FIELDS
+    }
 
 
 def _list_kinds(overview: Overview) -> list[_KindSummary]:

@@ -26,13 +26,13 @@ class UploadJobs:
         self._service = service
 
     async def run_job(
-        self, question: Mapping[str, Any], report_percent: ReportPercent
+        self, job_arguments: Mapping[str, Any], report_percent: ReportPercent
     ) -> Mapping[str, Any]:
         """Ingest the files of one upload, and return the outcome for each.
 
         Begun again, it finds those that it has read already there.
         """
-        job_folder = Path(question["folder"])
+        job_folder = Path(job_arguments["folder"])
         if not await anyio.Path(job_folder).is_dir():
             raise RecordNotFound("The uploaded files are gone; send them again")
 
@@ -52,9 +52,9 @@ class UploadJobs:
                     moved_file["name"],
                 ),
             )
-            for moved_file in question["files"]
+            for moved_file in job_arguments["files"]
         ]
-        application_ref = question["application_ref"]
+        application_ref = job_arguments["application_ref"]
         ingest_report = await self._service.ingest_files(
             batch_files, application_ref, None, report_share
         )
@@ -65,7 +65,7 @@ class UploadJobs:
             "rows": [
                 [
                     file_outcome.file,
-                    _OUTCOME_TEXTS[file_outcome.status],
+                    _TEXT_BY_OUTCOME[file_outcome.status],
                     _explain_outcome(file_outcome),
                 ]
                 for file_outcome in ingest_report.files
@@ -73,7 +73,7 @@ class UploadJobs:
         }
 
 
-_OUTCOME_TEXTS = {
+_TEXT_BY_OUTCOME = {
     "success": "read",
     "already_ingested": "already there",
     "skipped": "skipped",

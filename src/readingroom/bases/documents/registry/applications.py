@@ -16,7 +16,7 @@ from readingroom.storage.database import open_small_database, open_untrusted
 from readingroom.storage.errors import BackupUnusable
 from readingroom.storage.postgres.database import PostgresDatabase
 
-_SCHEMA = """
+_SCHEMA_SQL = """
 CREATE TABLE IF NOT EXISTS applications (
     reference TEXT PRIMARY KEY,
     address TEXT,
@@ -42,17 +42,17 @@ CREATE TABLE IF NOT EXISTS unread (
 ) STRICT;
 """
 # A table of its own and no column: releases before 0.2 open this file too.
-_SELECT_APPLICATIONS = (
+_SELECT_APPLICATIONS_SQL = (
     "SELECT applications.*, local_authority FROM applications "
     "LEFT JOIN authorities ON application_ref = reference"
 )
-_SELECT_APPLICATION = f"{_SELECT_APPLICATIONS} WHERE reference = ?"
+_SELECT_APPLICATION_SQL = f"{_SELECT_APPLICATIONS_SQL} WHERE reference = ?"
 _COLUMN_COUNTS = {"applications": 6, "authorities": 2, "unread": len(fields(UnreadEntry))}
 _UNREAD_PLACEHOLDERS = ", ".join("?" for _ in fields(UnreadEntry))
 # The hash is the key of the table, which earlier releases open too; so the key of a second file
 # with the same bytes has its name after the hash.
-_NAME_MARK = "#"
-_SAME_BYTES = "application_ref = ? AND (file_hash = ? OR file_hash LIKE ?)"
+_HASH_AND_NAME_SEPARATOR = "#"
+_HAS_SAME_BYTES_SQL = "application_ref = ? AND (file_hash = ? OR file_hash LIKE ?)"
 
 
 class ApplicationStore:
@@ -73,19 +73,21 @@ class ApplicationStore:
             with self._database.transaction() as transaction:
                 yield transaction.connection
         else:
-            with open_small_database(self._database_path, _SCHEMA) as db:
+            with open_small_database(self._database_path, _SCHEMA_SQL) as db:
                 yield db
 
-    def get_application(self, reference: str) -> Application | None:
+    def find_application(self, reference: str) -> Application | None:
         """Return an application's record, or None if it has none."""
         with self._open_tables() as db:
-            application_row = db.execute(_SELECT_APPLICATION, (reference,)).fetchone()
+            application_row = db.execute(_SELECT_APPLICATION_SQL, (reference,)).fetchone()
         return _to_application(application_row) if application_row else None
 
     def list_applications(self) -> list[Application]:
         """Return every record, in the order of the references."""
         with self._open_tables() as db:
-            application_rows = db.execute(f"{_SELECT_APPLICATIONS} ORDER BY reference").fetchall()
+            application_rows = db.execute(
+                f"{_SELECT_APPLICATIONS_SQL} ORDER BY reference"
+            ).fetchall()
         return [_to_application(application_row) for application_row in application_rows]
 
     def update_application(
@@ -93,7 +95,7 @@ class ApplicationStore:
     ) -> Application:
         """Write these fields of an application, keep the others, and return the new record."""
         with self._open_tables() as db:
-            application_row = db.execute(_SELECT_APPLICATION, (reference,)).fetchone()
+            application_row = db.execute(_SELECT_APPLICATION_SQL, (reference,)).fetchone()
             application_before = (
                 _to_application(application_row) if application_row else Application(reference)
             )
@@ -118,7 +120,10 @@ class ApplicationStore:
             ).fetchall()
         unread_entries = [UnreadEntry(*unread_row) for unread_row in unread_rows]
         return [
-            replace(unread_entry, file_hash=unread_entry.file_hash.partition(_NAME_MARK)[0])
+            replace(
+                unread_entry,
+                file_hash=unread_entry.file_hash.partition(_HASH_AND_NAME_SEPARATOR)[0],
+            )
             for unread_entry in unread_entries
         ]
 
@@ -130,13 +135,13 @@ class ApplicationStore:
         reference, file_hash = unread_entry.application_ref, unread_entry.file_hash
         with self._open_tables() as db:
             same_bytes_rows = db.execute(
-                f"SELECT file_hash, source_file FROM unread WHERE {_SAME_BYTES}",
+                f"SELECT file_hash, source_file FROM unread WHERE {_HAS_SAME_BYTES_SQL}",
                 _list_same_bytes_values(reference, file_hash),
             ).fetchall()
             keys_by_name = {source_file: hash_key for hash_key, source_file in same_bytes_rows}
             free_key = file_hash
             if file_hash in keys_by_name.values():
-                free_key = f"{file_hash}{_NAME_MARK}{unread_entry.source_file}"
+                free_key = f"{file_hash}{_HASH_AND_NAME_SEPARATOR}{unread_entry.source_file}"
             hash_key = keys_by_name.get(unread_entry.source_file, free_key)
             db.execute(
                 "DELETE FROM unread WHERE application_ref = ? AND file_hash = ?",
@@ -178,7 +183,7 @@ class ApplicationStore:
         """Delete the entries of a file that was ingested after all, whatever its names were."""
         with self._open_tables() as db:
             db.execute(
-                f"DELETE FROM unread WHERE {_SAME_BYTES}",
+                f"DELETE FROM unread WHERE {_HAS_SAME_BYTES_SQL}",
                 _list_same_bytes_values(reference, file_hash),
             )
 
@@ -189,7 +194,7 @@ class ApplicationStore:
                 table_name: db.execute(f"SELECT * FROM {table_name}").fetchall()
                 for table_name in _COLUMN_COUNTS
             }
-        with open_small_database(dump_path, _SCHEMA) as copied_database:
+        with open_small_database(dump_path, _SCHEMA_SQL) as copied_database:
             for table_name, table_rows in rows_by_table.items():
                 placeholders = ", ".join("?" * _COLUMN_COUNTS[table_name])
                 copied_database.executemany(
@@ -204,7 +209,7 @@ class ApplicationStore:
 
 
 def _list_same_bytes_values(reference: str, file_hash: str) -> tuple[str, str, str]:
-    return reference, file_hash, f"{file_hash}{_NAME_MARK}%"
+    return reference, file_hash, f"{file_hash}{_HASH_AND_NAME_SEPARATOR}%"
 
 
 def _read_authorities(db: sqlite3.Connection) -> list[tuple[Any, ...]]:

@@ -47,7 +47,7 @@ class Loader(Protocol):
 
 
 @runtime_checkable
-class ListsCurrent(Protocol):
+class ListsAllCurrentMembers(Protocol):
     """A loader one of whose files lists all current members: whoever is not in it has left."""
 
     current_source: ClassVar[str]
@@ -55,7 +55,7 @@ class ListsCurrent(Protocol):
 
 
 @runtime_checkable
-class HasCompanions(Protocol):
+class HasCompanionFiles(Protocol):
     """A loader whose files name other files next to them, which are read with them."""
 
     def list_companions(self, file: RawFile) -> Iterator[str]:
@@ -65,31 +65,31 @@ class HasCompanions(Protocol):
 
 # In the order in which files are loaded: people before what they did.
 LOADERS: tuple[Loader, ...] = (
-    legislators.Legislators(),
-    legislators.Committees(),
-    legislators.Rosters(),
-    legislators.DistrictOffices(),
-    legislators.SocialMedia(),
-    crs.CrsReports(),
-    cbo.Estimates(),
-    reports.Reports(),
-    reports.ReportTexts(),
-    crec.Issues(),
-    crec.Pages(),
-    billstatus.BillStatus(),
-    uslm.BillTexts(),
-    uslm.Laws(),
-    compilations.Compilations(),
-    cfr.Regulations(),
-    register.RegisterIssues(),
-    register.RegisterJson(),
-    votes.HouseVotes(),
-    votes.SenateVotes(),
-    hearings.HouseMeetings(),
-    hearings.HouseWitnesses(),
-    hearings.CongressMeetings(),
-    hearings.CongressHearings(),
-    lobbying.LobbyingFilings(),
-    dockets.Dockets(),
-    saps.Saps(pdfs.read_pdf_texts),
+    legislators.LegislatorLoader(),
+    legislators.CommitteeLoader(),
+    legislators.RosterLoader(),
+    legislators.DistrictOfficeLoader(),
+    legislators.SocialMediaLoader(),
+    crs.CrsReportLoader(),
+    cbo.CostEstimateLoader(),
+    reports.CommitteeReportLoader(),
+    reports.CommitteeReportTextLoader(),
+    crec.RecordIssueLoader(),
+    crec.RecordPageLoader(),
+    billstatus.BillStatusLoader(),
+    uslm.BillTextLoader(),
+    uslm.LawLoader(),
+    compilations.CompilationLoader(),
+    cfr.CfrLoader(),
+    register.RegisterIssueLoader(),
+    register.RegisterJsonLoader(),
+    votes.HouseVoteLoader(),
+    votes.SenateVoteLoader(),
+    hearings.HouseMeetingLoader(),
+    hearings.HouseWitnessLoader(),
+    hearings.CongressMeetingLoader(),
+    hearings.CongressHearingLoader(),
+    lobbying.LobbyingFilingLoader(),
+    dockets.DocketLoader(),
+    saps.StatementLoader(pdfs.read_pdf_texts),
 )

@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element
 
 from readingroom.bases.federal.formats import cbo, reports
 from readingroom.bases.federal.formats.parts.bill_fields import (
-    MAX_EVIDENCE,
+    MAX_EVIDENCE_CHARS,
     build_vote_links,
     count_cosponsors,
     describe_miscounted_lists,
@@ -48,23 +48,23 @@ from readingroom.bases.federal.formats.parts.topics import (
     drop_repeated_topics,
 )
 from readingroom.bases.federal.formats.parts.xml import (
-    get_text,
+    find_text,
     hash_element,
     parse_iso_date,
     parse_xml,
 )
 from readingroom.bases.federal.schema.congress import (
     BILL_LABELS,
-    GPO,
+    GPO_PUBLISHER,
     build_bill_page_url,
     format_bill_number,
     format_ordinal,
 )
 from readingroom.bases.federal.schema.entries import (
     FileProblem,
-    Link,
     ParsedRecord,
     Provenance,
+    RecordLink,
     SearchHead,
     build_citation_fields,
 )
@@ -87,7 +87,7 @@ _AMENDMENT_ACTION_PATH = "actions/actions/item"
 _VOTE_FIELDS = ("date", "chamber", "rollNumber", "fullActionName")
 
 
-class BillStatus:
+class BillStatusLoader:
     """`BILLSTATUS-117hr1.xml`: a bill's status, and its amendments, topics and people."""
 
     format_id: ClassVar[str] = "billstatus/8"
@@ -149,9 +149,9 @@ class _BillParser:
         ]
         self.evidence_by_report = dict(find_cited_reports(bill_element, self.actions))
         # The oldest files wrap it in `billSubjects`, or still call it `primarySubject`.
-        self.policy_area = get_text(bill_element, "policyArea/name") or get_text(
+        self.policy_area = find_text(bill_element, "policyArea/name") or find_text(
             bill_element, "subjects/billSubjects/policyArea/name"
-        ) or get_text(bill_element, "primarySubject/name")  # fmt: skip
+        ) or find_text(bill_element, "primarySubject/name")  # fmt: skip
 
     def build_referenced_records(self) -> Iterator[ParsedRecord]:
         """Yield stubs of what the bill refers to, so that every reference leads somewhere."""
@@ -186,9 +186,9 @@ class _BillParser:
 
     def _build_bill_record(self, summaries: Sequence[BillSummary]) -> Bill:
         bill_element = self._bill_element
-        bill_title = get_text(bill_element, "title") or self.bill_id
-        introduced_at = parse_iso_date(get_text(bill_element, "introducedDate"))
-        updated_at = get_text(bill_element, "updateDate")
+        bill_title = find_text(bill_element, "title") or self.bill_id
+        introduced_at = parse_iso_date(find_text(bill_element, "introducedDate"))
+        updated_at = find_text(bill_element, "updateDate")
         law_ids = [
             law_id
             for law_element in bill_element.iterfind("laws/item")
@@ -209,7 +209,7 @@ class _BillParser:
             congress=self.congress,
             type=self.bill_type,
             number=self.bill_number,
-            origin_chamber=parse_chamber(get_text(bill_element, "originChamber")),
+            origin_chamber=parse_chamber(find_text(bill_element, "originChamber")),
             introduced_at=introduced_at,
             updated_at=updated_at,
             policy_area=self.policy_area,
@@ -247,7 +247,7 @@ class _BillParser:
             **build_citation_fields(
                 self._provenance,
                 url=self.bill_url,
-                org=GPO,
+                org=GPO_PUBLISHER,
                 cite=self._cite(bill_title),
                 published_at=introduced_at,
                 as_of=updated_at,
@@ -292,7 +292,7 @@ class _BillParser:
         if len(amendment_elements) == _MAX_LISTED_AMENDMENTS:
             yield FileProblem(
                 f"{bill_label} has {_MAX_LISTED_AMENDMENTS} amendments in the file, the most that "
-                "GPO lists: there may be more, at congress.gov"
+                "GPO_PUBLISHER lists: there may be more, at congress.gov"
             )
 
     def _list_topic_names(self) -> list[str]:
@@ -302,7 +302,7 @@ class _BillParser:
         """Only the oldest files say to which wider subject one belongs."""
         subject_elements = self._bill_element.findall("subjects/billSubjects/otherSubjects/item")
         parent_by_topic = {
-            get_text(subject_element, "name"): get_text(subject_element, "parentSubject/name")
+            find_text(subject_element, "name"): find_text(subject_element, "parentSubject/name")
             for subject_element in subject_elements
         }
         topic_names = drop_repeated_topics((*parent_by_topic.values(), *self._list_topic_names()))
@@ -347,32 +347,32 @@ class _BillParser:
             ],
         }
 
-    def _build_links(self, bill_record: Bill) -> Iterator[Link]:
+    def _build_links(self, bill_record: Bill) -> Iterator[RecordLink]:
         """What the file names beside the bill, each with the field that names it."""
         for law_element in self._bill_element.iterfind("laws/item"):
             for law_id in parse_law_ids(law_element):
                 law_description = " ".join(
-                    filter(None, (get_text(law_element, "type"), get_text(law_element, "number")))
+                    filter(None, (find_text(law_element, "type"), find_text(law_element, "number")))
                 )
-                yield Link(LinkKind.LAW, law_id, f"laws/item: {law_description}")
+                yield RecordLink(LinkKind.LAW, law_id, f"laws/item: {law_description}")
         for vote_element in self._bill_element.iterfind("recordedVotes/recordedVote"):
             vote_description = " ".join(
-                filter(None, (get_text(vote_element, field_name) for field_name in _VOTE_FIELDS))
+                filter(None, (find_text(vote_element, field_name) for field_name in _VOTE_FIELDS))
             )
             for vote_id in parse_vote_ids(vote_element):
                 evidence = f"recordedVotes/recordedVote: {vote_description}"
-                yield Link(LinkKind.VOTE, vote_id, evidence)
+                yield RecordLink(LinkKind.VOTE, vote_id, evidence)
         yield from build_vote_links(self._bill_element.iterfind("actions/item"), self.actions)
         for related_bill in bill_record.related_bills:
-            relationship_list = ", ".join(related_bill.relationships) or "related"
-            yield Link(LinkKind.RELATED, related_bill.id, f"relatedBills/item: {relationship_list}")
+            relations = ", ".join(related_bill.relationships) or "related"
+            yield RecordLink(LinkKind.RELATED, related_bill.id, f"relatedBills/item: {relations}")
         for estimate in bill_record.cost_estimates:
             if estimate.id:
                 evidence = f"cboCostEstimates/item: {estimate.title} {estimate.url}"
-                yield Link(LinkKind.COST_ESTIMATE, estimate.id, evidence)
+                yield RecordLink(LinkKind.COST_ESTIMATE, estimate.id, evidence)
         for citation, evidence in self.evidence_by_report.items():
             if report_id := parse_report_citation(citation):
-                yield Link(LinkKind.COMMITTEE_REPORT, report_id, evidence)
+                yield RecordLink(LinkKind.COMMITTEE_REPORT, report_id, evidence)
         yield from build_topic_links(drop_repeated_topics((self.policy_area,)), "policyArea")
         yield from build_topic_links(drop_repeated_topics(self.subjects), "subjects")
 
@@ -405,7 +405,7 @@ class _BillParser:
                     amendment_element.findall(_AMENDMENT_ACTION_PATH), amendment_record.actions
                 ),
             ],
-            revision=get_text(amendment_element, "updateDate"),
+            revision=find_text(amendment_element, "updateDate"),
         )
 
     def _build_amendment_record(self, amendment_element: Element) -> Amendment:
@@ -423,12 +423,12 @@ class _BillParser:
             parse_action(action_element, congress)
             for action_element in amendment_element.iterfind(_AMENDMENT_ACTION_PATH)
         ]
-        submitted_at = parse_iso_date(get_text(amendment_element, "submittedDate"))
-        proposed_at = parse_iso_date(get_text(amendment_element, "proposedDate"))
+        submitted_at = parse_iso_date(find_text(amendment_element, "submittedDate"))
+        proposed_at = parse_iso_date(find_text(amendment_element, "proposedDate"))
         first_action_date = min((action.date for action in actions if action.date), default=None)
         latest_action = parse_latest_action(amendment_element.find("latestAction"))
         latest_action_date = latest_action.date if latest_action else None
-        purpose = get_text(amendment_element, "purpose")
+        purpose = find_text(amendment_element, "purpose")
         amendment_label = (
             f"{'S.Amdt.' if amendment_type == 'samdt' else 'H.Amdt.'} {amendment_number}"
         )
@@ -442,11 +442,11 @@ class _BillParser:
             type=amendment_type,
             number=amendment_number,
             # The oldest files leave it empty; the type says it.
-            chamber=parse_chamber(get_text(amendment_element, "chamber") or amendment_type),
+            chamber=parse_chamber(find_text(amendment_element, "chamber") or amendment_type),
             bill_id=self.bill_id,
             amends=parse_amended_id(amendment_element),
             purpose=purpose,
-            description=get_text(amendment_element, "description"),
+            description=find_text(amendment_element, "description"),
             submitted_at=submitted_at,
             proposed_at=proposed_at,
             sponsors=[
@@ -461,11 +461,11 @@ class _BillParser:
             **build_citation_fields(
                 self._provenance,
                 url=f"https://www.congress.gov/amendment/{format_ordinal(congress)}-congress/{url_slug}/{amendment_number}",
-                org=GPO,
+                org=GPO_PUBLISHER,
                 cite=cite,
                 published_at=submitted_at or proposed_at or first_action_date or latest_action_date,
-                as_of=get_text(amendment_element, "updateDate")
-                or get_text(self._bill_element, "updateDate"),
+                as_of=find_text(amendment_element, "updateDate")
+                or find_text(self._bill_element, "updateDate"),
                 # Its own: else an action on the bill would make all its amendments look changed.
                 raw_sha256=hash_element(amendment_element),
             ),
@@ -473,20 +473,20 @@ class _BillParser:
 
     def _build_amendment_links(
         self, amendment_element: Element, amendment_record: Amendment
-    ) -> Iterator[Link]:
+    ) -> Iterator[RecordLink]:
         bill_label = f"{BILL_LABELS[self.bill_type]} {self.bill_number}"
         evidence = f"amendments/amendment in the file of {bill_label}"
-        yield Link(LinkKind.AMENDMENT, self.bill_id, evidence)
+        yield RecordLink(LinkKind.AMENDMENT, self.bill_id, evidence)
         if amendment_record.amends:
             field_paths = (
                 f"amendedAmendment/{field_name}" for field_name in ("type", "number", "purpose")
             )
             amended_description = " ".join(
                 filter(
-                    None, (get_text(amendment_element, field_path) for field_path in field_paths)
+                    None, (find_text(amendment_element, field_path) for field_path in field_paths)
                 )
-            )[:MAX_EVIDENCE]
-            yield Link(
+            )[:MAX_EVIDENCE_CHARS]
+            yield RecordLink(
                 LinkKind.AMENDMENT,
                 amendment_record.amends,
                 f"amendedAmendment: {amended_description}",

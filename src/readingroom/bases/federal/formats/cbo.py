@@ -11,12 +11,12 @@ from typing import ClassVar
 from xml.etree.ElementTree import Element
 
 from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
-from readingroom.bases.federal.formats.parts.xml import get_text, hash_element, parse_xml
+from readingroom.bases.federal.formats.parts.xml import find_text, hash_element, parse_xml
 from readingroom.bases.federal.schema.congress import get_congress_on
 from readingroom.bases.federal.schema.entries import (
-    Link,
     ParsedRecord,
     Provenance,
+    RecordLink,
     SearchHead,
     build_citation_fields,
 )
@@ -24,11 +24,11 @@ from readingroom.bases.federal.schema.ids import parse_estimate_id, parse_federa
 from readingroom.bases.federal.schema.records import CboEstimate, LinkKind
 from readingroom.core.errors import UnrecognizedId
 
-ORG = "Congressional Budget Office"
-_NAMED = re.compile(r"\b(?:H|S)\.\s?(?:(?:R|J|Con)\.?\s?)?(?:Res\.\s?)?\d+", re.ASCII)
+PUBLISHER = "Congressional Budget Office"
+_BILL_NAME_PATTERN = re.compile(r"\b(?:H|S)\.\s?(?:(?:R|J|Con)\.?\s?)?(?:Res\.\s?)?\d+", re.ASCII)
 
 
-class Estimates:
+class CostEstimateLoader:
     """`119congress-cost-estimates.xml`: the estimates of a Congress, as CBO lists them."""
 
     format_id: ClassVar[str] = "cbo/1"
@@ -71,7 +71,7 @@ def build_estimate(
         **build_citation_fields(
             provenance,
             url=url,
-            org=ORG,
+            org=PUBLISHER,
             cite=f"CBO, {title}, Publication {estimate_id.partition(':')[2]}",
             published_at=published_at,
             raw_sha256=raw_sha256,
@@ -86,29 +86,33 @@ def build_estimate(
         # What a bill's file says of an estimate is a link of the bill.
         links=()
         if partial
-        else [Link(LinkKind.COST_ESTIMATE, bill_id, f"Title: {title}") for bill_id in bill_ids],
+        else [
+            RecordLink(LinkKind.COST_ESTIMATE, bill_id, f"Title: {title}") for bill_id in bill_ids
+        ],
     )
 
 
 def _parse_item(feed_item: Element, provenance: Provenance) -> ParsedRecord:
-    published_at = _parse_date(get_text(feed_item, "Date"))
-    estimate_title = get_text(feed_item, "Title") or "Cost estimate"
-    text_naming_bills = f"{get_text(feed_item, 'Bill_Number') or ''} {estimate_title}"
+    published_at = _parse_feed_date(find_text(feed_item, "Date"))
+    estimate_title = find_text(feed_item, "Title") or "Cost estimate"
+    text_naming_bills = f"{find_text(feed_item, 'Bill_Number') or ''} {estimate_title}"
     return build_estimate(
-        get_text(feed_item, "Link") or "",
+        find_text(feed_item, "Link") or "",
         estimate_title,
         published_at,
-        _find_bill_ids(text_naming_bills, get_congress_on(published_at)) if published_at else [],
+        _find_estimated_bill_ids(text_naming_bills, get_congress_on(published_at))
+        if published_at
+        else [],
         provenance,
-        description=get_text(feed_item, "Description"),
+        description=find_text(feed_item, "Description"),
         raw_sha256=hash_element(feed_item),
     )
 
 
-def _find_bill_ids(estimate_text: str, congress: int) -> list[str]:
+def _find_estimated_bill_ids(estimate_text: str, congress: int) -> list[str]:
     """The bills a text names; CBO leaves out the Congress, which the date tells."""
     bill_ids: dict[str, None] = {}
-    for bill_match in _NAMED.finditer(estimate_text):
+    for bill_match in _BILL_NAME_PATTERN.finditer(estimate_text):
         try:
             bill_ids[parse_federal_id(bill_match[0], congress).id] = None
         except UnrecognizedId:
@@ -116,7 +120,7 @@ def _find_bill_ids(estimate_text: str, congress: int) -> list[str]:
     return list(bill_ids)
 
 
-def _parse_date(printed_date: str | None) -> str | None:
+def _parse_feed_date(printed_date: str | None) -> str | None:
     """`Fri, 11 Sep 2026 17:00:00 -0400` as a date; what cannot be read is no date."""
     try:
         return datetime.strptime(printed_date or "", "%a, %d %b %Y %H:%M:%S %z").date().isoformat()

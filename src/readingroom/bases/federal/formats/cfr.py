@@ -14,19 +14,19 @@ from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
 from readingroom.bases.federal.formats.parts.references import References, collect_references
 from readingroom.bases.federal.formats.parts.xml import (
     extract_prose,
-    get_text,
+    find_text,
     hash_element,
     parse_iso_date,
     parse_xml,
 )
-from readingroom.bases.federal.formats.register import ORG, slugify, to_title_case
+from readingroom.bases.federal.formats.register import PUBLISHER, slugify, to_title_case
 from readingroom.bases.federal.formats.uslm import is_uslm
 from readingroom.bases.federal.schema.entries import (
-    Link,
     ParsedRecord,
     Provenance,
+    RecordLink,
+    RecordText,
     SearchHead,
-    Text,
     build_citation_fields,
     hash_item,
 )
@@ -35,15 +35,15 @@ from readingroom.bases.federal.schema.records import CfrSection, LinkKind
 from readingroom.core.text import fold_dashes
 
 # What the printed number is: the attribute beside it loses the letter of `§ 478.25a`.
-_PRINTED = re.compile(r"\u00a7+\s*([0-9][\w.-]*)")
-_LEVELS = ("chapter", "subchapter", "part", "subpart")
+_PRINTED_SECTION_NUMBER = re.compile(r"\u00a7+\s*([0-9][\w.-]*)")
+_LEVEL_TAGS = ("chapter", "subchapter", "part", "subpart")
 # Appendix A to Part 50, Supplement No. 1 to Subpart B of Part 730: the part is said beside it.
-_OF_PART = re.compile(r"\s+(?:to|of)\s+part\s+\w+|\s*\[reserved\]", re.I | re.ASCII)
+_WORDS_OF_PART_PATTERN = re.compile(r"\s+(?:to|of)\s+part\s+\w+|\s*\[reserved\]", re.I | re.ASCII)
 # Some appendices have no letter: their number is made of the words of the heading.
-_LONGEST = 80
+_MAX_APPENDIX_SLUG_CHARS = 80
 
 
-class Regulations:
+class CfrLoader:
     """`CFR-2018-title27-vol3-uslm.xml`: the sections and appendices of a volume."""
 
     format_id: ClassVar[str] = "cfr/3"
@@ -56,9 +56,9 @@ class Regulations:
     def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         volume_element = parse_xml(file.data)
         metadata = volume_element.find("meta")
-        title_number = int(get_text(metadata, "docNumber") or "")
-        revised_at = parse_iso_date(get_text(metadata, "docReleasePoint")) or parse_iso_date(
-            get_text(metadata, "created")
+        title_number = int(find_text(metadata, "docNumber") or "")
+        revised_at = parse_iso_date(find_text(metadata, "docReleasePoint")) or parse_iso_date(
+            find_text(metadata, "created")
         )
         main_element = volume_element.find("main")
         if main_element is None:
@@ -74,7 +74,7 @@ class Regulations:
             )
             # Only appendices: the printed number of a section is its identity.
             appendix_counts[provision_label.number] += provision_element.tag == "appendix"
-            yield _build_entry(
+            yield _build_provision(
                 provision_element,
                 provision_label.add_repeat_number(appendix_counts[provision_label.number]),
                 cfr_context,
@@ -123,15 +123,15 @@ def _iterate_provisions(
 
 
 def _enter_level(node: Element, cfr_context: _CfrContext) -> _CfrContext:
-    if node.tag not in _LEVELS:
+    if node.tag not in _LEVEL_TAGS:
         return cfr_context
-    level_heading, number_element = get_text(node, "heading"), node.find("num")
+    level_heading, number_element = find_text(node, "heading"), node.find("num")
     level_number = number_element.get("value") if number_element is not None else None
     if node.tag == "chapter":
         return replace(cfr_context, chapter_heading=_soften_capitals(level_heading))
     authority_element = node.find("authority")
     if authority_element is not None:
-        authority_text = re.sub(r"^Authority:\s*", "", get_text(authority_element) or "")
+        authority_text = re.sub(r"^Authority:\s*", "", find_text(authority_element) or "")
         cfr_context = replace(
             cfr_context,
             authority_text=authority_text,
@@ -151,7 +151,7 @@ def _enter_level(node: Element, cfr_context: _CfrContext) -> _CfrContext:
 
 def _label_section(section_element: Element, cfr_context: _CfrContext) -> _ProvisionLabel:
     section_number = _read_section_number(section_element)
-    section_heading = (get_text(section_element, "heading") or "").rstrip(".") or None
+    section_heading = (find_text(section_element, "heading") or "").rstrip(".") or None
     part_number = cfr_context.part_number or section_number.partition(".")[0]
     number_in_part = section_number.removeprefix(f"{part_number}.")
     return _ProvisionLabel(
@@ -165,19 +165,21 @@ def _label_section(section_element: Element, cfr_context: _CfrContext) -> _Provi
 
 def _label_appendix(appendix_element: Element, cfr_context: _CfrContext) -> _ProvisionLabel:
     """`Appendix A to Part 447—Forms` is number `447.appendix-a`, whichever element says so."""
-    appendix_label, _, appendix_heading = (get_text(appendix_element, "heading") or "").partition(
+    appendix_label, _, appendix_heading = (find_text(appendix_element, "heading") or "").partition(
         "\u2014"
     )
-    if printed_number := get_text(appendix_element, "num"):
+    if printed_number := find_text(appendix_element, "num"):
         appendix_label, appendix_heading = (
             printed_number.rstrip("\u2014 "),
-            get_text(appendix_element, "heading") or "",
+            find_text(appendix_element, "heading") or "",
         )
     appendix_label = (
-        _soften_capitals(_OF_PART.sub("", fold_dashes(appendix_label)).strip(" -.")) or "Appendix"
+        _soften_capitals(_WORDS_OF_PART_PATTERN.sub("", fold_dashes(appendix_label)).strip(" -."))
+        or "Appendix"
     )
     appendix_slug = (
-        "-".join(re.findall("[a-z0-9]+", appendix_label.lower()))[:_LONGEST] or "appendix"
+        "-".join(re.findall("[a-z0-9]+", appendix_label.lower()))[:_MAX_APPENDIX_SLUG_CHARS]
+        or "appendix"
     )
     containing_part = (
         f"{cfr_context.title_number} CFR Part {cfr_context.part_number}"
@@ -192,7 +194,7 @@ def _label_appendix(appendix_element: Element, cfr_context: _CfrContext) -> _Pro
     )
 
 
-def _build_entry(
+def _build_provision(
     provision_element: Element,
     provision_label: _ProvisionLabel,
     cfr_context: _CfrContext,
@@ -204,7 +206,7 @@ def _build_entry(
         else provision_label.cite
     )
     source_notes = [
-        get_text(source_element) or "" for source_element in provision_element.iter("source")
+        find_text(source_element) or "" for source_element in provision_element.iter("source")
     ]
     provision_text = extract_prose(provision_element)
     own_references = collect_references((provision_element,))
@@ -232,7 +234,7 @@ def _build_entry(
         **build_citation_fields(
             provenance,
             url=_build_govinfo_url(cfr_context, provision_label),
-            org=ORG,
+            org=PUBLISHER,
             cite=provision_title,
             published_at=cfr_context.revised_at,
             # The authority stands above, at the part, but is stored with each section.
@@ -248,7 +250,7 @@ def _build_entry(
         section_record,
         head=SearchHead(provision_title, cfr_context.part_heading or ""),
         facets={"type": [section_record.type], "agency": agency_facets},
-        text=Text(
+        text=RecordText(
             "text",
             provision_text,
             provision_title,
@@ -265,25 +267,27 @@ def _build_entry(
 
 def _build_links(
     section_id: str, section_cite: str, own_references: References, cfr_context: _CfrContext
-) -> Iterator[Link]:
+) -> Iterator[RecordLink]:
     for law_id in cfr_context.authority_references.laws:
-        yield Link(
+        yield RecordLink(
             LinkKind.AUTHORITY, law_id, f"authority of the part: {cfr_context.authority_text}"
         )
     # A law that is the authority of the part is not also a mention.
     for law_id, cited_words in own_references.laws.items():
         if law_id not in cfr_context.authority_references.laws:
-            yield Link(LinkKind.MENTION, law_id, f"reference in {section_cite}: {cited_words}")
+            yield RecordLink(
+                LinkKind.MENTION, law_id, f"reference in {section_cite}: {cited_words}"
+            )
     for cited_section_id, cited_words in own_references.cfr_sections.items():
         if cited_section_id != section_id:
-            yield Link(
+            yield RecordLink(
                 LinkKind.MENTION, cited_section_id, f"reference in {section_cite}: {cited_words}"
             )
 
 
 def _read_section_number(section_element: Element) -> str:
     number_element = section_element.find("num")
-    number_match = _PRINTED.search(fold_dashes(get_text(number_element) or ""))
+    number_match = _PRINTED_SECTION_NUMBER.search(fold_dashes(find_text(number_element) or ""))
     if number_match:
         return number_match[1].rstrip(".-")
     attribute_number = number_element.get("value") if number_element is not None else None

@@ -7,27 +7,27 @@ from xml.etree.ElementTree import Element
 
 from readingroom.bases.federal.formats.parts import references
 from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
-from readingroom.bases.federal.formats.parts.xml import get_text, parse_iso_date, parse_xml
+from readingroom.bases.federal.formats.parts.xml import find_text, parse_iso_date, parse_xml
 from readingroom.bases.federal.formats.register import to_title_case
 from readingroom.bases.federal.formats.uslm import extract_body, is_uslm
 from readingroom.bases.federal.schema.entries import (
-    Link,
     ParsedRecord,
     Provenance,
+    RecordLink,
+    RecordText,
     SearchHead,
-    Text,
     build_citation_fields,
 )
 from readingroom.bases.federal.schema.ids import make_compilation_id, make_law_id
 from readingroom.bases.federal.schema.records import Compilation, LinkKind
 from readingroom.core.text import fold_dashes
 
-ORG = "Office of the Legislative Counsel, U.S. House of Representatives"
-_LAW = re.compile(r"(?:Public Law|P\.\s?L\.)?\s*(\d{1,3})-(\d{1,4})")
-_OWN = re.compile(r"/us/sComp/(\d+)/(\d+)(?:/.*)?")
+PUBLISHER = "Office of the Legislative Counsel, U.S. House of Representatives"
+_LAW_NUMBER_PATTERN = re.compile(r"(?:Public Law|P\.\s?L\.)?\s*(\d{1,3})-(\d{1,4})")
+_COMPILATION_HREF_PATTERN = re.compile(r"/us/sComp/(\d+)/(\d+)(?:/.*)?")
 
 
-class Compilations:
+class CompilationLoader:
     """`COMPS-1565.xml`: one act as amended."""
 
     format_id: ClassVar[str] = "comps/1"
@@ -42,22 +42,22 @@ class Compilations:
         metadata = compilation_element.find("meta")
         if metadata is None:
             raise ValueError("no <meta> in this file")
-        yield _build_entry(compilation_element, metadata, provenance)
+        yield _build_compilation(compilation_element, metadata, provenance)
 
 
-def _build_entry(
+def _build_compilation(
     compilation_element: Element, metadata: Element, provenance: Provenance
 ) -> ParsedRecord:
-    file_number = get_text(metadata, "property[@role='fileId']")
+    file_number = find_text(metadata, "property[@role='fileId']")
     if not file_number:
         raise ValueError("the file does not say which compilation it is")
     edition_note = compilation_element.find("preface/editionNote")
     last_law_id = _find_last_law_id(edition_note, metadata)
     amended_at, approved_at = (
         _read_amendment_date(edition_note),
-        parse_iso_date(get_text(metadata, "approvedDate")),
+        parse_iso_date(find_text(metadata, "approvedDate")),
     )
-    compilation_title = get_text(metadata, "title") or f"Compilation {file_number}"
+    compilation_title = find_text(metadata, "title") or f"Compilation {file_number}"
     compilation_title = (
         to_title_case(compilation_title) if compilation_title.isupper() else compilation_title
     )
@@ -75,12 +75,12 @@ def _build_entry(
     short_titles = [
         short_title
         for short_title_element in metadata.findall("containsShortTitle")
-        if (short_title := get_text(short_title_element))
+        if (short_title := find_text(short_title_element))
     ]
     compilation_record = Compilation(
         id=make_compilation_id(file_number),
         title=compilation_title,
-        congress=int(get_text(metadata, "congress") or 0) or None,
+        congress=int(find_text(metadata, "congress") or 0) or None,
         law_id=law_id,
         approved_at=approved_at,
         amended_through=last_law_id,
@@ -90,7 +90,9 @@ def _build_entry(
         usc_references=list(references.collect_references((compilation_element,)).usc_sections),
         sections=sum(1 for _ in compilation_element.iter("section")),
         characters=len(compilation_text),
-        **build_citation_fields(provenance, url=url, org=ORG, cite=cite, published_at=published_at),
+        **build_citation_fields(
+            provenance, url=url, org=PUBLISHER, cite=cite, published_at=published_at
+        ),
     )
     congress_facet = [str(compilation_record.congress)] if compilation_record.congress else []
     return ParsedRecord(
@@ -98,7 +100,7 @@ def _build_entry(
         head=SearchHead("\n".join(dict.fromkeys((compilation_title, *short_titles))), cite),
         facets={"congress": congress_facet, "type": ["compilation"]},
         # Each edition is a version of the text, so that two of them can be compared.
-        text=Text(
+        text=RecordText(
             last_law_id.partition(":")[2] if last_law_id else "text",
             compilation_text,
             compilation_title,
@@ -107,7 +109,7 @@ def _build_entry(
             f"As amended through {_cite_law(last_law_id)}" if last_law_id else "As amended",
             published_at,
         ),
-        links=[Link(LinkKind.COMPILATION, law_id, f"the law it is the text of: {cite}")]
+        links=[RecordLink(LinkKind.COMPILATION, law_id, f"the law it is the text of: {cite}")]
         if law_id
         else (),
         revision=published_at,
@@ -117,10 +119,12 @@ def _build_entry(
 def _find_law_id(compilation_element: Element, metadata: Element) -> str | None:
     """The law it is the text of: as cited, else as its sections are numbered."""
     for citation_element in metadata.iterfind("citableAs"):
-        if law_match := _LAW.match(fold_dashes(get_text(citation_element) or "")):
+        if law_match := _LAW_NUMBER_PATTERN.match(fold_dashes(find_text(citation_element) or "")):
             return make_law_id(f"{law_match[1]}-{law_match[2]}")
     for section_element in compilation_element.iter("section"):
-        if law_match := _OWN.fullmatch(section_element.get("identifier") or ""):
+        if law_match := _COMPILATION_HREF_PATTERN.fullmatch(
+            section_element.get("identifier") or ""
+        ):
             return make_law_id(f"{law_match[1]}-{law_match[2]}")
     return None
 
@@ -128,8 +132,8 @@ def _find_law_id(compilation_element: Element, metadata: Element) -> str | None:
 def _find_last_law_id(edition_note: Element | None, metadata: Element) -> str | None:
     """The last law in it. The printed note is right where the metadata was not kept up."""
     for stating_element in (edition_note, metadata):
-        law_match = _LAW.search(
-            fold_dashes(get_text(stating_element, "currentThroughPublicLaw") or "")
+        law_match = _LAW_NUMBER_PATTERN.search(
+            fold_dashes(find_text(stating_element, "currentThroughPublicLaw") or "")
         )
         if law_match:
             return make_law_id(f"{law_match[1]}-{law_match[2]}")
@@ -143,7 +147,7 @@ def _read_amendment_date(edition_note: Element | None) -> str | None:
 
 def _find_statutes_citation(metadata: Element) -> str | None:
     citations = (
-        get_text(citation_element) or "" for citation_element in metadata.iterfind("citableAs")
+        find_text(citation_element) or "" for citation_element in metadata.iterfind("citableAs")
     )
     return next((citation for citation in citations if "Stat." in citation), None)
 

@@ -18,7 +18,7 @@ from readingroom.bases.federal.formats.parts.people import (
     parse_chamber,
 )
 from readingroom.bases.federal.formats.parts.xml import (
-    get_text,
+    find_text,
     hash_element,
     parse_iso_date,
     parse_xml,
@@ -26,16 +26,16 @@ from readingroom.bases.federal.formats.parts.xml import (
 from readingroom.bases.federal.formats.uslm import parse_spelled_date
 from readingroom.bases.federal.schema.congress import (
     BILL_LABELS,
-    GPO,
+    GPO_PUBLISHER,
     format_ordinal,
     get_congress_on,
 )
 from readingroom.bases.federal.schema.entries import (
-    Link,
     ParsedRecord,
     Provenance,
+    RecordLink,
+    RecordText,
     SearchHead,
-    Text,
     build_citation_fields,
     hash_item,
 )
@@ -54,20 +54,22 @@ from readingroom.bases.federal.schema.records import Amendment, LinkKind, Person
 from readingroom.core.errors import UnrecognizedId
 from readingroom.core.text import fold_dashes
 
-_HEADER = re.compile(
+_PAGE_HEADER_PATTERN = re.compile(
     r"\[Congressional Record Volume (\d+), Number (\d+) \(([^)]*)\)\]\s*"
     r"\[([^\]]*)\]\s*\[Pages? ?([^\]]*)\]\s*From the Congressional Record Online[^\n]*\n"
 )
-_PRE = re.compile(r"<pre>(.*?)(?:</pre>|$)", re.S | re.I)
-_MAX_EVIDENCE = 300
-_NEW_PAGE = re.compile(r"\[\[Page ([A-Z]?\d+)\]\]", re.ASCII)
-_TAG = re.compile(r"</?[A-Za-z][^>\n]*>")
+_PRE_ELEMENT_PATTERN = re.compile(r"<pre>(.*?)(?:</pre>|$)", re.S | re.I)
+_MAX_EVIDENCE_CHARS = 300
+_NEW_PAGE_PATTERN = re.compile(r"\[\[Page ([A-Z]?\d+)\]\]", re.ASCII)
+_HTML_TAG_PATTERN = re.compile(r"</?[A-Za-z][^>\n]*>")
 _TYPES_BY_LETTER = {"D": "digest", "E": "extensions", "H": "house", "S": "senate"}
 _LETTERS_BY_PART = {"daily digest": "D", "extensions of remarks": "E", "house": "H", "senate": "S"}
-_AMENDMENT = re.compile(r"^  SA (\d+)\. (.*?)(?=^  SA \d+\. |^ {6,}_{4,}\s*\Z|\Z)", re.S | re.M)
-_ITS_BILL = re.compile(r"\b(?:bill|resolution) ([HS]\.[^,;]{0,20}?\d+)")
+_PRINTED_AMENDMENT_PATTERN = re.compile(
+    r"^  SA (\d+)\. (.*?)(?=^  SA \d+\. |^ {6,}_{4,}\s*\Z|\Z)", re.S | re.M
+)
+_AMENDED_BILL_PATTERN = re.compile(r"\b(?:bill|resolution) ([HS]\.[^,;]{0,20}?\d+)")
 # Mr. McCONNELL (for Mr. Byrd): who speaks for another is not the sponsor.
-_ITS_SPONSOR = re.compile(
+_AMENDMENT_SPONSOR_PATTERN = re.compile(
     r"^(?:M(?:r|rs|s|iss)\. [^(]{1,60}\(for )?M(?:r|rs|s|iss)\. ((?:[A-Z][\w'.-]*\s?)+)"
 )
 
@@ -77,7 +79,7 @@ MentionsByField = dict[str, dict[str, Element]]
 """The same by the record's field, each id once."""
 
 
-class Pages:
+class RecordPageLoader:
     """`CREC-2005-07-20-pt1-PgE1551-2.htm`: the text of one item."""
 
     format_id: ClassVar[str] = "crec-page/2"
@@ -95,7 +97,7 @@ class Pages:
         yield from item_page.find_amendments()
 
 
-class Issues:
+class RecordIssueLoader:
     """`mods.xml`: what every item of a day's issue is, who spoke in it, what it names."""
 
     format_id: ClassVar[str] = "crec-mods/2"
@@ -129,9 +131,9 @@ class _ItemPage:
     def __init__(self, file: RawFile, provenance: Provenance) -> None:
         # The printing office marked some lines with a NUL, which no reader can use.
         markup = file.data.decode("utf-8", "replace").replace("\0", "")
-        pre_match = _PRE.search(markup)
-        plain_text = html.unescape(_TAG.sub("", pre_match[1] if pre_match else markup))
-        header_match = _HEADER.search(plain_text)
+        pre_match = _PRE_ELEMENT_PATTERN.search(markup)
+        plain_text = html.unescape(_HTML_TAG_PATTERN.sub("", pre_match[1] if pre_match else markup))
+        header_match = _PAGE_HEADER_PATTERN.search(plain_text)
         if header_match is None:
             raise ValueError("no header of the Congressional Record on this page")
         self._provenance = provenance
@@ -161,7 +163,7 @@ class _ItemPage:
             pages=self.page_range,
             published_at=self.published_at,
         )
-        item_text = Text(
+        item_text = RecordText(
             "text",
             self.text,
             self.title,
@@ -174,15 +176,15 @@ class _ItemPage:
             # Where the MODS of the issue is loaded, it knows more than the page.
             partial=True,
             head=SearchHead(self.title),
-            facets=_build_facets(proceeding),
+            facets=_build_proceeding_facets(proceeding),
             text=item_text,
             links=list(self._find_links()),
         )
 
-    def _find_links(self) -> Iterator[Link]:
+    def _find_links(self) -> Iterator[RecordLink]:
         """The bills and laws that its words name, each with the printed page they stand on."""
         first_page = (self.page_range or "").partition("-")[0]
-        page_parts = [first_page, *_NEW_PAGE.split(self.text)]
+        page_parts = [first_page, *_NEW_PAGE_PATTERN.split(self.text)]
         for printed_page, page_text in zip(page_parts[::2], page_parts[1::2], strict=True):
             location = f"page {printed_page}" if printed_page else "text"
             yield from find_bills(page_text, self.congress, LinkKind.MENTION, location)
@@ -192,14 +194,14 @@ class _ItemPage:
         """The amendments printed in full: the one place where those of the Senate stand."""
         if not self.title.upper().startswith("TEXT OF AMENDMENTS"):
             return
-        for amendment_match in _AMENDMENT.finditer(self._indented_text):
+        for amendment_match in _PRINTED_AMENDMENT_PATTERN.finditer(self._indented_text):
             yield self._build_amendment(int(amendment_match[1]), amendment_match[2])
 
     def _build_amendment(self, amendment_number: int, printed_text: str) -> ParsedRecord:
         amendment_text = _remove_indents(printed_text).rstrip("_\n ")
         # Sponsor and bill stand in the first sentence; the text after it may name other bills.
         opening = " ".join(amendment_text[:1000].split())
-        sponsor_match = _ITS_SPONSOR.match(opening)
+        sponsor_match = _AMENDMENT_SPONSOR_PATTERN.match(opening)
         bill_id = _find_bill_id(opening, self.congress)
         congress_ordinal = format_ordinal(self.congress)
         cite = f"S.Amdt. {amendment_number}{_format_amended(bill_id)}, {congress_ordinal} Congress"
@@ -217,7 +219,7 @@ class _ItemPage:
             **build_citation_fields(
                 self._provenance,
                 url=url,
-                org=GPO,
+                org=GPO_PUBLISHER,
                 cite=f"{cite}, {self.volume} Cong. Rec. {self.page_range}",
                 published_at=self.published_at,
                 raw_sha256=hash_item(printed_text),
@@ -229,11 +231,11 @@ class _ItemPage:
             "chamber": ["senate"],
             "bill": [bill_id] if bill_id else [],
         }
-        text_version = Text(
+        text_version = RecordText(
             "text", amendment_text, cite, url, amendment.raw_sha256, "Submitted", self.published_at
         )
-        evidence = f"printed as an amendment to it: {opening[:_MAX_EVIDENCE]}"
-        bill_links = [Link(LinkKind.AMENDMENT, bill_id, evidence)] if bill_id else []
+        evidence = f"printed as an amendment to it: {opening[:_MAX_EVIDENCE_CHARS]}"
+        bill_links = [RecordLink(LinkKind.AMENDMENT, bill_id, evidence)] if bill_id else []
         return ParsedRecord(
             amendment,
             partial=True,
@@ -247,31 +249,31 @@ class _ItemPage:
 class _IssueParser:
     """What the MODS says of the issue as a whole."""
 
-    def __init__(self, mods: Element) -> None:
+    def __init__(self, mods_element: Element) -> None:
         # There are several extensions; the one about the issue itself has the volume.
-        extension = next(
+        mods_extension = next(
             extension_element
-            for extension_element in mods.findall("extension")
+            for extension_element in mods_element.findall("extension")
             if extension_element.find("volume") is not None
         )
-        self._published_at = parse_iso_date(get_text(mods, "originInfo/dateIssued"))
-        self._volume = int(get_text(extension, "volume") or "")
-        self._issue_number = int(get_text(extension, "issue") or "")
-        self._congress = int(get_text(extension, "congress") or "")
-        self._session = int(get_text(extension, "session") or "1")
+        self._published_at = parse_iso_date(find_text(mods_element, "originInfo/dateIssued"))
+        self._volume = int(find_text(mods_extension, "volume") or "")
+        self._issue_number = int(find_text(mods_extension, "issue") or "")
+        self._congress = int(find_text(mods_extension, "congress") or "")
+        self._session = int(find_text(mods_extension, "session") or "1")
 
     def build_entry(self, item_element: Element, provenance: Provenance) -> ParsedRecord:
-        extension = item_element.find("extension")
-        if extension is None:
+        item_mods = item_element.find("extension")
+        if item_mods is None:
             raise ValueError("an item of the issue says nothing of itself")
-        granule_id = get_text(extension, "accessId") or ""
-        spoken_at = parse_iso_date(get_text(extension, "granuleDate"))
-        page_prefix = get_text(extension, "pagePrefix") or ""
+        granule_id = find_text(item_mods, "accessId") or ""
+        spoken_at = parse_iso_date(find_text(item_mods, "granuleDate"))
+        page_prefix = find_text(item_mods, "pagePrefix") or ""
         first_page, last_page = (
-            get_text(item_element, f"part/extent/{edge}") for edge in ("start", "end")
+            find_text(item_element, f"part/extent/{edge}") for edge in ("start", "end")
         )
-        item_title = get_text(item_element, "titleInfo/title") or granule_id
-        mentions = self._find_mentions(extension)
+        item_title = find_text(item_element, "titleInfo/title") or granule_id
+        mentions = self._find_mentions(item_mods)
         proceeding = _build_proceeding(
             granule_id,
             provenance,
@@ -279,8 +281,8 @@ class _IssueParser:
             congress=self._congress,
             session=self._session,
             type=_TYPES_BY_LETTER.get(page_prefix[:1], "other"),
-            chamber=parse_chamber(get_text(extension, "chamber")),
-            category=(get_text(extension, "subGranuleClass") or "").lower() or None,
+            chamber=parse_chamber(find_text(item_mods, "chamber")),
+            category=(find_text(item_mods, "subGranuleClass") or "").lower() or None,
             volume=self._volume,
             issue=self._issue_number,
             pages="-".join(dict.fromkeys(filter(None, (first_page, last_page)))) or None,
@@ -289,32 +291,32 @@ class _IssueParser:
             spoken_at=spoken_at if spoken_at != self._published_at else None,
             raw_sha256=hash_element(item_element),
             speakers=[
-                _parse_speaker(member_element) for member_element in extension.findall("congMember")
+                _parse_speaker(member_element) for member_element in item_mods.findall("congMember")
             ],
-            cfr_references=list(dict.fromkeys(_find_cfr_parts(extension))),
-            usc_references=list(dict.fromkeys(_find_usc_sections(extension))),
+            cfr_references=list(dict.fromkeys(_find_cfr_parts(item_mods))),
+            usc_references=list(dict.fromkeys(_find_usc_sections(item_mods))),
             **{field_name: list(mentioned_ids) for field_name, mentioned_ids in mentions.items()},
         )
         speaker_names_text = ", ".join(speaker.name for speaker in proceeding.speakers)
         return ParsedRecord(
             proceeding,
             head=SearchHead(item_title, action=speaker_names_text),
-            facets=_build_facets(proceeding),
-            links=[*_build_speech_links(extension, proceeding), *_build_mention_links(mentions)],
+            facets=_build_proceeding_facets(proceeding),
+            links=[*_build_speech_links(item_mods, proceeding), *_build_mention_links(mentions)],
         )
 
-    def _find_mentions(self, extension: Element) -> MentionsByField:
+    def _find_mentions(self, item_mods: Element) -> MentionsByField:
         return {
-            "bills": _keep_first_elements(_find_bills(extension)),
-            "amendments": _keep_first_elements(_find_amendments(extension)),
-            "votes": _keep_first_elements(self._find_votes(extension)),
-            "laws": _keep_first_elements(_find_laws(extension)),
-            "reports": _keep_first_elements(_find_reports(extension)),
-            "committees": _keep_first_elements(_find_committees(extension)),
+            "bills": _keep_first_elements(_find_mentioned_bills(item_mods)),
+            "amendments": _keep_first_elements(_find_amendments(item_mods)),
+            "votes": _keep_first_elements(self._find_votes(item_mods)),
+            "laws": _keep_first_elements(_find_mentioned_laws(item_mods)),
+            "reports": _keep_first_elements(_find_reports(item_mods)),
+            "committees": _keep_first_elements(_find_committees(item_mods)),
         }
 
-    def _find_votes(self, extension: Element) -> Mentions:
-        for vote_element, congress, vote_number in _iterate_numbered(extension, "congVote"):
+    def _find_votes(self, item_mods: Element) -> Mentions:
+        for vote_element, congress, vote_number in _iterate_numbered(item_mods, "congVote"):
             if chamber := vote_element.get("chamber"):
                 yield make_vote_id(chamber, congress, self._session, vote_number), vote_element
 
@@ -337,7 +339,7 @@ def _build_proceeding(
         | build_citation_fields(
             provenance,
             url=f"https://www.govinfo.gov/app/details/{issue_id}/{granule_id}",
-            org=GPO,
+            org=GPO_PUBLISHER,
             cite=cite,
             published_at=published_at,
             raw_sha256=raw_sha256,
@@ -345,7 +347,7 @@ def _build_proceeding(
     )
 
 
-def _build_facets(proceeding: Proceeding) -> dict[str, list[str]]:
+def _build_proceeding_facets(proceeding: Proceeding) -> dict[str, list[str]]:
     return {
         "congress": [str(proceeding.congress)],
         "type": [proceeding.type],
@@ -391,7 +393,7 @@ def _format_amended(bill_id: str | None) -> str:
 
 
 def _find_bill_id(opening_text: str, congress: int) -> str | None:
-    bill_match = _ITS_BILL.search(opening_text)
+    bill_match = _AMENDED_BILL_PATTERN.search(opening_text)
     try:
         return parse_federal_id(bill_match[1], congress).id if bill_match else None
     except UnrecognizedId:
@@ -401,20 +403,20 @@ def _find_bill_id(opening_text: str, congress: int) -> str | None:
 # --- what an item names ---
 
 
-def _build_speech_links(extension: Element, proceeding: Proceeding) -> Iterator[Link]:
+def _build_speech_links(item_mods: Element, proceeding: Proceeding) -> Iterator[RecordLink]:
     for member_element, speaker in zip(
-        extension.findall("congMember"), proceeding.speakers, strict=True
+        item_mods.findall("congMember"), proceeding.speakers, strict=True
     ):
         if speaker.bioguide_id:
-            printed_name = get_text(member_element, "name[@type='parsed']") or speaker.name
+            name = find_text(member_element, "name[@type='parsed']") or speaker.name
             role = (member_element.get("role") or "named").lower()
-            yield Link(LinkKind.SPEECH, speaker.bioguide_id, f"congMember ({role}): {printed_name}")
+            yield RecordLink(LinkKind.SPEECH, speaker.bioguide_id, f"congMember ({role}): {name}")
 
 
-def _build_mention_links(mentions_by_field: MentionsByField) -> Iterator[Link]:
+def _build_mention_links(mentions_by_field: MentionsByField) -> Iterator[RecordLink]:
     for elements_by_id in mentions_by_field.values():
         for mentioned_id, element in elements_by_id.items():
-            yield Link(
+            yield RecordLink(
                 LinkKind.MENTION, mentioned_id, f"MODS of the item: {_format_element(element)}"
             )
 
@@ -422,7 +424,7 @@ def _build_mention_links(mentions_by_field: MentionsByField) -> Iterator[Link]:
 def _format_element(element: Element) -> str:
     """An element as it stands in the file: its attributes, and what it says first, if anything."""
     attributes_xml = "".join(f' {attribute}="{value}"' for attribute, value in element.items())
-    first_text = get_text(element[0]) or "" if len(element) else ""
+    first_text = find_text(element[0]) or "" if len(element) else ""
     return f"<{element.tag}{attributes_xml}> {first_text}".strip()
 
 
@@ -436,7 +438,7 @@ def _keep_first_elements(mentions: Mentions) -> dict[str, Element]:
 
 def _parse_speaker(member_element: Element) -> Person:
     names_by_type = {
-        name_element.get("type"): get_text(name_element)
+        name_element.get("type"): find_text(name_element)
         for name_element in member_element.findall("name")
     }
     return Person(
@@ -447,52 +449,52 @@ def _parse_speaker(member_element: Element) -> Person:
     )
 
 
-def _iterate_numbered(extension: Element, tag: str) -> Iterator[tuple[Element, str, str]]:
+def _iterate_numbered(item_mods: Element, tag: str) -> Iterator[tuple[Element, str, str]]:
     """What is named by congress and number; a few lack one, and name nothing."""
-    for element in extension.findall(tag):
+    for element in item_mods.findall(tag):
         named_congress, item_number = element.get("congress", ""), element.get("number", "")
         if named_congress.isdecimal() and item_number.isdecimal():
             yield element, named_congress, item_number
 
 
-def _find_bills(extension: Element) -> Mentions:
-    for bill_element, named_congress, bill_number in _iterate_numbered(extension, "bill"):
+def _find_mentioned_bills(item_mods: Element) -> Mentions:
+    for bill_element, named_congress, bill_number in _iterate_numbered(item_mods, "bill"):
         if (bill_type := bill_element.get("type", "").lower()) in BILL_TYPES:
             yield make_bill_id(named_congress, bill_type, bill_number), bill_element
 
 
-def _find_amendments(extension: Element) -> Mentions:
-    for element, named_congress, amendment_number in _iterate_numbered(extension, "amendment"):
+def _find_amendments(item_mods: Element) -> Mentions:
+    for element, named_congress, amendment_number in _iterate_numbered(item_mods, "amendment"):
         amendment_type = "samdt" if element.get("chamber") == "SENATE" else "hamdt"
         yield make_amendment_id(named_congress, amendment_type, amendment_number), element
 
 
-def _find_laws(extension: Element) -> Mentions:
-    for element, named_congress, law_number in _iterate_numbered(extension, "law"):
+def _find_mentioned_laws(item_mods: Element) -> Mentions:
+    for element, named_congress, law_number in _iterate_numbered(item_mods, "law"):
         is_private = element.get("isPrivate") == "true"
         yield make_law_id(f"{named_congress}-{law_number}", is_private=is_private), element
 
 
-def _find_reports(extension: Element) -> Mentions:
-    for element, named_congress, report_number in _iterate_numbered(extension, "congReport"):
+def _find_reports(item_mods: Element) -> Mentions:
+    for element, named_congress, report_number in _iterate_numbered(item_mods, "congReport"):
         report_type = f"{element.get('type', 'H')[0]}rpt"
         yield make_report_id(named_congress, report_type, report_number), element
 
 
-def _find_committees(extension: Element) -> Mentions:
-    for committee_element in extension.findall("congCommittee"):
+def _find_committees(item_mods: Element) -> Mentions:
+    for committee_element in item_mods.findall("congCommittee"):
         if committee_code := committee_element.get("authorityId"):
             yield make_committee_id(committee_code), committee_element
 
 
-def _find_cfr_parts(extension: Element) -> Iterator[str]:
-    for title_element in extension.findall("cfr"):
+def _find_cfr_parts(item_mods: Element) -> Iterator[str]:
+    for title_element in item_mods.findall("cfr"):
         for part_element in title_element.findall("part"):
             yield f"{title_element.get('title')} CFR Part {part_element.get('number')}"
 
 
-def _find_usc_sections(extension: Element) -> Iterator[str]:
-    for title_element in extension.findall("USCode"):
+def _find_usc_sections(item_mods: Element) -> Iterator[str]:
+    for title_element in item_mods.findall("USCode"):
         for section_element in title_element.findall("section"):
             section_number = f"{section_element.get('number')}{section_element.get('detail') or ''}"
             yield f"{title_element.get('title')} U.S.C. {section_number}"

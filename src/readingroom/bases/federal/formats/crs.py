@@ -14,11 +14,11 @@ from readingroom.bases.federal.formats.parts.topics import (
 from readingroom.bases.federal.formats.parts.xml import parse_iso_date, strip_html
 from readingroom.bases.federal.schema.congress import get_congress_on
 from readingroom.bases.federal.schema.entries import (
-    Link,
     ParsedRecord,
     Provenance,
+    RecordLink,
+    RecordText,
     SearchHead,
-    Text,
     build_citation_fields,
     hash_item,
 )
@@ -30,10 +30,10 @@ from readingroom.bases.federal.schema.ids import (
 )
 from readingroom.bases.federal.schema.records import CrsReport, LinkKind
 
-ORG = "Congressional Research Service"
+PUBLISHER = "Congressional Research Service"
 
 
-class CrsReports:
+class CrsReportLoader:
     """`/crsreport/R47892`: a report; `/crsreport`: a list, which knows less of each."""
 
     format_id: ClassVar[str] = "crs/3"
@@ -48,13 +48,13 @@ class CrsReports:
         if report_data := parsed_file.get("CRSReport"):
             for topic_name in drop_repeated_topics(_list_values(report_data, "topics", "topic")):
                 yield build_topic(topic_name, provenance)
-            yield _build_entry(report_data, provenance, partial=False)
+            yield _build_report(report_data, provenance, partial=False)
         for report_data in parsed_file.get("CRSReports") or ():
             # A list has no summaries: it must not replace a report that was read by itself.
-            yield _build_entry(report_data, provenance, partial=True)
+            yield _build_report(report_data, provenance, partial=True)
 
 
-def _build_entry(
+def _build_report(
     report_data: dict[str, Any], provenance: Provenance, *, partial: bool
 ) -> ParsedRecord:
     report_id = parse_federal_id(f"crs:{report_data['id']}").id
@@ -66,8 +66,8 @@ def _build_entry(
     topics = _list_values(report_data, "topics", "topic")
     related_items = report_data.get("relatedMaterials") or []
     evidence_by_bill, evidence_by_law = (
-        dict(_find_bills(related_items)),
-        dict(_find_laws(related_items)),
+        dict(_find_related_bills(related_items)),
+        dict(_find_related_laws(related_items)),
     )
     summary_text = strip_html(report_data.get("summary") or "")
     report_record = CrsReport(
@@ -86,7 +86,7 @@ def _build_entry(
         **build_citation_fields(
             provenance,
             url=f"https://www.congress.gov/crs-product/{report_id}",
-            org=ORG,
+            org=PUBLISHER,
             cite=f"{report_title}, CRS {report_id}",
             published_at=published_at,
             raw_sha256=hash_item(report_data),
@@ -98,7 +98,7 @@ def _build_entry(
         partial=partial,
         head=SearchHead(f"{report_title}, CRS {report_id}"),
         facets={"type": type_facet, "topic": topics, "bill": report_record.bills},
-        text=Text(
+        text=RecordText(
             "text",
             summary_text,
             report_title,
@@ -109,7 +109,7 @@ def _build_entry(
         if summary_text
         else None,
         links=[
-            Link(LinkKind.CRS_REPORT, related_id, f"relatedMaterials: {evidence}")
+            RecordLink(LinkKind.CRS_REPORT, related_id, f"relatedMaterials: {evidence}")
             for related_id, evidence in (evidence_by_bill | evidence_by_law).items()
         ]
         + [
@@ -120,7 +120,7 @@ def _build_entry(
     )
 
 
-def _find_title_links(report_title: str, published_at: str | None) -> Iterator[Link]:
+def _find_title_links(report_title: str, published_at: str | None) -> Iterator[RecordLink]:
     """The bills and laws in a title; of which Congress a bill is, the report's date says."""
     yield from find_laws(report_title, LinkKind.CRS_REPORT, "title")
     if published_at:
@@ -138,7 +138,7 @@ def _list_values(report_data: dict[str, Any], list_field: str, value_field: str)
     ]
 
 
-def _find_bills(related_items: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+def _find_related_bills(related_items: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
     """Ids, each with how the file writes it."""
     for related_item in related_items:
         if (bill_type := (related_item.get("type") or "").lower()) in BILL_TYPES:
@@ -148,7 +148,7 @@ def _find_bills(related_items: list[dict[str, Any]]) -> Iterator[tuple[str, str]
             )
 
 
-def _find_laws(related_items: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+def _find_related_laws(related_items: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
     for related_item in related_items:
         if (law_type := (related_item.get("type") or "").upper()) in ("PUB", "PRIV"):
             yield (

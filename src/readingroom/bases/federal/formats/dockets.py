@@ -15,10 +15,10 @@ from readingroom.bases.federal.schema.entries import (
 from readingroom.bases.federal.schema.ids import make_docket_id
 from readingroom.bases.federal.schema.records import Docket
 
-_NO_RIN = "Not Assigned"
+_UNASSIGNED_RIN = "Not Assigned"
 
 
-class Dockets:
+class DocketLoader:
     """A docket, or a page of them, as /v4/dockets gives it."""
 
     format_id: ClassVar[str] = "dockets/1"
@@ -53,7 +53,7 @@ def _build_docket(
         agency=attributes.get("agencyId"),
         type=attributes.get("docketType"),
         abstract=attributes.get("dkAbstract"),
-        rin=rin if rin != _NO_RIN else None,
+        rin=rin if rin != _UNASSIGNED_RIN else None,
         keywords=attributes.get("keywords") or [],
         program=attributes.get("program"),
         organization=attributes.get("organization"),

@@ -9,12 +9,12 @@ from xml.etree.ElementTree import Element
 from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
 from readingroom.bases.federal.formats.parts.mentions import find_bills
 from readingroom.bases.federal.formats.parts.people import build_committee_stub, parse_chamber
-from readingroom.bases.federal.formats.parts.xml import get_text, parse_iso_date, parse_xml
+from readingroom.bases.federal.formats.parts.xml import find_text, parse_iso_date, parse_xml
 from readingroom.bases.federal.schema.congress import BILL_LABELS, format_ordinal
 from readingroom.bases.federal.schema.entries import (
-    Link,
     ParsedRecord,
     Provenance,
+    RecordLink,
     build_citation_fields,
     hash_item,
 )
@@ -26,17 +26,17 @@ from readingroom.bases.federal.schema.ids import (
 )
 from readingroom.bases.federal.schema.records import Chamber, Hearing, LinkKind, Witness
 
-_HOUSE_TYPES = {"HMTG": "meeting", "HHRG": "hearing", "HMKP": "markup"}
+_HOUSE_MEETING_TYPES = {"HMTG": "meeting", "HHRG": "hearing", "HMKP": "markup"}
 _NAME_TAGS = ("honorific", "firstname", "middlename", "lastname")
-_HOUSE = "Clerk of the House, Committee Repository"
-_CONGRESS_GOV = "Congress.gov"
+_HOUSE_PUBLISHER = "Clerk of the House, Committee Repository"
+_CONGRESS_GOV_PUBLISHER = "Congress.gov"
 _EVENTS_URL = "https://www.congress.gov/event"
 
 NamedCommittee = tuple[str, str]
 """A committee: its id and name."""
 
 
-class HouseMeetings:
+class HouseMeetingLoader:
     """`HMTG-113-RU00-20140519.xml` of docs.house.gov."""
 
     format_id: ClassVar[str] = "house-meeting/2"
@@ -50,7 +50,7 @@ class HouseMeetings:
         yield from _parse_house_meeting(parse_xml(file.data), provenance)
 
 
-class HouseWitnesses:
+class HouseWitnessLoader:
     """The list of witnesses of a House meeting; a file of its own that names the meeting."""
 
     format_id: ClassVar[str] = "house-witnesses/1"
@@ -64,7 +64,7 @@ class HouseWitnesses:
         yield _parse_house_witnesses(parse_xml(file.data), provenance)
 
 
-class CongressMeetings:
+class CongressMeetingLoader:
     """A meeting, as /v3/committee-meeting/118/house/115538 gives it."""
 
     format_id: ClassVar[str] = "congress-meeting/2"
@@ -78,7 +78,7 @@ class CongressMeetings:
         yield from _parse_congress_meeting(json.loads(file.data)["committeeMeeting"], provenance)
 
 
-class CongressHearings:
+class CongressHearingLoader:
     """A printed hearing, as /v3/hearing/116/senate/37721 gives it."""
 
     format_id: ClassVar[str] = "congress-hearing/2"
@@ -109,17 +109,17 @@ def _parse_house_meeting(
         int(meeting_element.get("congress-num") or ""),
     )
     meeting_details = meeting_element.find("meeting-details")
-    meeting_title = get_text(meeting_details, "meeting-title") or f"Meeting {event_id}"
+    meeting_title = find_text(meeting_details, "meeting-title") or f"Meeting {event_id}"
     named_committees = [
         # The House leaves out the HS that its codes have in every other file: RU00 is HSRU.
-        (make_committee_id(f"HS{committee_code}"), get_text(committee_element) or committee_code)
+        (make_committee_id(f"HS{committee_code}"), find_text(committee_element) or committee_code)
         for committee_element in meeting_element.iterfind(
             "meeting-details/committees/committee-name"
         )
         if (committee_code := committee_element.get("id"))
     ]
     document_numbers = (
-        get_text(number_element)
+        find_text(number_element)
         for number_element in meeting_element.iterfind(
             "meeting-documents/meeting-document/legis-num"
         )
@@ -139,18 +139,18 @@ def _parse_house_meeting(
         named_committees,
         hearing_links,
         revision=meeting_element.get("update-date"),
-        org=_HOUSE,
+        org=_HOUSE_PUBLISHER,
         url=f"https://docs.house.gov/Committee/Calendar/ByEvent.aspx?EventID={event_id}",
         cite=meeting_title,
         raw_sha256=provenance.sha256,
         id=make_meeting_id("house", event_id),
         title=meeting_title,
-        type=_HOUSE_TYPES.get(meeting_element.get("meeting-type") or "", "meeting"),
+        type=_HOUSE_MEETING_TYPES.get(meeting_element.get("meeting-type") or "", "meeting"),
         congress=congress,
         chamber="house",
-        held_at=parse_iso_date(get_text(meeting_details, "meeting-date/calendar-date")),
-        time=get_text(meeting_details, "meeting-date/start-time"),
-        status=get_text(meeting_element, "current-status"),
+        held_at=parse_iso_date(find_text(meeting_details, "meeting-date/calendar-date")),
+        time=find_text(meeting_details, "meeting-date/start-time"),
+        status=find_text(meeting_element, "current-status"),
         location=_read_meeting_place(meeting_details, "meeting-location/capitol-complex/"),
     )
 
@@ -165,7 +165,7 @@ def _read_event_id(meeting_element: Element) -> str:
 
 def _read_meeting_place(meeting_details: Element | None, xml_prefix: str) -> str | None:
     location_parts = (
-        get_text(meeting_details, xml_prefix + part_name) for part_name in ("room", "building")
+        find_text(meeting_details, xml_prefix + part_name) for part_name in ("room", "building")
     )
     return " ".join(filter(None, location_parts)) or None
 
@@ -175,10 +175,10 @@ def _parse_house_witnesses(meeting_element: Element, provenance: Provenance) -> 
     witnesses = [
         Witness(
             name=" ".join(
-                filter(None, (get_text(witness_element, name_part) for name_part in _NAME_TAGS))
+                filter(None, (find_text(witness_element, name_tag) for name_tag in _NAME_TAGS))
             ),
-            position=get_text(witness_element, "position"),
-            organization=get_text(witness_element, "organization"),
+            position=find_text(witness_element, "position"),
+            organization=find_text(witness_element, "organization"),
         )
         for witness_element in meeting_element.iterfind("panel/witness")
     ]
@@ -187,12 +187,12 @@ def _parse_house_witnesses(meeting_element: Element, provenance: Provenance) -> 
         id=make_meeting_id("house", event_id),
         title=meeting_title,
         type="meeting",
-        congress=_find_congress(meeting_element),
+        congress=_find_congress_in_papers(meeting_element),
         chamber="house",
         **build_citation_fields(
             provenance,
             url=f"https://docs.house.gov/Committee/Calendar/ByEvent.aspx?EventID={event_id}",
-            org=_HOUSE,
+            org=_HOUSE_PUBLISHER,
             cite=meeting_title,
             published_at=None,
         ),
@@ -205,7 +205,7 @@ def _parse_house_witnesses(meeting_element: Element, provenance: Provenance) -> 
     )
 
 
-def _find_congress(meeting_element: Element) -> int:
+def _find_congress_in_papers(meeting_element: Element) -> int:
     """The list itself does not say; the names of its papers do: `HHRG-113-GO25-…`."""
     for file_element in meeting_element.iter("file"):
         if congress_match := re.search(r"/[A-Z]+-(\d{2,3})-", file_element.get("doc-url") or ""):
@@ -243,7 +243,7 @@ def _parse_congress_meeting(
             for witness_data in meeting_data.get("witnesses") or ()
         ],
         revision=meeting_data.get("updateDate"),
-        org=_CONGRESS_GOV,
+        org=_CONGRESS_GOV_PUBLISHER,
         url=(
             f"{_EVENTS_URL}/{format_ordinal(congress)}-congress/"
             f"{chamber or 'joint'}-event/{event_id}"
@@ -276,7 +276,7 @@ def _parse_congress_hearing(
     if event_id := meeting_data.get("eventId") or meeting_data.get("eventID"):
         evidence = f"associatedMeeting: {event_id}"
         hearing_links.append(
-            Link(LinkKind.RELATED, make_meeting_id(chamber, str(event_id)), evidence)
+            RecordLink(LinkKind.RELATED, make_meeting_id(chamber, str(event_id)), evidence)
         )
     package_id = hearing_id.removeprefix("hearing:")
     hearing_days = sorted(
@@ -294,7 +294,7 @@ def _parse_congress_hearing(
         _list_committees(hearing_data),
         hearing_links,
         revision=hearing_data.get("updateDate"),
-        org=_CONGRESS_GOV,
+        org=_CONGRESS_GOV_PUBLISHER,
         url=f"https://www.congress.gov/{congress}/chrg/{package_id}/{package_id}.htm",
         cite=", ".join(filter(None, (hearing_title, printed_citation))),
         raw_sha256=hash_item(hearing_data),
@@ -326,12 +326,12 @@ def _list_committees(hearing_data: dict[str, Any]) -> list[NamedCommittee]:
     ]
 
 
-def _build_bill_links(related_bills: Sequence[dict[str, Any]]) -> Iterator[Link]:
+def _build_bill_links(related_bills: Sequence[dict[str, Any]]) -> Iterator[RecordLink]:
     for bill_data in related_bills:
         bill_type = str(bill_data.get("type") or "").lower()
         if bill_type in BILL_LABELS:
             bill_id = make_bill_id(bill_data["congress"], bill_type, bill_data["number"])
-            yield Link(
+            yield RecordLink(
                 LinkKind.HEARING,
                 bill_id,
                 f"relatedItems/bills: {bill_data['type']} {bill_data['number']}",
@@ -344,7 +344,7 @@ def _build_bill_links(related_bills: Sequence[dict[str, Any]]) -> Iterator[Link]
 def _build_entries(
     provenance: Provenance,
     named_committees: Sequence[NamedCommittee],
-    links: Sequence[Link],
+    links: Sequence[RecordLink],
     *,
     org: str,
     url: str,
@@ -372,7 +372,7 @@ def _build_entries(
         ),
     )
     committee_links = [
-        Link(LinkKind.COMMITTEE, committee_id, f"committees: {committee_name}")
+        RecordLink(LinkKind.COMMITTEE, committee_id, f"committees: {committee_name}")
         for committee_id, committee_name in named_committees
     ]
     yield ParsedRecord(

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
 from readingroom.bases.federal.formats.parts.people import (
-    BIOGUIDE,
-    CONGRESS_LEGISLATORS,
+    BIOGUIDE_PUBLISHER,
+    LEGISLATORS_PUBLISHER,
     build_bioguide_url,
     build_legislator_stub,
     build_office,
@@ -31,14 +31,14 @@ from readingroom.bases.federal.schema.records import (
     Term,
 )
 
-PARTIES = {"Democrat": "D", "Republican": "R", "Independent": "I"}
-_CONGRESS_GOV = "https://www.congress.gov/committees"
+PARTY_LETTERS_BY_NAME = {"Democrat": "D", "Republican": "R", "Independent": "I"}
+_COMMITTEES_URL = "https://www.congress.gov/committees"
 # A term comes after the ids, names and bio of a person, so the usual head is too short.
-_FIRST_PEOPLE_BYTES = 200_000
+_RECOGNITION_BYTES = 200_000
 _ADDRESS_FIELDS = ("address", "suite", "building", "city", "state", "zip", "phone", "fax", "hours")
 
 
-class Legislators:
+class LegislatorLoader:
     """`legislators-current.yaml`, `legislators-historical.yaml`."""
 
     format_id: ClassVar[str] = "legislators/3"
@@ -49,7 +49,7 @@ class Legislators:
     def recognizes_file(self, file_start: FileStart) -> bool:
         if not file_start.head.startswith(b"- id:\n"):
             return False
-        first_bytes = file_start.read_start(_FIRST_PEOPLE_BYTES)
+        first_bytes = file_start.read_start(_RECOGNITION_BYTES)
         # executive.yaml looks alike, but its people are presidents.
         has_members = b"  - type: sen" in first_bytes or b"  - type: rep" in first_bytes
         return has_members and b"  - type: prez" not in first_bytes
@@ -69,7 +69,7 @@ class Legislators:
                 yield _build_washington_office(legislator_record, latest_term, provenance)
 
 
-class Committees:
+class CommitteeLoader:
     """`committees-current.yaml`, `committees-historical.yaml`."""
 
     format_id: ClassVar[str] = "committees/1"
@@ -98,7 +98,7 @@ class Committees:
                 )
 
 
-class Rosters:
+class RosterLoader:
     """`committee-membership-current.yaml`."""
 
     format_id: ClassVar[str] = "rosters/1"
@@ -126,7 +126,7 @@ class Rosters:
                 )
 
 
-class DistrictOffices:
+class DistrictOfficeLoader:
     """`legislators-district-offices.yaml`."""
 
     format_id: ClassVar[str] = "district-offices/1"
@@ -143,7 +143,7 @@ class DistrictOffices:
                 yield _build_district_office(member_data["id"]["bioguide"], office_data, provenance)
 
 
-class SocialMedia:
+class SocialMediaLoader:
     """`legislators-social-media.yaml`."""
 
     format_id: ClassVar[str] = "social-media/1"
@@ -218,8 +218,8 @@ def _build_legislator(
         **build_citation_fields(
             provenance,
             url=build_bioguide_url(bioguide_id),
-            org=BIOGUIDE,
-            cite=f"{full_name}, {BIOGUIDE}",
+            org=BIOGUIDE_PUBLISHER,
+            cite=f"{full_name}, {BIOGUIDE_PUBLISHER}",
             published_at=last_term.start,
             raw_sha256=hash_item(person_data),
         ),
@@ -258,7 +258,7 @@ def _build_term(term_data: dict[str, Any]) -> Term:
         state=term_data["state"],
         district=term_data.get("district"),
         senate_class=term_data.get("class"),
-        party=PARTIES.get(term_data.get("party", ""), term_data.get("party")),
+        party=PARTY_LETTERS_BY_NAME.get(term_data.get("party", ""), term_data.get("party")),
     )
 
 
@@ -309,8 +309,8 @@ def _build_committee(
         former_names=list(dict.fromkeys(committee_data.get("names", {}).values())),
         **build_citation_fields(
             provenance,
-            url=committee_data.get("url") or (parent_data or {}).get("url") or _CONGRESS_GOV,
-            org=CONGRESS_LEGISLATORS,
+            url=committee_data.get("url") or (parent_data or {}).get("url") or _COMMITTEES_URL,
+            org=LEGISLATORS_PUBLISHER,
             cite=committee_name,
             published_at=None,
             raw_sha256=hash_item([committee_data, parent_data["name"] if parent_data else None]),
@@ -344,8 +344,8 @@ def _build_membership(
         chamber=seat.get("chamber"),
         **build_citation_fields(
             provenance,
-            url=_CONGRESS_GOV,
-            org=CONGRESS_LEGISLATORS,
+            url=_COMMITTEES_URL,
+            org=LEGISLATORS_PUBLISHER,
             cite=f"{membership_title}, {congress}th Congress",
             published_at=None,
             raw_sha256=hash_item([committee_id, seat]),

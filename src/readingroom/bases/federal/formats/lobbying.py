@@ -16,19 +16,19 @@ from readingroom.bases.federal.formats.parts.topics import (
 )
 from readingroom.bases.federal.schema.congress import get_congress_on
 from readingroom.bases.federal.schema.entries import (
-    Link,
     ParsedRecord,
     Provenance,
+    RecordLink,
     build_citation_fields,
     hash_item,
 )
 from readingroom.bases.federal.schema.records import Filing, LinkKind, LobbyingActivity
 
-_ORG = "Secretary of the Senate, Office of Public Records"
-_AMENDMENT = re.compile(r"[1-4MYR][A@].*")  # 1A, 2AY, RA, 3@
+_PUBLISHER = "Secretary of the Senate, Office of Public Records"
+_AMENDMENT_TYPE_PATTERN = re.compile(r"[1-4MYR][A@].*")  # 1A, 2AY, RA, 3@
 
 
-class LobbyingFilings:
+class LobbyingFilingLoader:
     """A filing, or a page of filings, as /api/v1/filings/ gives it."""
 
     format_id: ClassVar[str] = "lda/1"
@@ -86,7 +86,7 @@ def _build_filing(
     filing_title = f"{filing_type_name} {filing_year}: {registrant_name} for {client_name}"
     filing_url = f"https://lda.senate.gov/filings/public/filing/{filing_uuid}/print/"
     # A registration and the first report of the same quarter are two papers, not one filed again.
-    paper_kind = "registration" if is_registration else "report"
+    series_kind = "registration" if is_registration else "report"
     filing_period = filing_data.get("filing_period")
     filing_record = Filing(
         id=f"lda:{filing_uuid}",
@@ -94,7 +94,7 @@ def _build_filing(
         type=filing_type,
         type_name=filing_data.get("filing_type_display"),
         registration=is_registration,
-        amendment=_AMENDMENT.fullmatch(filing_type) is not None,
+        amendment=_AMENDMENT_TYPE_PATTERN.fullmatch(filing_type) is not None,
         year=filing_year,
         period=filing_period,
         registrant_id=registrant_id,
@@ -105,19 +105,19 @@ def _build_filing(
         expenses=None if expenses is None else str(expenses),
         amount_cents=None if reported_amount is None else int(reported_amount * 100),
         posted_at=posted_at,
-        series=f"{registrant_id}:{client_id}:{filing_year}:{filing_period}:{paper_kind}",
+        series=f"{registrant_id}:{client_id}:{filing_year}:{filing_period}:{series_kind}",
         activities=activities,
         **build_citation_fields(
             provenance,
             url=filing_data.get("filing_document_url") or filing_url,
-            org=_ORG,
+            org=_PUBLISHER,
             cite=f"LDA filing, {filing_title}",
             published_at=posted_at[:10] if posted_at else None,
             raw_sha256=hash_item(filing_data),
         ),
     )
     filing_links = [
-        *_find_links(filing_record),
+        *_find_filing_links(filing_record),
         *build_topic_links(issue_names, "general_issue_code_display"),
     ]
     return ParsedRecord(
@@ -158,7 +158,7 @@ def _parse_activity(activity_data: dict[str, Any]) -> LobbyingActivity:
     )
 
 
-def _find_links(filing_record: Filing) -> Iterator[Link]:
+def _find_filing_links(filing_record: Filing) -> Iterator[RecordLink]:
     """The bills and laws its descriptions name; bills of the Congress that sat in its year."""
     # Mid-year: on 1 and 2 January the Congress of the year before still sits.
     congress = get_congress_on(f"{filing_record.year}-06-30")

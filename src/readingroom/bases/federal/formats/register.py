@@ -16,19 +16,19 @@ from readingroom.bases.federal.formats.parts.topics import (
 )
 from readingroom.bases.federal.formats.parts.xml import (
     extract_prose,
-    get_text,
+    find_text,
     hash_element,
     parse_iso_date,
     parse_xml,
 )
-from readingroom.bases.federal.formats.uslm import NAMESPACE, parse_spelled_date
+from readingroom.bases.federal.formats.uslm import USLM_NAMESPACE, parse_spelled_date
 from readingroom.bases.federal.schema.entries import (
     FileProblem,
-    Link,
     ParsedRecord,
     Provenance,
+    RecordLink,
+    RecordText,
     SearchHead,
-    Text,
     build_citation_fields,
     hash_item,
 )
@@ -37,28 +37,28 @@ from readingroom.bases.federal.schema.presidents import find_president_on
 from readingroom.bases.federal.schema.records import LinkKind, PresidentialDocument, Rule
 from readingroom.core.text import fold_dashes
 
-ORG = "Office of the Federal Register"
-_PRESIDENTIAL = "presidential document"
-_TYPES = {
+PUBLISHER = "Office of the Federal Register"
+_PRESIDENTIAL_DOCUMENT = "presidential document"
+_DOCUMENT_TYPES = {
     "rule": "rule",
     "proposed rule": "proposed rule",
     "notice": "notice",
-    _PRESIDENTIAL: _PRESIDENTIAL,
+    _PRESIDENTIAL_DOCUMENT: _PRESIDENTIAL_DOCUMENT,
 }
 # EPA-HQ-OAR-2025-0001, FDA-2017-N-5437, DoD-2009-OS-0160; not SR-MIAX-2017-39, a file of the SEC.
-_DOCKET = re.compile(
+_DOCKET_NUMBER_PATTERN = re.compile(
     r"(?<![\w-])(?!SR-)(?:[A-Z][a-z][A-Z]|[A-Z][A-Z0-9]*)(?:-[A-Z0-9]+)*"
     r"-(?:19|20)\d\d(?:-[A-Z]+)?-\d{4,5}\b"
 )
-_PARTS = re.compile(r"(\d+) CFR Parts? (\d+[a-z]?(?:(?:,? and |, )\d+[a-z]?)*)")
+_CFR_PARTS_PATTERN = re.compile(r"(\d+) CFR Parts? (\d+[a-z]?(?:(?:,? and |, )\d+[a-z]?)*)")
 _JSON_HEAD_BYTES = 65_536
-_DOCUMENT_REF = re.compile(r"/us/fr/\d+/frdoc([^/]+)")
+_DOCUMENT_HREF_PATTERN = re.compile(r"/us/fr/\d+/frdoc([^/]+)")
 # Above a document the President signed: `Executive Order 13834 of May 17, 2018`.
-_DESIGNATION = re.compile(
+_ORDER_DESIGNATION_PATTERN = re.compile(
     r"(Executive Order|Proclamation|Notice|Memorandum|(?:Presidential )?Determination"
     r"|(?:Presidential )?Order)(?: (?:No\. ?)?([\d-]+))? of ([A-Z][a-z]+ \d{1,2}, \d{4})"
 )
-_RUNNING_HEAD = re.compile(r"Title 3\b.*|The President|Presidential Documents?", re.I)
+_RUNNING_HEAD_PATTERN = re.compile(r"Title 3\b.*|The President|Presidential Documents?", re.I)
 # As the Register's API calls the kinds of presidential documents.
 _PRESIDENTIAL_TYPES = {
     "Presidential Determination": "Determination",
@@ -66,7 +66,7 @@ _PRESIDENTIAL_TYPES = {
 }
 
 
-class RegisterIssues:
+class RegisterIssueLoader:
     """`FR-2017-10-03-uslm.xml`: every document of one day's issue."""
 
     format_id: ClassVar[str] = "register-issue/4"
@@ -74,14 +74,14 @@ class RegisterIssues:
     complete_for_columns: ClassVar[str | None] = "published_at"
 
     def recognizes_file(self, file_start: FileStart) -> bool:
-        return NAMESPACE in file_start.head and b"<frDoc" in file_start.head
+        return USLM_NAMESPACE in file_start.head and b"<frDoc" in file_start.head
 
     def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord | FileProblem]:
         issue_element = parse_xml(file.data)
         metadata = issue_element.find("meta")
         published_at, volume_number = (
-            parse_iso_date(get_text(metadata, "date")),
-            get_text(metadata, "volume"),
+            parse_iso_date(find_text(metadata, "date")),
+            find_text(metadata, "volume"),
         )
         listed_titles = _read_listed_titles(issue_element)
         printed_numbers = set()
@@ -116,17 +116,17 @@ def _read_listed_titles(issue_element: Element) -> dict[str, str]:
             continue
         for reference_item in contents_element.iter("referenceItem"):
             for target_element in reference_item.iterfind("target"):
-                if document_match := _DOCUMENT_REF.fullmatch(
+                if document_match := _DOCUMENT_HREF_PATTERN.fullmatch(
                     fold_dashes(target_element.get("href") or "")
                 ):
                     document_number = parse_federal_id(document_match[1]).id
                     titles_by_number[document_number] = (
-                        get_text(reference_item, "label") or ""
+                        find_text(reference_item, "label") or ""
                     ).rstrip(" ,")
     return titles_by_number
 
 
-class RegisterJson:
+class RegisterJsonLoader:
     """A document, or a page of results, as api/v1/documents of the Federal Register gives it."""
 
     format_id: ClassVar[str] = "register-json/3"
@@ -159,17 +159,17 @@ def _parse_printed_document(
     provenance: Provenance,
 ) -> ParsedRecord:
     metadata, preface = document_element.find("meta"), document_element.find("preface")
-    document_number = parse_federal_id(get_text(metadata, "docNumber") or "").id
-    document_type = _parse_document_type(document_element.tag, get_text(metadata, "type"))
+    document_number = parse_federal_id(find_text(metadata, "docNumber") or "").id
+    document_type = _parse_document_type(document_element.tag, find_text(metadata, "type"))
     agency_names = list(dict.fromkeys(_read_agencies(preface)))
-    first_page = get_text(metadata, "startingPage")
+    first_page = find_text(metadata, "startingPage")
     summary_element = document_element.find(".//statement[@role='summary']")
     main_element = document_element.find("main")
-    action_text = get_text(metadata, "property[@role='ACTION']")
+    action_text = find_text(metadata, "property[@role='ACTION']")
     document_fields = {
         "number": document_number,
         "kind": document_type,
-        "title": get_text(preface, "subject")
+        "title": find_text(preface, "subject")
         or listed_titles.get(document_number)
         or document_number,
         "published": published_at,
@@ -187,23 +187,23 @@ def _parse_printed_document(
         ],
         "body": extract_prose(main_element) if main_element is not None else "",
         "authorities": [
-            get_text(authority_element) or ""
+            find_text(authority_element) or ""
             for authority_element in document_element.iter("authority")
         ],
         "cited": references.collect_references((main_element,)).cfr_sections
         if main_element is not None
         else {},
     }
-    if document_type == _PRESIDENTIAL:
+    if document_type == _PRESIDENTIAL_DOCUMENT:
         document_fields |= _parse_presidential_fields(
             document_element, document_number, listed_titles, published_at
         )
-    return _build_entry(document_fields, provenance)
+    return _build_document(document_fields, provenance)
 
 
 def _parse_document_type(tag: str, stated_type: str | None) -> str:
     if tag.startswith("presidential"):
-        return _PRESIDENTIAL
+        return _PRESIDENTIAL_DOCUMENT
     return (stated_type or tag).removeprefix("Federal Register ").lower()
 
 
@@ -221,27 +221,30 @@ def _parse_presidential_fields(
     block_texts = [
         fold_dashes(block_text)
         for element in document_element.iter()
-        if (block_text := get_text(element))
+        if (block_text := find_text(element))
     ]
-    designation_match = next(filter(None, map(_DESIGNATION.fullmatch, block_texts)), None)
+    designation_match = next(
+        filter(None, map(_ORDER_DESIGNATION_PATTERN.fullmatch, block_texts)), None
+    )
     document_type, order_number, signed_day = (
         designation_match.groups() if designation_match else (None, None, "")
     )
     signed_at = parse_spelled_date(signed_day) or parse_spelled_date(
-        get_text(document_element, ".//signatureDate")
+        find_text(document_element, ".//signatureDate")
     )
     president = find_president_on(signed_at or published_at or "")
     headings = (
         block_text
         for heading_parent in (preface, main_element)
         for element in (heading_parent.iter("heading") if heading_parent is not None else ())
-        if (block_text := get_text(element))
+        if (block_text := find_text(element))
         and not (
-            _DESIGNATION.fullmatch(fold_dashes(block_text)) or _RUNNING_HEAD.fullmatch(block_text)
+            _ORDER_DESIGNATION_PATTERN.fullmatch(fold_dashes(block_text))
+            or _RUNNING_HEAD_PATTERN.fullmatch(block_text)
         )
     )
     document_title = (
-        get_text(preface, "subject") or next(headings, None) or listed_titles.get(document_number)
+        find_text(preface, "subject") or next(headings, None) or listed_titles.get(document_number)
     )
     return {
         "title": document_title or (designation_match[0] if designation_match else document_number),
@@ -254,7 +257,7 @@ def _parse_presidential_fields(
 
 
 def _read_summary(summary_element: Element | None) -> str | None:
-    summary_text = get_text(summary_element)
+    summary_text = find_text(summary_element)
     return re.sub(r"^SUMMARY:\s*", "", summary_text) if summary_text else None
 
 
@@ -262,7 +265,7 @@ def _read_agencies(preface: Element | None) -> Iterator[str]:
     for organization_element in preface.iterfind("organization") if preface is not None else ():
         element_style = (organization_element.get("style") or "").rpartition(":")[2]
         if element_style in ("AGENCY", "SUBAGY") and (
-            agency_name := get_text(organization_element)
+            agency_name := find_text(organization_element)
         ):
             yield to_title_case(agency_name) if agency_name.isupper() else agency_name
 
@@ -280,7 +283,7 @@ def _read_references(preface: Element | None, reference_path: str) -> list[str]:
     return [
         fold_dashes(reference_text).strip("[]")
         for reference_element in reference_elements
-        if (reference_text := get_text(reference_element))
+        if (reference_text := find_text(reference_element))
     ]
 
 
@@ -293,7 +296,7 @@ def _parse_api_document(document_data: dict[str, Any], provenance: Provenance) -
     cfr_references = document_data.get("cfr_references") or ()
     document_fields = {
         "number": document_number,
-        "kind": _TYPES.get(
+        "kind": _DOCUMENT_TYPES.get(
             (document_data.get("type") or "").lower(), (document_data.get("type") or "").lower()
         ),
         "subtype": document_data.get("subtype"),
@@ -323,27 +326,27 @@ def _parse_api_document(document_data: dict[str, Any], provenance: Provenance) -
         "order": document_data.get("executive_order_number"),
         "body": "",
     }
-    return _build_entry(document_fields, provenance)
+    return _build_document(document_fields, provenance)
 
 
-def _build_entry(document_fields: dict[str, Any], provenance: Provenance) -> ParsedRecord:
+def _build_document(document_fields: dict[str, Any], provenance: Provenance) -> ParsedRecord:
     """The two readings meet: a presidential document, or one of an agency."""
     citation_label = document_fields["fr_citation"] or f"FR Doc. {document_fields['number']}"
     cite = f"{document_fields['title']}, {citation_label}"
     citation_fields = build_citation_fields(
         provenance,
         url=document_fields["url"],
-        org=ORG,
+        org=PUBLISHER,
         cite=cite,
         published_at=document_fields["published"],
         raw_sha256=document_fields["raw"],
     )
-    is_presidential = document_fields["kind"] == _PRESIDENTIAL
+    is_presidential = document_fields["kind"] == _PRESIDENTIAL_DOCUMENT
     document_record = (_build_presidential if is_presidential else _build_rule)(
         document_fields, citation_fields
     )
     document_text = document_fields["body"]
-    text_version = Text(
+    text_version = RecordText(
         "text",
         document_text,
         document_record.title,
@@ -365,25 +368,27 @@ def _build_entry(document_fields: dict[str, Any], provenance: Provenance) -> Par
         facets=facets
         | {"topic": document_fields.get("topics", []), "rin": document_fields["rins"]},
         text=text_version if document_text else None,
-        links=list(_find_links(document_fields)),
+        links=list(_find_document_links(document_fields)),
     )
 
 
-def _find_links(document_fields: dict[str, Any]) -> Iterator[Link]:
+def _find_document_links(document_fields: dict[str, Any]) -> Iterator[RecordLink]:
     """The dockets, regulations, laws and subjects that a document names."""
     for docket_text in document_fields["dockets"]:
-        for docket_number in _DOCKET.findall(fold_dashes(docket_text)):
-            yield Link(LinkKind.DOCKET, make_docket_id(docket_number), f"docket: {docket_text}")
+        for docket_number in _DOCKET_NUMBER_PATTERN.findall(fold_dashes(docket_text)):
+            yield RecordLink(
+                LinkKind.DOCKET, make_docket_id(docket_number), f"docket: {docket_text}"
+            )
     for affected_text in document_fields["cfr"]:
-        for title_number, part_numbers in _PARTS.findall(affected_text):
+        for title_number, part_numbers in _CFR_PARTS_PATTERN.findall(affected_text):
             for part_number in re.findall(r"\d+[a-z]?", part_numbers):
-                yield Link(
+                yield RecordLink(
                     LinkKind.CFR,
                     make_cfr_id(title_number, part_number),
                     f"affected: {affected_text}",
                 )
     for section_id, cited_words in document_fields.get("cited", {}).items():
-        yield Link(LinkKind.MENTION, section_id, f"reference in the text: {cited_words}")
+        yield RecordLink(LinkKind.MENTION, section_id, f"reference in the text: {cited_words}")
     authority_links = [
         law_link
         for authority_text in document_fields.get("authorities", ())

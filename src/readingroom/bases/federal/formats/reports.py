@@ -12,13 +12,13 @@ from typing import Any, ClassVar
 from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
 from readingroom.bases.federal.formats.parts.people import parse_chamber
 from readingroom.bases.federal.formats.parts.xml import parse_iso_date
-from readingroom.bases.federal.schema.congress import GPO
+from readingroom.bases.federal.schema.congress import GPO_PUBLISHER
 from readingroom.bases.federal.schema.entries import (
-    Link,
     ParsedRecord,
     Provenance,
+    RecordLink,
+    RecordText,
     SearchHead,
-    Text,
     build_citation_fields,
     hash_item,
 )
@@ -32,15 +32,15 @@ from readingroom.bases.federal.schema.ids import (
 from readingroom.bases.federal.schema.records import CommitteeReport, LinkKind
 
 _REPORT_PREFIXES = {"hrpt": "H. Rept.", "srpt": "S. Rept.", "erpt": "Ex. Rept."}
-_ID = re.compile(r"crpt:(\d+)([hse]rpt)(\d+)(?:-(.+))?", re.ASCII)
-_TITLE = re.compile(r"<title>\s*-?\s*(.*?)\s*</title>", re.S | re.I)
-_PRINTED = re.compile(
+_REPORT_ID_PATTERN = re.compile(r"crpt:(\d+)([hse]rpt)(\d+)(?:-(.+))?", re.ASCII)
+_HTML_TITLE_PATTERN = re.compile(r"<title>\s*-?\s*(.*?)\s*</title>", re.S | re.I)
+_PRINTED_REPORT_PATTERN = re.compile(
     r"\[(House|Senate|Executive|Senate Executive) Report (\d+)-(\d+)(?:,? (Part \d+))?\]"
 )
-_TAG = re.compile(r"</?[A-Za-z][^>\n]*>")
+_HTML_TAG_PATTERN = re.compile(r"</?[A-Za-z][^>\n]*>")
 
 
-class Reports:
+class CommitteeReportLoader:
     """`/committee-report/117/hrpt/351`: a report, in its parts."""
 
     format_id: ClassVar[str] = "report/2"
@@ -55,7 +55,7 @@ class Reports:
             yield _parse_report(report_data, provenance)
 
 
-class ReportTexts:
+class CommitteeReportTextLoader:
     """`CRPT-117hrpt351.htm`: what a report says."""
 
     format_id: ClassVar[str] = "report-text/1"
@@ -63,18 +63,25 @@ class ReportTexts:
     complete_for_columns: ClassVar[str | None] = None
 
     def recognizes_file(self, file_start: FileStart) -> bool:
-        return _PRINTED.search(file_start.head.decode("utf-8", "replace")) is not None
+        return (
+            _PRINTED_REPORT_PATTERN.search(file_start.head.decode("utf-8", "replace")) is not None
+        )
 
     def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         markup = file.data.decode("utf-8", "replace")
-        printed_citation, title_match = _PRINTED.search(markup), _TITLE.search(markup)
+        printed_citation, title_match = (
+            _PRINTED_REPORT_PATTERN.search(markup),
+            _HTML_TITLE_PATTERN.search(markup),
+        )
         if printed_citation is None:
             raise ValueError("the page does not say which report it is")
         type_prefix = "Ex" if "Executive" in printed_citation[1] else printed_citation[1][0]
         report_citation = f"{type_prefix}. Rept. {printed_citation[2]}-{printed_citation[3]}" + (
             f",{printed_citation[4]}" if printed_citation[4] else ""
         )
-        report_text = html.unescape(_TAG.sub("", markup[printed_citation.start() :])).strip()
+        report_text = html.unescape(
+            _HTML_TAG_PATTERN.sub("", markup[printed_citation.start() :])
+        ).strip()
         yield build_cited_report(
             report_citation,
             [],
@@ -93,7 +100,7 @@ def build_cited_report(
 ) -> ParsedRecord:
     """A report of which only its citation is known, and perhaps its text."""
     report_id = parse_report_citation(citation)
-    id_match = _ID.fullmatch(report_id or "")
+    id_match = _REPORT_ID_PATTERN.fullmatch(report_id or "")
     if report_id is None or id_match is None:
         raise ValueError(f"{citation!r} is not a committee report")
     report_record = _build_record(
@@ -108,7 +115,7 @@ def build_cited_report(
         bills=bill_ids,
     )
     text_version = (
-        Text("text", report_text, report_record.title, report_record.url, provenance.sha256)
+        RecordText("text", report_text, report_record.title, report_record.url, provenance.sha256)
         if report_text
         else None
     )
@@ -116,7 +123,7 @@ def build_cited_report(
         report_record,
         partial=True,
         head=SearchHead(report_record.title),
-        facets=_build_facets(report_record),
+        facets=_build_report_facets(report_record),
         text=text_version,
     )
 
@@ -151,9 +158,9 @@ def _parse_report(report_data: dict[str, Any], provenance: Provenance) -> Parsed
     return ParsedRecord(
         report_record,
         head=SearchHead(report_record.title, action=report_record.citation_string),
-        facets=_build_facets(report_record),
+        facets=_build_report_facets(report_record),
         links=[
-            Link(
+            RecordLink(
                 LinkKind.COMMITTEE_REPORT,
                 bill_id,
                 f"associatedBill: {bill_data['type']} {bill_data['number']}, "
@@ -196,7 +203,7 @@ def _build_record(
         **build_citation_fields(
             provenance,
             url=f"https://www.govinfo.gov/app/details/{package_id}",
-            org=GPO,
+            org=GPO_PUBLISHER,
             cite=f"{report_label}, {plain_title}" if plain_title else report_label,
             published_at=issued_at,
             raw_sha256=raw_sha256,
@@ -215,7 +222,7 @@ def _spell_report_part(report_part: str) -> str:
     )
 
 
-def _build_facets(report_record: CommitteeReport) -> dict[str, list[str]]:
+def _build_report_facets(report_record: CommitteeReport) -> dict[str, list[str]]:
     return {
         "congress": [str(report_record.congress)],
         "type": [report_record.type],

@@ -15,11 +15,11 @@ from readingroom.bases.federal.formats.parts.yaml_files import load_yaml
 from readingroom.bases.federal.schema.congress import BILL_LABELS
 from readingroom.bases.federal.schema.entries import (
     FileProblem,
-    Link,
     ParsedRecord,
     Provenance,
+    RecordLink,
+    RecordText,
     SearchHead,
-    Text,
     build_citation_fields,
     hash_item,
 )
@@ -28,16 +28,18 @@ from readingroom.bases.federal.schema.presidents import PRESIDENTS_BY_NUMBER
 from readingroom.bases.federal.schema.records import LinkKind, Sap
 
 # One official record has ten numbers run together as one; which they were is not for us to guess.
-_BILL = re.compile(r"([a-z]+)(\d{1,5})", re.ASCII)
-_FILE = re.compile(rb"^\s+file: (\S.*?)\s*$", re.M)
+_BILL_CODE_PATTERN = re.compile(r"([a-z]+)(\d{1,5})", re.ASCII)
+_PDF_NAME_PATTERN = re.compile(rb"^\s+file: (\S.*?)\s*$", re.M)
 # PDFs are read in parallel; this bounds how many of them are in memory.
 _PDF_BATCH_SIZE = 64
-_ADMINISTRATION = re.compile(r"(\d+)-(\w+)\.yaml", re.ASCII)
+_STATEMENTS_FILE_NAME_PATTERN = re.compile(r"(\d+)-(\w+)\.yaml", re.ASCII)
 # Before the number of a bill that a title names only to say what became of another.
-_OTHER_BILL = re.compile(r"\b(?:previously|formerly|amended by|amendments? to)\s+$", re.I)
+_WORDS_BEFORE_OTHER_BILL_PATTERN = re.compile(
+    r"\b(?:previously|formerly|amended by|amendments? to)\s+$", re.I
+)
 
 
-class Saps:
+class StatementLoader:
     """`47-Trump.yaml`: every statement of one administration."""
 
     format_id: ClassVar[str] = "saps/5"
@@ -52,7 +54,7 @@ class Saps:
 
     def list_companions(self, file: RawFile) -> Iterator[str]:
         """The PDFs that the file names; in YAML, so plain a name needs no parser to be found."""
-        for pdf_name in _FILE.findall(file.data):
+        for pdf_name in _PDF_NAME_PATTERN.findall(file.data):
             yield pdf_name.decode().strip("'\"")
 
     def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord | FileProblem]:
@@ -79,7 +81,7 @@ class Saps:
                     statement_data["bills"],
                     id_counts[id_without_number],
                 )
-                yield _build_entry(
+                yield _build_statement(
                     statement_id, statement_data, administration, pdf_text, provenance
                 )
 
@@ -111,7 +113,7 @@ class Administration:
 
 
 def _parse_administration(file_name: str) -> Administration:
-    name_match = _ADMINISTRATION.fullmatch(PurePosixPath(file_name).name)
+    name_match = _STATEMENTS_FILE_NAME_PATTERN.fullmatch(PurePosixPath(file_name).name)
     return Administration(name_match[2], int(name_match[1])) if name_match else Administration()
 
 
@@ -126,7 +128,9 @@ def _find_titled_bills(statement_title: str, congress: int) -> Iterator[str]:
             statement_title[: spelling_match.start()]
             for spelling_match in bill_pattern.finditer(statement_title)
         ]
-        if not preceding_texts or not all(map(_OTHER_BILL.search, preceding_texts)):
+        if not preceding_texts or not all(
+            map(_WORDS_BEFORE_OTHER_BILL_PATTERN.search, preceding_texts)
+        ):
             yield bill_link.id
 
 
@@ -144,7 +148,7 @@ def _find_missing_pdfs(file: RawFile, statements: list[dict[str, Any]]) -> Itera
         )
 
 
-def _build_entry(
+def _build_statement(
     statement_id: str,
     statement_data: dict[str, Any],
     administration: Administration,
@@ -162,7 +166,7 @@ def _build_entry(
     listed_bill_ids = [
         make_bill_id(congress, bill_match[1], bill_match[2])
         for written_bill in statement_data["bills"]
-        if (bill_match := _BILL.fullmatch(written_bill))
+        if (bill_match := _BILL_CODE_PATTERN.fullmatch(written_bill))
     ]
     bill_ids = list(
         dict.fromkeys((*listed_bill_ids, *_find_titled_bills(statement_title, congress)))
@@ -196,7 +200,7 @@ def _build_entry(
     evidence = f"bills: {', '.join(statement_data['bills'])}; document_title: {statement_title}"
     return ParsedRecord(
         statement_record,
-        links=[Link(LinkKind.STATEMENT, bill_id, evidence) for bill_id in bill_ids],
+        links=[RecordLink(LinkKind.STATEMENT, bill_id, evidence) for bill_id in bill_ids],
         # As people ask for it: nobody calls a statement by its title alone.
         head=SearchHead(
             f"White House position: {statement_title}\nStatement of Administration Policy",
@@ -212,7 +216,7 @@ def _build_entry(
             "bill": bill_ids,
             "position": [stated_position.position],
         },
-        text=Text("text", statement_text, statement_title, url, raw_sha256, dated=issued_at)
+        text=RecordText("text", statement_text, statement_title, url, raw_sha256, dated=issued_at)
         if statement_text
         else None,
     )

@@ -20,19 +20,19 @@ from readingroom.bases.federal.formats.parts.people import (
     format_sponsor_lines,
     parse_chamber,
 )
-from readingroom.bases.federal.formats.parts.xml import extract_prose, get_text, parse_xml
+from readingroom.bases.federal.formats.parts.xml import extract_prose, find_text, parse_xml
 from readingroom.bases.federal.schema.congress import (
     BILL_LABELS,
-    GPO,
+    GPO_PUBLISHER,
     build_bill_page_url,
     format_bill_number,
 )
 from readingroom.bases.federal.schema.entries import (
-    Link,
     ParsedRecord,
     Provenance,
+    RecordLink,
+    RecordText,
     SearchHead,
-    Text,
     build_citation_fields,
 )
 from readingroom.bases.federal.schema.ids import (
@@ -44,21 +44,25 @@ from readingroom.bases.federal.schema.ids import (
 from readingroom.bases.federal.schema.records import Bill, Cosponsor, Law, LinkKind
 from readingroom.core.text import fold_dashes
 
-NAMESPACE = b"http://schemas.gpo.gov/xml/uslm"
-_GOVINFO = "https://www.govinfo.gov/app/details"
+USLM_NAMESPACE = b"http://schemas.gpo.gov/xml/uslm"
+_GOVINFO_URL = "https://www.govinfo.gov/app/details"
 # 116sjres65rfh, and in titles: 116 SJRES 65 RFH: Providing for the reappointment …
-_CITED = re.compile(r"(\d+)\s?([A-Z]+)\s(\d+)\s?([A-Z]*\s?\d*)\s?:?\s*(.*)", re.S | re.I)
-_COMPACT = re.compile(r"(\d+)([a-z]+)(\d+)([a-z]+\d*)")
-_BILL_REF = re.compile(r"/us/bill/(\d+)/([a-z]+)/(\d+)")
-_REPORT_REF = re.compile(r"/us/([hs])rpt/\d+/\d+")
-_MAINS = ("main", "amendMain")
+_SPACED_CITATION_PATTERN = re.compile(
+    r"(\d+)\s?([A-Z]+)\s(\d+)\s?([A-Z]*\s?\d*)\s?:?\s*(.*)", re.S | re.I
+)
+_COMPACT_CITATION_PATTERN = re.compile(r"(\d+)([a-z]+)(\d+)([a-z]+\d*)")
+_BILL_HREF_PATTERN = re.compile(r"/us/bill/(\d+)/([a-z]+)/(\d+)")
+_REPORT_HREF_PATTERN = re.compile(r"/us/([hs])rpt/\d+/\d+")
+_MAIN_TAGS = ("main", "amendMain")
 # Some files have no more than this where their title should be.
-_KIND_ALONE = re.compile(r"(?:(?:Joint|Concurrent|Simple) )?Resolution|(?:A )?Bill|An Act", re.I)
-_ENTITLED = re.compile(r"entitled “(?:An Act )?(.+?)[.,]?”")
-_SPELT = re.compile(r"[A-Z][a-z]+\.? \d{1,2}, \d{4}")
+_TITLE_OF_KIND_ONLY_PATTERN = re.compile(
+    r"(?:(?:Joint|Concurrent|Simple) )?Resolution|(?:A )?Bill|An Act", re.I
+)
+_ENTITLED_PATTERN = re.compile(r"entitled “(?:An Act )?(.+?)[.,]?”")
+_SPELT_DATE_PATTERN = re.compile(r"[A-Z][a-z]+\.? \d{1,2}, \d{4}")
 
 
-class BillTexts:
+class BillTextLoader:
     """`BILLS-116hr1rh.xml`: one version of the text of a bill or resolution."""
 
     format_id: ClassVar[str] = "uslm-bill/3"
@@ -72,11 +76,11 @@ class BillTexts:
         bill_element = parse_xml(file.data)
         parsed_bill = _build_bill(bill_element, _find_meta(bill_element), provenance)
         # Stubs first: rows of cosponsors and committees have foreign keys to them.
-        yield from _build_stubs(parsed_bill, provenance)
+        yield from _build_first_page_stubs(parsed_bill, provenance)
         yield parsed_bill
 
 
-class Laws:
+class LawLoader:
     """`115publ11-uslm.xml`: a public or private law as enacted."""
 
     format_id: ClassVar[str] = "uslm-law/4"
@@ -99,7 +103,9 @@ class Laws:
 
 def is_uslm(file_start: FileStart, *roots: bytes) -> bool:
     """Whether a file is in this language, and of one of these kinds."""
-    return NAMESPACE in file_start.head and any(root_tag in file_start.head for root_tag in roots)
+    return USLM_NAMESPACE in file_start.head and any(
+        root_tag in file_start.head for root_tag in roots
+    )
 
 
 def _find_meta(document_element: Element) -> Element:
@@ -113,7 +119,7 @@ def _build_bill(bill_element: Element, metadata: Element, provenance: Provenance
     congress, bill_type, bill_number, version_code = _parse_bill_identity(metadata)
     bill_id = make_bill_id(congress, bill_type, bill_number)
     bill_subject = _find_subject(bill_element, metadata) or bill_id
-    stage_label = get_text(metadata, "docStage")
+    stage_label = find_text(metadata, "docStage")
     newest_date = _find_newest_date(bill_element)
     bill_url = build_bill_page_url(congress, bill_type, bill_number)
     cite = f"{format_bill_number(congress, bill_type, bill_number)}, {bill_subject}"
@@ -145,7 +151,7 @@ def _build_bill(bill_element: Element, metadata: Element, provenance: Provenance
         stage_at=newest_date,
         status_loaded=False,
         **build_citation_fields(
-            provenance, url=bill_url, org=GPO, cite=cite, published_at=newest_date
+            provenance, url=bill_url, org=GPO_PUBLISHER, cite=cite, published_at=newest_date
         ),
     )
     return ParsedRecord(
@@ -163,12 +169,12 @@ def _build_bill(bill_element: Element, metadata: Element, provenance: Provenance
             "member": [sponsor.bioguide_id for sponsor in preface.sponsors if sponsor.bioguide_id],
         },
         children=_build_children(preface),
-        text=Text(
+        text=RecordText(
             part=version_code,
             body=extract_body(bill_element),
             title=f"{BILL_LABELS[bill_type]} {bill_number} "
             f"({stage_label or version_code.upper()}): {bill_subject}",
-            url=f"{_GOVINFO}/BILLS-{congress}{bill_type}{bill_number}{version_code}",
+            url=f"{_GOVINFO_URL}/BILLS-{congress}{bill_type}{bill_number}{version_code}",
             raw_sha256=provenance.sha256,
             stage=stage_label,
             dated=newest_date,
@@ -189,7 +195,9 @@ def _build_children(preface: PrintedPreface) -> dict[str, list[tuple[Any, ...]]]
     }
 
 
-def _build_stubs(parsed_bill: ParsedRecord, provenance: Provenance) -> Iterator[ParsedRecord]:
+def _build_first_page_stubs(
+    parsed_bill: ParsedRecord, provenance: Provenance
+) -> Iterator[ParsedRecord]:
     """Yield stubs of the people and committees that the first page names."""
     assert isinstance(parsed_bill.record, Bill)
     cosponsor_rows = parsed_bill.children.get("bill_cosponsors", ())
@@ -206,15 +214,17 @@ def _build_stubs(parsed_bill: ParsedRecord, provenance: Provenance) -> Iterator[
 def _parse_bill_identity(metadata: Element) -> tuple[int, str, int, str]:
     """Congress, type, number and version, from the compact citation or from the title."""
     for citation_element in metadata.iterfind("citableAs"):
-        if identity_match := _COMPACT.fullmatch((get_text(citation_element) or "").lower()):
+        if identity_match := _COMPACT_CITATION_PATTERN.fullmatch(
+            (find_text(citation_element) or "").lower()
+        ):
             return (
                 int(identity_match[1]),
                 _parse_bill_type(identity_match[2]),
                 int(identity_match[3]),
                 identity_match[4],
             )
-    if identity_match := _CITED.match(
-        (get_text(metadata, "title") or "").removeprefix("AMENDMENTS to ")
+    if identity_match := _SPACED_CITATION_PATTERN.match(
+        (find_text(metadata, "title") or "").removeprefix("AMENDMENTS to ")
     ):
         version_code = identity_match[4].replace(" ", "").lower()
         return (
@@ -237,23 +247,31 @@ def _find_subject(bill_element: Element, metadata: Element) -> str | None:
 
     Amendments name the act they amend, simple resolutions begin with what they resolve.
     """
-    if official_title := get_text(bill_element, ".//officialTitle") or _read_title(metadata):
+    if official_title := find_text(bill_element, ".//officialTitle") or _read_title(metadata):
         return official_title
     text_element = next(
-        (main_element for tag in _MAINS if (main_element := bill_element.find(tag)) is not None),
+        (
+            main_element
+            for tag in _MAIN_TAGS
+            if (main_element := bill_element.find(tag)) is not None
+        ),
         bill_element,
     )
-    opening_text = next(filter(None, map(get_text, text_element.iterfind(".//content"))), "")
-    if entitled_match := _ENTITLED.search(opening_text):
+    opening_text = next(filter(None, map(find_text, text_element.iterfind(".//content"))), "")
+    if entitled_match := _ENTITLED_PATTERN.search(opening_text):
         return entitled_match[1][:1].upper() + entitled_match[1][1:]
-    first_heading = get_text(text_element, ".//section/heading")
-    return (first_heading and _soften_capitals(first_heading)) or _get_first_sentence(opening_text)
+    first_heading = find_text(text_element, ".//section/heading")
+    return (first_heading and _soften_capitals(first_heading)) or _cut_first_sentence(opening_text)
 
 
 def _read_title(metadata: Element) -> str | None:
-    title_match = _CITED.match(get_text(metadata, "title") or "")
+    title_match = _SPACED_CITATION_PATTERN.match(find_text(metadata, "title") or "")
     printed_title = title_match[5] if title_match else ""
-    return None if not printed_title or _KIND_ALONE.fullmatch(printed_title) else printed_title
+    return (
+        None
+        if not printed_title or _TITLE_OF_KIND_ONLY_PATTERN.fullmatch(printed_title)
+        else printed_title
+    )
 
 
 def _soften_capitals(heading: str) -> str:
@@ -261,14 +279,14 @@ def _soften_capitals(heading: str) -> str:
     return plain_heading.capitalize() if plain_heading.isupper() else plain_heading
 
 
-def _get_first_sentence(paragraph: str) -> str | None:
+def _cut_first_sentence(paragraph: str) -> str | None:
     first_sentence = paragraph.removeprefix("That ").partition(". ")[0].rstrip(".")
     return (first_sentence[:1].upper() + first_sentence[1:])[:200] or None
 
 
 def extract_body(document_element: Element) -> str:
     """What the document says, from its title to its last section, without its metadata."""
-    for tag in _MAINS:
+    for tag in _MAIN_TAGS:
         if (main_element := document_element.find(tag)) is not None:
             return extract_prose(main_element)
     raise ValueError("no <main> in this file")
@@ -285,12 +303,12 @@ def _find_newest_date(bill_element: Element) -> str | None:
 
 
 def _read_date(date_element: Element) -> str | None:
-    return date_element.get("date") or parse_spelled_date(get_text(date_element))
+    return date_element.get("date") or parse_spelled_date(find_text(date_element))
 
 
 def parse_spelled_date(date_text: str | None) -> str | None:
     """The first `October 11, 2013` or `Mar. 27, 2017` in a text, as a date."""
-    date_match = _SPELT.search(date_text or "")
+    date_match = _SPELT_DATE_PATTERN.search(date_text or "")
     for date_format in ("%B %d, %Y", "%b. %d, %Y", "%b %d, %Y") if date_match else ():
         try:
             assert date_match is not None
@@ -308,26 +326,26 @@ def _build_law(
 ) -> ParsedRecord:
     # Where `publicPrivate` is missing, the type says it.
     is_private = (
-        (get_text(metadata, "publicPrivate") or get_text(metadata, "type") or "")
+        (find_text(metadata, "publicPrivate") or find_text(metadata, "type") or "")
         .lower()
         .startswith("private")
     )
-    congress = int(get_text(metadata, "congress") or "")
-    law_number = int(get_text(metadata, "docNumber") or "")
+    congress = int(find_text(metadata, "congress") or "")
+    law_number = int(find_text(metadata, "docNumber") or "")
     law_id = make_law_id(f"{congress}-{law_number}", is_private)
     law_label = f"{'Private' if is_private else 'Public'} Law {congress}-{law_number}"
     law_title = (
-        fold_dashes(get_text(metadata, "title") or law_label).partition(": ")[2] or law_label
+        fold_dashes(find_text(metadata, "title") or law_label).partition(": ")[2] or law_label
     )
     approved_at = _find_approval_date(law_element)
     bill_id_and_evidence = _find_bill_and_evidence(law_element)
     law_text = extract_body(law_element)
     citations = [
-        get_text(citation_element) or "" for citation_element in metadata.iterfind("citableAs")
+        find_text(citation_element) or "" for citation_element in metadata.iterfind("citableAs")
     ]
     statutes_citations = [citation for citation in citations if "Stat." in citation]
     package_id = f"PLAW-{congress}{'pvtl' if is_private else 'publ'}{law_number}"
-    url = f"{_GOVINFO}/{package_id}"
+    url = f"{_GOVINFO_URL}/{package_id}"
     cite = ", ".join((law_label, *statutes_citations[:1]))
     law_record = Law(
         id=law_id,
@@ -339,16 +357,18 @@ def _build_law(
         approved_at=approved_at,
         statutes_at_large=statutes_citations[0] if statutes_citations else None,
         characters=len(law_text),
-        **build_citation_fields(provenance, url=url, org=GPO, cite=cite, published_at=approved_at),
+        **build_citation_fields(
+            provenance, url=url, org=GPO_PUBLISHER, cite=cite, published_at=approved_at
+        ),
     )
     facets = {"congress": [str(congress)], "type": ["private" if is_private else "public"]}
-    text_version = Text(
+    text_version = RecordText(
         "text", law_text, law_record.title, url, provenance.sha256, "Enacted", approved_at
     )
-    law_links = [Link(LinkKind.LAW, *bill_id_and_evidence)] if bill_id_and_evidence else []
+    law_links = [RecordLink(LinkKind.LAW, *bill_id_and_evidence)] if bill_id_and_evidence else []
     for citation, evidence in cited_reports:
         law_links.append(
-            Link(LinkKind.COMMITTEE_REPORT, parse_report_citation(citation) or "", evidence)
+            RecordLink(LinkKind.COMMITTEE_REPORT, parse_report_citation(citation) or "", evidence)
         )
     return ParsedRecord(
         law_record,
@@ -362,7 +382,7 @@ def _build_law(
 def _find_cited_reports(law_element: Element) -> Iterator[tuple[str, str]]:
     """The reports on what became a law, as they are cited, from the history printed after it."""
     for ref_element in law_element.iterfind("legislativeHistory//ref"):
-        if report_match := _REPORT_REF.fullmatch(ref_element.get("href") or ""):
+        if report_match := _REPORT_HREF_PATTERN.fullmatch(ref_element.get("href") or ""):
             reference_text = " ".join(
                 "".join((*ref_element.itertext(), ref_element.tail or "")).split()
             )
@@ -379,7 +399,7 @@ def _find_approval_date(law_element: Element) -> str | None:
         "main//sidenote/p",
     ):
         for date_element in law_element.iterfind(date_path):
-            if approval_date := parse_spelled_date(get_text(date_element)):
+            if approval_date := parse_spelled_date(find_text(date_element)):
                 return approval_date
     return None
 
@@ -389,10 +409,10 @@ def _find_bill_and_evidence(law_element: Element) -> tuple[str, str] | None:
     # The long title first: notes further down refer to other bills as well.
     for ref_path in ("main/longTitle//ref", "legislativeHistory//ref", "main//sidenote//ref"):
         for ref_element in law_element.iterfind(ref_path):
-            if bill_match := _BILL_REF.match(ref_element.get("href") or ""):
+            if bill_match := _BILL_HREF_PATTERN.match(ref_element.get("href") or ""):
                 bill_id = parse_federal_id(
                     f"bill:{bill_match[1]}-{bill_match[2]}-{bill_match[3]}"
                 ).id
-                cited_as = get_text(ref_element) or ref_element.get("href")
+                cited_as = find_text(ref_element) or ref_element.get("href")
                 return bill_id, f"{ref_path.partition('//')[0]}: {cited_as}"
     return None

@@ -9,16 +9,16 @@ from xml.etree.ElementTree import Element
 
 from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
 from readingroom.bases.federal.formats.parts.people import build_legislator_stub
-from readingroom.bases.federal.formats.parts.xml import get_text, parse_xml
+from readingroom.bases.federal.formats.parts.xml import find_text, parse_xml
 from readingroom.bases.federal.schema.congress import (
     BILL_LABELS,
     format_ordinal,
     get_first_day,
 )
 from readingroom.bases.federal.schema.entries import (
-    Link,
     ParsedRecord,
     Provenance,
+    RecordLink,
     build_citation_fields,
 )
 from readingroom.bases.federal.schema.ids import (
@@ -40,7 +40,7 @@ from readingroom.core.errors import UnrecognizedId
 MemberVoteRow = tuple[Person, str, str | None]
 """Who voted, how, and the LIS id where that is all the file has."""
 
-PARTIES = {
+PARTY_LETTERS_BY_NAME = {
     "Democratic": "D",
     "Democrat": "D",
     "Republican": "R",
@@ -53,11 +53,11 @@ _TOTAL_FIELD_BY_POSITION = {
     "present": "present",
     "not voting": "not_voting",
 }
-_AMENDMENT = re.compile(r"S\.?\s?Amdt\.?\s?(?:No\.?\s?)?(\d+)", re.I | re.ASCII)
-_BIOGUIDE = re.compile(r"[A-Z]\d{6}", re.ASCII)
+_AMENDMENT_NUMBER_PATTERN = re.compile(r"S\.?\s?Amdt\.?\s?(?:No\.?\s?)?(\d+)", re.I | re.ASCII)
+_BIOGUIDE_ID_PATTERN = re.compile(r"[A-Z]\d{6}", re.ASCII)
 
 
-class HouseVotes:
+class HouseVoteLoader:
     """`roll037.xml` of clerk.house.gov."""
 
     format_id: ClassVar[str] = "house-vote/5"
@@ -75,7 +75,7 @@ class HouseVotes:
         yield from _parse_house_vote(metadata, vote_element, provenance)
 
 
-class SenateVotes:
+class SenateVoteLoader:
     """`vote_108_2_00213.xml` of senate.gov."""
 
     format_id: ClassVar[str] = "senate-vote/4"
@@ -93,35 +93,35 @@ def _parse_house_vote(
     metadata: Element, vote_element: Element, provenance: Provenance
 ) -> Iterator[ParsedRecord]:
     congress, vote_number = (
-        int(get_text(metadata, "congress") or ""),
-        int(get_text(metadata, "rollcall-num") or ""),
+        int(find_text(metadata, "congress") or ""),
+        int(find_text(metadata, "rollcall-num") or ""),
     )
     # `1st` or `2nd`.
-    session = int((get_text(metadata, "session") or "")[:1])
-    voted_at = _parse_date(get_text(metadata, "action-date"), "%d-%b-%Y")
+    session = int((find_text(metadata, "session") or "")[:1])
+    voted_at = _parse_vote_date(find_text(metadata, "action-date"), "%d-%b-%Y")
     # Each session is one year long.
     vote_year = int(voted_at[:4]) if voted_at else get_first_day(congress).year + session - 1
     member_votes = list(_read_house_rows(vote_element))
-    bill_number = get_text(metadata, "legis-num")
-    bill_ids = list(_find_bill_ids(bill_number, congress))
+    bill_number = find_text(metadata, "legis-num")
+    bill_ids = list(_find_voted_bill_ids(bill_number, congress))
     # Before the vote: its rows have foreign keys to the members.
-    yield from _build_stubs(member_votes, provenance)
-    yield _build_entry(
+    yield from _build_voter_stubs(member_votes, provenance)
+    yield _build_vote(
         "house",
         (congress, session, vote_number),
         member_votes,
         provenance,
         url=f"https://clerk.house.gov/Votes/{vote_year}{vote_number}",
         voted_at=voted_at,
-        question=get_text(metadata, "vote-question") or "",
-        type=get_text(metadata, "vote-type"),
-        result=get_text(metadata, "vote-result"),
-        description=get_text(metadata, "vote-desc"),
+        question=find_text(metadata, "vote-question") or "",
+        type=find_text(metadata, "vote-type"),
+        result=find_text(metadata, "vote-result"),
+        description=find_text(metadata, "vote-desc"),
         bills=bill_ids,
         record_links=[
-            Link(LinkKind.VOTE, bill_id, f"legis-num: {bill_number}") for bill_id in bill_ids
+            RecordLink(LinkKind.VOTE, bill_id, f"legis-num: {bill_number}") for bill_id in bill_ids
         ],
-        amendment=get_text(metadata, "amendment-author"),
+        amendment=find_text(metadata, "amendment-author"),
         totals=_read_totals(metadata.find("vote-totals/totals-by-vote"), "-total"),
         party_totals=list(_read_party_totals(metadata)) or _count_by_party(member_votes),
     )
@@ -133,48 +133,50 @@ def _read_house_rows(vote_element: Element) -> Iterator[MemberVoteRow]:
         if member_element is None:
             continue
         name_id = member_element.get("name-id") or ""
-        is_bioguide = _BIOGUIDE.fullmatch(name_id) is not None  # before 2003 there is none
+        is_bioguide = (
+            _BIOGUIDE_ID_PATTERN.fullmatch(name_id) is not None
+        )  # before 2003 there is none
         person = Person(
             bioguide_id=name_id if is_bioguide else None,
-            name=get_text(member_element) or member_element.get("sort-field") or name_id,
+            name=find_text(member_element) or member_element.get("sort-field") or name_id,
             party=member_element.get("party"),
             state=member_element.get("state"),
         )
-        yield person, get_text(recorded_vote, "vote") or "", None
+        yield person, find_text(recorded_vote, "vote") or "", None
 
 
 def _parse_senate_vote(vote_element: Element, provenance: Provenance) -> Iterator[ParsedRecord]:
     congress, session = (
-        int(get_text(vote_element, "congress") or ""),
-        int(get_text(vote_element, "session") or ""),
+        int(find_text(vote_element, "congress") or ""),
+        int(find_text(vote_element, "session") or ""),
     )
-    vote_number = int(get_text(vote_element, "vote_number") or "")
+    vote_number = int(find_text(vote_element, "vote_number") or "")
     member_votes = list(_read_senate_rows(vote_element))
     name_by_bill_id = dict(_find_voted_bills(vote_element, congress))
     vote_links = [
-        Link(LinkKind.VOTE, bill_id, f"document: {bill_name}")
+        RecordLink(LinkKind.VOTE, bill_id, f"document: {bill_name}")
         for bill_id, bill_name in name_by_bill_id.items()
     ]
     vote_links += _find_senate_amendment(vote_element, congress)
     page_path = f"vote{congress}{session}/vote_{congress}_{session}_{vote_number:05}.htm"
-    yield _build_entry(
+    yield _build_vote(
         "senate",
         (congress, session, vote_number),
         member_votes,
         provenance,
         url=f"https://www.senate.gov/legislative/LIS/roll_call_votes/{page_path}",
-        voted_at=_parse_senate_date(get_text(vote_element, "vote_date")),
-        question=get_text(vote_element, "vote_question_text")
-        or get_text(vote_element, "question")
+        voted_at=_parse_senate_date(find_text(vote_element, "vote_date")),
+        question=find_text(vote_element, "vote_question_text")
+        or find_text(vote_element, "question")
         or "",
-        type=get_text(vote_element, "question"),
-        result=get_text(vote_element, "vote_result"),
-        majority_required=get_text(vote_element, "majority_requirement"),
-        description=get_text(vote_element, "vote_document_text")
-        or get_text(vote_element, "vote_title"),
+        type=find_text(vote_element, "question"),
+        result=find_text(vote_element, "vote_result"),
+        majority_required=find_text(vote_element, "majority_requirement"),
+        description=find_text(vote_element, "vote_document_text")
+        or find_text(vote_element, "vote_title"),
         bills=list(name_by_bill_id),
         record_links=vote_links,
-        amendment=get_text(vote_element, "amendment/amendment_number"),
+        amendment=find_text(vote_element, "amendment/amendment_number"),
         totals=VoteTotals(
             yea=_read_count(vote_element, "count/yeas"),
             nay=_read_count(vote_element, "count/nays"),
@@ -188,34 +190,34 @@ def _parse_senate_vote(vote_element: Element, provenance: Provenance) -> Iterato
 def _read_senate_rows(vote_element: Element) -> Iterator[MemberVoteRow]:
     """Members go by their LIS ids here; who they are is found out when the load ends."""
     for member_element in vote_element.iterfind("members/member"):
-        lis_id = get_text(member_element, "lis_member_id")
+        lis_id = find_text(member_element, "lis_member_id")
         first_name, last_name = (
-            get_text(member_element, "first_name"),
-            get_text(member_element, "last_name"),
+            find_text(member_element, "first_name"),
+            find_text(member_element, "last_name"),
         )
         person = Person(
             bioguide_id=None,
             name=" ".join(filter(None, (first_name, last_name)))
-            or get_text(member_element, "member_full")
+            or find_text(member_element, "member_full")
             or "",
-            party=get_text(member_element, "party"),
-            state=get_text(member_element, "state"),
+            party=find_text(member_element, "party"),
+            state=find_text(member_element, "state"),
         )
-        yield person, get_text(member_element, "vote_cast") or "", lis_id
+        yield person, find_text(member_element, "vote_cast") or "", lis_id
 
 
 def _parse_senate_date(date_text: str | None) -> str | None:
     """`November 17, 2004,  05:48 PM`."""
     date_parts = (date_text or "").split(",")
-    return _parse_date(",".join(date_parts[:2]).strip(), "%B %d, %Y")
+    return _parse_vote_date(",".join(date_parts[:2]).strip(), "%B %d, %Y")
 
 
-def _find_senate_amendment(vote_element: Element, congress: int) -> Iterator[Link]:
+def _find_senate_amendment(vote_element: Element, congress: int) -> Iterator[RecordLink]:
     """`S.Amdt. 4999`; the numbers begin anew with each Congress."""
-    amendment_number = get_text(vote_element, "amendment/amendment_number")
-    if amendment_match := _AMENDMENT.fullmatch(amendment_number or ""):
+    amendment_number = find_text(vote_element, "amendment/amendment_number")
+    if amendment_match := _AMENDMENT_NUMBER_PATTERN.fullmatch(amendment_number or ""):
         amendment_id = make_amendment_id(congress, "samdt", amendment_match[1])
-        yield Link(LinkKind.VOTE, amendment_id, f"amendment_number: {amendment_number}")
+        yield RecordLink(LinkKind.VOTE, amendment_id, f"amendment_number: {amendment_number}")
 
 
 def _find_voted_bills(vote_element: Element, congress: int) -> Iterator[tuple[str, str]]:
@@ -223,22 +225,23 @@ def _find_voted_bills(vote_element: Element, congress: int) -> Iterator[tuple[st
     for document_element in vote_element.iterfind("document"):
         # Nominations and treaties are documents too, but no bills.
         document_type = re.sub(
-            r"[.\s]", "", get_text(document_element, "document_type") or ""
+            r"[.\s]", "", find_text(document_element, "document_type") or ""
         ).lower()
-        document_number = get_text(document_element, "document_number")
+        document_number = find_text(document_element, "document_number")
         if document_type in BILL_LABELS and document_number and document_number.isdecimal():
             bill_id = make_bill_id(
-                get_text(document_element, "document_congress") or congress,
+                find_text(document_element, "document_congress") or congress,
                 document_type,
                 document_number,
             )
             yield (
                 bill_id,
-                get_text(document_element, "document_name") or f"{document_type} {document_number}",
+                find_text(document_element, "document_name")
+                or f"{document_type} {document_number}",
             )
 
 
-def _find_bill_ids(bill_text: str | None, congress: int) -> Iterator[str]:
+def _find_voted_bill_ids(bill_text: str | None, congress: int) -> Iterator[str]:
     """`H R 21`, `H J RES 5`; a quorum call or an election has none."""
     try:
         if bill_text:
@@ -247,14 +250,14 @@ def _find_bill_ids(bill_text: str | None, congress: int) -> Iterator[str]:
         return
 
 
-def _build_entry(
+def _build_vote(
     chamber: Chamber,
     vote_numbers: tuple[int, int, int],
     member_votes: list[MemberVoteRow],
     provenance: Provenance,
     *,
     url: str,
-    record_links: Sequence[Link],
+    record_links: Sequence[RecordLink],
     **fields: Any,
 ) -> ParsedRecord:
     congress, session, vote_number = vote_numbers
@@ -292,7 +295,7 @@ def _build_entry(
     )
 
 
-def _build_stubs(
+def _build_voter_stubs(
     member_votes: list[MemberVoteRow], provenance: Provenance
 ) -> Iterator[ParsedRecord]:
     for person, *_ in member_votes:
@@ -314,9 +317,11 @@ def _read_totals(totals_element: Element | None, tag_suffix: str) -> VoteTotals:
 def _read_party_totals(metadata: Element) -> Iterator[PartyTotals]:
     """The Clerk prints how each party voted."""
     for totals_element in metadata.iterfind("vote-totals/totals-by-party"):
-        party = get_text(totals_element, "party") or ""
+        party = find_text(totals_element, "party") or ""
         party_counts = _read_totals(totals_element, "-total")
-        yield PartyTotals(party=PARTIES.get(party, party), **party_counts.model_dump())
+        yield PartyTotals(
+            party=PARTY_LETTERS_BY_NAME.get(party, party), **party_counts.model_dump()
+        )
 
 
 def _count_by_party(member_votes: Sequence[MemberVoteRow]) -> list[PartyTotals]:
@@ -329,12 +334,12 @@ def _count_by_party(member_votes: Sequence[MemberVoteRow]) -> list[PartyTotals]:
     return [PartyTotals(party=party, **counts_by_party[party]) for party in sorted(counts_by_party)]
 
 
-def _read_count(element: Element, path: str) -> int:
-    number_text = get_text(element, path)
+def _read_count(element: Element, xml_path: str) -> int:
+    number_text = find_text(element, xml_path)
     return int(number_text) if number_text and number_text.isdecimal() else 0
 
 
-def _parse_date(date_text: str | None, date_format: str) -> str | None:
+def _parse_vote_date(date_text: str | None, date_format: str) -> str | None:
     try:
         return datetime.strptime(date_text or "", date_format).date().isoformat()  # noqa: DTZ007 a day
     except ValueError:

@@ -7,8 +7,8 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from readingroom.bases.federal.schema.entries import AnyRecord
-from readingroom.bases.federal.schema.sources import BY_NAME
-from readingroom.bases.federal.schema.tables import PARENTS
+from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME
+from readingroom.bases.federal.schema.tables import PARENT_COLUMN_BY_CHILD_TABLE
 from readingroom.storage.database import Database, Row
 
 T = TypeVar("T")
@@ -49,7 +49,7 @@ class RecordRows:
         ids_by_source: dict[str, list[str]] = {}
         for record in records:
             # Of a series, a newer filing changes the rows of those before it.
-            if BY_NAME[record.source].newest_of is None:
+            if SOURCES_BY_NAME[record.source].newest_of is None:
                 ids_by_source.setdefault(record.source, []).append(record.id)
         self.write()
         self._row_by_id.clear()
@@ -104,7 +104,10 @@ def replace_children(
     db: Database, table_name: str, record_id: str, child_rows: Sequence[tuple[Any, ...]]
 ) -> None:
     """Put rows of a child table in place of those that a record has."""
-    db.execute(f"DELETE FROM {table_name} WHERE {PARENTS[table_name]} = ?", (record_id,))
+    db.execute(
+        f"DELETE FROM {table_name} WHERE {PARENT_COLUMN_BY_CHILD_TABLE[table_name]} = ?",
+        (record_id,),
+    )
     if child_rows:
         placeholders = ", ".join("?" * (len(child_rows[0]) + 1))
         db.executemany(
@@ -127,7 +130,7 @@ class WriteResult:
     problems: list[str] = field(default_factory=list)
     """What the file names and does not hold, or what could not be read of it."""
 
-    def count_record(self, record: AnyRecord) -> None:
-        """Count a complete record of the file."""
+    def add_record(self, record: AnyRecord) -> None:
+        """Add a complete record of the file to the counts and the ids."""
         self.record_count += 1
         self.ids_by_source.setdefault(record.source, set()).add(record.id)

@@ -11,7 +11,7 @@ from datetime import date, datetime, timedelta
 from typing import Protocol
 from urllib.parse import urlencode
 
-from readingroom.bases.federal.formats.parts.xml import get_text, parse_xml
+from readingroom.bases.federal.formats.parts.xml import find_text, parse_xml
 from readingroom.bases.federal.schema.congress import get_congress_on, get_first_day
 from readingroom.bases.federal.schema.ids import BILL_TYPES
 from readingroom.net.download import RemoteFile, RemoteFileMissing
@@ -19,9 +19,9 @@ from readingroom.net.download import RemoteFile, RemoteFileMissing
 FIRST_CONGRESS = 108
 """The first of which there are BILLSTATUS files."""
 
-_LEGISLATORS = ("legislators-current.yaml", "legislators-historical.yaml")
-_COMMITTEES = ("committees-current.yaml", "committees-historical.yaml")
-_ROSTERS = ("committee-membership-current.yaml",)
+_LEGISLATOR_FILES = ("legislators-current.yaml", "legislators-historical.yaml")
+_COMMITTEE_FILES = ("committees-current.yaml", "committees-historical.yaml")
+_ROSTER_FILES = ("committee-membership-current.yaml",)
 # How far back a sync without `--since` looks.
 _DEFAULT_REGISTER_DAYS = 30
 # Without `fields[]` the API leaves out most of what a record here is made of.
@@ -130,16 +130,20 @@ def list_vote_files(request: SyncRequest) -> Iterator[RemoteFile]:
         yield from _find_senate_votes(request, year, first_day)
 
 
-LAYOUTS: Mapping[str, Callable[[SyncRequest], Iterator[RemoteFile]]] = {
+FILE_LISTERS_BY_SOURCE: Mapping[str, Callable[[SyncRequest], Iterator[RemoteFile]]] = {
     "bills": list_bill_files,
     "public_laws": list_law_files,
     "federal_register": list_register_files,
     "presidential_documents": list_register_files,
-    "legislators": make_people_layout(*_LEGISLATORS),
-    "committees": make_people_layout(*_COMMITTEES),
+    "legislators": make_people_layout(*_LEGISLATOR_FILES),
+    "committees": make_people_layout(*_COMMITTEE_FILES),
     # With the people and committees that seats refer to, so that those are no stubs.
-    "committee_memberships": make_people_layout(*_LEGISLATORS[:1], *_COMMITTEES[:1], *_ROSTERS),
-    "staff_directories": make_people_layout(*_LEGISLATORS[:1], "legislators-district-offices.yaml"),
+    "committee_memberships": make_people_layout(
+        *_LEGISLATOR_FILES[:1], *_COMMITTEE_FILES[:1], *_ROSTER_FILES
+    ),
+    "staff_directories": make_people_layout(
+        *_LEGISLATOR_FILES[:1], "legislators-district-offices.yaml"
+    ),
     "roll_call_votes": list_vote_files,
 }
 
@@ -213,10 +217,10 @@ def _find_senate_votes(request: SyncRequest, year: int, first_day: date) -> Iter
     except RemoteFileMissing:
         return
     for vote_element in vote_menu.iterfind("votes/vote"):
-        vote_number = get_text(vote_element, "vote_number") or ""
+        vote_number = find_text(vote_element, "vote_number") or ""
         if (
             vote_number.isdecimal()
-            and _parse_vote_date(get_text(vote_element, "vote_date") or "", year) >= first_day
+            and _parse_vote_date(find_text(vote_element, "vote_date") or "", year) >= first_day
         ):
             file_name = f"vote_{congress}_{session_number}_{int(vote_number):05}.xml"
             session_folder = f"vote{congress}{session_number}"

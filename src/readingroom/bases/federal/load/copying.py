@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
-from readingroom.bases.federal.schema.sources import BY_NAME, SOURCES, Source
+from readingroom.bases.federal.schema.sources import SOURCES, SOURCES_BY_NAME, Source
 from readingroom.bases.federal.schema.tables import RECORD_COLUMNS
 from readingroom.bases.federal.search.full_text import (
     find_passages,
@@ -12,23 +12,23 @@ from readingroom.bases.federal.search.full_text import (
     index_stored_names,
 )
 from readingroom.bases.federal.store import (
-    NEWEST_FIRST,
+    NEWEST_FIRST_ORDER_SQL,
     FederalPlace,
     connect,
-    prepare,
+    prepare_records,
     translate_errors,
 )
 from readingroom.core.progress import ReportProgressSync, no_progress_sync
 from readingroom.storage.errors import StorageFailed
 
 # Those that others refer to come first.
-_OTHER_TABLES = (
+_TABLES_BESIDE_RECORDS = (
     *("bill_cosponsors", "bill_actions", "bill_committees", "bill_summaries", "member_votes"),
     *("hearing_witnesses", "texts", "documents", "facets", "chunks", "passages", "vectors"),
     *("embedded_elsewhere", "names", "name_forms", "links", "ingestion_logs", "progress"),
     *("coverage", "changes"),
 )
-_NUMBER_COLUMNS = {"documents": "doc", "vectors": "seq", "ingestion_logs": "log"}
+_NUMBER_COLUMN_BY_TABLE = {"documents": "doc", "vectors": "seq", "ingestion_logs": "log"}
 """Tables that give their rows numbers, each with the column of the number."""
 _ROWS_PER_BATCH = 1_000
 _SAMPLED_RECORD_COUNT = 20
@@ -46,8 +46,8 @@ def copy_records(
     The source is read as it is at one moment, and the target changes in one transaction. Raise
     StorageFailed when either cannot be used.
     """
-    prepare(target_place)
-    table_names = [*(source.name for source in _order_sources()), *_OTHER_TABLES]
+    prepare_records(target_place)
+    table_names = [*(source.name for source in _order_sources()), *_TABLES_BESIDE_RECORDS]
     with (
         translate_errors(source_place),
         closing(connect(source_place)) as source_db,
@@ -110,7 +110,7 @@ def _search_words(db: Any, query_text: str) -> list[float]:
 def _list_newest(db: Any, record_source: Source) -> list[str]:
     id_rows = db.execute(
         f"""SELECT id FROM {record_source.name} WHERE status = 'active'
-            ORDER BY {NEWEST_FIRST} LIMIT ?""",
+            ORDER BY {NEWEST_FIRST_ORDER_SQL} LIMIT ?""",
         (_SAMPLED_RECORD_COUNT,),
     )
     return [id_row["id"] for id_row in id_rows]
@@ -122,14 +122,14 @@ def count_rows_if_same(one_place: FederalPlace, other_place: FederalPlace) -> di
     Numbers of rows are compared of every table, and of each source the records themselves, at
     evenly spread places.
     """
-    prepare(other_place)
+    prepare_records(other_place)
     with closing(connect(one_place)) as one_db, closing(connect(other_place)) as other_db:
         descriptions_of_both = [_count_and_sample(db) for db in (one_db, other_db)]
     return descriptions_of_both[0][0] if descriptions_of_both[0] == descriptions_of_both[1] else {}
 
 
 def _count_and_sample(db: Any) -> tuple[dict[str, int], list[Any]]:
-    table_names = [*(record_source.name for record_source in SOURCES), *_OTHER_TABLES]
+    table_names = [*(record_source.name for record_source in SOURCES), *_TABLES_BESIDE_RECORDS]
     row_count_by_table = {
         table_name: db.execute(f"SELECT count(*) FROM {table_name}").fetchone()[0]
         for table_name in table_names
@@ -161,8 +161,8 @@ def _copy_table(source_db: Any, target_db: Any, table_name: str) -> int:
     while batch_rows := cursor.fetchmany(_ROWS_PER_BATCH):
         target_db.executemany(insert_sql, [tuple(copied_row) for copied_row in batch_rows])
         row_count += len(batch_rows)
-    if target_db.dialect.engine == "postgres" and table_name in _NUMBER_COLUMNS:
-        number_column = _NUMBER_COLUMNS[table_name]
+    if target_db.dialect.engine == "postgres" and table_name in _NUMBER_COLUMN_BY_TABLE:
+        number_column = _NUMBER_COLUMN_BY_TABLE[table_name]
         target_db.execute(
             f"SELECT setval(pg_get_serial_sequence('{table_name}', '{number_column}'), "
             f"greatest(max({number_column}), 1)) FROM {table_name}"
@@ -172,7 +172,7 @@ def _copy_table(source_db: Any, target_db: Any, table_name: str) -> int:
 
 def _list_columns(db: Any, table_name: str) -> list[str]:
     """Return the columns of a table that are stored, and not computed from others."""
-    return list(RECORD_COLUMNS if table_name in BY_NAME else _read_columns(db, table_name))
+    return list(RECORD_COLUMNS if table_name in SOURCES_BY_NAME else _read_columns(db, table_name))
 
 
 def _read_columns(db: Any, table_name: str) -> Iterator[str]:

@@ -3,14 +3,14 @@
 from datetime import date
 
 from readingroom.bases.federal.schema.sources import SOURCES, Source
-from readingroom.bases.federal.schema.tables import CITATION
+from readingroom.bases.federal.schema.tables import CITATION_FIELDS
 from readingroom.storage.database import Database
 
 _MAX_NEWEST_ROWS = 1_000
 """How many of the newest records are looked at for the date of a complete file."""
 
 
-def count_sources(db: Database) -> None:
+def update_source_counts(db: Database) -> None:
     """Store the counts and dates of each source, in the transaction of the caller."""
     for record_source in SOURCES:
         _store_counts(db, record_source)
@@ -48,7 +48,7 @@ def note_sync(db: Database, record_source: Source, since_day: date | None, sync_
 
 def _store_counts(db: Database, record_source: Source) -> None:
     # A column where there is one: an index has it, and records are long.
-    is_date_column = record_source.newest_by in CITATION
+    is_date_column = record_source.newest_by in CITATION_FIELDS
     date_sql = (
         record_source.newest_by if is_date_column else f"record ->> '{record_source.newest_by}'"
     )

@@ -4,7 +4,7 @@ from contextlib import closing
 
 from pydantic_core import from_json
 
-from readingroom.bases.federal.load.coverage import count_sources
+from readingroom.bases.federal.load.coverage import update_source_counts
 from readingroom.bases.federal.load.name_index import NameIndex
 from readingroom.bases.federal.load.sponsors import fill_in_sponsors
 from readingroom.bases.federal.models import ChangeKind
@@ -22,7 +22,7 @@ _SAME_RIN_SQL = """FROM regulations_dot_gov_dockets r
 
 
 _AGENCY_LOADER = "agencies/1"
-_CHANGING_FIELDS = ("retrieved_at", "as_of", "documents")
+_UNCOMPARED_FIELDS = ("retrieved_at", "as_of", "documents")
 """Fields of an agency that every load may change without making it another one."""
 
 
@@ -88,7 +88,7 @@ def register_agencies_of_older_records(place: FederalPlace) -> None:
                 name_index = NameIndex(db)
                 register_agencies(db, name_index)
                 name_index.write_names()
-                count_sources(db)
+                update_source_counts(db)
 
 
 def register_agencies(db: Database, name_index: NameIndex) -> None:
@@ -107,7 +107,7 @@ def register_agencies(db: Database, name_index: NameIndex) -> None:
                ON CONFLICT (id) DO UPDATE SET record = excluded.record""",
             (agency.id, agency.model_dump_json(exclude={"loaded_up_to"}), _AGENCY_LOADER),
         )
-        if stored_agency and _is_same_agency(stored_agency, agency, *_CHANGING_FIELDS):
+        if stored_agency and _is_same_agency(stored_agency, agency, *_UNCOMPARED_FIELDS):
             continue
         if stored_agency:
             name_index.delete_names(agency.id)

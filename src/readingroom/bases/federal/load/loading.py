@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
 
-from readingroom.bases.federal.formats import LOADERS, ListsCurrent, Loader
+from readingroom.bases.federal.formats import LOADERS, ListsAllCurrentMembers, Loader
 from readingroom.bases.federal.formats.parts.files import (
     BAD_FILE_ERRORS,
     FileRef,
@@ -35,13 +35,13 @@ from readingroom.bases.federal.load.writer import Writer
 from readingroom.bases.federal.query import changes
 from readingroom.bases.federal.query.changes import ChangeTally
 from readingroom.bases.federal.schema.entries import FileProblem, ParsedRecord
-from readingroom.bases.federal.schema.sources import BY_NAME, Source
-from readingroom.bases.federal.store import FederalPlace, connect, prepare, translate_errors
+from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Source
+from readingroom.bases.federal.store import FederalPlace, connect, prepare_records, translate_errors
 from readingroom.core import clock
 from readingroom.core.progress import ReportProgressSync, no_progress_sync
 from readingroom.storage.database import Database, Row
 
-_MANY_CHANGES_COUNT = 1_000
+_MIN_CHANGES_TO_COUNT_VALUES = 1_000
 """Changed records after which the database counts anew which values they have."""
 
 
@@ -107,8 +107,10 @@ def update(
     return _load(place, file_paths, only, report_progress, load_options)
 
 
-UNRECOGNISED = "its format is not recognised: `readingroom federal load --help` lists the formats"
-UNUSED_PDF = (
+UNRECOGNISED_REASON = (
+    "its format is not recognised: `readingroom federal load --help` lists the formats"
+)
+UNUSED_PDF_REASON = (
     "not read: a PDF is read only where a file of statements (`47-Trump.yaml`) names it; put that "
     "file into the folder above `statements`, and load the folder"
 )
@@ -156,7 +158,7 @@ def _load(
     report_progress: ReportProgressSync,
     load_options: LoadOptions,
 ) -> LoadSummary:
-    prepare(place)
+    prepare_records(place)
     loaders = [loader for loader in LOADERS if only is None or only.name in loader.sources]
     file_refs = list(find_files(file_paths, load_options.file_date))
     pdf_paths = list(find_pdfs(file_paths)) if only is None or only.name == "saps" else []
@@ -209,9 +211,9 @@ class _LoadRun:
                 self._withdraw_left_out(pending_files, started_at)
             # After all files: what is linked may have come in either order.
             self._writer.link_records()
-            self._writer.count_sources()
+            self._writer.update_source_counts()
         self._writer.wait_for_commit()
-        if self._db.dialect.count_values and self.summary.changed > _MANY_CHANGES_COUNT:
+        if self._db.dialect.count_values and self.summary.changed > _MIN_CHANGES_TO_COUNT_VALUES:
             # Not left to the database: until it gets round to it, lists may be slow for minutes.
             self._db.execute(self._db.dialect.count_values)
         self.summary.changes = changes.tally_changes(self._db, last_change_number)
@@ -254,7 +256,9 @@ class _LoadRun:
 
         A complete file may return to what it said before the last one.
         """
-        is_complete = bool(loader.complete_for_columns) or isinstance(loader, ListsCurrent)
+        is_complete = bool(loader.complete_for_columns) or isinstance(
+            loader, ListsAllCurrentMembers
+        )
         return self._load_options.is_update and is_complete
 
     def _load_file(self, pending_file: PendingFile, read_contents: ReadContents) -> None:
@@ -316,15 +320,15 @@ class _LoadRun:
         if loader.complete_for_columns and not write_result.has_older_revision:
             for source_name, current_ids in write_result.ids_by_source.items():
                 write_result.withdrawn_count += self._writer.withdraw_missing(
-                    BY_NAME[source_name],
+                    SOURCES_BY_NAME[source_name],
                     loader.format_id,
                     loader.complete_for_columns,
                     current_ids,
                     read_at,
                     even_most=even_most,
                 )
-        if self._load_options.is_update and isinstance(loader, ListsCurrent):
-            record_source = BY_NAME[loader.current_source]
+        if self._load_options.is_update and isinstance(loader, ListsAllCurrentMembers):
+            record_source = SOURCES_BY_NAME[loader.current_source]
             current_ids = write_result.ids_by_source.get(record_source.name, set())
             write_result.changed_count += self._writer.retire_missing(
                 record_source, current_ids, read_at, even_most=even_most
@@ -355,9 +359,9 @@ class _LoadRun:
             for ignored_path in pdf_paths
             if Path(ignored_path).resolve() not in self._companion_paths
         ]
-        reason_by_path = dict.fromkeys(self.summary.unused_pdfs, UNUSED_PDF)
+        reason_by_path = dict.fromkeys(self.summary.unused_pdfs, UNUSED_PDF_REASON)
         if self._is_every_format_read:  # else another load may be the one to read them
-            reason_by_path |= dict.fromkeys(self.summary.unrecognised, UNRECOGNISED)
+            reason_by_path |= dict.fromkeys(self.summary.unrecognised, UNRECOGNISED_REASON)
         logged_reasons = {(log_row["file"], log_row["error"]) for log_row in list_ignored(self._db)}
         for ignored_path, ignore_reason in reason_by_path.items():
             if (ignored_path, ignore_reason) not in logged_reasons:
@@ -455,7 +459,7 @@ def _find_left_out(db: Database, zip_path: str, member_names: Set[str]) -> list[
 
 def _find_sources_of_format(format_id: str) -> list[Source]:
     return [
-        BY_NAME[source_name]
+        SOURCES_BY_NAME[source_name]
         for loader in LOADERS
         if loader.format_id == format_id
         for source_name in loader.sources

@@ -4,8 +4,8 @@ from typing import Any, get_args
 
 from readingroom.bases.federal.schema.records import BillStage
 
-_STAGES = get_args(BillStage)
-_LIST_FIELDS = ("short_titles",)
+_BILL_STAGES = get_args(BillStage)
+_MERGED_LIST_FIELDS = ("short_titles",)
 """Fields to which another file adds."""
 
 
@@ -16,7 +16,7 @@ def merge_fields(stored_fields: dict[str, Any], other_fields: dict[str, Any]) ->
     """
     merged_fields = dict(stored_fields)
     for field_name, field_value in other_fields.items():
-        if field_name in _LIST_FIELDS:
+        if field_name in _MERGED_LIST_FIELDS:
             merged_fields[field_name] = list(
                 dict.fromkeys((*(stored_fields.get(field_name) or ()), *(field_value or ())))
             )
@@ -34,4 +34,4 @@ def merge_fields(stored_fields: dict[str, Any], other_fields: dict[str, Any]) ->
 
 
 def _rank_stage(stage: str | None) -> int:
-    return _STAGES.index(stage) if stage in _STAGES else -1
+    return _BILL_STAGES.index(stage) if stage in _BILL_STAGES else -1

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from readingroom.bases.federal.load.batches import RowBatch
 from readingroom.bases.federal.schema import fold
 from readingroom.bases.federal.schema.entries import AnyRecord
-from readingroom.bases.federal.search.full_text import get_name_index_statement
+from readingroom.bases.federal.search.full_text import find_name_index_statement
 from readingroom.storage.database import Database
 
-_MAX_TITLES = 500
+_MAX_SHORT_TITLES = 500
 """An omnibus bill has hundreds of short titles, most of them of its parts; these are asked for."""
 
 
 def list_titles(record: AnyRecord) -> list[str]:
     """Return the names of a bill: its title and its short titles, those of its parts among them."""
     short_titles: Sequence[str] = getattr(record, "short_titles", ())
-    return [record.title, *short_titles[:_MAX_TITLES]]
+    return [record.title, *short_titles[:_MAX_SHORT_TITLES]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class NameIndex:
                ON CONFLICT DO NOTHING""",
         )
         # Apart from the table of names, for the reason that `SearchIndex.index_new_passages` gives.
-        self._index_batch = RowBatch(db, get_name_index_statement(db))
+        self._index_batch = RowBatch(db, find_name_index_statement(db))
         self._waiting_names: list[_WaitingName] = []
 
     def put_names(self, record: AnyRecord, record_names: Sequence[str]) -> None:

@@ -14,7 +14,7 @@ from functools import partial
 from multiprocessing import current_process, parent_process
 from multiprocessing.context import ForkContext, SpawnContext
 
-from readingroom.bases.federal.formats import HasCompanions, Loader
+from readingroom.bases.federal.formats import HasCompanionFiles, Loader
 from readingroom.bases.federal.formats.parts.files import (
     BAD_FILE_ERRORS,
     FileRef,
@@ -58,7 +58,9 @@ class PendingFile:
 
     @property
     def may_be_read_ahead(self) -> bool:
-        has_no_companions = self.loader is not None and not isinstance(self.loader, HasCompanions)
+        has_no_companions = self.loader is not None and not isinstance(
+            self.loader, HasCompanionFiles
+        )
         return has_no_companions and self.file_ref.size <= _MAX_BYTES_AHEAD
 
 
@@ -140,7 +142,7 @@ def _read_in_this_process(pending_file: PendingFile) -> FileContents:
 
 
 def _list_companions(loader: Loader, raw_file: RawFile) -> tuple[str, ...]:
-    return tuple(loader.list_companions(raw_file)) if isinstance(loader, HasCompanions) else ()
+    return tuple(loader.list_companions(raw_file)) if isinstance(loader, HasCompanionFiles) else ()
 
 
 def _hash_with_companions(raw_file: RawFile, companion_names: Sequence[str]) -> str:
@@ -181,7 +183,7 @@ class _ReadAhead:
         self._has_pool_failed = False
 
     def read_next(self, file_index: int) -> FileContents:
-        self._read_next_files(file_index)
+        self._queue_next_files(file_index)
         pending_file, file_ahead = (
             self._pending_files[file_index],
             self._ahead_by_index.pop(file_index, None),
@@ -193,7 +195,7 @@ class _ReadAhead:
             return FileContents(clock.format_now(), pending_file.sha256, ())
         return self._get_contents(pending_file.loader, file_ahead)
 
-    def _read_next_files(self, file_index: int) -> None:
+    def _queue_next_files(self, file_index: int) -> None:
         self._next_index = max(self._next_index, file_index)
         while self._next_index < len(self._pending_files) and self._bytes_ahead < _MAX_BYTES_AHEAD:
             if (
@@ -202,10 +204,10 @@ class _ReadAhead:
             ):
                 # One that cannot be read is read again, and reported, when its turn comes.
                 with suppress(*BAD_FILE_ERRORS):
-                    self._read_file_ahead(self._next_index)
+                    self._queue_file(self._next_index)
             self._next_index += 1
 
-    def _read_file_ahead(self, file_index: int) -> None:
+    def _queue_file(self, file_index: int) -> None:
         pending_file = self._pending_files[file_index]
         raw_file = pending_file.file_ref.read_file()
         pending_file.sha256 = raw_file.sha256

@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 from readingroom.bases.federal import store
 from readingroom.bases.federal.load.batches import RowBatch
-from readingroom.bases.federal.schema.entries import AnyRecord, ParsedRecord, SearchHead, Text
+from readingroom.bases.federal.schema.entries import AnyRecord, ParsedRecord, RecordText, SearchHead
 from readingroom.bases.federal.search.full_text import index_passages
 from readingroom.engine.chunking import Span, split
 from readingroom.storage.database import Database, Row
 
-Passage = tuple[int, str, str, str, str]
+PassageRow = tuple[int, str, str, str, str]
 """Where it starts; title, abstract, action, body."""
 
 
@@ -193,7 +193,7 @@ class SearchIndex:
         self,
         document_number: int,
         part_name: str,
-        passages: Sequence[Passage],
+        passages: Sequence[PassageRow],
         existing_rows: Mapping[int, Row],
     ) -> None:
         """Replace the passages of a document; an unchanged passage keeps its vector."""
@@ -221,7 +221,7 @@ class SearchIndex:
             )
 
     def _add_chunks(
-        self, document_number: int, part_name: str, new_passages: Mapping[int, Passage]
+        self, document_number: int, part_name: str, new_passages: Mapping[int, PassageRow]
     ) -> None:
         for ordinal, passage in new_passages.items():
             chunk_number = self.last_numbers.chunk + 1
@@ -246,7 +246,7 @@ class SearchIndex:
         self.last_numbers = self.last_numbers._replace(indexed_chunk=self.last_numbers.chunk)
 
     def put_text(
-        self, record: AnyRecord, record_text: Text, format_id: str, stored_row: Row | None
+        self, record: AnyRecord, record_text: RecordText, format_id: str, stored_row: Row | None
     ) -> bool:
         stored_parts = self._read_parts(record.id) if stored_row is not None else {}
         # A loader's name has its version: a newer one may read the same bytes in another way.
@@ -289,7 +289,8 @@ class SearchIndex:
     def _read_newest_text(self, record_id: str) -> str:
         """Return the newest version of a text; older drafts of a bill are not searched."""
         newest_text_row = self._db.execute(
-            f"SELECT body FROM texts WHERE record_id = ? ORDER BY {store.NEWEST_TEXT} LIMIT 1",
+            f"""SELECT body FROM texts WHERE record_id = ?
+                ORDER BY {store.NEWEST_TEXT_FIRST_ORDER_SQL} LIMIT 1""",
             (record_id,),
         ).fetchone()
         return str(newest_text_row["body"])

@@ -6,12 +6,12 @@ from pydantic_core import from_json, to_json
 
 from readingroom.storage.database import Database
 
-Member = dict[str, Any]
+MemberFields = dict[str, Any]
 
 
 def fill_in_sponsors(db: Database) -> None:
     """Fill in who sponsored such bills, from the members that are loaded by now."""
-    member_cache: dict[str, Member | None] = {}
+    member_cache: dict[str, MemberFields | None] = {}
     # Only these have no outcome, and an index has that column.
     unnamed_bill_rows = db.execute(
         "SELECT id FROM bills WHERE outcome IS NULL AND party IS NULL"
@@ -21,7 +21,7 @@ def fill_in_sponsors(db: Database) -> None:
 
 
 def _name_sponsors_of_bill(
-    db: Database, bill_id: str, member_cache: dict[str, Member | None]
+    db: Database, bill_id: str, member_cache: dict[str, MemberFields | None]
 ) -> None:
     (record_json,) = db.execute("SELECT record FROM bills WHERE id = ?", (bill_id,)).fetchone()
     bill_fields = from_json(record_json)
@@ -58,7 +58,7 @@ def _name_person(
     db: Database,
     person_fields: dict[str, Any],
     introduced_on: str,
-    member_cache: dict[str, Member | None],
+    member_cache: dict[str, MemberFields | None],
 ) -> dict[str, Any]:
     """Return a person with the name, party and state of the member on that day, if loaded."""
     person_id = person_fields.get("bioguide_id") or person_fields.get("lis_id")
@@ -81,7 +81,7 @@ def _name_person(
     }
 
 
-def _find_member(db: Database, person_id: str) -> Member | None:
+def _find_member(db: Database, person_id: str) -> MemberFields | None:
     member_row = db.execute(
         "SELECT record FROM legislators WHERE (id = ? OR lis = ?) AND status = 'active'",
         (person_id, person_id),

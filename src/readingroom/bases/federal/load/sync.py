@@ -8,7 +8,7 @@ from pathlib import Path
 
 from readingroom.bases.federal.formats.parts.files import BAD_FILE_ERRORS
 from readingroom.bases.federal.load import loading
-from readingroom.bases.federal.load.bulk import LAYOUTS, Hosts, SyncRequest
+from readingroom.bases.federal.load.bulk import FILE_LISTERS_BY_SOURCE, Hosts, SyncRequest
 from readingroom.bases.federal.load.coverage import note_sync
 from readingroom.bases.federal.load.loading import LoadSummary
 from readingroom.bases.federal.load.read_ahead import describe_error
@@ -23,7 +23,7 @@ from readingroom.storage.database import DatabaseError
 from readingroom.storage.errors import StorageFailed
 from readingroom.storage.lock import FolderLock
 
-FOLDER = "downloads"
+DOWNLOADS_FOLDER = "downloads"
 
 
 @dataclass
@@ -55,13 +55,13 @@ def sync(
     With `shared_place` it is applied there, and the folder has the downloads alone.
     """
     place = shared_place or database_path
-    bulk_layout = LAYOUTS.get(record_source.name)
+    bulk_layout = FILE_LISTERS_BY_SOURCE.get(record_source.name)
     if bulk_layout is None:
         raise UnknownSource(
             f"{record_source.name} cannot be fetched from its publisher",
-            valid_sources=sorted(LAYOUTS),
+            valid_sources=sorted(FILE_LISTERS_BY_SOURCE),
         )
-    download_folder = database_path.parent / FOLDER
+    download_folder = database_path.parent / DOWNLOADS_FOLDER
     lock = FolderLock(download_folder)
     lock.acquire()  # two syncs at once would write into the same partial files
     try:
@@ -86,9 +86,9 @@ def sync(
     return sync_result
 
 
-def _open_downloads(download_folder: Path, pause: float) -> Downloads:
+def _open_downloads(download_folder: Path, pause_seconds: float) -> Downloads:
     try:
-        return Downloads(download_folder, pause_seconds=pause)
+        return Downloads(download_folder, pause_seconds=pause_seconds)
     except (OSError, DatabaseError) as error:
         raise StorageFailed(f"{download_folder} cannot be used: {error}") from error
 

@@ -27,8 +27,8 @@ from readingroom.bases.federal.schema.entries import (
     ParsedRecord,
     dump_record,
 )
-from readingroom.bases.federal.schema.sources import BY_NAME, Shape, Source
-from readingroom.bases.federal.schema.tables import PARENTS
+from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Shape, Source
+from readingroom.bases.federal.schema.tables import PARENT_COLUMN_BY_CHILD_TABLE
 from readingroom.storage.database import Database, Row
 from readingroom.storage.errors import StorageFailed
 
@@ -171,12 +171,12 @@ class Writer:
         write_result = WriteResult()
         for block in read_blocks(parsed_records):
             self._record_rows.look_up(
-                entry.record
-                for entry in block
-                if isinstance(entry, ParsedRecord) and not self._is_known_stub(entry)
+                parsed_entry.record
+                for parsed_entry in block
+                if isinstance(parsed_entry, ParsedRecord) and not self._is_known_stub(parsed_entry)
             )
-            for entry in block:
-                self._put_entry(entry, format_id, write_result)
+            for parsed_entry in block:
+                self._put_entry(parsed_entry, format_id, write_result)
         self._record_rows.write()
         return write_result
 
@@ -184,25 +184,25 @@ class Writer:
         return parsed_record.is_mention and parsed_record.record.id in self._stored_stub_ids
 
     def _put_entry(
-        self, entry: ParsedRecord | FileProblem, format_id: str, write_result: WriteResult
+        self, parsed_entry: ParsedRecord | FileProblem, format_id: str, write_result: WriteResult
     ) -> None:
         """Store an entry of a file, and add it to what was written."""
-        if isinstance(entry, FileProblem):
-            write_result.problems.append(entry.message)
+        if isinstance(parsed_entry, FileProblem):
+            write_result.problems.append(parsed_entry.message)
             return
-        if self._is_known_stub(entry):
+        if self._is_known_stub(parsed_entry):
             return
-        stored_row = self._record_rows.find(entry.record)
-        write_result.changed_count += self._put_parsed(entry, format_id, stored_row)
+        stored_row = self._record_rows.find(parsed_entry.record)
+        write_result.changed_count += self._put_parsed(parsed_entry, format_id, stored_row)
         if self._search_index.waiting_row_count > _MAX_WAITING_ROWS:
             self._write_batches()
-        if not entry.partial:
-            write_result.count_record(entry.record)
+        if not parsed_entry.partial:
+            write_result.add_record(parsed_entry.record)
             write_result.has_older_revision |= revisions.is_stored_newer(
-                stored_row, entry, format_id
+                stored_row, parsed_entry, format_id
             )
-        elif entry.is_mention:
-            self._stored_stub_ids.add(entry.record.id)
+        elif parsed_entry.is_mention:
+            self._stored_stub_ids.add(parsed_entry.record.id)
 
     def _put_parsed(
         self, parsed_record: ParsedRecord, format_id: str, stored_row: Row | None
@@ -349,9 +349,9 @@ class Writer:
         """Link records of different files, at the end of a load."""
         linking.link_records(self._db, self._name_index)
 
-    def count_sources(self) -> None:
+    def update_source_counts(self) -> None:
         """Update the counts and dates of each source, at the end of a load."""
-        coverage.count_sources(self._db)
+        coverage.update_source_counts(self._db)
 
     def _note_change(
         self, source_name: str, record_id: str, change_kind: ChangeKind, changed_at: str
@@ -388,11 +388,11 @@ class Writer:
             )
         if not parsed_record.partial:
             self._put_children(parsed_record)
-        if BY_NAME[record.source].has_names:
+        if SOURCES_BY_NAME[record.source].has_names:
             if stored_row is not None:
                 self._name_index.delete_names(record.id)
             self._name_index.put_names(record, parsed_record.names or list_titles(record))
-        if parsed_record.head and BY_NAME[record.source].shape is not Shape.REGISTRY:
+        if parsed_record.head and SOURCES_BY_NAME[record.source].shape is not Shape.REGISTRY:
             self._search_index.put_head(record, parsed_record.head, parsed_record, stored_row)
         if not parsed_record.partial:
             self._put_links(parsed_record, format_id, stored_row)
@@ -417,8 +417,9 @@ class Writer:
         merged_fields = merge_fields(stored_fields, from_json(dump_record(parsed_record.record)))
         self._record_rows.write()  # its rows refer to people that the file names
         for child_table, child_rows in parsed_record.children.items():
+            parent_column = PARENT_COLUMN_BY_CHILD_TABLE[child_table]
             (stored_child_count,) = self._db.execute(
-                f"SELECT count(*) FROM {child_table} WHERE {PARENTS[child_table]} = ?",
+                f"SELECT count(*) FROM {child_table} WHERE {parent_column} = ?",
                 (parsed_record.record.id,),
             ).fetchone()
             if len(child_rows) > stored_child_count:
@@ -451,7 +452,7 @@ class Writer:
 
     def _withdraw_older_filings(self, record: AnyRecord) -> None:
         """Withdraw all but the newest filing of a series; the newest succeeds the others."""
-        record_source = BY_NAME[record.source]
+        record_source = SOURCES_BY_NAME[record.source]
         if record_source.newest_of is None:
             return
         self._record_rows.write()

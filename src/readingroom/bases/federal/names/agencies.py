@@ -19,7 +19,7 @@ _PUBLISHER = "Office of the Federal Register"
 _AGENCY_PAGES_URL = "https://www.federalregister.gov/agencies/"
 _NAMED_SCORE, _INITIALS_SCORE = 1.0, 0.99
 # Words that say what an agency is, or whose: not which one.
-_AGENCY_KINDS = frozenset(
+_AGENCY_KIND_WORDS = frozenset(
     ("and", "bureau", "department", "dept", "for", "of", "office", "states", "the", "united", "us")
 )
 
@@ -28,7 +28,7 @@ def fold_agency_name(agency_name: str) -> str:
     """Return what tells agencies apart: `Labor Department` is the Department of Labor."""
     own_name = make_agency_id(" ".join(fold.fold_all_words(agency_name))).partition(":")[2]
     name_words = fold.fold_all_words(own_name)
-    return " ".join(sorted(set(name_words) - _AGENCY_KINDS) or name_words)
+    return " ".join(sorted(set(name_words) - _AGENCY_KIND_WORDS) or name_words)
 
 
 def match_abbreviation(abbreviation: str, stored_names: Iterable[str]) -> tuple[str, ...]:
@@ -164,7 +164,7 @@ def build_agencies(db: Database, built_at: str) -> list[Agency]:
             fold_agency_name(spelling_row["value"]), _AgencySpellings()
         )
         spellings.add(spelling_row["value"], spelling_row["documents"], spelling_row["newest_day"])
-    abbreviations_by_agency = _list_abbreviations(db, spellings_by_agency)
+    abbreviations_by_agency = _collect_abbreviations(db, spellings_by_agency)
     stored_ids = {
         fold_agency_name(agency_row["name"]): agency_row["id"]
         for agency_row in db.execute("SELECT id, record ->> 'name' AS name FROM agencies")
@@ -180,7 +180,7 @@ def build_agencies(db: Database, built_at: str) -> list[Agency]:
     ]
 
 
-def _list_abbreviations(
+def _collect_abbreviations(
     db: Database, spellings_by_agency: Mapping[str, _AgencySpellings]
 ) -> dict[str, list[str]]:
     """Return the abbreviations of agencies: those of the vocabulary, and those dockets are under.

@@ -14,9 +14,13 @@ from readingroom.core.errors import UnrecognizedId
 from readingroom.core.text import fold_dashes
 from readingroom.storage.database import Database
 
-_REGISTER_PAGE = re.compile(r"(?:^|\s)(\d{1,3})\s?(?:FR|Fed\.?\s?Reg\.?)\s?(\d{1,6})\b", re.I)
-_RECORD_PAGE = re.compile(r"(?:^|\s)(\d{1,3})\s?Cong\.?\s?Rec\.?\s?([SHED])\s?(\d{1,5})\b", re.I)
-_DATE_AT_END = re.compile(r"\s*\((?:\d{4}-\d\d-\d\d|n\.d\.)\)$")
+_REGISTER_PAGE_PATTERN = re.compile(
+    r"(?:^|\s)(\d{1,3})\s?(?:FR|Fed\.?\s?Reg\.?)\s?(\d{1,6})\b", re.I
+)
+_CONGRESSIONAL_RECORD_PAGE_PATTERN = re.compile(
+    r"(?:^|\s)(\d{1,3})\s?Cong\.?\s?Rec\.?\s?([SHED])\s?(\d{1,5})\b", re.I
+)
+_DATE_AT_END_PATTERN = re.compile(r"\s*\((?:\d{4}-\d\d-\d\d|n\.d\.)\)$")
 _REGISTER_FIRST_YEAR, _RECORD_FIRST_YEAR = 1935, 1854
 """The year before the first volume of each."""
 _MAX_CANDIDATES = 12
@@ -46,7 +50,7 @@ def find_cited_id(db: Database, citation: str) -> FederalId:
 
 def _find_by_beginning(citation: str) -> FederalId | None:
     """Read a citation as records print it: an id's spelling, then a title and a date."""
-    citation_parts = _DATE_AT_END.sub("", citation).split(", ")
+    citation_parts = _DATE_AT_END_PATTERN.sub("", citation).split(", ")
     for part_count in range(min(len(citation_parts), 3), 0, -1):
         try:
             return parse_federal_id(", ".join(citation_parts[:part_count]))
@@ -60,7 +64,7 @@ def _find_by_beginning(citation: str) -> FederalId | None:
 
 def _find_by_page(db: Database, citation: str) -> FederalId | None:
     plain_citation = fold_dashes(citation)
-    if page_match := _REGISTER_PAGE.search(plain_citation):
+    if page_match := _REGISTER_PAGE_PATTERN.search(plain_citation):
         volume, page_number = int(page_match[1]), page_match[2]
         register_sources = ("federal_register", "presidential_documents")
         published_year, page_citation = volume + _REGISTER_FIRST_YEAR, f"{volume} FR {page_number}"
@@ -70,7 +74,7 @@ def _find_by_page(db: Database, citation: str) -> FederalId | None:
             for record_id in _read_register_ids(db, source_name, published_year, page_citation)
         ]
         return _choose_only(db, cited_ids, page_citation)
-    if page_match := _RECORD_PAGE.search(plain_citation):
+    if page_match := _CONGRESSIONAL_RECORD_PAGE_PATTERN.search(plain_citation):
         volume, page_number = int(page_match[1]), f"{page_match[2].upper()}{page_match[3]}"
         cited_ids = [
             FederalId("congressional_record", record_id)
@@ -130,7 +134,7 @@ def _choose_only(
     if len(candidate_ids) <= 1:
         return candidate_ids[0] if candidate_ids else None
     raise UnrecognizedId(
-        f"{page_citation} may be several: {_list_titles(db, candidate_ids)}; "
+        f"{page_citation} may be several: {_join_titles(db, candidate_ids)}; "
         "fetch one of these ids",
         candidates=[candidate_id.id for candidate_id in candidate_ids],
     )
@@ -141,7 +145,7 @@ def _choose_only(
 
 def _find_by_words(db: Database, citation: str) -> FederalId | None:
     """Find a record by its whole citation, and a statement by its address: both have no id."""
-    lookups = [
+    column_lookups = [
         ("saps", "citation_string", citation.startswith("Statement of Administration Policy")),
         ("saps", "source_url", citation.startswith(("https://", "http://"))),
         ("statute_compilations", "citation_string", "as amended" in citation),
@@ -149,7 +153,7 @@ def _find_by_words(db: Database, citation: str) -> FederalId | None:
         ("legislators", "citation_string", "Biographical Directory" in citation),
         ("committees", "citation_string", "Committee on" in citation or "Subcommittee" in citation),
     ]
-    for source_name, column, is_likely in lookups:
+    for source_name, column, is_likely in column_lookups:
         if is_likely:
             row = db.execute(
                 f"SELECT id FROM {source_name} WHERE {column} = ? LIMIT 1", (citation.strip(),)
@@ -184,7 +188,7 @@ def _ask_for_congress(db: Database, bill_type: str, bill_number: int) -> Unrecog
     )
 
 
-def _list_titles(db: Database, federal_ids: Sequence[FederalId]) -> str:
+def _join_titles(db: Database, federal_ids: Sequence[FederalId]) -> str:
     listed_titles = []
     for record_id in federal_ids:
         row = db.execute(

@@ -29,7 +29,7 @@ class ContextFields:
     """Fields whose words a query may contain."""
 
 
-_FIELDS: Mapping[str, ContextFields] = {
+_CONTEXT_FIELDS_BY_SOURCE: Mapping[str, ContextFields] = {
     "committees": ContextFields({"parent_id": "committees"}),
     "staff_directories": ContextFields(
         {"bioguide_id": "legislators"},
@@ -49,18 +49,18 @@ _FIELDS: Mapping[str, ContextFields] = {
         texts=("title", "id", "agency", "type", "abstract", "keywords", "program", "organization")
     ),
 }
-_NO_FIELDS = ContextFields()
+_NO_CONTEXT_FIELDS = ContextFields()
 
 _PARENT_FACTOR, _FIELD_FACTOR = 0.97, 0.9
 """What a match there counts, compared with 1 for one in the record's own name."""
 # A lower score explains nothing there: among so many words, some have the same initial.
-_MIN_SCORE = 0.6
+_MIN_WORD_SCORE = 0.6
 # How many words of the other fields are compared: an abstract may be long.
 _MAX_FIELD_WORDS = 200
 
 
 def get_context_fields(source_name: str) -> ContextFields:
-    return _FIELDS.get(source_name, _NO_FIELDS)
+    return _CONTEXT_FIELDS_BY_SOURCE.get(source_name, _NO_CONTEXT_FIELDS)
 
 
 def get_extra_initials(record: Mapping[str, Any]) -> str:
@@ -88,13 +88,13 @@ class NameContext:
     def find_parents(self, record: Mapping[str, Any]) -> list[Parent]:
         """Return the records that this one belongs to, as far as they are loaded."""
         parents_or_none = (
-            self._get_parent(registry_name, parent_id)
+            self._find_parent(registry_name, parent_id)
             for field_name, registry_name in self._context_fields.parents.items()
             for parent_id in _to_list(record.get(field_name))
         )
         return [parent for parent in parents_or_none if parent]
 
-    def _get_parent(self, registry_name: str, parent_id: str) -> Parent | None:
+    def _find_parent(self, registry_name: str, parent_id: str) -> Parent | None:
         if parent_id not in self._parents_by_id:
             self._parents_by_id[parent_id] = self._read_parent(registry_name, parent_id)
         return self._parents_by_id[parent_id]
@@ -198,7 +198,7 @@ def _match_among_field_words(query_word: str, field_words: tuple[str, ...]) -> W
 
 
 def _scale_match(word_match: WordMatch | None, factor: float) -> WordMatch | None:
-    if word_match is None or word_match.score < _MIN_SCORE:
+    if word_match is None or word_match.score < _MIN_WORD_SCORE:
         return None
     return WordMatch(
         word_match.query_word, word_match.name_word, word_match.score * factor, word_match.relation

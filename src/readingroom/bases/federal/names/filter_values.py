@@ -23,7 +23,7 @@ from readingroom.bases.federal.names.stored_values import (
 from readingroom.bases.federal.schema import fold
 from readingroom.bases.federal.schema.congress import get_congress_on
 from readingroom.bases.federal.schema.ids import parse_federal_id
-from readingroom.bases.federal.schema.sources import BY_NAME, RecordTable, Source
+from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, RecordTable, Source
 from readingroom.core.clock import now
 from readingroom.core.errors import InvalidArguments, UnrecognizedId
 from readingroom.storage.database import Database
@@ -47,10 +47,10 @@ _EQUIVALENTS = {
 }
 """By filter, values as they are stored, each with the words that mean it."""
 # Filters by the name of a firm, which is printed in many ways: every match counts.
-_ORGANIZATIONS = ("client", "registrant")
+_FIRM_NAME_FILTERS = ("client", "registrant")
 # How many different values are compared with one that is not stored as it was written.
-_MAX_VALUES = 50_000
-_MAX_NEAREST = 6
+_MAX_READ_VALUES = 50_000
+_MAX_NEAREST_VALUES = 6
 _SURE_SCORE, _SCORE_GAP = 0.8, 0.04
 """A name is taken for one record if that scores at least this, and the next is so far behind."""
 
@@ -77,18 +77,20 @@ def _replace_president_name(
     said_words = set(fold.fold_name(str(filters.get("president") or ""))) - {"president"}
     if table.name != "saps" or not said_words:
         return filters
-    words_by_number = list_president_words(db)
+    words_by_number = read_president_words(db)
     # George W. Bush is not George H. W. Bush, whose name has all of these words too.
     meant_numbers = [
-        number for number, words in words_by_number.items() if said_words == words - {str(number)}
-    ] or [number for number, words in words_by_number.items() if said_words <= words]
+        number
+        for number, name_words in words_by_number.items()
+        if said_words == name_words - {str(number)}
+    ] or [number for number, name_words in words_by_number.items() if said_words <= name_words]
     if len(meant_numbers) != 1:
         return filters
     other_filters = {name: filters[name] for name in filters if name != "president"}
     return {**other_filters, "president_number": meant_numbers[0]}
 
 
-def list_president_words(db: Database) -> dict[int, set[str]]:
+def read_president_words(db: Database) -> dict[int, set[str]]:
     """Return the presidents of the loaded statements by number, each with the words of the name."""
     rows = db.execute(
         """SELECT president_number AS number, max(record ->> 'president_name') AS name,
@@ -109,7 +111,7 @@ def resolve_search_filters(db: Database, filters: Mapping[str, Any]) -> dict[str
     }
 
 
-def describe_reading(
+def find_reinterpreted_values(
     written_filters: Mapping[str, Any], resolved_filters: Mapping[str, Any]
 ) -> dict[str, Any] | None:
     """Return the values that were read otherwise than they were written; None if there are none.
@@ -139,9 +141,12 @@ def describe_missing_numbers(
         if filter_name not in numeric_columns or column_values.has_value(filter_value):
             continue
         nearest_numbers = sorted(
-            column_values.list_values(_MAX_VALUES), key=lambda number: abs(number - filter_value)
+            column_values.list_values(_MAX_READ_VALUES),
+            key=lambda number: abs(number - filter_value),
         )
-        nearest_list = ", ".join(str(number) for number in sorted(nearest_numbers[:_MAX_NEAREST]))
+        nearest_list = ", ".join(
+            str(number) for number in sorted(nearest_numbers[:_MAX_NEAREST_VALUES])
+        )
         note = f"the nearest that are: {nearest_list}" if nearest_list else "none has any"
         return (
             f"No record of {table.slug} with {filter_name} {filter_value} is loaded here; {note}."
@@ -164,7 +169,7 @@ def _resolve_search_value(
     if facet_values.has_value(filter_value) or not facet_values.list_values(1):
         return filter_value
     return _simplify_values(
-        _match_values(db, filter_name, filter_value, facet_values.list_values(_MAX_VALUES))
+        _match_values(db, filter_name, filter_value, facet_values.list_values(_MAX_READ_VALUES))
     )
 
 
@@ -178,8 +183,8 @@ def _resolve_value(
     if filter_name == "congress":
         _check_congress(filter_value)
     if not isinstance(filter_value, str) or filter_name in ("since", "until"):
-        unchanged: FilterValue = filter_value
-        return unchanged
+        unchanged_value: FilterValue = filter_value
+        return unchanged_value
     facet = next((facet for facet in table.plan.facets if facet.name == filter_name), None)
     stored_values = choose_values(db, table, filter_name, facet)
     if filter_name in REFERENCES:
@@ -191,7 +196,7 @@ def _resolve_value(
     if stored_values.has_value(filter_value) or not stored_values.list_values(1):
         return filter_value  # also where nothing is loaded that could tell a wrong value
     return _simplify_values(
-        _match_values(db, filter_name, filter_value, stored_values.list_values(_MAX_VALUES))
+        _match_values(db, filter_name, filter_value, stored_values.list_values(_MAX_READ_VALUES))
     )
 
 
@@ -229,7 +234,7 @@ def _resolve_reference(
     Raise InvalidArguments for an id of another source, and for one that is neither loaded nor named
     by the records that are filtered.
     """
-    id_source = BY_NAME[REFERENCES[filter_name]]
+    id_source = SOURCES_BY_NAME[REFERENCES[filter_name]]
     congress = filters.get("congress")
     try:
         parsed_id = parse_federal_id(written_value, congress if isinstance(congress, int) else None)
@@ -237,12 +242,14 @@ def _resolve_reference(
         return _find_record_by_name(db, id_source, filter_name, written_value)
     if parsed_id.source != id_source.name:
         id_problem = f"{parsed_id.id} is an id of {parsed_id.source}, not of {id_source.name}"
-        _refuse(filter_name, f"{id_problem}; an id such as `{_EXAMPLES[id_source.name]}`")
+        _refuse(
+            filter_name, f"{id_problem}; an id such as `{_EXAMPLE_ID_BY_SOURCE[id_source.name]}`"
+        )
     is_loaded = has_row(db, f"SELECT 1 FROM {id_source.name} WHERE id = ?", parsed_id.id)
     if is_loaded or stored_values.has_value(parsed_id.id):
         return parsed_id.id
     nearest_ids = _list_neighbouring_ids(db, id_source, parsed_id.id)
-    nearest_ids = nearest_ids or stored_values.list_values(_MAX_NEAREST)
+    nearest_ids = nearest_ids or stored_values.list_values(_MAX_NEAREST_VALUES)
     if nearest_ids:  # else nothing is loaded that could tell a wrong id
         _refuse(
             filter_name,
@@ -254,7 +261,7 @@ def _resolve_reference(
 
 def _list_neighbouring_ids(db: Database, source: Source, record_id: str) -> list[str]:
     """Return the loaded ids of a source that stand around one in their order."""
-    side_limit = _MAX_NEAREST // 2
+    side_limit = _MAX_NEAREST_VALUES // 2
     rows_before = db.execute(
         f"SELECT id FROM {source.name} WHERE id < ? ORDER BY id DESC LIMIT ?",
         (record_id, side_limit),
@@ -272,18 +279,18 @@ def _find_record_by_name(db: Database, source: Source, filter_name: str, record_
     if sure_match := _find_sure_match(entity_matches):
         return sure_match.id
     nearest_names_text = ", ".join(
-        f"{match.id} ({match.record['title']})" for match in entity_matches[:4]
+        f"{entity_match.id} ({entity_match.record['title']})" for entity_match in entity_matches[:4]
     )
     _refuse(
         filter_name,
         f"{record_name!r} may be several: {nearest_names_text}; say its id"
         if nearest_names_text
         else f"{record_name!r} is no id "
-        f"and no name of {source.slug} here; an id such as `{_EXAMPLES[source.name]}`",
+        f"and no name of {source.slug} here; an id such as `{_EXAMPLE_ID_BY_SOURCE[source.name]}`",
     )
 
 
-_EXAMPLES = {
+_EXAMPLE_ID_BY_SOURCE = {
     "bills": "hr:119:1",
     "committees": "HSAG",
     "legislators": "S000033",
@@ -296,22 +303,24 @@ def _find_sure_match(
     entity_matches: Sequence[resolver.EntityMatch],
 ) -> resolver.EntityMatch | None:
     """Return the first match if it is good, and the others are far behind or of the past."""
-    likely = [match for match in entity_matches if match.score >= _SURE_SCORE]
-    if likely and (
-        len(likely) == 1
-        or likely[0].score - likely[1].score >= _SCORE_GAP
-        or _is_only_current(likely)
+    likely_matches = [
+        entity_match for entity_match in entity_matches if entity_match.score >= _SURE_SCORE
+    ]
+    if likely_matches and (
+        len(likely_matches) == 1
+        or likely_matches[0].score - likely_matches[1].score >= _SCORE_GAP
+        or _is_only_current(likely_matches)
     ):
-        return likely[0]
+        return likely_matches[0]
     return None
 
 
 def _is_only_current(likely_matches: Sequence[resolver.EntityMatch]) -> bool:
     """Return whether the first alone sits now, of those who score as well."""
     return bool(likely_matches[0].record.get("current")) and not any(
-        match.record.get("current")
-        for match in likely_matches[1:]
-        if likely_matches[0].score - match.score < _SCORE_GAP
+        entity_match.record.get("current")
+        for entity_match in likely_matches[1:]
+        if likely_matches[0].score - entity_match.score < _SCORE_GAP
     )
 
 
@@ -324,16 +333,16 @@ def _resolve_agency(db: Database, stored_values: ValueLookup, written_name: str)
     Raise InvalidArguments, which lists the nearest, for a text that means no agency. One that is
     registered and has no record here keeps its slug: that there is none is a true answer.
     """
-    all_values = stored_values.list_values(_MAX_VALUES)
+    all_values = stored_values.list_values(_MAX_READ_VALUES)
     if not all_values:
         return written_name  # nothing is loaded that could tell a wrong value
     written_name = written_name.removeprefix("agency:")
     matching_values = match_agency_values([written_name], all_values)
     if not matching_values:
-        registry = BY_NAME["agencies"]
+        agency_source = SOURCES_BY_NAME["agencies"]
         sure_match = _find_sure_match(
             resolver.resolve_name(
-                db, registry, written_name, build_row_filter(registry.record_table, {})
+                db, agency_source, written_name, build_row_filter(agency_source.record_table, {})
             )
         )
         if sure_match is None:
@@ -357,13 +366,13 @@ def _match_values(
     """Return the stored values that a text means; raise InvalidArguments if there is none."""
     meant_value = _expand_alias(db, filter_name, written_value)
     folded_value = _fold_value(meant_value)
-    if equals := tuple(
+    if equal_values := tuple(
         stored_value for stored_value in stored_values if _fold_value(stored_value) == folded_value
     ):
-        return equals
+        return equal_values
     containing_values = _find_containing(meant_value, stored_values)
     is_one_value = len({_fold_value(stored_value) for stored_value in containing_values}) == 1
-    if containing_values and (is_one_value or filter_name in _ORGANIZATIONS):
+    if containing_values and (is_one_value or filter_name in _FIRM_NAME_FILTERS):
         return tuple(containing_values)
     nearest_values_text = ", ".join(_list_nearest(meant_value, stored_values, containing_values))
     _refuse(filter_name, f"nothing here has {written_value!r}; the nearest: {nearest_values_text}")
@@ -380,7 +389,7 @@ def _expand_alias(db: Database, filter_name: str, written_value: str) -> str:
     if filter_name == "issue":
         row = db.execute(
             f"""SELECT item.value ->> 'issue_code' AS code FROM lda_filings r,
-                       {db.dialect.list_field_objects("r.record", "activities")} item
+                       {db.dialect.build_field_objects_sql("r.record", "activities")} item
                 WHERE item.value ->> 'issue' = ? {db.dialect.any_case} LIMIT 1""",
             (written_value,),
         ).fetchone()
@@ -410,7 +419,7 @@ def _list_nearest(
     written_value: str, stored_values: Sequence[str], containing_values: Sequence[str]
 ) -> list[str]:
     """Return the values nearest to a text, each in one spelling."""
-    if len(stored_values) <= _MAX_NEAREST:
+    if len(stored_values) <= _MAX_NEAREST_VALUES:
         return list(stored_values)
     written_trigrams = set(fold.list_trigrams(_fold_value(written_value)))
 
@@ -423,8 +432,8 @@ def _list_nearest(
             initial_trigrams,
             key=lambda trigrams: len(written_trigrams & trigrams) / (len(trigrams) or 1),
         )
-        shared = len(written_trigrams & closest_trigrams)
-        return stored_value in containing_values, shared / (
+        shared_count = len(written_trigrams & closest_trigrams)
+        return stored_value in containing_values, shared_count / (
             len(written_trigrams) + len(closest_trigrams)
         )
 
@@ -433,8 +442,8 @@ def _list_nearest(
         _fold_value(stored_value): stored_value
         for stored_value in sorted(stored_values, key=str.islower, reverse=True)
     }
-    return heapq.nlargest(_MAX_NEAREST, value_by_fold.values(), key=rank_similarity)
+    return heapq.nlargest(_MAX_NEAREST_VALUES, value_by_fold.values(), key=rank_similarity)
 
 
-def _refuse(filter_name: str, problem: str) -> NoReturn:
-    raise InvalidArguments([{"field": f"filters.{filter_name}", "message": problem}])
+def _refuse(filter_name: str, problem_text: str) -> NoReturn:
+    raise InvalidArguments([{"field": f"filters.{filter_name}", "message": problem_text}])

@@ -13,11 +13,13 @@ FindCommittee = Callable[[str], str | None]
 """Returns the id of the committee that a text names, or None."""
 
 _CHAMBERS = frozenset(("house", "senate"))
-_SIDES = frozenset(("majority", "minority"))
-_FILLERS = frozenset(("current", "former", "member", "now", "present", "us", "united", "states"))
-_PARTIES = {"D": ("democratic",), "R": ("republican",)}
+_PARTY_SIDES = frozenset(("majority", "minority"))
+_FILLER_WORDS = frozenset(
+    ("current", "former", "member", "now", "present", "us", "united", "states")
+)
+_PARTY_WORDS_BY_LETTER = {"D": ("democratic",), "R": ("republican",)}
 _PAST_SCORE = 0.75
-_ROLES = {
+_ROLE_BY_WORD = {
     **dict.fromkeys(("chair", "chairman", "chairwoman", "chairperson", "chairs"), "Chair"),
     "ranking": "Ranking",
 }
@@ -28,14 +30,14 @@ def find_holders(
 ) -> Iterator[tuple[str, float, str, dict[str, Any]]]:
     """Yield who holds or held the post that a text names: id, score, reason and record."""
     post_words = _list_words(post_name)
-    years = {word for word in post_words if word.isdecimal() and len(word) == 4}
-    said_words = frozenset(post_words) - years - _FILLERS
-    yield from _find_leaders(db, said_words, years)
-    role = next((_ROLES[word] for word in post_words if word in _ROLES), None)
+    said_years = {word for word in post_words if word.isdecimal() and len(word) == 4}
+    said_words = frozenset(post_words) - said_years - _FILLER_WORDS
+    yield from _find_leaders(db, said_words, said_years)
+    role = next((_ROLE_BY_WORD[word] for word in post_words if word in _ROLE_BY_WORD), None)
     if role:
         vice_prefix = "Vice " if "vice" in said_words else ""
         committee_name = " ".join(
-            word for word in post_words if word not in {*_ROLES, *_FILLERS, "vice"}
+            word for word in post_words if word not in {*_ROLE_BY_WORD, *_FILLER_WORDS, "vice"}
         )
         committee_id = find_committee(committee_name) if committee_name else None
         if committee_id:
@@ -52,7 +54,7 @@ def _list_words(post_name: str) -> list[str]:
 
 
 def _find_leaders(
-    db: Database, said_words: frozenset[str], years: set[str]
+    db: Database, said_words: frozenset[str], said_years: set[str]
 ) -> Iterator[tuple[str, float, str, dict[str, Any]]]:
     if not said_words:
         return
@@ -67,11 +69,11 @@ def _find_leaders(
                 continue
             first_day, last_day = leadership_post.get("start") or "", leadership_post.get("end")
             is_in_said_year = any(
-                first_day[:4] <= year <= (last_day or "9999")[:4] for year in years
+                first_day[:4] <= year <= (last_day or "9999")[:4] for year in said_years
             )
-            if years and not is_in_said_year:
+            if said_years and not is_in_said_year:
                 continue
-            score = 1.0 if is_in_said_year or (not years and last_day is None) else _PAST_SCORE
+            score = 1.0 if is_in_said_year or (not said_years and last_day is None) else _PAST_SCORE
             reason = f"{leadership_post['title']}, {first_day or '?'} to {last_day or 'now'}"
             yield row["id"], score, reason, legislator
             break
@@ -82,9 +84,9 @@ def _is_post_named(
 ) -> bool:
     """Return whether the words are a title, whose chamber or side may go without saying."""
     title_words = frozenset(fold.fold_name(post_title))
-    party_words = frozenset(_PARTIES.get(legislator.get("party") or "", ()))
+    party_words = frozenset(_PARTY_WORDS_BY_LETTER.get(legislator.get("party") or "", ()))
     unsaid_words, unexplained_words = title_words - said_words, said_words - title_words
-    optional_words = _CHAMBERS | (_SIDES if unexplained_words & party_words else frozenset())
+    optional_words = _CHAMBERS | (_PARTY_SIDES if unexplained_words & party_words else frozenset())
     return (
         unexplained_words <= party_words
         and unsaid_words <= optional_words

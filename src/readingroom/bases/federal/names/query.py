@@ -10,11 +10,11 @@ from readingroom.bases.federal.schema import fold
 from readingroom.bases.federal.schema.fold import load_vocabulary
 from readingroom.bases.federal.schema.ids import BILL_TYPES
 
-_BEFORE_PLACES = ("of", "from")
-_POSSESSIVE = re.compile(r"['\u2019]s\b")
-_FISCAL_YEAR = re.compile(r"fy(\d{2}|\d{4})")
-_ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
-_BILL = re.compile(rf"({'|'.join(BILL_TYPES)})(\d+)")
+_WORDS_BEFORE_PLACES = ("of", "from")
+_POSSESSIVE_PATTERN = re.compile(r"['\u2019]s\b")
+_FISCAL_YEAR_PATTERN = re.compile(r"fy(\d{2}|\d{4})")
+_ORDINAL_PATTERN = re.compile(r"(\d+)(?:st|nd|rd|th)")
+_BILL_WORD_PATTERN = re.compile(rf"({'|'.join(BILL_TYPES)})(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +40,12 @@ class NameQuery:
     def parse_name(cls, written_name: str, registry: str) -> "NameQuery":
         """Return the query for a text, without stopwords unless it has no other words."""
         kind_words = load_vocabulary().kind_words_by_registry.get(registry, frozenset())
-        plain_name = _POSSESSIVE.sub("", written_name)
+        plain_name = _POSSESSIVE_PATTERN.sub("", written_name)
         words = tuple(
             replace(word, is_record_kind=word.text in kind_words)
-            for word in _add_meanings(tuple(_split_compounds(fold.fold_all_words(plain_name))))
+            for word in _add_meanings(
+                tuple(_expand_bills_and_years(fold.fold_all_words(plain_name)))
+            )
         )
         content_words = tuple(
             word for word in words if word.text not in load_vocabulary().stopwords
@@ -114,12 +116,12 @@ class NameQuery:
             yield replace(self, words=(*self.words[:index], joined_word, *self.words[index + 2 :]))
 
 
-def _split_compounds(word_texts: Iterable[str]) -> Iterator[str]:
+def _expand_bills_and_years(word_texts: Iterable[str]) -> Iterator[str]:
     """Yield `HR21` as two words, and `FY15` as the year it is."""
     for word_text in word_texts:
-        if year_match := _FISCAL_YEAR.fullmatch(word_text):
+        if year_match := _FISCAL_YEAR_PATTERN.fullmatch(word_text):
             yield f"20{year_match[1][-2:]}"
-        elif bill_match := _BILL.fullmatch(word_text):
+        elif bill_match := _BILL_WORD_PATTERN.fullmatch(word_text):
             yield from bill_match.groups()
         else:
             yield word_text
@@ -130,7 +132,7 @@ def _add_meanings(word_texts: Sequence[str]) -> Iterator[QueryWord]:
     code_by_state_words = load_vocabulary().codes_by_state_words
     index = 0
     while index < len(word_texts):
-        is_place = index > 0 and word_texts[index - 1] in _BEFORE_PLACES
+        is_place = index > 0 and word_texts[index - 1] in _WORDS_BEFORE_PLACES
         word_pair = tuple(word_texts[index : index + 2])
         if len(word_pair) == 2 and word_pair in code_by_state_words:
             yield from (
@@ -159,7 +161,7 @@ def _find_meaning(word_text: str) -> tuple[str, str] | None:
         return "state", vocabulary.codes_by_state_words[(word_text,)]
     if word_text in vocabulary.subcommittee_words:
         return "kind", "subcommittee"
-    if ordinal_match := _ORDINAL.fullmatch(word_text):
+    if ordinal_match := _ORDINAL_PATTERN.fullmatch(word_text):
         return "number", ordinal_match[1]
     # Nothing is counted that far: a longer number is a name, such as that of a meeting.
     return ("number", word_text) if word_text.isdecimal() and len(word_text) < 5 else None

@@ -33,17 +33,17 @@ from readingroom.bases.federal.names.similarity import (
 from readingroom.bases.federal.schema import fold
 from readingroom.bases.federal.schema.fold import load_vocabulary
 from readingroom.bases.federal.schema.ids import parse_federal_id
-from readingroom.bases.federal.schema.sources import BY_NAME, Source
-from readingroom.bases.federal.search.full_text import count_shared_trigrams
+from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Source
+from readingroom.bases.federal.search.full_text import find_names_sharing_trigrams
 from readingroom.core.errors import UnrecognizedId
 from readingroom.storage.database import Database, Row
 
 # How many names that share trigrams with the query are compared with it.
-_MAX_NAMES = 300
+_MAX_MATCHED_NAMES = 300
 # How many records with those names, or belonging to those who have them, are scored.
 _MAX_RECORDS = 600
 # How many names are tried whose initials contain the letters of an acronym.
-_MAX_INITIALS = 5_000
+_MAX_NAMES_BY_INITIALS = 5_000
 # A score that ends the search. Below it, the context of records is searched as well.
 _SURE_SCORE = 0.8
 # How many of the likeliest names of parents lead to the records that belong to them.
@@ -51,7 +51,7 @@ _MAX_PARENTS = 12
 # What a subcommittee scores compared with its committee, unless the query asks for one.
 _SUBCOMMITTEE_FACTOR = 0.9
 # What a committee of the past scores compared with one that sits.
-_PAST_FACTOR = 0.95
+_PAST_COMMITTEE_FACTOR = 0.95
 
 NameWords = tuple[str, ...]
 """A name as folded words."""
@@ -170,7 +170,7 @@ def _match_record(
     record_id: str,
     record: dict[str, Any],
 ) -> Iterator[EntityMatch]:
-    parent_records = (parent_record.record for parent_record in name_context.find_parents(record))
+    parent_records = (parent.record for parent in name_context.find_parents(record))
     committee_records = [
         parent_record for parent_record in parent_records if "parent_id" in parent_record
     ]
@@ -183,7 +183,7 @@ def _match_record(
     if is_subcommittee(record) and not query.wants_subcommittee:
         score *= _SUBCOMMITTEE_FACTOR
     if record.get("source") == "committees" and not record["current"]:
-        score *= _PAST_FACTOR
+        score *= _PAST_COMMITTEE_FACTOR
     yield EntityMatch(record_id, round(score, 4), reasons, record, len(candidate.name_words))
 
 
@@ -209,7 +209,7 @@ def _match_by_parents(
         return
     name_context = NameContext(db, source.name, query.name_texts)
     for parent_field, registry_name in get_context_fields(source.name).parents.items():
-        parent_ids = _find_likely_parent_ids(db, BY_NAME[registry_name], query)
+        parent_ids = _find_likely_parent_ids(db, SOURCES_BY_NAME[registry_name], query)
         for record_id, record in _read_records_of(db, source, parent_field, parent_ids, row_filter):
             for record_name_words, name_form in _read_names(db, record_id):
                 candidate = make_candidate(record_name_words, query)
@@ -281,7 +281,7 @@ def _match_posts(
         return
 
     def find_committee(committee_name: str) -> str | None:
-        registry = BY_NAME["committees"]
+        registry = SOURCES_BY_NAME["committees"]
         entity_matches = resolve_name(
             db, registry, committee_name, RowFilter(registry.record_table.where, (), {})
         )
@@ -324,7 +324,7 @@ def _find_names(
     db: Database, source: Source, query: NameQuery, row_filter: RowFilter
 ) -> dict[int, NameWords]:
     words_by_row = _find_names_by_trigrams(db, source, query, row_filter)
-    if len(words_by_row) >= _MAX_NAMES:
+    if len(words_by_row) >= _MAX_MATCHED_NAMES:
         # There are more of the name than are compared: do not miss those of the state in the query.
         stricter_filter = _add_filters(row_filter, _find_meanings(source, query))
         words_by_row |= _find_names_by_trigrams(db, source, query, stricter_filter)
@@ -339,7 +339,7 @@ def _find_names_by_trigrams(
     trigrams = dict.fromkeys(
         trigram for word in query.lookup_words for trigram in fold.list_trigrams(word)
     )
-    counted_rows = count_shared_trigrams(
+    counted_rows = find_names_sharing_trigrams(
         db,
         query.lookup_words,
         list(trigrams),
@@ -348,7 +348,7 @@ def _find_names_by_trigrams(
     )
     nearest_first = (row["name_row"] for row in counted_rows)
     passing_rows = _filter_names(db, source, nearest_first, row_filter)
-    nearest_rows = list(islice(passing_rows, _MAX_NAMES))
+    nearest_rows = list(islice(passing_rows, _MAX_MATCHED_NAMES))
     rows = db.execute(
         "SELECT name_row, folded FROM names WHERE source = ? AND folded = ?",
         (source.name, fold.pad_words(query.texts)),
@@ -400,7 +400,7 @@ def _find_names_by_initials(
     rows = db.execute(
         f"""SELECT name_row, folded FROM names
             WHERE source = ? AND initials IN ({", ".join("?" * len(initials_keys))})
-            LIMIT {_MAX_NAMES}""",
+            LIMIT {_MAX_MATCHED_NAMES}""",
         (source.name, *initials_keys),
     )
     words_by_row = _index_words_by_row(rows)
@@ -408,7 +408,7 @@ def _find_names_by_initials(
         return words_by_row
     rows = db.execute(
         f"""SELECT name_row, folded FROM names
-            WHERE source = ? AND initials LIKE ? LIMIT {_MAX_INITIALS}""",
+            WHERE source = ? AND initials LIKE ? LIMIT {_MAX_NAMES_BY_INITIALS}""",
         (source.name, f"%{'%'.join(sorted_letters)}%"),
     )
     longer_names = _index_words_by_row(rows)

@@ -20,7 +20,7 @@ _NICKNAME_SCORE, _INITIALS_SCORE, _PREFIX_SCORE, _STEM_SCORE, _INITIAL_SCORE = (
 )
 _CONTRACTION_SCORE, _NAME_INITIAL_SCORE = 0.7, 0.5
 # Weight of a word that occurs in every second name.
-_WEAK_WEIGHT = 0.15
+_WEAK_WORD_WEIGHT = 0.15
 _VOWELS = frozenset("aeiou")
 # First letters of `and`, `for`, `in`, `of`, `on`, `the`, which folded names do not contain.
 _STOPWORD_INITIALS = frozenset("afiot")
@@ -93,7 +93,7 @@ def compare_words(query_words: Sequence[str], name_words: Sequence[str]) -> Simi
 def compute_word_weight(word: str) -> float:
     """Return how much a word tells about which name is meant."""
     if word in load_vocabulary().weak_words:
-        return _WEAK_WEIGHT
+        return _WEAK_WORD_WEIGHT
     return 0.3 if len(word) == 1 else 1.0
 
 
@@ -103,7 +103,7 @@ def _compute_coverage(name_words: Sequence[str], score_by_name_index: dict[int, 
     counted_weights = {
         index: weight
         for index, weight in weights.items()
-        if weight > _WEAK_WEIGHT or index in score_by_name_index
+        if weight > _WEAK_WORD_WEIGHT or index in score_by_name_index
     } or weights
     return sum(
         counted_weights[index] * score_by_name_index.get(index, 0.0) for index in counted_weights
@@ -195,7 +195,7 @@ def find_initials(letters: str, name_words: Sequence[str]) -> range | None:
             compute_word_weight(word)
             for word in name_words[first_index : first_index + len(letter_sequence)]
         ]
-        if first_index >= 0 and sum(weight > _WEAK_WEIGHT for weight in word_weights) > 1:
+        if first_index >= 0 and sum(weight > _WEAK_WORD_WEIGHT for weight in word_weights) > 1:
             return range(first_index, first_index + len(letter_sequence))
     return None
 

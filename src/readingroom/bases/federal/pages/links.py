@@ -11,7 +11,7 @@ from readingroom.bases.federal.pages.lists import (
 )
 from readingroom.bases.federal.schema.ids import parse_federal_id
 from readingroom.bases.federal.schema.records import SponsorKind
-from readingroom.bases.federal.schema.sources import BY_NAME, Source
+from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Source
 from readingroom.bases.federal.service import FederalService
 from readingroom.core.errors import RecordNotFound
 from readingroom.protocol.pages import PageLink, PageRequest, RenderedPage, ToolExample
@@ -24,7 +24,7 @@ LinkCard = Mapping[str, Any]
 _MAX_LINKS = 40
 _MAX_SPONSORSHIPS = 10
 """How many sponsors and how many cosponsors are drawn where the citations leave them no room."""
-_LINKED_HOW = dict.fromkeys(("bills", "legislators"), "by citation or sponsorship")
+_LINK_NOTES_BY_SOURCE = dict.fromkeys(("bills", "legislators"), "by citation or sponsorship")
 _UNDRAWN_RELATIONS = {
     "bills": "The actions and the votes of members",
     "committees": "Members, bills, hearings and reports",
@@ -43,7 +43,7 @@ class LinkPages:
     async def show_links(self, request: PageRequest) -> RenderedPage:
         """Return what a record is linked to, one hop away, each link with its evidence."""
         parsed_id = parse_federal_id(request.get("id"))
-        record_source = BY_NAME.get(parsed_id.source)
+        record_source = SOURCES_BY_NAME.get(parsed_id.source)
         if record_source is None:
             raise RecordNotFound(
                 f"No record {parsed_id.id} has been loaded", source=parsed_id.source
@@ -58,7 +58,7 @@ class LinkPages:
         shown_count = len(link_cards)
         chart_caption = (
             f"{parsed_id.id} is linked to {format_count(link_page.total or 0, 'record')} "
-            f"{_LINKED_HOW.get(record_source.name, 'by citation')}"
+            f"{_LINK_NOTES_BY_SOURCE.get(record_source.name, 'by citation')}"
         )
         chart_caption += (
             f"; {shown_count} are shown." if shown_count < (link_page.total or 0) else "."

@@ -14,7 +14,7 @@ from readingroom.bases.federal.names.filter_values import REFERENCES
 from readingroom.bases.federal.query.aggregate_models import Buckets, Interval, Series
 from readingroom.bases.federal.query.aggregates import Aggregation
 from readingroom.bases.federal.query.links import read_titles
-from readingroom.bases.federal.schema.sources import BY_NAME, Column, Source, find_source
+from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Column, Source, find_source
 from readingroom.bases.federal.service import FederalService
 from readingroom.protocol.pages import (
     FormRefusal,
@@ -30,12 +30,12 @@ from readingroom.web.templates import format_count, format_words, render_templat
 render = partial(render_template, template_folder=Path(__file__).parent / "templates")
 
 _PAGE_SIZE = 50
-_CANDIDATE = re.compile(r"(?P<id>[A-Za-z][\w:.-]*\d) \((?P<title>[^;]+?)\)(?=[,;])")
+_ID_AND_TITLE_PATTERN = re.compile(r"(?P<id>[A-Za-z][\w:.-]*\d) \((?P<title>[^;]+?)\)(?=[,;])")
 """A record that a refusal names: its id, and its title in parentheses."""
 _DATE_FIELD = "published_at"
-_MONTHS_UP_TO_DAYS = 5 * 366
+_MAX_DAYS_SHOWN_BY_MONTH = 5 * 366
 """A list that spans more time is shown by year."""
-_DAYS_UP_TO = 62
+_MAX_DAYS_SHOWN_BY_DAY = 62
 """A list that is narrowed to no more time is shown by day: one bar for a month says nothing."""
 
 
@@ -54,7 +54,11 @@ class ListPages:
         record_count = sum(progress.records for progress in sources_by_size)
         chart = draw_bars(
             [
-                Bar(BY_NAME[progress.source].label, progress.records, f"/records/{progress.source}")
+                Bar(
+                    SOURCES_BY_NAME[progress.source].label,
+                    progress.records,
+                    f"/records/{progress.source}",
+                )
                 for progress in sources_by_size
             ],
             f"{record_count:,} federal records of {len(sources_by_size)} kinds are loaded.",
@@ -65,11 +69,11 @@ class ListPages:
         )
         return RenderedPage("Federal records", body_html, data=sources_by_size)
 
-    async def list_freshness(self) -> list[SourceFreshness]:
+    async def list_source_freshness(self) -> list[SourceFreshness]:
         """Return up to which day each source is loaded, or the day of its newest record."""
         return [
             SourceFreshness(
-                BY_NAME[progress.source].label,
+                SOURCES_BY_NAME[progress.source].label,
                 f"/records/{progress.source}",
                 format_count(progress.records, "record"),
                 progress.loaded_up_to,
@@ -83,7 +87,7 @@ class ListPages:
         """Return the records of a source that pass the filters, and how many there were when."""
         record_source = find_source(request.get("source"))
         chosen_filters = read_filters(record_source, request)
-        form_values = _make_form_values(record_source, chosen_filters, request)
+        form_values = _make_list_form_values(record_source, chosen_filters, request)
         if request.refusal:
             candidates = _list_candidates(record_source, chosen_filters, request.refusal)
             body_html = render(
@@ -128,9 +132,9 @@ class ListPages:
         time_span = dt.date.fromisoformat(nonempty_buckets[-1].end) - dt.date.fromisoformat(
             nonempty_buckets[0].start
         )
-        if time_span.days <= _MONTHS_UP_TO_DAYS:
+        if time_span.days <= _MAX_DAYS_SHOWN_BY_MONTH:
             time_series = await self._read_series(record_source, chosen_filters, "month")
-        if _count_shown_days(chosen_filters) <= _DAYS_UP_TO:
+        if _count_shown_days(chosen_filters) <= _MAX_DAYS_SHOWN_BY_DAY:
             time_series = await self._read_series(record_source, chosen_filters, "day")
         return _draw_series_chart(record_source, time_series, chosen_filters)
 
@@ -255,7 +259,7 @@ async def list_filter_readings(
         {
             "label": format_words(filter_name),
             "values": [
-                _describe_value(stored_value, filter_name in REFERENCES, title_by_id)
+                _make_shown_value(stored_value, filter_name in REFERENCES, title_by_id)
                 for stored_value in (read_value if isinstance(read_value, list) else [read_value])
             ],
         }
@@ -263,7 +267,7 @@ async def list_filter_readings(
     ]
 
 
-def _describe_value(
+def _make_shown_value(
     stored_value: Any, is_record_id: bool, title_by_id: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, str | None]:
     value_text = str(stored_value)
@@ -279,7 +283,7 @@ def _describe_value(
 def list_member_bill_links(member_id: str) -> Sequence[PageLink]:
     """Return the ways to the bills that a member sponsored and cosponsored."""
     return [
-        PageLink(label, make_list_address(BY_NAME["bills"], {filter_name: member_id}))
+        PageLink(label, make_list_address(SOURCES_BY_NAME["bills"], {filter_name: member_id}))
         for label, filter_name in (
             ("Bills sponsored", "sponsor"),
             ("Bills cosponsored", "cosponsor"),
@@ -345,7 +349,7 @@ def _parse_filter_value(column_kind: str, written_value: str) -> Any:
     return written_value
 
 
-def _make_form_values(
+def _make_list_form_values(
     record_source: Source, chosen_filters: Mapping[str, Any], request: PageRequest
 ) -> dict[str, Any]:
     """Return what the form of a list shows, also where its filters are refused."""
@@ -377,7 +381,7 @@ def _list_candidates(
         )
         for filter_name in refused_names
         if filter_name in REFERENCES
-        for candidate in _CANDIDATE.finditer(refusal.message)
+        for candidate in _ID_AND_TITLE_PATTERN.finditer(refusal.message)
     ]
 
 

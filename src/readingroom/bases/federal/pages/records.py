@@ -23,7 +23,7 @@ from readingroom.bases.federal.query.dossier_models import Section
 from readingroom.bases.federal.query.votes import count_votes_needed
 from readingroom.bases.federal.schema.ids import parse_federal_id
 from readingroom.bases.federal.schema.records import MemberVote
-from readingroom.bases.federal.schema.sources import BY_NAME, find_source
+from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, find_source
 from readingroom.bases.federal.service import FederalService
 from readingroom.protocol.pages import (
     BasePage,
@@ -48,10 +48,10 @@ from readingroom.web.charts import (
 )
 from readingroom.web.templates import format_day, format_words
 
-_MAX_MEMBERS = 600
-_MEMBERS_PER_READ = 200
-_POSITIONS = ("Yea", "Nay", "Present", "Not Voting")
-_SYNONYMS = {"Aye": "Yea", "Yes": "Yea", "No": "Nay"}
+_MAX_MEMBER_VOTES = 600
+_MEMBER_VOTES_PER_READ = 200
+_VOTE_POSITIONS = ("Yea", "Nay", "Present", "Not Voting")
+_VOTE_POSITION_SYNONYMS = {"Aye": "Yea", "Yes": "Yea", "No": "Nay"}
 
 
 def make_pages(service: FederalService, jobs: JobStore) -> BasePages:
@@ -77,7 +77,7 @@ def make_pages(service: FederalService, jobs: JobStore) -> BasePages:
             ),
         ],
         aid_reading=record_pages.aid_reading,
-        list_freshness=list_pages.list_freshness,
+        list_source_freshness=list_pages.list_source_freshness,
     )
 
 
@@ -162,9 +162,9 @@ class RecordPages:
     async def _list_member_votes(self, vote_id: str) -> list[MemberVote]:
         member_votes: list[MemberVote] = []
         cursor: str | None = None
-        while len(member_votes) < _MAX_MEMBERS:
+        while len(member_votes) < _MAX_MEMBER_VOTES:
             voter_page = await self._service.list_roll_call_votes(
-                vote_id, _MEMBERS_PER_READ, cursor
+                vote_id, _MEMBER_VOTES_PER_READ, cursor
             )
             member_votes += voter_page.results
             cursor = voter_page.next_cursor
@@ -252,7 +252,7 @@ def _render_dossier(
                 "total": section.total,
                 "truncated": section.truncated,
                 "error": section.error,
-                "items": [_describe_item(section_item) for section_item in section.items],
+                "items": [_make_shown_item(section_item) for section_item in section.items],
             }
             for section_name, section in section_by_name.items()
         ],
@@ -339,7 +339,7 @@ _FACT_LABELS = {
 }
 
 
-_SAID_BEFORE = {"outcome": "stage", "published_at": "introduced_at"}
+_FIELD_THAT_MAY_SAY_THE_SAME = {"outcome": "stage", "published_at": "introduced_at"}
 """Fields that are left out where another one says the same."""
 
 
@@ -348,7 +348,8 @@ def _list_facts(record_fields: Mapping[str, Any]) -> list[tuple[str, str]]:
         (fact_label, _format_fact(field_name, record_fields))
         for field_name, fact_label in _FACT_LABELS.items()
         if record_fields.get(field_name) not in (None, "", [])
-        and record_fields[field_name] != record_fields.get(_SAID_BEFORE.get(field_name, ""))
+        and record_fields[field_name]
+        != record_fields.get(_FIELD_THAT_MAY_SAY_THE_SAME.get(field_name, ""))
     ]
     sponsors = record_fields.get("sponsors") or []
     if sponsors:
@@ -373,7 +374,7 @@ def _format_fact(field_name: str, record_fields: Mapping[str, Any]) -> str:
     return format_day(field_text) if is_day else field_text
 
 
-def _describe_item(section_item: Mapping[str, Any]) -> dict[str, str | None]:
+def _make_shown_item(section_item: Mapping[str, Any]) -> dict[str, str | None]:
     """Return one line of a dossier's section: what it is, its page, and a date or a detail."""
     item_label = (
         section_item.get("title")
@@ -417,7 +418,7 @@ _TABLE_COLUMNS = {
     },
 }
 """Sections that are numbers by Congress, each with the fields that its table shows."""
-_LIST_FILTERS = {"sponsored": "sponsor", "cosponsored": "cosponsor"}
+_BILL_FILTER_BY_COUNT_FIELD = {"sponsored": "sponsor", "cosponsored": "cosponsor"}
 
 
 def _make_section_table(
@@ -444,10 +445,13 @@ def _make_count_address(
     field_name: str, section_item: Mapping[str, Any], member_id: str
 ) -> str | None:
     """Return the list of the bills that a number counts; None for a number of something else."""
-    if field_name not in _LIST_FILTERS or not section_item[field_name]:
+    if field_name not in _BILL_FILTER_BY_COUNT_FIELD or not section_item[field_name]:
         return None
-    filters = {_LIST_FILTERS[field_name]: member_id, "congress": section_item["congress"]}
-    return make_list_address(BY_NAME["bills"], filters)
+    filters = {
+        _BILL_FILTER_BY_COUNT_FIELD[field_name]: member_id,
+        "congress": section_item["congress"],
+    }
+    return make_list_address(SOURCES_BY_NAME["bills"], filters)
 
 
 # --- votes ---
@@ -481,14 +485,15 @@ def _draw_vote_chart(
         f"{vote_fields.get('result') or 'Counted'}: {yea_count} for, {nay_count} against"
     )
     chart_caption += f"; {votes_needed} were needed (the red line)." if votes_needed else "."
-    return draw_stacked(party_rows, list(_POSITIONS), chart_caption, "Party", votes_needed)
+    return draw_stacked(party_rows, list(_VOTE_POSITIONS), chart_caption, "Party", votes_needed)
 
 
 def _count_positions(member_votes: Sequence[MemberVote]) -> list[int]:
     position_counts = Counter(
-        _SYNONYMS.get(member_vote.position, member_vote.position) for member_vote in member_votes
+        _VOTE_POSITION_SYNONYMS.get(member_vote.position, member_vote.position)
+        for member_vote in member_votes
     )
     count_by_folded_position = {
         position.casefold(): member_count for position, member_count in position_counts.items()
     }
-    return [count_by_folded_position.get(position.casefold(), 0) for position in _POSITIONS]
+    return [count_by_folded_position.get(position.casefold(), 0) for position in _VOTE_POSITIONS]

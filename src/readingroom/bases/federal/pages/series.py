@@ -20,7 +20,7 @@ from readingroom.protocol.pages import PageRequest, RenderedPage, ToolExample
 from readingroom.web.charts import Bin, Chart, draw_histogram
 from readingroom.web.templates import format_words
 
-_MAX_GROUPS = 6
+_MAX_DRAWN_GROUPS = 6
 _INTERVALS: tuple[Interval, ...] = get_args(Interval)
 
 
@@ -42,13 +42,13 @@ class SeriesPages:
                 time_field=tool_arguments["time_field"],
                 interval=tool_arguments["interval"],
                 group_by=tool_arguments.get("group_by"),
-                top=_MAX_GROUPS,
+                top=_MAX_DRAWN_GROUPS,
             )
         )
         page_title = f"{record_source.label} by {time_series.interval}"
         body_html = render(
             "series.html",
-            **_make_form_values(record_source, tool_arguments, request),
+            **_make_series_form_values(record_source, tool_arguments, request),
             title=page_title,
             series=time_series,
             charts=_draw_charts(
@@ -71,14 +71,14 @@ class SeriesPages:
         page_title = f"{record_source.label} over time"
         body_html = render(
             "series.html",
-            **_make_form_values(record_source, written_arguments, request),
+            **_make_series_form_values(record_source, written_arguments, request),
             title=page_title,
             series=None,
         )
         return RenderedPage(page_title, body_html)
 
 
-def _make_form_values(
+def _make_series_form_values(
     record_source: Source, arguments: Mapping[str, Any], request: PageRequest
 ) -> dict[str, Any]:
     """Return what the form shows, also where it was refused."""

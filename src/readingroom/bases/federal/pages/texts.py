@@ -15,8 +15,8 @@ from readingroom.core.errors import RecordNotFound
 from readingroom.protocol.pages import PageRequest, RenderedPage, ToolExample
 from readingroom.web.templates import quote_for_url, reflow
 
-_MAX_VERSIONS = 12
-_CHANGED_WORDS = re.compile(r"\[-(?P<removed>.*?)-\]|\{\+(?P<added>.*?)\+\}", re.DOTALL)
+_MAX_TEXT_VERSIONS = 12
+_CHANGED_WORDS_PATTERN = re.compile(r"\[-(?P<removed>.*?)-\]|\{\+(?P<added>.*?)\+\}", re.DOTALL)
 """How a comparison writes what went and what came."""
 
 
@@ -38,7 +38,7 @@ async def list_text_versions(service: FederalService, bill_id: str) -> list[Text
         newest_text = await service.read_bill_text(bill_id, None, 0)
     except RecordNotFound:
         return []
-    version_codes = newest_text.versions[:_MAX_VERSIONS]
+    version_codes = newest_text.versions[:_MAX_TEXT_VERSIONS]
     version_texts = [newest_text] + [
         await service.read_bill_text(bill_id, version_code, 0) for version_code in version_codes[1:]
     ]
@@ -154,7 +154,7 @@ def _mark_changes(comparison_text: str) -> Markup:
     """Return a comparison as HTML, with what went and what came as such."""
     marked_html = Markup("")
     copied_up_to = 0
-    for change_match in _CHANGED_WORDS.finditer(comparison_text):
+    for change_match in _CHANGED_WORDS_PATTERN.finditer(comparison_text):
         marked_html += escape(comparison_text[copied_up_to : change_match.start()])
         removed_words, added_words = change_match["removed"], change_match["added"]
         tag_template = Markup("<del>{}</del>") if added_words is None else Markup("<ins>{}</ins>")

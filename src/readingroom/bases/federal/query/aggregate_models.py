@@ -8,13 +8,13 @@ from pydantic import Field
 
 from readingroom.bases.federal.models import Filtered, FiltersRead
 from readingroom.bases.federal.schema.sources import Measure
-from readingroom.protocol.tool import Answer, Question, ShortText
+from readingroom.protocol.tool import Answer, ShortText, ToolArguments
 
 Interval = Literal["day", "week", "month", "quarter", "year"]
 Top = Annotated[int, Field(ge=1, le=1000)]
 
 
-class Count(Question):
+class Count(ToolArguments):
     resource: ShortText = Field(description="What to count.")
     group_by: ShortText | None = Field(None, description="One count for each value.")
     filters: Filtered | None = Field(
@@ -23,7 +23,7 @@ class Count(Question):
     top: Top = Field(20, description="How many groups, the largest first.")
 
 
-class Sum(Question):
+class Sum(ToolArguments):
     resource: ShortText = Field(description="What to sum over.")
     sum_field: ShortText = Field(description="The number to add up.")
     group_by: ShortText | None = Field(None, description="One sum for each value.")
@@ -31,7 +31,7 @@ class Sum(Question):
     top: Top = 20
 
 
-class TimeSeries(Question):
+class TimeSeries(ToolArguments):
     resource: ShortText = Field(description="What to count over time.")
     time_field: ShortText = Field(description="The date that counts.")
     interval: Interval

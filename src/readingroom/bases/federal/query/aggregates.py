@@ -13,7 +13,7 @@ from readingroom.bases.federal.errors import AggregateTimeout, AggregateTooBroad
 from readingroom.bases.federal.filters import RowFilter
 from readingroom.bases.federal.names.filter_values import (
     describe_missing_numbers,
-    describe_reading,
+    find_reinterpreted_values,
     resolve_filters,
 )
 from readingroom.bases.federal.names.group_labels import read_group_labels
@@ -30,17 +30,17 @@ from readingroom.bases.federal.query.aggregate_models import (
 )
 from readingroom.bases.federal.query.intervals import (
     INTERVALS,
-    KEY_LENGTHS,
+    KEY_LENGTH_BY_INTERVAL,
     LAST_DAY,
     count_intervals,
-    iterate_starts,
-    label_of,
-    next_start,
+    find_interval_start,
+    find_next_interval_start,
+    format_interval_label,
+    iterate_interval_starts,
     parse_first_day,
-    start_of,
 )
 from readingroom.bases.federal.query.narrowing import suggest_filters, suggest_recent
-from readingroom.bases.federal.schema.sources import BY_NAME, Facet, Measure, RecordTable
+from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Facet, Measure, RecordTable
 from readingroom.core.errors import InvalidArguments
 from readingroom.storage.database import Database, StatementStopped
 
@@ -50,8 +50,8 @@ MAX_BUCKETS = 1_000
 _STEPS_PER_ROW = 100
 """Steps of SQLite's virtual machine that a row may take; most rows take a tenth of that."""
 # Often enough to stop a query within milliseconds, seldom enough to cost it nothing.
-_STEPS_AT_ONCE = 10_000
-_HINT_SHARE = 0.08
+_STEPS_BETWEEN_CHECKS = 10_000
+_TIME_SHARE_FOR_SUGGESTIONS = 0.08
 """The share of the time limit in which filters to suggest are searched."""
 _SAMPLED_RECORD_COUNT = 500
 _LOOKUP_COST = 8
@@ -88,8 +88,8 @@ class CostMeter:
     steps: int = 0
 
     def is_exhausted(self) -> bool:
-        """The database calls this every _STEPS_AT_ONCE steps; True stops the query."""
-        self.steps += _STEPS_AT_ONCE
+        """The database calls this every _STEPS_BETWEEN_CHECKS steps; True stops the query."""
+        self.steps += _STEPS_BETWEEN_CHECKS
         return self.steps > self.max_steps or time.perf_counter() > self.deadline
 
 
@@ -107,18 +107,20 @@ class Aggregator:
     def compute_total(self, request: Aggregation) -> Total | Buckets:
         """Return a number, or a number for each group."""
         if request.group_by:
-            return self._run_within_budget(request, self._count_groups)
-        return self._run_within_budget(request, self._count_all)
+            return self._run_within_budget(request, self._compute_buckets)
+        return self._run_within_budget(request, self._compute_total)
 
     def compute_series(self, request: Aggregation) -> Series:
         """Return a number for each interval of time."""
-        return self._run_within_budget(request, self._count_over_time)
+        return self._run_within_budget(request, self._compute_series)
 
     def _run_within_budget(
         self, request: Aggregation, read_aggregate: Callable[[Aggregation, AggregateQuery], AnswerT]
     ) -> AnswerT:
         row_filter = resolve_filters(self._db, request.table, request.row_filter)
-        self._filters_read = describe_reading(request.row_filter.filters, row_filter.filters)
+        self._filters_read = find_reinterpreted_values(
+            request.row_filter.filters, row_filter.filters
+        )
         request = replace(request, row_filter=row_filter)
         query = self._build_query(request)
         if query.row_count > self._budget.rows:
@@ -139,7 +141,7 @@ class Aggregator:
     def _build_common_fields(self, request: Aggregation, query: AggregateQuery) -> dict[str, Any]:
         """Return what every answer has besides its numbers."""
         # How members voted is not a source of its own: it is loaded with the roll calls.
-        record_source = BY_NAME.get(request.table.name, BY_NAME["roll_call_votes"])
+        record_source = SOURCES_BY_NAME.get(request.table.name, SOURCES_BY_NAME["roll_call_votes"])
         return {
             "resource": request.table.slug,
             "unit": query.measure.unit if query.measure else None,
@@ -157,28 +159,32 @@ class Aggregator:
 
     def _build_query(self, request: Aggregation) -> AggregateQuery:
         record_table, measure = request.table, _choose_measure(request)
-        index, record_count = self._choose_index(record_table, request.row_filter)
-        from_sql, where_sql = f"{record_table.name} r {index}", request.row_filter.sql
+        index_clause, record_count = self._choose_index(record_table, request.row_filter)
+        from_sql, where_sql = f"{record_table.name} r {index_clause}", request.row_filter.sql
         group_column, joined_rows = request.group_by, record_count
         facet = next(
             (facet for facet in record_table.plan.facets if facet.name == group_column), None
         )
         if facet:
             joined_rows += self._estimate_joined_rows(record_table, facet, record_count)
-            reads_whole_facet = "_facts" in index and not measure and not request.time_field
+            reads_whole_facet = "_facts" in index_clause and not measure and not request.time_field
             if reads_whole_facet and facet.search_field:
                 from_sql = f"(SELECT doc, value FROM facets WHERE field = '{facet.search_field}')"
                 # What is withdrawn is no document any more.
-                passing = f"id IN (SELECT id FROM {record_table.name} {index} WHERE {where_sql})"
-                passing = (
-                    passing if request.row_filter.filters else f"source = '{record_table.name}'"
+                passing_sql = (
+                    f"id IN (SELECT id FROM {record_table.name} {index_clause} WHERE {where_sql})"
                 )
-                where_sql = f"doc IN (SELECT doc FROM documents WHERE {passing})"
+                passing_sql = (
+                    passing_sql if request.row_filter.filters else f"source = '{record_table.name}'"
+                )
+                where_sql = f"doc IN (SELECT doc FROM documents WHERE {passing_sql})"
                 group_column = "value"
             elif reads_whole_facet:
                 # Each row of the facet once, in the order of its values where an index has it.
                 from_sql = f"({facet.sql_by_value or facet.sql})"
-                where_sql = f"id IN (SELECT id FROM {record_table.name} {index} WHERE {where_sql})"
+                where_sql = (
+                    f"id IN (SELECT id FROM {record_table.name} {index_clause} WHERE {where_sql})"
+                )
                 group_column = "value"
             else:
                 # From the records to their values: the other way round, each value would search
@@ -191,9 +197,11 @@ class Aggregator:
             _check_field("group_by", group_column, record_table.plan.groups, record_table)
         time_column = None
         if request.time_field is not None:
-            times = dict(record_table.plan.times)
-            _check_field("time_field", request.time_field, tuple(times), record_table)
-            time_column = times[request.time_field]
+            column_by_time_field = dict(record_table.plan.times)
+            _check_field(
+                "time_field", request.time_field, tuple(column_by_time_field), record_table
+            )
+            time_column = column_by_time_field[request.time_field]
         return AggregateQuery(
             from_sql,
             where_sql,
@@ -214,7 +222,7 @@ class Aggregator:
         as long as the answer, of some records only.
         """
         if facet.search_field:
-            return int(self._count_values_in_sample(record_table, facet) * record_count)
+            return int(self._estimate_values_per_record(record_table, facet) * record_count)
         (total_record_count,) = self._db.execute(record_table.size_sql).fetchone() or (0,)
         max_joined_rows = self._budget.rows + 1
         (facet_row_count,) = self._db.execute(
@@ -225,7 +233,7 @@ class Aggregator:
         ).fetchone()
         return int(facet_row_count * record_count // max(total_record_count or 0, record_count, 1))
 
-    def _count_values_in_sample(self, record_table: RecordTable, facet: Facet) -> float:
+    def _estimate_values_per_record(self, record_table: RecordTable, facet: Facet) -> float:
         """Return how many values a record has on average, by some of the records."""
         sample_sql = "SELECT doc FROM documents WHERE source = ? LIMIT ?"
         (facet_row_count, sampled_count) = self._db.execute(
@@ -262,7 +270,7 @@ class Aggregator:
 
     # --- numbers and groups ---
 
-    def _count_all(self, request: Aggregation, query: AggregateQuery) -> Total:
+    def _compute_total(self, request: Aggregation, query: AggregateQuery) -> Total:
         (total_value,) = self._db.execute(
             f"SELECT {query.value_sql} FROM {query.from_sql} WHERE {query.where_sql}",
             query.sql_values,
@@ -271,7 +279,7 @@ class Aggregator:
             value=query.to_number(total_value), **self._build_common_fields(request, query)
         )
 
-    def _count_groups(self, request: Aggregation, query: AggregateQuery) -> Buckets:
+    def _compute_buckets(self, request: Aggregation, query: AggregateQuery) -> Buckets:
         group_rows = self._db.execute(
             f"""SELECT key, value, count(*) OVER () AS groups FROM (
                     SELECT {query.group_column} AS key, {query.value_sql} AS value
@@ -300,7 +308,7 @@ class Aggregator:
 
     # --- time ---
 
-    def _count_over_time(self, request: Aggregation, query: AggregateQuery) -> Series:
+    def _compute_series(self, request: Aggregation, query: AggregateQuery) -> Series:
         counts_by_group, undated = self._read_values_by_group(request, query)
         first_start, last_start = self._find_span(request, counts_by_group)
         group_keys = (
@@ -314,7 +322,7 @@ class Aggregator:
         if interval_count * len(group_keys) > MAX_BUCKETS:
             raise self._make_bucket_error(request, interval_count, len(group_keys))
         starts = (
-            list(iterate_starts(request.interval, first_start, last_start))
+            list(iterate_interval_starts(request.interval, first_start, last_start))
             if first_start and last_start
             else []
         )
@@ -322,9 +330,11 @@ class Aggregator:
         label_by_group = read_group_labels(self._db, request.table, request.group_by, group_keys)
         buckets = [
             TimeBucket(
-                key=label_of(request.interval, bucket_start),
+                key=format_interval_label(request.interval, bucket_start),
                 start=bucket_start.isoformat(),
-                end=(next_start(request.interval, bucket_start) - timedelta(days=1)).isoformat(),
+                end=(
+                    find_next_interval_start(request.interval, bucket_start) - timedelta(days=1)
+                ).isoformat(),
                 group=read_key(group_key) if request.group_by else None,
                 label=label_by_group.get(group_key),
                 value=query.to_number(counts_by_group.get(group_key, {}).get(bucket_start, 0)),
@@ -345,7 +355,7 @@ class Aggregator:
         self, request: Aggregation, query: AggregateQuery
     ) -> tuple[dict[Any, dict[date, int]], int]:
         """Return the values by group and start of the interval, and the sum of those undated."""
-        length = KEY_LENGTHS[request.interval]
+        length = KEY_LENGTH_BY_INTERVAL[request.interval]
         key_columns_sql = f"{query.group_column}, at" if query.group_column else "at"
         cell_rows = self._db.execute(
             f"""SELECT substr({query.time_column}, 1, {length}) AS at, {query.value_sql} AS value,
@@ -360,9 +370,9 @@ class Aggregator:
             if cell_day is None:
                 undated += cell_row["value"] or 0
             else:
-                counts_by_group[cell_row["grp"]][start_of(request.interval, cell_day)] += (
-                    cell_row["value"] or 0
-                )
+                counts_by_group[cell_row["grp"]][
+                    find_interval_start(request.interval, cell_day)
+                ] += cell_row["value"] or 0
         return counts_by_group, undated
 
     def _find_span(
@@ -377,9 +387,13 @@ class Aggregator:
         if dict(request.table.plan.times)[request.time_field or ""] not in request.table.date_sql:
             since_day = until = None  # the filters are about another date
         first_start = (
-            start_of(request.interval, since_day) if since_day else min(starts, default=None)
+            find_interval_start(request.interval, since_day)
+            if since_day
+            else min(starts, default=None)
         )
-        last_start = start_of(request.interval, until) if until else max(starts, default=None)
+        last_start = (
+            find_interval_start(request.interval, until) if until else max(starts, default=None)
+        )
         return first_start, min(last_start, LAST_DAY) if last_start else None
 
     def _make_bucket_error(
@@ -408,7 +422,7 @@ class Aggregator:
     def _limit_cost(self, deadline: float) -> Iterator[CostMeter]:
         """Interrupt the queries inside at the deadline or after the allowed steps."""
         meter = CostMeter(self._budget.rows * _STEPS_PER_ROW, deadline)
-        with self._db.stop_when(meter.is_exhausted, _STEPS_AT_ONCE):
+        with self._db.stop_when(meter.is_exhausted, _STEPS_BETWEEN_CHECKS):
             yield meter
 
     def _make_stop_error(
@@ -433,7 +447,9 @@ class Aggregator:
         suggestions: list[dict[str, Any]] = []
         with (
             suppress(StatementStopped),
-            self._limit_cost(time.perf_counter() + self._budget.seconds * _HINT_SHARE),
+            self._limit_cost(
+                time.perf_counter() + self._budget.seconds * _TIME_SHARE_FOR_SUGGESTIONS
+            ),
         ):
             suggestions.extend(
                 suggest_filters(self._db, request.table, request.row_filter, max_records)

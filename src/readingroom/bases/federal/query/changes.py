@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from readingroom.bases.federal.models import ChangeKind
-from readingroom.bases.federal.schema.sources import BY_NAME, Source
+from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Source
 from readingroom.storage.database import Database, Row
 
 
@@ -23,7 +23,7 @@ class ChangeTally:
     first: list[str] = field(default_factory=list)
 
 
-_MAX_IDS = 10  # ids in a tally
+_MAX_SHOWN_IDS = 10  # ids in a tally
 
 ChangeRow = tuple[str, str, ChangeKind, str]
 """The source, the record's id, what happened to it, and when."""
@@ -74,12 +74,12 @@ def tally_changes(db: Database, after_number: int) -> dict[str, ChangeTally]:
     ):
         tally = tally_by_source.setdefault(tally_row["source"], ChangeTally())
         setattr(tally, tally_row["kind"], getattr(tally, tally_row["kind"]) + 1)
-        if len(tally.first) < _MAX_IDS:
+        if len(tally.first) < _MAX_SHOWN_IDS:
             tally.first.append(tally_row["record_id"])
     return tally_by_source
 
 
-def list_changes(
+def read_change_page(
     db: Database,
     since_day: str | None,
     record_source: Source | None,
@@ -108,7 +108,7 @@ def list_changes(
     page_rows = change_rows[:max_results]
     last_number = page_rows[-1]["seq"] if page_rows else after_number
     return (
-        [_describe_change(db, change_row) for change_row in page_rows],
+        [_build_change_entry(db, change_row) for change_row in page_rows],
         last_number,
         len(change_rows) > max_results,
     )
@@ -119,12 +119,12 @@ def list_changes(
 _KIND_SQL = "CASE WHEN kind <> 'withdrawn' AND {new} {than} ? THEN 'new' ELSE kind END"
 
 
-def _describe_change(db: Database, change_row: Row) -> dict[str, Any]:
+def _build_change_entry(db: Database, change_row: Row) -> dict[str, Any]:
     """Return a change with the title of its record."""
     record_row = db.execute(
         f"""SELECT record ->> 'title' AS title, source_url AS url, successor_id,
                    tombstone_reason AS reason
-            FROM {BY_NAME[change_row["source"]].name} WHERE id = ?""",
+            FROM {SOURCES_BY_NAME[change_row["source"]].name} WHERE id = ?""",
         (change_row["record_id"],),
     ).fetchone()
     return {

@@ -6,24 +6,24 @@ from pydantic import Field
 
 from readingroom.bases.federal.models import Congress, Id
 from readingroom.bases.federal.schema.records import Bill, Committee, Law, Legislator
-from readingroom.protocol.tool import Answer, Question
+from readingroom.protocol.tool import Answer, ToolArguments
 
 
-class GetBillDossier(Question):
+class GetBillDossier(ToolArguments):
     bill_id: Id = Field(description="Such as `hr:119:1`.")
 
 
-class GetLegislatorDossier(Question):
+class GetLegislatorDossier(ToolArguments):
     bioguide_id: Id = Field(description="The bioguide id, such as `S000033`.")
     congress: Congress | None = Field(None, description="Only what falls into this Congress.")
 
 
-class GetCommitteeDossier(Question):
+class GetCommitteeDossier(ToolArguments):
     committee_id: Id = Field(description="Such as `HSAG`, `HSAG15`.")
     congress: Congress | None = Field(None, description="Only what falls into this Congress.")
 
 
-class GetPublicLawDossier(Question):
+class GetPublicLawDossier(ToolArguments):
     id: Id = Field(description="Such as `pl:117-103`.")
 
 

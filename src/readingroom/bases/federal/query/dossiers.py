@@ -23,13 +23,13 @@ from readingroom.bases.federal.query.lists import add_party_and_state
 from readingroom.bases.federal.query.votes import summarize_member_votes
 from readingroom.bases.federal.schema.congress import format_ordinal, get_first_day
 from readingroom.bases.federal.schema.records import LinkKind, SponsorKind
-from readingroom.bases.federal.schema.sources import BY_NAME, Source
+from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Source
 from readingroom.core.errors import KnowledgeError
 from readingroom.storage.database import Database, DatabaseError
 
 logger = logging.getLogger(__name__)
 
-MAX_ITEMS = 5
+MAX_SECTION_ITEMS = 5
 """How many items a section has at most; `more_url` leads to the rest."""
 
 
@@ -89,7 +89,7 @@ def make_child_reader(
 
     def read(subject: DossierSubject) -> Section:
         child_page, total_count = store.list_children(
-            subject.db, table_name, "bill_id", subject.id, MAX_ITEMS, 0
+            subject.db, table_name, "bill_id", subject.id, MAX_SECTION_ITEMS, 0
         )
         child_records = [from_json(child_row["record"]) for child_row in child_page.rows]
         if id_field:
@@ -107,7 +107,7 @@ def make_child_reader(
     return read
 
 
-_SOURCES_BY_KIND: Mapping[LinkKind | SponsorKind, str] = {
+_SOURCES_BY_LINK_KIND: Mapping[LinkKind | SponsorKind, str] = {
     LinkKind.CRS_REPORT: "crs_reports",
     LinkKind.COST_ESTIMATE: "cbo_cost_estimates",
     LinkKind.STATEMENT: "saps",
@@ -123,7 +123,7 @@ def make_link_reader(link_kind: LinkKind | SponsorKind) -> SectionReader:
 
     def read(subject: DossierSubject) -> Section:
         link_rows, after_key, total_count = list_links_and_sponsors(
-            subject.db, subject.id, link_kind, MAX_ITEMS, None
+            subject.db, subject.id, link_kind, MAX_SECTION_ITEMS, None
         )
         linked_record_by_id = _read_linked_records(subject.db, link_rows)
         link_section = _build_section(
@@ -137,7 +137,7 @@ def make_link_reader(link_kind: LinkKind | SponsorKind) -> SectionReader:
             after_key,
             kind=link_kind.value,
         )
-        return _note_missing_source(subject.db, link_section, _SOURCES_BY_KIND.get(link_kind))
+        return _note_missing_source(subject.db, link_section, _SOURCES_BY_LINK_KIND.get(link_kind))
 
     return read
 
@@ -147,7 +147,7 @@ def _note_missing_source(db: Database, section: Section, source_name: str | None
     if (
         section.total
         or source_name is None
-        or store.read_progress(db, BY_NAME[source_name]).records
+        or store.read_progress(db, SOURCES_BY_NAME[source_name]).records
     ):
         return section
     return section.model_copy(update={"note": f"No record of {source_name} is loaded here."})
@@ -178,14 +178,16 @@ def make_list_reader(
     source_name: str, filter_field: str, *, by_congress: bool = False
 ) -> SectionReader:
     """Return a reader of the records of a source whose field has this id, newest first."""
-    record_source = BY_NAME[source_name]
+    record_source = SOURCES_BY_NAME[source_name]
 
     def read(subject: DossierSubject) -> Section:
         filters: dict[str, Any] = {filter_field: subject.id}
         if by_congress and subject.congress is not None:
             filters["congress"] = subject.congress
         row_filter = build_row_filter(record_source.record_table, filters)
-        record_page = store.list_records(subject.db, record_source, row_filter, MAX_ITEMS, None)
+        record_page = store.list_records(
+            subject.db, record_source, row_filter, MAX_SECTION_ITEMS, None
+        )
         total_count = (
             store.count_records(subject.db, record_source, row_filter)
             if record_page.after_key
@@ -216,7 +218,7 @@ def make_field_reader(field_name: str, *, by_congress: bool = False) -> SectionR
                 if _overlaps_congress(field_item, subject.congress)
             ]
         # The record lists them from the first to the last.
-        newest_items = list(reversed(field_items))[:MAX_ITEMS]
+        newest_items = list(reversed(field_items))[:MAX_SECTION_ITEMS]
         return Section(
             items=newest_items,
             total=len(field_items),
@@ -271,7 +273,7 @@ def read_sponsored_bills(dossier_subject: DossierSubject) -> Section:
     return bill_section
 
 
-def count_bills(dossier_subject: DossierSubject) -> Section:
+def read_bill_counts(dossier_subject: DossierSubject) -> Section:
     """Count the bills that a member sponsored and cosponsored, by Congress."""
     congress_condition = "" if dossier_subject.congress is None else "WHERE congress = ?"
     count_rows = dossier_subject.db.execute(
@@ -374,8 +376,8 @@ def read_members(dossier_subject: DossierSubject) -> Section:
         dossier_subject.db,
         dossier_subject.id,
         dossier_subject.congress,
-        MAX_ITEMS,
-        store.FIRST_MEMBER,
+        MAX_SECTION_ITEMS,
+        store.KEY_BEFORE_FIRST_MEMBER,
     )
     member_section = _build_section(
         "committee_members",
@@ -411,7 +413,7 @@ BILL_SECTIONS: dict[str, SectionReader] = {
 LEGISLATOR_SECTIONS: dict[str, SectionReader] = {
     "terms": make_field_reader("terms", by_congress=True),
     "committees": read_seats,
-    "bill_counts": count_bills,
+    "bill_counts": read_bill_counts,
     "sponsored_bills": read_sponsored_bills,
     "leadership": make_field_reader("leadership", by_congress=True),
     "offices": make_list_reader("staff_directories", "bioguide_id"),
@@ -447,7 +449,10 @@ def _build_section(
     more_url = None
     if after_key is not None:
         more_url = _build_url(
-            list_path, **params, limit=MAX_ITEMS, cursor=cursors.encode(list_name, after_key)
+            list_path,
+            **params,
+            limit=MAX_SECTION_ITEMS,
+            cursor=cursors.encode(list_name, after_key),
         )
     return Section(
         items=section_items, total=total_count, truncated=after_key is not None, more_url=more_url

@@ -7,7 +7,13 @@ from readingroom.bases.federal.query.aggregate_models import Interval
 
 INTERVALS: tuple[Interval, ...] = ("day", "week", "month", "quarter", "year")
 """From the shortest to the longest."""
-KEY_LENGTHS: dict[Interval, int] = {"day": 10, "week": 10, "month": 7, "quarter": 7, "year": 4}
+KEY_LENGTH_BY_INTERVAL: dict[Interval, int] = {
+    "day": 10,
+    "week": 10,
+    "month": 7,
+    "quarter": 7,
+    "year": 4,
+}
 """How much of a date SQL groups by; weeks and quarters are summed up from days and months."""
 # A year before Python's last: the start of the next interval must be a date as well.
 LAST_DAY = date(9998, 12, 31)
@@ -25,7 +31,7 @@ def parse_first_day(iso_date: str | None) -> date | None:
         return None
 
 
-def start_of(interval: Interval, calendar_day: date) -> date:
+def find_interval_start(interval: Interval, calendar_day: date) -> date:
     """Return the first day of the interval that a day is in."""
     if interval == "day":
         return calendar_day
@@ -37,10 +43,10 @@ def start_of(interval: Interval, calendar_day: date) -> date:
     return calendar_day.replace(month=month, day=1)
 
 
-def next_start(interval: Interval, interval_start: date) -> date:
+def find_next_interval_start(interval: Interval, interval_start: date) -> date:
     # From any start this leads into the next interval, and `start_of` back to its first day.
     longest_days = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}[interval]
-    return start_of(interval, interval_start + timedelta(days=longest_days))
+    return find_interval_start(interval, interval_start + timedelta(days=longest_days))
 
 
 def count_intervals(interval: Interval, first_start: date, last_start: date) -> int:
@@ -56,17 +62,19 @@ def count_intervals(interval: Interval, first_start: date, last_start: date) -> 
     return max(0, interval_count)
 
 
-def iterate_starts(interval: Interval, first_start: date, last_start: date) -> Iterator[date]:
+def iterate_interval_starts(
+    interval: Interval, first_start: date, last_start: date
+) -> Iterator[date]:
     """Yield every start from the first to the last; an interval without rows is not left out."""
     while first_start <= last_start:
         yield first_start
-        first_start = next_start(interval, first_start)
+        first_start = find_next_interval_start(interval, first_start)
 
 
-def label_of(interval: Interval, interval_start: date) -> str:
+def format_interval_label(interval: Interval, interval_start: date) -> str:
     if interval == "week":
         iso_year, week, _ = interval_start.isocalendar()
         return f"{iso_year}-W{week:02}"
     if interval == "quarter":
         return f"{interval_start.year}-Q{(interval_start.month + 2) // 3}"
-    return interval_start.isoformat()[: KEY_LENGTHS[interval]]
+    return interval_start.isoformat()[: KEY_LENGTH_BY_INTERVAL[interval]]

@@ -14,7 +14,7 @@ from pydantic_core import from_json
 
 from readingroom.bases.federal.schema.ids import parse_federal_id
 from readingroom.bases.federal.schema.records import LinkKind, SponsorKind
-from readingroom.bases.federal.schema.sources import BY_NAME
+from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME
 from readingroom.core.errors import UnrecognizedId
 from readingroom.storage.database import Database
 
@@ -40,7 +40,7 @@ class _Direction:
     record_id: str
 
 
-def list_links(
+def read_link_page(
     db: Database,
     record_id: str,
     link_kind_filter: LinkKind | None,
@@ -182,7 +182,7 @@ def list_links_and_sponsors(
     max_results: int,
     after_key: Sequence[str] | None,
 ) -> tuple[list[LinkRow], tuple[str, str] | None, int]:
-    """Return a page of a record's links, then of its sponsors and cosponsors, as `list_links` does.
+    """Return a page of links, then of sponsors and cosponsors, as `read_link_page` does.
 
     For a member these are the bills sponsored and cosponsored.
     """
@@ -192,7 +192,7 @@ def list_links_and_sponsors(
     if after_key and after_key[0] in sponsor_kinds:
         sponsor_kinds = sponsor_kinds[sponsor_kinds.index(SponsorKind(after_key[0])) :]
     elif not isinstance(kind_filter, SponsorKind):
-        link_rows, last_key, _ = list_links(db, record_id, kind_filter, max_results, after_key)
+        link_rows, last_key, _ = read_link_page(db, record_id, kind_filter, max_results, after_key)
     for sponsor_kind in () if last_key else sponsor_kinds:
         after_id = after_key[1] if after_key and after_key[0] == sponsor_kind else ""
         wanted_count = max_results + 1 - len(link_rows)
@@ -324,4 +324,4 @@ def find_source_name(record_id: str) -> str | None:
         source_name = parse_federal_id(record_id).source
     except UnrecognizedId:
         return None
-    return source_name if source_name in BY_NAME else None
+    return source_name if source_name in SOURCES_BY_NAME else None

@@ -23,14 +23,14 @@ from readingroom.bases.federal.models import (
 )
 from readingroom.bases.federal.names.filter_values import (
     describe_missing_numbers,
-    describe_reading,
+    find_reinterpreted_values,
     resolve_filters,
 )
 from readingroom.bases.federal.query import changes, cursors, links
 from readingroom.bases.federal.query.texts import read_record_json
 from readingroom.bases.federal.schema.records import LinkKind, Membership, MemberVote
-from readingroom.bases.federal.schema.sources import BY_NAME, Source
-from readingroom.bases.federal.schema.tables import PARENTS
+from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Source
+from readingroom.bases.federal.schema.tables import PARENT_COLUMN_BY_CHILD_TABLE
 from readingroom.core.errors import RecordNotFound
 from readingroom.protocol.tool import Answer
 from readingroom.storage.database import Database, Row
@@ -65,7 +65,7 @@ def list_records(
     return RecordPage(
         results=record_page.rows,
         source=record_source.name,
-        filters_read=describe_reading(row_filter.filters, stored_filter.filters),
+        filters_read=find_reinterpreted_values(row_filter.filters, stored_filter.filters),
         loaded_up_to=store.read_progress(db, record_source).loaded_up_to,
         note=describe_missing_numbers(db, record_source.record_table, stored_filter.filters),
         **build_next_page_fields(record_source.name, record_page.after_key),
@@ -77,8 +77,8 @@ def list_children(
 ) -> ChildPage:
     """Return a page of what belongs to a record; raise RecordNotFound if that is not loaded."""
     source_name, table_name = CHILD_TABLES[page_model]
-    parent_column = PARENTS[table_name]
-    parent_record = store.read_record(db, BY_NAME[source_name], record_id)
+    parent_column = PARENT_COLUMN_BY_CHILD_TABLE[table_name]
+    parent_record = store.read_record(db, SOURCES_BY_NAME[source_name], record_id)
     child_page, total_count = store.list_children(
         db, table_name, parent_column, record_id, max_results, after_key
     )
@@ -97,7 +97,7 @@ def read_or_tell_links(db: Database, record_source: Source, record_id: str) -> d
     try:
         return store.read_record(db, record_source, record_id)
     except RecordNotFound as missing:
-        link_rows, _, _ = links.list_links(db, record_id, None, 3, None)
+        link_rows, _, _ = links.read_link_page(db, record_id, None, 3, None)
         if not link_rows:
             raise
         linked_records_text = ", ".join(
@@ -130,8 +130,8 @@ def add_party_and_state(
 def list_members(
     db: Database, record_id: str, congress: int | None, max_results: int, after_key: Sequence[Any]
 ) -> MembershipPage:
-    loaded_up_to = store.read_progress(db, BY_NAME["committee_memberships"]).loaded_up_to
-    store.read_record(db, BY_NAME["committees"], record_id)
+    loaded_up_to = store.read_progress(db, SOURCES_BY_NAME["committee_memberships"]).loaded_up_to
+    store.read_record(db, SOURCES_BY_NAME["committees"], record_id)
     member_page, total_count, members_congress = store.list_members(
         db, record_id, congress, max_results, after_key
     )
@@ -155,7 +155,7 @@ def list_member_votes(
     after_key: Sequence[Any] | None,
 ) -> MemberVotePage:
     """Return a page of how a member voted."""
-    store.read_record(db, BY_NAME["legislators"], record_id)
+    store.read_record(db, SOURCES_BY_NAME["legislators"], record_id)
     vote_page, total_count = store.list_member_votes(
         db, record_id, congress, max_results, after_key
     )
@@ -165,7 +165,7 @@ def list_member_votes(
             for vote_row in vote_page.rows
         ],
         total=total_count,
-        loaded_up_to=store.read_progress(db, BY_NAME["roll_call_votes"]).loaded_up_to,
+        loaded_up_to=store.read_progress(db, SOURCES_BY_NAME["roll_call_votes"]).loaded_up_to,
         **build_next_page_fields("member_votes", vote_page.after_key),
     )
 
@@ -174,7 +174,7 @@ def list_roll_call_votes(
     db: Database, record_id: str, max_results: int, after_key: int
 ) -> MemberVotePage:
     """Return a page of how the members voted in a roll call."""
-    roll_call = store.read_record(db, BY_NAME["roll_call_votes"], record_id)
+    roll_call = store.read_record(db, SOURCES_BY_NAME["roll_call_votes"], record_id)
     voter_page, total_count = store.list_children(
         db, "member_votes", "vote_id", record_id, max_results, after_key
     )
@@ -211,7 +211,7 @@ def list_links(
     after_key: Sequence[str] | None,
 ) -> LinkPage:
     record_fields = from_json(read_record_json(db, record_source, record_id))
-    link_rows, last_key, total_count = links.list_links(
+    link_rows, last_key, total_count = links.read_link_page(
         db, record_fields["id"], link_kind, max_results, after_key
     )
     return LinkPage(
@@ -231,7 +231,7 @@ def list_changes(
     max_results: int,
     after_key: int,
 ) -> ChangePage:
-    change_rows, last_number, has_more = changes.list_changes(
+    change_rows, last_number, has_more = changes.read_change_page(
         db, since_day, record_source, change_kind, max_results, after_key
     )
     resume_cursor = cursors.encode("changes", (last_number,)) if last_number else None

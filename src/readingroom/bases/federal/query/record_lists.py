@@ -10,32 +10,37 @@ from pydantic_core import from_json
 from readingroom.bases.federal import store
 from readingroom.bases.federal.filters import SourceFilters, parse_filters
 from readingroom.bases.federal.models import ListRecords, RecordList
-from readingroom.bases.federal.names.filter_values import describe_reading, resolve_filters
+from readingroom.bases.federal.names.filter_values import find_reinterpreted_values, resolve_filters
 from readingroom.bases.federal.query import cursors
 from readingroom.bases.federal.query.cards import make_card
 from readingroom.bases.federal.query.links import list_links_and_sponsors
 from readingroom.bases.federal.query.votes import list_members_voting_alike, summarize_roll_call
 from readingroom.bases.federal.schema.records import LinkKind, SponsorKind
-from readingroom.bases.federal.schema.sources import BY_NAME, MEMBER_VOTES, Source, find_source
+from readingroom.bases.federal.schema.sources import (
+    MEMBER_VOTES,
+    SOURCES_BY_NAME,
+    Source,
+    find_source,
+)
 from readingroom.core.errors import InvalidArguments, UnknownSource, validate_model
 from readingroom.storage.database import Database
 
-CHANGES = "changes"
+CHANGES_LIST = "changes"
 """What stands for a source in a list of what is new."""
-PARTS: Mapping[str, tuple[str, ...]] = {
+PARTS_BY_SOURCE: Mapping[str, tuple[str, ...]] = {
     "bills": ("actions", "amendments", "cosponsors", "links", "similar"),
     "roll_call_votes": ("members", "links"),
     "legislators": ("votes", "voted_alike", "links"),
     "committees": ("members", "actions", "links"),
     "hearings": ("witnesses", "links"),
 }
-_OTHER_PARTS = ("links", "similar")
+_DEFAULT_PARTS = ("links", "similar")
 _VOTER_FIELDS = ("bioguide_id", "name", "party", "state", "position")
 
 
 def check_part(record_source: Source, part_name: str | None) -> str:
     """Return the part of a record that is to be listed; raise InvalidArguments if it has none."""
-    allowed_parts = PARTS.get(record_source.name, _OTHER_PARTS)
+    allowed_parts = PARTS_BY_SOURCE.get(record_source.name, _DEFAULT_PARTS)
     if part_name not in allowed_parts:
         problem_text = (
             f"{record_source.slug} have {', '.join(allowed_parts)}; `fetch` gives the record itself"
@@ -52,7 +57,7 @@ def list_voters(
     cursor: str | None,
 ) -> RecordList:
     """List how members voted in a roll call, all or those of a position, party or state."""
-    roll_call = store.read_record(db, BY_NAME["roll_call_votes"], vote_id)
+    roll_call = store.read_record(db, SOURCES_BY_NAME["roll_call_votes"], vote_id)
     parsed_filters = parse_filters(MEMBER_VOTES, {**(filters or {}), "vote_id": vote_id})
     row_filter = resolve_filters(db, MEMBER_VOTES, parsed_filters)
     (after_key,) = cursors.decode("roll_call_members", cursor, int) or (0,)
@@ -80,7 +85,7 @@ def list_voters(
         part="members",
         total=total_count,
         loaded_up_to=roll_call["loaded_up_to"],
-        filters_read=describe_reading(parsed_filters.filters, row_filter.filters),
+        filters_read=find_reinterpreted_values(parsed_filters.filters, row_filter.filters),
         note=missing_note,
         vote=summarize_roll_call(db, roll_call),
     )
@@ -115,7 +120,7 @@ def list_voting_alike(
     db: Database, bioguide_id: str, congress: int | None, max_results: int, cursor: str | None
 ) -> RecordList:
     """List who voted most often as a member did, and over how many votes of which days."""
-    store.read_record(db, BY_NAME["legislators"], bioguide_id)
+    store.read_record(db, SOURCES_BY_NAME["legislators"], bioguide_id)
     (start_index,) = cursors.decode("voted_alike", cursor, int) or (0,)
     members, total_count = list_members_voting_alike(
         db, bioguide_id, congress, max_results, start_index
@@ -129,7 +134,7 @@ def list_voting_alike(
         id=bioguide_id,
         part="voted_alike",
         total=total_count,
-        loaded_up_to=store.read_progress(db, BY_NAME["roll_call_votes"]).loaded_up_to,
+        loaded_up_to=store.read_progress(db, SOURCES_BY_NAME["roll_call_votes"]).loaded_up_to,
         note="Counted over the votes that are loaded here, in which both said yea or nay.",
     )
 
@@ -145,7 +150,7 @@ def list_committee_actions(
 
     The filters `since` and `until` are about the day of each action.
     """
-    committee = store.read_record(db, BY_NAME["committees"], committee_id)
+    committee = store.read_record(db, SOURCES_BY_NAME["committees"], committee_id)
     time_span = validate_model(SourceFilters, filters)
     (start_index,) = cursors.decode("committee_actions", cursor, int) or (0,)
     all_actions = (*_read_bill_activities(db, committee_id), *_read_meetings(db, committee_id))
@@ -272,9 +277,9 @@ def parse_list_address(list_address: str) -> ListRecords | None:
     page_fields: dict[str, Any] = {"cursor": cursor}
     if page_size and page_size.isdecimal() and 1 <= int(page_size) <= 200:
         page_fields["limit"] = int(page_size)
-    if path_segments == [CHANGES]:
+    if path_segments == [CHANGES_LIST]:
         return ListRecords.model_validate(
-            {"source": CHANGES, "filters": query_params or None, **page_fields}
+            {"source": CHANGES_LIST, "filters": query_params or None, **page_fields}
         )
     try:
         record_source = find_source(path_segments[0])
@@ -294,12 +299,12 @@ def parse_list_address(list_address: str) -> ListRecords | None:
     return None
 
 
-def format_list_address(question: ListRecords, next_cursor: str | None) -> str | None:
+def format_list_address(arguments: ListRecords, next_cursor: str | None) -> str | None:
     """Return the address of the next page of a list, which `fetch` takes."""
     if next_cursor is None:
         return None
-    list_path = f"/v1/{question.source.replace('_', '-')}"
-    if question.id:
-        list_path += f"/{question.id}/{question.part}"
-    query_params = {**(question.filters or {}), "limit": question.limit, "cursor": next_cursor}
+    list_path = f"/v1/{arguments.source.replace('_', '-')}"
+    if arguments.id:
+        list_path += f"/{arguments.id}/{arguments.part}"
+    query_params = {**(arguments.filters or {}), "limit": arguments.limit, "cursor": next_cursor}
     return f"{list_path}?{urlencode(query_params)}"

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from readingroom.core.errors import InvalidArguments
 from readingroom.core.text import DiffRun, compare_words
 
-OUTLINE = "outline"
+OUTLINE_SECTION = "outline"
 """What stands for a section's number when all of them are to be listed."""
 # The table of contents has `Sec. 2. Findings.`; the section itself is printed in capitals.
-_HEADING = re.compile(
+_CAPITALS_HEADING_PATTERN = re.compile(
     r"^[ \t\u201c]*(?:SECTION|SEC\.)\s+(\d+[A-Z]?(?:[-\u2013]\d+)?)\.?[ \t]*(.*)$", re.MULTILINE
 )
-_SMALL_HEADING = re.compile(
+_MIXED_CASE_HEADING_PATTERN = re.compile(
     r"^[ \t]*(?:Section|Sec\.)\s+(\d+[A-Z]?(?:[-\u2013]\d+)?)\.[ \t]*(.*)$", re.MULTILINE
 )
-_SECTION_WORDS = re.compile(r"^\s*(?:section|sec\.?|\u00a7+)\s*", re.I)
+_LEADING_SECTION_WORD_PATTERN = re.compile(r"^\s*(?:section|sec\.?|\u00a7+)\s*", re.I)
 _MAX_HEADING, _MAX_NAMED = 120, 40
-_MAX_CONTENTS_LINE = 200
+_MAX_CONTENTS_LINE_CHARS = 200
 """Characters of a line in a table of contents, with the heading of a title that may follow it."""
 _SHOWN_WORDS_PER_END = 8  # of a long unchanged run, at either end
 _MAX_REPLACED_CHARS = 40_000
@@ -64,10 +64,10 @@ def list_sections(body_text: str) -> list[TextSection]:
 
 def _find_headings(body_text: str) -> list[re.Match[str]]:
     """Return the headings of sections; in capitals, unless most of them are not, as in old laws."""
-    capital_matches = list(_HEADING.finditer(body_text))
+    capital_matches = list(_CAPITALS_HEADING_PATTERN.finditer(body_text))
     capital_numbers = {heading_match[1] for heading_match in capital_matches}
     heading_matches = sorted(
-        (*capital_matches, *_SMALL_HEADING.finditer(body_text)),
+        (*capital_matches, *_MIXED_CASE_HEADING_PATTERN.finditer(body_text)),
         key=lambda heading_match: heading_match.start(),
     )
     next_heading_starts = [
@@ -75,7 +75,8 @@ def _find_headings(body_text: str) -> list[re.Match[str]]:
         len(body_text),
     ][1:]
     contents_line_flags = [
-        len(body_text[heading_match.start(2) : next_heading_start].strip()) <= _MAX_CONTENTS_LINE
+        len(body_text[heading_match.start(2) : next_heading_start].strip())
+        <= _MAX_CONTENTS_LINE_CHARS
         for heading_match, next_heading_start in zip(
             heading_matches, next_heading_starts, strict=True
         )
@@ -107,7 +108,10 @@ def find_section(body_text: str, wanted_section: str) -> TextSection:
     """
     sections = list_sections(body_text)
     section_label = (
-        _SECTION_WORDS.sub("", wanted_section).strip().rstrip(".").replace("\u2013", "-")
+        _LEADING_SECTION_WORD_PATTERN.sub("", wanted_section)
+        .strip()
+        .rstrip(".")
+        .replace("\u2013", "-")
     )
     for section in sections:
         if section.label.lower() == section_label.lower():

@@ -9,14 +9,14 @@ from readingroom.bases.federal import store
 from readingroom.bases.federal.models import BillText, RecordList
 from readingroom.bases.federal.query.links import count_links_and_sponsors
 from readingroom.bases.federal.query.sections import (
-    OUTLINE,
+    OUTLINE_SECTION,
     compare_versions,
     find_section,
     format_outline,
 )
 from readingroom.bases.federal.query.votes import describe_roll_call, tally_by_party
 from readingroom.bases.federal.schema.ids import FederalId
-from readingroom.bases.federal.schema.sources import BY_NAME, Source
+from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Source
 from readingroom.core.errors import RecordNotFound
 from readingroom.protocol.search import MAX_TEXT_CHARS, Citation, Fetched
 from readingroom.storage.database import Database
@@ -44,7 +44,7 @@ def read_record_json(db: Database, record_source: Source, record_id: str) -> str
             raise
         try:
             return store.read_record_json(
-                db, BY_NAME["presidential_documents"], f"presdoc:{record_id}"
+                db, SOURCES_BY_NAME["presidential_documents"], f"presdoc:{record_id}"
             )
         except RecordNotFound:
             raise missing from None  # name the id that was requested
@@ -90,7 +90,7 @@ def read_bill_text(
     """
     versioned_id = find_versioned_record(db, parsed_id)
     versioned_record_id = versioned_id.id
-    record_fields = store.read_record(db, BY_NAME[versioned_id.source], versioned_record_id)
+    record_fields = store.read_record(db, SOURCES_BY_NAME[versioned_id.source], versioned_record_id)
     version_codes = store.list_texts(db, versioned_record_id)
     part_name = version_code.lower() if version_code else next(iter(version_codes), None)
     stored_text = _read_version(db, record_fields, part_name, version_code, version_codes)
@@ -157,7 +157,7 @@ def _read_version(
 
 
 def _compare_texts(older_text: str, newer_text: str, section_label: str | None) -> str:
-    if section_label and section_label.lower() != OUTLINE:
+    if section_label and section_label.lower() != OUTLINE_SECTION:
         older_text, newer_text = (
             choose_section(older_text, section_label),
             choose_section(newer_text, section_label),
@@ -167,7 +167,7 @@ def _compare_texts(older_text: str, newer_text: str, section_label: str | None) 
 
 def choose_section(body_text: str, section_label: str) -> str:
     """Return one section of a text, or the list of its sections for `outline`."""
-    if section_label.strip().lower() == OUTLINE:
+    if section_label.strip().lower() == OUTLINE_SECTION:
         return format_outline(body_text)
     found_section = find_section(body_text, section_label)
     return body_text[found_section.start : found_section.end].rstrip()
@@ -208,7 +208,7 @@ def fetch_record(
         next_offset=next_offset,
         more_url=_build_fetch_url(record_id, section_label, next_offset) if next_offset else None,
         links=link_counts,
-        links_url=f"/v1/{BY_NAME[record_fields['source']].slug}/{record_id}/links"
+        links_url=f"/v1/{SOURCES_BY_NAME[record_fields['source']].slug}/{record_id}/links"
         if link_counts
         else None,
     )

@@ -10,9 +10,9 @@ from typing import Any
 from readingroom.storage.database import Database, Row
 
 _SIDE_SQL = "coalesce({votes}.standard_position, 'other')"
-_MIN_SHARED = 2
+_MIN_SHARED_VOTES = 2
 """Fewer votes together say nothing of two members."""
-_ACTIVE_SQL = "vote_id NOT IN (SELECT id FROM roll_call_votes WHERE status <> 'active')"
+_VOTE_IS_ACTIVE_SQL = "vote_id NOT IN (SELECT id FROM roll_call_votes WHERE status <> 'active')"
 
 
 def tally_by_party(db: Database, vote_id: str) -> dict[str, dict[str, int]]:
@@ -49,7 +49,8 @@ def summarize_member_votes(
         f"""WITH own AS (
                 SELECT m.vote_id, m.congress, m.party, substr(m.sorted_at, 1, 10) AS day,
                        {_SIDE_SQL.format(votes="m")} AS side
-                FROM member_votes m WHERE bioguide_id = ? AND {_ACTIVE_SQL}{congress_condition}),
+                FROM member_votes m
+                WHERE bioguide_id = ? AND {_VOTE_IS_ACTIVE_SQL}{congress_condition}),
             party_side AS (
                 SELECT own.vote_id, sum(CASE WHEN {_SIDE_SQL.format(votes="p")} = 'yea' THEN 1
                                              WHEN {_SIDE_SQL.format(votes="p")} = 'nay' THEN -1
@@ -67,10 +68,10 @@ def summarize_member_votes(
             GROUP BY congress ORDER BY congress DESC""",
         (bioguide_id, *congress_values),
     )
-    return [_describe_summary(summary_row) for summary_row in summary_rows]
+    return [_build_voting_summary(summary_row) for summary_row in summary_rows]
 
 
-def _describe_summary(summary_row: Row) -> dict[str, Any]:
+def _build_voting_summary(summary_row: Row) -> dict[str, Any]:
     compared_count, with_party_count = summary_row["compared"] or 0, summary_row["with_party"] or 0
     return {
         "congress": summary_row["congress"],
@@ -98,7 +99,8 @@ def list_members_voting_alike(
         f"""WITH own AS (
                 SELECT m.vote_id, {_SIDE_SQL.format(votes="m")} AS side, m.congress,
                        substr(m.sorted_at, 1, 10) AS day
-                FROM member_votes m WHERE bioguide_id = ? AND {_ACTIVE_SQL}{congress_condition})
+                FROM member_votes m
+                WHERE bioguide_id = ? AND {_VOTE_IS_ACTIVE_SQL}{congress_condition})
             SELECT * FROM (SELECT o.bioguide_id AS bioguide_id, max(o.name) AS name,
                    max(o.party) AS party,
                    max(o.state) AS state, count(*) AS shared,
@@ -108,7 +110,7 @@ def list_members_voting_alike(
             FROM own JOIN member_votes o ON o.vote_id = own.vote_id
             WHERE o.bioguide_id <> ? AND own.side IN ('yea', 'nay')
               AND {_SIDE_SQL.format(votes="o")} IN ('yea', 'nay')
-            GROUP BY o.bioguide_id HAVING count(*) >= {_MIN_SHARED}) AS compared
+            GROUP BY o.bioguide_id HAVING count(*) >= {_MIN_SHARED_VOTES}) AS compared
             ORDER BY 1.0 * alike / shared DESC, shared DESC, bioguide_id""",
         (bioguide_id, *congress_values, bioguide_id),
     ).fetchall()

@@ -6,11 +6,11 @@ from collections.abc import Callable
 _Rewrite = Callable[[re.Match[str]], str]
 
 _WEB, _REST = r"(?:https?://)?(?:www\.)?", r"(?:[/?#.].*)?"
-_GOVINFO = rf"(?:{_WEB}govinfo\.gov/(?:app/details|content/pkg|metadata/pkg)/)?"
-_ORDINAL = r"(\d{1,3})(?:st|nd|rd|th)"
-_BILL_PAGE = r"((?:house|senate)-(?:bill|(?:joint-|concurrent-)?resolution))"
-_FR = r"([A-Z]?\d{1,4}(?:-\d{4})?-\d{1,6})"
-_UUID = r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
+_GOVINFO_URL_REGEX = rf"(?:{_WEB}govinfo\.gov/(?:app/details|content/pkg|metadata/pkg)/)?"
+_ORDINAL_REGEX = r"(\d{1,3})(?:st|nd|rd|th)"
+_BILL_PAGE_REGEX = r"((?:house|senate)-(?:bill|(?:joint-|concurrent-)?resolution))"
+_FR_NUMBER_REGEX = r"([A-Z]?\d{1,4}(?:-\d{4})?-\d{1,6})"
+_UUID_REGEX = r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
 
 
 def rewrite_url(url_or_citation: str) -> str | None:
@@ -44,14 +44,15 @@ def _make_report_id(url_match: re.Match[str]) -> str:
 
 _URL_RULES = (
     _make_url_rule(
-        rf"{_WEB}congress\.gov/bill/{_ORDINAL}-congress/{_BILL_PAGE}/(\d+)", r"\2 \3, \1"
+        rf"{_WEB}congress\.gov/bill/{_ORDINAL_REGEX}-congress/{_BILL_PAGE_REGEX}/(\d+)",
+        r"\2 \3, \1",
     ),
     _make_url_rule(
-        rf"{_WEB}congress\.gov/amendment/{_ORDINAL}-congress/(house|senate)-amendment/(\d+)",
+        rf"{_WEB}congress\.gov/amendment/{_ORDINAL_REGEX}-congress/(house|senate)-amendment/(\d+)",
         r"\2 amendment \3, \1",
     ),
     _make_url_rule(
-        rf"{_WEB}congress\.gov/congressional-report/{_ORDINAL}-congress/"
+        rf"{_WEB}congress\.gov/congressional-report/{_ORDINAL_REGEX}-congress/"
         r"(house|senate|executive)-report/(\d+)(?:/(\d+))?",
         _make_report_id,
     ),
@@ -67,33 +68,38 @@ _URL_RULES = (
     _make_url_rule(rf"{_WEB}bioguide\.congress\.gov/search/bio/([A-Z]\d{{6}})", r"\1"),
     # A bill's text or status, with or without its version.
     _make_url_rule(
-        rf"{_GOVINFO}(?:BILLS(?:TATUS|UM)?-)?(\d{{1,3}})"
+        rf"{_GOVINFO_URL_REGEX}(?:BILLS(?:TATUS|UM)?-)?(\d{{1,3}})"
         r"(hr|s|[hs]jres|[hs]res|[hs]conres)(\d+)(?:[a-z]{2,4}\d?)?",
         r"bill:\1-\2-\3",
     ),
-    _make_url_rule(rf"{_GOVINFO}PLAW-(\d{{1,3}})(publ|pvtl)(\d+)", _make_law_id),
-    _make_url_rule(rf"{_GOVINFO}CREC-[\d-]{{10}}/(?:html/)?(CREC-[\w-]+)", r"crec:\1"),
-    _make_url_rule(rf"{_GOVINFO}COMPS-(\d+)", r"comps:\1"),
+    _make_url_rule(rf"{_GOVINFO_URL_REGEX}PLAW-(\d{{1,3}})(publ|pvtl)(\d+)", _make_law_id),
+    _make_url_rule(rf"{_GOVINFO_URL_REGEX}CREC-[\d-]{{10}}/(?:html/)?(CREC-[\w-]+)", r"crec:\1"),
+    _make_url_rule(rf"{_GOVINFO_URL_REGEX}COMPS-(\d+)", r"comps:\1"),
     _make_url_rule(
-        rf"{_GOVINFO}CRPT-(\d{{1,3}}[hsej]rpt\d{{1,5}}(?:-(?:pt|bk)\d{{1,3}}|-errata)?)", r"crpt:\1"
+        rf"{_GOVINFO_URL_REGEX}CRPT-(\d{{1,3}}[hsej]rpt\d{{1,5}}(?:-(?:pt|bk)\d{{1,3}}|-errata)?)",
+        r"crpt:\1",
     ),
-    _make_url_rule(rf"{_GOVINFO}CHRG-(\w+)", lambda match: f"hearing:CHRG-{match[1].lower()}"),
+    _make_url_rule(
+        rf"{_GOVINFO_URL_REGEX}CHRG-(\w+)", lambda match: f"hearing:CHRG-{match[1].lower()}"
+    ),
     _make_url_rule(
         rf"{_WEB}govinfo\.gov/link/cfr/(\d+)/(\w+)\?sectionnum=([\w-]+)(?:&.*)?", r"cfr:\1:\2.\3"
     ),
-    _make_url_rule(rf"{_WEB}federalregister\.gov/(?:d|a|documents/\d{{4}}/\d\d/\d\d)/{_FR}", r"\1"),
+    _make_url_rule(
+        rf"{_WEB}federalregister\.gov/(?:d|a|documents/\d{{4}}/\d\d/\d\d)/{_FR_NUMBER_REGEX}", r"\1"
+    ),
     _make_url_rule(rf"{_WEB}federalregister\.gov/agencies/([a-z0-9-]+)", r"agency:\1"),
-    _make_url_rule(rf"FR\s?Doc\.?\s?(?:No\.?\s?)?{_FR}", r"\1"),
+    _make_url_rule(rf"FR\s?Doc\.?\s?(?:No\.?\s?)?{_FR_NUMBER_REGEX}", r"\1"),
     _make_url_rule(rf"{_WEB}senate\.gov/.*vote_(\d+)_([12])_(\d+)", r"senate:\1:\2:\3"),
     _make_url_rule(rf"{_WEB}clerk\.house\.gov/Votes/(\d{{4}})(\d+)", _make_house_vote_id),
     _make_url_rule(rf"{_WEB}clerk\.house\.gov/evs/(\d{{4}})/roll(\d+)", _make_house_vote_id),
     _make_url_rule(
-        rf"(House|Senate) (?:roll call )?vote (?:No\.? )?(\d+), {_ORDINAL} Congress, "
+        rf"(House|Senate) (?:roll call )?vote (?:No\.? )?(\d+), {_ORDINAL_REGEX} Congress, "
         r"([123])(?:st|nd|rd) session(?: \([\d-]+\))?",
         r"\1:\3:\4:\2",
     ),
     _make_url_rule(rf"{_WEB}cbo\.gov/publication/(\d+)", r"cbo:\1"),
-    _make_url_rule(rf"{_WEB}lda\.(?:senate\.)?gov/filings/public/filing/{_UUID}", r"lda:\1"),
+    _make_url_rule(rf"{_WEB}lda\.(?:senate\.)?gov/filings/public/filing/{_UUID_REGEX}", r"lda:\1"),
     _make_url_rule(rf"{_WEB}regulations\.gov/docket/([\w-]+)", r"docket:\1"),
     _make_url_rule(rf"{_WEB}docs\.house\.gov/.*EventID=(\d+)", r"hearing:house-\1"),
 )

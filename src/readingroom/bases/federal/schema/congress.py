@@ -2,7 +2,7 @@
 
 from datetime import date
 
-GPO = "U.S. Government Publishing Office"
+GPO_PUBLISHER = "U.S. Government Publishing Office"
 BILL_LABELS = {
     "hr": "H.R.",
     "s": "S.",
@@ -13,7 +13,7 @@ BILL_LABELS = {
     "hconres": "H.Con.Res.",
     "sconres": "S.Con.Res.",
 }
-_PAGES = {
+_PAGE_NAME_BY_BILL_TYPE = {
     "hr": "house-bill",
     "s": "senate-bill",
     "hjres": "house-joint-resolution",
@@ -50,4 +50,4 @@ def format_bill_number(congress: int, bill_type: str, bill_number: int) -> str:
 
 def build_bill_page_url(congress: int, bill_type: str, bill_number: int) -> str:
     """Return the URL of a bill's page at Congress.gov."""
-    return f"https://www.congress.gov/bill/{format_ordinal(congress)}-congress/{_PAGES[bill_type]}/{bill_number}"
+    return f"https://www.congress.gov/bill/{format_ordinal(congress)}-congress/{_PAGE_NAME_BY_BILL_TYPE[bill_type]}/{bill_number}"

@@ -9,7 +9,7 @@ from typing import Any
 from readingroom.bases.federal.schema.records import LinkKind, Record
 from readingroom.protocol.search import Citation
 
-Rows = Sequence[tuple[Any, ...]]
+ChildRows = Sequence[tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class SearchHead:
 
 
 @dataclass(frozen=True)
-class Text:
+class RecordText:
     """The text of a record, or one version of it; `part` distinguishes versions."""
 
     part: str
@@ -35,7 +35,7 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Link:
+class RecordLink:
     """A relation of a record to another, with the words or the field that state it."""
 
     kind: LinkKind
@@ -101,12 +101,12 @@ class ParsedRecord:
     """Whether a partial record says what the record's own source says better: it is merged with
     other such records, and left out where that source is loaded."""
     head: SearchHead | None = None
-    text: Text | None = None
+    text: RecordText | None = None
     facets: Mapping[str, Sequence[str]] = field(default_factory=dict)
     names: Sequence[str] = ()
-    children: Mapping[str, Rows] = field(default_factory=dict)
+    children: Mapping[str, ChildRows] = field(default_factory=dict)
     """Rows of child tables, by table, each without the id of the record it belongs to."""
-    links: Sequence[Link] = ()
+    links: Sequence[RecordLink] = ()
     """All are replaced when the same loader reads the record, or this part of it, again."""
     revision: str | None = None
     """The revision that the source states; an older one never replaces a newer one."""

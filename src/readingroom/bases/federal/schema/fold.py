@@ -10,12 +10,12 @@ from functools import cache
 from pathlib import Path
 
 _VOCABULARY_FILE = Path(__file__).with_name("names.toml")
-_DROPPED = re.compile(r"['\u2019\u02bc`.]")  # O'Brien and J.D. are one word each
-_SEPARATORS = re.compile(r"[^a-z0-9]+")
+_DROPPED_CHARACTERS_PATTERN = re.compile(r"['\u2019\u02bc`.]")  # O'Brien and J.D. are one word each
+_SEPARATORS_PATTERN = re.compile(r"[^a-z0-9]+")
 
 
 @dataclass(frozen=True)
-class Vocabulary:
+class NameVocabulary:
     """What the words around a name mean, and which names stand for each other."""
 
     stopwords: frozenset[str]
@@ -39,7 +39,7 @@ class Vocabulary:
 
 
 @cache
-def load_vocabulary() -> Vocabulary:
+def load_vocabulary() -> NameVocabulary:
     """Return the vocabulary in `names.toml`."""
     tables = tomllib.loads(_VOCABULARY_FILE.read_text("utf-8"))
     codes_by_code = {(state_code.lower(),): state_code for state_code in tables["states"]}
@@ -48,7 +48,7 @@ def load_vocabulary() -> Vocabulary:
         for state_code, state_names in tables["states"].items()
         for state_name in state_names.split()
     }
-    return Vocabulary(
+    return NameVocabulary(
         stopwords=frozenset(tables["stopwords"].split()),
         weak_words=frozenset(tables["weak"].split()),
         word_endings=frozenset(["", *tables["endings"].split()]),
@@ -98,11 +98,17 @@ def fold_name(full_name: str) -> tuple[str, ...]:
 
 def fold_all_words(written_text: str) -> tuple[str, ...]:
     """Return a text as folded words: lower case, no accents, no punctuation."""
-    lower_text = written_text.lower() if written_text.isascii() else _strip_accents(written_text)
-    return tuple(word for word in _SEPARATORS.split(_DROPPED.sub("", lower_text)) if word)
+    lower_text = (
+        written_text.lower() if written_text.isascii() else _lower_without_accents(written_text)
+    )
+    return tuple(
+        word
+        for word in _SEPARATORS_PATTERN.split(_DROPPED_CHARACTERS_PATTERN.sub("", lower_text))
+        if word
+    )
 
 
-def _strip_accents(accented_text: str) -> str:
+def _lower_without_accents(accented_text: str) -> str:
     # These two letters have no decomposition in Unicode.
     decomposed_text = unicodedata.normalize(
         "NFKD", accented_text.replace("ß", "ss").replace("ø", "o")

@@ -83,7 +83,7 @@ def make_report_id(
 
 def parse_report_citation(citation: str) -> str | None:
     """Return the id of a report from a citation such as `H. Rept. 117-118,Part 2`, or None."""
-    citation_match = _CITED_REPORT.match(fold_dashes(citation).strip())
+    citation_match = _REPORT_CITATION_PATTERN.match(fold_dashes(citation).strip())
     if citation_match is None:
         return None
     report_type = "erpt" if citation_match[1][0] in "Ee" else f"{citation_match[1][0]}rpt"
@@ -114,7 +114,7 @@ def make_compilation_id(compilation_number: int | str) -> str:
 
 def make_proceeding_id(granule_id: str) -> str:
     """Return a granule such as `CREC-2005-07-20-pt1-PgE1551-2` in its usual case, with a prefix."""
-    granule_match = _GRANULE.fullmatch(granule_id)
+    granule_match = _GRANULE_ID_PATTERN.fullmatch(granule_id)
     if granule_match is None:
         return f"crec:{granule_id}"
     issue_day, record_part, page_label, granule_suffix = granule_match.groups()
@@ -131,8 +131,10 @@ def make_topic_id(topic_name: str) -> str:
     return "topic:" + "-".join(re.findall("[a-z0-9]+", ascii_name))
 
 
-_AGENCY_OF_DEPARTMENT = re.compile(r"(?!(?:the-)?(?:u-?s|united-states)-dep)(.+?)-department-of-.+")
-_NAMED_BY_KIND = re.compile(r"(department|bureau|office)-of-(?:the-)?(.+)")
+_AGENCY_OF_DEPARTMENT_PATTERN = re.compile(
+    r"(?!(?:the-)?(?:u-?s|united-states)-dep)(.+?)-department-of-.+"
+)
+_AGENCY_NAMED_BY_KIND_PATTERN = re.compile(r"(department|bureau|office)-of-(?:the-)?(.+)")
 
 
 def make_agency_id(agency_name: str) -> str:
@@ -142,19 +144,19 @@ def make_agency_id(agency_name: str) -> str:
     `Bureau of Prisons, Department of Justice` becomes `agency:prisons-bureau`.
     """
     slug = "-".join(re.findall("[a-z0-9]+", agency_name.lower()))
-    if department_match := _AGENCY_OF_DEPARTMENT.fullmatch(slug):
-        slug = department_match[1]
-    if kind_match := _NAMED_BY_KIND.fullmatch(slug):
+    if agency_of_department_match := _AGENCY_OF_DEPARTMENT_PATTERN.fullmatch(slug):
+        slug = agency_of_department_match[1]
+    if kind_match := _AGENCY_NAMED_BY_KIND_PATTERN.fullmatch(slug):
         slug = f"{kind_match[2]}-{kind_match[1]}"
     return f"agency:{slug}"
 
 
-_ESTIMATE = re.compile(r"cbo\.gov/publication/(\d+)", re.I)
+_ESTIMATE_URL_PATTERN = re.compile(r"cbo\.gov/publication/(\d+)", re.I)
 
 
 def parse_estimate_id(url: str) -> str | None:
     """`https://www.cbo.gov/publication/57561` becomes `cbo:57561`."""
-    url_match = _ESTIMATE.search(url)
+    url_match = _ESTIMATE_URL_PATTERN.search(url)
     return f"cbo:{int(url_match[1])}" if url_match else None
 
 
@@ -195,10 +197,10 @@ def parse_federal_id(written_id: str, congress: int | None = None) -> FederalId:
     )
     stripped_id = plain_id.strip()
     for spelling in (stripped_id, rewrite_url(stripped_id)):
-        for id_form in _FORMS if spelling else ():
+        for id_form in _ID_FORMS if spelling else ():
             if id_match := id_form.pattern.fullmatch(spelling or ""):
                 return FederalId(id_form.source, id_form.build_id(id_match))
-    if congress and (id_match := _BARE_BILL.fullmatch(stripped_id)):
+    if congress and (id_match := _BARE_BILL_PATTERN.fullmatch(stripped_id)):
         return FederalId("bills", make_bill_id(congress, id_match[1], id_match[2]))
     raise UnrecognizedId(
         f"{written_id[:100]!r} is not the id of a federal record. Ids look like hr:119:1, "
@@ -215,7 +217,7 @@ def parse_bill_number(written_number: str) -> tuple[str, int] | None:
         if written_number.isascii()
         else fold_dashes(unicodedata.normalize("NFKC", written_number))
     )
-    bill_match = _BARE_BILL.fullmatch(plain_number.strip())
+    bill_match = _BARE_BILL_PATTERN.fullmatch(plain_number.strip())
     return (_parse_bill_type(bill_match[1]), int(bill_match[2])) if bill_match else None
 
 
@@ -239,28 +241,32 @@ def _make_form(
     return _IdForm(source_name, example_id, re.compile(id_pattern, re.ASCII | re.I), build_id)
 
 
-_TYPE = "(" + "|".join(BILL_TYPES) + ")"
-_SPOKEN = (
+_BILL_TYPE_REGEX = "(" + "|".join(BILL_TYPES) + ")"
+_PRINTED_BILL_TYPE_REGEX = (
     r"(H\.?\s?R\.?|S\.?|H\.?\s?J\.?\s?Res\.?|S\.?\s?J\.?\s?Res\.?|H\.?\s?Res\.?|S\.?\s?Res\.?"
     r"|H\.?\s?Con\.?\s?Res\.?|S\.?\s?Con\.?\s?Res\.?"
     r"|(?:House|Senate)[\s-](?:Bill|(?:(?:Joint|Concurrent)[\s-])?Resolution))"
 )
-_CONGRESS = r"0*([1-9]\d{0,2})"
-_NUMBER = r"0*([1-9]\d{0,5})"
-_NO = r"(?:No\.?\s?)?"
-_BARE_BILL = re.compile(rf"{_SPOKEN}\s*{_NO}{_NUMBER}", re.ASCII | re.I)
-_ORDINAL = rf"{_CONGRESS}(?:st|nd|rd|th)?(?:\s+Cong(?:ress|\.)?)?"
-_OF_CONGRESS = rf"[\s,-]+\(?(?:of\s+)?(?:the\s+)?{_ORDINAL}\)?"
-_GRANULE = re.compile(r"CREC-(\d{4}-\d\d-\d\d)-pt(\d+)-Pg(null|[A-Z]?)(.*)", re.ASCII | re.I)
+_CONGRESS_REGEX = r"0*([1-9]\d{0,2})"
+_NUMBER_REGEX = r"0*([1-9]\d{0,5})"
+_NUMBER_SIGN_REGEX = r"(?:No\.?\s?)?"
+_BARE_BILL_PATTERN = re.compile(
+    rf"{_PRINTED_BILL_TYPE_REGEX}\s*{_NUMBER_SIGN_REGEX}{_NUMBER_REGEX}", re.ASCII | re.I
+)
+_ORDINAL_CONGRESS_REGEX = rf"{_CONGRESS_REGEX}(?:st|nd|rd|th)?(?:\s+Cong(?:ress|\.)?)?"
+_OF_CONGRESS_REGEX = rf"[\s,-]+\(?(?:of\s+)?(?:the\s+)?{_ORDINAL_CONGRESS_REGEX}\)?"
+_GRANULE_ID_PATTERN = re.compile(
+    r"CREC-(\d{4}-\d\d-\d\d)-pt(\d+)-Pg(null|[A-Z]?)(.*)", re.ASCII | re.I
+)
 _DIGIT_BY_ROMAN = dict(zip(("i", "ii", "iii", "iv", "v", "vi"), "123456", strict=True))
-_CITED_REPORT = re.compile(
+_REPORT_CITATION_PATTERN = re.compile(
     r"(H|S|Ex|Exec)\.?\s*Re?pt\.?\s*0*(\d{1,3})-0*(\d{1,5})"
     r"(?:[, ]+((?:Part|Pt\.|Book) (?:\d+|[IVX]+\b)|Errata))?",
     re.ASCII | re.I,
 )
 # 2026-08558; older and corrected documents have 99-1234, E9-1234, C1-2024-01234.
-_FR = r"(\d{4}-\d{5}|\d{2}-\d{1,6}|[A-Z]\d{1,2}-\d{1,6}|[A-Z]\d{1,2}-\d{4}-\d{1,6})"
-_WORD = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
+_FR_NUMBER_REGEX = r"(\d{4}-\d{5}|\d{2}-\d{1,6}|[A-Z]\d{1,2}-\d{1,6}|[A-Z]\d{1,2}-\d{4}-\d{1,6})"
+_ID_WORD_REGEX = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 
 
 def _to_upper(id_match: re.Match[str]) -> str:
@@ -271,50 +277,53 @@ def _to_lower(id_match: re.Match[str]) -> str:
     return id_match[0].lower()
 
 
-_FORMS = (
+_ID_FORMS = (
     _make_form(
         "bills",
         "hr:|s:|hjres:|sjres:|hres:|sres:|hconres:|sconres: (hr:119:1)",
-        f"{_TYPE}:{_CONGRESS}:{_NUMBER}",
+        f"{_BILL_TYPE_REGEX}:{_CONGRESS_REGEX}:{_NUMBER_REGEX}",
         lambda m: make_bill_id(m[2], m[1], m[3]),
-    ),
-    _make_form(
-        "bills", "", f"bill:{_CONGRESS}-{_TYPE}-{_NUMBER}", lambda m: make_bill_id(m[1], m[2], m[3])
     ),
     _make_form(
         "bills",
         "",
-        rf"{_SPOKEN}\s*{_NO}{_NUMBER}{_OF_CONGRESS}",
+        f"bill:{_CONGRESS_REGEX}-{_BILL_TYPE_REGEX}-{_NUMBER_REGEX}",
+        lambda m: make_bill_id(m[1], m[2], m[3]),
+    ),
+    _make_form(
+        "bills",
+        "",
+        rf"{_PRINTED_BILL_TYPE_REGEX}\s*{_NUMBER_SIGN_REGEX}{_NUMBER_REGEX}{_OF_CONGRESS_REGEX}",
         lambda m: make_bill_id(m[3], m[1], m[2]),
     ),
     _make_form(
         "bills",
         "",
-        rf"{_ORDINAL}[\s,]+{_SPOKEN}\s*{_NO}{_NUMBER}",
+        rf"{_ORDINAL_CONGRESS_REGEX}[\s,]+{_PRINTED_BILL_TYPE_REGEX}\s*{_NUMBER_SIGN_REGEX}{_NUMBER_REGEX}",
         lambda m: make_bill_id(m[1], m[2], m[3]),
     ),
     _make_form(
         "roll_call_votes",
         "house:|senate: (house:118:1:37)",
-        rf"(house|senate):{_CONGRESS}:([1-3]):{_NUMBER}",
+        rf"(house|senate):{_CONGRESS_REGEX}:([1-3]):{_NUMBER_REGEX}",
         lambda m: make_vote_id(m[1], m[2], m[3], m[4]),
     ),
     _make_form(
         "congressional_record",
         "crec: (crec:CREC-2005-07-20-pt1-PgE1551-2)",
-        rf"(?:crec:)?(CREC-{_WORD})",
+        rf"(?:crec:)?(CREC-{_ID_WORD_REGEX})",
         lambda m: make_proceeding_id(m[1]),
     ),
     _make_form(
         "public_laws",
         "pl: (pl:117-103)",
-        rf"(?:pl:|P\.?\s?L\.?\s?|Pub(?:lic|\.)?\s?L(?:aw|\.)?\s?){_NO}{_CONGRESS}[-:]{_NUMBER}",
+        rf"(?:pl:|P\.?\s?L\.?\s?|Pub(?:lic|\.)?\s?L(?:aw|\.)?\s?){_NUMBER_SIGN_REGEX}{_CONGRESS_REGEX}[-:]{_NUMBER_REGEX}",
         lambda m: make_law_id(f"{m[1]}-{m[2]}"),
     ),
     _make_form(
         "public_laws",
         "pvtl: (pvtl:112-1)",
-        rf"(?:pvtl:|Priv(?:ate|\.)?\s?L(?:aw|\.)?\s?){_NO}{_CONGRESS}[-:]{_NUMBER}",
+        rf"(?:pvtl:|Priv(?:ate|\.)?\s?L(?:aw|\.)?\s?){_NUMBER_SIGN_REGEX}{_CONGRESS_REGEX}[-:]{_NUMBER_REGEX}",
         lambda m: make_law_id(f"{m[1]}-{m[2]}", is_private=True),
     ),
     _make_form(
@@ -327,7 +336,10 @@ _FORMS = (
         _to_upper,
     ),
     _make_form(
-        "federal_register", "a Federal Register number (2026-08558)", f"(?:fr:)?{_FR}", _to_upper
+        "federal_register",
+        "a Federal Register number (2026-08558)",
+        f"(?:fr:)?{_FR_NUMBER_REGEX}",
+        _to_upper,
     ),
     _make_form(
         "committees",
@@ -338,14 +350,15 @@ _FORMS = (
     _make_form(
         "amendments",
         "amdt: (amdt:117:samdt:4999)",
-        rf"amdt:{_CONGRESS}:(hamdt|samdt|suamdt):{_NUMBER}",
+        rf"amdt:{_CONGRESS_REGEX}:(hamdt|samdt|suamdt):{_NUMBER_REGEX}",
         lambda m: make_amendment_id(m[1], m[2], m[3]),
     ),
     _make_form(
         "amendments",
         "",
-        rf"(S|H)(?:\.?\s?A(?:mdt|mendment)\.?|A|enate Amendment|ouse Amendment)\s?{_NO}{_NUMBER}"
-        rf"(?:\s+to\s+[\w. ]+?)?{_OF_CONGRESS}",
+        r"(S|H)(?:\.?\s?A(?:mdt|mendment)\.?|A|enate Amendment|ouse Amendment)\s?"
+        rf"{_NUMBER_SIGN_REGEX}{_NUMBER_REGEX}"
+        rf"(?:\s+to\s+[\w. ]+?)?{_OF_CONGRESS_REGEX}",
         lambda m: make_amendment_id(m[3], f"{m[1]}amdt", m[2]),
     ),
     _make_form(
@@ -357,13 +370,13 @@ _FORMS = (
     _make_form(
         "presidential_documents",
         "presdoc: (presdoc:2026-11741)",
-        f"presdoc:{_FR}",
+        f"presdoc:{_FR_NUMBER_REGEX}",
         lambda m: f"presdoc:{m[1].upper()}",
     ),
     _make_form(
         "committee_memberships",
         "membership: (membership:119:HSAG:S001157)",
-        rf"membership:{_CONGRESS}:([HSJ][A-Z]{{3}}(?:\d{{2}})?):([A-Z]\d{{6}})",
+        rf"membership:{_CONGRESS_REGEX}:([HSJ][A-Z]{{3}}(?:\d{{2}})?):([A-Z]\d{{6}})",
         lambda m: make_membership_id(m[1], m[2].upper(), m[3].upper()),
     ),
     _make_form(
@@ -376,7 +389,7 @@ _FORMS = (
         lambda m: make_agency_id(m[1]),
     ),
     _make_form(
-        "cbo_cost_estimates", "cbo: (cbo:62589)", rf"cbo:{_NUMBER}", lambda m: f"cbo:{m[1]}"
+        "cbo_cost_estimates", "cbo: (cbo:62589)", rf"cbo:{_NUMBER_REGEX}", lambda m: f"cbo:{m[1]}"
     ),
     _make_form(
         "committee_reports",
@@ -387,13 +400,13 @@ _FORMS = (
     _make_form(
         "cfr_sections",
         "cfr: (cfr:27:447.21)",
-        rf"cfr:([1-9]\d?):({_WORD})",
+        rf"cfr:([1-9]\d?):({_ID_WORD_REGEX})",
         lambda m: make_cfr_id(m[1], m[2]),
     ),
     _make_form(
         "committee_reports",
         "",
-        _CITED_REPORT.pattern,
+        _REPORT_CITATION_PATTERN.pattern,
         lambda m: parse_report_citation(m[0]) or m[0],
     ),
     _make_form(
@@ -412,7 +425,7 @@ _FORMS = (
     _make_form(
         "statute_compilations",
         "comps: (comps:1565)",
-        rf"comps:{_NUMBER}",
+        rf"comps:{_NUMBER_REGEX}",
         lambda m: make_compilation_id(m[1]),
     ),
     _make_form(
@@ -424,15 +437,21 @@ _FORMS = (
     _make_form(
         "regulations_dot_gov_dockets",
         "docket: (docket:EPA-HQ-OAR-2025-0001)",
-        rf"docket:({_WORD})",
+        rf"docket:({_ID_WORD_REGEX})",
         lambda m: f"docket:{m[1].upper()}",
     ),
     _make_form(
-        "hearings", "hearing: (hearing:<id>)", rf"hearing:({_WORD})", lambda m: f"hearing:{m[1]}"
+        "hearings",
+        "hearing: (hearing:<id>)",
+        rf"hearing:({_ID_WORD_REGEX})",
+        lambda m: f"hearing:{m[1]}",
     ),
     _make_form(
-        "staff_directories", "staff: (staff:<id>)", rf"staff:({_WORD})", lambda m: f"staff:{m[1]}"
+        "staff_directories",
+        "staff: (staff:<id>)",
+        rf"staff:({_ID_WORD_REGEX})",
+        lambda m: f"staff:{m[1]}",
     ),
 )
 
-VALID_PREFIXES = tuple(form.listed_form for form in _FORMS if form.listed_form)
+VALID_PREFIXES = tuple(form.listed_form for form in _ID_FORMS if form.listed_form)

@@ -180,7 +180,7 @@ class Source:
     @property
     def label(self) -> str:
         """The source as people write it: `CFR sections`."""
-        return _LABELS.get(self.name) or self.name.replace("_", " ").capitalize()
+        return _LABELS_BY_SOURCE.get(self.name) or self.name.replace("_", " ").capitalize()
 
     @property
     def slug(self) -> str:
@@ -188,7 +188,7 @@ class Source:
         return self.name.replace("_", "-")
 
 
-_LABELS = {
+_LABELS_BY_SOURCE = {
     "cbo_cost_estimates": "CBO cost estimates",
     "cfr_sections": "CFR sections",
     "congressional_record": "Congressional Record",
@@ -226,9 +226,9 @@ def _list_choices(record_model: type[Record], field_name: str) -> tuple[str, ...
     return get_args(record_model.model_fields[field_name].annotation)
 
 
-_CONGRESS = Column("congress", "INTEGER")
-_CHAMBER = Column("chamber")
-_TYPE = Column("type")
+_CONGRESS_COLUMN = Column("congress", "INTEGER")
+_CHAMBER_COLUMN = Column("chamber")
+_TYPE_COLUMN = Column("type")
 
 SOURCES = (
     Source(
@@ -236,7 +236,7 @@ SOURCES = (
         Shape.BODY,
         Bill,
         (
-            _CONGRESS,
+            _CONGRESS_COLUMN,
             Column("type", choices=BILL_TYPES),
             Column("chamber", path="$.origin_chamber"),
             Column("policy_area"),
@@ -277,9 +277,9 @@ SOURCES = (
         Shape.BODY,
         Amendment,
         (
-            _CONGRESS,
+            _CONGRESS_COLUMN,
             Column("type", choices=("hamdt", "samdt", "suamdt")),
-            _CHAMBER,
+            _CHAMBER_COLUMN,
             Column("bill_id"),
             Column("sponsor", path="$.sponsors[0].bioguide_id"),
         ),
@@ -289,14 +289,14 @@ SOURCES = (
         "public_laws",
         Shape.BODY,
         Law,
-        (_CONGRESS, Column("bill_id"), Column("private", "BOOLEAN")),
+        (_CONGRESS_COLUMN, Column("bill_id"), Column("private", "BOOLEAN")),
         ("laws", "law", "pl"),
     ),
     Source(
         "federal_register",
         Shape.BODY,
         Rule,
-        (_TYPE, Column("subtype")),
+        (_TYPE_COLUMN, Column("subtype")),
         ("fr", "rules"),
         complete_by="register-issue",
         # The President's documents are printed there, but are records of a source of their own.
@@ -307,7 +307,7 @@ SOURCES = (
                     "agency",
                     f"""SELECT r.id AS id, j.value {SQLITE.any_case} AS value
                         FROM federal_register r,
-                             {SQLITE.list_field_items("r.record", "agency_slugs")} j""",
+                             {SQLITE.build_field_items_sql("r.record", "agency_slugs")} j""",
                 ),
                 _make_search_facet("topic"),
                 _make_link_facet("law", "authority", "mention"),
@@ -318,7 +318,7 @@ SOURCES = (
         "presidential_documents",
         Shape.BODY,
         PresidentialDocument,
-        (_TYPE, Column("president")),
+        (_TYPE_COLUMN, Column("president")),
         ("presdoc", "presdocs"),
         complete_by="register-issue",
     ),
@@ -327,8 +327,8 @@ SOURCES = (
         Shape.BODY,
         Proceeding,
         (
-            _CONGRESS,
-            _CHAMBER,
+            _CONGRESS_COLUMN,
+            _CHAMBER_COLUMN,
             Column("type", choices=("house", "senate", "extensions", "digest")),
             Column("category"),
         ),
@@ -341,7 +341,7 @@ SOURCES = (
         "crs_reports",
         Shape.BODY,
         CrsReport,
-        (_TYPE, Column("archived", "BOOLEAN")),
+        (_TYPE_COLUMN, Column("archived", "BOOLEAN")),
         ("crs",),
         plan=AggregationPlan(facets=(_make_link_facet("bill", "crs_report"),)),
     ),
@@ -357,14 +357,14 @@ SOURCES = (
         "statute_compilations",
         Shape.BODY,
         Compilation,
-        (_CONGRESS, Column("law_id")),
+        (_CONGRESS_COLUMN, Column("law_id")),
         ("comps", "compilations"),
     ),
     Source(
         "cbo_cost_estimates",
         Shape.BODY,
         CboEstimate,
-        (_CONGRESS, Column("bill_id", path="$.bills[0]")),
+        (_CONGRESS_COLUMN, Column("bill_id", path="$.bills[0]")),
         ("cbo", "cost_estimates"),
     ),
     Source(
@@ -372,8 +372,8 @@ SOURCES = (
         Shape.BODY,
         CommitteeReport,
         (
-            _CONGRESS,
-            _CHAMBER,
+            _CONGRESS_COLUMN,
+            _CHAMBER_COLUMN,
             Column("type", choices=("hrpt", "srpt", "erpt")),
             Column("conference", "BOOLEAN"),
             Column("bill_id", path="$.bills[0]"),
@@ -385,7 +385,7 @@ SOURCES = (
                     "committee",
                     f"""SELECT r.id AS id, j.value AS value
                         FROM committee_reports r,
-                             {SQLITE.list_field_items("r.record", "committees")} j""",
+                             {SQLITE.build_field_items_sql("r.record", "committees")} j""",
                 ),
             )
         ),
@@ -395,7 +395,7 @@ SOURCES = (
         Shape.SHORT,
         Sap,
         (
-            _CONGRESS,
+            _CONGRESS_COLUMN,
             Column("president"),
             Column("president_number", "INTEGER"),
             Column("position", choices=get_args(PolicyPosition)),
@@ -408,7 +408,7 @@ SOURCES = (
         Shape.REGISTRY,
         Legislator,
         (
-            _CHAMBER,
+            _CHAMBER_COLUMN,
             Column("party"),
             Column("state"),
             Column("current", "BOOLEAN"),
@@ -422,7 +422,7 @@ SOURCES = (
         "committees",
         Shape.REGISTRY,
         Committee,
-        (_CHAMBER, Column("parent_id"), Column("current", "BOOLEAN")),
+        (_CHAMBER_COLUMN, Column("parent_id"), Column("current", "BOOLEAN")),
         ("committee",),
         newest_by="as_of",
     ),
@@ -430,7 +430,12 @@ SOURCES = (
         "committee_memberships",
         Shape.REGISTRY,
         Membership,
-        (_CONGRESS, Column("committee_id"), Column("bioguide_id"), Column("rank", "INTEGER")),
+        (
+            _CONGRESS_COLUMN,
+            Column("committee_id"),
+            Column("bioguide_id"),
+            Column("rank", "INTEGER"),
+        ),
         ("memberships",),
         newest_by="as_of",
     ),
@@ -439,8 +444,8 @@ SOURCES = (
         Shape.REGISTRY,
         RollCall,
         (
-            _CONGRESS,
-            _CHAMBER,
+            _CONGRESS_COLUMN,
+            _CHAMBER_COLUMN,
             Column("session", "INTEGER"),
             Column("result"),
             Column("yea", "INTEGER", "$.totals.yea", is_measure=True),
@@ -488,7 +493,7 @@ SOURCES = (
         Shape.REGISTRY,
         Filing,
         (
-            _TYPE,
+            _TYPE_COLUMN,
             Column("year", "INTEGER"),
             Column("period"),
             Column("registrant_id"),
@@ -509,7 +514,7 @@ SOURCES = (
                     f"""SELECT DISTINCT r.id AS id,
                                (j.value ->> 'issue_code') {SQLITE.any_case} AS value
                         FROM lda_filings r,
-                             {SQLITE.list_field_objects("r.record", "activities")} j""",
+                             {SQLITE.build_field_objects_sql("r.record", "activities")} j""",
                 ),
                 _make_link_facet("bill", "filing"),
             ),
@@ -521,7 +526,7 @@ SOURCES = (
         "regulations_dot_gov_dockets",
         Shape.REGISTRY,
         Docket,
-        (_TYPE, Column("agency"), Column("rin")),
+        (_TYPE_COLUMN, Column("agency"), Column("rin")),
         ("dockets", "docket"),
     ),
     Source("agencies", Shape.REGISTRY, Agency, aliases=("agency",), newest_by="as_of"),
@@ -529,7 +534,7 @@ SOURCES = (
         "hearings",
         Shape.REGISTRY,
         Hearing,
-        (_CONGRESS, _CHAMBER, Column("type", choices=_list_choices(Hearing, "type"))),
+        (_CONGRESS_COLUMN, _CHAMBER_COLUMN, Column("type", choices=_list_choices(Hearing, "type"))),
         ("hearing", "meetings"),
         plan=AggregationPlan(
             facets=(
@@ -541,17 +546,17 @@ SOURCES = (
     ),
 )
 
-BY_NAME = {source.name: source for source in SOURCES}
+SOURCES_BY_NAME = {source.name: source for source in SOURCES}
 
-_NEWEST_VOTE = """SELECT id FROM roll_call_votes WHERE status = 'active'
+_NEWEST_VOTE_SQL = """SELECT id FROM roll_call_votes WHERE status = 'active'
     ORDER BY published_at DESC NULLS LAST, id LIMIT 1"""
-_VOTER = "SELECT bioguide_id FROM member_votes WHERE bioguide_id IS NOT NULL AND vote_id"
+_VOTER_SQL = "SELECT bioguide_id FROM member_votes WHERE bioguide_id IS NOT NULL AND vote_id"
 
 MEMBER_VOTES = RecordTable(
     "member_votes",
     (
         Column("bioguide_id"),
-        _CONGRESS,
+        _CONGRESS_COLUMN,
         Column("party"),
         Column("state"),
         Column("position"),
@@ -572,7 +577,10 @@ MEMBER_VOTES = RecordTable(
     ),
     size_sql="SELECT sum(recorded) FROM roll_call_votes",
     lookups=("bioguide_id", "vote_id"),
-    newest_sql=(("vote_id", _NEWEST_VOTE), ("bioguide_id", f"{_VOTER} = ({_NEWEST_VOTE}) LIMIT 1")),
+    newest_sql=(
+        ("vote_id", _NEWEST_VOTE_SQL),
+        ("bioguide_id", f"{_VOTER_SQL} = ({_NEWEST_VOTE_SQL}) LIMIT 1"),
+    ),
     # NOT IN the inactive ones, rather than IN the active ones: that list is short and read once.
     where="vote_id NOT IN (SELECT id FROM roll_call_votes WHERE status <> 'active')",
     date_sql="substr(sorted_at, 1, 10)",
@@ -580,8 +588,8 @@ MEMBER_VOTES = RecordTable(
 """How each member voted in each roll call: counted here, listed only by member or by vote."""
 
 _ALL_TABLES = (*(source.record_table for source in SOURCES), MEMBER_VOTES)
-TABLES = {table.name: table for table in _ALL_TABLES}
-_ALIASES = {alias: source for source in SOURCES for alias in source.aliases}
+TABLES_BY_NAME = {table.name: table for table in _ALL_TABLES}
+_SOURCES_BY_ALIAS = {alias: source for source in SOURCES for alias in source.aliases}
 
 
 def find_source(source_name: str) -> Source:
@@ -626,9 +634,9 @@ def find_registry(registry_name: str) -> Source:
 def find_table(table_name: str) -> RecordTable:
     """Return what can be aggregated, by its name or an alias; raise InvalidArguments if none."""
     record_source = _find(table_name)
-    table = TABLES.get(record_source.name if record_source else _fold_name(table_name))
+    table = TABLES_BY_NAME.get(record_source.name if record_source else _fold_name(table_name))
     if table is None:
-        valid_names_text = ", ".join(valid_table.slug for valid_table in TABLES.values())
+        valid_names_text = ", ".join(valid_table.slug for valid_table in TABLES_BY_NAME.values())
         uncovered_kind = find_uncovered_source(table_name)
         notice_text = f". {uncovered_kind.notice} Valid are" if uncovered_kind else "; one of"
         problem_text = f"there is no {table_name[:100]!r}{notice_text} {valid_names_text}"
@@ -645,7 +653,7 @@ def find_sources(source_names: str | Sequence[str] | None) -> tuple[Source, ...]
         find_source(source_name) for source_name in source_names if source_name.strip()
     ]
     included_sources = [
-        BY_NAME[included_name]
+        SOURCES_BY_NAME[included_name]
         for record_source in found_sources
         for included_name in record_source.includes
     ]
@@ -654,7 +662,7 @@ def find_sources(source_names: str | Sequence[str] | None) -> tuple[Source, ...]
 
 def _find(source_name: str) -> Source | None:
     folded_name = _fold_name(source_name)
-    return BY_NAME.get(folded_name) or _ALIASES.get(folded_name)
+    return SOURCES_BY_NAME.get(folded_name) or _SOURCES_BY_ALIAS.get(folded_name)
 
 
 def _fold_name(source_name: str) -> str:

@@ -16,7 +16,7 @@ from readingroom.storage.errors import StorageFailed
 # became the one script below, and the number stayed so that files of 0.1.0 open unchanged.
 SCHEMA_VERSION = 9
 
-CITATION = (
+CITATION_FIELDS = (
     "source_url",
     "source_org",
     "published_at",
@@ -31,7 +31,7 @@ RECORD_COLUMNS = (
 )
 """The columns of a table of records that are written; the others are computed from `record`."""
 
-PARENTS = {
+PARENT_COLUMN_BY_CHILD_TABLE = {
     "bill_cosponsors": "bill_id",
     "bill_actions": "bill_id",
     "bill_committees": "bill_id",
@@ -96,7 +96,7 @@ def _list_missing(db: Database) -> Iterator[str]:
                 # SQLite cannot add a column that it would have to store in every row.
                 column_sql = _define_generated(column).replace("STORED", "VIRTUAL")
                 yield f"ALTER TABLE {record_source.name} ADD COLUMN {column_sql}"
-        for index_name, index_columns in list_source_indexes(record_source).items():
+        for index_name, index_columns in build_source_indexes(record_source).items():
             indexed_columns = [
                 column_row[2] for column_row in db.execute(f"PRAGMA index_info({index_name})")
             ]
@@ -106,7 +106,7 @@ def _list_missing(db: Database) -> Iterator[str]:
                 yield _create_index(record_source, index_name, index_columns)
     vote_columns = {column_row[1] for column_row in db.execute("PRAGMA table_xinfo(member_votes)")}
     if vote_columns and "standard_position" not in vote_columns:
-        yield f"ALTER TABLE member_votes ADD COLUMN {_STANDARD_POSITION}"
+        yield f"ALTER TABLE member_votes ADD COLUMN {_STANDARD_POSITION_COLUMN_SQL}"
     for added_table, statements in _ADDED_TABLES.items():
         if not db.execute(f"PRAGMA table_info({added_table})").fetchall():
             yield from statements
@@ -122,7 +122,7 @@ def list_statements() -> Iterator[str]:
 
 def list_fixed_statements() -> tuple[str, ...]:
     """Return what makes the tables that belong to no source alone."""
-    return _FIXED_TABLES
+    return _FIXED_TABLE_STATEMENTS
 
 
 def _list_table_statements(record_source: Source) -> Iterator[str]:
@@ -132,7 +132,7 @@ def _list_table_statements(record_source: Source) -> Iterator[str]:
     citation_columns_sql = "".join(
         f",\n    {citation_field} TEXT "
         f"GENERATED ALWAYS AS (json_extract(record, '$.{citation_field}')) VIRTUAL"
-        for citation_field in CITATION
+        for citation_field in CITATION_FIELDS
         if citation_field != "published_at"
     )
     yield f"""
@@ -146,7 +146,7 @@ CREATE TABLE {record_source.name} (
     tombstone_reason TEXT,
     successor_id TEXT{generated_columns_sql}{citation_columns_sql}
 )"""
-    for index_name, index_columns in list_source_indexes(record_source).items():
+    for index_name, index_columns in build_source_indexes(record_source).items():
         yield _create_index(record_source, index_name, index_columns)
 
 
@@ -157,7 +157,7 @@ def _create_index(record_source: Source, index_name: str, index_columns: Sequenc
 _LIST_ORDER = ("published_at DESC", "id")
 
 
-def list_source_indexes(record_source: Source) -> dict[str, tuple[str, ...]]:
+def build_source_indexes(record_source: Source) -> dict[str, tuple[str, ...]]:
     """Return the indexes of a source's table by name, each with the columns of its key.
 
     All but the last end in the order of lists, so that a page of a filtered list is read without
@@ -186,7 +186,7 @@ def _define_generated(table_column: Column) -> str:
 
 
 # 0.1.0 wrote the date of the newest record where now the date stands up to which all are here.
-_MOVE_DATES = (
+_MOVE_DATES_STATEMENTS = (
     "INSERT INTO coverage (source, newest_record_at) SELECT source, loaded_up_to FROM progress",
     "UPDATE progress SET loaded_up_to = NULL",
 )
@@ -200,7 +200,7 @@ CREATE TABLE bill_summaries (
 ) WITHOUT ROWID"""
 
 # Up to which day a source is known to be complete: its files say so, or a sync did.
-_COVERAGE = """
+_COVERAGE_SQL = """
 CREATE TABLE coverage (
     source TEXT PRIMARY KEY,
     newest_record_at TEXT,
@@ -210,7 +210,7 @@ CREATE TABLE coverage (
 )"""
 
 # What the chambers print in their own words; the word in `position` stays as it is.
-_STANDARD_POSITION = """standard_position TEXT GENERATED ALWAYS AS (
+_STANDARD_POSITION_COLUMN_SQL = """standard_position TEXT GENERATED ALWAYS AS (
         CASE lower(position)
             WHEN 'yea' THEN 'yea' WHEN 'aye' THEN 'yea' WHEN 'guilty' THEN 'yea'
             WHEN 'nay' THEN 'nay' WHEN 'no' THEN 'nay' WHEN 'not guilty' THEN 'nay'
@@ -226,7 +226,7 @@ CREATE TABLE embedding_leases (
     expires_at REAL NOT NULL
 )"""
 # Which worker's key a vector came with, so that all of them can be taken back.
-_EMBEDDED_ELSEWHERE = """
+_EMBEDDED_ELSEWHERE_SQL = """
 CREATE TABLE embedded_elsewhere (
     chunk INTEGER PRIMARY KEY REFERENCES chunks ON DELETE CASCADE,
     worker TEXT NOT NULL
@@ -234,13 +234,13 @@ CREATE TABLE embedded_elsewhere (
 
 _ADDED_TABLES = {
     "bill_summaries": (_BILL_SUMMARIES_SQL,),
-    "coverage": (_COVERAGE, *_MOVE_DATES),
+    "coverage": (_COVERAGE_SQL, *_MOVE_DATES_STATEMENTS),
     "embedding_leases": (_EMBEDDING_LEASES_SQL,),
-    "embedded_elsewhere": (_EMBEDDED_ELSEWHERE,),
+    "embedded_elsewhere": (_EMBEDDED_ELSEWHERE_SQL,),
 }
 """Tables that files of 0.1.0 lack, beside those of sources, with the statements that add them."""
 
-_CHILDREN = (
+_CHILD_TABLE_STATEMENTS = (
     """
 CREATE TABLE bill_cosponsors (
     bill_id TEXT NOT NULL REFERENCES bills ON DELETE CASCADE,
@@ -280,7 +280,7 @@ CREATE TABLE member_votes (
     position TEXT NOT NULL,
     {standard_position},
     PRIMARY KEY (vote_id, ordinal)
-) WITHOUT ROWID""".replace("{standard_position}", _STANDARD_POSITION),
+) WITHOUT ROWID""".replace("{standard_position}", _STANDARD_POSITION_COLUMN_SQL),
     """
 CREATE INDEX member_votes_person
     ON member_votes (bioguide_id, congress, sorted_at DESC, vote_id)""",
@@ -355,7 +355,7 @@ CREATE TABLE vectors (
     embedding BLOB NOT NULL
 )""",
     _EMBEDDING_LEASES_SQL,
-    _EMBEDDED_ELSEWHERE,
+    _EMBEDDED_ELSEWHERE_SQL,
     # Cut into words as the engine cuts them. Whoever adds passages adds them to this index too,
     # many at once: a trigger for each row would be slower.
     """
@@ -379,7 +379,7 @@ END""",
 
 # A link goes out from the record whose file states it. Neither end is a foreign key, because a file
 # may mention what is not loaded yet. A link without evidence cannot be stored.
-_LINKS = (
+_LINKS_STATEMENTS = (
     """
 CREATE TABLE links (
     from_id TEXT NOT NULL,
@@ -417,13 +417,13 @@ CREATE TABLE progress (
     records INTEGER NOT NULL,
     loaded_up_to TEXT
 )""",
-    _COVERAGE,
+    _COVERAGE_SQL,
 )
 
 # Equal names are stored once: a lobbyist's occurs in a thousand filings. What is compared is folded
 # and padded; `name_forms` has the spelling of each record. Whoever adds names adds them to the
 # index, as with passages.
-_NAMES = (
+_NAMES_STATEMENTS = (
     """
 CREATE TABLE names (
     name_row INTEGER PRIMARY KEY,
@@ -454,7 +454,7 @@ END""",
 
 # One row per record, at its last change. `seq` rises with every change and is where a reader
 # continues; `new_at` and `new_seq` say when the record was first loaded.
-_CHANGES = (
+_CHANGES_STATEMENTS = (
     """
 CREATE TABLE changes (
     record_id TEXT PRIMARY KEY,
@@ -469,4 +469,11 @@ CREATE TABLE changes (
     "CREATE INDEX changes_at ON changes (at, seq)",
 )
 
-_FIXED_TABLES = (*_CHILDREN, *_SEARCH_STATEMENTS, *_NAMES, *_LINKS, *_LOADING_STATEMENTS, *_CHANGES)
+_FIXED_TABLE_STATEMENTS = (
+    *_CHILD_TABLE_STATEMENTS,
+    *_SEARCH_STATEMENTS,
+    *_NAMES_STATEMENTS,
+    *_LINKS_STATEMENTS,
+    *_LOADING_STATEMENTS,
+    *_CHANGES_STATEMENTS,
+)

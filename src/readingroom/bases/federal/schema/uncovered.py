@@ -67,14 +67,16 @@ def _make_kind(
     )
 
 
-_CONGRESS_GOV = r"(?:https?://)?(?:www\.)?(?:api\.)?congress\.gov/(?:v3/)?"
-_GOVINFO = r"(?:(?:https?://)?(?:www\.)?govinfo\.gov/(?:app/details|content/pkg|metadata/pkg)/)?"
+_CONGRESS_GOV_URL_REGEX = r"(?:https?://)?(?:www\.)?(?:api\.)?congress\.gov/(?:v3/)?"
+_GOVINFO_URL_REGEX = (
+    r"(?:(?:https?://)?(?:www\.)?govinfo\.gov/(?:app/details|content/pkg|metadata/pkg)/)?"
+)
 
 _UNCOVERED_KINDS = (
     _make_kind(
         "Nominations",
         ("nominations", "nomination", "presidential_nominations", "nominees", "pn"),
-        rf"PN[\s:-]*\d|{_CONGRESS_GOV}nomination/",
+        rf"PN[\s:-]*\d|{_CONGRESS_GOV_URL_REGEX}nomination/",
         r"nominations?|nominees?|PN\s?\d+",
         "How the Senate voted on them is in roll_call_votes, what was said in "
         "congressional_record and hearings: search these by the nominee's name.",
@@ -83,7 +85,7 @@ _UNCOVERED_KINDS = (
         "Treaties",
         ("treaties", "treaty", "treaty_documents", "treaty_document", "treaty_docs", "tdoc"),
         r"(?:Senate\s+)?Treaty\s+(?:Doc|No|Num)|T\.?\s?Doc\.?\s?(?:No\.?\s?)?\d|TDOC[\s:-]*\d"
-        rf"|{_CONGRESS_GOV}treaty(?:-document)?/|{_GOVINFO}CDOC-\d+tdoc\d",
+        rf"|{_CONGRESS_GOV_URL_REGEX}treaty(?:-document)?/|{_GOVINFO_URL_REGEX}CDOC-\d+tdoc\d",
         r"treat(?:y|ies)|T\.?\s?Doc\.?\s?\d+",
         "Executive reports on them are in committee_reports, the Senate's votes in "
         "roll_call_votes, its debates in congressional_record.",
@@ -94,14 +96,14 @@ _UNCOVERED_KINDS = (
             *("communications", "communication", "executive_communications"),
             *("house_communications", "senate_communications", "petitions", "memorials"),
         ),
-        rf"(?:EC|PM|POM)[\s:-]*\d|{_CONGRESS_GOV}(?:house|senate)-(?:requirement|communication)/",
+        rf"(?:EC|PM|POM)[\s:-]*\d|{_CONGRESS_GOV_URL_REGEX}(?:house|senate)-(?:requirement|communication)/",
         r"executive\s+communications?|petitions\s+and\s+memorials|(?:EC|POM)[\s-]\d+",
         "The lists that the chambers print of them are in congressional_record.",
     ),
     _make_kind(
         "Committee prints",
         ("committee_prints", "committee_print", "prints", "cprt"),
-        rf"{_GOVINFO}CPRT-\d|{_CONGRESS_GOV}committee-print/|(?:H|S|J)\.?\s?Prt\.?\s?\d",
+        rf"{_GOVINFO_URL_REGEX}CPRT-\d|{_CONGRESS_GOV_URL_REGEX}committee-print/|(?:H|S|J)\.?\s?Prt\.?\s?\d",
         r"committee\s+prints?|CPRT-\d+\w*",
         "What committees publish otherwise is in committee_reports and hearings.",
     ),

@@ -9,7 +9,7 @@ from readingroom.bases.federal.search.passages import read_generation
 from readingroom.core.modes import Mode
 from readingroom.storage.database import Database
 
-_COST_SHARE = 20
+_PAUSE_PER_COUNT_SECOND = 20
 """Counting again waits for so many times as long as it took: a load changes the file often."""
 
 
@@ -32,11 +32,13 @@ class EmbeddingCoverage:
                 if row["chunks"]
             }
             self._generation = generation
-            self._count_again_at = started_at + _COST_SHARE * (time.monotonic() - started_at)
+            self._count_again_at = started_at + _PAUSE_PER_COUNT_SECOND * (
+                time.monotonic() - started_at
+            )
         return self._percent_by_source
 
 
-def describe_degraded(
+def build_degraded(
     search_mode: Mode,
     degraded: Degraded | None,
     source_names: Sequence[str],

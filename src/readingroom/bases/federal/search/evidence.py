@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from readingroom.storage.database import Database, Row
 
-_YEAR = re.compile(r"\b(?:19[7-9]\d|20[0-4]\d)\b")
-_WORD = re.compile(r"[a-z]+")
+_YEAR_PATTERN = re.compile(r"\b(?:19[7-9]\d|20[0-4]\d)\b")
+_WORD_PATTERN = re.compile(r"[a-z]+")
 _MIN_TEXT_LENGTH = 80
 """A record with fewer characters is a title and nothing that could answer a question."""
 _KIND_WORDS_BY_SOURCE = {
@@ -57,7 +57,7 @@ def compute_bonuses(
     evidence_weights: EvidenceWeights = EVIDENCE_WEIGHTS,
 ) -> dict[int, float]:
     """Return what is added to the fit of each passage, by its number, for the record it is of."""
-    query_years = frozenset(_YEAR.findall(query))
+    query_years = frozenset(_YEAR_PATTERN.findall(query))
     named_source_names = find_named_sources(query)
     return {
         record_row["chunk"]: _compute_bonus(
@@ -70,7 +70,7 @@ def compute_bonuses(
 def find_named_sources(query: str) -> frozenset[str]:
     """Return the sources whose kind of record a question names."""
     lowered_query = query.lower()
-    query_words = set(_WORD.findall(lowered_query))
+    query_words = set(_WORD_PATTERN.findall(lowered_query))
     named_source_names = {
         source_name
         for source_name, kind_words in _KIND_WORDS_BY_SOURCE.items()

@@ -159,7 +159,7 @@ def _copy_rows(db: Any, table_and_columns_sql: str, encoded_blocks: Iterator[byt
 # --- names ---
 
 
-def get_name_index_statement(db: Database) -> str | None:
+def find_name_index_statement(db: Database) -> str | None:
     """Return the statement that adds a name to its index; None where the table has its own."""
     if db.dialect.engine == "sqlite":
         return "INSERT INTO names_fts (rowid, folded) VALUES (?, ?)"
@@ -172,7 +172,7 @@ def index_stored_names(db: Database) -> None:
         db.execute("INSERT INTO names_fts (names_fts) VALUES ('rebuild')")
 
 
-def count_shared_trigrams(
+def find_names_sharing_trigrams(
     db: Database,
     words: Sequence[str],
     trigrams: Sequence[str],
@@ -189,7 +189,9 @@ def count_shared_trigrams(
     if db.dialect.engine == "sqlite":
         sharing_sql = "SELECT rowid AS name_row FROM names_fts WHERE names_fts MATCH ?"
         patterns = [f'"{trigram}"' for trigram in trigrams]
-        return _count_matches(db, f"{sharing_sql} AND rowid BETWEEN ? AND ?", patterns, name_range)
+        return _find_names_by_patterns(
+            db, f"{sharing_sql} AND rowid BETWEEN ? AND ?", patterns, name_range
+        )
     # The index tells at once which names share many; only of these it is counted how many.
     shared_sql = " + ".join(["(strpos(folded, ?) > 0)::int"] * len(trigrams))
     counted_sql = f"""SELECT name_row, {shared_sql} AS shared FROM names
@@ -200,10 +202,12 @@ def count_shared_trigrams(
         return nearest_rows
     # Folded names have letters and digits only: nothing in a trigram is a pattern.
     sharing_sql = "SELECT name_row FROM names WHERE folded LIKE ? AND name_row + 0 BETWEEN ? AND ?"
-    return _count_matches(db, sharing_sql, [f"%{trigram}%" for trigram in trigrams], name_range)
+    return _find_names_by_patterns(
+        db, sharing_sql, [f"%{trigram}%" for trigram in trigrams], name_range
+    )
 
 
-def _count_matches(
+def _find_names_by_patterns(
     db: Database, sharing_sql: str, patterns: Sequence[str], name_range: tuple[int, int]
 ) -> list[Any]:
     all_sharing_sql = " UNION ALL ".join([sharing_sql] * len(patterns))

@@ -16,13 +16,13 @@ from readingroom.storage.database import Database, Row
 _SOURCE_CODES = {source.name: code for code, source in enumerate(SOURCES)}
 
 ChunkNumbers = NDArray[np.int64]
-Mask = NDArray[np.bool_]
+RowMask = NDArray[np.bool_]
 
 PASSAGE_COLUMNS = """c.chunk, p.title, p.abstract, p.action, p.body,
     (SELECT h.title FROM chunks k JOIN passages h USING (chunk)
      WHERE k.doc = c.doc AND k.part = 'head' AND k.ordinal = 0) AS heading"""
 """What `build_passage_text` reads, of chunks `c` and passages `p`."""
-_MAX_HEADING = 150  # characters of a record's title before each of its passages
+_MAX_HEADING_CHARS = 150  # characters of a record's title before each of its passages
 
 
 class PassageOwners:
@@ -35,7 +35,7 @@ class PassageOwners:
         self._last_chunk_number = 0
         self._update_lock = threading.Lock()
 
-    def load_new_passages(self, db: Database) -> None:
+    def add_new_passages(self, db: Database) -> None:
         """Add the passages that are new since the last time; usually there are none."""
         if read_generation(db) <= self._generation:
             return
@@ -59,7 +59,7 @@ class PassageOwners:
         """Return the numbers of the records of these passages."""
         return self._document_numbers[chunk_numbers]
 
-    def mask_sources(self, source_names: Iterable[str], chunk_numbers: ChunkNumbers) -> Mask:
+    def mask_sources(self, source_names: Iterable[str], chunk_numbers: ChunkNumbers) -> RowMask:
         """Return, for each passage, whether it belongs to one of these sources."""
         is_requested_by_code = np.zeros(len(SOURCES), bool)
         is_requested_by_code[[_SOURCE_CODES[source_name] for source_name in source_names]] = True
@@ -95,7 +95,7 @@ def read_generation(db: Database) -> int:
 
 def build_passage_text(passage_row: Row) -> str:
     """Return a passage under its record's title: alone it may not say what it is about."""
-    first_heading = (passage_row["heading"] or "").partition("\n")[0][:_MAX_HEADING]
+    first_heading = (passage_row["heading"] or "").partition("\n")[0][:_MAX_HEADING_CHARS]
     text_parts = [
         passage_row["title"] or first_heading,
         passage_row["abstract"],

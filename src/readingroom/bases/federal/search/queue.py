@@ -20,16 +20,16 @@ from readingroom.engine.embedding.received import LEASE_SECONDS
 from readingroom.storage.database import Database, Row
 
 _DOCUMENTS_PER_SLICE = 64
-_LOCAL_PREFIX = f"local:{socket.gethostname().replace(':', '')}:"
+_LOCAL_WORKER_PREFIX = f"local:{socket.gethostname().replace(':', '')}:"
 _MAX_ASKED_DOCUMENTS = 10_000
 # Twice as many links to a record are worth as much as being half a year newer.
 _DAYS_PER_DOUBLING = 182
 
 _EMBEDDED_SOURCES = tuple(list_source_names(list_sources_of_shape(Shape.BODY, Shape.SHORT)))
-_SOURCE_PLACEHOLDERS = ", ".join("?" * len(_EMBEDDED_SOURCES))
+_EMBEDDED_SOURCE_PLACEHOLDERS = ", ".join("?" * len(_EMBEDDED_SOURCES))
 _UNEMBEDDED_SQL = f"""FROM chunks c JOIN documents d USING (doc) JOIN passages p USING (chunk)
     LEFT JOIN vectors v USING (chunk)
-    WHERE v.chunk IS NULL AND d.source IN ({_SOURCE_PLACEHOLDERS})"""
+    WHERE v.chunk IS NULL AND d.source IN ({_EMBEDDED_SOURCE_PLACEHOLDERS})"""
 _CLAIM_LOCK = "readingroom:federal:embedding_leases"
 _NOT_LEASED_SQL = "NOT EXISTS (SELECT 1 FROM embedding_leases l WHERE l.chunk = c.chunk)"
 
@@ -128,20 +128,20 @@ class EmbeddingQueue:
 
 def make_local_lease() -> str:
     """Return a lease id that says which process of which machine has it."""
-    return f"{_LOCAL_PREFIX}{os.getpid()}:{secrets.token_hex(8)}"
+    return f"{_LOCAL_WORKER_PREFIX}{os.getpid()}:{secrets.token_hex(8)}"
 
 
 def release_dead_leases(db: Database) -> None:
     """Give back what processes of this machine had when they ended without doing so."""
     lease_rows = db.execute("SELECT DISTINCT lease_id FROM embedding_leases").fetchall()
     for (lease_id,) in lease_rows:
-        if lease_id.startswith(_LOCAL_PREFIX) and not _is_lease_holder_running(lease_id):
+        if lease_id.startswith(_LOCAL_WORKER_PREFIX) and not _is_lease_holder_running(lease_id):
             with db.transaction():
                 db.execute("DELETE FROM embedding_leases WHERE lease_id = ?", (lease_id,))
 
 
 def _is_lease_holder_running(lease_id: str) -> bool:
-    process_id = int(lease_id.removeprefix(_LOCAL_PREFIX).partition(":")[0])
+    process_id = int(lease_id.removeprefix(_LOCAL_WORKER_PREFIX).partition(":")[0])
     try:
         os.kill(process_id, 0)
     except ProcessLookupError:

@@ -14,12 +14,17 @@ from readingroom.bases.federal.search.vectors import FederalVectors
 from readingroom.core.modes import Mode
 from readingroom.core.scores import ScoreParts
 from readingroom.engine.embedding.embedder import Vector
-from readingroom.engine.hybrid import PROPOSALS_PER_SEARCH, rank_proposals
+from readingroom.engine.hybrid import (
+    PROPOSALS_PER_SEARCH,
+    ScoredPassage,
+    look_again,
+    rank_proposals,
+)
 from readingroom.engine.ranking import (
     ProposedPassage,
     RankingWeights,
     Relevance,
-    find_terms,
+    map_stems_to_words,
     rank_passages,
 )
 from readingroom.storage.database import Database, Row
@@ -30,18 +35,18 @@ _AVERAGE_WORD_COUNT = 100.0
 # Chosen on the tuning questions with `benchmarks/federal/questions.py`. Neither
 # words nor vectors of the best passages are added to the question: in a base of many subjects they
 # lead away from it, and to know how common each word is would take longer than the search.
-_WEIGHTS = RankingWeights(
+_RANKING_WEIGHTS = RankingWeights(
     word_weight=0.05,
     half_weight_evidence=0.0,
-    coverage_weight=0.1,
+    coverage_weight=0.2,
     feedback_weight=0.0,
     expansion_share=0.0,
     unembedded_cosine=0.2,
     unembedded_word_weight=0.3,
 )
-_CONGRESS = re.compile(r", \d+(?:st|nd|rd|th) Congress\b")
-_AFTER_CITATION = re.compile(r", | - |: ")
-_YEAR = re.compile(r" of \d{4}$")
+_CONGRESS_PATTERN = re.compile(r", \d+(?:st|nd|rd|th) Congress\b")
+_CITATION_END_PATTERN = re.compile(r", | - |: ")
+_YEAR_AT_END_PATTERN = re.compile(r" of \d{4}$")
 _NAMED_SCORE = 0.95
 """The score of a record whose title is what was asked for."""
 
@@ -131,30 +136,33 @@ def rank_records(
         # By both, two passages may belong to one record.
         2 * max_records if ranking_mode == "hybrid" else max_records,
     )
-    ranked_by_document: dict[int, RankedRecord] = {}
+    best_passage_by_document: dict[int, ScoredPassage] = {}
     for scored_passage in scored_passages:
-        document_number = document_by_chunk_id[scored_passage.passage_id]
-        ranked_by_document.setdefault(
-            document_number,
-            RankedRecord(
-                document_number,
-                int(scored_passage.passage_id),
-                scored_passage.score,
-                scored_passage.parts,
-            ),
+        best_passage_by_document.setdefault(
+            document_by_chunk_id[scored_passage.passage_id], scored_passage
         )
-    named_records = [
-        replace(ranked_record, score=max(ranked_record.score, _NAMED_SCORE))
-        for ranked_record in ranked_by_document.values()
-        if ranked_record.document_number in named_document_numbers
+    named_passages = [
+        replace(scored_passage, score=max(scored_passage.score, _NAMED_SCORE))
+        for document_number, scored_passage in best_passage_by_document.items()
+        if document_number in named_document_numbers
     ]
+    other_passages = [
+        scored_passage
+        for document_number, scored_passage in best_passage_by_document.items()
+        if document_number not in named_document_numbers
+    ]
+    if ranking_mode == "hybrid":
+        other_passages = look_again(
+            query, other_passages, partial(_fetch_texts, db), vector_index.embedder.reranker
+        )
     return [
-        *named_records,
-        *(
-            ranked_record
-            for ranked_record in ranked_by_document.values()
-            if ranked_record.document_number not in named_document_numbers
-        ),
+        RankedRecord(
+            document_by_chunk_id[scored_passage.passage_id],
+            int(scored_passage.passage_id),
+            scored_passage.score,
+            scored_passage.parts,
+        )
+        for scored_passage in (*named_passages, *other_passages)
     ]
 
 
@@ -176,8 +184,9 @@ def _judge_passages(
         guessed_cosine = None
         if vector_by_chunk_id and passage_id not in vector_by_chunk_id:
             guessed_cosine = (
-                _WEIGHTS.unembedded_cosine
-                + _WEIGHTS.unembedded_word_weight * match_strength_by_chunk_id.get(passage_id, 0.0)
+                _RANKING_WEIGHTS.unembedded_cosine
+                + _RANKING_WEIGHTS.unembedded_word_weight
+                * match_strength_by_chunk_id.get(passage_id, 0.0)
             )
         proposed_passages.append(
             ProposedPassage(
@@ -187,7 +196,9 @@ def _judge_passages(
                 guessed_cosine,
             )
         )
-    relevances = rank_passages(query, query_vector, proposed_passages, word_statistics, _WEIGHTS)
+    relevances = rank_passages(
+        query, query_vector, proposed_passages, word_statistics, _RANKING_WEIGHTS
+    )
     weighed_relevances = [
         replace(
             relevance,
@@ -208,18 +219,31 @@ def _read_passages(db: Database, chunk_ids: Iterable[str]) -> list[Row]:
     ).fetchall()
 
 
+def _fetch_texts(db: Database, chunk_ids: Iterable[str]) -> dict[str, str]:
+    return {
+        str(passage_row["chunk"]): build_passage_text(passage_row)
+        for passage_row in _read_passages(db, chunk_ids)
+    }
+
+
 class _WordStatistics:
-    """How many passages have each word of a query."""
+    """How many passages have each word of a query, and each stem that is asked for beside them."""
 
     def __init__(self, db: Database, query: str, passage_count: int) -> None:
         self.document_count = passage_count
         self.average_length = _AVERAGE_WORD_COUNT
-        self._passage_count_by_stem = {
-            stem: count_passages_with_word(db, word) for stem, word in find_terms(query).items()
-        }
+        self._db = db
+        self._words_by_stem = map_stems_to_words(query)
+        self._passage_count_by_stem: dict[str, int] = {}
 
     def frequencies(self, stems: Sequence[str]) -> Mapping[str, int]:
-        return {stem: self._passage_count_by_stem.get(stem, 0) for stem in stems}
+        for stem in stems:
+            if stem not in self._passage_count_by_stem:
+                # A stem of the vocabulary stands for its word, which FTS5 cuts to nearly the same.
+                self._passage_count_by_stem[stem] = count_passages_with_word(
+                    self._db, self._words_by_stem.get(stem, stem)
+                )
+        return {stem: self._passage_count_by_stem[stem] for stem in stems}
 
 
 # --- records that are named ---
@@ -227,7 +251,7 @@ class _WordStatistics:
 
 def _find_named_documents(db: Database, query: str, document_numbers: Sequence[int]) -> set[int]:
     """Return those of the records that the query calls by a title, a citation or a short title."""
-    query_words = fold_all_words(_YEAR.sub("", query.strip()))
+    query_words = fold_all_words(_YEAR_AT_END_PATTERN.sub("", query.strip()))
     # The words of a title count most in a search by words, so one that is named is among the first.
     return {
         document_number
@@ -255,9 +279,12 @@ def _list_record_names(title_text: str) -> list[tuple[str, ...]]:
     distinct_names: dict[str, None] = {}
     for title_line in title_text.splitlines():
         # `H.R. 1155, 114th Congress, SCRUB Act of 2016`, `Public Law 113-67: Making …`
-        citation, *short_title = _AFTER_CITATION.split(_CONGRESS.sub("", title_line), maxsplit=1)
+        citation, *short_title = _CITATION_END_PATTERN.split(
+            _CONGRESS_PATTERN.sub("", title_line), maxsplit=1
+        )
         distinct_names |= dict.fromkeys(
-            _YEAR.sub("", distinct_name) for distinct_name in (title_line, citation, *short_title)
+            _YEAR_AT_END_PATTERN.sub("", distinct_name)
+            for distinct_name in (title_line, citation, *short_title)
         )
     return [fold_all_words(distinct_name) for distinct_name in distinct_names]
 

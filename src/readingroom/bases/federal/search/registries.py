@@ -11,14 +11,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from readingroom.bases.federal.schema.sources import BY_NAME
+from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME
 from readingroom.bases.federal.search.full_text import find_names_with_word
 from readingroom.engine.stems import shared_stemmer
 from readingroom.protocol.search import Citation, Hit
 from readingroom.storage.database import Database
 
-_MAX_NAMES = 400  # names looked at for one word
-_MAX_WORDS = 12  # of a question
+_MAX_NAMES_PER_WORD = 400  # names looked at for one word
+_MAX_QUERY_STEMS = 12  # of a question
 _SNIPPET_LENGTH = 250
 _KIND_WORDS_BY_SOURCE = {
     "hearings": "hearing hearings testify testified witness meeting",
@@ -29,7 +29,7 @@ _KIND_WORDS_BY_SOURCE = {
     "legislators": "member senator representative congressman congresswoman party",
 }
 """The sources that are looked up, and the words by which a question means one of them."""
-_KIND_WEIGHT = 4.0
+_KIND_WORD_WEIGHT = 4.0
 _HIDDEN_FIELDS = frozenset(
     ("id", "source", "title", "url", "source_url", "raw_sha256", "retrieved_at", "citation_string")
 )
@@ -37,20 +37,20 @@ _HIDDEN_FIELDS = frozenset(
 
 def find_registry_records(db: Database, query: str, max_results: int) -> list[Hit]:
     """Return the records whose names share most with the query, rare words counting more."""
-    query_stems = dict.fromkeys(shared_stemmer().split_stems(query)[:_MAX_WORDS])
+    query_stems = dict.fromkeys(shared_stemmer().split_stems(query)[:_MAX_QUERY_STEMS])
     score_by_name_row: defaultdict[int, float] = defaultdict(float)
     source_by_name_row: dict[int, str] = {}
     match_count_by_name_row: Counter[int] = Counter()
     for stem in query_stems:
         names_with_stem = _find_names(db, stem)
         for name_row, source_name in names_with_stem:
-            score_by_name_row[name_row] += math.log(1 + _MAX_NAMES / len(names_with_stem))
+            score_by_name_row[name_row] += math.log(1 + _MAX_NAMES_PER_WORD / len(names_with_stem))
             source_by_name_row[name_row] = source_name
             match_count_by_name_row[name_row] += 1
     named_sources = _find_named_sources(query_stems)
     for name_row, source_name in source_by_name_row.items():
         if source_name in named_sources:
-            score_by_name_row[name_row] += _KIND_WEIGHT
+            score_by_name_row[name_row] += _KIND_WORD_WEIGHT
             match_count_by_name_row[name_row] += 1
     # One word alone may be anything, unless it is all that was asked.
     min_match_count = min(2, len(query_stems))
@@ -62,14 +62,14 @@ def find_registry_records(db: Database, query: str, max_results: int) -> list[Hi
     found_name_rows.sort(
         key=lambda found_name_row: (-score_by_name_row[found_name_row], found_name_row)
     )
-    return list(_read_hits(db, found_name_rows, source_by_name_row, max_results))
+    return list(_read_registry_hits(db, found_name_rows, source_by_name_row, max_results))
 
 
 def _find_names(db: Database, stem: str) -> list[tuple[int, str]]:
     """Return names with a word that begins with the stem, each with its source."""
     if len(stem) < 3 or not stem.isalnum():
         return []
-    found_names = find_names_with_word(db, stem, _MAX_NAMES)
+    found_names = find_names_with_word(db, stem, _MAX_NAMES_PER_WORD)
     return [
         (found_name["name_row"], found_name["source"])
         for found_name in found_names
@@ -86,12 +86,12 @@ def _find_named_sources(query_stems: Mapping[str, None]) -> set[str]:
     }
 
 
-def _read_hits(
+def _read_registry_hits(
     db: Database, name_rows: Sequence[int], source_by_name_row: Mapping[int, str], max_results: int
 ) -> Iterator[Hit]:
     seen_ids: set[str] = set()
     for name_row in name_rows:
-        table_name = BY_NAME[source_by_name_row[name_row]].name
+        table_name = SOURCES_BY_NAME[source_by_name_row[name_row]].name
         stored_row = db.execute(
             f"""SELECT r.id, r.record, r.source_url, r.citation_string, r.published_at
                 FROM name_forms f JOIN {table_name} r ON r.id = f.record_id

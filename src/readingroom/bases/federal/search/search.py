@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from readingroom.bases.federal.errors import NotSearchableSemantically, SourceNotSearchable
 from readingroom.bases.federal.models import Degraded, Search, Searched
 from readingroom.bases.federal.schema.sources import (
-    BY_NAME,
+    SOURCES_BY_NAME,
     Shape,
     Source,
     find_sources,
@@ -28,18 +28,18 @@ from readingroom.engine.confidence import judge_confidence
 from readingroom.engine.embedding.embedder import Vector
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.engine.lexical import enforce_deadline
-from readingroom.engine.words import extract_words, parse_query
+from readingroom.engine.words import extract_query_words, parse_query
 from readingroom.protocol.search import Citation, Hit
 from readingroom.storage.database import Database, Row
 
 _SNIPPET_LENGTH = 300
-_MAX_OPENINGS = 5
+_OPENING_PASSAGE_COUNT = 5
 """How many of a text's first passages may stand in for a short one."""
 _MIN_PASSAGE_LENGTH = 80
 """A shorter passage says little more than the title."""
 # A search that takes longer is stopped: others wait for its thread.
 _TIME_LIMIT_SECONDS = 5.0
-_MIN_DEPTH = 100
+_MIN_RANKED_PASSAGES = 100
 _UNEMBEDDED_REASON = "nothing has been embedded yet: run `readingroom federal embed`"
 
 
@@ -62,7 +62,7 @@ class SearchPlan:
     @property
     def ranking_depth(self) -> int:
         """How far both rankings are read: the same for the first pages, so that they agree."""
-        return max(_MIN_DEPTH, self.offset + self.limit)
+        return max(_MIN_RANKED_PASSAGES, self.offset + self.limit)
 
 
 @dataclass
@@ -75,12 +75,12 @@ class SearchResult:
     confidence: Confidence
 
 
-def plan_search(question: Search, search_mode: Mode) -> SearchPlan:
+def plan_search(arguments: Search, search_mode: Mode) -> SearchPlan:
     """Choose the sources to search by words and by meaning.
 
     Raise SourceNotSearchable or NotSearchableSemantically if one of the sources cannot be.
     """
-    requested_sources = find_sources(question.source)
+    requested_sources = find_sources(arguments.source)
     wanted_sources = requested_sources or list_sources_of_shape(Shape.BODY, Shape.SHORT)
     registry_sources = [
         record_source for record_source in wanted_sources if record_source.shape is Shape.REGISTRY
@@ -106,9 +106,9 @@ def plan_search(question: Search, search_mode: Mode) -> SearchPlan:
     semantic_sources = tuple(
         record_source for record_source in wanted_sources if record_source.shape in embedded_shapes
     )
-    filters = dict(question.filters or ())
+    filters = dict(arguments.filters or ())
     return SearchPlan(
-        query=question.query,
+        query=arguments.query,
         mode=search_mode,
         lexical_sources=() if search_mode == "semantic" else tuple(wanted_sources),
         semantic_sources=() if search_mode == "lexical" else semantic_sources,
@@ -117,10 +117,10 @@ def plan_search(question: Search, search_mode: Mode) -> SearchPlan:
             for filter_name, filter_value in filters.items()
             if filter_value is not None
         },
-        since=question.since,
-        until=question.until,
-        offset=question.offset,
-        limit=question.limit,
+        since=arguments.since,
+        until=arguments.until,
+        offset=arguments.offset,
+        limit=arguments.limit,
     )
 
 
@@ -129,7 +129,7 @@ def run_search(
 ) -> tuple[SearchPlan, SearchResult]:
     """Run a search, and return it with the plan, which changes if sources have no vectors."""
     plan, query_vector = _embed_query(db, plan, vector_index)
-    passage_owners.load_new_passages(db)
+    passage_owners.add_new_passages(db)
     with enforce_deadline(db, _TIME_LIMIT_SECONDS):
         proposed_by_words, matching_count = (
             rank_by_words(db, plan, passage_owners) if plan.lexical_sources else ([], 0)
@@ -159,13 +159,13 @@ def run_search(
                 for ranked_record in page_records
             }
         )
-        hits = list(_read_hits(db, page_records, plan.query))
+        hits = list(_read_record_hits(db, page_records, plan.query))
         first_citation = hits[0].citation.citation_string if hits and not plan.offset else ""
         return plan, SearchResult(
             hits=hits,
             # By meaning everything matches a little, so only what was ranked is counted there.
             matching_count=max(matching_count, len(proposed_document_numbers)),
-            searched_sources=_describe_sources(db, plan),
+            searched_sources=_list_searched_sources(db, plan),
             confidence=judge_confidence(
                 [ranked_record.score for ranked_record in ranked_records], first_citation
             ),
@@ -179,7 +179,7 @@ def _embed_query(
     if not plan.semantic_sources:
         return plan, None
     try:
-        vector_index.load_new_vectors(db)
+        vector_index.apply_vector_changes(db)
         reduced_plan = _plan_by_words_only(
             plan, _list_sources_without_vectors(db, plan, vector_index), _UNEMBEDDED_REASON
         )
@@ -352,7 +352,9 @@ def _find_documents_by_facets(
 # --- hits ---
 
 
-def _read_hits(db: Database, ranked_records: Sequence[RankedRecord], query: str) -> Iterable[Hit]:
+def _read_record_hits(
+    db: Database, ranked_records: Sequence[RankedRecord], query: str
+) -> Iterable[Hit]:
     for ranked_record in ranked_records:
         document_row = db.execute(
             "SELECT id, source FROM documents WHERE doc = ?", (ranked_record.document_number,)
@@ -364,7 +366,7 @@ def _read_hits(db: Database, ranked_records: Sequence[RankedRecord], query: str)
         if document_row is None or passage_row is None:
             continue  # the index in memory may be a load ahead of this reader's snapshot
         shown_passage_row = _choose_passage(db, ranked_record.document_number, passage_row, query)
-        table_name = BY_NAME[document_row["source"]].name
+        table_name = SOURCES_BY_NAME[document_row["source"]].name
         record_title, source_url, citation_string, published_at = db.execute(
             f"""SELECT record ->> 'title', source_url, citation_string, published_at
                 FROM {table_name} WHERE id = ?""",
@@ -395,7 +397,8 @@ def _choose_passage(db: Database, document_number: int, passage_row: Row, query:
     stems = _list_query_stems(query)
     opening_rows = db.execute(
         f"""SELECT part, passages.* FROM chunks JOIN passages USING (chunk)
-            WHERE doc = ? AND part = 'text' AND ordinal < {_MAX_OPENINGS} AND length(body) >= ?
+            WHERE doc = ? AND part = 'text' AND ordinal < {_OPENING_PASSAGE_COUNT}
+                AND length(body) >= ?
             ORDER BY ordinal""",
         (document_number, _MIN_PASSAGE_LENGTH),
     ).fetchall()
@@ -439,14 +442,17 @@ def cut_snippet(passage_row: Row, query: str) -> str:
 
 def _list_query_stems(query: str) -> list[str]:
     # Five letters are stem enough to choose a snippet by: regul-ation, regul-ate.
-    return [*parse_query(query).phrases, *(query_word[:5] for query_word in extract_words(query))]
+    return [
+        *parse_query(query).phrases,
+        *(query_word[:5] for query_word in extract_query_words(query)),
+    ]
 
 
 def _count_stems(passage_text: str, stems: Sequence[str]) -> int:
     return sum(stem in passage_text for stem in stems)
 
 
-def _describe_sources(db: Database, plan: SearchPlan) -> list[Searched]:
+def _list_searched_sources(db: Database, plan: SearchPlan) -> list[Searched]:
     searched_sources = dict.fromkeys((*plan.lexical_sources, *plan.semantic_sources))
     return [
         Searched(

@@ -68,7 +68,7 @@ class FederalVectors:
             if chunk_id not in embedded_vectors
         )
 
-    def load_new_vectors(self, db: Database) -> None:
+    def apply_vector_changes(self, db: Database) -> None:
         """Apply what was embedded or removed since the last time; usually nothing."""
         if read_generation(db) <= self._generation:
             return

@@ -24,7 +24,7 @@ from readingroom.net.cache import CachedReply, CacheEntry, Reply
 from readingroom.net.errors import UpstreamError, UpstreamUnavailable
 
 _MAX_RANKED_PAGES = 200
-_SECONDS_A_DAY = 86_400
+_SECONDS_PER_DAY = 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,19 +80,19 @@ class OfflineGuidance:
             hits[first_index : first_index + max_hits],
             len(hits),
             confidence,
-            self._describe_copy(degraded_reason),
+            self._make_offline_copy(degraded_reason),
         )
 
-    def list_changes(self, question: RecentChanges) -> tuple[list[Hit], OfflineCopy]:
+    def list_changes(self, arguments: RecentChanges) -> tuple[list[Hit], OfflineCopy]:
         """Return the pages that changed since a day, the latest first, with what was changed."""
         hits = []
         for stored_page in self.library.iterate_pages():
             page = stored_page.parse_page()
             changed_on = (page.public_updated_at or "")[:10]
-            if changed_on >= question.since.isoformat():
+            if changed_on >= arguments.since.isoformat():
                 hits.append(_make_hit(page, None))
         hits.sort(key=lambda hit: hit.public_updated_at or "", reverse=True)
-        return hits, self._describe_copy(None)
+        return hits, self._make_offline_copy(None)
 
     def add_change_notes(self, hits: list[Hit], since_day: date) -> list[Hit]:
         """Return GOV.UK's own hits with the notes that the copy has on changes since a day."""
@@ -117,7 +117,7 @@ class OfflineGuidance:
         if stored_page is None:
             return None
         age_seconds = max(0.0, clock.unix_seconds() - stored_page.checked_at)
-        if age_seconds > self._max_age_days * _SECONDS_A_DAY:
+        if age_seconds > self._max_age_days * _SECONDS_PER_DAY:
             return None
         return stored_page.parse_page(), _make_cached_reply(stored_page, age_seconds, failure)
 
@@ -125,9 +125,9 @@ class OfflineGuidance:
         """Whether the copy is young enough to answer a search while GOV.UK fails."""
         if not self.is_synced:
             return False
-        return self._describe_copy(None).age_s <= self._max_age_days * _SECONDS_A_DAY
+        return self._make_offline_copy(None).age_s <= self._max_age_days * _SECONDS_PER_DAY
 
-    def _describe_copy(self, degraded_reason: str | None) -> OfflineCopy:
+    def _make_offline_copy(self, degraded_reason: str | None) -> OfflineCopy:
         library_status = self.library.read_status()
         if library_status.synced_at is None:
             raise UpstreamUnavailable(

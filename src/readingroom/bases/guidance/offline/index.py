@@ -11,11 +11,14 @@ from pathlib import Path
 from readingroom.bases.guidance.offline.library import GuidanceLibrary, ReadOnlyPassages
 from readingroom.core.filters import FilterFields
 from readingroom.core.modes import Mode
+from readingroom.core.scores import ScoreParts
 from readingroom.engine.confidence import Calibration, score_relevances
 from readingroom.engine.embedding.embedder import Embedder
+from readingroom.engine.hybrid import ScoredPassage, look_again
 from readingroom.engine.index import ChunkHit, ChunkIndex
 from readingroom.engine.lexical import LexicalDocument, LexicalIndex
 from readingroom.engine.ranking import RankingWeights, Relevance, measure_evidence
+from readingroom.engine.second_look import postpone_second_look
 from readingroom.engine.shared.index import open_index
 from readingroom.engine.words import LexicalHit
 from readingroom.storage.chunks import Chunks
@@ -23,7 +26,7 @@ from readingroom.storage.chunks import Chunks
 _MIN_PASSAGES_READ = 300  # for ten pages: a long page may have many of the best
 # Chosen on half of the tuning questions. The best page has more of the question's words than the
 # best passage, so words count half with twice the evidence.
-_WEIGHTS = RankingWeights(word_weight=0.35, half_weight_evidence=1.4)
+_RANKING_WEIGHTS = RankingWeights(word_weight=0.35, half_weight_evidence=1.4)
 _LENGTH_PENALTY = 0.03
 # Fitted on the same half. The words that a copy lacks say how small it is, not that a page is far.
 _CALIBRATION = Calibration(
@@ -76,9 +79,11 @@ class OfflineIndex:
         max_passages = max(_MIN_PASSAGES_READ, 6 * max_pages)
         library_status = self._library.read_status()
         search_mode: Mode = "hybrid" if library_status.embedded else "lexical"
-        ranking = chunk_index.search(query, max_passages, None, search_mode)
+        with postpone_second_look():
+            ranking = chunk_index.search(query, max_passages, None, search_mode)
         found_chunks = chunk_index.fetch_chunks([chunk_hit.chunk_id for chunk_hit in ranking.hits])
         metadata_by_id = dict(zip(found_chunks.ids, found_chunks.metadatas, strict=True))
+        text_by_id = dict(zip(found_chunks.ids, found_chunks.texts, strict=True))
         best_passage_by_page: dict[str, FoundPassage] = {}
         hits_by_page: dict[str, list[ChunkHit]] = {}
         for chunk_hit in ranking.hits:
@@ -110,10 +115,26 @@ class OfflineIndex:
             )
         page_relevances = self._compare_pages(query, hits_by_page)
         page_scores = score_relevances(page_relevances, _CALIBRATION)
-        return [
-            replace(best_passage_by_page[relevance.passage_id], score=page_score)
+        scored_pages = [
+            ScoredPassage(relevance.passage_id, page_score, ScoreParts())
             for relevance, page_score in zip(page_relevances, page_scores, strict=True)
-        ][:max_pages], degraded_reason
+        ]
+        if search_mode == "hybrid":
+            best_text_by_page = {
+                page_path: text_by_id[chunk_hits[0].chunk_id]
+                for page_path, chunk_hits in hits_by_page.items()
+            }
+            scored_pages = look_again(
+                query,
+                scored_pages,
+                lambda _: best_text_by_page,
+                self._embedder.reranker,
+                _CALIBRATION.decline,
+            )
+        return [
+            replace(best_passage_by_page[scored_page.passage_id], score=scored_page.score)
+            for scored_page in scored_pages[:max_pages]
+        ], degraded_reason
 
     def _compare_pages(
         self, query: str, hits_by_page: Mapping[str, Sequence[ChunkHit]]
@@ -125,7 +146,7 @@ class OfflineIndex:
         word_hits = self._search_page_words(query)
         best_word_score = word_hits[0].score if word_hits else 0.0
         word_share_by_page = {hit.id: hit.score / best_word_score for hit in word_hits}
-        word_weight = _WEIGHTS.adapt_to_evidence(
+        word_weight = _RANKING_WEIGHTS.adapt_to_evidence(
             measure_evidence(best_word_score, len(self._passage_count_by_page))
         ).word_weight
         page_relevances = []

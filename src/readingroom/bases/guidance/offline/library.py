@@ -12,7 +12,7 @@ from pydantic_core import from_json
 
 from readingroom.bases.guidance.offline.passages import Passage
 from readingroom.bases.guidance.pages.page import GovukPage
-from readingroom.core.filters import Filter, In, Metadata, flatten
+from readingroom.core.filters import Filter, In, Metadata, flatten_filter
 from readingroom.storage.chunks import Chunks, StoredCollection
 from readingroom.storage.database import ConnectionPool, Database, connect
 from readingroom.storage.errors import EmbeddingMismatch, StorageFailed
@@ -22,7 +22,7 @@ _SCHEMA_VERSION = "1"
 _READ_ONLY_MESSAGE = (
     "The passages of the guidance are read only: a sync writes them, by GuidanceLibrary.put_page"
 )
-_SCHEMA = """
+_SCHEMA_SQL = """
 CREATE TABLE IF NOT EXISTS pages (
     path TEXT PRIMARY KEY,
     content BLOB NOT NULL,
@@ -113,7 +113,7 @@ class GuidanceLibrary:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self.open_database() as db:
             db.execute("PRAGMA journal_mode = WAL")
-            db.executescript(_SCHEMA)
+            db.executescript(_SCHEMA_SQL)
             db.execute("INSERT OR IGNORE INTO state VALUES ('version', ?)", (_SCHEMA_VERSION,))
 
     def close(self) -> None:
@@ -397,7 +397,7 @@ class ReadOnlyPassages(StoredCollection):
         if ids is not None:
             sql_conditions.append(f"id IN ({','.join('?' * len(ids))})")
             sql_values += ids
-        for filter_condition in flatten(where):
+        for filter_condition in flatten_filter(where):
             assert isinstance(filter_condition, In)
             sql_conditions.append(
                 f"{filter_condition.field} IN ({','.join('?' * len(filter_condition.values))})"

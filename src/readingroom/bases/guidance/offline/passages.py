@@ -14,7 +14,7 @@ from readingroom.bases.guidance.pages.sections import (
 from readingroom.bases.guidance.pages.values import read_text
 from readingroom.engine.chunking import split
 
-_PASSAGE_CHARS = 700
+_MAX_PASSAGE_CHARS = 700
 _MAX_HEADINGS_CHARS = 500  # an encoder reads about as much
 # Sections that this server adds to a text; they name things and explain none.
 _UNSEARCHED_HEADINGS = frozenset({"Updates to this page", "Abbreviations", "Attachments"})
@@ -41,7 +41,7 @@ def cut_passages(page: GovukPage) -> list[Passage]:
     passages = []
     for section, group_start, group_end in _group_blocks(page_text, sections):
         heading = section.heading if section else ""
-        for passage_span in split(page_text[group_start:group_end], _PASSAGE_CHARS, 100):
+        for passage_span in split(page_text[group_start:group_end], _MAX_PASSAGE_CHARS, 100):
             plain_passage = to_plain_text(passage_span.cut_from(page_text[group_start:group_end]))
             # The title and the heading say what a passage is about, which its own words may not.
             passage_context = " – ".join(dict.fromkeys(filter(None, [page.title, heading])))
@@ -84,7 +84,7 @@ def _group_blocks(
         is_continued = (
             open_group is not None
             and open_group[0] == section
-            and block_end - open_group[1] <= _PASSAGE_CHARS
+            and block_end - open_group[1] <= _MAX_PASSAGE_CHARS
         )
         if open_group is not None and is_continued:
             open_group = (section, open_group[1], block_end)

@@ -11,13 +11,13 @@ from pydantic_core import from_json
 
 from readingroom.bases.guidance.offline.library import GuidanceLibrary, PendingPage
 from readingroom.bases.guidance.offline.passages import Passage, cut_passages
-from readingroom.bases.guidance.pages.page import ORGANISATION, GovukPage
+from readingroom.bases.guidance.pages.page import COMMISSION_SLUG, GovukPage
 from readingroom.bases.guidance.pages.values import is_plain_path, read_objects, read_text
 from readingroom.bases.guidance.settings import GuidanceSettings
 from readingroom.core import clock
 from readingroom.core.progress import ReportProgress
 from readingroom.engine.embedding.embedder import Embedder
-from readingroom.engine.embedding.shared import embedder_for
+from readingroom.engine.embedding.shared import get_shared_embedder
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.net.cache import Reply
 from readingroom.net.errors import UpstreamError, UpstreamRateLimited, UpstreamUnavailable
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 RESULTS_PER_LIST = 100
 PAGES_PER_BATCH = 50  # pages between two looks at the bounds
 _PASSAGES_PER_BATCH = 64
-_MAX_FAILURES = 5
+_MAX_FAILURES_IN_A_ROW = 5
 """Failures in a row after which GOV.UK is left alone; the next sync goes on from there."""
 _MAX_PAGE_FAILURES = 2  # after which a page is left out of this sync
 # The Commission has some 1,000 pages. Whoever answers in GOV.UK's place could go on for ever.
@@ -99,7 +99,7 @@ class GuidanceSync:
         library = self._library
         await anyio.to_thread.run_sync(library.create_database)
         self._summary.resumed = await anyio.to_thread.run_sync(library.begin_sync)
-        await self._list_pages()
+        await self._record_listed_pages()
         if check_all:
             await anyio.to_thread.run_sync(library.mark_all_pending)
         await self._fetch_pending_pages()
@@ -107,20 +107,20 @@ class GuidanceSync:
         await self._embed_all_passages()
         return self._summary
 
-    async def _list_pages(self) -> None:
+    async def _record_listed_pages(self) -> None:
         """Record every page of the list, from where an interrupted sync stopped."""
         while (
-            listed_count := await anyio.to_thread.run_sync(_get_listed_count, self._library)
+            listed_count := await anyio.to_thread.run_sync(_read_listed_count, self._library)
         ) is not None:
             params = [
-                ("filter_organisations", ORGANISATION),
+                ("filter_organisations", COMMISSION_SLUG),
                 # The oldest first: what is published meanwhile comes last, and shifts nothing.
                 ("order", "public_timestamp"),
                 ("count", str(RESULTS_PER_LIST)),
                 ("start", str(listed_count)),
                 *(("fields", field_name) for field_name in ("link", "public_timestamp")),
             ]
-            reply = await self._get_reply(Request("search", "/api/search.json", params))
+            reply = await self._fetch_changed_reply(Request("search", "/api/search.json", params))
             if reply is None or reply.status != 200:
                 raise UpstreamUnavailable("GOV.UK's search does not list the pages")
             search_response = from_json(reply.body)
@@ -173,9 +173,9 @@ class GuidanceSync:
             await self._report_progress(0, None, f"{pending_page.path} was skipped: {skip_reason}")
             # A page that arrived shows that GOV.UK is at work.
             self._skipped_in_a_row += isinstance(error, UpstreamError)
-            if self._skipped_in_a_row >= _MAX_FAILURES:
+            if self._skipped_in_a_row >= _MAX_FAILURES_IN_A_ROW:
                 raise UpstreamUnavailable(
-                    f"GOV.UK failed for {_MAX_FAILURES} pages in a row, at last with: "
+                    f"GOV.UK failed for {_MAX_FAILURES_IN_A_ROW} pages in a row, at last with: "
                     f"{skip_reason}. What was fetched is kept; the next sync goes on from there"
                 ) from error
         else:
@@ -188,7 +188,7 @@ class GuidanceSync:
             f"/api/content{pending_page.path}",
             etag=stored_page.etag if stored_page else None,
         )
-        reply = await self._get_reply(request, _MAX_PAGE_FAILURES)
+        reply = await self._fetch_changed_reply(request, _MAX_PAGE_FAILURES)
         if reply is None:
             await anyio.to_thread.run_sync(
                 self._library.confirm_page, pending_page, clock.unix_seconds()
@@ -231,8 +231,10 @@ class GuidanceSync:
             "What was fetched is kept; the next sync goes on from there. Check GOVUK_BASE_URL"
         )
 
-    async def _get_reply(self, request: Request, max_failures: int = _MAX_FAILURES) -> Reply | None:
-        """Return GOV.UK's answer; wait when it asks for that, and try again."""
+    async def _fetch_changed_reply(
+        self, request: Request, max_failures: int = _MAX_FAILURES_IN_A_ROW
+    ) -> Reply | None:
+        """Return GOV.UK's answer, None if nothing changed; wait and try again when it says so."""
         failure_count = 0
         while True:
             try:
@@ -240,7 +242,7 @@ class GuidanceSync:
             except (UpstreamRateLimited, UpstreamUnavailable) as error:
                 failure_count += 1
                 is_rate_limited = isinstance(error, UpstreamRateLimited)
-                if failure_count >= (_MAX_FAILURES if is_rate_limited else max_failures):
+                if failure_count >= (_MAX_FAILURES_IN_A_ROW if is_rate_limited else max_failures):
                     raise
                 wait_seconds = float(error.hint.get("retry_after") or 1.0)
             await self._sleep(wait_seconds)
@@ -290,7 +292,7 @@ def _parse_reply(page_path: str, reply: Reply) -> tuple[GovukPage, list[Passage]
         raise _UnreadablePageError(f"it cannot be read ({type(error).__name__})") from error
 
 
-def _get_listed_count(library: GuidanceLibrary) -> int | None:
+def _read_listed_count(library: GuidanceLibrary) -> int | None:
     return library.listed_count
 
 
@@ -307,7 +309,7 @@ async def synchronize(
     )
     try:
         return await GuidanceSync(
-            library, client, embedder_for(settings), report_progress
+            library, client, get_shared_embedder(settings), report_progress
         ).synchronize_pages(check_all)
     finally:
         await client.close()

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from readingroom.bases.guidance.pages.values import is_plain_path
 from readingroom.net.errors import InvalidPath
 
-_WEBSITE_HOST = re.compile(r"(?:https?://)?(?:www\.)?gov\.uk(?=[/?#]|$)", re.IGNORECASE)
-_CONTENT_API = "/api/content"
-_CC_NUMBER = re.compile(r"cc[\s-]?(\d{1,2}[a-z]?)", re.IGNORECASE)
-_QUERY_OR_ANCHOR = re.compile(r"[\w.~!$&'()*+,;=:@/%-]*", re.ASCII)
-_WITHOUT_SLASH = re.compile(r"[a-z0-9-]+/[a-z0-9]", re.ASCII)
+_WEBSITE_HOST_PATTERN = re.compile(r"(?:https?://)?(?:www\.)?gov\.uk(?=[/?#]|$)", re.IGNORECASE)
+_CONTENT_API_PATH = "/api/content"
+_CC_NUMBER_PATTERN = re.compile(r"cc[\s-]?(\d{1,2}[a-z]?)", re.IGNORECASE)
+_QUERY_OR_ANCHOR_PATTERN = re.compile(r"[\w.~!$&'()*+,;=:@/%-]*", re.ASCII)
+_PATH_WITHOUT_SLASH_PATTERN = re.compile(r"[a-z0-9-]+/[a-z0-9]", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,23 +25,23 @@ class PageAddress:
 def parse_page_address(typed_address: str) -> PageAddress:
     """Return the page that an address, a path or a CC number names; raise `InvalidPath`."""
     trimmed_address = typed_address.strip().removeprefix("guidance:")
-    cc_match = _CC_NUMBER.fullmatch(trimmed_address)
+    cc_match = _CC_NUMBER_PATTERN.fullmatch(trimmed_address)
     if cc_match:
         return PageAddress(cc_number=f"cc{cc_match[1].lower()}")
-    host_match = _WEBSITE_HOST.match(trimmed_address)
+    host_match = _WEBSITE_HOST_PATTERN.match(trimmed_address)
     if host_match:
         trimmed_address = trimmed_address[host_match.end() :] or "/"
-    elif _WITHOUT_SLASH.match(trimmed_address):
+    elif _PATH_WITHOUT_SLASH_PATTERN.match(trimmed_address):
         trimmed_address = f"/{trimmed_address}"
     path_and_query, _, anchor = trimmed_address.partition("#")
     # Copied from a browser an address may have a query; a path with one is a mistake.
     page_path, _, query = path_and_query.partition("?") if host_match else (path_and_query, "", "")
-    if page_path.startswith(f"{_CONTENT_API}/"):
-        page_path = page_path.removeprefix(_CONTENT_API)
+    if page_path.startswith(f"{_CONTENT_API_PATH}/"):
+        page_path = page_path.removeprefix(_CONTENT_API_PATH)
     # Not of `//`, which is no path at all.
     if len(page_path) > 2 and page_path.endswith("/"):
         page_path = page_path.removesuffix("/")
-    is_clean = all(map(_QUERY_OR_ANCHOR.fullmatch, (query, anchor)))
+    is_clean = all(map(_QUERY_OR_ANCHOR_PATTERN.fullmatch, (query, anchor)))
     if not is_plain_path(page_path) or not is_clean:
         raise InvalidPath(
             "The path must be that of a GOV.UK page, such as /guidance/charity-annual-return, its "
@@ -55,7 +55,10 @@ def parse_page_address(typed_address: str) -> PageAddress:
 def is_address(typed_address: str) -> bool:
     """Whether a text is the address of a page on GOV.UK or a CC number, not just a path."""
     trimmed_address = typed_address.strip()
-    return bool(_WEBSITE_HOST.match(trimmed_address) or _CC_NUMBER.fullmatch(trimmed_address))
+    return bool(
+        _WEBSITE_HOST_PATTERN.match(trimmed_address)
+        or _CC_NUMBER_PATTERN.fullmatch(trimmed_address)
+    )
 
 
 def is_publication_page(cc_number: str, page_title: str, page_path: str) -> bool:

@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 from readingroom.bases.guidance.pages.fields import (
     FIRST_FIELDS,
-    HEADINGS,
+    HEADING_BY_FIELD,
     HIDDEN_FIELDS,
-    LABELS,
+    LABEL_BY_FIELD,
     PROSE_FIELDS,
 )
 from readingroom.bases.guidance.pages.links import escape_text, format_link
@@ -26,10 +26,10 @@ from readingroom.bases.guidance.pages.values import (
 
 _TITLE_KEYS = ("title", "name", "label", "text", "topic_name", "facet_name")
 _LINK_KEYS = ("base_path", "href", "url", "link", "path", "web_url", "transaction_start_link")
-_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
-_MARKUP = re.compile(r"</?[A-Za-z][^>]*>|&[a-z]+;|&#\d+;")
-_TAG = re.compile(r"</?[A-Za-z][^>]*>")
-_MAX_DEPTH = 40  # of fields inside fields; headings stay at the sixth level
+_UUID_PATTERN = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
+_HTML_MARKUP_PATTERN = re.compile(r"</?[A-Za-z][^>]*>|&[a-z]+;|&#\d+;")
+_HTML_TAG_PATTERN = re.compile(r"</?[A-Za-z][^>]*>")
+_MAX_JSON_DEPTH = 40  # of fields inside fields; headings stay at the sixth level
 
 
 class DetailsRenderer:
@@ -67,26 +67,28 @@ class DetailsRenderer:
     def _render_field(self, field_name: str, field_value: Any, heading_level: int) -> Iterator[str]:
         """Yield a field: its heading where it needs one, and what it holds."""
         is_prose = field_name in PROSE_FIELDS
-        if isinstance(field_value, str) and not is_prose and field_name not in HEADINGS:
+        if isinstance(field_value, str) and not is_prose and field_name not in HEADING_BY_FIELD:
             yield from self._render_short_text(field_name, field_value, heading_level)
             return
         blocks = [block for block in self._render_value(field_value, heading_level + 1) if block]
         if blocks and not is_prose:
-            yield make_heading(HEADINGS.get(field_name) or _humanize(field_name), heading_level)
+            yield make_heading(
+                HEADING_BY_FIELD.get(field_name) or _humanize(field_name), heading_level
+            )
         yield from blocks
 
     def _render_short_text(
         self, field_name: str, field_value: str, heading_level: int
     ) -> Iterator[str]:
         """Yield a text in a field that is not known to be prose: by what it looks like."""
-        if _MARKUP.search(field_value):
+        if _HTML_MARKUP_PATTERN.search(field_value):
             yield make_heading(_humanize(field_name), heading_level)
             yield self._convert_html(field_value)
         elif label_line := _render_label(field_name, field_value):
             yield label_line
 
     def _render_value(self, field_value: Any, heading_level: int) -> Iterator[str]:
-        if heading_level > _MAX_DEPTH:
+        if heading_level > _MAX_JSON_DEPTH:
             return
         if isinstance(field_value, str) or is_renderings(field_value):
             yield self._render_text(read_html(field_value))
@@ -104,7 +106,7 @@ class DetailsRenderer:
     def _render_list(self, list_entries: list[Any], heading_level: int) -> Iterator[str]:
         entry_lines: list[str] = []
         for list_entry in list_entries:
-            if isinstance(list_entry, str) and _UUID.fullmatch(list_entry):
+            if isinstance(list_entry, str) and _UUID_PATTERN.fullmatch(list_entry):
                 list_entry = self._linked_items.get(list_entry)
             entry_line = _render_item_line(list_entry)
             if entry_line is not None:
@@ -353,7 +355,7 @@ def _render_item_line(list_entry: Any) -> str | None:
     if isinstance(list_entry, str):
         return (
             None
-            if _MARKUP.search(list_entry)
+            if _HTML_MARKUP_PATTERN.search(list_entry)
             else f"- {_render_plain(list_entry)}"
             if list_entry
             else ""
@@ -375,7 +377,7 @@ def _render_item_line(list_entry: Any) -> str | None:
         for field_name, field_value in other_fields.items()
     )
     description = read_text(list_entry.get("description")) or ""
-    if not entry_title or not is_plain or _MARKUP.search(description):
+    if not entry_title or not is_plain or _HTML_MARKUP_PATTERN.search(description):
         return None
     description_note = f": {_render_plain(description)}" if description.strip() else ""
     return f"- {_render_link_line(entry_title, link_target or '')}{description_note}"
@@ -414,23 +416,23 @@ def _render_task(task: JsonObject) -> str:
 def _render_label(field_name: str, field_value: str) -> str:
     """Return a short text with its label; nothing for ids, slugs and technical dates."""
     trimmed_text = " ".join(field_value.split())
-    field_label = LABELS.get(field_name) or _humanize(field_name)
+    field_label = LABEL_BY_FIELD.get(field_name) or _humanize(field_name)
     moment_text = format_moment(trimmed_text)
     if moment_text:
-        is_shown = field_name in LABELS or field_name.endswith(("_date", "_on"))
+        is_shown = field_name in LABEL_BY_FIELD or field_name.endswith(("_date", "_on"))
         return f"{field_label}: {moment_text}" if is_shown else ""
     link_address = make_website_url(trimmed_text)
     if link_address and " " not in trimmed_text:
         return f"{field_label}: {format_link(escape_text(trimmed_text), link_address)}"
     is_shown = (
-        field_name in LABELS
+        field_name in LABEL_BY_FIELD
         or not _is_code(trimmed_text)
         or _has_number(trimmed_text)
         or trimmed_text[:1].isupper()
     )
     return (
         f"{field_label}: {_render_plain(trimmed_text)}"
-        if is_shown and not _UUID.fullmatch(trimmed_text)
+        if is_shown and not _UUID_PATTERN.fullmatch(trimmed_text)
         else ""
     )
 
@@ -458,7 +460,9 @@ def _find_first_text(
 def _is_code(field_text: str) -> bool:
     """Whether a text is an id, a slug or a timestamp, which no reader sees."""
     return (
-        " " not in field_text.strip() and "@" not in field_text and not _MARKUP.search(field_text)
+        " " not in field_text.strip()
+        and "@" not in field_text
+        and not _HTML_MARKUP_PATTERN.search(field_text)
     )
 
 
@@ -475,9 +479,9 @@ def _list_html(field_value: Any, depth: int = 0) -> Iterator[str]:
     """Yield every text with tags in a field, in order; of several renderings, the HTML."""
     if isinstance(field_value, str) or is_renderings(field_value):
         html = read_html(field_value)
-        if _TAG.search(html):
+        if _HTML_TAG_PATTERN.search(html):
             yield html
-    elif depth < _MAX_DEPTH:
+    elif depth < _MAX_JSON_DEPTH:
         is_object = isinstance(field_value, Mapping)
         for inner_value in field_value.values() if is_object else read_list(field_value):
             yield from _list_html(inner_value, depth + 1)

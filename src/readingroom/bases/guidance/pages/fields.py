@@ -119,7 +119,7 @@ HIDDEN_FIELDS = frozenset(
 )
 
 # Headings over what would not be understood without one; fields of prose alone have none.
-HEADINGS = {
+HEADING_BY_FIELD = {
     "outcome_detail": "Outcome",
     "outcome_documents": "Outcome: documents",
     "final_outcome_detail": "Outcome",
@@ -170,7 +170,7 @@ PROSE_FIELDS = frozenset(
         "content",
     ]
 )
-LABELS = {
+LABEL_BY_FIELD = {
     "delivered_on": "Delivered on",
     "speaker_without_profile": "Speaker",
     "state": "State",

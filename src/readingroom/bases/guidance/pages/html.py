@@ -4,7 +4,9 @@ from dataclasses import dataclass, field
 
 from lxml import etree
 
-_MAX_DEPTH = 32  # deeper elements are read as if they were here, so that recursion stays bounded
+_MAX_ELEMENT_DEPTH = (
+    32  # deeper elements are read as if they were here, so that recursion stays bounded
+)
 
 
 @dataclass(slots=True)
@@ -39,7 +41,7 @@ class _TreeBuilder:
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         new_element = Element(tag, dict(attributes))
         self._open_elements[-1].children.append(new_element)
-        if len(self._open_elements) < _MAX_DEPTH:
+        if len(self._open_elements) < _MAX_ELEMENT_DEPTH:
             self._open_elements.append(new_element)
         else:
             self._too_deep += 1

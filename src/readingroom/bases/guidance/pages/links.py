@@ -4,12 +4,16 @@ import re
 from urllib.parse import quote, urljoin, urlsplit
 
 _LINK_SCHEMES = frozenset({"http", "https", "mailto", "tel"})
-_NOT_IN_A_URL = re.compile(r'[\s<>"\\^`{|}]')
+_NOT_IN_A_URL_PATTERN = re.compile(r'[\s<>"\\^`{|}]')
 # What Markdown would read as a tag, as emphasis, as the end of a link's text, or as a sign that
 # escapes the next; at the end of the text too, because nobody knows here what follows.
-_SPECIAL = re.compile(r"<(?=[A-Za-z/!?]|$)|\*|\](?=[(:\[]|\s*$)|\\(?=[!-/:-@\[-`{-~]|$)")
+_MARKDOWN_SIGNS_PATTERN = re.compile(
+    r"<(?=[A-Za-z/!?]|$)|\*|\](?=[(:\[]|\s*$)|\\(?=[!-/:-@\[-`{-~]|$)"
+)
 # What Markdown would read as a heading, a quotation or an item of a list.
-_LINE_START = re.compile(r"^(?:(#{1,6}|[-+>])(?=\s)|(\d{1,9})([.)])(?=\s|$))", re.MULTILINE)
+_MARKDOWN_LINE_START_PATTERN = re.compile(
+    r"^(?:(#{1,6}|[-+>])(?=\s)|(\d{1,9})([.)])(?=\s|$))", re.MULTILINE
+)
 
 
 def resolve_link(link_target: str, base_address: str) -> str | None:
@@ -19,7 +23,9 @@ def resolve_link(link_target: str, base_address: str) -> str | None:
         is_link = urlsplit(full_address).scheme in _LINK_SCHEMES
     except ValueError:  # such as a URL with a malformed IPv6 host
         return None
-    return _NOT_IN_A_URL.sub(lambda match: quote(match[0]), full_address) if is_link else None
+    return (
+        _NOT_IN_A_URL_PATTERN.sub(lambda match: quote(match[0]), full_address) if is_link else None
+    )
 
 
 def format_link(link_text: str, link_address: str) -> str:
@@ -36,7 +42,7 @@ def encode_parentheses(link_address: str) -> str:
 
 def escape_text(plain_text: str) -> str:
     """Return plain text so that Markdown shows it as it is, inside a line."""
-    return _SPECIAL.sub(r"\\\g<0>", plain_text)
+    return _MARKDOWN_SIGNS_PATTERN.sub(r"\\\g<0>", plain_text)
 
 
 def fence_code(code_text: str) -> str:
@@ -48,7 +54,7 @@ def fence_code(code_text: str) -> str:
 
 def escape_line_starts(markdown: str) -> str:
     """Return a paragraph none of whose lines begins a heading, a quotation or a list."""
-    return _LINE_START.sub(_escape_line_start, markdown)
+    return _MARKDOWN_LINE_START_PATTERN.sub(_escape_line_start, markdown)
 
 
 def _escape_line_start(line_start: re.Match[str]) -> str:

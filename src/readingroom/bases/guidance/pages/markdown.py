@@ -30,14 +30,19 @@ _BLOCK_TAGS = frozenset(
     _HEADING_TAGS + _LIST_TAGS + _TABLE_TAGS + _SECTION_TAGS + _TEXT_TAGS + _FORM_TAGS
 )
 _INVISIBLE_TAGS = frozenset({"script", "style", "template", "svg", "noscript", "head"})
-_MARKS = {
+_EMPHASIS_MARK_BY_TAG = {
     **dict.fromkeys(("strong", "b"), "**"),
     **dict.fromkeys(("em", "i"), "*"),
     **dict.fromkeys(("del", "s", "strike"), "~~"),
     "ins": "++",
     "sub": "~",
 }
-_CODE_MARKS = {"sup": "^", "sub": "~", "ins": "++", **dict.fromkeys(("del", "s", "strike"), "~~")}
+_MARK_IN_CODE_BY_TAG = {
+    "sup": "^",
+    "sub": "~",
+    "ins": "++",
+    **dict.fromkeys(("del", "s", "strike"), "~~"),
+}
 _CALLOUT_TAGS = frozenset({"div", "p", "section", "aside"})
 _CALLOUT_CLASSES = frozenset(
     [
@@ -54,10 +59,10 @@ _CALLOUT_CLASSES = frozenset(
 )
 # A callout is framed as a quotation. These two also have a sign on GOV.UK; a word in its place
 # would stand among the page's own.
-_CALLOUT_SIGNS = {"warning": "⚠ ", "important": "❗ "}
-_FOOTNOTE_LABEL = re.compile(r"[\w.*†‡§-]{1,16}")
+_CALLOUT_SIGN_BY_CLASS = {"warning": "⚠ ", "important": "❗ "}
+_FOOTNOTE_LABEL_PATTERN = re.compile(r"[\w.*†‡§-]{1,16}")
 _MAX_LIST_NUMBER = 999_999_999  # Markdown takes nine digits
-_MAX_SPAN = 1000  # as in browsers
+_MAX_CELL_SPAN = 1000  # as in browsers
 
 
 def to_markdown(html: str, base_address: str) -> str:
@@ -181,7 +186,7 @@ class _MarkdownWriter:
             callout_label = "warning"
         callout_text = "\n\n".join(self.write_blocks(element))
         if callout_text:
-            yield quote_lines(_CALLOUT_SIGNS.get(callout_label, "") + callout_text)
+            yield quote_lines(_CALLOUT_SIGN_BY_CLASS.get(callout_label, "") + callout_text)
 
     def _write_quotation(self, quotation_element: Element) -> Iterator[str]:
         yield quote_lines("\n\n".join(self.write_blocks(quotation_element)))
@@ -223,7 +228,7 @@ class _MarkdownWriter:
         if isinstance(cell, str):
             return TableCell(cell_text)
         column_span, row_span = (
-            _read_number_attribute(cell, attribute_name, 1, _MAX_SPAN)
+            _read_number_attribute(cell, attribute_name, 1, _MAX_CELL_SPAN)
             for attribute_name in ("colspan", "rowspan")
         )
         return TableCell(cell_text, column_span or 1, row_span or 1)
@@ -247,7 +252,7 @@ class _MarkdownWriter:
         return ""
 
     def _write_emphasis(self, element: Element) -> str:
-        return _enclose_in_marks(self._write_children(element), _MARKS[element.tag])
+        return _enclose_in_marks(self._write_children(element), _EMPHASIS_MARK_BY_TAG[element.tag])
 
     def _write_code(self, element: Element) -> str:
         code_text = re.sub(r"\s+", " ", _get_code_text(element))
@@ -275,7 +280,7 @@ class _MarkdownWriter:
             # Marked up inside: flattened, its own numbers would join each other.
             return f"[{self._write_children(mark_link).strip()}]"
         mark_label = _get_raw_text(mark_link).strip().strip("[]")
-        if not _FOOTNOTE_LABEL.fullmatch(mark_label):
+        if not _FOOTNOTE_LABEL_PATTERN.fullmatch(mark_label):
             return f"[{escape_text(mark_label)}]" if mark_label else ""
         self._footnote_labels[mark_link.attributes["href"].removeprefix("#")] = mark_label
         return f"[^{mark_label}]"
@@ -342,7 +347,7 @@ class _MarkdownWriter:
         "table": _write_table,
     }
     _INLINE_WRITERS: ClassVar[dict[str, Callable[["_MarkdownWriter", Element], str]]] = {
-        **dict.fromkeys(_MARKS, _write_emphasis),
+        **dict.fromkeys(_EMPHASIS_MARK_BY_TAG, _write_emphasis),
         **dict.fromkeys(_INVISIBLE_TAGS, _write_nothing),
         **dict.fromkeys(("ul", "ol"), _write_inline_list),
         "a": _write_link,
@@ -458,7 +463,7 @@ def _get_code_text(element: Element) -> str:
         if isinstance(child, str):
             code_pieces.append(child)
         elif child.tag not in _INVISIBLE_TAGS:
-            mark = _CODE_MARKS.get(child.tag, "\n" if child.tag in _BLOCK_TAGS else "")
+            mark = _MARK_IN_CODE_BY_TAG.get(child.tag, "\n" if child.tag in _BLOCK_TAGS else "")
             code_pieces.append(
                 "\n" if child.tag == "br" else f"{mark}{_get_code_text(child)}{mark}"
             )

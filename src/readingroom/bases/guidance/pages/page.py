@@ -21,7 +21,7 @@ from readingroom.bases.guidance.pages.markdown import (
     to_markdown,
 )
 from readingroom.bases.guidance.pages.values import (
-    WEBSITE,
+    WEBSITE_URL,
     JsonObject,
     is_plain_path,
     make_website_url,
@@ -30,8 +30,8 @@ from readingroom.bases.guidance.pages.values import (
     read_text,
 )
 
-ORGANISATION = "charity-commission"
-_COMMISSION_PATH = f"/government/organisations/{ORGANISATION}"
+COMMISSION_SLUG = "charity-commission"
+_COMMISSION_PATH = f"/government/organisations/{COMMISSION_SLUG}"
 # Compared by id as well as by path, because an id stays when a page moves.
 _COMMISSION_ID = "489e651f-34c8-4b34-bdd7-e13c2324cde3"
 
@@ -51,7 +51,7 @@ class GovukPage:
 
     @property
     def url(self) -> str:
-        return WEBSITE + self.path
+        return WEBSITE_URL + self.path
 
     @property
     def title(self) -> str | None:
@@ -117,7 +117,7 @@ class GovukPage:
         if not isinstance(raw_notice, Mapping) or not raw_notice:
             return None
         return WithdrawnNotice(
-            explanation=to_markdown(read_html(raw_notice.get("explanation")), WEBSITE),
+            explanation=to_markdown(read_html(raw_notice.get("explanation")), WEBSITE_URL),
             withdrawn_at=read_text(raw_notice.get("withdrawn_at")),
         )
 
@@ -142,7 +142,7 @@ class GovukPage:
             url = make_website_url(document_target) if document_target else None
             if url is None:
                 continue
-            document_path = url.removeprefix(WEBSITE)
+            document_path = url.removeprefix(WEBSITE_URL)
             is_page = is_plain_path(document_path)
             documents_by_url.setdefault(
                 url,
@@ -191,7 +191,7 @@ class GovukPage:
 
     @cached_property
     def _rendering(self) -> tuple[str, list[Anchor]]:
-        converter = MarkdownConverter(WEBSITE)
+        converter = MarkdownConverter(WEBSITE_URL)
         text_blocks = [text_block for text_block in self._render_blocks(converter) if text_block]
         text_blocks += filter(None, self._render_end("\n\n".join(text_blocks), converter))
         return "\n\n".join(text_blocks), converter.anchors

@@ -10,14 +10,14 @@ from readingroom.bases.guidance.pages.markdown import Anchor
 from readingroom.core.text import fold_dashes
 from readingroom.engine.stems import shared_stemmer
 
-_HEADING = re.compile(r"^(#{1,6}) (.+)$", re.MULTILINE)
-_CODE_BLOCK = re.compile(r"^```\n.*?^```$", re.MULTILINE | re.DOTALL)
-_WORD = re.compile(r"\S+")
+_MARKDOWN_HEADING_PATTERN = re.compile(r"^(#{1,6}) (.+)$", re.MULTILINE)
+_CODE_BLOCK_PATTERN = re.compile(r"^```\n.*?^```$", re.MULTILINE | re.DOTALL)
+_WORD_PATTERN = re.compile(r"\S+")
 _PLAIN_QUOTES = str.maketrans(
     "\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u201f\u00b4`", "''''\"\"\"\"''"
 )
 # Marks of Markdown that are no words of the page: addresses of links, footnotes, emphasis.
-_MARKS = re.compile(
+_MARKDOWN_MARKS_PATTERN = re.compile(
     r"\]\([^)\s]{0,2000}\)|\[\^[^\]\s]{0,40}\]|!?\[|\]|\\(?=[^\w\s])|[*`]|~~|\+\+|(?<=\w)[\^~](?=\w)|[\^~]"
     r"|^(?:> ?|- |#{1,6} |• )+|[|•]",
     re.MULTILINE,
@@ -48,11 +48,13 @@ class FoundBlock:
 def list_sections(page_text: str, anchors: Sequence[Anchor]) -> list[SectionSpan]:
     """Return the sections of a text, in order; of headings alike, each has its own anchor."""
     # Blanked out, so that offsets stay: a line of code may look like a heading.
-    text_without_code = _CODE_BLOCK.sub(lambda code_match: " " * len(code_match[0]), page_text)
+    text_without_code = _CODE_BLOCK_PATTERN.sub(
+        lambda code_match: " " * len(code_match[0]), page_text
+    )
     ids_by_line: dict[str, list[str]] = {}
     for anchor in reversed(anchors):
         ids_by_line.setdefault(anchor.heading_line, []).append(anchor.id)
-    heading_matches = list(_HEADING.finditer(text_without_code))
+    heading_matches = list(_MARKDOWN_HEADING_PATTERN.finditer(text_without_code))
     anchor_ids = [
         ids_by_line[heading_match[0]].pop() if ids_by_line.get(heading_match[0]) else None
         for heading_match in heading_matches
@@ -179,7 +181,7 @@ def find_nearest_block(page_text: str, quotation: str) -> tuple[str, float]:
 
 def to_plain_text(markdown: str) -> str:
     """Return a text without the marks of Markdown, in single spaces."""
-    return " ".join(_MARKS.sub("", markdown).split())
+    return " ".join(_MARKDOWN_MARKS_PATTERN.sub("", markdown).split())
 
 
 def fold_words(raw_text: str) -> str:
@@ -190,9 +192,11 @@ def fold_words(raw_text: str) -> str:
 def _split_words(page_text: str) -> tuple[list[str], list[int]]:
     """Return the words of a text as they are compared, each with its offset."""
     # Marks become blanks of the same length, so that offsets stay those of the text.
-    unmarked_text = _MARKS.sub(lambda mark_match: "\x00" * len(mark_match[0]), page_text)
+    unmarked_text = _MARKDOWN_MARKS_PATTERN.sub(
+        lambda mark_match: "\x00" * len(mark_match[0]), page_text
+    )
     words, word_offsets = [], []
-    for word_match in _WORD.finditer(unmarked_text):
+    for word_match in _WORD_PATTERN.finditer(unmarked_text):
         word = fold_words(word_match[0].replace("\x00", ""))
         if word:
             words.append(word)

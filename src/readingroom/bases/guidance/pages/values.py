@@ -6,20 +6,22 @@ from typing import Any
 
 from readingroom.bases.guidance.pages.links import resolve_link
 
-WEBSITE = "https://www.gov.uk"
+WEBSITE_URL = "https://www.gov.uk"
 
 JsonObject = Mapping[str, Any]
 
 # The form of GOV.UK's own paths. No scheme, host, escape, query or empty segment matches, and no
 # segment can be `.` or `..`, because each begins with a letter or a digit.
-_PLAIN_PATH = re.compile(r"/|(?:/[A-Za-z0-9][A-Za-z0-9._~-]*)+", re.ASCII)
-_WEB_ADDRESS = re.compile(r"https?://", re.ASCII)
-_MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d)[\d:.]*(Z|[+-]\d\d:?\d\d)?)?", re.ASCII)
+_PLAIN_PATH_PATTERN = re.compile(r"/|(?:/[A-Za-z0-9][A-Za-z0-9._~-]*)+", re.ASCII)
+_WEB_ADDRESS_PATTERN = re.compile(r"https?://", re.ASCII)
+_TIMESTAMP_PATTERN = re.compile(
+    r"(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d)[\d:.]*(Z|[+-]\d\d:?\d\d)?)?", re.ASCII
+)
 
 
 def is_plain_path(path_text: str) -> bool:
     """Whether a text is the plain path of a GOV.UK page, such as `/guidance/charity-reporting`."""
-    return _PLAIN_PATH.fullmatch(path_text) is not None
+    return _PLAIN_PATH_PATTERN.fullmatch(path_text) is not None
 
 
 def make_website_url(link_target: str) -> str | None:
@@ -30,7 +32,9 @@ def make_website_url(link_target: str) -> str | None:
     """
     is_path = link_target.startswith("/")
     return (
-        resolve_link(link_target, WEBSITE) if is_path or _WEB_ADDRESS.match(link_target) else None
+        resolve_link(link_target, WEBSITE_URL)
+        if is_path or _WEB_ADDRESS_PATTERN.match(link_target)
+        else None
     )
 
 
@@ -77,7 +81,7 @@ def is_renderings(json_value: Any) -> bool:
 
 def format_moment(timestamp_text: str) -> str | None:
     """Return a timestamp as a day and a time, in GOV.UK's own digits; None for any other text."""
-    timestamp_match = _MOMENT.fullmatch(timestamp_text.strip())
+    timestamp_match = _TIMESTAMP_PATTERN.fullmatch(timestamp_text.strip())
     if timestamp_match is None:
         return None
     day, time_of_day, zone_offset = timestamp_match.groups()

@@ -21,7 +21,7 @@ _IMAGE_DPI = 100
 _MAX_QUOTATION_CHARS = 2000
 
 
-PAGE_PREFIX = "readingroom://page/"
+PAGE_URI_PREFIX = "readingroom://page/"
 """Of the URI of a page's picture: `readingroom://page/SOURCE/REVISION/PAGE?quotation=WORDS`."""
 
 

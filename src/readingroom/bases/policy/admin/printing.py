@@ -5,7 +5,7 @@ from typing import Any
 
 from readingroom.bases.policy.registry.records import format_section_name
 from readingroom.console.layout import make_bold
-from readingroom.protocol.search import UnreadRevision, describe_unread_by_policy
+from readingroom.protocol.search import UnreadRevision, make_unread_cautions
 
 
 def format_listed_section(listed_section: dict[str, Any]) -> str:
@@ -57,7 +57,7 @@ def list_cautions(answer: Mapping[str, Any]) -> list[str]:
     unread_revisions = map(UnreadRevision.model_validate, answer.get("unread_revisions", ()))
     return [
         f"({policy_slug}: {caution})"
-        for policy_slug, caution in describe_unread_by_policy([*unread_revisions]).items()
+        for policy_slug, caution in make_unread_cautions([*unread_revisions]).items()
     ]
 
 

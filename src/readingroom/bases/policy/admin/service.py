@@ -34,11 +34,11 @@ from readingroom.bases.policy.ingest.files import check_revision_file
 from readingroom.bases.policy.models import IngestedRevision
 from readingroom.bases.policy.registry import timeline
 from readingroom.bases.policy.registry.records import Policy, PolicyCategory, Revision
-from readingroom.bases.policy.registry.resolver import Resolution
+from readingroom.bases.policy.registry.resolver import PolicyOnDay
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.progress import ReportProgress
 from readingroom.ingest.errors import FileNotFound
-from readingroom.protocol.rest import API_PREFIX
+from readingroom.protocol.rest import API_PATH_PREFIX
 from readingroom.protocol.search import UnreadRevision
 
 
@@ -61,35 +61,36 @@ class PolicyAdmin:
         self, category: PolicyCategory | None = None, slug_part: str | None = None
     ) -> PolicyIndex:
         """Return every policy, or those of a category or with this in their slug."""
-        resolutions = [
-            resolution
-            for resolution in (await self._resolve_today()).values()
-            if category in (None, resolution.policy.category)
-            and (slug_part or "").upper() in resolution.source
+        policies_today = [
+            policy_today
+            for policy_today in (await self._resolve_today()).values()
+            if category in (None, policy_today.policy.category)
+            and (slug_part or "").upper() in policy_today.source
         ]
         policy_summaries = [
             PolicySummary(
-                source=resolution.source,
-                title=resolution.policy.title,
-                category=resolution.policy.category,
-                current_revision=_summarise_current(resolution),
-                revision_count=len(resolution.timeline),
+                source=policy_today.source,
+                title=policy_today.policy.title,
+                category=policy_today.policy.category,
+                current_revision=_summarise_current(policy_today),
+                revision_count=len(policy_today.timeline),
             )
-            for resolution in resolutions
+            for policy_today in policies_today
         ]
         return PolicyIndex(policies=policy_summaries, total=len(policy_summaries))
 
     async def get_policy(self, policy_slug: str) -> PolicyDetail:
         """Return a policy with its revisions; raise `PolicyNotFound`."""
         service = self._service
-        return _describe_policy(
+        return _build_policy_detail(
             await service.resolver.resolve_for_policy(policy_slug, service.today)
         )
 
     async def list_policy_details(self) -> list[PolicyDetail]:
         """Return every policy with its revisions, read at once."""
         return [
-            _describe_policy(resolution) for resolution in (await self._resolve_today()).values()
+            _build_policy_detail(policy_today)
+            for policy_today in (await self._resolve_today()).values()
         ]
 
     async def update_policy_details(self, policy_slug: str, patch: PolicyPatch) -> PolicyDetail:
@@ -120,21 +121,21 @@ class PolicyAdmin:
         not_yet_effective_sources: list[str] = []
         sources_without_revision: list[str] = []
         unread_revisions: list[UnreadRevision] = []
-        for resolution in (await self._service.resolver.resolve_snapshot(day)).values():
-            unread_revisions += list_unread_revisions(resolution)
-            if resolution.revision:
+        for policy_on_day in (await self._service.resolver.resolve_snapshot(day)).values():
+            unread_revisions += list_unread_revisions(policy_on_day)
+            if policy_on_day.revision:
                 effective_policies.append(
                     EffectivePolicy(
-                        source=resolution.source,
-                        title=resolution.policy.title,
-                        category=resolution.policy.category,
-                        effective_revision=_to_summary(resolution.revision),
+                        source=policy_on_day.source,
+                        title=policy_on_day.policy.title,
+                        category=policy_on_day.policy.category,
+                        effective_revision=_to_summary(policy_on_day.revision),
                     )
                 )
-            elif resolution.reason == "date_before_first_revision":
-                not_yet_effective_sources.append(resolution.source)
+            elif policy_on_day.reason == "date_before_first_revision":
+                not_yet_effective_sources.append(policy_on_day.source)
             else:
-                sources_without_revision.append(resolution.source)
+                sources_without_revision.append(policy_on_day.source)
         return EffectivePolicies(
             effective_date=day,
             policies=effective_policies,
@@ -214,7 +215,7 @@ class PolicyAdmin:
     async def get_progress(self, policy_slug: str, revision_id: str) -> RevisionProgress:
         """Return a revision's status and how far its ingestion has come."""
         revision = await self._find_revision(policy_slug, revision_id)
-        progress = self._service.ingestion.get_progress(revision_id)
+        progress = self._service.ingestion.find_progress(revision_id)
         if progress is None:
             progress = Progress(
                 phase="complete"
@@ -276,7 +277,7 @@ class PolicyAdmin:
             links=_build_links(policy_slug, revision_id),
         )
 
-    async def reindex_and_wait(
+    async def reingest_and_wait(
         self, policy_slug: str, revision_id: str, report_progress: ReportProgress
     ) -> IngestedRevision:
         """Ingest a revision's own file again, and wait until it can be searched.
@@ -293,7 +294,7 @@ class PolicyAdmin:
 
     # --- parts ---
 
-    async def _resolve_today(self) -> dict[str, Resolution]:
+    async def _resolve_today(self) -> dict[str, PolicyOnDay]:
         return await self._service.resolver.resolve_snapshot(self._service.today)
 
     async def _register_revision(
@@ -339,20 +340,19 @@ def _get_set_fields(patch: BaseModel, nullable_fields: Sequence[str]) -> dict[st
     }
 
 
-def _describe_policy(resolution_today: Resolution) -> PolicyDetail:
+def _build_policy_detail(policy_today: PolicyOnDay) -> PolicyDetail:
     return PolicyDetail(
-        **resolution_today.policy.model_dump(),
+        **policy_today.policy.model_dump(),
         revisions=[
-            _to_detail(revision, resolution_today.timeline)
-            for revision in resolution_today.timeline
+            _to_detail(revision, policy_today.timeline) for revision in policy_today.timeline
         ],
-        current_revision=_summarise_current(resolution_today),
-        revision_count=len(resolution_today.timeline),
+        current_revision=_summarise_current(policy_today),
+        revision_count=len(policy_today.timeline),
     )
 
 
-def _summarise_current(resolution_today: Resolution) -> RevisionSummary | None:
-    return _to_summary(resolution_today.revision) if resolution_today.revision else None
+def _summarise_current(policy_today: PolicyOnDay) -> RevisionSummary | None:
+    return _to_summary(policy_today.revision) if policy_today.revision else None
 
 
 def _to_summary(revision: Revision) -> RevisionSummary:
@@ -360,13 +360,13 @@ def _to_summary(revision: Revision) -> RevisionSummary:
 
 
 def _to_detail(revision: Revision, revisions: Sequence[Revision]) -> RevisionDetail:
-    listed_last_day = timeline.get_listed_end(revision, revisions)
+    listed_last_day = timeline.find_listed_end(revision, revisions)
     return RevisionDetail.model_validate(
         revision.model_copy(update={"effective_to": listed_last_day}), from_attributes=True
     )
 
 
 def _build_links(policy_slug: str, revision_id: str) -> Links:
-    policy_url = f"{API_PREFIX}/policies/{policy_slug}"
+    policy_url = f"{API_PATH_PREFIX}/policies/{policy_slug}"
     revision_url = f"{policy_url}/revisions/{revision_id}"
     return Links(self=revision_url, status=f"{revision_url}/status", policy=policy_url)

@@ -21,12 +21,12 @@ from readingroom.storage.chunks import Chunks
 
 # Chosen on 350 questions over the plans and tried on 350 others: docs/engine.md.
 _NEIGHBOURS_WEIGHT = 0.15
-_KIND_WEIGHTS = {"policy": 0.05, "table": -0.05, "appendix": -0.05}
-_HEADING_WEIGHT = -0.3
-_CONTENTS_WEIGHT = -0.5
+_WEIGHT_BY_PASSAGE_KIND = {"policy": 0.05, "table": -0.05, "appendix": -0.05}
+_BARE_HEADING_WEIGHT = -0.3
+_TABLE_OF_CONTENTS_WEIGHT = -0.5
 # A question about a plan has one answer in it: what is like the best passage leads away from it.
-_WEIGHTS = RankingWeights(feedback_weight=0.0, expansion_share=0.0)
-_DOT_LEADERS = re.compile(r"\.{6,}|(?:\. ){6,}")
+_RANKING_WEIGHTS = RankingWeights(feedback_weight=0.0, expansion_share=0.0)
+_DOT_LEADERS_PATTERN = re.compile(r"\.{6,}|(?:\. ){6,}")
 _MIN_DOT_LEADERS = 2  # in a table of contents; one alone may be a line to write on
 
 
@@ -79,7 +79,7 @@ class PlanRanker:
             vector,
             passages_in_context,
             _compute_word_statistics(passages_in_context),
-            _WEIGHTS,
+            _RANKING_WEIGHTS,
         )
         fits_by_passage = {
             relevance.passage_id: relevance.fit for relevance in relevances_in_context
@@ -95,7 +95,7 @@ class PlanRanker:
         # All but the order is told of the passage itself: confidence is calibrated on that.
         relevances = [
             replace(relevance, fit=round(final_fits_by_passage[relevance.passage_id], 6))
-            for relevance in rank_passages(question, vector, passages, statistics, _WEIGHTS)
+            for relevance in rank_passages(question, vector, passages, statistics, _RANKING_WEIGHTS)
             if relevance.passage_id in final_fits_by_passage
         ]
         return sorted(relevances, key=lambda relevance: (-relevance.fit, relevance.passage_id))
@@ -139,8 +139,8 @@ def _add_neighbour_fits(
 
 
 def _get_kind_weight(passage_text: str, metadata: Metadata) -> float:
-    if len(_DOT_LEADERS.findall(passage_text)) >= _MIN_DOT_LEADERS:
-        return _CONTENTS_WEIGHT
+    if len(_DOT_LEADERS_PATTERN.findall(passage_text)) >= _MIN_DOT_LEADERS:
+        return _TABLE_OF_CONTENTS_WEIGHT
     if is_heading(passage_text):
-        return _HEADING_WEIGHT
-    return _KIND_WEIGHTS.get(str(metadata.get("passage_kind")), 0.0)
+        return _BARE_HEADING_WEIGHT
+    return _WEIGHT_BY_PASSAGE_KIND.get(str(metadata.get("passage_kind")), 0.0)

@@ -7,57 +7,69 @@ from dataclasses import dataclass
 
 from readingroom.core.text import fold_dashes
 
-_WHITE_SPACE = re.compile(r"\s+")
-_PARAGRAPH = re.compile(r"\b(?:paragraphs?|paras?\.?|¶)\s*(?=\d)", re.IGNORECASE)
-_KIND_WORDS = r"(?:core|strategic|non-strategic|local|site|area|place|development|management|draft)"
-_KINDS_OF_POLICY = re.compile(rf"\b(?:{_KIND_WORDS} )+(?=policy)")
-_BLANK_BEFORE_BRACKET = re.compile(r"(?<=\d)[ ](?=\()")
-_SEPARATOR_IN_CODE = re.compile(r"(?<=[a-z])[ /-](?=\d)")
-_NUMBER = re.compile(r"\d+(?:\.\d+)*", re.ASCII)
-_NUMBER_AND_CLAUSE = re.compile(rf"{_NUMBER.pattern}\s?\([a-z]\)", re.ASCII)
+_WHITE_SPACE_PATTERN = re.compile(r"\s+")
+_PARAGRAPH_WORD_PATTERN = re.compile(r"\b(?:paragraphs?|paras?\.?|¶)\s*(?=\d)", re.IGNORECASE)
+_POLICY_KIND_WORDS_REGEX = (
+    r"(?:core|strategic|non-strategic|local|site|area|place|development|management|draft|detailed"
+    r"|allocations?|spatial|thematic|generic|overarching|proposed|site-specific|specific|minerals"
+    r"|waste|village|town centre|borough-wide|district-wide|city-wide|key)"
+)
+_WORDS_BEFORE_POLICY_PATTERN = re.compile(rf"\b(?:{_POLICY_KIND_WORDS_REGEX} )+(?=policy)")
+_BLANK_BEFORE_BRACKET_PATTERN = re.compile(r"(?<=\d)[ ](?=\()")
+_SEPARATOR_IN_CODE_PATTERN = re.compile(r"(?<=[a-z])[ /-](?=\d)")
+_PARAGRAPH_NUMBER_PATTERN = re.compile(r"\d+(?:\.\d+)*", re.ASCII)
+_NUMBER_AND_CLAUSE_PATTERN = re.compile(
+    rf"{_PARAGRAPH_NUMBER_PATTERN.pattern}\s?\([a-z]\)", re.ASCII
+)
 # Local plans number policies TR4, BSC 1, DM3.2, H-1, S/12 or ESD13a.
-_CODE_PATTERN = r"[a-z]{1,6}(?:[/-][a-z]{1,5})*[ /-]?\d{1,3}(?:\.\d{1,2})?"
-_CODE = re.compile(rf"{_CODE_PATTERN}[a-z]?", re.ASCII)
-_CLAUSE = re.compile(r"(?P<section>.*?\d[a-z]?)\s?(?:\((?P<clause>\w{1,4})\)(?:\s?\(\w{1,4}\))*)")
-_CLAUSE_LETTER = re.compile(r"(?P<section>.*\d)(?P<clause>[a-z])")
-_CODED_KINDS = ("policy", "site allocation", "allocation")
-_NUMBERED_KINDS = ("para", "section", "chapter", "policy")
+_POLICY_CODE_REGEX = r"[a-z]{1,6}(?:[/&-][a-z]{1,5})*[ /-]?\d{1,3}(?:\.\d{1,2})?"
+_POLICY_CODE_PATTERN = re.compile(rf"{_POLICY_CODE_REGEX}[a-z]?", re.ASCII)
+# Plans number sites so: H1(a), H1(12).
+_CODE_AND_CLAUSE = re.compile(rf"{_POLICY_CODE_REGEX}\s?\((?:[a-z]|\d{{1,2}})\)", re.ASCII)
+_SECTION_AND_CLAUSE_PATTERN = re.compile(
+    r"(?P<section>.*?\d[a-z]?)\s?(?:\((?P<clause>\w{1,4})\)(?:\s?\(\w{1,4}\))*)"
+)
+_SECTION_AND_CLAUSE_LETTER_PATTERN = re.compile(r"(?P<section>.*\d)(?P<clause>[a-z])")
+_WORDS_BEFORE_POLICY_CODE = ("policy", "site", "site allocation", "allocation")
+_WORDS_BEFORE_NUMBER = ("para", "section", "chapter", "policy")
 
-_CLAUSE_PATTERN = r"(?P<clause>(?:\s?\(\w{1,4}\))+|[a-z]\b)?"
-_ASKED_PARAGRAPHS = re.compile(
+_CLAUSE_REGEX = r"(?P<clause>(?:\s?\(\w{1,4}\))+|[a-z]\b)?"
+_ASKED_PARAGRAPHS_PATTERN = re.compile(
     r"\b(?:paragraphs?|paras?\.?|¶)\s*(?P<numbers>\d+(?:\.\d+)*(?:\s*(?:,|and|&|or)\s*\d+(?:\.\d+)*)*)"
-    + _CLAUSE_PATTERN,
+    + _CLAUSE_REGEX,
     re.IGNORECASE,
 )
-_ASKED_POLICIES = re.compile(
-    rf"\b(?P<kinds>(?:{_KIND_WORDS}\s+)*)polic(?:y|ies)\s+(?P<codes>(?:{_CODE_PATTERN}[a-z]?|\d{{1,3}}(?:\.\d{{1,2}})?)\b"
-    rf"(?:\s*(?:,|and|&|or)\s*(?:{_CODE_PATTERN}[a-z]?|\d{{1,3}}(?:\.\d{{1,2}})?)\b)*)"
-    + _CLAUSE_PATTERN,
+_ASKED_POLICIES_PATTERN = re.compile(
+    rf"\b(?P<kinds>(?:{_POLICY_KIND_WORDS_REGEX}\s+)*)polic(?:y|ies)\s+(?P<codes>(?:{_POLICY_CODE_REGEX}[a-z]?|\d{{1,3}}(?:\.\d{{1,2}})?)\b"
+    rf"(?:\s*(?:,|and|&|or)\s*(?:{_POLICY_CODE_REGEX}[a-z]?|\d{{1,3}}(?:\.\d{{1,2}})?)\b)*)"
+    # Two policies may share a number.
+    r"(?P<part>\s+part\s+[a-z]\b)?" + _CLAUSE_REGEX,
     re.IGNORECASE,
 )
-_ASKED_WORDS = re.compile(
+_ASKED_SECTION_WORDS_PATTERN = re.compile(
     r"\b(?P<ref>(?:chapter|annex|appendix|table|figure|section|part)\s+"
     r"(?:[A-Z]?\d+(?:[.-]\d+)*[a-z]?|[A-Z]))\b",
     re.IGNORECASE,
 )
-_BARE_CODE = re.compile(
+_BARE_POLICY_CODE_PATTERN = re.compile(
     r"(?<![\w/.-])(?<!class )(?<!Class )(?<!classes )(?<!road )(?<!junction )"
     r"(?P<code>[A-Z]{1,6}(?:[/-][A-Z]{1,5})*[ /-]?\d{1,3}(?:\.\d{1,2})?[a-z]?)(?![\w/-])"
-    + _CLAUSE_PATTERN
+    + _CLAUSE_REGEX
 )
-_NAMED_NUMBER = re.compile(
-    r"\b(?P<name>[A-Za-z][A-Za-z0-9_]{2,})\s+(?P<number>\d+(?:\.\d+)*)" + _CLAUSE_PATTERN
+_NAME_AND_NUMBER_PATTERN = re.compile(
+    r"\b(?P<name>[A-Za-z][A-Za-z0-9_]{2,})\s+(?P<number>\d+(?:\.\d+)*)" + _CLAUSE_REGEX
 )
-_WHOLE_REFERENCE = re.compile(
-    rf"\W*(?P<number>{_CODE_PATTERN}|\d+(?:\.\d+)*){_CLAUSE_PATTERN}\W*", re.IGNORECASE
+_WHOLE_REFERENCE_PATTERN = re.compile(
+    rf"\W*(?P<number>{_POLICY_CODE_REGEX}|\d+(?:\.\d+)*){_CLAUSE_REGEX}\W*", re.IGNORECASE
 )
-_QUERY_WORD = re.compile(r"[^\W\d_]{3,}")
-_ASKING_WORDS = re.compile(
+_QUERY_WORD_PATTERN = re.compile(r"[^\W\d_]{3,}")
+_ASKING_WORDS_PATTERN = re.compile(
     "what|does|says?|the|polic(?:y|ies)|para(?:graphs?)?|section|chapter|annex|appendix|table"
     "|figure|about|and|for|tell|show|read|quote|text|full|explain|lists?"
 )
 _MIN_TOPIC_WORDS = 2
-_LIST_SEPARATOR = re.compile(r"\s*(?:,|\band\b|&|\bor\b)\s*", re.IGNORECASE)
+# The sign within `H&D1` separates nothing.
+_LIST_SEPARATOR_PATTERN = re.compile(r"\s*(?:,|\band\b|\bor\b|(?<=\s)&|(?<=\d)&)\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +84,11 @@ class AskedReference:
 
 def fold_ref(section_ref: str) -> str:
     """Return a reference in the form that is compared: `Paragraph 116` becomes `para116`."""
-    folded_ref = _WHITE_SPACE.sub(" ", fold_dashes(section_ref)).strip().casefold()
-    folded_ref = _BLANK_BEFORE_BRACKET.sub("", _PARAGRAPH.sub("para ", folded_ref))
-    return _SEPARATOR_IN_CODE.sub("", folded_ref)
+    folded_ref = _WHITE_SPACE_PATTERN.sub(" ", fold_dashes(section_ref)).strip().casefold()
+    folded_ref = _BLANK_BEFORE_BRACKET_PATTERN.sub(
+        "", _PARAGRAPH_WORD_PATTERN.sub("para ", folded_ref)
+    )
+    return _SEPARATOR_IN_CODE_PATTERN.sub("", folded_ref)
 
 
 def fold_without_kind(section_ref: str) -> str:
@@ -82,7 +96,7 @@ def fold_without_kind(section_ref: str) -> str:
 
     `Core Policy 3` may be asked for as `Policy 3`; a plan may have a `Development Policy 3` too.
     """
-    return _KINDS_OF_POLICY.sub("", fold_ref(section_ref))
+    return _WORDS_BEFORE_POLICY_PATTERN.sub("", fold_ref(section_ref))
 
 
 def index_by_folded_ref(section_refs: Iterable[str]) -> dict[str, str]:
@@ -105,7 +119,7 @@ def find_section_ref(section_ref: str, refs_by_folded_ref: Mapping[str, str]) ->
     """
     candidate_forms = list_folded_forms(section_ref)
     plain_ref = fold_dashes(section_ref).strip().casefold()
-    for clause_pattern in (_CLAUSE, _CLAUSE_LETTER):
+    for clause_pattern in (_SECTION_AND_CLAUSE_PATTERN, _SECTION_AND_CLAUSE_LETTER_PATTERN):
         if clause_match := clause_pattern.fullmatch(plain_ref):
             candidate_forms += list_folded_forms(clause_match["section"])
     return next(
@@ -122,7 +136,7 @@ def find_section_ref(section_ref: str, refs_by_folded_ref: Mapping[str, str]) ->
 def _is_other_kind(asked_ref: str, section_ref: str) -> bool:
     """Whether two references name different kinds of policy: `Core Policy`, `Local Policy`."""
     asked_kinds, section_kinds = (
-        _KINDS_OF_POLICY.findall(fold_ref(ref)) for ref in (asked_ref, section_ref)
+        _WORDS_BEFORE_POLICY_PATTERN.findall(fold_ref(ref)) for ref in (asked_ref, section_ref)
     )
     return bool(asked_kinds and section_kinds) and asked_kinds != section_kinds
 
@@ -137,14 +151,16 @@ def find_similar_refs(section_ref: str, refs_by_folded_ref: Mapping[str, str]) -
 
 def list_folded_forms(section_ref: str) -> list[str]:
     """Return the folded forms that a reference may have in a document, the likeliest first."""
-    plain_ref = _WHITE_SPACE.sub(" ", fold_dashes(section_ref)).strip().casefold()
+    plain_ref = _WHITE_SPACE_PATTERN.sub(" ", fold_dashes(section_ref)).strip().casefold()
     folded_forms = [*dict.fromkeys([fold_ref(section_ref), fold_without_kind(section_ref)])]
-    if _NUMBER_AND_CLAUSE.fullmatch(plain_ref):
+    if _NUMBER_AND_CLAUSE_PATTERN.fullmatch(plain_ref):
         folded_forms.append(fold_ref(f"policy {plain_ref}"))
-    elif _NUMBER.fullmatch(plain_ref):
-        folded_forms += [fold_ref(f"{kind_word} {plain_ref}") for kind_word in _NUMBERED_KINDS]
-    elif _CODE.fullmatch(plain_ref):
-        folded_forms += [fold_ref(f"{kind_word} {plain_ref}") for kind_word in _CODED_KINDS]
+    elif _PARAGRAPH_NUMBER_PATTERN.fullmatch(plain_ref):
+        folded_forms += [fold_ref(f"{kind_word} {plain_ref}") for kind_word in _WORDS_BEFORE_NUMBER]
+    elif _POLICY_CODE_PATTERN.fullmatch(plain_ref) or _CODE_AND_CLAUSE.fullmatch(plain_ref):
+        folded_forms += [
+            fold_ref(f"{kind_word} {plain_ref}") for kind_word in _WORDS_BEFORE_POLICY_CODE
+        ]
     return folded_forms
 
 
@@ -167,11 +183,15 @@ def find_asked_references(
 def find_topic(query: str) -> str:
     """Return what a question is about beside the sections that it names; empty for nothing."""
     topic = query[:2000]
-    for reference_pattern in (_ASKED_PARAGRAPHS, _ASKED_POLICIES, _BARE_CODE):
+    for reference_pattern in (
+        _ASKED_PARAGRAPHS_PATTERN,
+        _ASKED_POLICIES_PATTERN,
+        _BARE_POLICY_CODE_PATTERN,
+    ):
         topic = reference_pattern.sub(" ", topic)
-    topic_words = _QUERY_WORD.findall(topic.casefold())
+    topic_words = _QUERY_WORD_PATTERN.findall(topic.casefold())
     has_topic = (
-        sum(not _ASKING_WORDS.fullmatch(topic_word) for topic_word in topic_words)
+        sum(not _ASKING_WORDS_PATTERN.fullmatch(topic_word) for topic_word in topic_words)
         >= _MIN_TOPIC_WORDS
     )
     return " ".join(topic.split()) if has_topic else ""
@@ -180,15 +200,15 @@ def find_topic(query: str) -> str:
 def _iterate_asked_references(
     query: str, policy_name_words: Collection[str]
 ) -> Iterator[tuple[int, AskedReference]]:
-    if reference_match := _WHOLE_REFERENCE.fullmatch(query):
+    if reference_match := _WHOLE_REFERENCE_PATTERN.fullmatch(query):
         clause = reference_match["clause"]
         folded_forms = list_folded_forms(reference_match["number"])
         if clause and "(" in clause:
             # A plan may number its policies so: `Policy 7.3 (b)`.
-            folded_forms.insert(0, fold_ref(f"policy {reference_match['number']}{clause}"))
+            folded_forms = list_folded_forms(reference_match["number"] + clause) + folded_forms
         yield 0, _make_asked_reference(folded_forms, clause)
-    for reference_match in _ASKED_PARAGRAPHS.finditer(query):
-        for paragraph_number in _LIST_SEPARATOR.split(reference_match["numbers"]):
+    for reference_match in _ASKED_PARAGRAPHS_PATTERN.finditer(query):
+        for paragraph_number in _LIST_SEPARATOR_PATTERN.split(reference_match["numbers"]):
             folded_forms = [
                 fold_ref(f"para {paragraph_number}"),
                 fold_ref(f"section {paragraph_number}"),
@@ -197,29 +217,40 @@ def _iterate_asked_references(
                 reference_match.start(),
                 _make_asked_reference(folded_forms, reference_match["clause"]),
             )
-    for reference_match in _ASKED_POLICIES.finditer(query):
-        for policy_code in _LIST_SEPARATOR.split(reference_match["codes"]):
+    policy_matches = [*_ASKED_POLICIES_PATTERN.finditer(query)]
+    for reference_match in policy_matches:
+        for policy_code in _LIST_SEPARATOR_PATTERN.split(reference_match["codes"]):
             policy_ref = f"{reference_match['kinds']}policy {policy_code}"
-            asked_refs = [policy_ref + (reference_match["clause"] or ""), policy_ref]
+            asked_refs = [
+                policy_ref + (reference_match["part"] or ""),
+                policy_ref + (reference_match["clause"] or ""),
+                policy_ref,
+            ]
             folded_forms = [*map(fold_ref, asked_refs), fold_without_kind(policy_ref)]
             yield (
                 reference_match.start(),
                 _make_asked_reference(dict.fromkeys(folded_forms), reference_match["clause"]),
             )
-    for reference_match in _ASKED_WORDS.finditer(query):
+    for reference_match in _ASKED_SECTION_WORDS_PATTERN.finditer(query):
+        if any(match.start() < reference_match.start() < match.end() for match in policy_matches):
+            continue  # the part of a policy
         yield (
             reference_match.start(),
             _make_asked_reference([fold_ref(reference_match["ref"])], None),
         )
-    for reference_match in _BARE_CODE.finditer(query):
+    for reference_match in _BARE_POLICY_CODE_PATTERN.finditer(query):
+        policy_code, clause = reference_match["code"], reference_match["clause"] or ""
+        whole_codes = [policy_code + clause, policy_code] if "(" in clause else [policy_code]
         folded_forms = [
-            fold_ref(f"{kind_word} {reference_match['code']}") for kind_word in _CODED_KINDS
+            fold_ref(f"{kind_word} {whole_code}")
+            for whole_code in whole_codes
+            for kind_word in _WORDS_BEFORE_POLICY_CODE
         ]
         yield (
             reference_match.start(),
             _make_asked_reference(folded_forms, reference_match["clause"]),
         )
-    for reference_match in _NAMED_NUMBER.finditer(query):
+    for reference_match in _NAME_AND_NUMBER_PATTERN.finditer(query):
         if reference_match["name"].casefold() in policy_name_words:
             folded_forms = list_folded_forms(reference_match["number"])[1:]
             yield (

@@ -34,7 +34,7 @@ from readingroom.bases.policy.registry.records import (
     RevisionStatus,
     format_citation,
 )
-from readingroom.bases.policy.registry.resolver import EffectiveDateResolver, Resolution
+from readingroom.bases.policy.registry.resolver import EffectiveDateResolver, PolicyOnDay
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import InvalidCursor, RecordNotFound
 from readingroom.core.modes import Mode
@@ -52,7 +52,7 @@ _MAX_NAMED_REVISIONS = 60  # whose sections are looked up
 _MAX_SECTION_CHUNKS = 40  # of a section, in which a clause is looked for
 _MAX_RANKED_REVISIONS = 5  # of which the passages of named sections are ranked by the query
 _RANKED_PASSAGE_COUNT = 100
-_COMMON_NAME_WORDS = re.compile(
+_COMMON_NAME_WORDS_PATTERN = re.compile(
     "and|for|the|polic(?:y|ies)|plans?|local|core|strateg(?:y|ic)|framework|national|planning"
     "|borough|district|county|city|council|documents?|development|guid(?:e|ance)|supplementary"
     "|spd|adopted|draft|review|part|area|joint|design|code|neighbourhood"
@@ -64,7 +64,7 @@ _COMMON_NAME_WORDS = re.compile(
 class PolicyScope:
     """What a search may look at, why other policies have none, and what could not be read."""
 
-    resolutions_today: dict[str, Resolution]
+    policies_today: dict[str, PolicyOnDay]
     """Every policy as it stands today, which each hit is compared with."""
     revisions: list[Revision]
     exclusions: list[Excluded]
@@ -82,67 +82,67 @@ class PolicySearch:
         self._context = ingest_context
 
     async def search_policies(
-        self, question: SearchPolicy, address: str | None = None
+        self, arguments: SearchPolicy, address: str | None = None
     ) -> PolicyHits:
         """Return the best passages among the revisions in force on the day, and at the address."""
-        search_scope = await self.resolve_scope(question, address)
-        return await self._find_hits_page(question, search_scope)
+        search_scope = await self.resolve_scope(arguments, address)
+        return await self._find_hits_page(arguments, search_scope)
 
-    async def search_batch(self, question: SearchPolicyBatch) -> PolicyHitsBatch:
+    async def search_batch(self, arguments: SearchPolicyBatch) -> PolicyHitsBatch:
         """Answer several queries over the same revisions, embedded together."""
-        search_scope = await self.resolve_scope(question)
-        shared_arguments = question.model_dump(exclude={"queries"})
-        if question.mode != "lexical":
+        search_scope = await self.resolve_scope(arguments)
+        shared_arguments = arguments.model_dump(exclude={"queries"})
+        if arguments.mode != "lexical":
             # One call of the embedder for all; each search then finds its vector in the cache.
             with suppress(ModelUnavailable):
-                await anyio.to_thread.run_sync(self._context.embedder.embed_each, question.queries)
+                await anyio.to_thread.run_sync(self._context.embedder.embed_each, arguments.queries)
         return PolicyHitsBatch(
             searches=[
                 await self._find_hits_page(
                     SearchPolicy(query=query, **shared_arguments), search_scope
                 )
-                for query in question.queries
+                for query in arguments.queries
             ]
         )
 
     async def resolve_scope(
-        self, question: SearchPolicy | SearchPolicyBatch, address: str | None = None
+        self, arguments: SearchPolicy | SearchPolicyBatch, address: str | None = None
     ) -> PolicyScope:
         """Return the revisions that a search looks at, and why other policies have none."""
-        policy_slugs, effective_date = question.sources, question.effective_date
+        policy_slugs, effective_date = arguments.sources, arguments.effective_date
         day = parse_day(effective_date) if effective_date is not None else None
         # Resolved for today also when a day is given: hits say whether they are in force today.
-        resolutions_today = await self._resolver.resolve_snapshot(self._today)
+        policies_today = await self._resolver.resolve_snapshot(self._today)
         revisions: list[Revision] = []
         unread_revisions: list[UnreadRevision] = []
         exclusions = [
             Excluded(source=policy_slug, reason="unknown_source", nearest=None)
             for policy_slug in dict.fromkeys(policy_slugs or [])
-            if policy_slug not in resolutions_today
+            if policy_slug not in policies_today
         ]
         reasons_by_slug = _find_inapplicable_policies(
-            [resolution.policy for resolution in resolutions_today.values()],
-            question.local_authority,
+            [policy_today.policy for policy_today in policies_today.values()],
+            arguments.local_authority,
             address,
         )
-        for policy_slug, resolution in resolutions_today.items():
+        for policy_slug, policy_today in policies_today.items():
             if policy_slugs is not None and policy_slug not in policy_slugs:
                 continue
             if (exclusion_reason := reasons_by_slug.get(policy_slug)) is not None:
-                exclusions.append(_make_exclusion(resolution, exclusion_reason, day))
+                exclusions.append(_make_exclusion(policy_today, exclusion_reason, day))
                 continue
-            resolution_on_day = resolution.resolve_day(day) if day else resolution
-            unread_revisions += list_unread_revisions(resolution_on_day)
+            policy_on_day = policy_today.resolve_day(day) if day else policy_today
+            unread_revisions += list_unread_revisions(policy_on_day)
             emerging_revisions = (
-                _list_emerging_revisions(resolution, day) if question.include_emerging else []
+                _list_emerging_revisions(policy_today, day) if arguments.include_emerging else []
             )
             revisions += emerging_revisions
-            revisions_or_reason = _find_eligible_revisions(resolution, day)
+            revisions_or_reason = _find_eligible_revisions(policy_today, day)
             if isinstance(revisions_or_reason, list):
                 revisions += revisions_or_reason
             elif not emerging_revisions:
-                exclusions.append(_make_exclusion(resolution, revisions_or_reason, day))
-        return PolicyScope(resolutions_today, revisions, exclusions, unread_revisions)
+                exclusions.append(_make_exclusion(policy_today, revisions_or_reason, day))
+        return PolicyScope(policies_today, revisions, exclusions, unread_revisions)
 
     async def get_passage(self, chunk_id: str) -> PolicyHit:
         """Return one passage by its id, in the shape of a search result.
@@ -153,22 +153,22 @@ class PolicySearch:
         chunk = (await self._store.get_chunks_by_id([chunk_id])).get(chunk_id)
         if chunk is None:
             raise RecordNotFound(f"No policy has a passage {chunk_id[:200]!r}")
-        resolution = await self._resolver.resolve_for_policy(chunk.source, self._today)
-        return _to_policy_hit(chunk, ChunkHit(chunk_id, 1.0, ScoreParts()), resolution)
+        policy_today = await self._resolver.resolve_for_policy(chunk.source, self._today)
+        return _to_policy_hit(chunk, ChunkHit(chunk_id, 1.0, ScoreParts()), policy_today)
 
     @property
     def _today(self) -> date:
         return self._context.now().date()
 
     async def _find_hits_page(
-        self, question: SearchPolicy, search_scope: PolicyScope
+        self, arguments: SearchPolicy, search_scope: PolicyScope
     ) -> PolicyHits:
-        first_rank = _parse_cursor(question)
-        end_rank = first_rank + question.n_results
-        named_chunk_ids = await self._find_named_chunk_ids(question, search_scope)
+        first_rank = _parse_cursor(arguments)
+        end_rank = first_rank + arguments.n_results
+        named_chunk_ids = await self._find_named_chunk_ids(arguments, search_scope)
         # One more than the page holds shows whether there is a next page.
         ranking = await self._store.rank_chunks(
-            question.query, end_rank + 1, search_scope.revisions, question.mode
+            arguments.query, end_rank + 1, search_scope.revisions, arguments.mode
         )
         ranking = _put_named_first(named_chunk_ids, ranking)
         page_hits = ranking.hits[first_rank:end_rank]
@@ -177,7 +177,7 @@ class PolicySearch:
             _to_policy_hit(
                 chunk,
                 hit,
-                search_scope.resolutions_today[chunk.source],
+                search_scope.policies_today[chunk.source],
                 is_named=hit.chunk_id in named_chunk_ids,
             )
             for hit in page_hits
@@ -188,8 +188,8 @@ class PolicySearch:
         )
         has_more = len(ranking.hits) > end_rank and end_rank < _MAX_OFFSET
         return PolicyHits(
-            query=question.query,
-            effective_date=question.effective_date,
+            query=arguments.query,
+            effective_date=arguments.effective_date,
             results_count=len(policy_hits),
             results=policy_hits,
             excluded=search_scope.exclusions,
@@ -197,31 +197,31 @@ class PolicySearch:
             confidence=confidence.level,
             confidence_reason=confidence.reason,
             degraded=ranking.degraded,
-            next_cursor=f"{end_rank}.{_hash_question(question)}" if has_more else None,
+            next_cursor=f"{end_rank}.{_hash_search_arguments(arguments)}" if has_more else None,
             unread_revisions=search_scope.unread_revisions,
         )
 
     async def _find_named_chunk_ids(
-        self, question: SearchPolicy, search_scope: PolicyScope
+        self, arguments: SearchPolicy, search_scope: PolicyScope
     ) -> list[str]:
         """Return a passage of each section that the query names, of the likeliest policy first."""
         name_words_by_slug = {
-            policy_slug: _list_name_words(resolution.policy)
-            for policy_slug, resolution in search_scope.resolutions_today.items()
+            policy_slug: _list_name_words(policy_today.policy)
+            for policy_slug, policy_today in search_scope.policies_today.items()
         }
         asked_references = find_asked_references(
-            question.query, set().union(*name_words_by_slug.values())
+            arguments.query, set().union(*name_words_by_slug.values())
         )
         if not asked_references:
             return []
-        query_words = set(re.findall(r"\w+", question.query.casefold()))
+        query_words = set(re.findall(r"\w+", arguments.query.casefold()))
 
         def get_sort_key(revision: Revision) -> tuple[bool, bool, bool, int]:
             # `NPPF` is the whole name of one policy, and a word of that of `NPPF_DRAFT`.
             is_slug_named = revision.source.casefold() in query_words
             is_policy_named = bool(name_words_by_slug[revision.source] & query_words)
-            resolution = search_scope.resolutions_today[revision.source]
-            is_in_force = resolution.revision == revision
+            policy_today = search_scope.policies_today[revision.source]
+            is_in_force = policy_today.revision == revision
             days_ago = -revision.effective_from.toordinal()
             return not is_slug_named, not is_policy_named, not is_in_force, days_ago
 
@@ -241,7 +241,7 @@ class PolicySearch:
                         _NamedSection(asked_reference, revision, section_index[folded_ref])
                     )
         named_sections = named_sections[:_MAX_NAMED_SECTIONS]
-        ranks_by_chunk = await self._rank_named_passages(question, named_sections)
+        ranks_by_chunk = await self._rank_named_passages(arguments, named_sections)
         chunk_ids = [
             await self._choose_chunk(named_section, ranks_by_chunk)
             for named_section in named_sections
@@ -249,19 +249,19 @@ class PolicySearch:
         return [*dict.fromkeys(chunk_ids)]
 
     async def _rank_named_passages(
-        self, question: SearchPolicy, named_sections: Sequence["_NamedSection"]
+        self, arguments: SearchPolicy, named_sections: Sequence["_NamedSection"]
     ) -> dict[str, int]:
         """Return the places of the best passages of the policies whose sections are named.
 
         There are none when the query says nothing beside the references.
         """
-        topic = find_topic(question.query)
+        topic = find_topic(arguments.query)
         if not topic or all(len(named_section.chunk_ids) == 1 for named_section in named_sections):
             return {}
         revisions = [
             named_section.revision for named_section in named_sections[:_MAX_RANKED_REVISIONS]
         ]
-        search_mode: Mode = "lexical" if question.mode == "lexical" else "hybrid"
+        search_mode: Mode = "lexical" if arguments.mode == "lexical" else "hybrid"
         ranking = await self._store.rank_chunks(
             topic, _RANKED_PASSAGE_COUNT, revisions, search_mode
         )
@@ -330,7 +330,7 @@ def _list_name_words(policy: Policy) -> set[str]:
     return {
         name_word
         for name_word in name_words
-        if len(name_word) > 2 and not _COMMON_NAME_WORDS.fullmatch(name_word)
+        if len(name_word) > 2 and not _COMMON_NAME_WORDS_PATTERN.fullmatch(name_word)
     } | {policy.source.casefold()}
 
 
@@ -340,34 +340,34 @@ def to_nearest_revision(revision: Revision, revisions: Sequence[Revision]) -> Ne
         revision_id=revision.revision_id,
         version_label=revision.version_label,
         effective_from=revision.effective_from,
-        effective_to=timeline.get_last_day(revision, revisions),
+        effective_to=timeline.find_last_day(revision, revisions),
     )
 
 
 def list_unread_revisions(
-    resolution: Resolution, read_revision: Revision | None = None
+    policy_on_day: PolicyOnDay, read_revision: Revision | None = None
 ) -> list[UnreadRevision]:
     """Return the revisions that would answer for the day, had their files been readable.
 
     With `read_revision` only where that one answers instead.
     """
-    if read_revision is not None and resolution.revision != read_revision:
+    if read_revision is not None and policy_on_day.revision != read_revision:
         return []
     return [
         UnreadRevision(
             source=revision.source,
-            **to_nearest_revision(revision, resolution.timeline).model_dump(),
-            answered_by=resolution.revision.revision_id if resolution.revision else None,
+            **to_nearest_revision(revision, policy_on_day.timeline).model_dump(),
+            answered_by=policy_on_day.revision.revision_id if policy_on_day.revision else None,
         )
-        for revision in resolution.unread_revisions
+        for revision in policy_on_day.unread_revisions
     ]
 
 
 def _to_policy_hit(
-    chunk: StoredChunk, chunk_hit: ChunkHit, resolution_today: Resolution, is_named: bool = False
+    chunk: StoredChunk, chunk_hit: ChunkHit, policy_today: PolicyOnDay, is_named: bool = False
 ) -> PolicyHit:
-    revision = timeline.find_revision(resolution_today.timeline, chunk.revision_id)
-    successor = timeline.find_successor(revision, resolution_today.timeline)
+    revision = timeline.find_revision(policy_today.timeline, chunk.revision_id)
+    successor = timeline.find_successor(revision, policy_today.timeline)
     return PolicyHit(
         chunk_id=chunk.chunk_id,
         text=chunk.text,
@@ -378,8 +378,8 @@ def _to_policy_hit(
         section_ref=chunk.section_ref,
         page_number=chunk.page_number,
         effective_from=revision.effective_from,
-        effective_to=timeline.get_last_day(revision, resolution_today.timeline),
-        in_force_today=resolution_today.revision == revision,
+        effective_to=timeline.find_last_day(revision, policy_today.timeline),
+        in_force_today=policy_today.revision == revision,
         superseded_by=successor.revision_id if successor else None,
         citation=format_citation(
             revision,
@@ -429,30 +429,30 @@ def _find_inapplicable_policies(
 
 
 def _find_eligible_revisions(
-    resolution: Resolution, day: date | None
+    policy_today: PolicyOnDay, day: date | None
 ) -> list[Revision] | ExclusionReason:
     """Return the revisions of a policy that a search may look at, or why there are none."""
     if day is None:
         candidate_revisions = [
-            revision for revision in resolution.timeline if revision.can_be_in_force
+            revision for revision in policy_today.timeline if revision.can_be_in_force
         ]
         if not candidate_revisions:
             return "no_active_revision"
     else:
-        resolution_on_day = resolution.resolve_day(day)
-        if resolution_on_day.reason is not None:
-            return resolution_on_day.reason
-        candidate_revisions = [resolution_on_day.require_revision()]
+        policy_on_day = policy_today.resolve_day(day)
+        if policy_on_day.reason is not None:
+            return policy_on_day.reason
+        candidate_revisions = [policy_on_day.require_revision()]
     # A revision whose chunks were removed is in force all the same; it just has no text here.
     revisions_with_chunks = [revision for revision in candidate_revisions if revision.chunk_count]
     return revisions_with_chunks or "no_chunks"
 
 
-def _list_emerging_revisions(resolution: Resolution, day: date | None) -> list[Revision]:
+def _list_emerging_revisions(policy_today: PolicyOnDay, day: date | None) -> list[Revision]:
     """Return the revisions of a policy that are not adopted, as they were known on a day."""
     return [
         revision
-        for revision in resolution.timeline
+        for revision in policy_today.timeline
         if revision.status == RevisionStatus.EMERGING
         and revision.chunk_count
         and (day is None or revision.effective_from <= day)
@@ -460,26 +460,26 @@ def _list_emerging_revisions(resolution: Resolution, day: date | None) -> list[R
 
 
 def _make_exclusion(
-    resolution: Resolution, exclusion_reason: ExclusionReason, day: date | None
+    policy_today: PolicyOnDay, exclusion_reason: ExclusionReason, day: date | None
 ) -> Excluded:
-    nearest_revision = resolution.resolve_day(day).find_nearest_revision() if day else None
+    nearest_revision = policy_today.resolve_day(day).find_nearest_revision() if day else None
     return Excluded(
-        source=resolution.source,
+        source=policy_today.source,
         reason=exclusion_reason,
-        nearest=to_nearest_revision(nearest_revision, resolution.timeline)
+        nearest=to_nearest_revision(nearest_revision, policy_today.timeline)
         if nearest_revision
         else None,
     )
 
 
-def _parse_cursor(question: SearchPolicy) -> int:
+def _parse_cursor(arguments: SearchPolicy) -> int:
     """Return the offset of the page that the cursor asks for; raise `InvalidCursor`."""
-    if question.cursor is None:
+    if arguments.cursor is None:
         return 0
-    rank_text, _, cursor_fingerprint = question.cursor.partition(".")
+    rank_text, _, cursor_fingerprint = arguments.cursor.partition(".")
     # isdecimal alone also accepts digits of other scripts, which nobody was given.
     if (
-        cursor_fingerprint != _hash_question(question)
+        cursor_fingerprint != _hash_search_arguments(arguments)
         or not rank_text.isascii()
         or not rank_text.isdecimal()
     ):
@@ -487,14 +487,14 @@ def _parse_cursor(question: SearchPolicy) -> int:
     return min(int(rank_text), _MAX_OFFSET)
 
 
-def _hash_question(question: SearchPolicy) -> str:
+def _hash_search_arguments(arguments: SearchPolicy) -> str:
     """Return a digest of what all pages of one search share; a cursor is refused with another."""
     shared_arguments: tuple[object, ...] = (
-        question.query,
-        question.sources,
-        question.effective_date,
-        question.mode,
+        arguments.query,
+        arguments.sources,
+        arguments.effective_date,
+        arguments.mode,
     )
-    if question.local_authority is not None or question.include_emerging:
-        shared_arguments += (question.local_authority, question.include_emerging)
+    if arguments.local_authority is not None or arguments.include_emerging:
+        shared_arguments += (arguments.local_authority, arguments.include_emerging)
     return hashlib.sha256(repr(shared_arguments).encode()).hexdigest()[:12]

@@ -52,7 +52,7 @@ _MAX_SECTION_INDEXES = 64  # of a plan of 200 pages, about 100 KB each
 _FILTER_FIELDS = FilterFields(exact_match_fields=("source", "revision_id"))
 _PATH_SEPARATOR = " > "
 _LABEL_SEPARATOR = "|"
-_PASSAGE_KINDS: TypeAdapter[PassageKind] = TypeAdapter(PassageKind)
+_PASSAGE_KIND_ADAPTER: TypeAdapter[PassageKind] = TypeAdapter(PassageKind)
 _WEIGHT_NOTES = {"supporting": "supporting text", "table": "table", "appendix": "appendix"}
 _SELF_EXPLAINING_REFS = (SUPPORTING_PREFIX, "Table", "Figure", "Appendix", "Annex")
 
@@ -424,7 +424,7 @@ def _to_stored_chunk(chunk_id: str, chunk_text: str, metadata: Metadata) -> Stor
         extraction_method=str(metadata["extraction_method"]),
         own_start=int(metadata.get("own_start", metadata["start"])),
         section_title=str(metadata.get("section_title", "")),
-        passage_kind=_PASSAGE_KINDS.validate_python(
+        passage_kind=_PASSAGE_KIND_ADAPTER.validate_python(
             metadata.get("passage_kind", _guess_passage_kind(section_ref))
         ),
         has_policies=bool(metadata.get("has_policies", 0)),

@@ -28,7 +28,7 @@ _MAX_COMPARED_WORDS = 40_000
 
 
 def make_diff(
-    question: ComparePolicyRevisions,
+    arguments: ComparePolicyRevisions,
     section_pairs: Sequence[SectionPair],
     from_revision: NearestRevision,
     to_revision: NearestRevision,
@@ -41,11 +41,11 @@ def make_diff(
     changed_pairs = [
         section_pair for section_pair in section_pairs if section_pair.change_kind is not None
     ]
-    fingerprint = _hash_question(question, from_revision, to_revision)
-    first_change_index = _parse_cursor(question.cursor, fingerprint)
+    fingerprint = _hash_comparison_arguments(arguments, from_revision, to_revision)
+    first_change_index = _parse_cursor(arguments.cursor, fingerprint)
     section_changes: list[SectionChange] = []
     page_char_count = compared_word_count = 0
-    for section_pair in changed_pairs[first_change_index : first_change_index + question.limit]:
+    for section_pair in changed_pairs[first_change_index : first_change_index + arguments.limit]:
         compared_word_count += section_pair.word_count
         if section_changes and compared_word_count > _MAX_COMPARED_WORDS:
             break
@@ -57,7 +57,7 @@ def make_diff(
         section_changes.append(section_change)
     end_change_index = first_change_index + len(section_changes)
     return RevisionDiff(
-        source=question.source,
+        source=arguments.source,
         from_revision=from_revision,
         to_revision=to_revision,
         sections_compared=len(section_pairs),
@@ -152,8 +152,8 @@ def _parse_cursor(cursor: str | None, fingerprint: str) -> int:
     return int(position_text)
 
 
-def _hash_question(
-    question: ComparePolicyRevisions, from_revision: NearestRevision, to_revision: NearestRevision
+def _hash_comparison_arguments(
+    arguments: ComparePolicyRevisions, from_revision: NearestRevision, to_revision: NearestRevision
 ) -> str:
-    hashed_values = (from_revision.revision_id, to_revision.revision_id, question.section_ref)
+    hashed_values = (from_revision.revision_id, to_revision.revision_id, arguments.section_ref)
     return hashlib.sha256(repr(hashed_values).encode()).hexdigest()[:12]

@@ -28,7 +28,7 @@ _MIN_LIKENESS = 0.4
 _MIN_LIKENESS_OF_SAME_REF = 0.2
 _MAX_SECTIONS_PER_WORD_PAIR = 40
 """Sections that share a pair of words; one that more share tells nothing."""
-_FOOTNOTE_MARK = re.compile(r"(?<=[a-z]{3})\d{1,3}(?=\W*$)")
+_FOOTNOTE_MARK_PATTERN = re.compile(r"(?<=[a-z]{3})\d{1,3}(?=\W*$)")
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class RevisionSection:
         folded_text = fold_text(self.text)
         if label_match := _compile_label(self.ref).match(folded_text):
             folded_text = folded_text[label_match.end() :]
-        return tuple(_FOOTNOTE_MARK.sub("", word) for word in folded_text.split())
+        return tuple(_FOOTNOTE_MARK_PATTERN.sub("", word) for word in folded_text.split())
 
     @cached_property
     def word_pairs(self) -> Counter[tuple[str, str]]:
@@ -120,7 +120,7 @@ class SectionPair:
         return None if self.has_same_words else "reworded"
 
 
-def list_sections(chunks: Sequence[StoredChunk]) -> list[RevisionSection]:
+def list_revision_sections(chunks: Sequence[StoredChunk]) -> list[RevisionSection]:
     """Return the sections of a revision in reading order, each without those inside it."""
     return [
         RevisionSection(section_ref, tuple(section_chunks))

@@ -37,8 +37,8 @@ def pair_revisions(
     Raise `SectionNotFound` if neither side has the section.
     """
     section_pairs = likeness.pair_sections(
-        likeness.list_sections(old_revision_chunks[1]),
-        likeness.list_sections(new_revision_chunks[1]),
+        likeness.list_revision_sections(old_revision_chunks[1]),
+        likeness.list_revision_sections(new_revision_chunks[1]),
     )
     if section_ref is not None:
         chosen_refs = {

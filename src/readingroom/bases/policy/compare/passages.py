@@ -15,7 +15,7 @@ from readingroom.bases.policy.registry.records import (
 from readingroom.core.text import compare_words, fold_dashes
 
 _PLAIN_QUOTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'})
-_WHITE_SPACE = re.compile(r"\s+")
+_WHITE_SPACE_PATTERN = re.compile(r"\s+")
 _SHOWN_WORDS_PER_END = 12  # of a long unchanged run, at either end
 
 
@@ -142,7 +142,9 @@ def diff_words(old_text: str, new_text: str, is_whole: bool = False) -> list[Dif
 
 def fold_text(raw_text: str, strip: bool = True) -> str:
     """Return text with plain dashes and quotation marks, single blanks and no capitals."""
-    folded_text = _WHITE_SPACE.sub(" ", fold_dashes(raw_text).translate(_PLAIN_QUOTES)).casefold()
+    folded_text = _WHITE_SPACE_PATTERN.sub(
+        " ", fold_dashes(raw_text).translate(_PLAIN_QUOTES)
+    ).casefold()
     return folded_text.strip() if strip else folded_text
 
 

@@ -16,36 +16,36 @@ from readingroom.bases.policy.chunks.store import StoredChunk
 from readingroom.bases.policy.compare.passages import fold_text, list_own_texts
 from readingroom.core.text import DASHES
 
-_ELLIPSIS = re.compile(
+_ELLIPSIS_PATTERN = re.compile(
     r"\s*(?:\[\s*(?:…|\.\s?\.\s?\.)\s*\]|\(\s*(?:…|\.\.\.)\s*\)|…|\.\s?\.\s?\.+)\s*"
 )
-_BRACKETED_LETTER = re.compile(r"\[(\w)\](?=\w)")
-_REMARK = re.compile(
+_BRACKETED_LETTER_PATTERN = re.compile(r"\[(\w)\](?=\w)")
+_QUOTER_REMARK_PATTERN = re.compile(
     r"\s*[\[(](?:sic|(?:my |our |original )?emphasis (?:added|mine|in original)|footnotes? omitted)"
     r"[\])]",
     re.IGNORECASE,
 )
-_BRACKETED_WORDS = re.compile(r"\[([^\[\]]{1,200})\]")
-_OUTER_QUOTES = re.compile(r"[“\"‘'](.*)[”\"’']", re.DOTALL)
-_LIST_MARKER = re.compile(r"\(?([a-z]|[ivx]{1,4}|\d{1,2})[.)]", re.IGNORECASE)
-_WORD_AND_MARKS = re.compile(r"(?P<word>.*?\w)(?P<marks>\W*)", re.DOTALL)
+_BRACKETED_WORDS_PATTERN = re.compile(r"\[([^\[\]]{1,200})\]")
+_OUTER_QUOTES_PATTERN = re.compile(r"[“\"‘'](.*)[”\"’']", re.DOTALL)
+_LIST_MARKER_PATTERN = re.compile(r"\(?([a-z]|[ivx]{1,4}|\d{1,2})[.)]", re.IGNORECASE)
+_WORD_AND_MARKS_PATTERN = re.compile(r"(?P<word>.*?\w)(?P<marks>\W*)", re.DOTALL)
 
 # The number of a footnote, printed right after a word or after the full stop of its sentence.
 # Capitals before it are a code: in `HOU2` the number is no footnote.
-_FOOTNOTE_AFTER_WORD = r"(?:(?<=(?-i:[a-z]){3})\d{1,3})?"
-_FOOTNOTE_AFTER_MARKS = r"(?:(?<=[a-z][.,;:)’”\"'])\d{1,3}(?=\s|$))?"
+_FOOTNOTE_AFTER_WORD_REGEX = r"(?:(?<=(?-i:[a-z]){3})\d{1,3})?"
+_FOOTNOTE_AFTER_MARKS_REGEX = r"(?:(?<=[a-z][.,;:)’”\"'])\d{1,3}(?=\s|$))?"
 # A blank; at the beginning of a line, also the letter or number of a list item or a paragraph.
-_BETWEEN_WORDS_PATTERN = (
+_BETWEEN_WORDS_REGEX = (
     r"(?:\s*\n\s*(?:\(?(?:[a-z]|[ivx]{1,4}|\d{1,3})[.)]|[•▪◦·–-]|[\uf000-\uf0ff])\s+|\s+)"
 )
-_WORD_START = rf"(?<!\w)(?<!\w[{DASHES}'’])(?<!\d[.,])"
-_WORD_END = rf"(?!\w)(?![{DASHES}'’]\w)(?![.,]\d)"
-_CHARACTER_CLASSES = {
+_WORD_START_REGEX = rf"(?<!\w)(?<!\w[{DASHES}'’])(?<!\d[.,])"
+_WORD_END_REGEX = rf"(?!\w)(?![{DASHES}'’]\w)(?![.,]\d)"
+_REGEX_CLASS_BY_CHARACTER = {
     **dict.fromkeys("'‘’", "['‘’]"),
     **dict.fromkeys('"“”', '["“”]'),
     **dict.fromkeys(DASHES, f"[{DASHES}]"),
 }
-_FOOTNOTE_LINE = re.compile(r"\d{1,3}\s?[A-Z“‘(h]")
+_FOOTNOTE_LINE_PATTERN = re.compile(r"\d{1,3}\s?[A-Z“‘(h]")
 _MAX_FOOTNOTE_LINES = 30
 _MAX_ELISION_CHARS = 1_500
 _MIN_SEGMENT_WORDS = 2
@@ -90,12 +90,12 @@ def locate_quote(quote: str, chunks: Sequence[StoredChunk]) -> QuotePosition | N
 def _split_quote(quote: str) -> list[str]:
     """Return the parts of a quotation between its ellipses, without what its author added."""
     plain_quote = quote.strip()
-    if outer_quotes_match := _OUTER_QUOTES.fullmatch(plain_quote):
+    if outer_quotes_match := _OUTER_QUOTES_PATTERN.fullmatch(plain_quote):
         plain_quote = outer_quotes_match[1]
-    plain_quote = _REMARK.sub("", _BRACKETED_LETTER.sub(r"\1", plain_quote))
-    segments = [segment.strip() for segment in _ELLIPSIS.split(plain_quote)]
+    plain_quote = _QUOTER_REMARK_PATTERN.sub("", _BRACKETED_LETTER_PATTERN.sub(r"\1", plain_quote))
+    segments = [segment.strip() for segment in _ELLIPSIS_PATTERN.split(plain_quote)]
     # Words in brackets are the author's, unless the text has them too.
-    segments = [_BRACKETED_WORDS.sub(r"\1", segment) for segment in segments if segment]
+    segments = [_BRACKETED_WORDS_PATTERN.sub(r"\1", segment) for segment in segments if segment]
     if len(segments) > 1 and any(
         len(re.findall(r"\w+", segment)) < _MIN_SEGMENT_WORDS for segment in segments
     ):
@@ -110,31 +110,31 @@ def _compile_segment(segment: str) -> re.Pattern[str]:
     """
     segment_words = segment.split()
     word_patterns = [_make_word_pattern(word) for word in segment_words]
-    start_guard = _WORD_START if segment_words[0][0].isalnum() else ""
-    end_guard = _WORD_END if segment_words[-1][-1].isalnum() else ""
+    start_guard = _WORD_START_REGEX if segment_words[0][0].isalnum() else ""
+    end_guard = _WORD_END_REGEX if segment_words[-1][-1].isalnum() else ""
     return re.compile(
-        start_guard + _BETWEEN_WORDS_PATTERN.join(word_patterns) + end_guard, re.IGNORECASE
+        start_guard + _BETWEEN_WORDS_REGEX.join(word_patterns) + end_guard, re.IGNORECASE
     )
 
 
 def _make_word_pattern(word: str) -> str:
-    if word_match := _LIST_MARKER.fullmatch(word):
+    if word_match := _LIST_MARKER_PATTERN.fullmatch(word):
         return rf"\(?{re.escape(word_match[1])}[.)]?"
-    word_match = _WORD_AND_MARKS.fullmatch(word)
+    word_match = _WORD_AND_MARKS_PATTERN.fullmatch(word)
     if word_match is None:
         return _escape_for_pattern(word)
     if not word_match["marks"]:
-        return _escape_for_pattern(word_match["word"]) + _FOOTNOTE_AFTER_WORD
+        return _escape_for_pattern(word_match["word"]) + _FOOTNOTE_AFTER_WORD_REGEX
     return (
         _escape_for_pattern(word_match["word"])
-        + _FOOTNOTE_AFTER_WORD
+        + _FOOTNOTE_AFTER_WORD_REGEX
         + _escape_for_pattern(word_match["marks"])
-        + _FOOTNOTE_AFTER_MARKS
+        + _FOOTNOTE_AFTER_MARKS_REGEX
     )
 
 
 def _escape_for_pattern(plain_text: str) -> str:
-    return "".join(_CHARACTER_CLASSES.get(char, re.escape(char)) for char in plain_text)
+    return "".join(_REGEX_CLASS_BY_CHARACTER.get(char, re.escape(char)) for char in plain_text)
 
 
 def _match_segments(
@@ -231,7 +231,7 @@ class _JoinedText:
         for _ in range(_MAX_FOOTNOTE_LINES):
             line_start = self.text.rfind("\n", 0, max(line_end - 1, 0)) + 1
             line_text = self.text[line_start:line_end].strip()
-            if _FOOTNOTE_LINE.match(line_text):
+            if _FOOTNOTE_LINE_PATTERN.match(line_text):
                 footnotes_start = line_start
             elif footnotes_start is not None:
                 break

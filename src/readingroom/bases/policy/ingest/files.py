@@ -11,11 +11,11 @@ from readingroom.ingest.document import Refusal
 from readingroom.ingest.errors import UnsupportedFileType
 from readingroom.ingest.private_copy import PrivateCopy, Roots
 from readingroom.ingest.read.formats.detect import (
-    HEAD_BYTES,
+    DETECTION_BYTES,
     POLICY_EXTENSIONS,
     check_file_name,
     detect_format,
-    get_named_format,
+    find_format_by_extension,
 )
 from readingroom.storage.files import copy_stream, resolve_inside, sweep_old_files
 from readingroom.storage.postgres.database import PostgresDatabase
@@ -48,13 +48,14 @@ def check_revision_name(file_name: str) -> None:
 def check_revision_file(file_path: Path, extension: str) -> None:
     """Raise `UnsupportedFileType` or `FileTooLarge` for a file that cannot be a revision's."""
     with file_path.open("rb") as open_file:
-        first_bytes = open_file.read(HEAD_BYTES)
+        first_bytes = open_file.read(DETECTION_BYTES)
     try:
         # PDF readers accept the mark anywhere in the first kilobyte.
         is_named_right = (
             b"%PDF-" in first_bytes
             if extension == _PDF_EXTENSION
-            else detect_format(first_bytes, f"document{extension}") == get_named_format(extension)
+            else detect_format(first_bytes, f"document{extension}")
+            == find_format_by_extension(extension)
         )
     except Refusal:
         is_named_right = False

@@ -66,7 +66,7 @@ class Ingestion:
     async def create_revision(
         self,
         policy_slug: str,
-        spool: Path,
+        spool_path: Path,
         version_label: str,
         first_day: date,
         last_day: date | None,
@@ -86,7 +86,7 @@ class Ingestion:
                 version_label=version_label,
                 effective_from=first_day,
                 effective_to=last_day,
-                file_size_bytes=(await anyio.Path(spool).stat()).st_size,
+                file_size_bytes=(await anyio.Path(spool_path).stat()).st_size,
                 notes=notes,
                 stage=plan_stage,
                 created_at=self._context.now(),
@@ -102,11 +102,11 @@ class Ingestion:
             new_revision = draft_revision.model_copy(update=id_and_path)
             intent_body = {
                 "revision_id": revision_id,
-                "file": str(spool),
+                "file": str(spool_path),
                 "extension": extension,
                 "created_at": new_revision.created_at.isoformat(),
             }
-            async with self._replace_failed("create", policy_slug, failed_ids, **intent_body):
+            async with self._guard_replacement("create", policy_slug, failed_ids, **intent_body):
                 # The registry first: until then a failed revision of the same id has its file.
                 changed_revisions = await self._registry.replace_revisions(
                     policy_slug,
@@ -116,7 +116,7 @@ class Ingestion:
                     ),
                 )
                 self._changes.on_step("create:registry")
-                await self._keep_new_file(spool, new_revision, extension)
+                await self._keep_new_file(spool_path, new_revision, extension)
                 self._changes.on_step("create:file")
         return new_revision, [
             revision for revision in changed_revisions if revision.closed_by == revision_id
@@ -233,7 +233,7 @@ class Ingestion:
             amended_revision = revision.model_copy(update=changed_fields)
             _, failed_ids = timeline.drop_failed(revisions, amended_revision, closes_open=False)
             # The intent does not name the revision: all metadata of the policy is written again.
-            async with self._replace_failed("amend", policy_slug, failed_ids):
+            async with self._guard_replacement("amend", policy_slug, failed_ids):
                 await self._registry.replace_revisions(
                     policy_slug,
                     lambda before: timeline.replace_failed(
@@ -246,7 +246,7 @@ class Ingestion:
                 self._changes.on_step("amend:dates")
 
     @asynccontextmanager
-    async def _replace_failed(
+    async def _guard_replacement(
         self, intent_kind: str, policy_slug: str, failed_ids: Sequence[str], **intent_body: Any
     ) -> AsyncIterator[None]:
         """Enclose a change that takes failed revisions away; raises `RevisionBusy`."""
@@ -297,9 +297,9 @@ class Ingestion:
             policy_slug, lambda before: timeline.set_chunk_count(before, revision_id, chunk_count)
         )
 
-    def get_progress(self, revision_id: str) -> Progress | None:
+    def find_progress(self, revision_id: str) -> Progress | None:
         """Return how far an ingestion that is running now has come, else None."""
-        return self._progress.get_progress(revision_id)
+        return self._progress.find_progress(revision_id)
 
     async def locate_file(self, revision: Revision) -> Path:
         """Return where our copy of a revision's file can be read now."""
@@ -342,8 +342,8 @@ class Ingestion:
             case "delete_policy" if not await self._registry.has_policy(policy_slug):
                 await self._clean_up_policy(policy_slug, intent.body["revision_ids"])
             case "ingest" if revision_id in revisions_by_id:
-                spool = Path(intent.body["file"])
-                await self._resume_ingest(revisions_by_id[revision_id], spool, report_progress)
+                spool_path = Path(intent.body["file"])
+                await self._resume_ingest(revisions_by_id[revision_id], spool_path, report_progress)
             case "amend":
                 await self._clean_up_deleted(policy_slug, intent.body.get("replaced_ids", ()))
                 await self._update_metadata(policy_slug)
@@ -353,20 +353,20 @@ class Ingestion:
         policy_slug, revision_id = intent.body["source"], intent.body["revision_id"]
         # Another one of the same id is the failed one that was to be replaced.
         if revision and revision.created_at.isoformat() == intent.body.get("created_at"):
-            spool = Path(intent.body["file"])
-            if await anyio.Path(spool).exists():
+            spool_path = Path(intent.body["file"])
+            if await anyio.Path(spool_path).exists():
                 extension = intent.body.get("extension", ".pdf")  # older ones knew no other
-                await self._move_into_place(spool, policy_slug, revision_id, extension)
+                await self._move_into_place(spool_path, policy_slug, revision_id, extension)
         replaced_ids = intent.body.get("replaced_ids", ())
         await self._clean_up_deleted(policy_slug, [revision_id, *replaced_ids])
 
     async def _resume_ingest(
-        self, revision: Revision, spool: Path, report_progress: ReportProgress
+        self, revision: Revision, spool_path: Path, report_progress: ReportProgress
     ) -> None:
         """Ingest the same file again, from wherever the interruption left it."""
         final_path = await self.locate_file(revision)
         # The crash came before or after the rename; one of the two has the bytes.
-        readable_path = spool if await anyio.Path(spool).exists() else final_path
+        readable_path = spool_path if await anyio.Path(spool_path).exists() else final_path
         async with self.files.open_copy_in_thread(readable_path) as private_copy:
             await self.ingest_revision(revision, private_copy, report_progress)
 
@@ -425,7 +425,7 @@ class Ingestion:
         revisions = await self._registry.get_revisions(policy_slug)
         # It may have been deleted meanwhile.
         registered_revision = timeline.find_revision(revisions, revision_id)
-        last_day = timeline.get_last_day(registered_revision, revisions)
+        last_day = timeline.find_last_day(registered_revision, revisions)
         chunks = build_chunks(document, embedded_chunks, policy, registered_revision, last_day)
         # Percentages are shares of the usual time: reading 40, embedding 55, storing the rest.
         self._progress.set_progress(revision_id, "storing", 95, len(chunks))
@@ -478,7 +478,7 @@ class Ingestion:
         policy = await self._registry.get_policy(policy_slug)
         revisions = await self._registry.get_revisions(policy_slug)
         for revision in revisions:
-            last_day = timeline.get_last_day(revision, revisions)
+            last_day = timeline.find_last_day(revision, revisions)
             await self._store.update_metadata(policy, revision, last_day)
 
     def pause_changes(self) -> AbstractAsyncContextManager[None]:
@@ -488,10 +488,10 @@ class Ingestion:
     # --- files ---
 
     async def _move_into_place(
-        self, spool: Path, policy_slug: str, revision_id: str, extension: str
+        self, spool_path: Path, policy_slug: str, revision_id: str, extension: str
     ) -> None:
         await anyio.to_thread.run_sync(
-            self.files.move_into_place, spool, policy_slug, revision_id, extension
+            self.files.move_into_place, spool_path, policy_slug, revision_id, extension
         )
 
     async def _sweep_uploads(self) -> None:

@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 # Long enough not to flood the log while Redis restarts, short enough for one who waits.
 _RETRY_SECONDS = 5.0
 # Whoever registered a revision has begun to read it by then, or has ended.
-_ADOPTION_AGE = timedelta(minutes=1)
+_MIN_ABANDONED_AGE = timedelta(minutes=1)
 
 
 class Jobs:
@@ -66,7 +66,7 @@ class Jobs:
         timelines = await self._registry.get_timelines(policy.source for policy in policies)
         for revisions in timelines.values():
             for revision in revisions:
-                is_recent = self._ingestion.now() - revision.created_at < _ADOPTION_AGE
+                is_recent = self._ingestion.now() - revision.created_at < _MIN_ABANDONED_AGE
                 if revision.status == RevisionStatus.PROCESSING and not (oldest_only and is_recent):
                     self.add(revision)
 

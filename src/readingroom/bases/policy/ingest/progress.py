@@ -16,7 +16,7 @@ class IngestionProgress:
         self._database = database
         self._progress_by_revision: dict[str, Progress] = {}
 
-    def get_progress(self, revision_id: str) -> Progress | None:
+    def find_progress(self, revision_id: str) -> Progress | None:
         """Return how far the ingestion of a revision has come; None when there is none."""
         return self._progress_by_revision.get(revision_id)
 

@@ -31,15 +31,15 @@ from readingroom.web.templates import format_count, render_template
 _render = partial(render_template, template_folder=Path(__file__).parent / "templates")
 
 _CHANGES_PER_PAGE = 40
-_MAX_CELLS = 2000
+_MAX_MAP_CELLS = 2000
 """Of the map: a longer text has only the cells of sections that changed."""
-_UNCHANGED = "unchanged"
+_UNCHANGED_LABEL = "unchanged"
 _CHANGE_LABELS: Mapping[str, str] = {
     "changed": "reworded",
     "added": "new",
     "removed": "gone",
     "moved": "another number",
-    _UNCHANGED: "unchanged",
+    _UNCHANGED_LABEL: "unchanged",
 }
 
 
@@ -72,13 +72,15 @@ class ComparisonPages:
             "section_ref": request.get("section") or None,
             "cursor": request.get("cursor") or None,
         }
-        question = validate_model(ComparePolicyRevisions, {**arguments, "limit": _CHANGES_PER_PAGE})
+        valid_arguments = validate_model(
+            ComparePolicyRevisions, {**arguments, "limit": _CHANGES_PER_PAGE}
+        )
         shown_change = request.get("only") if request.get("only") in get_args(ChangeName) else ""
         is_whole = request.get("whole") == "yes"
-        paired_revisions = await self._service.pair_revisions(question)
+        paired_revisions = await self._service.pair_revisions(valid_arguments)
         # Diffs are slow on long texts, so they must not block the event loop.
         revision_diff = await anyio.to_thread.run_sync(
-            _diff_revisions, question, paired_revisions, shown_change, is_whole
+            _diff_revisions, valid_arguments, paired_revisions, shown_change, is_whole
         )
         map_cells = _make_map(request, paired_revisions.section_pairs, revision_diff)
         body_html = _render(
@@ -95,11 +97,15 @@ class ComparisonPages:
             make_change_address=partial(_make_change_address, policy_slug),
             make_history_address=partial(make_history_address, policy_slug),
             caution=describe_unread(revision_diff.unread_revisions),
-            from_date=question.from_date,
-            to_date=question.to_date,
+            from_date=valid_arguments.from_date,
+            to_date=valid_arguments.to_date,
         )
         old_revision, new_revision = revision_diff.from_revision, revision_diff.to_revision
-        example_arguments = {name: value for name, value in arguments.items() if value}
+        example_arguments = {
+            parameter_name: parameter_value
+            for parameter_name, parameter_value in arguments.items()
+            if parameter_value
+        }
         return RenderedPage(
             f"{policy_slug}: {old_revision.version_label} and {new_revision.version_label}",
             body_html,
@@ -114,7 +120,7 @@ class ComparisonPages:
 
 
 def _diff_revisions(
-    question: ComparePolicyRevisions,
+    arguments: ComparePolicyRevisions,
     paired_revisions: PairedRevisions,
     shown_change: str,
     is_whole: bool,
@@ -123,7 +129,7 @@ def _diff_revisions(
     all_pairs = paired_revisions.section_pairs
     shown_pairs = [pair for pair in all_pairs if shown_change in ("", name_change(pair))]
     revision_diff = make_diff(
-        question,
+        arguments,
         shown_pairs,
         paired_revisions.old_revision,
         paired_revisions.new_revision,
@@ -151,7 +157,7 @@ def _make_map(
     map_cells = []
     for pair in section_pairs:
         change_name = name_change(pair)
-        if change_name is None and len(section_pairs) > _MAX_CELLS:
+        if change_name is None and len(section_pairs) > _MAX_MAP_CELLS:
             continue
         old_ref = pair.old_section.ref if pair.old_section else None
         new_ref = pair.new_section.ref if pair.new_section else None
@@ -164,16 +170,24 @@ def _make_map(
             # On another page, or left out by what is shown.
             href = _make_address(request, section=section_ref, only="", cursor="")
         map_cells.append(
-            _MapCell(section_ref or "Before the first section", change_name or _UNCHANGED, href)
+            _MapCell(
+                section_ref or "Before the first section", change_name or _UNCHANGED_LABEL, href
+            )
         )
-    return map_cells[:_MAX_CELLS]
+    return map_cells[:_MAX_MAP_CELLS]
 
 
 def _make_address(request: PageRequest, **changed_values: str) -> str:
     """Return the address of this page with some of its parameters changed; empty ones go."""
     parameter_names = ("from", "to", "section", "only", "whole", "cursor")
-    parameter_values = {name: request.get(name) for name in parameter_names} | changed_values
-    given_values = {name: value for name, value in parameter_values.items() if value}
+    parameter_values = {
+        parameter_name: request.get(parameter_name) for parameter_name in parameter_names
+    } | changed_values
+    given_values = {
+        parameter_name: parameter_value
+        for parameter_name, parameter_value in parameter_values.items()
+        if parameter_value
+    }
     return f"/policies/{quote(request.get('source'), safe='')}/compare?{urlencode(given_values)}"
 
 
@@ -196,6 +210,10 @@ def _summarise_diff(revision_diff: RevisionDiff) -> str:
         "gone": change_summary.removed,
     }
     summary_parts = [f"{revision_diff.sections_unchanged} unchanged"]
-    summary_parts += [f"{count} {label}" for label, count in count_by_label.items() if count]
+    summary_parts += [
+        f"{change_count} {change_label}"
+        for change_label, change_count in count_by_label.items()
+        if change_count
+    ]
     section_count = format_count(revision_diff.sections_compared, "section")
     return f"{section_count}: {', '.join(summary_parts)}."

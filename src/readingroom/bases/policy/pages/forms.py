@@ -114,7 +114,7 @@ class PolicyForms:
         """
         policy_slug = request.get("source")
         policy = await self._admin.get_policy(policy_slug)
-        typed_fields = read_changed_fields(request.parameters, list_policy_values(policy))
+        typed_fields = read_changed_fields(request.parameters, make_policy_form_values(policy))
         if not typed_fields.get("title", policy.title):
             raise InvalidArguments([{"field": "title", "message": "a policy needs a title"}])
         # An empty field is a value: no description, and no authority.
@@ -190,7 +190,7 @@ class PolicyForms:
         """
         policy_slug, revision_id = request.get("source"), request.get("revision_id")
         revision = await self._admin.get_revision(policy_slug, revision_id)
-        typed_fields = read_changed_fields(request.parameters, list_revision_values(revision))
+        typed_fields = read_changed_fields(request.parameters, make_revision_form_values(revision))
         # An empty field is a value: no last day, and no notes.
         changed_fields = {
             field_name: typed_text or None for field_name, typed_text in typed_fields.items()
@@ -220,12 +220,12 @@ class PolicyForms:
         return SeeOther(f"/policies/{policy_slug}")
 
 
-def list_policy_values(policy: PolicyDetail) -> dict[str, Any]:
+def make_policy_form_values(policy: PolicyDetail) -> dict[str, Any]:
     """Return the fields of a policy that its form changes."""
     return policy.model_dump(mode="json", include=set(_POLICY_FIELDS))
 
 
-def list_revision_values(revision: RevisionDetail) -> dict[str, Any]:
+def make_revision_form_values(revision: RevisionDetail) -> dict[str, Any]:
     """Return the fields of a revision that its form changes."""
     return revision.model_dump(mode="json", include=set(_REVISION_FIELDS))
 

@@ -49,7 +49,7 @@ def describe_period(first_day: dt.date, last_day: dt.date | None) -> str:
 
 
 def name_state(revision: RevisionDetail, today: dt.date) -> str:
-    """Return what a revision is today: a class of the style sheet, and a key of `STATE_WORDS`.
+    """Return what a revision is today: a class of the style sheet, and a key of `WORDS_BY_STATE`.
 
     The registry's own status tells the newest from those before it, whatever the day.
     """
@@ -61,7 +61,7 @@ def name_state(revision: RevisionDetail, today: dt.date) -> str:
     return "superseded" if is_over else "active"
 
 
-STATE_WORDS = {
+WORDS_BY_STATE = {
     "active": "in force",
     "coming": "to come",
     "superseded": "no longer in force",
@@ -121,7 +121,7 @@ def make_time_span(
         revision.effective_to,
         status or state,
         f"/policies/{policy_slug}/{revision.revision_id}",
-        note or STATE_WORDS[state],
+        note or WORDS_BY_STATE[state],
         open_end="" if is_still_open else _describe_open_end(revision),
     )
 
@@ -159,9 +159,11 @@ def draw_policy_chart(policy: PolicyDetail, day: dt.date, today: dt.date) -> Cha
 # --- ways from one revision to the next ---
 
 
-def make_compare_address(policy_slug: str, older: RevisionDetail, newer: RevisionDetail) -> str:
+def make_compare_address(
+    policy_slug: str, older_revision: RevisionDetail, newer_revision: RevisionDetail
+) -> str:
     """Return the address of the page that compares two revisions."""
-    days_query = f"from={older.effective_from}&to={newer.effective_from}"
+    days_query = f"from={older_revision.effective_from}&to={newer_revision.effective_from}"
     return f"/policies/{policy_slug}/compare?{days_query}"
 
 

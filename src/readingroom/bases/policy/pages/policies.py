@@ -16,11 +16,11 @@ from readingroom.bases.policy.models import Excluded, ListedSection, PolicySnaps
 from readingroom.bases.policy.pages.comparison import ComparisonPages
 from readingroom.bases.policy.pages.forms import (
     PolicyForms,
-    list_policy_values,
-    list_revision_values,
+    make_policy_form_values,
+    make_revision_form_values,
 )
 from readingroom.bases.policy.pages.periods import (
-    STATE_WORDS,
+    WORDS_BY_STATE,
     describe_end,
     describe_revision,
     draw_policy_chart,
@@ -43,10 +43,10 @@ from readingroom.protocol.pages import (
     RecentEvent,
     RenderedPage,
     RunningWork,
+    SearchOmission,
     ToolExample,
-    Unasked,
 )
-from readingroom.protocol.search import REASON_TEXTS, SearchRequest, describe_unread
+from readingroom.protocol.search import TEXT_BY_REASON, SearchRequest, describe_unread
 from readingroom.protocol.tool import ToolCall
 from readingroom.storage.jobs.store import JobStore
 from readingroom.web.charts import draw_gantt
@@ -55,7 +55,7 @@ from readingroom.web.templates import format_day, render_template
 
 _render = partial(render_template, template_folder=Path(__file__).parent / "templates")
 
-_MAX_EVENTS = 8
+_MAX_HOME_PAGE_EVENTS = 8
 
 
 def make_pages(service: PolicyService, jobs: JobStore) -> BasePages:
@@ -92,7 +92,7 @@ def make_pages(service: PolicyService, jobs: JobStore) -> BasePages:
             BasePage(f"{revision_path}/pages/{{page:page_number}}.webp", page_views.draw_page),
         ],
         aid_reading=page_views.aid_reading,
-        list_unasked=policy_pages.list_unasked,
+        list_omissions=policy_pages.list_omissions,
         list_events=policy_pages.list_events,
         list_work=policy_pages.list_work,
     )
@@ -126,7 +126,7 @@ class PolicyPages:
             finding=chart_finding,
             day=day,
             entries=snapshot.policies,
-            reasons=REASON_TEXTS,
+            reasons=TEXT_BY_REASON,
             describe_unread=describe_unread,
             unfinished=list_revisions_by_status(
                 policies, RevisionStatus.FAILED, RevisionStatus.PROCESSING
@@ -148,15 +148,15 @@ class PolicyPages:
         policy_slug = request.get("source")
         policy = await self._admin.get_policy(policy_slug)
         day = self._read_day(request)
-        resolution = await self._service.resolver.resolve_for_policy(policy_slug, day)
+        policy_on_day = await self._service.resolver.resolve_for_policy(policy_slug, day)
         body_html = _render(
             "policy.html",
             policy=policy,
-            caution=describe_unread(list_unread_revisions(resolution)),
+            caution=describe_unread(list_unread_revisions(policy_on_day)),
             chart=draw_policy_chart(policy, day, self._service.today),
             name_state=partial(name_state, today=self._service.today),
             describe_end=partial(describe_end, today=self._service.today),
-            state_words=STATE_WORDS,
+            state_words=WORDS_BY_STATE,
             day=day,
             comparison=_suggest_comparison(list_eligible_revisions(policy)),
             categories=[category.value for category in PolicyCategory],
@@ -164,7 +164,9 @@ class PolicyPages:
             extensions=POLICY_EXTENSIONS,
             request=request,
             fields=fill_form(
-                request.parameters, list_policy_values(policy), is_refused=bool(request.refusal)
+                request.parameters,
+                make_policy_form_values(policy),
+                is_refused=bool(request.refusal),
             ),
         )
         return RenderedPage(
@@ -196,9 +198,11 @@ class PolicyPages:
             most_passages=max((count for count in _count_passages(chunks).values()), default=1),
             validity=describe_revision(revision, self._service.today),
             state=name_state(revision, self._service.today),
-            state_words=STATE_WORDS,
+            state_words=WORDS_BY_STATE,
             fields=fill_form(
-                request.parameters, list_revision_values(revision), is_refused=bool(request.refusal)
+                request.parameters,
+                make_revision_form_values(revision),
+                is_refused=bool(request.refusal),
             ),
         )
         return RenderedPage(
@@ -209,15 +213,17 @@ class PolicyPages:
             print_note=describe_revision(revision, self._service.today),
         )
 
-    async def list_unasked(self, request: SearchRequest, call: ToolCall) -> Sequence[Unasked]:
+    async def list_omissions(
+        self, request: SearchRequest, call: ToolCall
+    ) -> Sequence[SearchOmission]:
         """Return the policies that a search leaves out on its day, each with the reason."""
         day = request.day or self._service.today.isoformat()
-        question = SearchPolicy(
+        arguments = SearchPolicy(
             query=request.query, effective_date=day, n_results=1, mode="lexical"
         )
-        policy_scope = await self._service.resolve_scope(question)
+        policy_scope = await self._service.resolve_scope(arguments)
         return [
-            Unasked(
+            SearchOmission(
                 exclusion.source,
                 _explain_exclusion(exclusion),
                 f"/policies/{exclusion.source}",
@@ -252,7 +258,7 @@ class PolicyPages:
             )
             for revision in list_revisions_by_status(policies, RevisionStatus.FAILED)
         ]
-        return sorted(events, key=lambda event: event.day, reverse=True)[:_MAX_EVENTS]
+        return sorted(events, key=lambda event: event.day, reverse=True)[:_MAX_HOME_PAGE_EVENTS]
 
     async def list_work(self) -> list[RunningWork]:
         """Return the revisions that are being read, or wait to be."""
@@ -305,7 +311,7 @@ def _suggest_comparison(revisions: Sequence[RevisionDetail]) -> dict[str, str] |
 
 
 def _explain_exclusion(exclusion: Excluded) -> str:
-    reason_text = REASON_TEXTS[exclusion.reason]
+    reason_text = TEXT_BY_REASON[exclusion.reason]
     if exclusion.nearest is None:
         return reason_text
     return f"{reason_text} (nearest: {exclusion.nearest.version_label})"

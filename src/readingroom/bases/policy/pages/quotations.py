@@ -17,13 +17,13 @@ from readingroom.bases.policy.service import PolicyService
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import validate_model
 from readingroom.protocol.pages import PageRequest, RenderedPage, ToolExample
-from readingroom.protocol.search import REASON_TEXTS, describe_unread
+from readingroom.protocol.search import TEXT_BY_REASON, describe_unread
 from readingroom.web.charts import Chart, GanttRow, draw_gantt
 from readingroom.web.templates import format_count, render_template
 
 _render = partial(render_template, template_folder=Path(__file__).parent / "templates")
 
-_VERDICT_TEXTS = {
+_TEXT_BY_VERDICT = {
     "verified": "These words stand in the revision that was in force on that day.",
     "wrong_revision": "These words stand in another revision, not in the one in force on that day.",
     "not_found": "These words stand in no revision that is held here.",
@@ -79,7 +79,7 @@ class QuotationPages:
             picture=picture_html,
             verdict=_describe_verdict(quote_check) if quote_check else "",
             today=self._service.today,
-            reasons=REASON_TEXTS,
+            reasons=TEXT_BY_REASON,
             caution=describe_unread(quote_check.unread_revisions) if quote_check else "",
             make_section_address=partial(make_section_address, policy_slug),
         )
@@ -118,7 +118,7 @@ class QuotationPages:
 
 def _describe_verdict(quote_check: QuoteCheck) -> str:
     is_only_planned = bool(quote_check.found) and all(place.stage for place in quote_check.found)
-    return _NOT_ADOPTED_TEXT if is_only_planned else _VERDICT_TEXTS[quote_check.verdict]
+    return _NOT_ADOPTED_TEXT if is_only_planned else _TEXT_BY_VERDICT[quote_check.verdict]
 
 
 def _choose_page(quote_check: QuoteCheck, places: Sequence[QuotePlace]) -> tuple[str, int]:

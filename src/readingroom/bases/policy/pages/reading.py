@@ -154,7 +154,7 @@ class PageViews:
         section_ref = desk_record.record.get("section_ref")
         if not (policy_slug and revision_id):
             return ReadingAid()
-        section_refs = list(await self._service.list_sections(policy_slug, revision_id))
+        section_refs = list(await self._service.find_section_pages(policy_slug, revision_id))
         section_index = section_refs.index(section_ref) if section_ref in section_refs else -1
         make_link = partial(_make_section_link, policy_slug, revision_id)
         policy = await self._admin.get_policy(policy_slug)
@@ -165,7 +165,7 @@ class PageViews:
             history_address = make_history_address(policy_slug, revision_id, section_ref)
             related_links.append(PageLink("This section in every revision", history_address))
         related_links += link_changes(policy, revision_id)
-        page_number = _get_first_page(desk_record)
+        page_number = _find_first_page(desk_record)
         picture_html = ""
         if page_number:
             picture_html = await self.show_passage(
@@ -227,7 +227,7 @@ def dump_without_folders(revision: RevisionDetail) -> dict[str, Any]:
     return {**revision.model_dump(mode="json"), "file_path": file_name}
 
 
-def _get_first_page(desk_record: DeskRecord) -> int | None:
+def _find_first_page(desk_record: DeskRecord) -> int | None:
     section_fields = desk_record.record
     page_numbers = section_fields.get("page_numbers") or [section_fields.get("page_number")]
     return page_numbers[0] or None

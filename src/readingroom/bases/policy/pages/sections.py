@@ -110,7 +110,7 @@ class SectionHistoryPages:
             raise InvalidArguments([{"field": "section", "message": "name a section"}])
         policy = await self._admin.get_policy(policy_slug)
         start_revision = await self._admin.get_revision(policy_slug, revision_id)
-        pages_by_section = await self._service.list_sections(policy_slug, revision_id)
+        pages_by_section = await self._service.find_section_pages(policy_slug, revision_id)
         if section_ref not in pages_by_section:
             raise SectionNotFound(
                 f"{policy_slug} ({start_revision.version_label}) has no {section_ref}"
@@ -159,8 +159,14 @@ class SectionHistoryPages:
         ref_by_revision: dict[str, str | None] = {revision_id: section_ref}
         changes_by_revision: dict[str, SectionChange | None] = {}
         steps = [
-            *((True, pair) for pair in pairwise(reversed(revisions[: start_index + 1]))),
-            *((False, pair) for pair in pairwise(revisions[start_index:])),
+            *(
+                (True, adjacent_revisions)
+                for adjacent_revisions in pairwise(reversed(revisions[: start_index + 1]))
+            ),
+            *(
+                (False, adjacent_revisions)
+                for adjacent_revisions in pairwise(revisions[start_index:])
+            ),
         ]
         for is_backwards, (known_revision, next_revision) in steps:
             known_ref = ref_by_revision[known_revision.revision_id]
@@ -203,13 +209,13 @@ class SectionHistoryPages:
         """
         if section_ref is None:
             return None
-        question = ComparePolicyRevisions(
+        arguments = ComparePolicyRevisions(
             source=older_revision.source,
             from_date=older_revision.effective_from.isoformat(),
             to_date=newer_revision.effective_from.isoformat(),
             section_ref=section_ref,
         )
-        revision_diff = await self._service.compare_revisions(question)
+        revision_diff = await self._service.compare_revisions(arguments)
         for section_change in revision_diff.changes:
             if section_ref == (
                 section_change.to_section_ref

@@ -14,14 +14,14 @@ from readingroom.core.pages import cite_pages
 SLUG_PATTERN = r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)*"
 REVISION_ID_PATTERN = r"[A-Za-z0-9_-]{1,120}"
 _MAX_CITED_TITLE_CHARS = 100
-_AUTHORITY_WORDS = re.compile(
+_COMMON_AUTHORITY_WORDS_PATTERN = re.compile(
     "the|of|council|borough|district|city|county|metropolitan|london|royal|unitary|authority|former"
 )
-_SLUG = re.compile(SLUG_PATTERN, re.ASCII)
+_COMPILED_SLUG_PATTERN = re.compile(SLUG_PATTERN, re.ASCII)
 
 
 def _validate_slug(slug_text: str) -> str:
-    if not _SLUG.fullmatch(slug_text):
+    if not _COMPILED_SLUG_PATTERN.fullmatch(slug_text):
         raise ValueError("must be UPPER_SNAKE_CASE, such as LTN_1_20")
     return slug_text
 
@@ -58,7 +58,7 @@ class RevisionStatus(StrEnum):
     EMERGING = "emerging"
 
 
-Reason = Literal["date_before_first_revision", "date_in_gap", "no_active_revision"]
+NotInForceReason = Literal["date_before_first_revision", "date_in_gap", "no_active_revision"]
 """Why no revision of a policy is in force on a day."""
 
 PlanStage = Literal[
@@ -167,7 +167,9 @@ def fold_authority(authority_name: str) -> str:
     """Return the name of an authority as it compares: `Fenland District Council` is `fenland`."""
     name_words = re.findall(r"[a-z]+", authority_name.casefold().replace("&", " and "))
     return " ".join(
-        name_word for name_word in name_words if not _AUTHORITY_WORDS.fullmatch(name_word)
+        name_word
+        for name_word in name_words
+        if not _COMMON_AUTHORITY_WORDS_PATTERN.fullmatch(name_word)
     )
 
 

@@ -11,12 +11,17 @@ from datetime import date
 from readingroom.bases.policy.errors import RevisionNotFound
 from readingroom.bases.policy.registry import timeline
 from readingroom.bases.policy.registry.opening import AnyPolicyRegistry
-from readingroom.bases.policy.registry.records import Policy, Reason, Revision, RevisionStatus
+from readingroom.bases.policy.registry.records import (
+    NotInForceReason,
+    Policy,
+    Revision,
+    RevisionStatus,
+)
 from readingroom.bases.policy.registry.store import Timeline
 
 
 @dataclass(frozen=True, slots=True)
-class Resolution:
+class PolicyOnDay:
     """The revision of one policy in force on a day, or the reason why there is none."""
 
     policy: Policy
@@ -24,7 +29,7 @@ class Resolution:
     timeline: Timeline
     """All revisions of the policy, newest first, as they were when the day was resolved."""
     revision: Revision | None
-    reason: Reason | None
+    reason: NotInForceReason | None
 
     @property
     def source(self) -> str:
@@ -46,16 +51,16 @@ class Resolution:
             for revision in self.timeline
             if revision.status == RevisionStatus.FAILED
             and last_start < revision.effective_from <= self.day
-            and self.day <= (timeline.get_last_day(revision, self.timeline) or date.max)
+            and self.day <= (timeline.find_last_day(revision, self.timeline) or date.max)
         ]
 
-    def resolve_day(self, day: date) -> "Resolution":
+    def resolve_day(self, day: date) -> "PolicyOnDay":
         """Resolve another day against the same reading of the registry."""
         return _resolve_revision(self.policy, self.timeline, day)
 
-    def resolve_last_day(self, revision: Revision) -> "Resolution":
+    def resolve_last_day(self, revision: Revision) -> "PolicyOnDay":
         """Resolve the last day on which a revision is in force, at most the day of this one."""
-        last_day = timeline.get_last_day(revision, self.timeline)
+        last_day = timeline.find_last_day(revision, self.timeline)
         return self.resolve_day(min(last_day or date.max, self.day))
 
     def require_revision(self) -> Revision:
@@ -104,14 +109,14 @@ class EffectiveDateResolver:
     def __init__(self, registry: AnyPolicyRegistry) -> None:
         self._registry = registry
 
-    async def resolve_for_policy(self, policy_slug: str, day: date) -> Resolution:
+    async def resolve_for_policy(self, policy_slug: str, day: date) -> PolicyOnDay:
         """Resolve a day for one policy; raise `PolicyNotFound` if it is not registered."""
         policy = await self._registry.get_policy(policy_slug)
         return _resolve_revision(policy, await self._registry.get_revisions(policy_slug), day)
 
     async def resolve_snapshot(
         self, day: date, policy_slugs: Collection[str] | None = None
-    ) -> dict[str, Resolution]:
+    ) -> dict[str, PolicyOnDay]:
         """Resolve a day for every policy, or for those of `policy_slugs` that are registered."""
         catalogue = await self._registry.read_catalogue()
         return {
@@ -122,11 +127,11 @@ class EffectiveDateResolver:
 
     async def get_revision_ids_for_date(self, day: date) -> dict[str, str]:
         """Return source → revision id for the policies that have a revision in force."""
-        resolutions_by_slug = await self.resolve_snapshot(day)
+        policies_on_day_by_slug = await self.resolve_snapshot(day)
         return {
-            policy_slug: resolution.revision.revision_id
-            for policy_slug, resolution in resolutions_by_slug.items()
-            if resolution.revision
+            policy_slug: policy_on_day.revision.revision_id
+            for policy_slug, policy_on_day in policies_on_day_by_slug.items()
+            if policy_on_day.revision
         }
 
     async def validate_revision_for_date(
@@ -137,9 +142,9 @@ class EffectiveDateResolver:
         return revision is not None and revision.revision_id == revision_id
 
 
-def _resolve_revision(policy: Policy, revisions: Timeline, day: date) -> Resolution:
-    def make_unresolved(missing_reason: Reason) -> Resolution:
-        return Resolution(policy, day, revisions, None, missing_reason)
+def _resolve_revision(policy: Policy, revisions: Timeline, day: date) -> PolicyOnDay:
+    def make_unresolved(missing_reason: NotInForceReason) -> PolicyOnDay:
+        return PolicyOnDay(policy, day, revisions, None, missing_reason)
 
     eligible_revisions = [revision for revision in revisions if revision.can_be_in_force]
     if not eligible_revisions:
@@ -151,7 +156,7 @@ def _resolve_revision(policy: Policy, revisions: Timeline, day: date) -> Resolut
         return make_unresolved("date_before_first_revision")
     # Periods do not overlap, so no revision before the last one to start can reach this day.
     latest_started = max(started_revisions, key=lambda revision: revision.effective_from)
-    last_day = timeline.get_last_day(latest_started, revisions)
+    last_day = timeline.find_last_day(latest_started, revisions)
     if last_day is not None and day > last_day:
         return make_unresolved("date_in_gap")
-    return Resolution(policy, day, revisions, latest_started, None)
+    return PolicyOnDay(policy, day, revisions, latest_started, None)

@@ -16,21 +16,21 @@ from valkey.exceptions import ValkeyError, WatchError
 from readingroom.bases.policy.errors import PolicyExists, PolicyNotFound
 from readingroom.bases.policy.registry import timeline
 from readingroom.bases.policy.registry.records import Policy, Revision
-from readingroom.core.dates import days_since_epoch
+from readingroom.core.dates import count_days_since_epoch
 from readingroom.storage.keyvalue import KeyValueClient, make_unavailable_error
 
 _ALL_POLICIES_KEY = "policies_all"
 # Incremented in every transaction, so one round trip tells a reader that nothing has changed.
 _GENERATION_KEY = "readingroom:policy_generation"
 
-_ADDED_FIELDS = ("local_authority", "area", "successor_authorities", "stage")
+_LATER_ADDED_FIELDS = ("local_authority", "area", "successor_authorities", "stage")
 """Fields that the contract does not have: they are stored where they are set."""
 
 Timeline = tuple[Revision, ...]
 """The revisions of one policy, newest first."""
-Rule = Callable[[Timeline], Sequence[Revision]]
+ChangeRule = Callable[[Timeline], Sequence[Revision]]
 """Takes the revisions of a policy as they are and returns those to write."""
-ReplacingRule = Callable[[Timeline], tuple[Sequence[Revision], Sequence[str]]]
+ReplacementRule = Callable[[Timeline], tuple[Sequence[Revision], Sequence[str]]]
 """As `Rule`, and returns the ids of the revisions to delete too."""
 _Record = TypeVar("_Record", bound=BaseModel)
 
@@ -96,7 +96,7 @@ class PolicyRegistry:
         """Write a policy over what is stored of it."""
         async with self._translate_errors(), self._client.pipeline() as pipe:
             # What is not set is not in the hash, so a value that was cleared has to go.
-            pipe.hdel(_make_policy_key(policy.source), *_ADDED_FIELDS)
+            pipe.hdel(_make_policy_key(policy.source), *_LATER_ADDED_FIELDS)
             pipe.hset(_make_policy_key(policy.source), mapping=_to_hash(policy))
             pipe.incr(_GENERATION_KEY)
             await pipe.execute()
@@ -181,14 +181,14 @@ class PolicyRegistry:
             policy_slug: tuple(revisions) for policy_slug, revisions in revisions_by_slug.items()
         }
 
-    async def change_revisions(self, policy_slug: str, change_rule: Rule) -> list[Revision]:
+    async def change_revisions(self, policy_slug: str, change_rule: ChangeRule) -> list[Revision]:
         """Write what `change_rule` returns for the policy's revisions; as `replace_revisions`."""
         return await self.replace_revisions(
             policy_slug, lambda revisions_before: (change_rule(revisions_before), ())
         )
 
     async def replace_revisions(
-        self, policy_slug: str, change_rule: ReplacingRule
+        self, policy_slug: str, change_rule: ReplacementRule
     ) -> list[Revision]:
         """Write and delete what `change_rule` returns for the policy's revisions, all or nothing.
 
@@ -297,7 +297,8 @@ def _write_revision(pipe: Any, revision: Revision) -> None:
     policy_slug, revision_id = revision.source, revision.revision_id
     pipe.hset(_make_revision_key(policy_slug, revision_id), mapping=_to_hash(revision))
     pipe.zadd(
-        _make_revisions_key(policy_slug), {revision_id: days_since_epoch(revision.effective_from)}
+        _make_revisions_key(policy_slug),
+        {revision_id: count_days_since_epoch(revision.effective_from)},
     )
 
 
@@ -319,7 +320,7 @@ def _to_hash(record: BaseModel) -> dict[str, str]:
     return {
         field_name: "" if field_value is None else str(field_value)
         for field_name, field_value in record_fields.items()
-        if field_value is not None or field_name not in _ADDED_FIELDS
+        if field_value is not None or field_name not in _LATER_ADDED_FIELDS
     }
 
 

@@ -14,7 +14,7 @@ import anyio.to_thread
 from readingroom.bases.policy.errors import PolicyExists, PolicyNotFound, RevisionOverlap
 from readingroom.bases.policy.registry import timeline
 from readingroom.bases.policy.registry.records import Policy, Revision
-from readingroom.bases.policy.registry.store import Catalogue, ReplacingRule, Rule, Timeline
+from readingroom.bases.policy.registry.store import Catalogue, ChangeRule, ReplacementRule, Timeline
 from readingroom.storage.errors import (
     DatabaseConflict,
     DatabaseFailed,
@@ -23,7 +23,7 @@ from readingroom.storage.errors import (
 from readingroom.storage.postgres.database import Connection, PostgresDatabase, SharedTransaction
 
 _STORE_NAME = "policy_registry"
-_ORDER_CLAUSE = "ORDER BY source, effective_from DESC, revision_id DESC"
+_NEWEST_FIRST_ORDER_SQL = "ORDER BY source, effective_from DESC, revision_id DESC"
 _Answer = TypeVar("_Answer")
 
 
@@ -137,7 +137,8 @@ class SharedPolicyRegistry:
         def read() -> dict[str, Timeline]:
             with self._database.connection() as connection:
                 record_rows = connection.execute(
-                    f"SELECT source, record FROM revisions WHERE source = ANY(?) {_ORDER_CLAUSE}",
+                    "SELECT source, record FROM revisions WHERE source = ANY(?) "
+                    + _NEWEST_FIRST_ORDER_SQL,
                     ([_replace_null_characters(policy_slug) for policy_slug in slugs],),
                 ).fetchall()
             revisions_by_slug: dict[str, list[Revision]] = {
@@ -152,14 +153,14 @@ class SharedPolicyRegistry:
 
         return await self._run_in_thread(read)
 
-    async def change_revisions(self, policy_slug: str, change_rule: Rule) -> list[Revision]:
+    async def change_revisions(self, policy_slug: str, change_rule: ChangeRule) -> list[Revision]:
         """Write what `change_rule` returns for the policy's revisions; as `replace_revisions`."""
         return await self.replace_revisions(
             policy_slug, lambda revisions_before: (change_rule(revisions_before), ())
         )
 
     async def replace_revisions(
-        self, policy_slug: str, change_rule: ReplacingRule
+        self, policy_slug: str, change_rule: ReplacementRule
     ) -> list[Revision]:
         """Write and delete what `change_rule` returns for the policy's revisions, all or nothing.
 
@@ -275,7 +276,7 @@ def _lock_revisions(connection: Connection, policy_slug: str) -> Timeline:
     if record_row is None:
         raise _make_not_found_error(connection, policy_slug)
     record_rows = connection.execute(
-        f"SELECT record FROM revisions WHERE source = ? {_ORDER_CLAUSE}", (policy_slug,)
+        f"SELECT record FROM revisions WHERE source = ? {_NEWEST_FIRST_ORDER_SQL}", (policy_slug,)
     ).fetchall()
     return tuple(Revision.model_validate(record_row[0]) for record_row in record_rows)
 

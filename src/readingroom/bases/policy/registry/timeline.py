@@ -35,7 +35,7 @@ def find_revision(revisions: Revisions, revision_id: str) -> Revision:
     return revision
 
 
-def get_last_day(revision: Revision, revisions: Revisions) -> date | None:
+def find_last_day(revision: Revision, revisions: Revisions) -> date | None:
     """Return the last day a revision is in force; None while that is open.
 
     Creating a successor sets the end of its predecessor at once. While that successor is
@@ -49,12 +49,12 @@ def get_last_day(revision: Revision, revisions: Revisions) -> date | None:
     return day_before(successor.effective_from) if successor else None
 
 
-def get_listed_end(revision: Revision, revisions: Revisions) -> date | None:
+def find_listed_end(revision: Revision, revisions: Revisions) -> date | None:
     """Return the last day that lists tell; one that a failed revision set is not told."""
     closing_revision = _find_by_id(revisions, revision.closed_by)
     if closing_revision is None or closing_revision.status != RevisionStatus.FAILED:
         return revision.effective_to
-    return get_last_day(revision, revisions)
+    return find_last_day(revision, revisions)
 
 
 def find_successor(revision: Revision, revisions: Revisions) -> Revision | None:
@@ -252,7 +252,7 @@ def delete_revision(revisions: Revisions, revision_id: str) -> list[Revision]:
         changed_revisions = [_copy_with(revision, closed_by=None) for revision in closed_revisions]
     else:
         changed_revisions = [
-            _close_before_next(revision, other_revisions) for revision in closed_revisions
+            _reopen_until_next(revision, other_revisions) for revision in closed_revisions
         ]
     unchanged_revisions = [
         revision for revision in other_revisions if revision not in closed_revisions
@@ -280,7 +280,7 @@ def _update_statuses(revisions: Revisions, changed_revisions: list[Revision]) ->
     return list(changed_revisions_by_id.values())
 
 
-def _close_before_next(revision: Revision, other_revisions: Revisions) -> Revision:
+def _reopen_until_next(revision: Revision, other_revisions: Revisions) -> Revision:
     following_revision = _find_first_after(revision, _exclude_emerging(other_revisions))
     if following_revision is None:
         return _copy_with(revision, effective_to=None, closed_by=None)

@@ -11,13 +11,13 @@ from readingroom.bases.federal.formats.parts.people import (
     parse_chamber,
 )
 from readingroom.bases.federal.formats.parts.xml import (
-    get_text,
+    find_text,
     parse_iso_date,
     strip_html,
 )
 from readingroom.bases.federal.schema.congress import BILL_LABELS, get_first_day
 from readingroom.bases.federal.schema.entries import (
-    Link,
+    RecordLink,
 )
 from readingroom.bases.federal.schema.ids import (
     make_amendment_id,
@@ -42,9 +42,9 @@ from readingroom.bases.federal.schema.records import (
     TextVersion,
 )
 
-MAX_EVIDENCE = 300
+MAX_EVIDENCE_CHARS = 300
 """How many characters of an action are quoted as evidence of a link."""
-_HOUSE_CALENDAR = re.compile(r"([UHPD])(\d{1,5})", re.ASCII)
+_HOUSE_CALENDAR_PATTERN = re.compile(r"([UHPD])(\d{1,5})", re.ASCII)
 _HOUSE_CALENDARS_BY_LETTER = {
     "U": "Union Calendar",
     "H": "House Calendar",
@@ -57,8 +57,10 @@ _COUNTED_LISTS = (
 )
 """Lists that state how many items they have: where the items are, and the name of the count."""
 # The oldest files leave the fields of votes and reports empty: only the words of actions name them.
-_ROLL_CALL_TEXT = re.compile(r"\(Roll no\. (\d{1,4})\)|\bRecord Vote Number: (\d{1,4})\b", re.ASCII)
-_REPORT_TEXT = re.compile(
+_ROLL_CALL_PATTERN = re.compile(
+    r"\(Roll no\. (\d{1,4})\)|\bRecord Vote Number: (\d{1,4})\b", re.ASCII
+)
+_REPORT_CITATION_PATTERN = re.compile(
     r"(?:^Reported |^Conference report |\breported an original measure|\breport filed by )"
     r".*?(H\. Rept\. \d+-\d+(?:, Part [IVX]+)?)|\bWith written report No\. (\d+-\d+)",
     re.ASCII,
@@ -71,17 +73,17 @@ def _has_recorded_votes(action_element: Element) -> bool:
 
 def build_vote_links(
     action_elements: Iterable[Element], actions: Iterable[BillAction]
-) -> Iterator[Link]:
+) -> Iterator[RecordLink]:
     """The roll calls that actions record; the action's words say what was voted on.
 
     Several actions may tell of one: what stands in a field comes before what only words say.
     """
-    pairs = zip(map(_has_recorded_votes, action_elements), actions, strict=True)
-    for is_recorded, action in sorted(pairs, key=lambda pair: not pair[0]):
+    flagged_actions = zip(map(_has_recorded_votes, action_elements), actions, strict=True)
+    for is_recorded, action in sorted(flagged_actions, key=lambda pair: not pair[0]):
         stating_field = "recordedVotes" if is_recorded else "text"
         for vote_id in action.votes:
-            evidence = f"{action.date} {action.text}"[:MAX_EVIDENCE]
-            yield Link(LinkKind.VOTE, vote_id, f"actions/item/{stating_field}: {evidence}")
+            evidence = f"{action.date} {action.text}"[:MAX_EVIDENCE_CHARS]
+            yield RecordLink(LinkKind.VOTE, vote_id, f"actions/item/{stating_field}: {evidence}")
 
 
 def find_cited_reports(
@@ -93,15 +95,15 @@ def find_cited_reports(
         yield citation, f"committeeReports/committeeReport: {citation}"
     # Only where the fields are empty: they are the better evidence.
     for action in actions if not citations else ():
-        if report_match := _REPORT_TEXT.search(action.text):
-            evidence = f"{action.date} {action.text}"[:MAX_EVIDENCE]
+        if report_match := _REPORT_CITATION_PATTERN.search(action.text):
+            evidence = f"{action.date} {action.text}"[:MAX_EVIDENCE_CHARS]
             yield report_match[1] or f"S. Rept. {report_match[2]}", f"actions/item/text: {evidence}"
 
 
 def require_text(element: Element, *paths: str) -> str:
     """Return a value that identifies the record. Raise `ValueError` if the file has none."""
-    for path in paths:
-        if path_text := get_text(element, path):
+    for xml_path in paths:
+        if path_text := find_text(element, xml_path):
             return path_text
     raise ValueError(f"no <{paths[0]}> in this file")
 
@@ -114,7 +116,7 @@ def drop_empty_values(facets: dict[str, Sequence[str | None]]) -> dict[str, list
 
 
 def _get_texts(elements: Iterable[Element]) -> list[str]:
-    return [element_text for element in elements if (element_text := get_text(element))]
+    return [element_text for element in elements if (element_text := find_text(element))]
 
 
 def _index_children_by_tag(parent_element: Element) -> dict[str, Element]:
@@ -128,16 +130,16 @@ def parse_person(person_element: Element) -> Person:
 
 def _parse_person_fields(children_by_tag: Mapping[str, Element]) -> dict[str, Any]:
     printed_name = (
-        get_text(children_by_tag.get("fullName")) or get_text(children_by_tag.get("name")) or ""
+        find_text(children_by_tag.get("fullName")) or find_text(children_by_tag.get("name")) or ""
     )
     # Where a file has no fields for party, state and district, the name has them: [D-NC-12].
     affiliation = parse_affiliation(printed_name)
     return {
-        "bioguide_id": get_text(children_by_tag.get("bioguideId")),
+        "bioguide_id": find_text(children_by_tag.get("bioguideId")),
         "name": format_name(printed_name),
-        "party": get_text(children_by_tag.get("party")) or affiliation["party"],
-        "state": get_text(children_by_tag.get("state")) or affiliation["state"],
-        "district": get_text(children_by_tag.get("district")) or affiliation["district"],
+        "party": find_text(children_by_tag.get("party")) or affiliation["party"],
+        "state": find_text(children_by_tag.get("state")) or affiliation["state"],
+        "district": find_text(children_by_tag.get("district")) or affiliation["district"],
     }
 
 
@@ -145,17 +147,17 @@ def parse_cosponsor(cosponsor_element: Element) -> Cosponsor:
     children_by_tag = _index_children_by_tag(cosponsor_element)
     return Cosponsor(
         **_parse_person_fields(children_by_tag),
-        sponsored_at=parse_iso_date(get_text(children_by_tag.get("sponsorshipDate"))),
+        sponsored_at=parse_iso_date(find_text(children_by_tag.get("sponsorshipDate"))),
         # The files have Python's spelling of a boolean.
-        original=get_text(children_by_tag.get("isOriginalCosponsor")) == "True",
-        withdrawn_at=parse_iso_date(get_text(children_by_tag.get("sponsorshipWithdrawnDate"))),
+        original=find_text(children_by_tag.get("isOriginalCosponsor")) == "True",
+        withdrawn_at=parse_iso_date(find_text(children_by_tag.get("sponsorshipWithdrawnDate"))),
     )
 
 
 def parse_action(action_element: Element, congress: int) -> BillAction:
     children_by_tag = _index_children_by_tag(action_element)
-    action_date = parse_iso_date(get_text(children_by_tag.get("actionDate"))) or ""
-    action_text = get_text(children_by_tag.get("text")) or ""
+    action_date = parse_iso_date(find_text(children_by_tag.get("actionDate"))) or ""
+    action_text = find_text(children_by_tag.get("text")) or ""
     recorded_vote_ids = [
         vote_id
         for vote_element in children_by_tag.get("recordedVotes", ())
@@ -163,10 +165,10 @@ def parse_action(action_element: Element, congress: int) -> BillAction:
     ]
     return BillAction(
         date=action_date,
-        time=get_text(children_by_tag.get("actionTime")),
+        time=find_text(children_by_tag.get("actionTime")),
         text=action_text,
-        type=get_text(children_by_tag.get("type")),
-        code=get_text(children_by_tag.get("actionCode")),
+        type=find_text(children_by_tag.get("type")),
+        code=find_text(children_by_tag.get("actionCode")),
         committees=[
             make_committee_id(committee_code)
             for committee_code in _list_committee_codes(children_by_tag)
@@ -182,7 +184,7 @@ def _list_committee_codes(children_by_tag: Mapping[str, Element]) -> list[str]:
     return [
         committee_code
         for committee_element in committee_elements
-        if (committee_code := get_text(committee_element, "systemCode"))
+        if (committee_code := find_text(committee_element, "systemCode"))
     ]
 
 
@@ -192,22 +194,22 @@ def _find_roll_calls(action_text: str, action_date: str, congress: int) -> Itera
         return
     # The words name no session. The first is that of the year in which the Congress began.
     session = 1 if int(action_date[:4]) <= get_first_day(congress).year else 2
-    for house_number, senate_number in _ROLL_CALL_TEXT.findall(action_text):
+    for house_number, senate_number in _ROLL_CALL_PATTERN.findall(action_text):
         yield make_vote_id(
             "house" if house_number else "senate", congress, session, house_number or senate_number
         )
 
 
 def parse_law_ids(law_element: Element) -> Iterator[str]:
-    if law_number := get_text(law_element, "number"):
+    if law_number := find_text(law_element, "number"):
         yield make_law_id(
-            law_number, is_private="private" in (get_text(law_element, "type") or "").lower()
+            law_number, is_private="private" in (find_text(law_element, "type") or "").lower()
         )
 
 
 def parse_vote_ids(vote_element: Element) -> Iterator[str]:
     id_parts = [
-        get_text(vote_element, field_name)
+        find_text(vote_element, field_name)
         for field_name in ("chamber", "congress", "sessionNumber", "rollNumber")
     ]
     if all(id_parts):
@@ -215,9 +217,9 @@ def parse_vote_ids(vote_element: Element) -> Iterator[str]:
 
 
 def parse_latest_action(action_element: Element | None) -> LatestAction | None:
-    action_text = get_text(action_element, "text")
+    action_text = find_text(action_element, "text")
     return (
-        LatestAction(date=parse_iso_date(get_text(action_element, "actionDate")), text=action_text)
+        LatestAction(date=parse_iso_date(find_text(action_element, "actionDate")), text=action_text)
         if action_text
         else None
     )
@@ -229,12 +231,12 @@ def parse_committees(bill_element: Element) -> Iterator[BillCommittee]:
         "committees/billCommittees/item"
     )
     for committee_element in committee_elements:
-        chamber = get_text(committee_element, "chamber")
+        chamber = find_text(committee_element, "chamber")
         for listed_element in (committee_element, *committee_element.findall("subcommittees/item")):
-            if committee_code := get_text(listed_element, "systemCode"):
+            if committee_code := find_text(listed_element, "systemCode"):
                 yield BillCommittee(
                     id=make_committee_id(committee_code),
-                    name=get_text(listed_element, "name") or committee_code,
+                    name=find_text(listed_element, "name") or committee_code,
                     chamber=parse_chamber(chamber),
                     activities=_get_texts(listed_element.iterfind("activities/item/name")),
                     dated_activities=list(_parse_activities(listed_element)),
@@ -243,9 +245,9 @@ def parse_committees(bill_element: Element) -> Iterator[BillCommittee]:
 
 def _parse_activities(committee_element: Element) -> Iterator[CommitteeActivity]:
     for activity_element in committee_element.iterfind("activities/item"):
-        if activity_name := get_text(activity_element, "name"):
+        if activity_name := find_text(activity_element, "name"):
             yield CommitteeActivity(
-                name=activity_name, date=parse_iso_date(get_text(activity_element, "date"))
+                name=activity_name, date=parse_iso_date(find_text(activity_element, "date"))
             )
 
 
@@ -253,12 +255,16 @@ def parse_calendar_numbers(bill_element: Element) -> Iterator[CalendarNumber]:
     """`U00125` is number 125 of the Union Calendar; the Senate's has a name and a number."""
     for calendar_element in bill_element.iterfind("calendarNumbers/item"):
         stated_texts = [
-            get_text(calendar_element, "calendar"),
-            get_text(calendar_element, "number"),
+            find_text(calendar_element, "calendar"),
+            find_text(calendar_element, "number"),
         ]
         house_match = next(
             filter(
-                None, (_HOUSE_CALENDAR.fullmatch(stated_text or "") for stated_text in stated_texts)
+                None,
+                (
+                    _HOUSE_CALENDAR_PATTERN.fullmatch(stated_text or "")
+                    for stated_text in stated_texts
+                ),
             ),
             None,
         )
@@ -273,9 +279,9 @@ def parse_calendar_numbers(bill_element: Element) -> Iterator[CalendarNumber]:
 
 
 def describe_miscounted_lists(bill_element: Element, record_label: str) -> Iterator[str]:
-    """Compare the cosponsors and actions of a bill or an amendment with the file's own counts."""
+    """Yield which lists of a bill or an amendment are shorter than the count in the same file."""
     for list_name, list_path, count_name in _COUNTED_LISTS:
-        stated_count = get_text(bill_element, f"{list_name}/{count_name}") or ""
+        stated_count = find_text(bill_element, f"{list_name}/{count_name}") or ""
         listed_count = len(bill_element.findall(list_path))
         if stated_count.isdecimal() and int(stated_count) > listed_count:
             yield (
@@ -289,7 +295,7 @@ def count_cosponsors(bill_element: Element, cosponsors: Sequence[Cosponsor]) -> 
 
     The oldest files tell of an amendment only how many there are, and not who.
     """
-    stated_count = get_text(bill_element, "cosponsors/currentCount") or ""
+    stated_count = find_text(bill_element, "cosponsors/currentCount") or ""
     if not cosponsors and stated_count.isdecimal():
         return int(stated_count)
     return sum(cosponsor.withdrawn_at is None for cosponsor in cosponsors)
@@ -313,19 +319,19 @@ def parse_summaries(bill_element: Element) -> Iterator[BillSummary]:
             )
             if summary_text := strip_html(summary_markup):
                 yield BillSummary(
-                    version=get_text(summary_element, "versionCode"),
-                    date=parse_iso_date(get_text(summary_element, "actionDate")),
-                    description=get_text(summary_element, "actionDesc")
-                    or get_text(summary_element, "name"),
+                    version=find_text(summary_element, "versionCode"),
+                    date=parse_iso_date(find_text(summary_element, "actionDate")),
+                    description=find_text(summary_element, "actionDesc")
+                    or find_text(summary_element, "name"),
                     text=summary_text,
                 )
 
 
 def parse_short_titles(bill_element: Element) -> list[str]:
     titles = (
-        get_text(title_element, "title")
+        find_text(title_element, "title")
         for title_element in bill_element.iterfind("titles/item")
-        if "short" in (get_text(title_element, "titleType") or "").lower()
+        if "short" in (find_text(title_element, "titleType") or "").lower()
     )
     return list(dict.fromkeys(short_title for short_title in titles if short_title))
 
@@ -333,9 +339,9 @@ def parse_short_titles(bill_element: Element) -> list[str]:
 def parse_text_versions(bill_element: Element) -> list[TextVersion]:
     return [
         TextVersion(
-            type=get_text(version_element, "type") or "",
-            date=parse_iso_date(get_text(version_element, "date")),
-            url=get_text(version_element, "formats/item/url"),
+            type=find_text(version_element, "type") or "",
+            date=parse_iso_date(find_text(version_element, "date")),
+            url=find_text(version_element, "formats/item/url"),
         )
         for version_element in bill_element.iterfind("textVersions/item")
     ]
@@ -344,28 +350,28 @@ def parse_text_versions(bill_element: Element) -> list[TextVersion]:
 def parse_related_bills(bill_element: Element) -> Iterator[RelatedBill]:
     for related_element in bill_element.iterfind("relatedBills/item"):
         congress, bill_type, bill_number = (
-            get_text(related_element, field_name) for field_name in ("congress", "type", "number")
+            find_text(related_element, field_name) for field_name in ("congress", "type", "number")
         )
         bill_type = re.sub(r"[.\s]", "", bill_type or "").lower()  # the oldest files write `H.Res.`
         if congress and bill_number and bill_type in BILL_LABELS:
             yield RelatedBill(
                 id=make_bill_id(congress, bill_type, bill_number),
-                title=get_text(related_element, "title")
-                or get_text(related_element, "latestTitle"),
+                title=find_text(related_element, "title")
+                or find_text(related_element, "latestTitle"),
                 relationships=_get_texts(related_element.iterfind("relationshipDetails/item/type")),
             )
 
 
 def parse_cost_estimate(estimate_element: Element) -> CostEstimate:
     # GPO has dropped the `rpt` from these names; the oldest files still have it.
-    estimate_url = get_text(estimate_element, "url") or get_text(estimate_element, "rptUrl")
+    estimate_url = find_text(estimate_element, "url") or find_text(estimate_element, "rptUrl")
     return CostEstimate(
         id=parse_estimate_id(estimate_url or ""),
-        title=get_text(estimate_element, "title")
-        or get_text(estimate_element, "rptTitle")
+        title=find_text(estimate_element, "title")
+        or find_text(estimate_element, "rptTitle")
         or "Cost estimate",
         date=parse_iso_date(
-            get_text(estimate_element, "pubDate") or get_text(estimate_element, "rptPubDate")
+            find_text(estimate_element, "pubDate") or find_text(estimate_element, "rptPubDate")
         ),
         url=estimate_url,
     )
@@ -374,6 +380,6 @@ def parse_cost_estimate(estimate_element: Element) -> CostEstimate:
 def parse_amended_id(amendment_element: Element) -> str | None:
     amended_element = amendment_element.find("amendedAmendment")
     id_parts = [
-        get_text(amended_element, field_name) for field_name in ("congress", "type", "number")
+        find_text(amended_element, field_name) for field_name in ("congress", "type", "number")
     ]
     return make_amendment_id(*[id_part or "" for id_part in id_parts]) if all(id_parts) else None

@@ -7,7 +7,7 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 from readingroom.bases.federal.formats.parts.people import parse_chamber
-from readingroom.bases.federal.formats.parts.xml import get_text
+from readingroom.bases.federal.formats.parts.xml import find_text
 from readingroom.bases.federal.schema.fold import load_vocabulary
 from readingroom.bases.federal.schema.ids import make_committee_id
 from readingroom.bases.federal.schema.records import (
@@ -18,14 +18,14 @@ from readingroom.bases.federal.schema.records import (
 )
 
 # A member also reports a bill, for a committee: that is not to introduce it.
-_INTRODUCED = re.compile(r"\b(?:introduced|submitted|reported) the following\b")
-_REPORTED = re.compile(r"^Reported\b|\breported\b")
-_REFERRED = re.compile(r"\breferred to\b")
-_HONORIFIC = re.compile(r"^(?:Mr|Ms|Mrs|Miss|Dr)\.?\s+")
-_OF_STATE = re.compile(r"\s+of\s+((?:[A-Z]\w+\s?)+)$")
-_HOUSE_COMMITTEE = re.compile(r"H([A-Z]{2})(\d\d)")
+_INTRODUCED_PATTERN = re.compile(r"\b(?:introduced|submitted|reported) the following\b")
+_REPORTED_PATTERN = re.compile(r"^Reported\b|\breported\b")
+_REFERRED_PATTERN = re.compile(r"\breferred to\b")
+_HONORIFIC_PATTERN = re.compile(r"^(?:Mr|Ms|Mrs|Miss|Dr)\.?\s+")
+_OF_STATE_PATTERN = re.compile(r"\s+of\s+((?:[A-Z]\w+\s?)+)$")
+_HOUSE_COMMITTEE_CODE_PATTERN = re.compile(r"H([A-Z]{2})(\d\d)")
 # The House's own codes have two letters; all but this one become an id in the same way.
-_SELECT_COMMITTEES = {"IG": "HLIG"}
+_SELECT_COMMITTEE_BY_CODE = {"IG": "HLIG"}
 
 
 @dataclass
@@ -42,9 +42,9 @@ def parse_preface(dated_actions: list[tuple[str | None, Element]]) -> PrintedPre
     """Return what the actions on the first page say, each given with its date."""
     preface = PrintedPreface()
     for action_date, action_element in dated_actions:
-        action_text = get_text(action_element) or ""
+        action_text = find_text(action_element) or ""
         sponsor_element = action_element.find(".//sponsor")
-        is_introduction = _INTRODUCED.search(action_text) is not None
+        is_introduction = _INTRODUCED_PATTERN.search(action_text) is not None
         if is_introduction and sponsor_element is not None and not preface.sponsors:
             preface.sponsors.append(Person(**_parse_member(sponsor_element)))
             preface.introduced_at = action_date
@@ -65,7 +65,7 @@ def find_short_titles(bill_element: Element) -> list[str]:
     ranked_titles = [
         (title_element.get("role") not in (None, "act", "resolution"), short_title)
         for title_element in bill_element.iter("shortTitle")
-        if (short_title := get_text(title_element))
+        if (short_title := find_text(title_element))
     ]
     return list(
         dict.fromkeys(
@@ -76,8 +76,8 @@ def find_short_titles(bill_element: Element) -> list[str]:
 
 def _parse_member(member_element: Element) -> dict[str, Any]:
     """`Mr. Lawson of Florida`, with the id that the House or the Senate gave the member."""
-    printed_name = _HONORIFIC.sub("", get_text(member_element) or "")
-    state_match = _OF_STATE.search(printed_name)
+    printed_name = _HONORIFIC_PATTERN.sub("", find_text(member_element) or "")
+    state_match = _OF_STATE_PATTERN.search(printed_name)
     state_code = (
         load_vocabulary().codes_by_state_words.get(tuple(state_match[1].lower().split()))
         if state_match
@@ -86,7 +86,7 @@ def _parse_member(member_element: Element) -> dict[str, Any]:
     return {
         "bioguide_id": member_element.get("bioGuideId"),
         "lis_id": member_element.get("senateId"),
-        "name": _OF_STATE.sub("", printed_name) if state_code else printed_name,
+        "name": _OF_STATE_PATTERN.sub("", printed_name) if state_code else printed_name,
         "state": state_code,
     }
 
@@ -97,9 +97,9 @@ def _add_committees(
     action_text: str,
     action_date: str | None,
 ) -> None:
-    if _REPORTED.search(action_text) and not _INTRODUCED.search(action_text):
+    if _REPORTED_PATTERN.search(action_text) and not _INTRODUCED_PATTERN.search(action_text):
         activity_name = "Reported by"
-    elif _REFERRED.search(action_text):
+    elif _REFERRED_PATTERN.search(action_text):
         activity_name = "Referred to"
     else:
         return
@@ -125,10 +125,10 @@ def _find_committees(action_element: Element) -> Iterator[tuple[str, str]]:
     for committee_element in action_element.iter("committee"):
         committee_code, committee_name = (
             committee_element.get("committeeId") or "",
-            get_text(committee_element) or "",
+            find_text(committee_element) or "",
         )
-        if house_match := _HOUSE_COMMITTEE.fullmatch(committee_code):
-            parent_code = _SELECT_COMMITTEES.get(house_match[1], f"HS{house_match[1]}")
+        if house_match := _HOUSE_COMMITTEE_CODE_PATTERN.fullmatch(committee_code):
+            parent_code = _SELECT_COMMITTEE_BY_CODE.get(house_match[1], f"HS{house_match[1]}")
             yield (
                 make_committee_id(f"{parent_code}{house_match[2]}"),
                 _spell_committee_name(committee_name),

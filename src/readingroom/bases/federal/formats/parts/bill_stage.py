@@ -8,22 +8,22 @@ from readingroom.bases.federal.schema.congress import get_first_day
 from readingroom.bases.federal.schema.records import BillAction, BillOutcome, BillStage
 
 # What the Library of Congress calls these steps. The words stand in files that have no codes.
-_REPORTED_CODES = frozenset(("5000", "14000", "H12100", "H12200"))
-_REPORTED = re.compile(
+_REPORTED_ACTION_CODES = frozenset(("5000", "14000", "H12100", "H12200"))
+_REPORTED_TEXT_PATTERN = re.compile(
     r"(?:Committee on [^.]+\. )?Reported (?:by|to|\(Amended\)|adversely|from)", re.I
 )
-_PASSED_CODES = {"8000": "house", "17000": "senate"}
-_PASSED = re.compile(
+_CHAMBER_BY_PASSED_ACTION_CODE = {"8000": "house", "17000": "senate"}
+_PASSED_TEXT_PATTERN = re.compile(
     r"Passed/agreed to in (House|Senate)|Passed (House|Senate)\b"
     r"|(?:Resolution|Concurrent resolution|Measure) agreed to in (House|Senate)",
     re.I,
 )
 _HOUSE_RESULT_CODES = frozenset(("H37100", "H37300"))
-_HOUSE_PASSED = re.compile(r"\b(?:Passed|Agreed to)\b")
-_VETOED = re.compile(r"(?:Pocket )?Vetoed by (?:the )?President", re.I)
-_LAW = re.compile(r"Became (?:Public|Private) Law", re.I)
+_HOUSE_PASSED_TEXT_PATTERN = re.compile(r"\b(?:Passed|Agreed to)\b")
+_VETOED_TEXT_PATTERN = re.compile(r"(?:Pocket )?Vetoed by (?:the )?President", re.I)
+_BECAME_LAW_TEXT_PATTERN = re.compile(r"Became (?:Public|Private) Law", re.I)
 
-_STAGE_OF_VERSION: dict[str, BillStage] = {
+_STAGE_BY_VERSION_CODE: dict[str, BillStage] = {
     **dict.fromkeys(("rh", "rs"), "reported"),
     **dict.fromkeys(
         ("eh", "es", "cph", "cps", "rfh", "rfs", "rdh", "rds", "ath", "ats"), "passed_one"
@@ -33,7 +33,7 @@ _STAGE_OF_VERSION: dict[str, BillStage] = {
 """How far a bill had come, at least, when a version of its text was printed."""
 
 
-_STEPS_OF_STAGE: dict[BillStage, tuple[str, ...]] = {
+_STEPS_BY_STAGE: dict[BillStage, tuple[str, ...]] = {
     "introduced": ("introduced",),
     "reported": ("reported",),
     "passed_one": ("house", "senate"),
@@ -64,7 +64,7 @@ def determine_progress(
     """Return how far a bill came by its actions, as of the day of its file."""
     first_day_by_step = _find_first_days(actions) | {"introduced": introduced_at or ""}
     stage = _determine_stage(first_day_by_step.keys(), has_law)
-    step_days = (first_day_by_step.get(step) for step in _STEPS_OF_STAGE[stage])
+    step_days = (first_day_by_step.get(step) for step in _STEPS_BY_STAGE[stage])
     reached_at = max(filter(None, step_days), default=None)
     return BillProgress(
         stage, reached_at, _determine_outcome(congress, bill_type, stage, first_day_by_step, as_of)
@@ -73,7 +73,7 @@ def determine_progress(
 
 def get_stage_of_version(version_code: str) -> BillStage:
     """Return how far a bill had come, at least, when this version of its text was printed."""
-    return _STAGE_OF_VERSION.get(version_code.rstrip("0123456789"), "introduced")
+    return _STAGE_BY_VERSION_CODE.get(version_code.rstrip("0123456789"), "introduced")
 
 
 def _find_first_days(actions: Iterable[BillAction]) -> dict[str, str]:
@@ -89,17 +89,17 @@ def _find_first_days(actions: Iterable[BillAction]) -> dict[str, str]:
 
 def _find_steps(action: BillAction) -> Iterable[str]:
     action_code, action_text = action.code or "", action.text
-    if action_code in _REPORTED_CODES or _REPORTED.match(action_text):
+    if action_code in _REPORTED_ACTION_CODES or _REPORTED_TEXT_PATTERN.match(action_text):
         yield "reported"
-    if passed_match := _PASSED.match(action_text):
+    if passed_match := _PASSED_TEXT_PATTERN.match(action_text):
         yield (passed_match[1] or passed_match[2] or passed_match[3]).lower()
-    elif action_code in _PASSED_CODES:
-        yield _PASSED_CODES[action_code]
-    elif action_code in _HOUSE_RESULT_CODES and _HOUSE_PASSED.search(action_text):
+    elif action_code in _CHAMBER_BY_PASSED_ACTION_CODE:
+        yield _CHAMBER_BY_PASSED_ACTION_CODE[action_code]
+    elif action_code in _HOUSE_RESULT_CODES and _HOUSE_PASSED_TEXT_PATTERN.search(action_text):
         yield "house"
-    if action_code == "31000" or _VETOED.match(action_text):
+    if action_code == "31000" or _VETOED_TEXT_PATTERN.match(action_text):
         yield "vetoed"
-    if action_code in ("36000", "E40000") or _LAW.match(action_text):
+    if action_code in ("36000", "E40000") or _BECAME_LAW_TEXT_PATTERN.match(action_text):
         yield "law"
 
 

@@ -19,7 +19,7 @@ import yaml
 from pydantic import ValidationError
 
 from readingroom.core.errors import UnrecognizedId
-from readingroom.storage.database import VALUE_ERRORS
+from readingroom.storage.database import INVALID_VALUE_ERRORS
 
 # What a bad file can raise in a loader. Anything else is a bug of ours and ends the load.
 BAD_FILE_ERRORS = (
@@ -27,7 +27,7 @@ BAD_FILE_ERRORS = (
     *(OSError, EOFError, RuntimeError),
     *(ExpatError, yaml.YAMLError, zipfile.BadZipFile, zlib.error, lzma.LZMAError),
     *(ValidationError, UnrecognizedId),
-    *VALUE_ERRORS,
+    *INVALID_VALUE_ERRORS,
 )
 
 # A file is read as a whole, so this bounds the memory of a load. No official file is as large.
@@ -37,7 +37,7 @@ _IGNORED_SUFFIXES = {".pdf", ".md", ".txt", ".gif", ".jpg", ".png", ".xsl", ".cs
 _HEAD_BYTES = 4096
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # What looks like an anchor: only a file that has one is parsed twice.
-_ZIP_MEMBER = re.compile(r"(.+?\.zip)!(.+)", re.I | re.S)
+_ZIP_MEMBER_PATH_PATTERN = re.compile(r"(.+?\.zip)!(.+)", re.I | re.S)
 
 ReadSibling = Callable[[str], bytes | None]
 HasSibling = Callable[[str], bool]
@@ -161,7 +161,7 @@ def _is_pdf(file_name: str) -> bool:
 
 def split_zip_member(file_path: str) -> tuple[str, str] | None:
     """Split `package.zip!member` into zip and member; return None for a file that is in no zip."""
-    member_match = _ZIP_MEMBER.fullmatch(file_path)
+    member_match = _ZIP_MEMBER_PATH_PATTERN.fullmatch(file_path)
     return (member_match[1], member_match[2]) if member_match else None
 
 
@@ -220,10 +220,12 @@ def _find_in_zip(zip_path: Path) -> Iterator[FileRef]:
 
 def _make_unreadable(file_path: str | Path, error: Exception) -> FileRef:
     """A file that fails when its turn comes, so that it is reported like any other."""
-    return FileRef(escape_undecodable(file_path), 0, partial(_raise, error), _read_no_sibling)
+    return FileRef(
+        escape_undecodable(file_path), 0, partial(_raise_read_error, error), _read_no_sibling
+    )
 
 
-def _raise(error: Exception, max_bytes: int) -> NoReturn:
+def _raise_read_error(error: Exception, max_bytes: int) -> NoReturn:
     raise error
 
 

@@ -13,7 +13,7 @@ from readingroom.ingest.document import Document, ReadOptions
 from readingroom.ingest.read.sandbox import Limits, Sandbox
 
 # A statement has a page or two: a PDF that takes longer is damaged, or made to do harm.
-_LIMITS = Limits(wall_seconds=60.0, cpu_seconds=60)
+_READING_LIMITS = Limits(wall_seconds=60.0, cpu_seconds=60)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +34,15 @@ def read_pdf_texts(pdf_contents: Sequence[bytes]) -> list[PdfText]:
 
 
 async def _read_all_pdfs(pdf_contents: Sequence[bytes]) -> list[PdfText]:
-    sandbox = Sandbox(_LIMITS)
+    sandbox = Sandbox(_READING_LIMITS)
     pdf_texts = [PdfText("")] * len(pdf_contents)
 
-    async def read_one(index: int) -> None:
+    async def fill_text(index: int) -> None:
         pdf_texts[index] = await _read_pdf(sandbox, pdf_contents[index])
 
     async with anyio.create_task_group() as task_group:
         for index in range(len(pdf_contents)):
-            task_group.start_soon(read_one, index)
+            task_group.start_soon(fill_text, index)
     return pdf_texts
 
 

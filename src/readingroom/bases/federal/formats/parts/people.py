@@ -6,9 +6,9 @@ from functools import lru_cache
 from typing import Any
 
 from readingroom.bases.federal.schema.entries import (
-    Link,
     ParsedRecord,
     Provenance,
+    RecordLink,
     build_citation_fields,
 )
 from readingroom.bases.federal.schema.ids import make_staff_id
@@ -21,19 +21,24 @@ from readingroom.bases.federal.schema.records import (
     Person,
 )
 
-CONGRESS_LEGISLATORS = "unitedstates/congress-legislators"
-BIOGUIDE = "Biographical Directory of the United States Congress"
+LEGISLATORS_PUBLISHER = "unitedstates/congress-legislators"
+BIOGUIDE_PUBLISHER = "Biographical Directory of the United States Congress"
 
-_CHAMBERS: dict[str, Chamber] = {"h": "house", "r": "house", "s": "senate", "j": "joint"}
+_CHAMBER_BY_FIRST_LETTER: dict[str, Chamber] = {
+    "h": "house",
+    "r": "house",
+    "s": "senate",
+    "j": "joint",
+}
 
 # Sen. Casey, Robert P., Jr. [D-PA]
-_FULL = re.compile(r"^(?P<title>\w+\.)?\s*(?P<name>.+?)\s*\[(?P<rest>[^\]]*)\]$")
+_FULL_NAME_PATTERN = re.compile(r"^(?P<title>\w+\.)?\s*(?P<name>.+?)\s*\[(?P<rest>[^\]]*)\]$")
 
 
 @lru_cache(maxsize=4096)  # the same few hundred people are named again and again
 def format_name(printed_name: str) -> str:
     """`CRUZ, TED` and `Sen. Cruz, Ted [R-TX]` as `Ted Cruz`."""
-    name_match = _FULL.match(printed_name.strip())
+    name_match = _FULL_NAME_PATTERN.match(printed_name.strip())
     plain_name = name_match["name"] if name_match else printed_name.strip()
     if plain_name.isupper():
         plain_name = plain_name.title()
@@ -45,7 +50,7 @@ def format_name(printed_name: str) -> str:
 @lru_cache(maxsize=4096)
 def parse_affiliation(full_name: str) -> Mapping[str, str | None]:
     """Party, state and district of `Rep. Adams, Alma S. [D-NC-12]`."""
-    name_match = _FULL.match(full_name.strip())
+    name_match = _FULL_NAME_PATTERN.match(full_name.strip())
     affiliation_parts = name_match["rest"].split("-") if name_match else []
     field_names = ("party", "state", "district")
     return dict(zip(field_names, [*affiliation_parts, None, None, None][:3], strict=True))
@@ -75,7 +80,7 @@ def build_legislator_stub(person: Person, provenance: Provenance) -> ParsedRecor
         ids={"bioguide": person.bioguide_id},
         stub=True,
         **build_citation_fields(
-            provenance, url=url, org=BIOGUIDE, cite=person.name, published_at=None
+            provenance, url=url, org=BIOGUIDE_PUBLISHER, cite=person.name, published_at=None
         ),
     )
     return ParsedRecord(legislator_record, partial=True, names=(person.name,))
@@ -125,18 +130,20 @@ def build_office(
         **build_citation_fields(
             provenance,
             url=fields.get("website") or build_bioguide_url(bioguide_id),
-            org=CONGRESS_LEGISLATORS,
+            org=LEGISLATORS_PUBLISHER,
             cite=office_title,
             published_at=None,
             raw_sha256=raw_sha256,
         ),
     )
     return ParsedRecord(
-        office_record, names=office_names, links=[Link(LinkKind.OFFICE, bioguide_id, evidence)]
+        office_record,
+        names=office_names,
+        links=[RecordLink(LinkKind.OFFICE, bioguide_id, evidence)],
     )
 
 
 def parse_chamber(chamber_word: str | None) -> Chamber | None:
     """`House`, `HOUSE`, `H` and `rep` are the house; likewise the senate."""
     first_letter = (chamber_word or "").strip()[:1].lower()
-    return _CHAMBERS.get(first_letter)
+    return _CHAMBER_BY_FIRST_LETTER.get(first_letter)

@@ -8,13 +8,15 @@ from xml.etree.ElementTree import Element
 from readingroom.bases.federal.schema.ids import make_cfr_id, make_law_id
 from readingroom.core.text import fold_dashes
 
-_LAW = re.compile(r"/us/pl/(\d+)/(\d+)(?:/.*)?")
-_USC = re.compile(r"/us/usc/t(\w+)/s([^/]+)(?:/.*)?")
-_CFR = re.compile(r"/us/cfr/t(\d+)/s([^/]+)(?:/.*)?")
-_FR = re.compile(r"/us/fr/(\d+)/(\d+)")
-_WHOLE_SECTION = re.compile(r"/us/cfr/t\d+/s[^/]+")
-_CUT = re.compile(r"-\d+[a-z]?(?![\w]|\.\d)")  # not -479.39, the end of a range
-_AFTER = 60
+_LAW_HREF_PATTERN = re.compile(r"/us/pl/(\d+)/(\d+)(?:/.*)?")
+_USC_HREF_PATTERN = re.compile(r"/us/usc/t(\w+)/s([^/]+)(?:/.*)?")
+_CFR_HREF_PATTERN = re.compile(r"/us/cfr/t(\d+)/s([^/]+)(?:/.*)?")
+_FR_HREF_PATTERN = re.compile(r"/us/fr/(\d+)/(\d+)")
+_WHOLE_SECTION_HREF_PATTERN = re.compile(r"/us/cfr/t\d+/s[^/]+")
+_CUT_OFF_NUMBER_END_PATTERN = re.compile(
+    r"-\d+[a-z]?(?![\w]|\.\d)"
+)  # not -479.39, the end of a range
+_QUOTED_CHARS_AFTER = 60
 
 WordsByReference = dict[str, str]
 """Ids or citations, each with the words that first name it."""
@@ -43,18 +45,18 @@ def collect_references(elements: Iterable[Element]) -> References:
     return references
 
 
-_KINDS: dict[str, tuple[str, re.Pattern[str], Callable[[re.Match[str]], str]]] = {
-    "pl": ("laws", _LAW, lambda m: make_law_id(f"{m[1]}-{m[2]}")),
-    "usc": ("usc_sections", _USC, lambda m: f"{m[1]} U.S.C. {m[2]}"),
-    "cfr": ("cfr_sections", _CFR, lambda m: make_cfr_id(m[1], m[2])),
-    "fr": ("register_pages", _FR, lambda m: f"{m[1]} FR {m[2]}"),
+_REFERENCE_KINDS: dict[str, tuple[str, re.Pattern[str], Callable[[re.Match[str]], str]]] = {
+    "pl": ("laws", _LAW_HREF_PATTERN, lambda m: make_law_id(f"{m[1]}-{m[2]}")),
+    "usc": ("usc_sections", _USC_HREF_PATTERN, lambda m: f"{m[1]} U.S.C. {m[2]}"),
+    "cfr": ("cfr_sections", _CFR_HREF_PATTERN, lambda m: make_cfr_id(m[1], m[2])),
+    "fr": ("register_pages", _FR_HREF_PATTERN, lambda m: f"{m[1]} FR {m[2]}"),
 }
 
 
 def _add_reference(references: References, ref_element: Element) -> None:
     href = fold_dashes(ref_element.get("href") or "")
     # The kind stands after `/us/`, so one pattern is tried on each link and not four.
-    reference_kind = _KINDS.get(href[4:].partition("/")[0])
+    reference_kind = _REFERENCE_KINDS.get(href[4:].partition("/")[0])
     if reference_kind is None:
         return
     field_name, href_pattern, build_id = reference_kind
@@ -62,8 +64,8 @@ def _add_reference(references: References, ref_element: Element) -> None:
     # The official markup ends the number of a section at its dash: 17 CFR 240.19b|-4.
     if (
         field_name == "cfr_sections"
-        and _WHOLE_SECTION.fullmatch(href)
-        and (cut_match := _CUT.match(following_text))
+        and _WHOLE_SECTION_HREF_PATTERN.fullmatch(href)
+        and (cut_match := _CUT_OFF_NUMBER_END_PATTERN.match(following_text))
     ):
         href += cut_match[0]
     if href_match := href_pattern.fullmatch(href):
@@ -71,5 +73,5 @@ def _add_reference(references: References, ref_element: Element) -> None:
         referred_id = build_id(href_match)
         if referred_id not in words_by_id:
             words_by_id[referred_id] = " ".join(
-                ("".join(ref_element.itertext()) + following_text[:_AFTER]).split()
+                ("".join(ref_element.itertext()) + following_text[:_QUOTED_CHARS_AFTER]).split()
             )

@@ -5,9 +5,9 @@ from functools import lru_cache
 from typing import Literal
 
 from readingroom.bases.federal.schema.entries import (
-    Link,
     ParsedRecord,
     Provenance,
+    RecordLink,
     build_citation_fields,
     hash_item,
 )
@@ -17,7 +17,7 @@ from readingroom.bases.federal.schema.records import LinkKind, Topic
 Vocabulary = Literal["crs", "federal_register", "lda"]
 
 _SUBJECTS_URL = "https://www.congress.gov/help/legislative-glossary/legislative-subject-terms"
-_PUBLISHERS_BY_VOCABULARY: dict[Vocabulary, tuple[str, str, str]] = {
+_LABELS_BY_VOCABULARY: dict[Vocabulary, tuple[str, str, str]] = {
     "crs": ("Legislative subject", "Congressional Research Service", _SUBJECTS_URL),
     "federal_register": (
         "Federal Register subject",
@@ -79,7 +79,7 @@ def build_topic(
     parent_name: str | None = None,
 ) -> ParsedRecord:
     """A subject as a record names it. A file that knows the wider subject knows the most."""
-    vocabulary_label, org, url = _PUBLISHERS_BY_VOCABULARY[vocabulary]
+    topic_kind_label, org, url = _LABELS_BY_VOCABULARY[vocabulary]
     topic_record = Topic(
         id=make_topic_id(topic_name),
         title=topic_name,
@@ -91,13 +91,13 @@ def build_topic(
             provenance,
             url=url,
             org=org,
-            cite=f"{vocabulary_label}: {topic_name}",
+            cite=f"{topic_kind_label}: {topic_name}",
             published_at=None,
             raw_sha256=_hash_topic(topic_name, vocabulary, parent_name),
         ),
     )
     parent_links = (
-        [Link(LinkKind.TOPIC, make_topic_id(parent_name), f"parentSubject: {parent_name}")]
+        [RecordLink(LinkKind.TOPIC, make_topic_id(parent_name), f"parentSubject: {parent_name}")]
         if parent_name
         else []
     )
@@ -122,6 +122,6 @@ def drop_repeated_topics(topic_names: Iterable[str | None]) -> list[str]:
     )
 
 
-def build_topic_links(topic_names: Iterable[str], field_name: str) -> Iterator[Link]:
+def build_topic_links(topic_names: Iterable[str], field_name: str) -> Iterator[RecordLink]:
     for topic_name in topic_names:
-        yield Link(LinkKind.TOPIC, make_topic_id(topic_name), f"{field_name}: {topic_name}")
+        yield RecordLink(LinkKind.TOPIC, make_topic_id(topic_name), f"{field_name}: {topic_name}")

@@ -9,7 +9,7 @@ from typing import Any
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
-_BLOCKS = set(
+_BLOCK_TAGS = set(
     """
     docTitle officialTitle level p heading section subsection paragraph subparagraph clause
     item chapter title part division longTitle enactingClause resolvingClause content
@@ -19,21 +19,24 @@ _BLOCKS = set(
 )
 _TAGS_BEFORE_INLINE = frozenset(("num", "heading"))
 _CONTINUING_TAGS = frozenset(("heading", "content", "chapeau", "p"))
-_END = "\0"  # no XML document can hold it
-_INSIDE = ("", "")
-_EDGES = {
-    tag: ("" if tag in _CONTINUING_TAGS else _END, " " if tag in _TAGS_BEFORE_INLINE else _END)
-    for tag in (*_BLOCKS, *_TAGS_BEFORE_INLINE)
+_PARAGRAPH_MARK = "\0"  # no XML document can hold it
+_NO_MARKS = ("", "")
+_MARKS_AROUND_BLOCK = {
+    tag: (
+        "" if tag in _CONTINUING_TAGS else _PARAGRAPH_MARK,
+        " " if tag in _TAGS_BEFORE_INLINE else _PARAGRAPH_MARK,
+    )
+    for tag in (*_BLOCK_TAGS, *_TAGS_BEFORE_INLINE)
 }
 """What comes before and after the text of a block; other elements run on."""
 
 
 _get_tag = attrgetter("tag")
-_flat = chain.from_iterable
+_chain_iterables = chain.from_iterable
 
 
-_HTML_TAG = re.compile(r"<[^>]+>")
-_HTML_BREAK = re.compile(r"</?(?:p|br|li|ul|h\d)[^>]*>", re.IGNORECASE)
+_HTML_TAG_PATTERN = re.compile(r"<[^>]+>")
+_HTML_BREAK_PATTERN = re.compile(r"</?(?:p|br|li|ul|h\d)[^>]*>", re.IGNORECASE)
 
 
 class EntitiesRefused(ValueError):
@@ -66,8 +69,12 @@ def parse_xml(markup: bytes) -> Element:
 
 def hash_element(element: Element) -> str:
     """Return the hash of an element, which a change elsewhere in its file does not affect."""
-    attributes = _flat(map(Element.items, element.iter()))
-    hashed_parts = (*element.itertext(), *map(_get_tag, element.iter()), *_flat(attributes))
+    attributes = _chain_iterables(map(Element.items, element.iter()))
+    hashed_parts = (
+        *element.itertext(),
+        *map(_get_tag, element.iter()),
+        *_chain_iterables(attributes),
+    )
     # A separator that no XML may contain: without one, text moved between elements hashes alike.
     return hashlib.sha256("\x1f".join(hashed_parts).encode()).hexdigest()
 
@@ -76,10 +83,10 @@ def _refuse_entities(*declared: Any) -> int:
     raise EntitiesRefused("the document declares entities")
 
 
-def get_text(element: Element | None, path: str | None = None) -> str | None:
+def find_text(element: Element | None, xml_path: str | None = None) -> str | None:
     """Return the text of an element or a child, white space collapsed, or None if it is empty."""
-    if element is not None and path is not None:
-        element = element.find(path)
+    if element is not None and xml_path is not None:
+        element = element.find(xml_path)
     if element is None:
         return None
     element_text = "".join(element.itertext()) if len(element) else element.text or ""
@@ -99,7 +106,9 @@ def extract_prose(element: Element) -> str:
     """Return the text of an element, a paragraph for each block in it."""
     text_parts: list[str] = []
     _collect_text(element, text_parts)
-    paragraphs = (" ".join(paragraph.split()) for paragraph in "".join(text_parts).split(_END))
+    paragraphs = (
+        " ".join(paragraph.split()) for paragraph in "".join(text_parts).split(_PARAGRAPH_MARK)
+    )
     return "\n\n".join(filter(None, paragraphs))
 
 
@@ -108,7 +117,7 @@ def _collect_text(node: Element, text_parts: list[str]) -> None:
 
     A number and the heading after it stay on the line of what they number: `(a) In general`.
     """
-    text_before, text_after = _EDGES.get(node.tag, _INSIDE)
+    text_before, text_after = _MARKS_AROUND_BLOCK.get(node.tag, _NO_MARKS)
     text_parts.append(text_before + (node.text or ""))
     for child_node in node:
         if len(child_node):
@@ -117,7 +126,7 @@ def _collect_text(node: Element, text_parts: list[str]) -> None:
                 text_parts.append(tail_text)
         else:
             # Most elements have no children: a call for each would take half of the time.
-            child_before, child_after = _EDGES.get(child_node.tag, _INSIDE)
+            child_before, child_after = _MARKS_AROUND_BLOCK.get(child_node.tag, _NO_MARKS)
             child_text, tail_text = child_node.text or "", child_node.tail or ""
             text_parts.append(f"{child_before}{child_text}{child_after}{tail_text}")
     if text_after:
@@ -126,9 +135,9 @@ def _collect_text(node: Element, text_parts: list[str]) -> None:
 
 def strip_html(markup: str) -> str:
     """Return the text of HTML, a line for each of its paragraphs."""
-    markup_lines = _HTML_BREAK.sub("\n", markup).split("\n")
+    markup_lines = _HTML_BREAK_PATTERN.sub("\n", markup).split("\n")
     line_texts = (
-        " ".join(html.unescape(_HTML_TAG.sub("", markup_line)).split())
+        " ".join(html.unescape(_HTML_TAG_PATTERN.sub("", markup_line)).split())
         for markup_line in markup_lines
     )
     return "\n".join(line_text for line_text in line_texts if line_text)

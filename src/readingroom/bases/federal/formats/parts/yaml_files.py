@@ -5,9 +5,9 @@ from typing import Any
 
 import yaml
 
-_ANCHOR = re.compile(rb"(?:^|[\s\[{,:-])&\w")
+_YAML_ANCHOR_PATTERN = re.compile(rb"(?:^|[\s\[{,:-])&\w")
 # libyaml is ten times as fast.
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_YAML_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _SPECIAL_SCALARS = frozenset(("<<", "="))
 _NO_KEY = object()
 
@@ -18,16 +18,16 @@ class _UnusualYaml(Exception):
 
 def load_yaml(yaml_bytes: bytes) -> Any:
     """Parse YAML, refusing aliases: a few lines of them can expand to gigabytes."""
-    if _ANCHOR.search(yaml_bytes):
-        events = yaml.parse(yaml_bytes, Loader=_LOADER)
+    if _YAML_ANCHOR_PATTERN.search(yaml_bytes):
+        events = yaml.parse(yaml_bytes, Loader=_YAML_LOADER)
         if any(isinstance(event, yaml.AliasEvent) for event in events):
             raise ValueError("the file has YAML aliases, which no official file has")
-        return yaml.load(yaml_bytes, Loader=_LOADER)
-    loader = _LOADER(yaml_bytes)
+        return yaml.load(yaml_bytes, Loader=_YAML_LOADER)
+    loader = _YAML_LOADER(yaml_bytes)
     try:
         return _construct_document(loader)
     except _UnusualYaml:
-        return yaml.load(yaml_bytes, Loader=_LOADER)
+        return yaml.load(yaml_bytes, Loader=_YAML_LOADER)
     finally:
         loader.dispose()
 
