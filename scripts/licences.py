@@ -45,6 +45,7 @@ REASONS = {
     "certifi": "MPL-2.0, unchanged: certificate roots for the exporter of the extra `otel`",
     "fqdn": "MPL-2.0, unchanged: SBOM validation, at a developer's desk only",
     "hypothesis": "MPL-2.0, unchanged: runs the property tests, at a developer's desk only",
+    "kubernetes-validate": "Apache-2.0 by its file LICENSE: checks manifests in tests",
     "orjson": "MPL-2.0 in part, unchanged: chromadb reads and writes JSON with it",
     "pathspec": "MPL-2.0, unchanged: used by hatchling and mypy, no part of what is shipped",
     "tqdm": "MPL-2.0 in part, unchanged: a dependency of chromadb",

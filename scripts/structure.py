@@ -24,6 +24,19 @@ MAX_FILE_LINES = 500
 # Class names that several packages define for the same role, each once for its base.
 HONEST_TWINS = frozenset({"Hit", "Ingestion", "StoredChunk"})
 
+# `get_…` that may return None, by its place, with the reason.
+GETTERS_OF_NONE = {
+    "bases/guidance/cli.py:get": "a command: the verb that is typed",
+    "cli.py:get_command": "click's interface",
+    "core/lru.py:get": "as dict.get",
+    "server/auth/connectors.py:get_client": "the interface of the SDK's OAuth provider",
+}
+
+# What `describe_…` may return: words, or lines of them.
+WORD_TYPES = frozenset(
+    {"str", "str | None", "Iterator[str]", "list[str]", "Sequence[str]", "tuple[str, ...]"}
+)
+
 # 0.1.0 (commit b0dd50c), measured by this script.
 BASELINE = (
     *("7 / 22 / 89", "33 (bases/federal)", "119", "229", "633", "25", "1.3 %", "7"),
@@ -106,6 +119,30 @@ class Structure:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
         )
         return {name: count for name, count in sorted(names.items()) if count > 1}
+
+    @cached_property
+    def getters_of_none(self) -> list[str]:
+        """Where a function is called `get_…` and may return None: such a one is `find_…`."""
+        return [
+            place
+            for place, answer in self._list_answers("get")
+            if "None" in (part.strip() for part in answer.split("|"))
+        ]
+
+    @cached_property
+    def wordless_descriptions(self) -> list[str]:
+        """Where a function is called `describe_…` and returns no words: such a one is `build_…`."""
+        return [
+            place for place, answer in self._list_answers("describe") if answer not in WORD_TYPES
+        ]
+
+    def _list_answers(self, verb: str) -> Iterator[tuple[str, str]]:
+        """Yield each function whose name begins with a verb: its place, and what it returns."""
+        for module in self.modules:
+            for function in module.functions:
+                if function.name.lstrip("_").partition("_")[0] == verb and function.returns:
+                    place = f"{module.path.relative_to(self.package).as_posix()}:{function.name}"
+                    yield place, ast.unparse(function.returns).strip("'")
 
     @cached_property
     def comment_share(self) -> float:

@@ -26,7 +26,7 @@ from readingroom.bases.policy.models import (
     SearchPolicy,
 )
 from readingroom.engine.shared import counts
-from readingroom.storage.jobs.store import SILENT_SECONDS, JobStore
+from readingroom.storage.jobs.store import MAX_SILENT_SECONDS, JobStore
 from readingroom.storage.keys import KeyRing
 from readingroom.storage.postgres.database import open_database
 from readingroom.storage.postgres.keys import SharedKeyRing
@@ -277,7 +277,7 @@ async def test_jobs(seed: int, url: str, tmp_path: Path) -> None:
         SharedJobStore(tmp_path / "shared", open_database(url), lambda: seconds[0]),
     )
     for _ in range(40):
-        seconds[0] += chance.choice((1.0, SILENT_SECONDS + 1))
+        seconds[0] += chance.choice((1.0, MAX_SILENT_SECONDS + 1))
         await _use_jobs(sides, chance)
 
 

@@ -94,10 +94,10 @@ from readingroom.bases.toy.service import ToyService, notes_file
 from readingroom.bases.toy.settings import ToySettings
 from readingroom.protocol.errors import StatusDialect
 from readingroom.protocol.spec import KnowledgeBase
-from readingroom.protocol.tool import Answer, Question, ToolCall, make_tool
+from readingroom.protocol.tool import Answer, ToolArguments, ToolCall, make_tool
 
 
-class ListNotes(Question):
+class ListNotes(ToolArguments):
     """No arguments."""
 
 

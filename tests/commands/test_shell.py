@@ -122,7 +122,7 @@ def test_a_table_fits_40_columns(
     args: tuple[str, ...], data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wide = invoke(*args, "--data", str(data)).stdout
-    monkeypatch.setattr(layout, "get_width", lambda: 40)
+    monkeypatch.setattr(layout, "measure_terminal_width", lambda: 40)
     narrow = invoke(*args, "--data", str(data)).stdout
     table_lines = [line for line in narrow.splitlines() if not line.startswith("Nothing is loaded")]
     assert max(map(len, table_lines)) <= 40
@@ -131,7 +131,7 @@ def test_a_table_fits_40_columns(
 
 def test_every_word_of_a_narrow_table_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [("a" * 50, "second cell", "7"), (make_bold("short"), "", "12,345")]
-    monkeypatch.setattr(layout, "get_width", lambda: 40)
+    monkeypatch.setattr(layout, "measure_terminal_width", lambda: 40)
     table = format_table(rows, ("name", "what", "count"))
     assert "a" * 50 in table.replace("\n", "")
     assert "what second cell" in table

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from readingroom.protocol.errors import StatusDialect
 from readingroom.protocol.spec import KnowledgeBase
-from readingroom.protocol.tool import Question, Schema, Tool, ToolCall, make_tool
+from readingroom.protocol.tool import Schema, Tool, ToolArguments, ToolCall, make_tool
 from readingroom.server.observe.logging import configure_logging
 from readingroom.server.run import bind_listener, run_server
 from tests.support.kit import make_app
@@ -30,11 +30,11 @@ PNG = (
 WAV = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA="
 
 
-class Nothing(Question):
+class Nothing(ToolArguments):
     """Takes no arguments."""
 
 
-class Region(Question):
+class Region(ToolArguments):
     region: str = Field(json_schema_extra={"x-mcp-header": "Region"})
 
 

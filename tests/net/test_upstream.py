@@ -347,11 +347,11 @@ async def test_a_shelf_forgets_the_least_used_and_what_is_over_its_time() -> Non
     entry = CacheEntry(Reply(200, b"x" * 300), clock.now, 60)
     for key in "abc":
         await shelf.put_entry(key, entry, 10)
-    await shelf.get_entry("a")
+    await shelf.find_entry("a")
     await shelf.put_entry("d", entry, 10)
-    assert [bool(await shelf.get_entry(key)) for key in "abcd"] == [True, False, True, True]
+    assert [bool(await shelf.find_entry(key)) for key in "abcd"] == [True, False, True, True]
     clock.now += 10.1
-    assert not any([await shelf.get_entry(key) for key in "abcd"])
+    assert not any([await shelf.find_entry(key) for key in "abcd"])
 
 
 @requirement("guidance:cache")

@@ -15,9 +15,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import kubernetes_validate
 import pytest
 import yaml
 from click.testing import CliRunner
+from compose_spec import PyCompose
 from mcp import Client, StdioServerParameters, stdio_client
 
 from readingroom import __version__
@@ -295,7 +297,7 @@ def test_the_bundle_has_a_manifest_that_leads_to_a_server(tmp_path: Path) -> Non
 
 
 def test_the_files_for_several_processes_name_settings_that_exist() -> None:
-    """Their structure was checked with kubernetes-validate and compose-spec; none is run here."""
+    """No test runs them: a container engine is not part of what the tests need."""
     compose = yaml.safe_load((ROOT / "compose.scale.yaml").read_text("utf-8"))
     deployment, service = yaml.safe_load_all(
         (ROOT / "deploy" / "kubernetes" / "policy.yaml").read_text("utf-8")
@@ -309,6 +311,28 @@ def test_the_files_for_several_processes_name_settings_that_exist() -> None:
     assert named <= known
     assert service["spec"]["selector"] == deployment["spec"]["selector"]["matchLabels"]
     assert "ARG POSTGRES" in (ROOT / "Dockerfile").read_text("utf-8")
+
+
+@pytest.mark.parametrize("file", ["compose.yaml", "compose.scale.yaml"])
+def test_compose_files_say_what_compose_understands(file: str) -> None:
+    compose = yaml.safe_load((ROOT / file).read_text("utf-8"))
+    PyCompose.from_yaml(yaml.safe_dump(compose)).validate()
+    next(iter(compose["services"].values()))["dependz_on"] = ["database"]
+    with pytest.raises(ValueError, match="dependz_on"):
+        PyCompose.from_yaml(yaml.safe_dump(compose))
+
+
+def test_manifests_fit_the_schemas_of_kubernetes() -> None:
+    manifests = (ROOT / "deploy" / "kubernetes").glob("*.yaml")
+    resources = [
+        resource for path in manifests for resource in yaml.safe_load_all(path.read_text("utf-8"))
+    ]
+    assert [resource["kind"] for resource in resources] == ["Deployment", "Service"]
+    for resource in resources:
+        kubernetes_validate.validate(resource, "1.37", strict=True)
+        resource["spec"]["selectr"] = {}
+        with pytest.raises(kubernetes_validate.ValidationError, match="selectr"):
+            kubernetes_validate.validate(resource, "1.37", strict=True)
 
 
 def test_the_script_for_a_standby_says_what_postgresql_understands(

@@ -1,8 +1,10 @@
 """The code keeps to the limits that make it readable: sizes, names, imports, comments."""
 
+from pathlib import Path
+
 import pytest
 
-from scripts.structure import FORBIDDEN_NAME, HONEST_TWINS, VAGUE_NAMES, Structure
+from scripts.structure import FORBIDDEN_NAME, GETTERS_OF_NONE, HONEST_TWINS, VAGUE_NAMES, Structure
 
 MAX_MODULES = 15
 MAX_INNER_IMPORTS = 20
@@ -34,6 +36,29 @@ def test_names_say_what_things_are(structure: Structure) -> None:
 
 def test_public_class_names_are_unique(structure: Structure) -> None:
     assert structure.repeated_classes.keys() - HONEST_TWINS == set()
+
+
+def test_what_is_called_get_never_gives_none(structure: Structure) -> None:
+    assert sorted(structure.getters_of_none) == sorted(GETTERS_OF_NONE)
+
+
+def test_what_is_called_describe_gives_words(structure: Structure) -> None:
+    assert structure.wordless_descriptions == []
+
+
+def test_a_name_with_the_wrong_verb_is_found(tmp_path: Path) -> None:
+    (tmp_path / "store.py").write_text(
+        "def get_page(key: str) -> 'Page | None': ...\n"
+        "async def _get_pages() -> list[Page | None]: ...\n"
+        "def find_page(key: str) -> Page | None: ...\n"
+        "def describe_page() -> Iterator[str]: ...\n"
+        "class Store:\n"
+        "    def _describe(self) -> dict[str, str]: ...\n"
+    )
+    structure = Structure(tmp_path)
+
+    assert structure.getters_of_none == ["store.py:get_page"]
+    assert structure.wordless_descriptions == ["store.py:_describe"]
 
 
 def test_long_files_are_few(structure: Structure) -> None:

@@ -109,6 +109,10 @@ ENGINE = (
         "engine:own-models",
         "An encoder and a cross-encoder can be named; their vectors meet no others.",
     ),
+    Requirement(
+        "engine:second-look",
+        "A cross-encoder reads the first passages of a search by both once more, if there is one.",
+    ),
     Requirement("engine:hybrid", "Words and meaning rank together under one filter."),
     Requirement("engine:confidence", "A score has one meaning, and an answer says how sure it is."),
     Requirement("engine:fusion", "Rankings fuse to one deterministic order, ties by id."),

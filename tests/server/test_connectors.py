@@ -28,10 +28,10 @@ from readingroom.server.pages.consent import ConsentPages
 from readingroom.storage.browser_sessions import BrowserSession
 from readingroom.storage.database import StateFile
 from readingroom.storage.grants import (
-    CODE_SECONDS,
+    AUTHORIZATION_CODE_SECONDS,
     MAX_CLIENTS,
+    MAX_CONSENT_REQUESTS,
     MAX_OLD_TOKENS,
-    MAX_REQUESTS,
     GrantStore,
 )
 from readingroom.storage.keys import KeyRing
@@ -441,7 +441,7 @@ def test_one_client_cannot_drive_out_the_requests_of_others(tmp_path: Path) -> N
     store = GrantStore(tmp_path)
     waiting = store.add_request("patient", "{}")
     last = ""
-    for _ in range(MAX_REQUESTS + 10):
+    for _ in range(MAX_CONSENT_REQUESTS + 10):
         last = store.add_request("flood", "{}")
     assert store.find_request(waiting)
     assert store.find_request(last)
@@ -686,8 +686,8 @@ def test_registering_without_end_fills_no_disk(tmp_path: Path) -> None:
     store = GrantStore(tmp_path, now=lambda: float(next(moments)))
     for number in range(MAX_CLIENTS + 50):
         store.add_client(f"client-{number}", "{}")
-    assert store.get_client("client-0") is None
-    assert store.get_client(f"client-{MAX_CLIENTS + 49}") == "{}"
+    assert store.find_client("client-0") is None
+    assert store.find_client(f"client-{MAX_CLIENTS + 49}") == "{}"
 
 
 def test_a_client_with_a_grant_is_kept_and_codes_end(tmp_path: Path) -> None:
@@ -701,9 +701,9 @@ def test_a_client_with_a_grant_is_kept_and_codes_end(tmp_path: Path) -> None:
     for number in range(MAX_CLIENTS + 50):
         now[0] += 0.01
         store.add_client(f"client-{number}", "{}")
-    assert store.get_client("kept") == "{}"
+    assert store.find_client("kept") == "{}"
     assert store.find_token("code", code)
-    now[0] += CODE_SECONDS + 1
+    now[0] += AUTHORIZATION_CODE_SECONDS + 1
     assert store.find_token("code", code) is None
     assert (tmp_path / "grants.db").stat().st_mode & 0o077 == 0
 
@@ -736,7 +736,7 @@ class _SignedIn:
     def identify_visitor(self, scope: Any) -> Visitor:
         return Visitor("ada", "editor")
 
-    def get_session(self, scope: Any) -> BrowserSession:
+    def find_request_session(self, scope: Any) -> BrowserSession:
         return BrowserSession("session", "ab" * 32)
 
     def check_form(self, scope: Any, fields: Any) -> None:

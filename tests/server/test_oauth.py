@@ -25,11 +25,11 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAu
 from readingroom.core.errors import InvalidSetting
 from readingroom.server.auth import oauth
 from readingroom.server.auth.oauth import (
-    FRESH_SECONDS,
-    RETRY_SECONDS,
-    STALE_SECONDS,
+    FETCH_RETRY_SECONDS,
+    KEYS_FRESH_SECONDS,
+    KEYS_STALE_SECONDS,
     UNKNOWN_KEY_SECONDS,
-    UNKNOWN_SUBJECT,
+    UNKNOWN_SUBJECT_MESSAGE,
     SigningKeys,
     list_metadata_urls,
     make_resource_server,
@@ -158,7 +158,7 @@ def test_a_good_token_is_refused_once_the_key_of_its_subject_is_revoked(
     ring.revoke_key("seven")
     refused = ask(guarded, "/v1/bills", token)
     error = refused.json()["error"]
-    assert (error["code"], error["message"]) == ("unauthorized", UNKNOWN_SUBJECT)
+    assert (error["code"], error["message"]) == ("unauthorized", UNKNOWN_SUBJECT_MESSAGE)
 
 
 @requirement("federal:auth:oauth")
@@ -509,7 +509,7 @@ async def test_a_withdrawn_key_is_forgotten_when_the_keys_have_aged(
     assert await keys.find_key(old, "RS256")
     rotating.rotate()
     rotating.withdraw(old)
-    clock.now += FRESH_SECONDS + 1
+    clock.now += KEYS_FRESH_SECONDS + 1
     assert await keys.find_key(old, "RS256") is None
 
 
@@ -520,13 +520,13 @@ async def test_with_the_issuer_down_known_keys_last_an_hour_and_no_longer(
 ) -> None:
     assert await keys.find_key(rotating.kid, "RS256")
     with rotating.down():
-        clock.now += FRESH_SECONDS + STALE_SECONDS
+        clock.now += KEYS_FRESH_SECONDS + KEYS_STALE_SECONDS
         assert await keys.find_key(rotating.kid, "RS256")
         clock.now += 1
         with pytest.raises(IssuerUnreachable) as told:
             await keys.find_key(rotating.kid, "RS256")
-    assert told.value.hint["retry_after"] == RETRY_SECONDS
-    clock.now += RETRY_SECONDS
+    assert told.value.hint["retry_after"] == FETCH_RETRY_SECONDS
+    clock.now += FETCH_RETRY_SECONDS
     assert await keys.find_key(rotating.kid, "RS256")
 
 
@@ -537,7 +537,7 @@ async def test_a_key_set_without_a_key_does_not_take_away_those_we_have(
 ) -> None:
     assert await keys.find_key(rotating.kid, "RS256")
     with rotating.publishing([]):
-        clock.now += FRESH_SECONDS + 1
+        clock.now += KEYS_FRESH_SECONDS + 1
         assert await keys.find_key(rotating.kid, "RS256")
 
 
@@ -573,7 +573,7 @@ async def test_a_silent_issuer_is_asked_every_few_seconds_not_by_every_caller(
             with pytest.raises(IssuerUnreachable):
                 await keys.find_key(rotating.kid, "RS256")
         assert max(rotating.asked().values()) == 1
-    clock.now += RETRY_SECONDS
+    clock.now += FETCH_RETRY_SECONDS
     assert await keys.find_key(rotating.kid, "RS256")
 
 
@@ -590,7 +590,7 @@ def test_an_issuer_that_is_down_is_no_reason_to_throw_a_token_away(
         assert served.get("/health").status_code == 200
     assert refused.status_code == 503
     assert refused.json()["error"]["code"] == "issuer_unreachable"
-    assert refused.headers["retry-after"] == str(RETRY_SECONDS)
+    assert refused.headers["retry-after"] == str(FETCH_RETRY_SECONDS)
     assert "x-ratelimit-remaining" in refused.headers  # it was counted
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from readingroom.bases import BASES, open_bases
 from readingroom.federation.room import make_desk
-from readingroom.protocol.quoting import QUOTED_MATTER
+from readingroom.protocol.quoting import QUOTED_MATTER_INSTRUCTION
 from readingroom.server.faces import make_face, make_faces
 from readingroom.settings import load_settings
 from tests.requirements import requirement
@@ -35,7 +35,7 @@ def test_every_face_says_that_documents_give_no_instructions(tmp_path: Path) -> 
     faces = [*make_faces(bases, make_desk(bases, settings)), *map(make_face, bases)]
     assert len(faces) == 2 + 2 * len(BASES)
     for face in faces:
-        assert face.instructions.count(QUOTED_MATTER) == 1, face.server_name
+        assert face.instructions.count(QUOTED_MATTER_INSTRUCTION) == 1, face.server_name
 
 
 @requirement("room:quoted")
@@ -53,13 +53,13 @@ def test_the_schemas_of_answers_say_it_beside_the_text(tmp_path: Path) -> None:
 @pytest.mark.anyio
 async def test_resources_and_prompts_say_it_too(room: Served) -> None:
     async with connect_http(room.url + "/mcp") as client:
-        assert QUOTED_MATTER in (client.instructions or "")
+        assert QUOTED_MATTER_INSTRUCTION in (client.instructions or "")
         (text,) = (await client.read_resource("readingroom://text")).contents
-        assert QUOTED_MATTER in text.text
+        assert QUOTED_MATTER_INSTRUCTION in text.text
         for prompt in (await client.list_prompts()).prompts:
             values = {argument.name: "x" for argument in prompt.arguments or []}
             (message,) = (await client.get_prompt(prompt.name, values)).messages
-            assert message.content.text.endswith(QUOTED_MATTER)
+            assert message.content.text.endswith(QUOTED_MATTER_INSTRUCTION)
 
 
 @requirement("room:quoted", "room:connect")

@@ -45,7 +45,7 @@ def test_it_ends_by_itself_with_open_streams(tmp_path: Path, wish: int) -> None:
         served.process.send_signal(wish)
         code = served.process.wait(timeout=HANG_SECONDS)
     assert code == 0
-    assert run._GRACE_SECONDS <= 1
+    assert run._SHUTDOWN_GRACE_SECONDS <= 1
     assert not [line for line in served.lines() if line["level"] in ("ERROR", "CRITICAL")]
 
 

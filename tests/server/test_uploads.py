@@ -137,7 +137,7 @@ async def test_a_sender_that_stalls_gives_up_its_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(uploads, "_MAX_SILENT_SECONDS", 0.05)
-    monkeypatch.setattr(uploads, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(uploads, "_SECONDS_BETWEEN_LOOKS", 0.01)
 
     async def receive() -> Message:
         await anyio.sleep_forever()
@@ -152,8 +152,8 @@ async def test_slow_uploads_of_two_callers_give_way_to_a_third(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They never pause for long and never end, and have all four places."""
-    monkeypatch.setattr(uploads, "_GRACE_SECONDS", 0.1)
-    monkeypatch.setattr(uploads, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(uploads, "_SLOW_START_GRACE_SECONDS", 0.1)
+    monkeypatch.setattr(uploads, "_SECONDS_BETWEEN_LOOKS", 0.01)
     refused: list[str] = []
 
     async def trickle() -> Message:

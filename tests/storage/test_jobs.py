@@ -13,7 +13,12 @@ from readingroom.storage.database import connect
 from readingroom.storage.errors import JobNotFound, TooManyJobs
 from readingroom.storage.jobs import store
 from readingroom.storage.jobs.runner import JobRunner, ReportPercent
-from readingroom.storage.jobs.store import MAX_ATTEMPTS, SILENT_SECONDS, BackgroundJob, JobStore
+from readingroom.storage.jobs.store import (
+    MAX_JOB_ATTEMPTS,
+    MAX_SILENT_SECONDS,
+    BackgroundJob,
+    JobStore,
+)
 from readingroom.storage.postgres.state import SharedJobStore
 from tests.requirements import requirement
 from tests.support.engines import find_database, is_shared
@@ -67,13 +72,13 @@ def test_a_job_whose_worker_fell_silent_is_claimed_again_and_not_for_ever(tmp_pa
     clock = Clock()
     jobs = open_store(tmp_path, clock)
     job = jobs.add_job("toy.count", "Count", {})
-    for attempt in range(1, MAX_ATTEMPTS + 1):
+    for attempt in range(1, MAX_JOB_ATTEMPTS + 1):
         claimed = jobs.claim_job(KINDS, f"worker {attempt}")
         assert claimed is not None and claimed.attempts == attempt
-        clock.seconds += SILENT_SECONDS - 1
+        clock.seconds += MAX_SILENT_SECONDS - 1
         assert jobs.record_heartbeat(job.id, f"worker {attempt}")
         assert jobs.claim_job(KINDS, "too early") is None
-        clock.seconds += SILENT_SECONDS + 1
+        clock.seconds += MAX_SILENT_SECONDS + 1
     assert jobs.claim_job(KINDS, "too often") is None
     assert jobs.get_job(job.id).state == "failed"
     assert "interrupted" in jobs.get_job(job.id).error
@@ -233,8 +238,8 @@ def test_the_files_of_a_job_go_when_it_ends_however_it_ends(tmp_path: Path) -> N
     assert jobs.finish_job(finished.id, "worker", {}) and jobs.fail_job(failed.id, "worker", "No")
     (left,) = (tmp_path / "queued").glob("*/*")
     assert left.name.startswith(hopeless.id)
-    for _ in range(MAX_ATTEMPTS):
-        clock.seconds += SILENT_SECONDS + 1
+    for _ in range(MAX_JOB_ATTEMPTS):
+        clock.seconds += MAX_SILENT_SECONDS + 1
         jobs.claim_job(KINDS, "worker")
     assert jobs.get_job(hopeless.id).state == "failed"
     assert list((tmp_path / "queued").glob("*/*")) == []

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from readingroom.bases.federal.store import SharedRecords
-from readingroom.bases.federal.store import prepare as prepare_federal
+from readingroom.bases.federal.store import SharedRecords, prepare_records
 from readingroom.core.errors import InvalidSetting
 from readingroom.core.filters import Equals, Filter, In, Metadata, Value
 from readingroom.storage.chunks import Chunks
@@ -420,7 +419,7 @@ def test_a_damaged_index_and_an_old_extension_are_named(
 def test_the_tables_of_a_base_of_its_own_are_looked_at_too(
     database: PostgresDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    prepare_federal(SharedRecords(database.url))
+    prepare_records(SharedRecords(database.url))
     monkeypatch.setattr(health, "_MIN_COUNTED_ROWS", 2)
     with database.connection() as connection:
         for number in range(3):

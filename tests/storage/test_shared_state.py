@@ -117,9 +117,9 @@ def test_registering_without_end_fills_no_table(
             (MAX_CLIENTS + 20,),
         )
     store.add_client("newest", "{}")
-    assert store.get_client("newest") == "{}"
-    assert store.get_client("old-1") is None
-    assert store.get_client(f"old-{MAX_CLIENTS + 20}") == "{}"
+    assert store.find_client("newest") == "{}"
+    assert store.find_client("old-1") is None
+    assert store.find_client(f"old-{MAX_CLIENTS + 20}") == "{}"
 
 
 def test_a_job_of_a_process_that_was_killed_is_done_by_another_with_its_files(
@@ -198,7 +198,7 @@ async def test_a_caller_has_one_limit_at_all_processes(databases: list[PostgresD
     await here.exchange_spending(buckets[0])
     with pytest.raises(RateLimited):
         here.spend_request("key:ann")
-    allowance = here.get_allowance("key:ann")
+    allowance = here.find_allowance("key:ann")
     assert allowance is not None and allowance.remaining == 0
 
 

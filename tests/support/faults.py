@@ -7,10 +7,10 @@ import anyio
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from readingroom.demo.govuk import Fault
+from readingroom.demo.govuk import ApplyFault
 
 
-def slow(seconds: float) -> Fault:
+def slow(seconds: float) -> ApplyFault:
     async def fault(request: Request, given: Response) -> Response:
         await anyio.sleep(seconds)
         return given
@@ -18,7 +18,7 @@ def slow(seconds: float) -> Fault:
     return fault
 
 
-def failing(status: int, **headers: str) -> Fault:
+def failing(status: int, **headers: str) -> ApplyFault:
     """Every answer is this status; `retry_after="2"` becomes a header."""
     told = {name.replace("_", "-"): value for name, value in headers.items()}
 
@@ -28,7 +28,7 @@ def failing(status: int, **headers: str) -> Fault:
     return fault
 
 
-def first(times: int, other: Fault) -> Fault:
+def first(times: int, other: ApplyFault) -> ApplyFault:
     """Another fault, so many times; then none."""
     left = times
 
@@ -40,7 +40,7 @@ def first(times: int, other: Fault) -> Fault:
     return fault
 
 
-def every_other(other: Fault) -> Fault:
+def every_other(other: ApplyFault) -> ApplyFault:
     """Another fault at the first, third, fifth request: a host that flaps."""
     turn = 0
 
@@ -78,7 +78,7 @@ async def huge(request: Request, given: Response) -> Response:
     return Response(json.dumps({"x": "x" * 10_000_000}), media_type="application/json")
 
 
-def drip(seconds: float) -> Fault:
+def drip(seconds: float) -> ApplyFault:
     """A byte at a time."""
 
     async def fault(request: Request, given: Response) -> Response:

@@ -7,14 +7,14 @@ from readingroom.core.filters import (
     Metadata,
     Range,
     Value,
-    comparison_key,
-    flatten,
+    flatten_filter,
+    make_comparison_key,
 )
 
 
 def passes(metadata: Metadata, where: Filter | None) -> bool:
     """Whether a chunk with this metadata may answer."""
-    return all(_holds(metadata.get(part.field), part) for part in flatten(where))
+    return all(_holds(metadata.get(part.field), part) for part in flatten_filter(where))
 
 
 def _holds(value: Value | None, part: Condition) -> bool:
@@ -22,7 +22,7 @@ def _holds(value: Value | None, part: Condition) -> bool:
         case _ if value is None:
             return False
         case In(values=values):
-            return comparison_key(value) in {comparison_key(each) for each in values}
+            return make_comparison_key(value) in {make_comparison_key(each) for each in values}
         case Range(low=low, high=high):
             if isinstance(value, bool | str):
                 return False

@@ -13,7 +13,7 @@ from mcp import Client
 from readingroom.bases.guidance.service import GuidanceService
 from readingroom.bases.guidance.store import CacheLifetimes, GovukStore
 from readingroom.bases.guidance.tools import open_guidance
-from readingroom.demo.govuk import Emulator, Item, on_loopback, sample_items
+from readingroom.demo.govuk import ContentItem, Emulator, on_loopback, sample_items
 from readingroom.net.breaker import CircuitBreaker
 from readingroom.net.cache import Cache, MemoryCacheBackend
 from readingroom.net.limiter import SlidingWindow
@@ -46,7 +46,7 @@ class Upstream:
 
 
 @contextlib.contextmanager
-def run_emulator(items: dict[str, Item] | None = None) -> Iterator[Upstream]:
+def run_emulator(items: dict[str, ContentItem] | None = None) -> Iterator[Upstream]:
     """The emulator on a free port of loopback, in a thread."""
     emulator = Emulator(sample_items() if items is None else items)
     with on_loopback(emulator) as url:

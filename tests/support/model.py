@@ -25,6 +25,7 @@ class WordEmbedder:
     """Vectors from the words of a text: alike texts are near each other. No model."""
 
     identity = "words"
+    reranker = None
 
     def embed(self, text: str) -> Any:
         vector = np.zeros(384, np.float32)

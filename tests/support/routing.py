@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from readingroom.bases import BASES, open_bases
 from readingroom.engine.embedding.embedder import Embedder, Matrix
-from readingroom.engine.embedding.shared import embedder_for
+from readingroom.engine.embedding.shared import get_shared_embedder
 from readingroom.federation.room import make_desk
 from readingroom.protocol.tool import Tool
 from readingroom.server.faces import Face, make_faces
@@ -106,7 +106,7 @@ def route_questions(data: Path, asked: Sequence[Asked]) -> list[Routed]:
     everything, *_ = make_faces(bases, make_desk(bases, settings))
     owners = {tool.name: base.name for base in everything.bases for tool in base.tools}
     tools = [tool for tool, _ in everything.tools.values()]
-    return list(route(asked, tools, owners, embedder_for(settings)))
+    return list(route(asked, tools, owners, get_shared_embedder(settings)))
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def compare_listings(data: Path, asked: Sequence[Asked]) -> dict[str, Listing]:
     bases = open_bases(sorted(BASES), settings)
     everything, *_ = make_faces(bases, make_desk(bases, settings))
     owners = {tool.name: base.name for base in everything.bases for tool in base.tools}
-    embedder = embedder_for(settings)
+    embedder = get_shared_embedder(settings)
     by_base = {name: [q for q in asked if owners[q.tool] == name] for name in set(owners.values())}
     return {
         "all": _measure([((), list(asked))], everything, owners, embedder),

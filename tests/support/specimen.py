@@ -16,17 +16,17 @@ from readingroom.core.settings import RoomSettings
 from readingroom.protocol.command import Command
 from readingroom.protocol.errors import ErrorDialect, StatusDialect
 from readingroom.protocol.spec import BaseSpec, KnowledgeBase, LazyImport
-from readingroom.protocol.tool import Answer, Hints, Question, Tool, ToolCall, make_tool
+from readingroom.protocol.tool import Answer, Hints, Tool, ToolArguments, ToolCall, make_tool
 
 SECRET = "the reason that must stay in the log"
 
 
-class Echo(Question):
+class Echo(ToolArguments):
     text: str = Field(max_length=1000, description="What to say.")
     times: int = Field(1, ge=1, le=5, description="How often.")
 
 
-class Nothing(Question):
+class Nothing(ToolArguments):
     """Takes no arguments."""
 
 

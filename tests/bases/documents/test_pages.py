@@ -51,7 +51,7 @@ async def read_open_form(pages: DocumentPages, asked: PageRequest | None = None)
 
 
 async def read_application(library: Desk) -> Application:
-    application = await library.service.get_application(REF)
+    application = await library.service.find_application(REF)
     assert application is not None
     return application
 

@@ -25,9 +25,18 @@ from readingroom.bases.federal.query.aggregates import (
     Aggregator,
     Budget,
 )
-from readingroom.bases.federal.query.intervals import count_intervals, iterate_starts, start_of
-from readingroom.bases.federal.schema.sources import MEMBER_VOTES, TABLES, Measure, find_table
-from readingroom.bases.federal.store import FILE, get_database_path
+from readingroom.bases.federal.query.intervals import (
+    count_intervals,
+    find_interval_start,
+    iterate_interval_starts,
+)
+from readingroom.bases.federal.schema.sources import (
+    MEMBER_VOTES,
+    TABLES_BY_NAME,
+    Measure,
+    find_table,
+)
+from readingroom.bases.federal.store import DATABASE_FILE, get_database_path
 from tests.requirements import requirement
 from tests.support.federal.base import load_files, serve_in_process, write_world
 
@@ -58,13 +67,15 @@ def test_stretches_of_time_are_counted_as_they_are_laid_out(interval: Interval) 
         (date(2025, 3, 2), date(2023, 11, 17)),
         (date(1999, 12, 31), date(2000, 1, 1)),
     ):
-        ends = start_of(interval, first), start_of(interval, last)
-        assert count_intervals(interval, *ends) == len(list(iterate_starts(interval, *ends)))
+        ends = find_interval_start(interval, first), find_interval_start(interval, last)
+        assert count_intervals(interval, *ends) == len(
+            list(iterate_interval_starts(interval, *ends))
+        )
 
 
 async def test_ten_thousand_years_of_days_are_refused_before_they_are_made(world: Path) -> None:
     async with serve_in_process(world) as ask:
-        with patch.object(aggregates, "iterate_starts", side_effect=AssertionError):
+        with patch.object(aggregates, "iterate_interval_starts", side_effect=AssertionError):
             refused = await ask.get(
                 "/bills",
                 aggregate="count",
@@ -173,8 +184,8 @@ async def test_numbers_agree_with_the_records_they_count(world: Path) -> None:
 async def test_the_plans_are_listed_live_and_nothing_else_is_taken(world: Path) -> None:
     async with serve_in_process(world) as ask:
         listed = {one["name"]: one for one in (await ask.rpc("tools/list", {}))["result"]["tools"]}
-        groups = {name for one in TABLES.values() for name in one.plan.groups}
-        sums = {one.name for any in TABLES.values() for one in any.plan.sums}
+        groups = {name for one in TABLES_BY_NAME.values() for name in one.plan.groups}
+        sums = {one.name for any in TABLES_BY_NAME.values() for one in any.plan.sums}
         for name, argument, eligible in (
             ("count", "group_by", groups),
             ("time_series", "group_by", groups),
@@ -183,7 +194,7 @@ async def test_the_plans_are_listed_live_and_nothing_else_is_taken(world: Path) 
             properties = listed[name]["inputSchema"]["properties"]
             parts = properties[argument].get("anyOf", [properties[argument]])
             assert set(parts[0]["enum"]) == eligible
-        for one in TABLES.values():
+        for one in TABLES_BY_NAME.values():
             if one.plan.groups:
                 told = f"{one.slug}: {', '.join(one.plan.groups)}"
                 assert told in listed["count"]["description"]
@@ -247,7 +258,7 @@ async def test_what_would_read_too_much_is_refused_with_filters_that_fit(world: 
 async def test_what_takes_too_long_is_stopped_and_says_so(world: Path) -> None:
     async with serve_in_process(world, budget=Budget(seconds=-1)) as ask:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("readingroom.bases.federal.query.aggregates._STEPS_AT_ONCE", 1)
+            patch.setattr("readingroom.bases.federal.query.aggregates._STEPS_BETWEEN_CHECKS", 1)
             result = await ask.call("count", resource="bills", group_by="party")
             rest = await ask.get("/bills", aggregate="count", group_by="party")
         assert result["_meta"]["error_code"] == "aggregate_timeout"
@@ -283,7 +294,7 @@ def test_a_row_budget_is_kept_while_the_query_runs(world: Path) -> None:
         bills = find_table("bills")
         broad = Aggregation(bills, parse_filters(bills, {}), group_by="cosponsor")
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("readingroom.bases.federal.query.aggregates._STEPS_AT_ONCE", 10)
+            patch.setattr("readingroom.bases.federal.query.aggregates._STEPS_BETWEEN_CHECKS", 10)
             patch.setattr(Aggregator, "_estimate_joined_rows", lambda *of: 0)
             aggregator = Aggregator(db, Budget(rows=10))
             with pytest.raises(AggregateTooBroad):
@@ -320,8 +331,8 @@ rows_of_bills = some.lists(
 
 @pytest.fixture(scope="module")
 def blank(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
-    path = tmp_path_factory.mktemp("blank") / FILE
-    store.prepare(path)
+    path = tmp_path_factory.mktemp("blank") / DATABASE_FILE
+    store.prepare_records(path)
     with closing(store.connect(path, writing=True)) as db:
         yield db
 
@@ -433,7 +444,7 @@ def _stretch(interval: str, day: date) -> str:
 
 def test_every_resource_can_be_counted_by_every_field_of_its_plan(world: Path) -> None:
     with closing(store.connect(get_database_path(world))) as db:
-        for one in TABLES.values():
+        for one in TABLES_BY_NAME.values():
             everything = parse_filters(one, {})
             whole = Aggregator(db, Budget()).compute_total(Aggregation(one, everything))
             for group in one.plan.groups:
@@ -449,7 +460,7 @@ def test_every_resource_can_be_counted_by_every_field_of_its_plan(world: Path) -
                 )
             for measure in one.plan.sums:
                 Aggregator(db, Budget()).compute_total(Aggregation(one, everything, measure.name))
-        assert MEMBER_VOTES.name in TABLES
+        assert MEMBER_VOTES.name in TABLES_BY_NAME
 
 
 def test_the_time_limit_holds_for_a_query_that_would_run_for_hours(world: Path) -> None:
@@ -500,12 +511,12 @@ def multiply_bills(path: Path, times: int) -> None:
         db.execute(f"UPDATE progress SET records = records * {times} WHERE source = 'bills'")
 
 
-@pytest.mark.parametrize("group_by", TABLES["bills"].plan.groups)
+@pytest.mark.parametrize("group_by", TABLES_BY_NAME["bills"].plan.groups)
 def test_counting_by_group_takes_work_in_proportion_to_the_bills(
     world: Path, tmp_path: Path, group_by: str
 ) -> None:
     """Eight times the bills are eight times the work, and not sixty-four times."""
-    path = tmp_path / FILE
+    path = tmp_path / DATABASE_FILE
     with closing(sqlite3.connect(get_database_path(world))) as db:
         db.execute("VACUUM INTO ?", (str(path),))
     with closing(sqlite3.connect(path)) as db, db:
@@ -518,10 +529,10 @@ def test_counting_by_group_takes_work_in_proportion_to_the_bills(
         if times > 1:
             multiply_bills(path, times)
         with (
-            patch.object(aggregates, "_STEPS_AT_ONCE", 50),
+            patch.object(aggregates, "_STEPS_BETWEEN_CHECKS", 50),
             closing(store.connect(path)) as db,
         ):
-            table = TABLES["bills"]
+            table = TABLES_BY_NAME["bills"]
             request = Aggregation(table, parse_filters(table, None), group_by=group_by, top=1000)
             aggregator = Aggregator(db, Budget(seconds=60.0))
             answer = aggregator.compute_total(request)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from readingroom.bases.federal.formats.billstatus import BillStatus
+from readingroom.bases.federal.formats.billstatus import BillStatusLoader
 from readingroom.bases.federal.formats.parts.bill_stage import (
     BillProgress,
     determine_progress,
@@ -51,7 +51,7 @@ OFFICIAL = {
 
 def read_status(path: Path) -> list[ParsedRecord | FileProblem]:
     file = RawFile(path.name, path.read_bytes(), lambda _: None)
-    return list(BillStatus().parse(file, ORIGIN))
+    return list(BillStatusLoader().parse(file, ORIGIN))
 
 
 @pytest.mark.data

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from readingroom.bases.federal.formats.parts.files import RawFile
-from readingroom.bases.federal.formats.uslm import BillTexts
+from readingroom.bases.federal.formats.uslm import BillTextLoader
 from readingroom.bases.federal.schema.entries import Provenance
 from readingroom.bases.federal.schema.records import Bill
 from tests.bases.federal.test_dates_of_files import LEGISLATOR
@@ -123,7 +123,7 @@ def test_every_printed_sponsor_of_official_texts_is_read(shared_data: Path) -> N
         elements = () if preface is None else preface.iter()
         printed = [part.tag.rpartition("}")[2] for part in elements]
         file = RawFile(path.name, path.read_bytes(), lambda _: None)
-        *_, entry = BillTexts().parse(file, ORIGIN)
+        *_, entry = BillTextLoader().parse(file, ORIGIN)
         bill = entry.record
         assert isinstance(bill, Bill)
         assert bill.cosponsor_count == printed.count("cosponsor"), path.name

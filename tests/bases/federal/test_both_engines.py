@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from readingroom.bases.federal.load.copying import copy_records
-from readingroom.bases.federal.schema.sources import SOURCES, TABLES, Source
-from readingroom.bases.federal.store import SharedRecords, get_database_path, prepare
+from readingroom.bases.federal.schema.sources import SOURCES, TABLES_BY_NAME, Source
+from readingroom.bases.federal.store import SharedRecords, get_database_path, prepare_records
 from tests.support.federal.base import Asked, load_files_into, serve_place_in_process, write_world
 from tests.support.postgres import PostgresServer, make_database
 
@@ -93,9 +93,9 @@ async def test_searches(both: tuple[Asked, Asked], mode: str, query: str) -> Non
     assert "results" in answer
 
 
-@pytest.mark.parametrize("resource", _sample(list(TABLES)))
+@pytest.mark.parametrize("resource", _sample(list(TABLES_BY_NAME)))
 async def test_counts_and_series(both: tuple[Asked, Asked], resource: str) -> None:
-    plan = TABLES[resource].plan
+    plan = TABLES_BY_NAME[resource].plan
     await compare_tool(both, "count", resource=resource)
     for time_field, _ in plan.times:
         series = {"resource": resource, "time_field": time_field}
@@ -172,7 +172,7 @@ def test_two_loads_at_once_both_come_in(postgres: PostgresServer, tmp_path: Path
         write_world(folder, bills=4, votes=1, seed=seed)
     with make_database(postgres) as url:
         place = SharedRecords(url)
-        prepare(place)
+        prepare_records(place)
         with ThreadPoolExecutor() as threads:
             summaries = list(threads.map(lambda folder: load_files_into(place, folder), folders))
         assert [summary.failed for summary in summaries] == [0, 0]

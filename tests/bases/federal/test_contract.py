@@ -19,7 +19,7 @@ from readingroom import __version__
 from readingroom.bases.federal.query import dossiers
 from readingroom.bases.federal.query.aggregates import Budget
 from readingroom.bases.federal.schema.sources import (
-    TABLES,
+    TABLES_BY_NAME,
     Shape,
     list_source_names,
     list_sources_of_shape,
@@ -182,11 +182,11 @@ async def test_10_filters_come_before_scoring(world: Path, wire: str) -> None:
 
 @requirement("federal:AC-11")
 async def test_11_lexical_search_asks_for_no_vector(world: Path, wire: str) -> None:
-    class Unasked(HashedWords):
+    class NeverAsked(HashedWords):
         def embed(self, text: str) -> Any:
             raise AssertionError("a vector was asked for")
 
-    async with talk(world, wire, embedder=Unasked()) as say:
+    async with talk(world, wire, embedder=NeverAsked()) as say:
         statements = trace_statements(say.rest.base)
         assert (await say.answer("lexical_search", query="rural broadband"))["results"]
         assert any("passages_fts" in one or "passage_words" in one for one in statements)
@@ -277,7 +277,7 @@ async def test_17_aggregates_answer_as_rest_does(world: Path, wire: str) -> None
 async def test_18_the_enums_are_those_of_the_plans(world: Path, wire: str) -> None:
     async with talk(world, wire) as say:
         tools = await say.tools()
-        for one in TABLES.values():
+        for one in TABLES_BY_NAME.values():
             assert set(one.plan.groups) <= _list_enum_values(tools["count"], "group_by")
             assert {each.name for each in one.plan.sums} <= _list_enum_values(
                 tools["sum"], "sum_field"
@@ -305,7 +305,7 @@ async def test_19_a_broad_aggregate_is_told_how_to_be_narrower(world: Path, wire
 async def test_19_an_aggregate_that_takes_too_long_is_told_so(world: Path, wire: str) -> None:
     async with talk(world, wire, budget=Budget(seconds=-1)) as say:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("readingroom.bases.federal.query.aggregates._STEPS_AT_ONCE", 1)
+            patch.setattr("readingroom.bases.federal.query.aggregates._STEPS_BETWEEN_CHECKS", 1)
             meta, text = await say.refused("count", resource="bills", group_by="party")
         assert "aggregate_timeout" in text
         assert "suggest_narrowing" in meta["hint"]
@@ -315,7 +315,7 @@ async def test_19_an_aggregate_that_takes_too_long_is_told_so(world: Path, wire:
 async def test_20_21_dossiers_are_whole_and_lead_on(
     world: Path, wire: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dossiers, "MAX_ITEMS", 2)
+    monkeypatch.setattr(dossiers, "MAX_SECTION_ITEMS", 2)
     async with talk(world, wire) as say:
         bills = (await say.rest.record("/bills", limit=200))["results"]
         bill = max(bills, key=lambda one: one["cosponsor_count"])

@@ -11,7 +11,7 @@ import pytest
 from readingroom.bases.federal import store
 from readingroom.bases.federal.load.coverage import note_sync
 from readingroom.bases.federal.load.loading import load, update
-from readingroom.bases.federal.schema.sources import BY_NAME
+from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME
 from readingroom.bases.federal.store import SourceProgress, get_database_path
 from tests.bases.federal.test_schema import write_first_release
 from tests.support.federal.base import serve_in_process, write_world
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.anyio
 
 def read_progress(data: Path, source: str) -> SourceProgress:
     with closing(store.connect(get_database_path(data))) as db:
-        return store.read_progress(db, BY_NAME[source])
+        return store.read_progress(db, SOURCES_BY_NAME[source])
 
 
 async def test_a_record_says_the_date_of_its_file_not_that_of_another(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_a_sync_extends_what_is_complete_only_where_there_is_no_gap(tmp_path: Pa
     path = get_database_path(tmp_path)
     write_world(tmp_path / "files", bills=1)
     load(path, [tmp_path / "files"], None)
-    bills = BY_NAME["bills"]
+    bills = SOURCES_BY_NAME["bills"]
     with closing(store.connect(path, writing=True)) as db:
         note_sync(db, bills, None, date(2025, 6, 1))
         assert store.read_progress(db, bills).loaded_up_to == "2025-06-01"
@@ -99,7 +99,7 @@ NEWER = """\
 
 def read_person(data: Path, id: str) -> dict[str, Any]:
     with closing(store.connect(get_database_path(data))) as db:
-        return store.read_record(db, BY_NAME["legislators"], id)
+        return store.read_record(db, SOURCES_BY_NAME["legislators"], id)
 
 
 def test_an_unchanged_person_gets_the_date_of_the_newer_list(tmp_path: Path) -> None:
@@ -123,6 +123,6 @@ def test_the_newest_date_of_a_first_release_is_no_claim_of_completeness(tmp_path
         (before,) = db.execute(
             "SELECT loaded_up_to FROM progress WHERE source = 'bills'"
         ).fetchone()
-    store.prepare(path)
+    store.prepare_records(path)
     progress = read_progress(tmp_path, "bills")
     assert (progress.loaded_up_to, progress.newest_record_at) == (None, before)

@@ -10,7 +10,7 @@ import pytest
 
 from readingroom.bases.federal import store
 from readingroom.bases.federal.query import dossiers
-from readingroom.bases.federal.query.dossiers import MAX_ITEMS
+from readingroom.bases.federal.query.dossiers import MAX_SECTION_ITEMS
 from readingroom.bases.federal.store import get_database_path
 from tests.requirements import requirement
 from tests.support.federal.base import (
@@ -104,10 +104,10 @@ async def test_the_sections_of_a_bill_are_what_the_single_calls_give(world: Path
                 for item in told[section]["items"]:
                     assert item["evidence"] == evidence_by_id[item["id"]]
             actions = await read_whole_list(ask, f"/bills/{id}/actions")
-            assert told["actions"]["items"] == actions[:MAX_ITEMS]
+            assert told["actions"]["items"] == actions[:MAX_SECTION_ITEMS]
             amendments = await read_whole_list(ask, f"/bills/{id}/amendments")
             shown = [item["id"] for item in told["amendments"]["items"]]
-            assert shown == [amendment["id"] for amendment in amendments[:MAX_ITEMS]]
+            assert shown == [amendment["id"] for amendment in amendments[:MAX_SECTION_ITEMS]]
             for section, kind in (
                 ("crs_reports", "crs_report"),
                 ("cost_estimates", "cost_estimate"),
@@ -171,7 +171,7 @@ async def test_a_committees_dossier_lists_its_people_and_its_work(world: Path) -
             assert {one["id"] for one in told["subcommittees"]["items"]} == set(
                 committee["subcommittees"]
             )
-            roster = await ask.record(f"/committees/{id}/members", limit=MAX_ITEMS)
+            roster = await ask.record(f"/committees/{id}/members", limit=MAX_SECTION_ITEMS)
             assert [one["id"] for one in told["members"]["items"]] == [
                 one["id"] for one in roster["results"]
             ]
@@ -209,7 +209,7 @@ async def test_what_is_cut_goes_on_at_more_url(
             for one in (await read_whole_list(ask, f"/{path}"))[:15]
         ]
         whole = {id: await ask.record(f"/{path}/{id}/dossier") for path, id, _ in subjects}
-        monkeypatch.setattr(dossiers, "MAX_ITEMS", 1)
+        monkeypatch.setattr(dossiers, "MAX_SECTION_ITEMS", 1)
         followed: set[str] = set()
         for path, id, sections in subjects:
             told = await ask.record(f"/{path}/{id}/dossier")
@@ -280,9 +280,9 @@ async def test_the_dossier_of_the_largest_real_bill(official: Path) -> None:
         told = await ask.answer("get_bill_dossier", bill_id="hr:117:5376")
         assert told["bill"]["title"] == "Inflation Reduction Act of 2022"
         assert told["amendments"]["total"] == 250
-        assert len(told["amendments"]["items"]) == MAX_ITEMS
+        assert len(told["amendments"]["items"]) == MAX_SECTION_ITEMS
         assert {one["id"] for one in told["saps"]["items"]} >= {"sap:117:2021-11-03:hr5376"}
-        assert told["cost_estimates"]["total"] > MAX_ITEMS
+        assert told["cost_estimates"]["total"] > MAX_SECTION_ITEMS
         assert told["votes"]["total"] == 16
         assert [one["id"] for one in told["laws"]["items"]] == ["pl:117-169"]
         assert len(json.dumps(told)) < 200_000

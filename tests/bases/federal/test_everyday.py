@@ -264,7 +264,7 @@ async def test_what_is_new_since_a_day_is_one_call(world: Path) -> None:
 async def test_fetch_takes_every_address_that_answers_print(
     world: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dossiers, "MAX_ITEMS", 1)
+    monkeypatch.setattr(dossiers, "MAX_SECTION_ITEMS", 1)
     async with serve_in_process(world) as ask:
         bills = (await ask.record("/bills", limit=200))["results"]
         followed = 0

@@ -15,11 +15,11 @@ import pytest
 from readingroom.bases.federal import store
 from readingroom.bases.federal.formats.parts import bill_fields, references
 from readingroom.bases.federal.load.writer import Writer
-from readingroom.bases.federal.query.links import count_links, list_links
+from readingroom.bases.federal.query.links import count_links, read_link_page
 from readingroom.bases.federal.schema.entries import (
-    Link,
     ParsedRecord,
     Provenance,
+    RecordLink,
     build_citation_fields,
 )
 from readingroom.bases.federal.schema.ids import (
@@ -28,8 +28,8 @@ from readingroom.bases.federal.schema.ids import (
     parse_report_citation,
 )
 from readingroom.bases.federal.schema.records import Law, LinkKind
-from readingroom.bases.federal.schema.sources import BY_NAME, SOURCES
-from readingroom.bases.federal.store import FILE, get_database_path
+from readingroom.bases.federal.schema.sources import SOURCES, SOURCES_BY_NAME
+from readingroom.bases.federal.store import DATABASE_FILE, get_database_path
 from tests.requirements import requirement
 from tests.support.federal.base import Asked, load_files, serve_in_process, write_world
 from tests.support.federal.world import register_document
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.anyio
 ORIGIN = Provenance("2026-01-01T00:00:00+00:00", "0" * 64)
 
 
-def make_law(number: int, *links: Link, sha256: str = "0" * 64) -> ParsedRecord:
+def make_law(number: int, *links: RecordLink, sha256: str = "0" * 64) -> ParsedRecord:
     told = build_citation_fields(
         ORIGIN, url="https://example.org", org="us", cite="a law", published_at=None,
         raw_sha256=sha256,
@@ -55,7 +55,7 @@ def list_stored_links(data: Path) -> list[tuple[Any, ...]]:
 
 def put(data: Path, entry: ParsedRecord, loader: str = "laws/1") -> None:
     path = get_database_path(data)
-    store.prepare(path)
+    store.prepare_records(path)
     with closing(store.connect(path, writing=True)) as db:
         writer = Writer(db)
         with writer.transaction():
@@ -110,8 +110,8 @@ async def test_fetch_says_how_many_records_of_each_kind_are_linked(tmp_path: Pat
 
 @requirement("federal:links")
 async def test_a_cursor_leads_through_every_link_once(tmp_path: Path) -> None:
-    bills = [Link(LinkKind.LAW, f"hr:119:{number}", "laws") for number in range(1, 24)]
-    topics = [Link(LinkKind.TOPIC, f"topic:t{number}", "subjects") for number in range(9)]
+    bills = [RecordLink(LinkKind.LAW, f"hr:119:{number}", "laws") for number in range(1, 24)]
+    topics = [RecordLink(LinkKind.TOPIC, f"topic:t{number}", "subjects") for number in range(9)]
     put(tmp_path, make_law(1, *bills, *topics))
     async with serve_in_process(tmp_path) as ask:
         seen = await _list_all_links(ask, "/public-laws/pl:119-1/links")
@@ -141,23 +141,25 @@ def test_a_link_without_evidence_cannot_be_stored(tmp_path: Path) -> None:
     for nothing in ("", "  "):
         # `OR IGNORE` passes over a repeated link, never over one that stands on nothing.
         with pytest.raises(sqlite3.IntegrityError):
-            put(tmp_path, make_law(1, Link(LinkKind.LAW, "hr:119:1", nothing)))
+            put(tmp_path, make_law(1, RecordLink(LinkKind.LAW, "hr:119:1", nothing)))
     assert list_stored_links(tmp_path) == []
 
 
 def test_a_record_read_again_has_the_links_of_its_newest_reading(tmp_path: Path) -> None:
     put(
         tmp_path,
-        make_law(1, Link(LinkKind.LAW, "hr:119:1", "a"), Link(LinkKind.LAW, "hr:119:2", "a")),
+        make_law(
+            1, RecordLink(LinkKind.LAW, "hr:119:1", "a"), RecordLink(LinkKind.LAW, "hr:119:2", "a")
+        ),
     )
-    put(tmp_path, make_law(1, Link(LinkKind.LAW, "hr:119:2", "b"), sha256="1" * 64))
+    put(tmp_path, make_law(1, RecordLink(LinkKind.LAW, "hr:119:2", "b"), sha256="1" * 64))
     assert list_stored_links(tmp_path) == [("pl:119-1", "law", "hr:119:2", "laws", "b")]
 
 
 async def test_two_files_that_say_the_same_are_two_pieces_of_evidence(tmp_path: Path) -> None:
     (tmp_path / "BILLSTATUS-119hr1.xml").write_text(BILL, "utf-8")
     load_files(tmp_path, tmp_path / "BILLSTATUS-119hr1.xml")
-    put(tmp_path, make_law(2, Link(LinkKind.LAW, "hr:119:1", "its title")))
+    put(tmp_path, make_law(2, RecordLink(LinkKind.LAW, "hr:119:1", "its title")))
     async with serve_in_process(tmp_path) as ask:
         page = await ask.record("/bills/hr:119:1/links", kind="law")
         assert page["total"] == 1, "one pair, whoever speaks of it"
@@ -167,23 +169,25 @@ async def test_two_files_that_say_the_same_are_two_pieces_of_evidence(tmp_path: 
 
 
 def test_what_is_withdrawn_speaks_of_nothing_any_more(tmp_path: Path) -> None:
-    put(tmp_path, make_law(1, Link(LinkKind.LAW, "hr:119:1", "a")))
+    put(tmp_path, make_law(1, RecordLink(LinkKind.LAW, "hr:119:1", "a")))
     with closing(store.connect(get_database_path(tmp_path), writing=True)) as db:
         writer = Writer(db)
         with writer.transaction():
-            writer.withdraw_record(BY_NAME["public_laws"], "pl:119-1", "2026-01-02", "in error")
+            writer.withdraw_record(
+                SOURCES_BY_NAME["public_laws"], "pl:119-1", "2026-01-02", "in error"
+            )
     assert list_stored_links(tmp_path) == []
 
 
 def test_a_file_made_before_a_source_or_a_column_gets_it(tmp_path: Path) -> None:
-    path = tmp_path / FILE
-    store.prepare(path)
+    path = tmp_path / DATABASE_FILE
+    store.prepare_records(path)
     with closing(sqlite3.connect(path)) as db:
         db.executescript(
             """DROP TABLE saps; DROP INDEX public_laws_private; DROP INDEX public_laws_facts;
                ALTER TABLE public_laws DROP COLUMN private;"""
         )
-    store.prepare(path)
+    store.prepare_records(path)
     with closing(sqlite3.connect(path)) as db:
         for source in SOURCES:
             names = ", ".join(["id", *(column.name for column in source.columns)])
@@ -204,8 +208,8 @@ def test_every_link_of_official_files_has_evidence_and_ids_that_fetch_takes(offi
 
 
 def test_a_list_that_knows_less_takes_no_link_away(tmp_path: Path) -> None:
-    put(tmp_path, make_law(1, Link(LinkKind.LAW, "hr:119:1", "a")))
-    listed = replace(make_law(1, Link(LinkKind.LAW, "hr:119:2", "b")), partial=True)
+    put(tmp_path, make_law(1, RecordLink(LinkKind.LAW, "hr:119:1", "a")))
+    listed = replace(make_law(1, RecordLink(LinkKind.LAW, "hr:119:2", "b")), partial=True)
     put(tmp_path, listed)
     put(tmp_path, listed)
     assert [row[2:4] for row in list_stored_links(tmp_path)] == [
@@ -359,11 +363,11 @@ def test_the_number_of_a_section_does_not_end_at_its_dash(after: str, id: str) -
 
 
 def test_a_section_shows_the_rules_on_its_part(tmp_path: Path) -> None:
-    path = tmp_path / FILE
-    store.prepare(path)
+    path = tmp_path / DATABASE_FILE
+    store.prepare_records(path)
     with closing(store.connect(path, writing=True)) as db:
         db.execute("INSERT INTO links VALUES ('2025-1', 'cfr', 'cfr:14:36', 'x', 'part 36')")
-        found, _, total = list_links(db, "cfr:14:36.9", None, 10, None)
+        found, _, total = read_link_page(db, "cfr:14:36.9", None, 10, None)
         assert ([one.id for one in found], total) == (["2025-1"], 1)
         assert count_links(db, "cfr:14:36.9") == {"cfr": 1}
         assert count_links(db, "cfr:14:361.9") == {}
@@ -471,7 +475,7 @@ def test_what_only_the_words_of_an_action_say_is_linked_too(
 @pytest.mark.data
 @pytest.mark.parametrize("bill", ["hr:114:1155", "hr:115:302"])
 def test_what_stands_in_a_field_is_told_before_what_words_say(official: Path, bill: str) -> None:
-    with closing(sqlite3.connect(official / "federal" / FILE)) as db:
+    with closing(sqlite3.connect(official / "federal" / DATABASE_FILE)) as db:
         told = db.execute(
             "SELECT evidence FROM links WHERE from_id = ? AND kind = 'vote'", (bill,)
         ).fetchall()
@@ -481,7 +485,7 @@ def test_what_stands_in_a_field_is_told_before_what_words_say(official: Path, bi
 
 @pytest.mark.data
 def test_a_law_names_the_reports_on_what_it_was(official: Path) -> None:
-    with closing(sqlite3.connect(official / "federal" / FILE)) as db:
+    with closing(sqlite3.connect(official / "federal" / DATABASE_FILE)) as db:
         found = db.execute(
             """SELECT l.from_id, l.to_id, l.evidence, r.record->>'bills'
                FROM links l JOIN committee_reports r ON r.id = l.to_id

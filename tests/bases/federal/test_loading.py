@@ -17,18 +17,18 @@ import pytest
 import yaml
 
 from readingroom.bases.federal import store
-from readingroom.bases.federal.formats.billstatus import BillStatus
+from readingroom.bases.federal.formats.billstatus import BillStatusLoader
 from readingroom.bases.federal.formats.parts.files import RawFile
 from readingroom.bases.federal.formats.parts.xml import EntitiesRefused, parse_xml
 from readingroom.bases.federal.formats.parts.yaml_files import load_yaml
-from readingroom.bases.federal.formats.uslm import BillTexts
-from readingroom.bases.federal.formats.votes import HouseVotes
+from readingroom.bases.federal.formats.uslm import BillTextLoader
+from readingroom.bases.federal.formats.votes import HouseVoteLoader
 from readingroom.bases.federal.load.loading import list_failures
 from readingroom.bases.federal.load.writer import Writer
 from readingroom.bases.federal.schema.entries import Provenance
-from readingroom.bases.federal.schema.sources import BY_NAME, SOURCES
-from readingroom.bases.federal.schema.tables import CITATION, SCHEMA_VERSION
-from readingroom.bases.federal.store import FILE, get_database_path
+from readingroom.bases.federal.schema.sources import SOURCES, SOURCES_BY_NAME
+from readingroom.bases.federal.schema.tables import CITATION_FIELDS, SCHEMA_VERSION
+from readingroom.bases.federal.store import DATABASE_FILE, get_database_path
 from readingroom.storage.errors import StorageFailed
 from tests.requirements import requirement
 from tests.support.federal.base import load_files, read_all_tables, write_world
@@ -124,7 +124,7 @@ def test_two_generations_of_one_file_tell_the_same_bill(shared_data: Path, bill:
 def _bill(path: Path) -> dict[str, Any]:
     file = RawFile(path.name, path.read_bytes(), lambda name: None)
     entries = [
-        entry for entry in BillStatus().parse(file, ORIGIN) if entry.record.source == "bills"
+        entry for entry in BillStatusLoader().parse(file, ORIGIN) if entry.record.source == "bills"
     ]
     return entries[0].record.model_dump()
 
@@ -155,7 +155,7 @@ def test_a_text_without_a_title_is_named_by_what_it_says(
 ) -> None:
     path = shared_data / "federal/uslm" / name
     file = RawFile(path.name, path.read_bytes(), lambda other: None)
-    (entry,) = BillTexts().parse(file, ORIGIN)
+    (entry,) = BillTextLoader().parse(file, ORIGIN)
     assert entry.record.title.startswith(title)
 
 
@@ -177,7 +177,13 @@ def test_every_table_of_a_source_has_the_citation_columns(tmp_path: Path) -> Non
     load_files(tmp_path)
     for source in SOURCES:
         columns = {row[1] for row in read_rows(tmp_path, f"PRAGMA table_xinfo({source.name})")}
-        assert {*CITATION, "status", "tombstone_at", "tombstone_reason", "successor_id"} <= columns
+        assert {
+            *CITATION_FIELDS,
+            "status",
+            "tombstone_at",
+            "tombstone_reason",
+            "successor_id",
+        } <= columns
 
 
 def test_loading_a_made_up_world_twice_changes_nothing(tmp_path: Path) -> None:
@@ -389,12 +395,12 @@ def test_a_load_that_is_interrupted_twice_keeps_no_half_of_a_file(
             raise KeyboardInterrupt
         undo(self, rollback)
 
-    def amendments(self: BillStatus, *told: Any) -> Any:
+    def amendments(self: BillStatusLoader, *told: Any) -> Any:
         yield from read(self, *told)
         raise KeyboardInterrupt
 
-    read = BillStatus.parse
-    monkeypatch.setattr(BillStatus, "parse", amendments)
+    read = BillStatusLoader.parse
+    monkeypatch.setattr(BillStatusLoader, "parse", amendments)
     monkeypatch.setattr(Writer, "_roll_back", undo_unless_interrupted)
     with pytest.raises(KeyboardInterrupt):
         load_files(tmp_path, tmp_path / "files", embed=False)
@@ -461,9 +467,9 @@ def _count_bills(path: Path) -> int:
 
 def test_a_transaction_that_failed_at_its_end_is_told_and_left_out(tmp_path: Path) -> None:
     """Its end runs on a thread beside the reading; the next one waits for it."""
-    store.prepare(tmp_path / FILE)
+    store.prepare_records(tmp_path / DATABASE_FILE)
     with (
-        closing(store.connect(tmp_path / FILE, writing=True)) as db,
+        closing(store.connect(tmp_path / DATABASE_FILE, writing=True)) as db,
         ThreadPoolExecutor(1) as beside,
     ):
         writer = Writer(db, beside)
@@ -475,7 +481,7 @@ def test_a_transaction_that_failed_at_its_end_is_told_and_left_out(tmp_path: Pat
         with writer.transaction():
             db.execute("INSERT INTO documents (doc, id, source) VALUES (99, 'pl:1-1', 'x')")
         writer.wait_for_commit()
-    with closing(store.connect(tmp_path / FILE)) as db:
+    with closing(store.connect(tmp_path / DATABASE_FILE)) as db:
         assert db.execute("SELECT count(*) FROM chunks").fetchone()[0] == 0
         assert db.execute("SELECT doc FROM documents").fetchone()[0] == 99
 
@@ -495,9 +501,9 @@ def test_readers_are_not_held_up_by_a_load(tmp_path: Path) -> None:
 
 
 def test_the_schema_is_made_once_and_its_version_kept(tmp_path: Path) -> None:
-    store.prepare(tmp_path / FILE)
-    store.prepare(tmp_path / FILE)
-    with closing(sqlite3.connect(tmp_path / FILE)) as db:
+    store.prepare_records(tmp_path / DATABASE_FILE)
+    store.prepare_records(tmp_path / DATABASE_FILE)
+    with closing(sqlite3.connect(tmp_path / DATABASE_FILE)) as db:
         assert db.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
         assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
@@ -664,7 +670,7 @@ def test_the_index_of_words_holds_what_the_passages_say(tmp_path: Path) -> None:
         writer = Writer(db)
         with writer.transaction():
             ((gone,), *_) = db.execute("SELECT id FROM bills ORDER BY id").fetchall()
-            writer.withdraw_record(BY_NAME["bills"], gone, "2025-05-05", "entered in error")
+            writer.withdraw_record(SOURCES_BY_NAME["bills"], gone, "2025-05-05", "entered in error")
         db.execute("INSERT INTO passages_fts (passages_fts) VALUES ('integrity-check')")
         matching = "SELECT count(*) FROM passages_fts WHERE passages_fts MATCH ?"
         assert db.execute(matching, ("lighthouses AND title:about",)).fetchone()[0] == 2
@@ -679,6 +685,6 @@ def test_a_house_vote_without_a_date_has_the_page_of_its_session_s_year(
     undated = re.sub("<action-date>.*</action-date>", "", dated)
     undated = re.sub("<session>.*</session>", f"<session>{session}</session>", undated)
     file = RawFile("roll001.xml", undated.encode(), lambda name: None)
-    *_, vote = HouseVotes().parse(file, ORIGIN)
+    *_, vote = HouseVoteLoader().parse(file, ORIGIN)
     assert vote.record.published_at is None
     assert vote.record.url == f"https://clerk.house.gov/Votes/{year}1"

@@ -78,7 +78,7 @@ def test_votes_of_a_first_release_have_the_standard_position_too(tmp_path: Path)
             "INSERT INTO member_votes VALUES ('v', 1, NULL, NULL, 118, '', 'Ann', 'D', 'OH', 'Aye')"
         )
         db.commit()
-    store.prepare(path)
+    store.prepare_records(path)
     with closing(store.connect(get_database_path(tmp_path))) as db:
         (row,) = db.execute("SELECT position, standard_position FROM member_votes").fetchall()
         assert tuple(row) == ("Aye", "yea")

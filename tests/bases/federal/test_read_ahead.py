@@ -129,7 +129,7 @@ def test_only_so_many_bytes_are_read_before_their_turn(
     tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ahead: list[int] = []
-    look_ahead = read_ahead._ReadAhead._read_next_files
+    look_ahead = read_ahead._ReadAhead._queue_next_files
 
     def watch(self: read_ahead._ReadAhead, index: int) -> None:
         look_ahead(self, index)
@@ -137,7 +137,7 @@ def test_only_so_many_bytes_are_read_before_their_turn(
 
     monkeypatch.setattr(read_ahead, "_MAX_BYTES_AHEAD", 4 * read_ahead._MIN_FILE_COST)
     monkeypatch.setattr(read_ahead, "_choose_context", ForkContext)
-    monkeypatch.setattr(read_ahead._ReadAhead, "_read_next_files", watch)
+    monkeypatch.setattr(read_ahead._ReadAhead, "_queue_next_files", watch)
     assert load_files(tmp_path / "data", files, embed=False).failed == 0
     assert max(ahead) == 4
 

@@ -18,8 +18,8 @@ from readingroom.bases.federal import store
 from readingroom.bases.federal.load.writer import Writer
 from readingroom.bases.federal.schema.fold import load_vocabulary
 from readingroom.bases.federal.schema.sources import (
-    BY_NAME,
     SOURCES,
+    SOURCES_BY_NAME,
     Shape,
     Source,
     list_source_names,
@@ -280,8 +280,10 @@ async def test_a_withdrawn_record_is_gone_and_names_its_successor(tmp_path: Path
         (old,), (new,) = db.execute("SELECT id FROM bills ORDER BY id").fetchall()
         writer = Writer(db)
         with writer.transaction():
-            writer.withdraw_record(BY_NAME["bills"], old, "2025-05-05", "entered in error", new)
-            writer.count_sources()
+            writer.withdraw_record(
+                SOURCES_BY_NAME["bills"], old, "2025-05-05", "entered in error", new
+            )
+            writer.update_source_counts()
     async with serve_in_process(tmp_path) as ask:
         gone = await ask.get(f"/bills/{old}")
         assert gone.status_code == 410
@@ -350,11 +352,11 @@ async def test_typed_lookups_read_neither_words_nor_vectors(world: Path, a_bill:
 
 @requirement("federal:AC-11")
 async def test_lexical_search_reads_no_vectors(world: Path) -> None:
-    class Unasked(HashedWords):
+    class NeverAsked(HashedWords):
         def embed(self, text: str) -> Any:
             raise AssertionError("lexical search asked for a vector")
 
-    async with serve_in_process(world, Unasked()) as ask:
+    async with serve_in_process(world, NeverAsked()) as ask:
         statements = trace_statements(ask.base)
         assert (await ask.answer("lexical_search", query="rural broadband"))["results"]
         assert any("passages_fts" in one for one in statements)

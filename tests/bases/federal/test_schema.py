@@ -13,7 +13,7 @@ import pytest
 
 from readingroom.bases.federal import store
 from readingroom.bases.federal.filters import build_row_filter
-from readingroom.bases.federal.schema.sources import BY_NAME, SOURCES, Source
+from readingroom.bases.federal.schema.sources import SOURCES, SOURCES_BY_NAME, Source
 from readingroom.bases.federal.schema.tables import SCHEMA_VERSION
 from readingroom.bases.federal.store import get_database_path
 from readingroom.engine.words import tokenizer_spec
@@ -63,7 +63,7 @@ def read_columns(path: Path) -> dict[str, dict[str, str]]:
 
 
 def test_a_new_file_has_the_tables_and_columns_of_the_first_release(tmp_path: Path) -> None:
-    store.prepare(tmp_path / "new.db")
+    store.prepare_records(tmp_path / "new.db")
     new, old = read_columns(tmp_path / "new.db"), read_columns(write_first_release(tmp_path))
     assert new.keys() - old.keys() == ADDED_TABLES
     for table, columns in old.items():
@@ -79,8 +79,8 @@ def test_a_file_of_the_first_release_gets_what_was_added_and_loses_nothing(tmp_p
         rows_before = {
             table: db.execute(f"SELECT count(*) FROM {table}").fetchone() for table in before
         }
-    store.prepare(path)
-    store.prepare(tmp_path / "new.db")
+    store.prepare_records(path)
+    store.prepare_records(tmp_path / "new.db")
     after = read_schema(path)
     assert read_columns(path) == read_columns(tmp_path / "new.db")
     indexes = {row for row in after if row[0] == "index"}
@@ -102,7 +102,7 @@ def test_a_file_of_the_first_release_gets_what_was_added_and_loses_nothing(tmp_p
         assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         for table, count in rows_before.items():
             assert db.execute(f"SELECT count(*) FROM {table}").fetchone() == count, table
-    store.prepare(path)
+    store.prepare_records(path)
     assert read_schema(path) == after
 
 
@@ -126,7 +126,7 @@ def explain_plans(path: Path, source: Source, filters: dict[str, Any]) -> Iterat
 
 def test_no_filtered_list_is_sorted(tmp_path: Path) -> None:
     path = tmp_path / "new.db"
-    store.prepare(path)
+    store.prepare_records(path)
     values = {"TEXT": "x", "INTEGER": 118, "BOOLEAN": True}
     for source in SOURCES:
         filters = {column.name: values[column.kind] for column in source.record_table.filters}
@@ -140,7 +140,7 @@ def test_no_filtered_list_is_sorted(tmp_path: Path) -> None:
 
 def test_a_list_is_read_by_the_rarest_of_its_values(tmp_path: Path) -> None:
     path = tmp_path / "new.db"
-    store.prepare(path)
+    store.prepare_records(path)
     with closing(store.connect(path, writing=True)) as db:
         db.executemany(
             "INSERT INTO amendments (id, record, loader) VALUES (?, ?, 'test')",
@@ -156,10 +156,14 @@ def test_a_list_is_read_by_the_rarest_of_its_values(tmp_path: Path) -> None:
                 ]
             ],
         )
-    (plan, *_) = explain_plans(path, BY_NAME["amendments"], {"chamber": "house", "type": "samdt"})
+    (plan, *_) = explain_plans(
+        path, SOURCES_BY_NAME["amendments"], {"chamber": "house", "type": "samdt"}
+    )
     assert "USING INDEX amendments_type " in plan
     # Both are frequent: records of one Congress have dates near each other.
-    (plan, *_) = explain_plans(path, BY_NAME["amendments"], {"chamber": "house", "congress": 100})
+    (plan, *_) = explain_plans(
+        path, SOURCES_BY_NAME["amendments"], {"chamber": "house", "congress": 100}
+    )
     assert "USING INDEX amendments_congress " in plan
 
 
@@ -185,20 +189,20 @@ def test_a_file_of_another_version_is_refused(tmp_path: Path, version: int, advi
     with closing(sqlite3.connect(path)) as db:
         db.execute(f"PRAGMA user_version = {version}")
     with pytest.raises(StorageFailed, match=advice):
-        store.prepare(path)
+        store.prepare_records(path)
 
 
 def test_a_failed_creation_leaves_an_empty_file_to_try_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "federal.db"
-    tables = "readingroom.bases.federal.schema.tables._FIXED_TABLES"
+    tables = "readingroom.bases.federal.schema.tables._FIXED_TABLE_STATEMENTS"
     with monkeypatch.context() as broken:
         broken.setattr(tables, ("CREATE TABLE nonsense (",))
         with pytest.raises(StorageFailed):
-            store.prepare(path)
+            store.prepare_records(path)
     assert read_schema(path) == set()
-    store.prepare(path)
+    store.prepare_records(path)
     assert read_schema(path)
 
 

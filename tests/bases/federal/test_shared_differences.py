@@ -11,8 +11,11 @@ import pytest
 from readingroom.bases.federal import store
 from readingroom.bases.federal.filters import build_row_filter
 from readingroom.bases.federal.load.writer import Writer
-from readingroom.bases.federal.schema.shared_tables import SHARED_VERSION, ensure_shared_schema
-from readingroom.bases.federal.schema.sources import BY_NAME
+from readingroom.bases.federal.schema.shared_tables import (
+    SHARED_SCHEMA_VERSION,
+    ensure_shared_schema,
+)
+from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME
 from readingroom.bases.federal.search.vectors import store_vectors
 from readingroom.bases.federal.store import FederalPlace, SharedRecords, get_database_path
 from tests.support.federal.base import HashedWords
@@ -20,7 +23,7 @@ from tests.support.federal.made_records import FORMAT, amendment, person, write_
 from tests.support.postgres import PostgresServer, make_database
 from tests.support.processes import wait_until
 
-AMENDMENTS, PEOPLE = BY_NAME["amendments"], BY_NAME["legislators"]
+AMENDMENTS, PEOPLE = SOURCES_BY_NAME["amendments"], SOURCES_BY_NAME["legislators"]
 
 
 @pytest.fixture(scope="module")
@@ -228,7 +231,7 @@ def test_tables_whose_columns_were_generated_compute_them_after_an_upgrade(
             ensure_shared_schema(db)
             ensure_shared_schema(db)
             (version,) = db.execute("SELECT max(version) FROM schema_version").fetchone()
-            assert version == SHARED_VERSION
+            assert version == SHARED_SCHEMA_VERSION
         write_records(place, amendment(2, "After it", "2025-01-02"))
         with closing(place.connect(writing=True)) as db:
             assert _list_ids(db, {"congress": 119}) == ["samdt:119:2", "samdt:119:1"]

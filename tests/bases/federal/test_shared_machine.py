@@ -13,7 +13,7 @@ from readingroom.bases.federal.filters import build_row_filter
 from readingroom.bases.federal.names.resolver import resolve_name
 from readingroom.bases.federal.query import changes
 from readingroom.bases.federal.schema.entries import ParsedRecord
-from readingroom.bases.federal.schema.sources import BY_NAME
+from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME
 from readingroom.bases.federal.search.full_text import find_passages
 from readingroom.bases.federal.store import FederalPlace, SharedRecords, get_database_path
 from readingroom.core.errors import KnowledgeError
@@ -72,7 +72,7 @@ def _make_record(chance: random.Random, step: int) -> ParsedRecord:
 
 
 def _ask(place: FederalPlace, chance: random.Random) -> dict[str, Any]:
-    amendments, people = BY_NAME["amendments"], BY_NAME["legislators"]
+    amendments, people = SOURCES_BY_NAME["amendments"], SOURCES_BY_NAME["legislators"]
     with closing(store.connect(place)) as db:
         filters = chance.choice(({}, {"congress": 118}, {"congress": (118, 119)}))
         row_filter = build_row_filter(amendments.record_table, filters)
@@ -114,7 +114,7 @@ def _read_pages(db: Any, row_filter: Any) -> list[list[str]]:
     pages: list[list[str]] = []
     after: Any = None
     while True:
-        page = store.list_records(db, BY_NAME["amendments"], row_filter, 3, after)
+        page = store.list_records(db, SOURCES_BY_NAME["amendments"], row_filter, 3, after)
         pages.append([record["id"] for record in page.rows])
         after = page.after_key
         if after is None:
@@ -124,6 +124,6 @@ def _read_pages(db: Any, row_filter: Any) -> list[list[str]]:
 def _read(db: Any, record_id: str) -> str:
     """The record's own bytes, or the code of the error."""
     try:
-        return store.read_record_json(db, BY_NAME["amendments"], record_id)
+        return store.read_record_json(db, SOURCES_BY_NAME["amendments"], record_id)
     except KnowledgeError as error:
         return error.code

@@ -10,7 +10,7 @@ from readingroom.bases.federal import store
 from readingroom.bases.federal.formats.parts.files import RawFile
 from readingroom.bases.federal.formats.parts.pdfs import PdfText
 from readingroom.bases.federal.formats.parts.positions import find_position
-from readingroom.bases.federal.formats.saps import Saps
+from readingroom.bases.federal.formats.saps import StatementLoader
 from readingroom.bases.federal.schema.entries import FileProblem, Provenance
 from readingroom.bases.federal.schema.records import Sap
 from readingroom.bases.federal.store import get_database_path
@@ -91,7 +91,7 @@ STATEMENT = """\
 
 def read_statement(title: str, bill: str = "hr8", name: str = "45-Trump.yaml") -> Sap:
     data = STATEMENT.format(title=title, bill=bill).encode()
-    entries = Saps(lambda files: [PdfText("")] * len(files)).parse(
+    entries = StatementLoader(lambda files: [PdfText("")] * len(files)).parse(
         RawFile(name, data, lambda _: None), ORIGIN
     )
     (entry,) = [entry for entry in entries if not isinstance(entry, FileProblem)]

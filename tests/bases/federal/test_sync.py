@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from readingroom.bases.federal.load import sync as syncing
-from readingroom.bases.federal.load.bulk import LAYOUTS, Hosts, SyncRequest
-from readingroom.bases.federal.schema.sources import BY_NAME
+from readingroom.bases.federal.load.bulk import FILE_LISTERS_BY_SOURCE, Hosts, SyncRequest
+from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME
 from readingroom.bases.federal.store import get_database_path
 from readingroom.core import clock
 from readingroom.core.errors import UnknownSource
@@ -170,7 +170,7 @@ def test_a_listing_that_is_none_is_told(host: Host, tmp_path: Path, told: bytes)
     for kind in ("public", "private"):
         for congress in (119, 120):
             host.files[f"/bulkdata/json/PLAW/{congress}/{kind}"] = told
-    source = BY_NAME["public_laws"]
+    source = SOURCES_BY_NAME["public_laws"]
     with pytest.raises(DownloadFailed, match="listing cannot be read"):
         syncing.sync(get_database_path(tmp_path), source, None, make_hosts(host), 0)
 
@@ -200,7 +200,7 @@ def list_remote_names(host: Host, source: str, since: date | None, today: date) 
         return host.files[path]
 
     wanted = SyncRequest(make_hosts(host), ask, since, today)
-    return [one.url.removeprefix(host.url) for one in LAYOUTS[source](wanted)]
+    return [one.url.removeprefix(host.url) for one in FILE_LISTERS_BY_SOURCE[source](wanted)]
 
 
 def test_bills_come_as_zips_or_as_the_files_changed_since(host: Host) -> None:
@@ -317,7 +317,7 @@ def test_official_files_come_over_the_wire_as_they_lie(
     host.files[lis] = vote.read_bytes()
     path = get_database_path(tmp_path)
     came = [
-        syncing.sync(path, BY_NAME[source], since, make_hosts(host), 0)
+        syncing.sync(path, SOURCES_BY_NAME[source], since, make_hosts(host), 0)
         for source, since in (
             ("bills", date(2022, 11, 1)),
             ("roll_call_votes", date(2004, 11, 1)),
@@ -334,8 +334,8 @@ def test_a_register_day_is_read_by_its_loader(host: Host, tmp_path: Path) -> Non
     host.files["/api/v1/documents.json"] = json.dumps(told).encode()
     path = get_database_path(tmp_path)
     week_ago = clock.now().date() - timedelta(days=7)
-    done = syncing.sync(path, BY_NAME["federal_register"], week_ago, make_hosts(host), 0)
+    done = syncing.sync(path, SOURCES_BY_NAME["federal_register"], week_ago, make_hosts(host), 0)
     assert done.failed == 0
     assert done.update.changes["federal_register"].new == 1
     with pytest.raises(UnknownSource):
-        syncing.sync(path, BY_NAME["topic_taxonomy"], None, make_hosts(host), 0)
+        syncing.sync(path, SOURCES_BY_NAME["topic_taxonomy"], None, make_hosts(host), 0)

@@ -13,7 +13,7 @@ from readingroom.bases.federal.formats.parts.files import RawFile
 from readingroom.bases.federal.schema.entries import ParsedRecord, Provenance
 from readingroom.bases.federal.schema.ids import parse_federal_id
 from readingroom.bases.federal.schema.sources import (
-    BY_NAME,
+    SOURCES_BY_NAME,
     Shape,
     list_source_names,
     list_sources_of_shape,
@@ -70,7 +70,7 @@ def test_there_are_eleven_sources_with_a_body() -> None:
 @requirement("federal:bodies")
 @pytest.mark.parametrize("source", BODIES)
 async def test_a_body_source_answers_by_search_fetch_and_rest(world: Path, source: str) -> None:
-    path = f"/{BY_NAME[source].slug}"
+    path = f"/{SOURCES_BY_NAME[source].slug}"
     async with serve_in_process(world) as ask:
         (listed, *_) = (await ask.record(path))["results"]
         assert parse_federal_id(listed["id"]).source == source
@@ -80,7 +80,7 @@ async def test_a_body_source_answers_by_search_fetch_and_rest(world: Path, sourc
             assert listed["id"] in [one["id"] for one in found["results"]], tool
             assert {one["source"] for one in found["results"]} <= {
                 source,
-                *BY_NAME[source].includes,
+                *SOURCES_BY_NAME[source].includes,
             }
         hit = next(one for one in found["results"] if one["id"] == listed["id"])
         assert hit["citation"]["citation_string"] == listed["citation_string"]
@@ -96,7 +96,7 @@ async def test_a_body_source_answers_by_search_fetch_and_rest(world: Path, sourc
 @pytest.mark.parametrize("source", sorted(set(BODIES) - MADE_UP))
 async def test_official_bodies_are_found_by_words_of_theirs(official: Path, source: str) -> None:
     async with serve_in_process(official) as ask:
-        (listed, *_) = (await ask.record(f"/{BY_NAME[source].slug}", limit=1))["results"]
+        (listed, *_) = (await ask.record(f"/{SOURCES_BY_NAME[source].slug}", limit=1))["results"]
         found = await ask.answer("lexical_search", query=listed["title"], source=source, limit=200)
         assert listed["id"] in [one["id"] for one in found["results"]]
         assert (await ask.answer("fetch", id=listed["id"]))["record"]["id"] == listed["id"]
@@ -234,7 +234,7 @@ def test_pages_and_their_mods_may_come_in_any_order(tmp_path: Path, first: str) 
 
 def test_a_page_without_a_date_or_a_number_of_its_own_is_kept() -> None:
     name, page = _page("CREC-2005-07-20-pt1-Pgnull-2", ")]\n[]\n[Page ]", "[Lobby List]\n\n  A.")
-    (entry,) = read(crec.Pages(), name, page)
+    (entry,) = read(crec.RecordPageLoader(), name, page)
     assert entry.record.id == "crec:CREC-2005-07-20-pt1-Pgnull-2"
     assert entry.record.title == "Lobby List"
     assert entry.record.published_at is None
@@ -243,7 +243,9 @@ def test_a_page_without_a_date_or_a_number_of_its_own_is_kept() -> None:
 
 def test_a_page_that_is_none_of_the_record_is_told(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="header"):
-        read(crec.Pages(), "CREC-x.htm", "<pre>[Congressional Record Volume] nothing more")
+        read(
+            crec.RecordPageLoader(), "CREC-x.htm", "<pre>[Congressional Record Volume] nothing more"
+        )
 
 
 @pytest.mark.parametrize(
@@ -258,7 +260,7 @@ def test_a_page_that_is_none_of_the_record_is_told(tmp_path: Path) -> None:
 )
 def test_a_section_has_the_number_that_is_printed(printed: str, number: str) -> None:
     volume = regulations(World(), 2).replace("\u00a7\u2009990.1<", f"{printed}<")
-    first, *_ = read(cfr.Regulations(), "CFR-2025-title7-vol1.xml", volume)
+    first, *_ = read(cfr.CfrLoader(), "CFR-2025-title7-vol1.xml", volume)
     assert first.record.id == f"cfr:7:{number.lower()}"
     assert parse_federal_id(first.record.id).id == first.record.id
     assert first.record.citation_string.startswith(f"7 CFR {number}, Upkeep of")
@@ -301,7 +303,7 @@ def test_an_appendix_is_named_by_what_is_printed_above_it(
     volume = regulations(World(), 2)
     opening, closing = volume.index("<heading>Appendix A"), volume.index("</appendix>")
     shaped = f"{volume[:opening]}{appended}<p>Words.</p>{volume[closing:]}"
-    *_, last = read(cfr.Regulations(), "CFR-2025-title7-vol1.xml", shaped)
+    *_, last = read(cfr.CfrLoader(), "CFR-2025-title7-vol1.xml", shaped)
     assert last.record.id == id == parse_federal_id(id).id
     assert last.record.citation_string == f"{cite} (2025-01-01)"
     assert last.record.url == "https://www.govinfo.gov/link/cfr/7/990?year=2025"
@@ -314,7 +316,7 @@ def test_two_appendices_without_a_letter_are_two_records(tmp_path: Path) -> None
     plain = "<appendix><heading>Appendix to Part 990</heading><p>Words.</p></appendix>"
     chapter = plain.replace("Part 990", "Chapter I").replace("Words", "Of all its parts")
     volume = volume.replace("</part>", f"{plain}{plain}</part>{chapter}")
-    entries = read(cfr.Regulations(), "CFR-2025-title7-vol1.xml", volume)
+    entries = read(cfr.CfrLoader(), "CFR-2025-title7-vol1.xml", volume)
     assert [entry.record.id for entry in entries[1:]] == [
         "cfr:7:990.appendix-a",
         "cfr:7:990.appendix",
@@ -415,7 +417,7 @@ def test_related_materials_are_bills_and_laws_public_and_private() -> None:
             {"type": "TREATY", "congress": 112, "number": "1"},
         ],
     }
-    (entry,) = read(crs.CrsReports(), "x.json", json.dumps({"CRSReport": told}))
+    (entry,) = read(crs.CrsReportLoader(), "x.json", json.dumps({"CRSReport": told}))
     assert {link.id for link in entry.links} == {"sjres:118:7", "pl:93-344", "pvtl:112-1"}
 
 
@@ -436,7 +438,7 @@ def test_the_bills_of_an_estimate_are_those_of_the_congress_of_its_day(
         f"<response><item><Title>{title}</Title><Date>{date}</Date>"
         "<Link>https://www.cbo.gov/publication/60001</Link></item></response>"
     )
-    (entry,) = read(cbo.Estimates(), "feed.xml", feed)
+    (entry,) = read(cbo.CostEstimateLoader(), "feed.xml", feed)
     assert entry.record.model_dump()["bills"] == bills
     assert (entry.record.published_at is None) == (date in ("", "last Friday"))
 
@@ -445,13 +447,13 @@ def test_the_parts_of_a_report_are_told_apart(tmp_path: Path) -> None:
     (_, described), (name, page) = committee_reports(World(), 1)
     told = json.loads(described)["committeeReports"][0]
     both = {"committeeReports": [told, told | {"part": 2, "title": "SUPPLEMENT"}]}
-    first, second = read(reports.Reports(), "x.json", json.dumps(both))
+    first, second = read(reports.CommitteeReportLoader(), "x.json", json.dumps(both))
     assert (first.record.id, second.record.id) == ("crpt:119hrpt901", "crpt:119hrpt901-pt2")
     assert second.record.title == "H. Rept. 119-901, Part 2, SUPPLEMENT"
-    (text,) = read(reports.ReportTexts(), name, page)
+    (text,) = read(reports.CommitteeReportTextLoader(), name, page)
     assert (text.record.id, text.partial) == ("crpt:119hrpt901", True)
     named = page.replace("[House Report 119-901]", "[House Report 119-901, Part 2]")
-    (text,) = read(reports.ReportTexts(), name, named)
+    (text,) = read(reports.CommitteeReportTextLoader(), name, named)
     assert text.record.id == "crpt:119hrpt901-pt2"
 
 
@@ -461,7 +463,7 @@ def test_an_act_that_names_no_law_is_a_compilation_all_the_same() -> None:
         '<property role="fileId">7</property></meta><main><p>Words.</p></main>'
         "</statuteCompilation>"
     )
-    (entry,) = read(compilations.Compilations(), "COMPS-7.xml", file)
+    (entry,) = read(compilations.CompilationLoader(), "COMPS-7.xml", file)
     assert (entry.record.id, entry.links, entry.record.published_at) == ("comps:7", (), None)
     assert entry.record.citation_string == "An Act, COMPS-7 (n.d.)"
 

@@ -11,7 +11,7 @@ import pytest
 from readingroom.bases.federal import store
 from readingroom.bases.federal.load.loading import LoadSummary, update
 from readingroom.bases.federal.load.writer import Writer
-from readingroom.bases.federal.schema.sources import BY_NAME
+from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME
 from readingroom.bases.federal.search import vectors
 from readingroom.bases.federal.store import get_database_path
 from readingroom.core.progress import no_progress_sync
@@ -270,7 +270,7 @@ async def test_seats_that_were_withdrawn_make_no_roster(tmp_path: Path) -> None:
             with writer.transaction():
                 for seat in seats:
                     writer.withdraw_record(
-                        BY_NAME["committee_memberships"], seat["id"], "2026-05-05", ""
+                        SOURCES_BY_NAME["committee_memberships"], seat["id"], "2026-05-05", ""
                     )
         told = await ask.answer("list_committee_members", id="HSAG")
         assert (told["results"], told["total"], told["congress"]) == ([], 0, None)

@@ -24,7 +24,7 @@ from readingroom.bases.guidance.pages.markdown import (
 )
 from readingroom.bases.guidance.pages.page import GovukPage
 from readingroom.bases.guidance.pages.tables import MAX_EMPTY_CELLS
-from readingroom.bases.guidance.pages.values import WEBSITE
+from readingroom.bases.guidance.pages.values import WEBSITE_URL
 from tests.requirements import requirement
 from tests.support.govuk import RETURN, Upstream, rigged
 
@@ -62,7 +62,7 @@ def test_the_cost_of_a_hostile_page_grows_with_its_length_alone(shape: str) -> N
         gc.disable()
         try:
             started = time.thread_time()
-            to_markdown(html, WEBSITE)
+            to_markdown(html, WEBSITE_URL)
             return time.thread_time() - started
         finally:
             gc.enable()
@@ -77,7 +77,7 @@ def test_a_short_page_does_not_become_a_table_of_a_gigabyte() -> None:
     html = f"<table><tr>{'<td>x</td>' * 9_000}</tr>{'<tr><td>y</td></tr>' * 9_000}</table>"
     tracemalloc.start()
     try:
-        text = to_markdown(html, WEBSITE)
+        text = to_markdown(html, WEBSITE_URL)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -91,8 +91,8 @@ def test_a_short_page_does_not_become_a_table_of_a_gigabyte() -> None:
 def test_a_ragged_table_stays_a_table_up_to_its_limit() -> None:
     head = "<tr><td>a</td><td>b</td></tr>"
     rows = "<tr><td>c</td></tr>"
-    fits = to_markdown(f"<table>{head}{rows * MAX_EMPTY_CELLS}</table>", WEBSITE)
-    over = to_markdown(f"<table>{head}{rows * (MAX_EMPTY_CELLS + 1)}</table>", WEBSITE)
+    fits = to_markdown(f"<table>{head}{rows * MAX_EMPTY_CELLS}</table>", WEBSITE_URL)
+    over = to_markdown(f"<table>{head}{rows * (MAX_EMPTY_CELLS + 1)}</table>", WEBSITE_URL)
 
     assert fits.startswith("| a | b |\n| --- | --- |\n| c |  |\n")
     assert over.startswith("a | b\n\nc\n\nc\n\n")
@@ -161,8 +161,8 @@ async def test_a_page_is_cited_by_the_path_asked_for_when_its_own_is_none(
         question = GetContentByPath(path=RETURN, text_only=True, offset=0, max_chars=None)
         page = await rig.service.read_page(question, rig.context())
 
-    assert (page.id, page.url) == (f"guidance:{RETURN}", WEBSITE + RETURN)
-    assert page.citation.endswith(f" {WEBSITE}{RETURN}")
+    assert (page.id, page.url) == (f"guidance:{RETURN}", WEBSITE_URL + RETURN)
+    assert page.citation.endswith(f" {WEBSITE_URL}{RETURN}")
 
 
 async def test_pages_of_one_body_are_each_cited_by_their_own_path(upstream: Upstream) -> None:
@@ -173,7 +173,7 @@ async def test_pages_of_one_body_are_each_cited_by_their_own_path(upstream: Upst
         for path in (RETURN, other, RETURN):
             question = GetContentByPath(path=path, text_only=True, offset=0, max_chars=None)
             page = await rig.service.read_page(question, rig.context())
-            assert (page.id, page.url) == (f"guidance:{path}", WEBSITE + path)
+            assert (page.id, page.url) == (f"guidance:{path}", WEBSITE_URL + path)
 
 
 @requirement("guidance:hostile")
@@ -209,7 +209,7 @@ async def test_what_leads_to_no_page_is_named_and_not_linked(
     [
         ("<a href='https://a.example/b'>x</a>", "[x](https://a.example/b)"),
         ("<a href='MAILTO:a@b.example'>x</a>", "[x](MAILTO:a@b.example)"),
-        ("<a href='/b'>x</a>", f"[x]({WEBSITE}/b)"),
+        ("<a href='/b'>x</a>", f"[x]({WEBSITE_URL}/b)"),
         ("<a href='javascript:alert(1)'>x</a>", "x"),
         ("<a href=' java\nscript:alert(1)'>x</a>", "x"),
         ("<a href='data:text/html,x'>x</a>", "x"),
@@ -220,7 +220,7 @@ async def test_what_leads_to_no_page_is_named_and_not_linked(
     ],
 )
 def test_only_web_and_mail_links_become_links(html: str, markdown: str) -> None:
-    assert to_markdown(html, WEBSITE) == markdown
+    assert to_markdown(html, WEBSITE_URL) == markdown
 
 
 SCRIPT = "javascript:alert(1)"
@@ -261,7 +261,7 @@ def test_markdown_in_a_page_s_words_leads_nowhere(place: str) -> None:
     parser.validateLink = lambda url: True  # type: ignore[method-assign]
     for first, second in itertools.product(MARKDOWN_IN_TEXT, ["", *MARKDOWN_IN_TEXT]):
         page = place.format(html.escape(first + second))
-        for target in _list_targets(parser.parse(to_markdown(page, WEBSITE))):
+        for target in _list_targets(parser.parse(to_markdown(page, WEBSITE_URL))):
             assert target.startswith(("http://", "https://", "mailto:", "tel:")), page
 
 

@@ -28,7 +28,7 @@ from readingroom.bases.guidance.offline.passages import cut_passages
 from readingroom.bases.guidance.offline.sync import RESULTS_PER_LIST, GuidanceSync, SyncSummary
 from readingroom.bases.guidance.pages.page import GovukPage
 from readingroom.core.progress import no_progress
-from readingroom.demo.govuk import Fault, Item, sample_items
+from readingroom.demo.govuk import ApplyFault, ContentItem, sample_items
 from readingroom.net.errors import UpstreamUnavailable
 from readingroom.net.limiter import SlidingWindow
 from readingroom.net.metrics import UpstreamMetrics
@@ -53,7 +53,7 @@ pytestmark = pytest.mark.anyio
 EMULATED: Any = WordEmbedder()
 
 
-def make_items(count: int, originals: list[Item] | None = None) -> dict[str, Item]:
+def make_items(count: int, originals: list[ContentItem] | None = None) -> dict[str, ContentItem]:
     """Return pages varied from the sample's, or from others, each of another day."""
     readable = originals or [
         item
@@ -75,7 +75,7 @@ def make_items(count: int, originals: list[Item] | None = None) -> dict[str, Ite
     return items
 
 
-def read_shared_items() -> list[Item]:
+def read_shared_items() -> list[ContentItem]:
     """Return the real pages of the shared data as if they were the Commission's."""
     commission = {
         "content_id": "489e651f-34c8-4b34-bdd7-e13c2324cde3",
@@ -297,7 +297,7 @@ def few_pages() -> Iterator[Upstream]:
         yield running
 
 
-def answer_badly(bad_replies: dict[str, Response]) -> Fault:
+def answer_badly(bad_replies: dict[str, Response]) -> ApplyFault:
     """Return a fault: these pages get these replies, all others their own."""
 
     async def fault(request: Request, response: Response) -> Response:

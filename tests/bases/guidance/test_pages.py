@@ -15,7 +15,7 @@ from jsonschema import Draft4Validator
 
 from readingroom.bases.guidance.pages.markdown import to_markdown
 from readingroom.bases.guidance.pages.page import GovukPage
-from readingroom.bases.guidance.pages.values import WEBSITE
+from readingroom.bases.guidance.pages.values import WEBSITE_URL
 from readingroom.demo.govuk import sample_items
 from tests.conftest import SHARED
 from tests.requirements import requirement
@@ -36,7 +36,10 @@ REAL = sorted(EXAMPLES.glob("*/frontend/*.json"))
         ("<h2 id='x'>Title <b>bold</b></h2>", "## Title **bold**"),
         ("<ul><li>a</li><li>b<ul><li>c</li></ul></li></ul>", "- a\n- b\n  - c"),
         ("<ol><li><p>a</p></li><li><p>b</p><p>c</p></li></ol>", "1. a\n2. b\n   c"),
-        ("<p>a <a href='/x'>link</a>, <em>and</em> more</p>", f"a [link]({WEBSITE}/x), *and* more"),
+        (
+            "<p>a <a href='/x'>link</a>, <em>and</em> more</p>",
+            f"a [link]({WEBSITE_URL}/x), *and* more",
+        ),
         ("<p>see<sup><a href='#fn:1'>1</a></sup></p>", "see[^1]"),
         ("<p>a<br>b</p>", "a\nb"),
         ("<blockquote><p>a</p><p>b</p></blockquote>", "> a\n>\n> b"),
@@ -47,7 +50,7 @@ REAL = sorted(EXAMPLES.glob("*/frontend/*.json"))
         ("<table><caption>c</caption>x<td>a</td></table>", "c\n\nx\n\n| a |\n| --- |"),
         ("<p>a &amp; b &lt;c&gt; &nbsp;d</p>", "a & b \\<c> d"),
         ("<script>evil()</script><style>p{}</style><p>a</p>", "a"),
-        ("<img src='/i.png' alt='Alt'>", f"![Alt]({WEBSITE}/i.png)"),
+        ("<img src='/i.png' alt='Alt'>", f"![Alt]({WEBSITE_URL}/i.png)"),
         ("<pre>a\n  b</pre>", "```\na\n  b\n```"),
         ("<div><div>a</div>b<p>c</div>d", "a\n\nb\n\nc\n\nd"),
         ("<li>a<li>b", "a\n\nb"),
@@ -57,12 +60,12 @@ REAL = sorted(EXAMPLES.glob("*/frontend/*.json"))
     ],
 )
 def test_html_becomes_markdown(html: str, markdown: str) -> None:
-    assert to_markdown(html, WEBSITE) == markdown
+    assert to_markdown(html, WEBSITE_URL) == markdown
 
 
 def test_html_nested_without_end_is_no_reason_to_fall_over() -> None:
-    assert to_markdown("<div>" * 100_000 + "deep", WEBSITE) == "deep"
-    assert "deep" in to_markdown("<b><ul><li>" * 20_000 + "deep", WEBSITE)
+    assert to_markdown("<div>" * 100_000 + "deep", WEBSITE_URL) == "deep"
+    assert "deep" in to_markdown("<b><ul><li>" * 20_000 + "deep", WEBSITE_URL)
 
 
 class Words(HTMLParser):
@@ -120,13 +123,13 @@ MARKUP = st.lists(
 def test_no_word_is_lost_whatever_the_markup(html: str) -> None:
     # A tag that never ends is no text; the standard library's reader takes its name for a word.
     ended = re.sub(r"<[A-Za-z/][^>]*\Z", "", html)
-    assert is_within(split_words(ended), to_markdown(html, WEBSITE))
+    assert is_within(split_words(ended), to_markdown(html, WEBSITE_URL))
 
 
 @settings(deadline=None)
 @given(st.text(max_size=300))
 def test_any_text_at_all_can_be_read(html: str) -> None:
-    to_markdown(html, WEBSITE)
+    to_markdown(html, WEBSITE_URL)
 
 
 JUNK = st.recursive(

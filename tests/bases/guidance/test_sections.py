@@ -13,7 +13,7 @@ from readingroom.bases.guidance.pages.sections import (
     search_blocks,
     to_plain_text,
 )
-from readingroom.demo.govuk import Item
+from readingroom.demo.govuk import ContentItem
 from tests.support.govuk import Upstream, connect_client, run_emulator
 from tests.support.kit import read_body
 
@@ -33,7 +33,7 @@ more in <a href="/reserves">reserve</a>.</p><ul><li>review it – yearly</li></u
 """
 
 
-def make_page(path: str, title: str, html: str = BODY) -> Item:
+def make_page(path: str, title: str, html: str = BODY) -> ContentItem:
     return {
         "base_path": path,
         "title": title,

@@ -51,7 +51,7 @@ def empty(url: str) -> None:
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A Valkey that a busy machine makes slow is not one that fails."""
-    monkeypatch.setattr("readingroom.net.shared._TIMEOUT_SECONDS", 60.0)
+    monkeypatch.setattr("readingroom.net.shared._REDIS_TIMEOUT_SECONDS", 60.0)
 
 
 @requirement("guidance:cache")
@@ -60,11 +60,11 @@ async def test_an_entry_comes_back_as_it_was_and_not_after_its_time(url: str) ->
     shelf = RedisCacheBackend(shared)
     await shelf.put_entry("key", ENTRY, 60)
     await shelf.put_entry("brief", ENTRY, 0.3)
-    assert await shelf.get_entry("key") == ENTRY
-    assert await shelf.get_entry("other") is None
+    assert await shelf.find_entry("key") == ENTRY
+    assert await shelf.find_entry("other") is None
     await anyio.sleep(0.4)
-    assert await shelf.get_entry("brief") is None
-    assert await shelf.get_entry("key") == ENTRY
+    assert await shelf.find_entry("brief") is None
+    assert await shelf.find_entry("key") == ENTRY
     await shared.close()
 
 
@@ -77,16 +77,16 @@ async def test_what_somebody_else_wrote_is_no_entry(url: str) -> None:
         (name,) = client.keys()
         for junk in (b"", b"junk", b"[]\n{}", b'[1, 2, "x", null, null, null]\n', b"\xff"):
             client.set(name, junk)
-            assert await shelf.get_entry("key") is None
-            assert await shelf.get_last_known_entry("key") is None
+            assert await shelf.find_entry("key") is None
+            assert await shelf.find_last_known_entry("key") is None
         client.delete(name)
         client.lpush(name, "a list")
         for _ in range(3):  # more often than a Redis may fail
-            assert await shelf.get_entry("key") is None
-            assert await shelf.get_last_known_entry("key") is None
+            assert await shelf.find_entry("key") is None
+            assert await shelf.find_last_known_entry("key") is None
         client.delete(name)
     await shelf.put_entry("key", ENTRY, 60)
-    assert await shelf.get_entry("key") == ENTRY
+    assert await shelf.find_entry("key") == ENTRY
     await shared.close()
 
 
@@ -100,18 +100,18 @@ async def test_the_last_resort_is_what_valkey_last_answered(tmp_path: Path) -> N
         await mine.put_entry("deleted", ENTRY, 60)
         with Valkey.from_url(address) as client:
             client.flushall()
-        assert await mine.get_entry("deleted") is None
+        assert await mine.find_entry("deleted") is None
         await mine.put_entry("unread", ENTRY, 60)
         await mine.put_entry("renewed", ENTRY, 60)
         await theirs.put_entry("renewed", newer, 60)
-        assert await mine.get_entry("renewed") == newer
-        assert await mine.get_last_known_entry("other") is None
+        assert await mine.find_entry("renewed") == newer
+        assert await mine.find_last_known_entry("other") is None
         process.kill()
         process.wait()
         for key, copy in (("renewed", newer), ("deleted", None), ("unread", ENTRY)):
-            assert await mine.get_entry(key) is None
-            assert await mine.get_last_known_entry(key) == copy
-        assert await theirs.get_last_known_entry("unread") is None
+            assert await mine.find_entry(key) is None
+            assert await mine.find_last_known_entry(key) == copy
+        assert await theirs.find_last_known_entry("unread") is None
         await one.close()
         await other.close()
 
@@ -306,10 +306,10 @@ async def test_a_valkey_that_hangs_costs_its_timeout_twice_and_then_nothing(
         await shelf.put_entry("key", ENTRY, 60)
         process.send_signal(SIGSTOP)
         for _ in range(2):
-            assert await shelf.get_entry("key") is None
+            assert await shelf.find_entry("key") is None
         started = time.monotonic()
         for _ in range(50):
-            assert await shelf.get_entry("key") is None
+            assert await shelf.find_entry("key") is None
         took = time.monotonic() - started
         process.send_signal(SIGCONT)
         await shared.close()

@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from readingroom.bases.guidance.errors import TAXONOMY, ContentOutOfScope
+from readingroom.bases.guidance.errors import ERROR_CLASSES, ContentOutOfScope
 from readingroom.bases.guidance.models import (
     ATTRIBUTION,
     DISCLAIMER,
@@ -522,7 +522,7 @@ async def test_a_refresh_that_fails_keeps_the_old_copy_and_says_so(upstream: Ups
         upstream.emulator.fault = faults.failing(500)
         rig.wall.now += 10
         done = await rig.service.refresh_page(ForceRefresh(path=RETURN), rig.context())
-        kept = await rig.service.describe_source(GetSourceMetadata(path=RETURN), rig.context())
+        kept = await rig.service.get_source_metadata(GetSourceMetadata(path=RETURN), rig.context())
         with pytest.raises(UpstreamUnavailable):
             await rig.service.refresh_page(ForceRefresh(path=RESERVES), rig.context())
     assert (done.refreshed, done.changed) == (False, False)
@@ -568,7 +568,7 @@ async def test_200_callers_of_one_missing_page_cost_one_request(upstream: Upstre
     ids=["500", "429", "slow", "drip", "truncated", "cut-off", "html", "huge", "403"],
 )
 async def test_each_fault_is_told_with_its_code_within_the_deadline(
-    upstream: Upstream, fault: govuk.Fault, code: str
+    upstream: Upstream, fault: govuk.ApplyFault, code: str
 ) -> None:
     upstream.emulator.fault = fault
     async with connect_client(upstream.url, timeout=1.0) as client:
@@ -689,7 +689,7 @@ def test_what_the_base_and_its_upstream_raise_is_in_the_taxonomy() -> None:
     }
     named.remove(InvalidSetting)  # told when the server starts, never to a caller
     assert named
-    assert named <= set(TAXONOMY)
+    assert named <= set(ERROR_CLASSES)
 
 
 def _list_error_classes(kind: type[KnowledgeError]) -> Iterator[type[KnowledgeError]]:

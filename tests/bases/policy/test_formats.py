@@ -10,7 +10,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from readingroom.bases.policy.admin.pictures import PolicyPictures
-from readingroom.bases.policy.backup import BACKUP_FILES, restore_backup, write_backup
+from readingroom.bases.policy.backup import BACKUP_FILE_NAME_PATTERN, restore_backup, write_backup
 from readingroom.bases.policy.doctor import PolicyDoctor
 from readingroom.bases.policy.errors import PolicyNotFound, RevisionBusy
 from readingroom.bases.policy.ingest.files import check_revision_file
@@ -125,7 +125,7 @@ async def test_the_headings_of_a_text_are_its_sections(tmp_path: Path, extension
 async def test_a_text_is_read_again_and_replaced_by_another_format(tmp_path: Path) -> None:
     async with open_library(tmp_path / "policy") as library:
         revision_id = await add_plan(library, ".docx")
-        again = await library.admin.reindex_and_wait("PLAN", revision_id, no_progress)
+        again = await library.admin.reingest_and_wait("PLAN", revision_id, no_progress)
         path = library.inbox("plan.pdf", make_brief_pdf("Printed"))
         await library.service.ingest_revision(
             IngestPolicyRevision(
@@ -320,13 +320,13 @@ async def test_a_text_comes_back_from_a_backup_as_what_it_is(tmp_path: Path) -> 
         if path.is_file()
     ]
     assert "files/PLAN/rev_PLAN_2020_01.md" in names
-    assert all(BACKUP_FILES.fullmatch(name) for name in names)
+    assert all(BACKUP_FILE_NAME_PATTERN.fullmatch(name) for name in names)
 
     async with open_library(tmp_path / "new", **PLAIN) as library:
         await restore_backup(library.service, tmp_path / "backup", tmp_path / "new", False)
         restored = await library.admin.get_revision("PLAN", "rev_PLAN_2020_01")
         kept_path = library.service.ingestion.files.locate_file("PLAN", "rev_PLAN_2020_01")
-        again = await library.admin.reindex_and_wait("PLAN", "rev_PLAN_2020_01", no_progress)
+        again = await library.admin.reingest_and_wait("PLAN", "rev_PLAN_2020_01", no_progress)
 
     assert kept_path.read_bytes() == b"# Plan\nNew homes."
     assert restored.file_path == str(

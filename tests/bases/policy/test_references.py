@@ -7,7 +7,9 @@ import pytest
 
 from readingroom.bases.policy.chunks.references import (
     find_asked_references,
+    find_section_ref,
     fold_ref,
+    index_by_folded_ref,
     list_folded_forms,
 )
 from readingroom.bases.policy.errors import SectionNotFound
@@ -208,6 +210,42 @@ async def test_references_are_read_as_people_write_them(query: str, refs: list[s
 
     assert set(map(fold_ref, refs)) <= set(found) if refs else "policy lp3" not in found
     assert fold_ref("Paragraph 116") in list_folded_forms("116")
+
+
+@pytest.mark.parametrize(
+    ("query", "ref"),
+    [
+        ("H1(a)", "Site H1(a)"),
+        ("what is built at H1(a)?", "Site H1(a)"),
+        ("H1(12)", "Policy H1(12)"),
+        ("H2(b)", "Policy H2"),
+        ("Policy 9 Part A", "Policy 9 Part A"),
+        ("what does policy 9 part B ask of farms", "Policy 9 Part B"),
+        ("Policy 10 part A", "Policy 10"),
+        ("Spatial Policy 6", "Spatial Policy 6"),
+        ("policy 6", "Spatial Policy 6"),
+        ("Policy H&D1", "Policy H&D1"),
+    ],
+)
+@requirement("policy:references")
+async def test_sites_parts_and_kinds_of_policies_are_found_as_they_are_named(
+    query: str, ref: str
+) -> None:
+    refs = index_by_folded_ref(
+        [
+            *("Site H1(a)", "Policy H1", "Policy H1(12)", "Policy H2", "Part A", "Policy 10"),
+            *("Policy 9 Part A", "Policy 9 Part B", "Spatial Policy 6", "Policy H&D1"),
+        ]
+    )
+
+    found = [
+        refs[next(form for form in reference.folded_refs if form in refs)]
+        for reference in find_asked_references(query)
+        if any(form in refs for form in reference.folded_refs)
+    ]
+
+    assert {*found} == {ref}
+    assert find_section_ref(ref, refs) == ref
 
 
 @pytest.mark.parametrize(

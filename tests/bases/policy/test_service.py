@@ -30,7 +30,7 @@ from readingroom.bases.policy.tools import _make_tools
 from readingroom.core.errors import InvalidCursor, InvalidDate, NotConfirmed
 from readingroom.core.progress import no_progress
 from readingroom.engine.embedding.processor import ProcessorModel
-from readingroom.engine.embedding.shared import embedder_for
+from readingroom.engine.embedding.shared import get_shared_embedder
 from readingroom.engine.embedding.weights import find_weights
 from readingroom.ingest.document import Document, ReadOptions
 from readingroom.ingest.errors import FileNotFound, NoContent
@@ -352,7 +352,7 @@ async def test_a_revision_that_is_active_is_complete(tmp_path: Path) -> None:
     seen: dict[str, int] = {}
 
     def at(step: str) -> None:
-        if progress := library.service.ingestion.get_progress(NEW):
+        if progress := library.service.ingestion.find_progress(NEW):
             seen[step] = progress.percent_complete
 
     async with open_library(tmp_path, on_step=at, embedder=WordEmbedder()) as library:
@@ -475,8 +475,8 @@ async def test_the_model_is_a_setting_and_all_minilm_by_default(tmp_path: Path) 
         weights.seek(-4, os.SEEK_END)
         weights.write(b"\0\0\0\0")
     settings = {"data": tmp_path / "data"}
-    default = embedder_for(load_settings(settings, {}))
-    chosen = embedder_for(load_settings(settings, {"EMBEDDING_MODEL_DIR": str(own)}))
+    default = get_shared_embedder(load_settings(settings, {}))
+    chosen = get_shared_embedder(load_settings(settings, {"EMBEDDING_MODEL_DIR": str(own)}))
     assert default.identity.startswith("all-MiniLM-L6-v2@")
     async with open_library(tmp_path / "policy", embedder=chosen) as library:
         await library.add("NPPF")

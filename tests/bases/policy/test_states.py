@@ -185,7 +185,7 @@ async def test_an_application_beside_policy_names_what_was_not_asked_and_what_is
     desk = DeskService(adapters, {}, embedder, FanOut(deadline_seconds=120))
     asked = {"ref": "26/1", "topic": "qqqq", "date": "2026-06-01"}
     async with desk.running():
-        beside = (await DeskPages(desk, {}).show_beside(make_request(asked))).body
+        beside = (await DeskPages(desk, {}).show_assessment(make_request(asked))).body
     assert "PLAN</a>: it has no revision that is adopted and was read" in beside
     assert "Nothing here is close to the topic" in beside
 

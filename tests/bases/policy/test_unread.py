@@ -239,7 +239,7 @@ async def test_an_application_is_set_beside_policy_with_the_caution(
         earlier = question.model_copy(update={"date": "2025-12-31"})
         assert list_ids(await desk.assess_answers(earlier, CALL)) == []
         request = make_request({"ref": "26/1", "topic": "cycle parking"})
-        shown = await make_desk_pages(library, desk).show_beside(request)
+        shown = await make_desk_pages(library, desk).show_assessment(request)
     assert f"ORCHARD</a>: {CAUTION}" in shown.body
 
 

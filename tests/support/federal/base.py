@@ -41,6 +41,7 @@ class HashedWords:
     """Stands in for the model: texts that share words are near each other. Nothing to install."""
 
     identity = "hashed-words/1"
+    reranker = None
     dimensions = 384
 
     def load(self) -> None:
@@ -65,6 +66,8 @@ class HashedWords:
 
 class NoModel:
     """A machine without weights."""
+
+    reranker = None
 
     @property
     def identity(self) -> str:

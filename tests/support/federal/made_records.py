@@ -14,7 +14,7 @@ from readingroom.bases.federal.schema.entries import (
     hash_item,
 )
 from readingroom.bases.federal.schema.records import Amendment, Legislator
-from readingroom.bases.federal.schema.sources import BY_NAME
+from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME
 
 FORMAT = "benchmark/1"
 _WITHDRAWN_AT = "2026-01-01T00:00:00Z"
@@ -69,12 +69,12 @@ def _cite(day: str | None, cite: str) -> dict[str, Any]:
 
 def write_records(place: store.FederalPlace, *records: ParsedRecord) -> int:
     """Write records as one file; return how many say something new."""
-    store.prepare(place)
+    store.prepare_records(place)
     with closing(store.connect(place, writing=True)) as db:
         writer = Writer(db)
         with writer.transaction():
             written = writer.put_records(records, FORMAT).changed_count
-            writer.count_sources()
+            writer.update_source_counts()
     return written
 
 
@@ -82,4 +82,4 @@ def withdraw(place: store.FederalPlace, source: str, record_id: str) -> None:
     with closing(store.connect(place, writing=True)) as db:
         writer = Writer(db)
         with writer.transaction():
-            writer.withdraw_record(BY_NAME[source], record_id, _WITHDRAWN_AT, "gone", None)
+            writer.withdraw_record(SOURCES_BY_NAME[source], record_id, _WITHDRAWN_AT, "gone", None)

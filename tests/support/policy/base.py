@@ -156,7 +156,7 @@ class PolicyLibrary:
         catalogue = await self.service.registry.read_catalogue()
         return any(
             one.status == RevisionStatus.PROCESSING
-            or self.service.ingestion.get_progress(one.revision_id)
+            or self.service.ingestion.find_progress(one.revision_id)
             for revisions in catalogue.timelines.values()
             for one in revisions
         )
