@@ -23,7 +23,7 @@ from readingroom.core.ids import make_request_id
 from readingroom.core.progress import no_progress
 from readingroom.core.settings import RoomSettings
 from readingroom.engine.confidence import (
-    CALIBRATION,
+    DEFAULT_CALIBRATION,
     NOTHING_CLOSE_SCORE,
     Calibration,
     measure_features,
@@ -88,7 +88,7 @@ async def _ask(service: DeskService, row: Row, call: ToolCall) -> AskedQuestion:
     pools: list[list[Relevance]] = []
 
     def record_pool(
-        relevances: Sequence[Relevance], calibration: Calibration = CALIBRATION
+        relevances: Sequence[Relevance], calibration: Calibration = DEFAULT_CALIBRATION
     ) -> list[float]:
         pools.append(list(relevances))
         return original(relevances, calibration)
@@ -257,7 +257,7 @@ def main() -> None:
         print(f"fits best: {fit_calibration(asked)}")
         decline = fit_decline(asked, ranking._CALIBRATION.decline)
         print(f"decline at the desk: {decline:g}, in use {ranking._CALIBRATION.decline:g}")
-        print(f"in use: {CALIBRATION}, none below {NOTHING_CLOSE_SCORE}")
+        print(f"in use: {DEFAULT_CALIBRATION}, none below {NOTHING_CLOSE_SCORE}")
 
 
 if __name__ == "__main__":

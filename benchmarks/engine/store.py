@@ -177,10 +177,10 @@ def _make_filter(sources: int) -> Filter:
 
 
 def _translate_for_chroma(where: Filter) -> Any:
-    from readingroom.core.filters import flatten
+    from readingroom.core.filters import flatten_filter
     from readingroom.storage.chunks import _translate_filter
 
-    return _translate_filter(list(flatten(where)))
+    return _translate_filter(list(flatten_filter(where)))
 
 
 def _describe_chunk(number: int) -> dict[str, Any]:

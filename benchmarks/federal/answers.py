@@ -28,9 +28,9 @@ from readingroom.bases.federal.names import resolver
 from readingroom.bases.federal.query import dossiers
 from readingroom.bases.federal.query.aggregates import Aggregation, Aggregator, Budget
 from readingroom.bases.federal.schema import fold
-from readingroom.bases.federal.schema.sources import BY_NAME, find_table
+from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, find_table
 from readingroom.bases.federal.service import FederalService
-from readingroom.bases.federal.store import FILE
+from readingroom.bases.federal.store import DATABASE_FILE
 
 OFFICIAL = Path(__file__).parents[3] / "shared" / "data" / "federal"
 LARGEST_BILL = "hr:117:5376"
@@ -61,7 +61,7 @@ def measure_names(quick: bool) -> Table:
     rows = []
     with closing(store.connect(service.place)) as db, open_client(service) as get:
         for source in ("legislators", "lda_filings"):
-            path = f"/v1/{BY_NAME[source].slug}"
+            path = f"/v1/{SOURCES_BY_NAME[source].slug}"
             bare_seconds, resolver_seconds, rest_seconds = [], [], []
             for name in federal_registries.make_misspelt_names(source, service.place, rounds + 3):
                 bare_seconds.append(
@@ -126,7 +126,7 @@ def _search_trigrams(db: sqlite3.Connection, source: str, name: str) -> None:
 
 
 def _resolve_name(db: sqlite3.Connection, source: str, name: str) -> None:
-    source_spec = BY_NAME[source]
+    source_spec = SOURCES_BY_NAME[source]
     resolver.resolve_name(db, source_spec, name, parse_filters(source_spec.record_table, {}))
 
 
@@ -244,7 +244,7 @@ def measure_dossier(quick: bool) -> Table:
         return Table("Federal dossiers", header, (), f"Not measured: there is no {OFFICIAL}.")
     rounds = 10 if quick else 100
     with tempfile.TemporaryDirectory() as scratch:
-        path = Path(scratch) / FILE
+        path = Path(scratch) / DATABASE_FILE
         loading.load(path, [OFFICIAL / "billstatus", OFFICIAL / "saps"], None)
         service = FederalService(path, RandomEmbedder())  # type: ignore[arg-type]
         with open_client(service) as get:
@@ -271,10 +271,10 @@ def measure_dossier(quick: bool) -> Table:
         ),
     )
     note = (
-        f"The real bill {LARGEST_BILL}, with 250 amendments; lists of {dossiers.MAX_ITEMS} in "
-        "both. The calls are those an agent would make for the same sections; the records at the "
-        "other end of links, which the dossier has too, are not fetched by them. Wall time, taking "
-        "turns."
+        f"The real bill {LARGEST_BILL}, with 250 amendments; lists of {dossiers.MAX_SECTION_ITEMS} "
+        "in both. The calls are those an agent would make for the same sections; the records at "
+        "the other end of links, which the dossier has too, are not fetched by them. Wall time, "
+        "taking turns."
     )
     return Table("Federal dossiers", header, rows, note)
 
@@ -299,7 +299,7 @@ _SEPARATE_CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
 def _fetch_separately(get: Callable[[str, dict[str, Any]], Any]) -> None:
     get(f"/v1/bills/{LARGEST_BILL}", {})
     for path, params in _SEPARATE_CALLS:
-        get(f"/v1/bills/{LARGEST_BILL}{path}", {"limit": dossiers.MAX_ITEMS, **params})
+        get(f"/v1/bills/{LARGEST_BILL}{path}", {"limit": dossiers.MAX_SECTION_ITEMS, **params})
 
 
 if __name__ == "__main__":

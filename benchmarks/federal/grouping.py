@@ -13,7 +13,7 @@ from benchmarks.table import Ratio, Table
 from readingroom.bases.federal import store
 from readingroom.bases.federal.filters import parse_filters
 from readingroom.bases.federal.query.aggregates import Aggregation, Aggregator, Budget
-from readingroom.bases.federal.schema.sources import TABLES
+from readingroom.bases.federal.schema.sources import TABLES_BY_NAME
 from readingroom.storage.database import Database
 
 _BILLS, _QUICK_BILLS = 20_000, 2_000
@@ -44,7 +44,7 @@ def measure(quick: bool) -> Table:
     path.parent.mkdir(exist_ok=True)
     make_database(path, lambda db: _add_bills(db, count))
     with closing(store.connect(path)) as db:
-        rows = tuple(_compare(db, name, rounds) for name in TABLES["bills"].plan.groups)
+        rows = tuple(_compare(db, name, rounds) for name in TABLES_BY_NAME["bills"].plan.groups)
     return Table(
         f"Counts by group over {count:,} bills",
         ("`group_by`", "median ms, ours", "median ms, SQL by hand", "ratio", "target"),
@@ -58,7 +58,7 @@ def _compare(db: Database, name: str, rounds: int) -> tuple[str, ...]:
     by_hand = _BY_HAND.get(name) or _BY_HAND_COLUMN.format(name=name)
 
     def run_ours() -> list[tuple[object, object]]:
-        table = TABLES["bills"]
+        table = TABLES_BY_NAME["bills"]
         request = Aggregation(table, parse_filters(table, None), group_by=name)
         answer = Aggregator(db, Budget(seconds=60.0)).compute_total(request)
         return [(bucket.key, bucket.value) for bucket in answer.buckets]  # type: ignore[union-attr]

@@ -25,6 +25,7 @@ from readingroom.bases.federal.service import FederalService
 from readingroom.bases.federal.store import get_database_path
 from readingroom.core.modes import Mode
 from readingroom.engine.embedding.embedder import Embedder
+from readingroom.engine.embedding.reranker import Reranker, open_packaged_reranker
 from tests.support.questions import Question, read_questions
 
 SHARES = (0, 10, 30, 60, 100)
@@ -70,7 +71,7 @@ def _find_quoted(db: sqlite3.Connection, quote: str, sha256: str | None) -> set[
     return quoted or (set(contents) if sha256 and len(contents) == 1 else set())
 
 
-async def measure(data: Path, split: str, shows_misses: bool) -> Table:
+async def measure(data: Path, split: str, shows_misses: bool, reranker: Reranker | None) -> Table:
     """Return the hit rates of each mode at each share of embedded passages."""
     questions = [question for question in read_questions("federal") if question.split == split]
     path = get_database_path(data)
@@ -78,6 +79,7 @@ async def measure(data: Path, split: str, shows_misses: bool) -> Table:
         answers = {question: find_answers(db, question) for question in questions}
     asked = [question for question in questions if answers[question]]
     embedder = Embedder(data / "models")
+    embedder.reranker = reranker
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for share in SHARES:
@@ -165,10 +167,12 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("--split", default="tuning", choices=("tuning", "test"))
     parser.add_argument("--misses", action="store_true", help="print what is not found first")
+    parser.add_argument("--no-second-look", action="store_true")
     options = parser.parse_args()
     if options.misses and options.split == "test":
         parser.error("the misses of the test half are not looked at")
-    print(asyncio.run(measure(options.data, options.split, options.misses)))
+    reranker = None if options.no_second_look else open_packaged_reranker()
+    print(asyncio.run(measure(options.data, options.split, options.misses, reranker)))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readingroom.bases.federal import store
-from readingroom.bases.federal.formats.billstatus import BillStatus
+from readingroom.bases.federal.formats.billstatus import BillStatusLoader
 from readingroom.bases.federal.formats.parts.files import RawFile
 from readingroom.bases.federal.load.writer import Writer
 from readingroom.bases.federal.schema.entries import ParsedRecord, Provenance, SearchHead
@@ -64,6 +64,7 @@ class RandomEmbedder:
     """Stands in for the model: a vector of the same kind as the stored ones, at no cost."""
 
     identity = MODEL
+    reranker = None
 
     def __init__(self, seed: int = 3) -> None:
         self._numbers = np.random.default_rng(seed)
@@ -90,11 +91,11 @@ def make_database(path: Path, fill: Callable[[sqlite3.Connection], None]) -> Non
     unfinished_path = path.with_suffix(".making")
     for suffix in ("", "-wal", "-shm"):
         unfinished_path.with_name(unfinished_path.name + suffix).unlink(missing_ok=True)
-    store.prepare(unfinished_path)
+    store.prepare_records(unfinished_path)
     with closing(store.connect(unfinished_path, writing=True)) as db:
         db.execute("PRAGMA synchronous = OFF")
         fill(db)
-        Writer(db).count_sources()
+        Writer(db).update_source_counts()
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     unfinished_path.rename(path)
 
@@ -174,7 +175,9 @@ def _parse_bills(seed: int) -> Iterator[ParsedRecord]:
     """Real entries of the real loader, one bill each."""
     for name, text in World(seed).bills(10):
         file = RawFile(name, text.encode(), lambda other: None)
-        for entry in BillStatus().parse(file, Provenance("2026-01-01T00:00:00+00:00", "0" * 64)):
+        for entry in BillStatusLoader().parse(
+            file, Provenance("2026-01-01T00:00:00+00:00", "0" * 64)
+        ):
             if isinstance(entry.head, SearchHead):
                 yield entry
 

@@ -28,7 +28,7 @@ from tokenizers import Tokenizer
 sys.path.insert(0, str(Path(__file__).parents[2] / "src"))
 
 from readingroom.engine.embedding.bulk import (
-    BATCH_TEXTS,
+    TEXTS_PER_BATCH,
     TokenizingPool,
     embed_stream,
 )
@@ -186,7 +186,7 @@ def _read_passages(database: sqlite3.Connection) -> Iterator[tuple[list[int], li
     while rows := database.execute(
         """SELECT p.id, p.text FROM passages p LEFT JOIN vectors v USING (id)
            WHERE v.id IS NULL AND p.id > ? ORDER BY p.id LIMIT ?""",
-        (last_id, BATCH_TEXTS),
+        (last_id, TEXTS_PER_BATCH),
     ).fetchall():
         yield [row[0] for row in rows], [row[1] for row in rows]
         last_id = rows[-1][0]
@@ -222,7 +222,9 @@ def _time(work: Any) -> float:
 
 
 def _split(texts: list[str]) -> list[list[str]]:
-    return [texts[start : start + BATCH_TEXTS] for start in range(0, len(texts), BATCH_TEXTS)]
+    return [
+        texts[start : start + TEXTS_PER_BATCH] for start in range(0, len(texts), TEXTS_PER_BATCH)
+    ]
 
 
 def _make_tokenizer(path: Path) -> Tokenizer:

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import load_file
 
-from readingroom.engine.embedding.embedder import MAX_CHARACTERS, Embedder
+from readingroom.engine.embedding.embedder import MAX_TEXT_CHARS, Embedder
 from readingroom.engine.embedding.weights import find_weights
 
 
@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def _write_sample(folder: Path, texts: list[str]) -> None:
-    cut_texts = [text[:MAX_CHARACTERS] for text in texts]
+    cut_texts = [text[:MAX_TEXT_CHARS] for text in texts]
     vectors = Embedder(folder / "models").embed_batch(cut_texts)
     (folder / "sample.json").write_text(json.dumps(cut_texts), "utf-8")
     np.save(folder / "sample.npy", vectors)

@@ -107,7 +107,7 @@ def _run_emulator(emulator: govuk.Emulator, down: bool) -> Iterator[str]:
     yield url
 
 
-def _call_under_fault(fault: govuk.Fault | None, calls: int = 1) -> RunTrial:
+def _call_under_fault(fault: govuk.ApplyFault | None, calls: int = 1) -> RunTrial:
     async def run_trial(trial: Trial) -> list[tuple[str, float]]:
         trial.emulator.fault = fault
         return [await trial.call() for _ in range(calls)]

@@ -6,7 +6,7 @@ from statistics import median
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
 from benchmarks.table import Ratio, Table
-from readingroom.engine.chunking import CHUNK_OVERLAP, CHUNK_SIZE, SEPARATORS, split
+from readingroom.engine.chunking import CHUNK_OVERLAP, CHUNK_SEPARATORS, CHUNK_SIZE, split
 from tests.ingest.test_ocr import TEXT
 
 TARGET = 1.0
@@ -23,7 +23,7 @@ def measure(rounds: int) -> Table:
     langchain_splitter = RecursiveCharacterTextSplitter(
         chunk_size=CHUNK_SIZE,
         chunk_overlap=CHUNK_OVERLAP,
-        separators=[*SEPARATORS, ""],
+        separators=[*CHUNK_SEPARATORS, ""],
         keep_separator="end",
     )
     our_seconds: list[float] = []

@@ -23,6 +23,9 @@ from readingroom.bases.policy.registry.records import PolicyCategory
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.modes import Mode
 from readingroom.core.progress import no_progress
+from readingroom.engine.embedding.embedder import Embedder
+from readingroom.engine.embedding.reranker import Reranker, open_packaged_reranker
+from tests.support.model import MODELS
 from tests.support.policy.base import make_service
 from tests.support.questions import Question, read_many_questions, read_questions
 
@@ -189,10 +192,17 @@ def _choose_questions(split: str) -> list[Question]:
 
 
 async def run(
-    data: Path, split: str, show_misses: bool, with_references: bool, modes: Sequence[Mode]
+    data: Path,
+    split: str,
+    show_misses: bool,
+    with_references: bool,
+    modes: Sequence[Mode],
+    reranker: Reranker | None,
 ) -> None:
     """Measure one half of the questions over the plans in `data`."""
-    service = make_service(data, now=lambda: _TODAY)
+    embedder = Embedder(MODELS)
+    embedder.reranker = reranker
+    service = make_service(data, now=lambda: _TODAY, embedder=embedder)
     async with service.running():
         await bring_in(service)
         questions = _choose_questions(split)
@@ -221,8 +231,10 @@ if __name__ == "__main__":
     parser.add_argument("--misses", action="store_true", help="of the tuning half only")
     parser.add_argument("--references", action="store_true")
     parser.add_argument("--mode", action="append", choices=get_args(Mode), help="all by default")
+    parser.add_argument("--no-second-look", action="store_true")
     arguments = parser.parse_args()
     anyio.run(
         *(run, arguments.data, arguments.split, arguments.misses, arguments.references),
         arguments.mode or ("hybrid", "semantic", "lexical"),
+        None if arguments.no_second_look else open_packaged_reranker(),
     )

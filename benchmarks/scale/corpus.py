@@ -23,6 +23,7 @@ class KnownVectors:
     """An embedder that has the vectors of the questions already."""
 
     identity = "benchmark"
+    reranker = None
 
     def __init__(self) -> None:
         self.vectors: dict[str, Any] = {}

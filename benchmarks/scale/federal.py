@@ -26,9 +26,9 @@ from readingroom.bases.federal.filters import build_row_filter
 from readingroom.bases.federal.load.writer import Writer
 from readingroom.bases.federal.names.resolver import resolve_name
 from readingroom.bases.federal.schema.entries import (
-    Link,
     ParsedRecord,
     Provenance,
+    RecordLink,
     SearchHead,
     build_citation_fields,
 )
@@ -40,7 +40,7 @@ from readingroom.bases.federal.schema.records import (
     LinkKind,
     Person,
 )
-from readingroom.bases.federal.schema.sources import BY_NAME
+from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME
 from readingroom.bases.federal.store import FederalPlace, FederalStore, SharedRecords
 from tests.support.postgres import PostgresServer, make_template, run_server
 
@@ -105,7 +105,7 @@ def _print_loads(shared: Loaded, in_file: Loaded) -> None:
 
 def _load(place: FederalPlace, record_count: int, server: PostgresServer) -> Loaded:
     name = "SQLite" if isinstance(place, Path) else "PostgreSQL"
-    store.prepare(place)
+    store.prepare_records(place)
     started = time.monotonic()
 
     def fill() -> None:
@@ -120,7 +120,7 @@ def _load(place: FederalPlace, record_count: int, server: PostgresServer) -> Loa
                     rate = first / (time.monotonic() - started)
                     print_progress(f"{name}: {first:,} records, {rate:,.0f} a second")
             with writer.transaction():
-                writer.count_sources()
+                writer.update_source_counts()
             writer.wait_for_commit()
 
     own, database = measure_cpu(None if isinstance(place, Path) else server, fill)
@@ -163,7 +163,9 @@ def _make_amendment(number: int) -> ParsedRecord:
         record,
         head=SearchHead(record.title, "", action.text),
         facets={"congress": [str(congress)], "chamber": [str(record.chamber)]},
-        links=[Link(LinkKind.AMENDMENT, bill_id, "amendments/amendment in the file of the bill")],
+        links=[
+            RecordLink(LinkKind.AMENDMENT, bill_id, "amendments/amendment in the file of the bill")
+        ],
         revision=day,
     )
 
@@ -203,7 +205,7 @@ def _cite(day: str) -> dict[str, Any]:
 
 
 def _compare_reads(server: PostgresServer, place: SharedRecords, record_count: int) -> None:
-    source = BY_NAME["amendments"]
+    source = SOURCES_BY_NAME["amendments"]
     chance = random.Random(3)
     numbers = [
         _RECORDS_PER_FILE * chance.randrange(record_count // _RECORDS_PER_FILE)
@@ -276,7 +278,7 @@ def _compare_calls(
 def _compare_names(
     server: PostgresServer, shared: SharedRecords, in_file: Path, record_count: int
 ) -> None:
-    source = BY_NAME["regulations_dot_gov_dockets"]
+    source = SOURCES_BY_NAME["regulations_dot_gov_dockets"]
     row_filter = build_row_filter(source.record_table, {})
     chance = random.Random(5)
     numbers = [

@@ -11,7 +11,7 @@ from benchmarks.server.peer import SERVER_NAME, SERVER_TITLE, build_peer_server
 from readingroom import __version__
 from readingroom.protocol.errors import StatusDialect
 from readingroom.protocol.spec import KnowledgeBase
-from readingroom.protocol.tool import Answer, Question, ToolCall, make_tool
+from readingroom.protocol.tool import Answer, ToolArguments, ToolCall, make_tool
 from readingroom.server.app import build_app
 from readingroom.server.auth.bearer import KeyAuth
 from readingroom.server.auth.policies import AuthPolicies
@@ -45,7 +45,7 @@ async def _answer_plainly(request: Request) -> Response:
     return JSONResponse({"text": message["params"]["arguments"]["text"]})
 
 
-class Echo(Question):
+class Echo(ToolArguments):
     text: str
 
 
