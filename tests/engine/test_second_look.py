@@ -68,6 +68,17 @@ def test_the_packaged_cross_encoder_tells_an_answer_from_the_same_subject() -> N
 
 
 @requirement("engine:second-look")
+def test_a_score_depends_on_no_other_text() -> None:
+    reranker = open_packaged_reranker()
+    assert reranker is not None
+    long_text = "The council keeps a register of the buildings of local interest. " * 12
+    assert reranker.score_texts(QUESTION, [ANSWER, long_text, OTHER]) == [
+        reranker.score_texts(QUESTION, [text])[0] for text in (ANSWER, long_text, OTHER)
+    ]
+    assert reranker.score_texts(QUESTION, []) == []
+
+
+@requirement("engine:second-look")
 def test_the_first_passages_are_put_into_the_order_of_the_cross_encoder() -> None:
     passages = list_passages(0.5, 0.4, 0.3)
     again = look_again(QUESTION, passages, fetch_ids_as_texts, ListedLikings(p2=9.0, p0=-3.0))

@@ -4,10 +4,11 @@ The folder has `model.onnx` and `tokenizer.json`, as sentence-transformers and o
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +42,8 @@ class OwnModel:
     session: "onnxruntime.InferenceSession"
     tokenizer: "Tokenizer"
     dimensions: int = 0
+    parallel_runs: int = 1
+    """How many texts are read at the same time, each by a run of its own."""
 
     def compute_in_parallel(
         self, texts: Sequence[str]
@@ -77,15 +80,21 @@ class OwnModel:
 
         Raise `ModelUnavailable` when the graph gives anything but one or two numbers for a text.
         """
-        scores: list[float] = []
-        for first_row in range(0, len(texts), _TEXTS_PER_BATCH):
-            pairs = [(query, text) for text in texts[first_row : first_row + _TEXTS_PER_BATCH]]
-            output, _ = self._run(self.tokenizer.encode_batch(pairs))
-            self._check_output(output, len(pairs), 2 if output.shape[1:] == (2,) else 1)
-            # Two outputs are "does not" and "does"; one is how surely it does.
-            logits = output[:, -1] - (output[:, 0] if output.shape[1] == 2 else 0)
-            scores += logits.tolist()
-        return scores
+        # A run for each text: beside a longer one it would be filled up, and an int8 graph scales
+        # all numbers of a run by its largest, so the score would depend on the other texts.
+        pairs = self.tokenizer.encode_batch([(query, text) for text in texts])
+        longest_first = sorted(range(len(pairs)), key=lambda place: -len(pairs[place].ids))
+        with ThreadPoolExecutor(self.parallel_runs, "rerank") as executor:
+            scores = executor.map(lambda place: self._compute_score(pairs[place]), longest_first)
+            score_by_place = dict(zip(longest_first, scores, strict=True))
+        return [score_by_place[place] for place in range(len(texts))]
+
+    def _compute_score(self, pair: "Encoding") -> float:
+        output, _ = self._run([pair])
+        self._check_output(output, 1, 2 if output.shape[1:] == (2,) else 1)
+        # Two outputs are "does not" and "does"; one is how surely it does.
+        log_odds = output[0, -1] - (output[0, 0] if output.shape[1] == 2 else 0)
+        return float(log_odds)
 
     def _check_output(self, output: Floats, text_count: int, number_count: int) -> None:
         """Raise `ModelUnavailable` unless there are finite numbers, as many as should be."""
@@ -113,31 +122,38 @@ class OwnModel:
 
 def load_encoder(model_folder: Path, thread_count: int) -> OwnModel:
     """Return the encoder in a folder; raise `ModelUnavailable` when it holds none."""
-    model = _load(model_folder, thread_count, "READINGROOM_EMBEDDER")
+    setting_name = "READINGROOM_EMBEDDER"
+    session, tokenizer = _open_files(model_folder, thread_count, setting_name)
+    graph_digest = hash_file(model_folder / GRAPH)
+    model = OwnModel(f"{model_folder.name}@{graph_digest[:12]}/onnx", session, tokenizer)
     try:
         dimensions = model.compute_vectors(["probe"]).shape[1]
     except Exception as error:  # whatever the runtime raises for a graph of another kind
         raise ModelUnavailable(
-            f"READINGROOM_EMBEDDER is {model_folder.name}, but its {GRAPH} embeds no text: {error}"
+            f"{setting_name} is {model_folder.name}, but its {GRAPH} embeds no text: {error}"
         ) from error
-    return OwnModel(model.identity, model.session, model.tokenizer, dimensions)
+    return replace(model, dimensions=dimensions)
 
 
 def load_reranker(model_folder: Path, thread_count: int, max_tokens: int) -> OwnModel:
     """Return the cross-encoder in a folder; raise `ModelUnavailable` when it holds none."""
-    model = _load(model_folder, thread_count, "READINGROOM_RERANKER")
-    model.tokenizer.enable_truncation(max_tokens)
+    setting_name = "READINGROOM_RERANKER"
+    session, tokenizer = _open_files(model_folder, 1, setting_name)
+    tokenizer.enable_truncation(max_tokens)
+    model = OwnModel(model_folder.name, session, tokenizer, parallel_runs=thread_count)
     try:
         model.compute_scores("probe", ["probe"])
     except Exception as error:  # whatever the runtime raises for a graph of another kind
         raise ModelUnavailable(
-            f"READINGROOM_RERANKER is {model_folder.name}, but its {GRAPH} compares no texts: "
-            f"{error}"
+            f"{setting_name} is {model_folder.name}, but its {GRAPH} compares no texts: {error}"
         ) from error
     return model
 
 
-def _load(model_folder: Path, thread_count: int, setting_name: str) -> OwnModel:
+def _open_files(
+    model_folder: Path, threads_per_run: int, setting_name: str
+) -> "tuple[onnxruntime.InferenceSession, Tokenizer]":
+    """Return the graph and the tokenizer; raise `ModelUnavailable` when they are not there."""
     for file_name in (GRAPH, TOKENIZER):
         if not (model_folder / file_name).is_file():
             raise ModelUnavailable(
@@ -145,12 +161,11 @@ def _load(model_folder: Path, thread_count: int, setting_name: str) -> OwnModel:
             )
     try:
         tokenizer = load_tokenizer(model_folder / TOKENIZER)
-        session: Any = open_session(model_folder / GRAPH, thread_count)
+        session = open_session(model_folder / GRAPH, threads_per_run)
     except Exception as error:  # both libraries raise their own kinds for a damaged file
         raise ModelUnavailable(
             f"{setting_name} is {model_folder.name}, but it cannot be read: {error}"
         ) from error
     if tokenizer.truncation is None:
         tokenizer.enable_truncation(_MAX_TOKENS)
-    graph_digest = hash_file(model_folder / GRAPH)
-    return OwnModel(f"{model_folder.name}@{graph_digest[:12]}/onnx", session, tokenizer)
+    return session, tokenizer
