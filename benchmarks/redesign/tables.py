@@ -52,6 +52,8 @@ class Version:
         # Both run on the present .venv, whose packages include those of 0.1.0.
         settings = ("READINGROOM_", "KB_", "MCP_", "OTEL_")
         others = {key: value for key, value in os.environ.items() if not key.startswith(settings)}
+        # As it is once installed: compiled by the round that is not counted.
+        others.pop("PYTHONDONTWRITEBYTECODE", None)
         return {**others, "PYTHONPATH": str(self.source)}
 
     def command(self, *words: str) -> list[str]:
