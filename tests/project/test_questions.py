@@ -13,7 +13,9 @@ from pypdfium2 import PdfiumError
 from tests.support.questions import (
     COLUMNS,
     MANY_SETS,
+    SAMPLE_TEST_SETS,
     SETS,
+    SHARED_TEST_SETS,
     TEST_SETS,
     TUNING_SETS,
     Question,
@@ -58,7 +60,19 @@ QUOTAS: dict[str, dict[str, int]] = {
         "guidance": 12,
         "text": 6,
     },
+    "desk_new": {
+        "answerable": 60,
+        "nonsense": 15,
+        "unanswerable": 15,
+        "policy": 17,
+        "documents": 13,
+        "federal": 13,
+        "guidance": 12,
+        "text": 5,
+    },
+    "federal_fresh": {"answerable": 60, "federal": 60},
 }
+STATEMENTS_IN_FEDERAL_FRESH = 20
 NAMED_REFERENCES_IN_PLANS = 25
 
 
@@ -143,6 +157,12 @@ def test_the_desk_is_asked_about_both_corpora_and_every_base() -> None:
     assert min(Counter(question.corpus for question in questions).values()) >= 30
 
 
+def test_a_third_of_the_fresh_federal_questions_is_answered_by_a_statement_of_policy() -> None:
+    documents = [question.document for question in list_answerable("federal_fresh")]
+    statements = [document for document in documents if document.startswith("federal/saps/")]
+    assert len(statements) >= STATEMENTS_IN_FEDERAL_FRESH
+
+
 def test_enough_questions_on_plans_name_a_reference() -> None:
     """A reference is a section's label up to its bracket or part, such as `GB7` or `3.5.24`."""
     naming = [
@@ -166,7 +186,7 @@ def test_at_least_half_of_the_questions_share_no_rare_word(set_name: str) -> Non
     assert styles["no_rare_word"] >= styles["shared_word"]
 
 
-@pytest.mark.parametrize("set_name", ["field", "desk", "desk_more", *TEST_SETS])
+@pytest.mark.parametrize("set_name", ["field", "desk", "desk_more", *SAMPLE_TEST_SETS])
 def test_quotes_on_the_sample_are_in_its_documents(set_name: str) -> None:
     asked = [question for question in list_answerable(set_name) if question.corpus == "sample"]
     assert asked
@@ -176,7 +196,7 @@ def test_quotes_on_the_sample_are_in_its_documents(set_name: str) -> None:
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("set_name", SETS)
+@pytest.mark.parametrize("set_name", [*SETS, *SHARED_TEST_SETS])
 def test_quotes_on_shared_data_are_in_its_documents(set_name: str, shared_data: Path) -> None:
     asked = [question for question in list_answerable(set_name) if question.corpus == "shared"]
     assert asked
@@ -187,7 +207,7 @@ def test_quotes_on_shared_data_are_in_its_documents(set_name: str, shared_data: 
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("set_name", SETS)
+@pytest.mark.parametrize("set_name", [*SETS, *SHARED_TEST_SETS])
 def test_the_style_is_what_a_count_of_words_says(set_name: str, shared_data: Path) -> None:
     texts = {
         question.document: (
@@ -204,7 +224,7 @@ def test_the_style_is_what_a_count_of_words_says(set_name: str, shared_data: Pat
         assert question.style == ("shared_word" if shared else "no_rare_word"), (question, shared)
 
 
-@pytest.mark.parametrize("set_name", TEST_SETS)
+@pytest.mark.parametrize("set_name", SAMPLE_TEST_SETS)
 def test_the_style_on_the_sample_is_what_a_count_of_words_says(set_name: str) -> None:
     texts = {q.document: extract_sample(q.document) for q in list_answerable(set_name)}
     judge = judge_rare_words(texts.values())
@@ -243,7 +263,7 @@ def test_every_unanswerable_question_says_what_was_looked_for() -> None:
     assert set(read_absent_terms()) == unanswerable
 
 
-@pytest.mark.parametrize("set_name", TEST_SETS)
+@pytest.mark.parametrize("set_name", SAMPLE_TEST_SETS)
 def test_what_an_unanswerable_question_needs_is_nowhere_in_the_sample(set_name: str) -> None:
     text = " ".join(extract_sample_base(base) for base in sorted(BASES)).casefold()
     absent = read_absent_terms()

@@ -13,6 +13,7 @@ from tests.requirements import requirement
 from tests.support.routing import (
     AMONG_THREE,
     FIRST,
+    FRESH,
     HELD_OUT,
     TUNING,
     Asked,
@@ -66,8 +67,16 @@ def test_there_are_enough_questions_over_every_class_and_base() -> None:
 
 
 def test_no_question_is_asked_twice() -> None:
-    asked = [one.question for one in (*read_questions(TUNING), *read_questions(HELD_OUT))]
+    files = (TUNING, HELD_OUT, FRESH)
+    asked = [one.question.casefold() for file in files for one in read_questions(file)]
     assert len(set(asked)) == len(asked)
+
+
+def test_the_fresh_questions_ask_every_federal_tool_twice() -> None:
+    federal = {tool for kind in "ABCDEF" for tool in CLASSES[kind].split()} | {"list_records"}
+    fresh = read_questions(FRESH)
+    assert Counter(one.tool for one in fresh) == dict.fromkeys(federal, 2)
+    assert not any(one.blind for one in fresh)
 
 
 @requirement("federal:routing")

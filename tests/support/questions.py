@@ -24,8 +24,11 @@ FOLDER = Path(__file__).parents[1] / "fixtures" / "questions"
 SETS = ("field", "desk", "guidance", "plans", "federal")
 TUNING_SETS = ("desk_more",)
 """Sets that have no test half."""
-TEST_SETS = ("desk_fresh",)
-"""Sets that have no tuning half."""
+SAMPLE_TEST_SETS = ("desk_fresh", "desk_new")
+"""Sets on the sample that have no tuning half."""
+SHARED_TEST_SETS = ("federal_fresh",)
+"""Sets on the shared data that have no tuning half."""
+TEST_SETS = (*SAMPLE_TEST_SETS, *SHARED_TEST_SETS)
 MANY_SETS = ("plans", "federal", "guidance", "sample")
 """Sets of hundreds, below `many`, all for tuning."""
 

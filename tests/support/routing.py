@@ -44,6 +44,9 @@ HELD_OUT = _FIXTURES / "mcp_routing_heldout.jsonl"
 Questions that were looked at move to the tuning ones; until there are new ones this is empty.
 """
 
+FRESH = _FIXTURES / "mcp_routing_fresh.jsonl"
+"""Held out too, for the federal tools only; their writer had read the descriptions."""
+
 FIRST, AMONG_THREE = 0.65, 0.90
 """How many of the held-out questions should find their tool first, and among three."""
 
