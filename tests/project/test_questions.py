@@ -71,6 +71,7 @@ QUOTAS: dict[str, dict[str, int]] = {
         "text": 5,
     },
     "federal_fresh": {"answerable": 60, "federal": 60},
+    "plans_fresh": {"answerable": 60, "policy": 60},
 }
 STATEMENTS_IN_FEDERAL_FRESH = 20
 NAMED_REFERENCES_IN_PLANS = 25

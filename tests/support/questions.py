@@ -26,7 +26,7 @@ TUNING_SETS = ("desk_more",)
 """Sets that have no test half."""
 SAMPLE_TEST_SETS = ("desk_fresh", "desk_new")
 """Sets on the sample that have no tuning half."""
-SHARED_TEST_SETS = ("federal_fresh",)
+SHARED_TEST_SETS = ("federal_fresh", "plans_fresh")
 """Sets on the shared data that have no tuning half."""
 TEST_SETS = (*SAMPLE_TEST_SETS, *SHARED_TEST_SETS)
 MANY_SETS = ("plans", "federal", "guidance", "sample")
