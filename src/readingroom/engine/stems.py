@@ -3,8 +3,8 @@
 import sqlite3
 import threading
 from collections.abc import Mapping, Sequence
-from functools import cache
 
+from readingroom.core.once import call_once
 from readingroom.engine.words import split_significant_words, split_words, tokenizer_spec
 
 # Every word of a large corpus, with its stem: about 20 MB.
@@ -66,7 +66,7 @@ class Stemmer:
             return self._stems
 
 
-@cache
+@call_once
 def shared_stemmer() -> Stemmer:
     """Return the stemmer of this process."""
     return Stemmer()

@@ -33,6 +33,10 @@ _ROWS_PER_BATCH = 5_000
 _HNSW_SETTINGS: Any = {"space": "l2", "ef_construction": 10, "max_neighbors": 4}
 # How Chroma describes the embedding function of a collection that has none.
 _MISSING_FUNCTION_TYPES = ("legacy", "unknown")
+# What chromadb imports on its way and nothing here uses. jsonschema compiles a grammar for checking
+# IRIs where rfc3987-syntax happens to be installed, which is half of the whole import; httpx has a
+# command line, for which it imports rich.
+_UNUSED_MODULES = ("rfc3987_syntax", "httpx._main")
 _GENERATION_METADATA_KEY = "generation"
 _EMBEDDING_METADATA_KEY = "embedding"
 
@@ -296,20 +300,22 @@ def _open_chroma_client(directory: Path | None) -> Any:
 
 def _import_chromadb() -> Any:
     """Import chromadb, which takes longer than the rest of the program, when a store is opened."""
-    # It imports jsonschema, which compiles a grammar for checking IRIs where rfc3987-syntax happens
-    # to be installed: more than half of the whole import. Nothing here checks the format of IRIs.
-    hidden_module = "rfc3987_syntax"
-    is_hidden = hidden_module not in sys.modules
-    if is_hidden:
-        sys.modules[hidden_module] = None  # type: ignore[assignment]
-    try:
-        with pause_garbage_collection():
-            import chromadb
-            import chromadb.config
-    finally:
-        if is_hidden:
-            del sys.modules[hidden_module]
+    with _hide_modules(_UNUSED_MODULES), pause_garbage_collection():
+        import chromadb
+        import chromadb.config
     return chromadb
+
+
+@contextlib.contextmanager
+def _hide_modules(module_names: Iterable[str]) -> Iterator[None]:
+    """Let imports behave as if modules that are not imported yet were not installed."""
+    hidden_modules = [name for name in module_names if name not in sys.modules]
+    sys.modules.update(dict.fromkeys(hidden_modules))  # type: ignore[arg-type]
+    try:
+        yield
+    finally:
+        for name in hidden_modules:
+            del sys.modules[name]
 
 
 def _find_embedding_functions(chroma_description: Any) -> Iterator[dict[str, Any]]:
