@@ -1,4 +1,4 @@
-"""Imports at run time: a value by its reference, without garbage collections meanwhile."""
+"""Imports at run time: a value by its reference, a module when it is first used."""
 
 import gc
 import importlib
@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import reduce
+from types import ModuleType
 from typing import Any
 
 
@@ -18,6 +19,21 @@ def import_reference(reference: str) -> Any:
     with pause_garbage_collection():
         # Not `pkgutil.resolve_name`: importing pkgutil takes longer than all of this.
         return reduce(getattr, value_name.split("."), importlib.import_module(module_name))
+
+
+class LazyModule(ModuleType):
+    """A module that is imported when something of it is first used.
+
+    It stands where an import would, for what a start of the program costs but few requests need.
+    The import itself stands beside it, for readers and checkers of types.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        with pause_garbage_collection():
+            module = importlib.import_module(self.__name__)
+        # From now on, names are found here as quickly as in the module itself.
+        self.__dict__.update(module.__dict__)
+        return getattr(module, name)
 
 
 @contextmanager

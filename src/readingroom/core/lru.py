@@ -1,8 +1,9 @@
-"""A cache of bounded size that discards what has not been used for longest."""
+"""Values that are kept: in a cache of bounded size, or made once for all threads."""
 
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import wraps
 from typing import Generic, TypeVar
 
 Key = TypeVar("Key")
@@ -62,3 +63,24 @@ class LRUCache(Generic[Key, Value]):
         value = self._entries.pop(key, None)
         if value is not None:
             self._total_weight -= self._weigh(key, value)
+
+
+def call_once(function: Callable[[], Value]) -> Callable[[], Value]:
+    """Return a function that calls the given one at its first call and remembers the value.
+
+    `functools.cache` lets threads that come meanwhile call it as well: the three bases of a first
+    question would each load what they share. A call that raises is made again.
+    """
+    lock = threading.Lock()
+    values: list[Value] = []
+
+    @wraps(function)
+    def get_value() -> Value:
+        if not values:
+            with lock:
+                # Checked again inside the lock: another thread may have called it meanwhile.
+                if not values:
+                    values.append(function())
+        return values[0]
+
+    return get_value

@@ -4,7 +4,7 @@ import sqlite3
 import threading
 from collections.abc import Mapping, Sequence
 
-from readingroom.core.once import call_once
+from readingroom.core.lru import call_once
 from readingroom.engine.words import split_significant_words, split_words, tokenizer_spec
 
 # Every word of a large corpus, with its stem: about 20 MB.

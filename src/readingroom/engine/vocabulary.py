@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from itertools import chain
 
-from readingroom.core.once import call_once
+from readingroom.core.lru import call_once
 from readingroom.engine.stems import shared_stemmer
 from readingroom.engine.words import split_words
 
@@ -75,6 +75,10 @@ class Vocabulary:
                     wordings.append(Wording(stems, self._list_official_terms(stems)))
         return wordings
 
+    def stem_all(self) -> None:
+        """Stem every wording now, so that no question has to wait for some."""
+        self._stem_wordings(set(self._rows_by_beginning))
+
     def _stem_wordings(self, beginnings: set[str]) -> None:
         """Stem the wordings with these beginnings, unless an earlier question has had it done."""
         with self._stemming:
@@ -118,3 +122,8 @@ def _split_wording(text: str) -> tuple[str, ...]:
 def load_vocabulary() -> Vocabulary:
     """Return the vocabulary that comes with the engine."""
     return Vocabulary(files(__package__).joinpath(_FILE_NAME).read_text("utf-8"))
+
+
+def warm_vocabulary() -> None:
+    """Load the whole vocabulary in advance, for a process that will be asked many questions."""
+    load_vocabulary().stem_all()

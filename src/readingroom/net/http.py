@@ -1,17 +1,24 @@
 """HTTP as this project speaks it: how clients are made, and how a failed request is retried."""
 
+from __future__ import annotations
+
 import email.utils
 import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
-import httpx2
 
 from readingroom import __version__
 from readingroom.core import clock
+from readingroom.core.imports import LazyModule
+
+if TYPE_CHECKING:
+    import httpx2
+else:
+    httpx2 = LazyModule("httpx2")
 
 Result = TypeVar("Result")
 

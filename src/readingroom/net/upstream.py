@@ -4,19 +4,21 @@ A definitive answer comes back as a `Reply`. A passing failure (a timeout, a 5xx
 short) is retried while the deadline allows, then raised.
 """
 
+from __future__ import annotations
+
 import logging
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import anyio
-import httpx2
 from pydantic_core import from_json
 
+from readingroom.core.imports import LazyModule
 from readingroom.core.lru import LRUCache
 from readingroom.net.breaker import BreakerState, CircuitBreaker
 from readingroom.net.cache import Reply
@@ -37,6 +39,11 @@ from readingroom.net.http import (
 )
 from readingroom.net.limiter import Limiter
 from readingroom.net.metrics import UpstreamMetrics
+
+if TYPE_CHECKING:
+    import httpx2
+else:
+    httpx2 = LazyModule("httpx2")
 
 logger = logging.getLogger("readingroom.net")
 
@@ -109,7 +116,7 @@ class UpstreamClient:
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self.breaker = breaker or CircuitBreaker()
-        self._base_url = httpx2.URL(base_url)
+        self._host_url = base_url
         self._limiter = limiter
         self._metrics = metrics
         self._timeout = timeout
@@ -128,6 +135,10 @@ class UpstreamClient:
     async def close(self) -> None:
         if "_http_client" in self.__dict__:
             await self._http_client.aclose()
+
+    @cached_property
+    def _base_url(self) -> httpx2.URL:
+        return httpx2.URL(self._host_url)
 
     @cached_property
     def _http_client(self) -> httpx2.AsyncClient:

@@ -1,20 +1,25 @@
 """A knowledge base before it is opened (`BaseSpec`) and once it is open (`KnowledgeBase`)."""
 
+from __future__ import annotations
+
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from readingroom.core.errors import InvalidSetting
 from readingroom.core.imports import import_reference
 from readingroom.core.settings import RoomSettings
-from readingroom.protocol.embedding_work import LeasablePassages
-from readingroom.protocol.errors import ErrorDialect
-from readingroom.protocol.pages import BasePages
-from readingroom.protocol.resources import Prompt, ReadPageImage, ResourceProvider
-from readingroom.protocol.tool import Tool
-from readingroom.storage.jobs.store import JobStore
+
+# The list of bases is read at every start, and most of these are for a server alone.
+if TYPE_CHECKING:
+    from readingroom.protocol.embedding_work import LeasablePassages
+    from readingroom.protocol.errors import ErrorDialect
+    from readingroom.protocol.pages import BasePages
+    from readingroom.protocol.resources import Prompt, ReadPageImage, ResourceProvider
+    from readingroom.protocol.tool import Tool
+    from readingroom.storage.jobs.store import JobStore
 
 
 async def _check_nothing() -> None:
@@ -26,7 +31,8 @@ async def _warm_nothing_up() -> None:
 
 
 def _make_no_pages(jobs: JobStore) -> BasePages:
-    return BasePages(())
+    no_pages: BasePages = import_reference("readingroom.protocol.pages:BasePages")(())
+    return no_pages
 
 
 @dataclass(frozen=True)

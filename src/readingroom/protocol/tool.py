@@ -235,6 +235,9 @@ class Tool:
 
     def prepare_schemas(self) -> None:
         """Build now what the first listing and the first call would build, and keep it."""
+        visited_models: set[type[BaseModel]] = set()
+        _build_models(self.arguments_type, visited_models)
+        _build_models(self.answer_type, visited_models)
         _ = self._static_schema, self.output_schema
 
     def parse_arguments(self, arguments: dict[str, Any]) -> ToolArguments:
@@ -340,6 +343,18 @@ def _follow_reference(schema: Schema, definitions: Schema) -> Schema:
     """Return what a schema refers to, or the schema itself."""
     reference = schema.get("$ref")
     return definitions[reference.rpartition("/")[2]] if reference else schema
+
+
+def _build_models(annotation: Any, visited_models: set[type[BaseModel]]) -> None:
+    """Build the models that a type is made of, the inner ones first: the outer ones use them."""
+    for inner_annotation in typing.get_args(annotation):
+        _build_models(inner_annotation, visited_models)
+    is_model = isinstance(annotation, type) and issubclass(annotation, BaseModel)
+    if is_model and annotation not in visited_models:
+        visited_models.add(annotation)
+        for model_field in annotation.model_fields.values():
+            _build_models(model_field.annotation, visited_models)
+        annotation.model_rebuild()
 
 
 def _remove_titles(schema: Schema) -> Schema:

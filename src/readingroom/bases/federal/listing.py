@@ -4,17 +4,24 @@ Each function asks the service, whose lists it makes short.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from readingroom.bases.federal import store
 from readingroom.bases.federal.filters import parse_filters
 from readingroom.bases.federal.models import ChangesQuestion, ListRecords, RecordList, Search
-from readingroom.bases.federal.query import cards, record_lists, texts
 from readingroom.bases.federal.schema.records import LinkKind, SponsorKind
 from readingroom.bases.federal.schema.sources import Source
 from readingroom.core.errors import InvalidArguments, UnrecognizedId
+from readingroom.core.imports import LazyModule
 from readingroom.protocol.search import Fetched
+
+if TYPE_CHECKING:
+    from readingroom.bases.federal.query import cards, record_lists, texts
+else:
+    cards = LazyModule("readingroom.bases.federal.query.cards")
+    record_lists = LazyModule("readingroom.bases.federal.query.record_lists")
+    texts = LazyModule("readingroom.bases.federal.query.texts")
 
 
 async def list_source_cards(

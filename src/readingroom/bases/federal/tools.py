@@ -1,12 +1,13 @@
 """The federal base's tools, and the base itself as the server sees it."""
 
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from readingroom.bases.federal import descriptions, store
 from readingroom.bases.federal.filters import parse_filters
-from readingroom.bases.federal.load.linking import register_agencies_of_older_records
 from readingroom.bases.federal.models import (
     BillText,
     CosponsorPage,
@@ -55,9 +56,11 @@ from readingroom.bases.federal.schema.sources import (
     find_registry,
     find_table,
 )
+from readingroom.bases.federal.schema.tables import lacks_agencies
 from readingroom.bases.federal.search.remote import FederalPassages
 from readingroom.bases.federal.service import FederalService
 from readingroom.bases.federal.settings import FederalSettings
+from readingroom.core.imports import LazyModule
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.embedding.shared import get_shared_embedder
 from readingroom.protocol import tool as protocol_tool
@@ -65,6 +68,11 @@ from readingroom.protocol.errors import FederalDialect
 from readingroom.protocol.search import Fetched
 from readingroom.protocol.spec import KnowledgeBase
 from readingroom.protocol.tool import ResourceLink, Tool, ToolCall
+
+if TYPE_CHECKING:
+    from readingroom.bases.federal.load import linking
+else:
+    linking = LazyModule("readingroom.bases.federal.load.linking")
 
 # The whole schemas of answers are in /openapi.json; in a listing they would cost more tokens than
 # all that a model chooses by.
@@ -92,7 +100,8 @@ def open_federal(
 ) -> KnowledgeBase:
     """Open the federal base in a file or a database; an empty one is made where there is none."""
     store.prepare_records(place)
-    register_agencies_of_older_records(place)
+    if _lacks_agencies(place):
+        linking.register_agencies_of_older_records(place)
     service = FederalService(place, embedder, budget)
     return KnowledgeBase(
         name="federal",
@@ -114,6 +123,11 @@ def open_federal(
         unembedded=FederalPassages(place, service.vectors),
         warm_up=service.warm_up,
     )
+
+
+def _lacks_agencies(place: store.FederalPlace) -> bool:
+    with store.translate_errors(place), closing(store.connect(place)) as db:
+        return lacks_agencies(db)
 
 
 def _make_bill_tools(service: FederalService) -> tuple[Tool, ...]:

@@ -142,7 +142,7 @@ def open_guidance(
         ),
         service=service,
         lifespan=lifespan,
-        metric_collectors=metrics.collectors,
+        metric_collectors=(metrics,),
     )
 
 

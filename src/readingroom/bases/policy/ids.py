@@ -3,6 +3,8 @@
 import re
 from urllib.parse import quote
 
+PAGE_URI_PREFIX = "readingroom://page/"
+"""Of the URI of a page's picture: `readingroom://page/SOURCE/REVISION/PAGE?quotation=WORDS`."""
 _SECTION_ID_PATTERN = re.compile(
     r"policy:([A-Za-z0-9_-]{1,80})@([A-Za-z0-9_-]{1,120})#(.{1,120})", re.ASCII
 )

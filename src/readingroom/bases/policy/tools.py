@@ -4,9 +4,9 @@ import logging
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from readingroom.bases.policy.admin.pictures import PAGE_URI_PREFIX, PolicyPictures
-from readingroom.bases.policy.ids import make_resource_path
+from readingroom.bases.policy.ids import PAGE_URI_PREFIX, make_resource_path
 from readingroom.bases.policy.models import (
     ComparePolicyRevisions,
     GetPolicySection,
@@ -31,6 +31,7 @@ from readingroom.bases.policy.models import (
 )
 from readingroom.bases.policy.service import PolicyService
 from readingroom.bases.policy.settings import PolicySettings
+from readingroom.core.imports import LazyModule
 from readingroom.core.settings import reveal_secret
 from readingroom.engine.embedding.shared import get_shared_embedder
 from readingroom.ingest.context import IngestContext
@@ -45,6 +46,11 @@ from readingroom.protocol.tool import (
     ToolCall,
     make_tool,
 )
+
+if TYPE_CHECKING:
+    from readingroom.bases.policy.admin import pictures
+else:
+    pictures = LazyModule("readingroom.bases.policy.admin.pictures")
 
 _audit_log = logging.getLogger("readingroom.policy.audit")
 
@@ -78,7 +84,7 @@ def open_policy(
         service=service,
         stateful=True,
         sse=True,
-        page_images={PAGE_URI_PREFIX: PolicyPictures(service).read_image},
+        page_images={PAGE_URI_PREFIX: lambda uri: pictures.PolicyPictures(service).read_image(uri)},
         lifespan=service.running,
         check_ready=service.check_ready,
         warm_up=service.warm_up,

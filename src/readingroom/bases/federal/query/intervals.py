@@ -1,7 +1,8 @@
 """Intervals of a time series: days, weeks, months, quarters and years, from start to start."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import date, timedelta
+from typing import Any
 
 from readingroom.bases.federal.query.aggregate_models import Interval
 
@@ -78,3 +79,9 @@ def format_interval_label(interval: Interval, interval_start: date) -> str:
     if interval == "quarter":
         return f"{interval_start.year}-Q{(interval_start.month + 2) // 3}"
     return interval_start.isoformat()[: KEY_LENGTH_BY_INTERVAL[interval]]
+
+
+def find_largest_groups(counts_by_group: Mapping[Any, Mapping[date, int]], top: int) -> list[Any]:
+    """Return the keys of the series that count most in all, the largest first."""
+    totals = {group_key: sum(series.values()) for group_key, series in counts_by_group.items()}
+    return sorted(totals, key=lambda group_key: (-totals[group_key], str(group_key)))[:top]

@@ -242,3 +242,9 @@ def list_changes(
         resume_cursor=resume_cursor,
         since=since_day,
     )
+
+
+def build_next_match_fields(list_name: str, page_slice: slice, match_count: int) -> dict[str, Any]:
+    """Return the fields that say where a list of names goes on after a page."""
+    after_key = (page_slice.stop,) if page_slice.stop < match_count else None
+    return build_next_page_fields(list_name, after_key)

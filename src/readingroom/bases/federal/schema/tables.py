@@ -62,6 +62,13 @@ def ensure_schema(db: Database, database_path: Path) -> None:
                 db.execute(statement)
 
 
+def lacks_agencies(db: Database) -> bool:
+    """Return whether records name agencies, but were loaded before there was a registry of them."""
+    has_none_registered = db.execute("SELECT 1 FROM agencies LIMIT 1").fetchone() is None
+    is_any_named = db.execute("SELECT 1 FROM facets WHERE field = 'agency' LIMIT 1").fetchone()
+    return has_none_registered and is_any_named is not None
+
+
 def _read_version(db: Database) -> int:
     return int(db.execute("PRAGMA user_version").fetchone()[0])
 

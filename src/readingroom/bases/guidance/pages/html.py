@@ -1,8 +1,14 @@
 """Parses the HTML of GOV.UK pages into a small tree, in time proportional to its length."""
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from lxml import etree
+from readingroom.core.imports import LazyModule
+
+if TYPE_CHECKING:
+    from lxml import etree
+else:
+    etree = LazyModule("lxml.etree")
 
 _MAX_ELEMENT_DEPTH = (
     32  # deeper elements are read as if they were here, so that recursion stays bounded

@@ -21,10 +21,6 @@ _IMAGE_DPI = 100
 _MAX_QUOTATION_CHARS = 2000
 
 
-PAGE_URI_PREFIX = "readingroom://page/"
-"""Of the URI of a page's picture: `readingroom://page/SOURCE/REVISION/PAGE?quotation=WORDS`."""
-
-
 class PolicyPictures:
     """The pages of the revisions of one policy base."""
 

@@ -12,8 +12,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from readingroom.bases.policy.chunks.search import to_nearest_revision
 from readingroom.bases.policy.chunks.store import StoredChunk
-from readingroom.bases.policy.compare.passages import fold_text, list_own_texts
+from readingroom.bases.policy.compare.passages import (
+    fold_text,
+    list_own_texts,
+    list_printed_pages,
+)
+from readingroom.bases.policy.models import QuotePlace
+from readingroom.bases.policy.registry.records import Revision, format_citation
 from readingroom.core.text import DASHES
 
 _ELLIPSIS_PATTERN = re.compile(
@@ -263,6 +270,29 @@ class _JoinedText:
             )
             section_ends.append(min(kept_end, next_start) if next_start < kept_end else kept_end)
         return _TextVariant("".join(kept_pieces), kept_starts, full_starts, section_ends)
+
+
+def to_quote_place(
+    quote_position: QuotePosition, revision: Revision, revisions: Sequence[Revision]
+) -> QuotePlace:
+    """Return where a quotation stands, with the citation of its passage."""
+    return QuotePlace(
+        **to_nearest_revision(revision, revisions).model_dump(),
+        section_ref=quote_position.chunk.section_ref,
+        page_number=quote_position.page,
+        chunk_id=quote_position.chunk.chunk_id,
+        section_title=quote_position.chunk.section_title,
+        passage_kind=quote_position.chunk.passage_kind,
+        citation=format_citation(
+            revision,
+            quote_position.chunk.section_ref,
+            [quote_position.page],
+            quote_position.chunk.section_title,
+            quote_position.chunk.weight_note,
+            list_printed_pages([quote_position.chunk], [quote_position.page]),
+        ),
+        stage=revision.stage,
+    )
 
 
 def find_closest_stretch(quote: str, searched_text: str) -> tuple[str, float]:

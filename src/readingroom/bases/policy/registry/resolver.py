@@ -4,9 +4,12 @@ Search, sections, comparisons, quotations, snapshots and REST all ask the resolv
 them can answer differently for the same day.
 """
 
+from __future__ import annotations
+
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import date
+from typing import TYPE_CHECKING
 
 from readingroom.bases.policy.errors import RevisionNotFound
 from readingroom.bases.policy.registry import timeline
@@ -17,7 +20,9 @@ from readingroom.bases.policy.registry.records import (
     Revision,
     RevisionStatus,
 )
-from readingroom.bases.policy.registry.store import Timeline
+
+if TYPE_CHECKING:
+    from readingroom.bases.policy.registry.store import Timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +59,11 @@ class PolicyOnDay:
             and self.day <= (timeline.find_last_day(revision, self.timeline) or date.max)
         ]
 
-    def resolve_day(self, day: date) -> "PolicyOnDay":
+    def resolve_day(self, day: date) -> PolicyOnDay:
         """Resolve another day against the same reading of the registry."""
         return _resolve_revision(self.policy, self.timeline, day)
 
-    def resolve_last_day(self, revision: Revision) -> "PolicyOnDay":
+    def resolve_last_day(self, revision: Revision) -> PolicyOnDay:
         """Resolve the last day on which a revision is in force, at most the day of this one."""
         last_day = timeline.find_last_day(revision, self.timeline)
         return self.resolve_day(min(last_day or date.max, self.day))
