@@ -10,12 +10,12 @@ from types import ModuleType
 from typing import Any
 
 
-def import_reference(reference: str) -> Any:
+def import_reference(import_path: str) -> Any:
     """Import the module of `package.module:name` and return what the name stands for in it.
 
     Raise `ImportError` or `AttributeError` when there is no such thing.
     """
-    module_name, _, value_name = reference.partition(":")
+    module_name, _, value_name = import_path.partition(":")
     with pause_garbage_collection():
         # Not `pkgutil.resolve_name`: importing pkgutil takes longer than all of this.
         return reduce(getattr, value_name.split("."), importlib.import_module(module_name))

@@ -81,12 +81,14 @@ class UpstreamMetrics:
         gauge.set_function(lambda: float(self._is_breaker_open()))
         return gauge
 
-    def observe_request(self, endpoint: str, outcome: str, seconds: float) -> None:
-        self._request_counter.labels(endpoint, outcome).inc()
-        self._request_histogram.labels(endpoint).observe(seconds)
+    def observe_request(
+        self, endpoint_name: str, outcome_name: str, duration_seconds: float
+    ) -> None:
+        self._request_counter.labels(endpoint_name, outcome_name).inc()
+        self._request_histogram.labels(endpoint_name).observe(duration_seconds)
 
-    def observe_read(self, endpoint: str, outcome: str, seconds: float) -> None:
-        self._read_histogram.labels(endpoint, outcome).observe(seconds)
+    def observe_read(self, endpoint_name: str, outcome_name: str, duration_seconds: float) -> None:
+        self._read_histogram.labels(endpoint_name, outcome_name).observe(duration_seconds)
 
     def watch_breaker(self, is_open: Callable[[], bool]) -> None:
         self._is_breaker_open = is_open

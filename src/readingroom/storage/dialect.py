@@ -38,9 +38,9 @@ class SqlDialect:
     count_values: str
     """Counts which values columns have, so that queries are planned well; empty if not needed."""
 
-    def use_index(self, index: str) -> str:
+    def use_index(self, index_name: str) -> str:
         """Return what follows a table that is to be read by this index."""
-        return self.index_hint.format(index=index)
+        return self.index_hint.format(index=index_name)
 
     def build_field_items_sql(self, column_name: str, list_field: str) -> str:
         """Return a table of the items in a list field of a column of JSON."""

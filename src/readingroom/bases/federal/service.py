@@ -78,11 +78,11 @@ class FederalService:
     """Everything that REST and the tools can ask of the federal base."""
 
     def __init__(
-        self, place: FederalPlace, embedder: Embedder, budget: Budget | None = None
+        self, federal_place: FederalPlace, embedder: Embedder, cost_budget: Budget | None = None
     ) -> None:
-        self.place = place
-        self.budget = budget or Budget()
-        self.store = FederalStore(place)
+        self.place = federal_place
+        self.budget = cost_budget or Budget()
+        self.store = FederalStore(federal_place)
         self.vectors = FederalVectors(embedder)
         self.passage_owners = PassageOwners()
         self.embedding_coverage = EmbeddingCoverage()
@@ -321,7 +321,7 @@ class FederalService:
     async def resolve_name(
         self,
         record_source: Source,
-        query: str,
+        query_text: str,
         row_filter: RowFilter,
         max_results: int = DEFAULT_MATCH_LIMIT,
         cursor: str | None = None,
@@ -335,9 +335,9 @@ class FederalService:
                 stored_filter = filter_values.resolve_filters(
                     db, record_source.record_table, row_filter
                 )
-                name_matches = resolver.resolve_name(db, record_source, query, stored_filter)
+                name_matches = resolver.resolve_name(db, record_source, query_text, stored_filter)
                 loaded_up_to = store.read_progress(db, record_source).loaded_up_to
-            records = [
+            matched_records = [
                 name_match.record
                 | {
                     "loaded_up_to": loaded_up_to,
@@ -347,15 +347,15 @@ class FederalService:
                 for name_match in name_matches[page_slice]
             ]
             return Resolved(
-                results=records,
+                results=matched_records,
                 total=len(name_matches),
-                query=query,
+                query=query_text,
                 source=record_source.name,
                 loaded_up_to=loaded_up_to,
                 filters_read=filter_values.find_reinterpreted_values(
                     row_filter.filters, stored_filter.filters
                 ),
-                note=describe_uncovered(query),
+                note=describe_uncovered(query_text),
                 **lists.build_next_match_fields("names", page_slice, len(name_matches)),
             )
 
@@ -417,21 +417,21 @@ class FederalService:
 
     # --- aggregates ---
 
-    async def compute_aggregate(self, request: Aggregation) -> Total | Buckets:
+    async def compute_aggregate(self, aggregation: Aggregation) -> Total | Buckets:
         """Return a count or a sum, of all or by group."""
 
         def read(db: Database) -> Total | Buckets:
             with db.begin_consistent_read():
-                return Aggregator(db, self.budget).compute_total(request)
+                return Aggregator(db, self.budget).compute_total(aggregation)
 
         return await self.store.query(read)
 
-    async def compute_time_series(self, request: Aggregation) -> Series:
+    async def compute_time_series(self, aggregation: Aggregation) -> Series:
         """Return a count or a sum for each interval of time."""
 
         def read(db: Database) -> Series:
             with db.begin_consistent_read():
-                return Aggregator(db, self.budget).compute_series(request)
+                return Aggregator(db, self.budget).compute_series(aggregation)
 
         return await self.store.query(read)
 
@@ -441,12 +441,12 @@ class FederalService:
         """Search records by words, by meaning, or both, best first."""
         started_at = time.perf_counter()
         arguments, resolved_filters = await self._resolve_search_filters(arguments)
-        plan = plan_search(arguments, mode)
+        search_plan = plan_search(arguments, mode)
 
         def read(db: Database) -> tuple[SearchPlan, SearchResult]:
             # One snapshot: a hit must still be there when its title is read.
             with db.begin_consistent_read():
-                return run_search(db, plan, self.vectors, self.passage_owners)
+                return run_search(db, search_plan, self.vectors, self.passage_owners)
 
         final_plan, search_result = await self.store.query(read)
         degraded = final_plan.degraded

@@ -456,13 +456,13 @@ class PolicyService:
         chunks_by_id = await self.store.get_chunks_by_id([hit.chunk_id for hit in ranking.hits])
         nearest_passages: list[NearestPassage] = []
         for chunk in chunks_by_id.values():
-            closest_text, similarity = await anyio.to_thread.run_sync(
+            closest_text, text_similarity = await anyio.to_thread.run_sync(
                 quotes.find_closest_stretch, quote, chunk.text
             )
             nearest_passages.append(
                 NearestPassage(
                     text=closest_text,
-                    similarity=similarity,
+                    similarity=text_similarity,
                     section_ref=chunk.section_ref,
                     page_number=chunk.page_number,
                     chunk_id=chunk.chunk_id,

@@ -406,16 +406,16 @@ class Aggregator:
         self, request: Aggregation, interval_count: int, group_count: int
     ) -> AggregateTooBroad:
         longer_intervals = INTERVALS[INTERVALS.index(request.interval) + 1 :]
-        suggestions: list[dict[str, Any]] = [
+        narrowing_steps: list[dict[str, Any]] = [
             {"interval": interval} for interval in longer_intervals[:1]
         ]
         if group_count > 1:
-            suggestions.append({"top": max(1, MAX_BUCKETS // interval_count)})
+            narrowing_steps.append({"top": max(1, MAX_BUCKETS // interval_count)})
         return AggregateTooBroad(
             f"{interval_count:,} intervals for {group_count:,} groups are more than "
             f"{MAX_BUCKETS:,} buckets: take a longer interval, or a shorter time",
             suggest_narrowing=[
-                *suggestions,
+                *narrowing_steps,
                 *suggest_recent(
                     self._db, request.table, request.interval, MAX_BUCKETS // group_count
                 ),
@@ -450,17 +450,17 @@ class Aggregator:
         They are searched in a fraction of the time limit: an error must not come later than an
         answer.
         """
-        suggestions: list[dict[str, Any]] = []
+        narrowing_steps: list[dict[str, Any]] = []
         with (
             suppress(StatementStopped),
             self._limit_cost(
                 time.perf_counter() + self._budget.seconds * _TIME_SHARE_FOR_SUGGESTIONS
             ),
         ):
-            suggestions.extend(
+            narrowing_steps.extend(
                 suggest_filters(self._db, request.table, request.row_filter, max_records)
             )
-        return {"suggest_narrowing": suggestions}
+        return {"suggest_narrowing": narrowing_steps}
 
 
 # --- fields that may be requested ---
@@ -491,7 +491,7 @@ def _check_field(
 
 def _make_key_reader(request: Aggregation) -> Callable[[Any], Key]:
     """Return a function that reads the keys of a group: SQLite has no booleans."""
-    column_kinds = {column.name: column.kind for column in request.table.columns}
+    column_kinds = {table_column.name: table_column.kind for table_column in request.table.columns}
     is_boolean = column_kinds.get(request.group_by or "") == "BOOLEAN"
 
     def read_key(stored_key: Any) -> Key:

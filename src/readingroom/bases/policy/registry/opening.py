@@ -26,23 +26,24 @@ AnyPolicyRegistry: TypeAlias = "store.PolicyRegistry | tables.SharedPolicyRegist
 
 @asynccontextmanager
 async def open_registry(
-    policy_folder: Path, redis_url: str | None, database: PostgresDatabase | None
+    policy_folder: Path, redis_url: str | None, postgres_database: PostgresDatabase | None
 ) -> AsyncIterator[AnyPolicyRegistry]:
     """Yield the registry of a base; `policy_folder` is the base's own."""
-    if database is not None:
-        yield tables.SharedPolicyRegistry(database)
+    if postgres_database is not None:
+        yield tables.SharedPolicyRegistry(postgres_database)
         return
-    async with keyvalue.open_key_values(redis_url, policy_folder / "registry") as client:
+    async with keyvalue.open_key_values(redis_url, policy_folder / "registry") as keyvalue_client:
         yield store.PolicyRegistry(
-            client, partial(_check_server, client, policy_folder, redis_url is not None)
+            keyvalue_client,
+            partial(_check_server, keyvalue_client, policy_folder, redis_url is not None),
         )
 
 
 async def _check_server(
-    client: keyvalue.KeyValueClient, policy_folder: Path, is_foreign: bool
+    keyvalue_client: keyvalue.KeyValueClient, policy_folder: Path, is_foreign: bool
 ) -> None:
     if is_foreign:
         # A Redis of somebody else's may evict keys or lose writes in a crash; ours does neither.
-        await keyvalue.check_durability(client)
+        await keyvalue.check_durability(keyvalue_client)
     # The registry of one data directory must not be read with the chunks of another.
-    await keyvalue.check_room_id(client, policy_folder / "room")
+    await keyvalue.check_room_id(keyvalue_client, policy_folder / "room")
