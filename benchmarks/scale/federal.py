@@ -70,7 +70,9 @@ class Loaded:
     """How fast a place was filled."""
 
     rate: float
-    cpu_microseconds: float
+    client_microseconds: float
+    database_microseconds: float
+    """Processor time a record, of this process and of the database's."""
 
 
 def main(record_count: int) -> None:
@@ -94,8 +96,9 @@ def _print_loads(shared: Loaded, in_file: Loaded) -> None:
     ratio = shared.rate / in_file.rate
     print(
         f"| records a second, PostgreSQL / SQLite | {shared.rate:,.0f} / {in_file.rate:,.0f} = "
-        f"{ratio:.2f}; CPU {shared.cpu_microseconds:.0f} / {in_file.cpu_microseconds:.0f} µs a "
-        f"record | {'met' if ratio >= 1.5 else '**missed**'} (at least 1.5) |",
+        f"{ratio:.2f}; CPU {shared.client_microseconds:.0f} and in the database "
+        f"{shared.database_microseconds:.0f} / {in_file.client_microseconds:.0f} µs a record "
+        f"| {'met' if ratio >= 1.5 else '**missed**'} (at least 1.5) |",
         flush=True,
     )
 
@@ -106,10 +109,11 @@ def _print_loads(shared: Loaded, in_file: Loaded) -> None:
 def _load(place: FederalPlace, record_count: int, server: PostgresServer) -> Loaded:
     name = "SQLite" if isinstance(place, Path) else "PostgreSQL"
     store.prepare_records(place)
-    started = time.monotonic()
+    # Connected before: the process that serves a connection must be there to be counted.
+    with closing(store.connect(place, writing=True)) as db, ThreadPoolExecutor(1) as thread:
+        started = time.monotonic()
 
-    def fill() -> None:
-        with closing(store.connect(place, writing=True)) as db, ThreadPoolExecutor(1) as thread:
+        def fill() -> None:
             writer = Writer(db, thread)
             for first in range(0, record_count, _RECORDS_PER_FILE):
                 # As in a load, while the file before it is committed.
@@ -123,10 +127,10 @@ def _load(place: FederalPlace, record_count: int, server: PostgresServer) -> Loa
                 writer.update_source_counts()
             writer.wait_for_commit()
 
-    own, database = measure_cpu(None if isinstance(place, Path) else server, fill)
-    seconds = time.monotonic() - started
+        own, database = measure_cpu(None if isinstance(place, Path) else server, fill)
+        seconds = time.monotonic() - started
     print_progress(f"{name}: {record_count:,} records in {seconds:.0f} s")
-    return Loaded(record_count / seconds, 1e6 * (own + database) / record_count)
+    return Loaded(record_count / seconds, 1e6 * own / record_count, 1e6 * database / record_count)
 
 
 def _make_file(first: int) -> Iterator[ParsedRecord]:

@@ -11,7 +11,12 @@ from typing import Any
 from readingroom.engine.stems import shared_stemmer
 from readingroom.engine.words import LexicalQuery, parse_query
 from readingroom.storage.database import Database
-from readingroom.storage.postgres.encoding import cut_stem, encode_words_rows, format_phrase
+from readingroom.storage.postgres.encoding import (
+    cut_stem,
+    encode_words_rows,
+    format_phrase,
+    format_words_rows,
+)
 
 FIELD_WEIGHTS: Mapping[str, float] = {"title": 10.0, "abstract": 4.0, "action": 2.0, "body": 1.0}
 _ALL_FIELDS_SQL = " || ".join(FIELD_WEIGHTS)
@@ -32,20 +37,27 @@ def index_passages(db: Database, after_chunk_number: int) -> None:
             (after_chunk_number,),
         )
         return
-    split_stems = shared_stemmer().split_all
     cursor = db.execute(
         f"SELECT chunk, {field_columns_sql} FROM passages WHERE chunk > ?", (after_chunk_number,)
     )
     while passage_rows := cursor.fetchmany(_ROWS_PER_BATCH):
-        stemmed_rows = [
-            (chunk_number, [split_stems(field_text) for field_text in field_texts])
-            for chunk_number, *field_texts in passage_rows
-        ]
-        _copy_rows(
-            db,
-            f"passage_words (chunk, {field_columns_sql}, tokens)",
-            encode_words_rows(stemmed_rows),
-        )
+        copy_passage_words(db, passage_rows)
+
+
+def copy_passage_words(db: Database, passages: Sequence[Sequence[Any]]) -> None:
+    """Add the words of passages to the index of a shared database; each begins with its number."""
+    stems_by_text = shared_stemmer().split_each(chain.from_iterable(row[1:] for row in passages))
+    field_count = len(FIELD_WEIGHTS)
+    stemmed_rows = [
+        (row[0], stems_by_text[field_count * place : field_count * (place + 1)])
+        for place, row in enumerate(passages)
+    ]
+    copy_target = f"passage_words (chunk, {', '.join(FIELD_WEIGHTS)}, tokens)"
+    formatted_rows = format_words_rows(stemmed_rows)
+    if formatted_rows is None:
+        _copy_rows(db, copy_target, encode_words_rows(stemmed_rows))
+    else:
+        _copy_text(db, copy_target, formatted_rows)
 
 
 def find_passages(
@@ -154,6 +166,10 @@ def _count_passages_by_stem(db: Database, stems: Sequence[str]) -> dict[str, int
 
 def _copy_rows(db: Any, table_and_columns_sql: str, encoded_blocks: Iterator[bytes]) -> None:
     db.copy_in(table_and_columns_sql, encoded_blocks)
+
+
+def _copy_text(db: Any, table_and_columns_sql: str, formatted_rows: bytes) -> None:
+    db.copy_text(table_and_columns_sql, formatted_rows)
 
 
 # --- names ---
