@@ -63,14 +63,16 @@ def connect_records(url: str, schema_name: str, *, writing: bool = False) -> "Re
     # Records are answered as they are stored: nobody needs them parsed.
     set_json_loads(_keep_json, connection)
     connection.adapters.register_loader("numeric", _NumberLoader)
-    return RecordsConnection(connection)
+    return RecordsConnection(connection, url)
 
 
 class RecordsConnection(PostgresConnection):
     """A connection, used by one thread at a time. Every method raises `DatabaseFailed`."""
 
-    def __init__(self, connection: Any) -> None:
+    def __init__(self, connection: Any, address: str) -> None:
         super().__init__(connection)
+        self.address = address
+        """The URL of the database, for what a process knows of it; it may hold a password."""
         self.total_changes = 0
         """How many rows were written, as SQLite counts them."""
         self._trace_statement: Callable[[str], None] | None = None

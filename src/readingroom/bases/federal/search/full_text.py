@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
+from readingroom.bases.federal.search.name_copy import name_copies
 from readingroom.engine.stems import shared_stemmer
 from readingroom.engine.words import LexicalQuery, parse_query
 from readingroom.storage.database import Database
@@ -194,8 +195,8 @@ def find_names_sharing_trigrams(
     trigrams: Sequence[str],
     first_name_row: int,
     last_name_row: int,
-) -> list[Any]:
-    """Return the names in a range that share trigrams with words, most of them first.
+) -> list[int]:
+    """Return the rows of names in a range that share trigrams with words, most of them first.
 
     Those that share fewer than half as many as the first are left out.
     """
@@ -208,6 +209,9 @@ def find_names_sharing_trigrams(
         return _find_names_by_patterns(
             db, f"{sharing_sql} AND rowid BETWEEN ? AND ?", patterns, name_range
         )
+    trigram_copy = name_copies.find_copy(db, first_name_row, last_name_row)
+    if trigram_copy is not None:
+        return trigram_copy.find_rows(trigrams)
     # The index tells at once which names share many; only of these it is counted how many.
     shared_sql = " + ".join(["(strpos(folded, ?) > 0)::int"] * len(trigrams))
     counted_sql = f"""SELECT name_row, {shared_sql} AS shared FROM names
@@ -215,7 +219,7 @@ def find_names_sharing_trigrams(
     nearest_rows = _cut_counted(db, counted_sql, [*trigrams, " ".join(words), *name_range])
     # Where even the best shares few, others that share as many may have them far apart.
     if nearest_rows and 4 * nearest_rows[0]["shared"] >= 3 * len(trigrams):
-        return nearest_rows
+        return [row["name_row"] for row in nearest_rows]
     # Folded names have letters and digits only: nothing in a trigram is a pattern.
     sharing_sql = "SELECT name_row FROM names WHERE folded LIKE ? AND name_row + 0 BETWEEN ? AND ?"
     return _find_names_by_patterns(
@@ -225,14 +229,15 @@ def find_names_sharing_trigrams(
 
 def _find_names_by_patterns(
     db: Database, sharing_sql: str, patterns: Sequence[str], name_range: tuple[int, int]
-) -> list[Any]:
+) -> list[int]:
     all_sharing_sql = " UNION ALL ".join([sharing_sql] * len(patterns))
-    return _cut_counted(
+    counted_rows = _cut_counted(
         db,
         f"SELECT name_row, count(*) AS shared FROM ({all_sharing_sql}) AS sharing "
         "GROUP BY name_row",
         [sql_value for pattern in patterns for sql_value in (pattern, *name_range)],
     )
+    return [row["name_row"] for row in counted_rows]
 
 
 def _cut_counted(db: Database, counted_sql: str, sql_values: Sequence[Any]) -> list[Any]:
