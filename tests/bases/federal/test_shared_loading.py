@@ -1,10 +1,13 @@
 """A load into PostgreSQL, which takes rows while the load goes on, and the copy of its names."""
 
 import random
+import re
+import subprocess
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +15,7 @@ import pytest
 from readingroom.bases.federal import store
 from readingroom.bases.federal.filters import build_row_filter
 from readingroom.bases.federal.load import steps
+from readingroom.bases.federal.load.loading import load
 from readingroom.bases.federal.load.writer import Writer
 from readingroom.bases.federal.names.resolver import resolve_name
 from readingroom.bases.federal.schema import fold
@@ -20,6 +24,7 @@ from readingroom.bases.federal.search import name_copy
 from readingroom.bases.federal.search.full_text import find_names_sharing_trigrams
 from readingroom.bases.federal.store import SharedRecords, get_database_path
 from readingroom.storage.errors import DatabaseFailed, StorageFailed
+from tests.support.federal.base import write_world
 from tests.support.federal.made_records import (
     FORMAT,
     amendment,
@@ -27,7 +32,9 @@ from tests.support.federal.made_records import (
     withdraw,
     write_records,
 )
+from tests.support.kit import clean_environment, make_command
 from tests.support.postgres import PostgresServer, make_database
+from tests.support.processes import wait_until
 
 PEOPLE = SOURCES_BY_NAME["legislators"]
 FIRST_ROW = fold.get_first_name_row("legislators")
@@ -144,6 +151,62 @@ def test_only_what_follows_a_file_waits_for_the_disk(
         db.set_trace_callback(None)
 
 
+@pytest.mark.parametrize("victim", ["loader", "backend"])
+def test_kill_nine_in_the_middle_of_a_load_loses_nothing_and_repeats_nothing(
+    place: SharedRecords, postgres: PostgresServer, tmp_path: Path, victim: str
+) -> None:
+    """What was on its way is gone with its transaction; the next load brings it."""
+    write_world(tmp_path / "files", bills=100)
+    with make_database(postgres) as whole_url:
+        whole = SharedRecords(whole_url)
+        load(whole, [tmp_path / "files"], None)
+        for _ in range(2):
+            _load_and_kill(place, tmp_path / "files", victim)
+        assert load(place, [tmp_path / "files"], None).failed == 0
+        with closing(store.connect(place)) as db, closing(store.connect(whole)) as whole_db:
+            for table in ("bills", "documents", "texts", "links", "name_forms", "bill_cosponsors"):
+                assert _read_texts(db, table) == _read_texts(whole_db, table), table
+            for one in (db, whole_db):
+                assert _count_rows(one, "passages") == _count_rows(one, "passage_words")
+            for table in ("facets", "passages", "names", "changes", "passage_stems"):
+                assert _count_rows(db, table) == _count_rows(whole_db, table), table
+
+
+def _load_and_kill(place: SharedRecords, files: Path, victim: str) -> None:
+    """End the loader, or the process that serves it, once it has committed a little more."""
+    with closing(store.connect(place, writing=True)) as db:
+        bills_before = _count_rows(db, "bills")
+        loader = subprocess.Popen(
+            make_command("federal", "load", str(files), "--json"),
+            env=clean_environment() | {"READINGROOM_DATABASE_URL": place.url},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            wait_until(
+                lambda: loader.poll() is not None or _count_rows(db, "bills") > bills_before + 5
+            )
+            if victim == "loader":
+                loader.kill()
+            else:
+                db.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                    "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                )
+        finally:
+            loader.wait(timeout=60)
+
+
+def _count_rows(db: Any, table: str) -> int:
+    return int(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+
+
+def _read_texts(db: Any, table: str) -> list[str]:
+    """The texts of a table's rows, but for when they were read and the numbers they were given."""
+    rows = db.execute(f"SELECT to_jsonb(t) - 'doc' - 'name_row' AS text FROM {table} t").fetchall()
+    return sorted(re.sub(r"\d{4}-\d\d-\d\dT[\d:.+]+", "", str(row["text"])) for row in rows)
+
+
 def _list_ids(db: Any, table: str) -> list[str]:
     return [row["id"] for row in db.execute(f"SELECT id FROM {table} ORDER BY id")]
 
@@ -167,7 +230,7 @@ def _make_people(seed: int, count: int) -> list[Any]:
     return [person(number, name) for number, name in enumerate(names, 1)]
 
 
-def test_names_are_found_in_memory_as_in_a_file(place: SharedRecords, tmp_path: Any) -> None:
+def test_names_are_found_in_memory_as_in_a_file(place: SharedRecords, tmp_path: Path) -> None:
     people = _make_people(1, 800)
     file_place = get_database_path(tmp_path)
     for each in (place, file_place):
