@@ -6,6 +6,7 @@ them through the product's writer, a file of 1,000 at a time. Processor time is 
 process and the database's.
 """
 
+import operator
 import random
 import sys
 import tempfile
@@ -331,42 +332,75 @@ def _compare_calls(
 def _compare_names(
     server: PostgresServer, shared: SharedRecords, in_file: Path, record_count: int
 ) -> None:
+    chance = random.Random(5)
+    numbers = [_choose_docket(chance, record_count) for _ in range(_NAMES)]
+    letters_left_out = {_misspell(number): _name_docket(number) for number in numbers}
+    # Made after the search was, so that nothing can be fitted to it.
+    chance = random.Random(97)
+    other_mistakes = {}
+    for _ in range(_NAMES):
+        name = _name_docket(_choose_docket(chance, record_count))
+        other_mistakes[_misspell_anyhow(name, chance)] = name
+    for mistakes, names in (
+        ("a letter left out", letters_left_out),
+        ("left out, put in, changed or swapped", other_mistakes),
+    ):
+        results = [
+            _resolve_names(server if place is shared else None, place, names)
+            for place in (shared, in_file)
+        ]
+        (shared_ms, shared_found, shared_answers), (file_ms, file_found, file_answers) = results
+        same = sum(map(operator.eq, shared_answers, file_answers))
+        ratio = shared_ms / file_ms
+        print(
+            f"| misspelt name among {record_count * 3 // 10:,} ({mistakes}), PostgreSQL / SQLite, "
+            f"CPU | {shared_ms:.1f} / {file_ms:.1f} ms = {ratio:.2f}; found in five {shared_found} "
+            f"/ {file_found}, the same answers {same} of {len(names)} | "
+            f"{'met' if ratio <= 0.5 else '**missed**'} (at most 0.5) |",
+            flush=True,
+        )
+
+
+def _resolve_names(
+    server: PostgresServer | None, place: SharedRecords | Path, names: dict[str, str]
+) -> tuple[float, int, list[Any]]:
+    """Milliseconds a name, how many are among the first five, and all answers to each."""
     source = SOURCES_BY_NAME["regulations_dot_gov_dockets"]
     row_filter = build_row_filter(source.record_table, {})
-    chance = random.Random(5)
-    numbers = [
-        _RECORDS_PER_FILE * chance.randrange(record_count // _RECORDS_PER_FILE)
-        + chance.randrange(_AMENDMENTS_PER_FILE, _RECORDS_PER_FILE)
-        for _ in range(_NAMES)
-    ]
-    results = []
-    for place in (shared, in_file):
-        with closing(store.connect(place)) as db:
-            found: list[bool] = []
+    with closing(store.connect(place)) as db:
+        found = 0
+        answers = []
+        for misspelt, name in names.items():  # what a process keeps of names is there then
+            matches = resolve_name(db, source, misspelt, row_filter)
+            found += name in [match.record["title"] for match in matches[:5]]
+            answers.append([(match.id, match.score) for match in matches])
 
-            def resolve(db: Any = db, found: list[bool] = found) -> None:
-                for number in numbers:
-                    matches = resolve_name(db, source, _misspell(number), row_filter)
-                    found.append(_name_docket(number) in [m.record["title"] for m in matches[:5]])
+        def resolve() -> None:
+            for misspelt in names:
+                resolve_name(db, source, misspelt, row_filter)
 
-            resolve()
-            found.clear()
-            seconds = sum(measure_cpu(server if place is shared else None, resolve))
-            results.append((1000 * seconds / _NAMES, sum(found)))
-    (shared_ms, shared_found), (file_ms, file_found) = results
-    ratio = shared_ms / file_ms
-    print(
-        f"| misspelt name among {record_count * 3 // 10:,}, PostgreSQL / SQLite, CPU | "
-        f"{shared_ms:.1f} / {file_ms:.1f} ms = {ratio:.2f}; found in five {shared_found} / "
-        f"{file_found} of {_NAMES} | {'met' if ratio <= 0.5 else '**missed**'} (at most 0.5) |",
-        flush=True,
-    )
+        seconds = sum(measure_cpu(server, resolve))
+    return 1000 * seconds / len(names), found, answers
+
+
+def _choose_docket(chance: random.Random, record_count: int) -> int:
+    return _RECORDS_PER_FILE * chance.randrange(
+        record_count // _RECORDS_PER_FILE
+    ) + chance.randrange(_AMENDMENTS_PER_FILE, _RECORDS_PER_FILE)
 
 
 def _misspell(number: int) -> str:
     name, chance = _name_docket(number), random.Random(number)
     place = chance.randrange(1, len(name) - 1)
     return name[:place] + name[place + 1 :]
+
+
+def _misspell_anyhow(name: str, chance: random.Random) -> str:
+    place, mistake = chance.randrange(1, len(name) - 1), chance.randrange(4)
+    if mistake == 3:
+        return name[: place - 1] + name[place] + name[place - 1] + name[place + 1 :]
+    other = "" if mistake == 0 else chance.choice("aeioustrn")
+    return name[:place] + other + name[place + (mistake != 2) :]
 
 
 if __name__ == "__main__":
