@@ -142,5 +142,7 @@ def tokenizer_spec() -> str:
 
 def split_words(text: str) -> Iterator[str]:
     """Return the words of a text in lower case, in reading order."""
+    if text.isascii():
+        return iter(_WORD_PATTERN.findall(text.lower()))
     # NFC, because an accent may be a character of its own, and that is not a letter.
     return map(str.lower, _WORD_PATTERN.findall(normalize("NFC", text)))

@@ -35,6 +35,8 @@ class SqlDialect:
     """Selects `name`, the names of all tables."""
     last_number: str
     """Selects the highest number that a table has ever given to a row, or no row."""
+    commit_unflushed: str
+    """Lets this transaction be on disk with one that follows; empty if all of them may be so."""
     count_values: str
     """Counts which values columns have, so that queries are planned well; empty if not needed."""
 
@@ -69,6 +71,7 @@ SQLITE = SqlDialect(
     join_texts="group_concat",
     table_names="SELECT name FROM sqlite_master WHERE type = 'table'",
     last_number="SELECT seq FROM sqlite_sequence WHERE name = '{table}'",
+    commit_unflushed="",
     count_values="",
 )
 
@@ -85,5 +88,6 @@ POSTGRES = SqlDialect(
     join_texts="readingroom_federal.join_by_comma",
     table_names="SELECT tablename AS name FROM pg_tables WHERE schemaname = current_schema()",
     last_number="SELECT last_value AS seq FROM {table}_seq",
+    commit_unflushed="SET LOCAL synchronous_commit = off",
     count_values="ANALYZE",
 )

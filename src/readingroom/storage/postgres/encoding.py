@@ -3,6 +3,10 @@
 import json
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import chain
+from operator import add
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -21,9 +25,21 @@ first squares' reciprocals over that of all, and PostgreSQL has no other functio
 
 _COPY_HEADER = b"PGCOPY\n\xff\r\n\0" + struct.pack(">ii", 0, 0)
 _COPY_TRAILER = struct.pack(">h", -1)
+# The backslash first: the others have one then.
+_COPY_ESCAPES = (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r"))
 _MAX_WORD_POSITION = 16_383
 _MAX_POSITIONS_PER_WORD = 255
-_MAX_STEM_BYTES = 2_000
+_MAX_STEM_CHARS = 500  # of up to four bytes each
+# What follows a stem at each position; `A` is the highest weight.
+_POSITION_TEXTS = [f":{position}A" for position in range(1, _MAX_POSITIONS_PER_WORD + 1)]
+_NO_WORDS = struct.pack(">i", 0)
+_NO_WORDS_FIELD = struct.pack(">i", len(_NO_WORDS)) + _NO_WORDS
+# The highest weight, for which the rank of a stem tells how often it stands there.
+_HIGHEST_WEIGHT = 0xC000
+# Between a stem and its positions stand a zero and how many there are: by their bytes, two each.
+_ENCODED_COUNTS = [
+    struct.pack(">xH", byte_count // 2) for byte_count in range(2 * _MAX_POSITIONS_PER_WORD + 1)
+]
 _ROWS_PER_BLOCK = 200
 # PostgreSQL estimates each value of a list by itself, for milliseconds; of a longer one it is
 # told nothing but how many there are.
@@ -135,19 +151,33 @@ def _encode_field(field_bytes: bytes | None) -> bytes:
 
 def _encode_words(stems: Stems) -> bytes:
     """Return a tsvector: each stem with the positions that it stands at."""
-    positions_by_stem: dict[str, list[int]] = {}
-    for word_position, stem in enumerate(stems, 1):
-        position_bytes = positions_by_stem.setdefault(cut_stem(stem), [])
-        if len(position_bytes) < _MAX_POSITIONS_PER_WORD and word_position <= _MAX_WORD_POSITION:
-            # The highest weight, for which the rank of a stem tells how often it stands there.
-            position_bytes.append(word_position | 0xC000)
+    if not stems:
+        return _NO_WORDS
+    stored_stems = stems if max(map(len, stems)) < _MAX_STEM_CHARS else list(map(cut_stem, stems))
+    encoded_positions = _encode_positions()
+    positions_by_stem: dict[str, bytes] = {}
+    for stem, position_bytes in zip(stored_stems, encoded_positions, strict=False):
+        positions_by_stem[stem] = positions_by_stem.get(stem, b"") + position_bytes
+    if len(stored_stems) > len(encoded_positions):
+        positions_by_stem = dict.fromkeys(stored_stems, b"") | positions_by_stem
     encoded_words = [struct.pack(">i", len(positions_by_stem))]
-    for stem, position_bytes in positions_by_stem.items():
-        encoded_words += [
-            stem.encode() + b"\0",
-            struct.pack(f">H{len(position_bytes)}H", len(position_bytes), *position_bytes),
-        ]
+    if len(stored_stems) > _MAX_POSITIONS_PER_WORD:
+        positions_by_stem = {
+            stem: all_positions[: 2 * _MAX_POSITIONS_PER_WORD]
+            for stem, all_positions in positions_by_stem.items()
+        }
+    for stem, all_positions in positions_by_stem.items():
+        encoded_words += (stem.encode(), _ENCODED_COUNTS[len(all_positions)], all_positions)
     return b"".join(encoded_words)
+
+
+@cache
+def _encode_positions() -> list[bytes]:
+    """Return each position from 1 on as a tsvector has it."""
+    return [
+        struct.pack(">H", word_position | _HIGHEST_WEIGHT)
+        for word_position in range(1, _MAX_WORD_POSITION + 1)
+    ]
 
 
 def decode_words(encoded_words: bytes) -> Iterator[tuple[str, int]]:
@@ -170,12 +200,34 @@ def encode_words_rows(numbered_rows: Sequence[tuple[int, Sequence[Stems]]]) -> I
             (
                 struct.pack(">h", 2 + len(field_stems)),
                 _encode_field(struct.pack(">q", passage_number)),
-                *(_encode_field(_encode_words(stems)) for stems in field_stems),
+                *[
+                    _encode_field(_encode_words(stems)) if stems else _NO_WORDS_FIELD
+                    for stems in field_stems
+                ],
                 _encode_field(struct.pack(">q", sum(map(len, field_stems)))),
             )
         )
 
     yield from _encode_rows(len(numbered_rows), encode_row)
+
+
+def format_words_rows(rows: Sequence[tuple[int, Sequence[Stems]]]) -> bytes | None:
+    """Return what `encode_words_rows` yields in COPY's text format; None if a field is too long.
+
+    The database groups the positions of a stem then, which costs it less than it costs here. Stems
+    of letters and digits need no escapes; for others None is returned too.
+    """
+    text_rows = []
+    for passage_number, field_stems in rows:
+        stem_counts = list(map(len, field_stems))
+        if max(stem_counts) > _MAX_POSITIONS_PER_WORD:
+            return None
+        all_letters = "".join(chain.from_iterable(field_stems))
+        if all_letters and not all_letters.isalnum():
+            return None
+        field_texts = [" ".join(map(add, stems, _POSITION_TEXTS)) for stems in field_stems]
+        text_rows.append("\t".join((str(passage_number), *field_texts, f"{sum(stem_counts)}\n")))
+    return "".join(text_rows).encode()
 
 
 def format_phrase(stems: Stems) -> str:
@@ -190,7 +242,7 @@ def quote_lexeme(stem: str) -> str:
 
 def cut_stem(stem: str) -> str:
     """Return a stem as it is stored: a word of any length does not fit."""
-    return stem if len(stem) < _MAX_STEM_BYTES // 4 else stem[: _MAX_STEM_BYTES // 4]
+    return stem[:_MAX_STEM_CHARS]
 
 
 def encode_json(json_value: object) -> str:
@@ -227,3 +279,42 @@ def encode_vectors(chunks: Chunks, field_names: Sequence[str]) -> Iterator[bytes
         )
 
     yield from _encode_rows(len(chunks), encode_row)
+
+
+def encode_text_rows(rows: Sequence[Sequence[Any]]) -> bytes | None:
+    """Return rows for COPY in its text format; None if they have values other than these.
+
+    Texts, whole numbers and None are encoded, whole columns at a time; a text with a zero, which
+    PostgreSQL refuses, is not.
+    """
+    encoded_columns = [_encode_column(column_values) for column_values in zip(*rows, strict=True)]
+    if any(encoded_column is None for encoded_column in encoded_columns):
+        return None
+    encoded_rows = map("\t".join, zip(*encoded_columns, strict=True))
+    return ("\n".join(encoded_rows) + "\n").encode()
+
+
+def _encode_column(column_values: Sequence[Any]) -> Sequence[str] | None:
+    value_types = set(map(type, column_values))
+    if value_types == {int}:
+        return list(map(str, column_values))
+    if not all(value_type is NoneType or issubclass(value_type, str) for value_type in value_types):
+        return None
+    if NoneType not in value_types:
+        return _escape_texts(column_values)
+    escaped_texts = _escape_texts([value or "" for value in column_values])
+    return escaped_texts and [
+        "\\N" if value is None else escaped_text
+        for value, escaped_text in zip(column_values, escaped_texts, strict=True)
+    ]
+
+
+def _escape_texts(texts: Sequence[str]) -> Sequence[str] | None:
+    """Return texts with what COPY would misread escaped; None if it refuses them."""
+    all_texts = "".join(texts)
+    if "\0" in all_texts or "\\u0000" in all_texts:
+        return None
+    for character, escaped_character in _COPY_ESCAPES:
+        if character in all_texts:
+            texts = [text.replace(character, escaped_character) for text in texts]
+    return texts

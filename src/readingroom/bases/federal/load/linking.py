@@ -84,6 +84,7 @@ def register_agencies_of_older_records(place: FederalPlace) -> None:
     with translate_errors(place), closing(connect(place, writing=True)) as db:
         if lacks_agencies(db):
             with db.transaction():
+                db.execute("UPDATE generation SET value = value + 1")
                 name_index = NameIndex(db)
                 register_agencies(db, name_index)
                 name_index.write_names()

@@ -8,10 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
+from readingroom.bases.federal.search.name_copy import name_copies
 from readingroom.engine.stems import shared_stemmer
 from readingroom.engine.words import LexicalQuery, parse_query
 from readingroom.storage.database import Database
-from readingroom.storage.postgres.encoding import cut_stem, encode_words_rows, format_phrase
+from readingroom.storage.postgres.encoding import (
+    cut_stem,
+    encode_words_rows,
+    format_phrase,
+    format_words_rows,
+)
 
 FIELD_WEIGHTS: Mapping[str, float] = {"title": 10.0, "abstract": 4.0, "action": 2.0, "body": 1.0}
 _ALL_FIELDS_SQL = " || ".join(FIELD_WEIGHTS)
@@ -32,20 +38,27 @@ def index_passages(db: Database, after_chunk_number: int) -> None:
             (after_chunk_number,),
         )
         return
-    split_stems = shared_stemmer().split_all
-    passage_cursor = db.execute(
+    cursor = db.execute(
         f"SELECT chunk, {field_columns_sql} FROM passages WHERE chunk > ?", (after_chunk_number,)
     )
-    while passage_rows := passage_cursor.fetchmany(_ROWS_PER_BATCH):
-        stemmed_rows = [
-            (chunk_number, [split_stems(field_text) for field_text in field_texts])
-            for chunk_number, *field_texts in passage_rows
-        ]
-        _copy_rows(
-            db,
-            f"passage_words (chunk, {field_columns_sql}, tokens)",
-            encode_words_rows(stemmed_rows),
-        )
+    while passage_rows := cursor.fetchmany(_ROWS_PER_BATCH):
+        copy_passage_words(db, passage_rows)
+
+
+def copy_passage_words(db: Database, passages: Sequence[Sequence[Any]]) -> None:
+    """Add the words of passages to the index of a shared database; each begins with its number."""
+    stems_by_text = shared_stemmer().split_each(chain.from_iterable(row[1:] for row in passages))
+    field_count = len(FIELD_WEIGHTS)
+    stemmed_rows = [
+        (row[0], stems_by_text[field_count * place : field_count * (place + 1)])
+        for place, row in enumerate(passages)
+    ]
+    copy_target = f"passage_words (chunk, {', '.join(FIELD_WEIGHTS)}, tokens)"
+    formatted_rows = format_words_rows(stemmed_rows)
+    if formatted_rows is None:
+        _copy_rows(db, copy_target, encode_words_rows(stemmed_rows))
+    else:
+        _copy_text(db, copy_target, formatted_rows)
 
 
 def find_passages(
@@ -158,6 +171,10 @@ def _copy_rows(db: Any, table_and_columns_sql: str, encoded_blocks: Iterator[byt
     db.copy_in(table_and_columns_sql, encoded_blocks)
 
 
+def _copy_text(db: Any, table_and_columns_sql: str, formatted_rows: bytes) -> None:
+    db.copy_text(table_and_columns_sql, formatted_rows)
+
+
 # --- names ---
 
 
@@ -180,8 +197,8 @@ def find_names_sharing_trigrams(
     name_trigrams: Sequence[str],
     first_name_row: int,
     last_name_row: int,
-) -> list[Any]:
-    """Return the names in a range that share trigrams with words, most of them first.
+) -> list[int]:
+    """Return the rows of names in a range that share trigrams with words, most of them first.
 
     Those that share fewer than half as many as the first are left out.
     """
@@ -194,6 +211,9 @@ def find_names_sharing_trigrams(
         return _find_names_by_patterns(
             db, f"{sharing_sql} AND rowid BETWEEN ? AND ?", match_patterns, name_range
         )
+    trigram_copy = name_copies.find_copy(db, first_name_row, last_name_row)
+    if trigram_copy is not None:
+        return trigram_copy.find_rows(name_trigrams)
     # The index tells at once which names share many; only of these it is counted how many.
     shared_sql = " + ".join(["(strpos(folded, ?) > 0)::int"] * len(name_trigrams))
     counted_sql = f"""SELECT name_row, {shared_sql} AS shared FROM names
@@ -203,7 +223,7 @@ def find_names_sharing_trigrams(
     )
     # Where even the best shares few, others that share as many may have them far apart.
     if nearest_rows and 4 * nearest_rows[0]["shared"] >= 3 * len(name_trigrams):
-        return nearest_rows
+        return [row["name_row"] for row in nearest_rows]
     # Folded names have letters and digits only: nothing in a trigram is a pattern.
     sharing_sql = "SELECT name_row FROM names WHERE folded LIKE ? AND name_row + 0 BETWEEN ? AND ?"
     return _find_names_by_patterns(
@@ -213,9 +233,9 @@ def find_names_sharing_trigrams(
 
 def _find_names_by_patterns(
     db: Database, sharing_sql: str, match_patterns: Sequence[str], name_range: tuple[int, int]
-) -> list[Any]:
+) -> list[int]:
     all_sharing_sql = " UNION ALL ".join([sharing_sql] * len(match_patterns))
-    return _cut_counted(
+    counted_rows = _cut_counted(
         db,
         f"SELECT name_row, count(*) AS shared FROM ({all_sharing_sql}) AS sharing "
         "GROUP BY name_row",
@@ -225,6 +245,7 @@ def _find_names_by_patterns(
             for sql_value in (match_pattern, *name_range)
         ],
     )
+    return [row["name_row"] for row in counted_rows]
 
 
 def _cut_counted(db: Database, counted_sql: str, sql_values: Sequence[Any]) -> list[Any]:
