@@ -80,33 +80,17 @@ def make_policy_router(policy_service: PolicyService, read_only: bool) -> APIRou
         route_class=StrictQueryRoute,
     )
     policy_admin = PolicyAdmin(policy_service)
-    _add_reading_routes(router, policy_admin, policy_service)
+    # Searches first: their addresses would be taken for the slug of a policy.
+    _add_text_routes(router, policy_service)
+    _add_registry_routes(router, policy_admin)
+    _add_page_routes(router, policy_admin, policy_service)
     if not read_only:
         _add_policy_writing_routes(router, policy_admin)
         _add_revision_writing_routes(router, policy_admin, policy_service)
     return router
 
 
-def _add_reading_routes(
-    router: APIRouter, policy_admin: PolicyAdmin, policy_service: PolicyService
-) -> None:
-    @router.get("/policies")
-    async def list_policies(
-        category: PolicyCategory | None = None,
-        source: Annotated[str | None, Query(max_length=80)] = None,
-    ) -> PolicyIndex:
-        """Every policy, or those of a category, or with this in their slug."""
-        return await policy_admin.list_policies(category, source)
-
-    @router.get("/policies/effective")
-    async def effective_policies(date: str) -> EffectivePolicies:
-        """What was in force on a day."""
-        try:
-            asked_day = parse_day(date)
-        except InvalidDate as error:
-            raise InvalidEffectiveDate(error.message) from error
-        return await policy_admin.list_effective(asked_day)
-
+def _add_text_routes(router: APIRouter, policy_service: PolicyService) -> None:
     @router.get("/policies/search")
     async def search_policies(
         query: Annotated[str, Query(min_length=1, max_length=2000)],
@@ -182,6 +166,25 @@ def _add_reading_routes(
             _validate_arguments(VerifyPolicyQuote, source=source, quote=quote, date=date)
         )
 
+
+def _add_registry_routes(router: APIRouter, policy_admin: PolicyAdmin) -> None:
+    @router.get("/policies")
+    async def list_policies(
+        category: PolicyCategory | None = None,
+        source: Annotated[str | None, Query(max_length=80)] = None,
+    ) -> PolicyIndex:
+        """Every policy, or those of a category, or with this in their slug."""
+        return await policy_admin.list_policies(category, source)
+
+    @router.get("/policies/effective")
+    async def effective_policies(date: str) -> EffectivePolicies:
+        """What was in force on a day."""
+        try:
+            asked_day = parse_day(date)
+        except InvalidDate as error:
+            raise InvalidEffectiveDate(error.message) from error
+        return await policy_admin.list_effective(asked_day)
+
     @router.get("/policies/{source}")
     async def get_policy(source: str) -> PolicyDetail:
         """A policy with its revisions, newest first."""
@@ -197,6 +200,10 @@ def _add_reading_routes(
         """A revision's status and how much of its ingestion is done."""
         return await policy_admin.get_progress(source, revision_id)
 
+
+def _add_page_routes(
+    router: APIRouter, policy_admin: PolicyAdmin, policy_service: PolicyService
+) -> None:
     policy_pictures = PolicyPictures(policy_service)
 
     @router.get(

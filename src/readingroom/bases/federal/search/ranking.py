@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
@@ -89,41 +89,31 @@ def rank_records(
     query calls by their name come first.
     """
     named_document_numbers = _find_named_documents(
-        db, query_text, [proposed_passage.document_number for proposed_passage in proposed_by_words]
+        db, query_text, [proposed_record.document_number for proposed_record in proposed_by_words]
     )
     proposed_by_words = sorted(
         proposed_by_words,
-        key=lambda proposed_passage: proposed_passage.document_number not in named_document_numbers,
+        key=lambda proposed_record: proposed_record.document_number not in named_document_numbers,
     )
     ranking_mode: Mode = "lexical"
     if proposed_by_meaning:
         ranking_mode = "hybrid" if proposed_by_words else "semantic"
     bonus_by_chunk: dict[int, float] = {}
     if ranking_mode == "hybrid":
-        chunk_numbers = [
-            proposed_passage.chunk_number
-            for proposed_passage in (*proposed_by_words, *proposed_by_meaning)
-        ]
-        bonus_by_chunk = compute_bonuses(db, query_text, chunk_numbers)
-        # What is read side by side is cut off below: by what the records are worth, too.
-        proposed_by_meaning = sorted(
-            proposed_by_meaning,
-            key=lambda proposed_passage: (
-                -(proposed_passage.cosine + bonus_by_chunk.get(proposed_passage.chunk_number, 0.0))
-            ),
-        )
+        bonus_by_chunk = _compute_bonuses(db, query_text, proposed_by_words, proposed_by_meaning)
+        proposed_by_meaning = _sort_by_worth(proposed_by_meaning, bonus_by_chunk)
     document_by_chunk_id = {
-        str(proposed_passage.chunk_number): proposed_passage.document_number
-        for proposed_passage in (*proposed_by_words, *proposed_by_meaning)
+        str(proposed_record.chunk_number): proposed_record.document_number
+        for proposed_record in (*proposed_by_words, *proposed_by_meaning)
     }
     match_strength_by_chunk_id = {
-        str(proposed_passage.chunk_number): proposed_passage.match_strength
-        for proposed_passage in proposed_by_words
+        str(proposed_record.chunk_number): proposed_record.match_strength
+        for proposed_record in proposed_by_words
     }
     scored_passages = rank_proposals(
         query_text,
-        [str(proposed_passage.chunk_number) for proposed_passage in proposed_by_meaning],
-        [str(proposed_passage.chunk_number) for proposed_passage in proposed_by_words],
+        [str(proposed_record.chunk_number) for proposed_record in proposed_by_meaning],
+        [str(proposed_record.chunk_number) for proposed_record in proposed_by_words],
         partial(
             _judge_passages,
             db,
@@ -138,21 +128,9 @@ def rank_records(
         # By both, two passages may belong to one record.
         2 * max_records if ranking_mode == "hybrid" else max_records,
     )
-    best_passage_by_document: dict[int, ScoredPassage] = {}
-    for scored_passage in scored_passages:
-        best_passage_by_document.setdefault(
-            document_by_chunk_id[scored_passage.passage_id], scored_passage
-        )
-    named_passages = [
-        replace(scored_passage, score=max(scored_passage.score, _NAMED_SCORE))
-        for document_number, scored_passage in best_passage_by_document.items()
-        if document_number in named_document_numbers
-    ]
-    other_passages = [
-        scored_passage
-        for document_number, scored_passage in best_passage_by_document.items()
-        if document_number not in named_document_numbers
-    ]
+    named_passages, other_passages = _part_named_records(
+        scored_passages, document_by_chunk_id, named_document_numbers
+    )
     if ranking_mode == "hybrid":
         other_passages = look_again(
             query_text, other_passages, partial(_fetch_texts, db), vector_index.embedder.reranker
@@ -166,6 +144,55 @@ def rank_records(
         )
         for scored_passage in (*named_passages, *other_passages)
     ]
+
+
+def _compute_bonuses(
+    db: Database,
+    query_text: str,
+    proposed_by_words: Sequence[ProposedRecord],
+    proposed_by_meaning: Sequence[ProposedRecord],
+) -> dict[int, float]:
+    """Return what the record of each proposed passage is worth beside the passage itself."""
+    chunk_numbers = [
+        proposed_record.chunk_number
+        for proposed_record in (*proposed_by_words, *proposed_by_meaning)
+    ]
+    return compute_bonuses(db, query_text, chunk_numbers)
+
+
+def _sort_by_worth(
+    proposed_by_meaning: Sequence[ProposedRecord], bonus_by_chunk: Mapping[int, float]
+) -> list[ProposedRecord]:
+    """Return the records by nearness and worth together.
+
+    What is read side by side is cut off later, and must not be cut off by nearness alone.
+    """
+
+    def measure_worth(proposed_record: ProposedRecord) -> float:
+        return proposed_record.cosine + bonus_by_chunk.get(proposed_record.chunk_number, 0.0)
+
+    return sorted(proposed_by_meaning, key=measure_worth, reverse=True)
+
+
+def _part_named_records(
+    scored_passages: Sequence[ScoredPassage],
+    document_by_chunk_id: Mapping[str, int],
+    named_document_numbers: Container[int],
+) -> tuple[list[ScoredPassage], list[ScoredPassage]]:
+    """Return the best passage of each record: of those that the query names, and of the others."""
+    best_passage_by_document: dict[int, ScoredPassage] = {}
+    for scored_passage in scored_passages:
+        best_passage_by_document.setdefault(
+            document_by_chunk_id[scored_passage.passage_id], scored_passage
+        )
+    named_passages, other_passages = [], []
+    for document_number, scored_passage in best_passage_by_document.items():
+        if document_number in named_document_numbers:
+            named_score = max(scored_passage.score, _NAMED_SCORE)
+            named_passages.append(replace(scored_passage, score=named_score))
+        else:
+            other_passages.append(scored_passage)
+    return named_passages, other_passages
 
 
 def _judge_passages(
