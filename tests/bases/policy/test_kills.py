@@ -1,5 +1,6 @@
 """Three processes write to one database while they, a backend and the postmaster are killed."""
 
+import contextlib
 import json
 import os
 import random
@@ -40,6 +41,9 @@ async def test_nothing_acknowledged_is_lost_and_nothing_is_half_there(tmp_path: 
             while time.monotonic() - begun < SECONDS or kills["writers"] < 30:
                 await anyio.sleep(chance.uniform(0.2, 1.0))
                 name = chance.choice(_WRITERS)
+                if writers[name].poll() is not None:
+                    # It was started while the database recovered; whoever runs it starts it again.
+                    writers[name] = _start(name, url, tmp_path)
                 count = len(_list_acknowledged(tmp_path, name))
                 if count == counts[name]:
                     continue  # it has not come to its first change yet
@@ -90,15 +94,18 @@ def _list_acknowledged(folder: Path, name: str) -> list[str]:
 
 
 def _kill_backend(url: str) -> int:
-    """Kill a backend that is writing; how many."""
+    """Kill a backend that is writing, if one still is; return how many were killed."""
     with psycopg.connect(url) as connection:
         rows = connection.execute(
             "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' "
             "AND pid <> pg_backend_pid() AND state <> 'idle' LIMIT 1"
         ).fetchall()
+    killed_count = 0
     for (pid,) in rows:
-        os.kill(pid, signal.SIGKILL)
-    return len(rows)
+        with contextlib.suppress(ProcessLookupError):  # it has ended since it was listed
+            os.kill(pid, signal.SIGKILL)
+            killed_count += 1
+    return killed_count
 
 
 async def _find_problems(url: str, folder: Path, acknowledged: set[str]) -> dict[str, Any]:
