@@ -55,6 +55,10 @@ class Box:
     top: float
     is_grid: bool
     """Whether vertical rules divide it into columns, as they do a table."""
+    top_colours: frozenset[int] = frozenset()
+    """Of the panels behind its first line, or of their outlines; none where rules are drawn."""
+    bottom_colours: frozenset[int] = frozenset()
+    """Of those behind its last line."""
 
 
 @dataclass(slots=True)

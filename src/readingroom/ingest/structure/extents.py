@@ -3,6 +3,7 @@
 import re
 from collections.abc import Container, Sequence
 
+from readingroom.ingest.structure.layout import FlowLine
 from readingroom.ingest.structure.policy_headings import (
     PolicyHeading,
     repeats_heading,
@@ -33,6 +34,7 @@ _EXPLAINING_HEADING_IN_BOLD = re.compile(
     r"|key (?:documents|links)|links to .{0,60}",
     re.IGNORECASE,
 )
+_ANNOUNCEMENT = re.compile(r":$|\b(?:below|following|follows)\b[^.]{0,40}\.?$", re.IGNORECASE)
 # Policies of a plan, and the share of them, that are explained in a column beside them.
 _MIN_SIDE_TEXTS, _MIN_SIDE_SHARE = 3, 0.6
 _MIN_COLUMN_WIDTH = 100.0
@@ -185,14 +187,27 @@ def _returns_to_margin(
 ) -> bool:
     """Whether a paragraph begins at the margin, after a policy that is set in from it.
 
-    A number at the margin may belong to the policy.
+    A number at the margin may belong to the policy, and so does a table that it announces.
     """
     return (
         typography.begins_block(line_index)
         and typography.measure_indent(line_index) < MARGIN_TOLERANCE
         and typography.has_same_margin(policy_heading.heading_index, line_index)
         and not _NUMBERED_LINE.match(typography.lines[line_index].line.text)
+        and not _is_announced_row(typography, line_index)
     )
+
+
+def _is_announced_row(typography: Typography, line_index: int) -> bool:
+    """Whether a line stands in a table below a sentence that leads to it: `as follows:`."""
+    row_box, row_page = typography.lines[line_index].box, typography.lines[line_index].page
+    if row_box is None or not row_box.is_grid:
+        return False
+    while line_index and (
+        typography.lines[line_index].box == row_box and typography.lines[line_index].page == row_page
+    ):
+        line_index -= 1
+    return _ANNOUNCEMENT.search(typography.lines[line_index].line.text[-60:]) is not None
 
 
 def _is_bold_prose(typography: Typography, line_index: int) -> bool:
@@ -262,13 +277,17 @@ def _follow_box(
             is_title = typography.is_large(next_index) and (
                 following_line.line.size > flow_lines[line_index].line.size + 1
             )
+            has_text = typography.find_title_end(line_index, "title") < box_end
             if (
                 is_title
                 or _explains(typography, next_index)
                 or not (
                     (is_bar and _hangs_below(typography, box_end - 1, next_index))
                     or _is_next_paragraph(typography, box_end - 1, next_index)
-                    or _continues(typography, box_end - 1, next_index, is_often_bold)
+                    or (
+                        _continues(typography, box_end - 1, next_index, is_often_bold)
+                        and not (has_text and _is_drawn_otherwise(last_line, following_line))
+                    )
                     or says_continued(following_line.line.text, policy_heading)
                     or repeats_heading(typography, line_index, next_index)
                 )
@@ -277,6 +296,18 @@ def _follow_box(
         box_end = next_index + 1
         bold_count += following_line.line.is_bold
     return box_end
+
+
+def _is_drawn_otherwise(last_line: FlowLine, next_line: FlowLine) -> bool:
+    """Whether a box ends on another ground than the next begins on; one that goes on keeps its.
+
+    The rows of a table may have grounds by turns.
+    """
+    assert last_line.box is not None and next_line.box is not None
+    if last_line.box.is_grid:
+        return False
+    last_colours, next_colours = last_line.box.bottom_colours, next_line.box.top_colours
+    return last_colours != next_colours and last_colours.isdisjoint(next_colours)
 
 
 def _hangs_below(typography: Typography, last_line_index: int, line_index: int) -> bool:

@@ -36,6 +36,7 @@ class DrawnBoxFinder:
         self._page_frame = page_frame
         self._min_width = _MIN_WIDTH_SHARE * (page_frame.right - page_frame.left)
         self._panels: list[Rectangle] = []
+        self._panel_colours: list[int] = []
         self._rules: list[Rectangle] = []
         self._paths_left = _MAX_PATHS_ON_EXAMINED_PAGE
         # Made once: a page may have thousands of paths.
@@ -57,9 +58,10 @@ class DrawnBoxFinder:
         elif (
             path_width >= self._min_width
             and height >= _MIN_BOX_HEIGHT
-            and self._is_visible(path_object)
+            and (colour := self._read_colour(path_object)) is not None
         ):
             self._panels.append(bounds)
+            self._panel_colours.append(colour)
 
     def find_boxes(self) -> list[Box]:
         """Return the boxes from the top down; on a map, with its many paths, there are none."""
@@ -77,17 +79,51 @@ class DrawnBoxFinder:
             :_MAX_BOX_PIECES
         ]
         return [
-            _make_box(rectangle, rules, self._page_frame)
-            for rectangle in _unite_pieces(largest_pieces)
+            self._make_box(rectangle, rules) for rectangle in _unite_pieces(largest_pieces)
         ]
 
-    def _is_visible(self, path_object: pdfium.FPDF_PAGEOBJECT) -> bool:
-        """Whether a path has an outline or is filled with a colour other than white."""
+    def _make_box(self, rectangle: Rectangle, rules: Sequence[Rectangle]) -> Box:
+        low_edge, high_edge = (
+            rectangle.bottom + _TOUCH_TOLERANCE,
+            rectangle.top - _TOUCH_TOLERANCE,
+        )
+        return Box(
+            left=rectangle.left - self._page_frame.left,
+            bottom=rectangle.bottom - self._page_frame.bottom,
+            right=rectangle.right - self._page_frame.left,
+            top=rectangle.top - self._page_frame.bottom,
+            is_grid=_has_inner_rules(rectangle, rules),
+            top_colours=self._list_colours(rectangle, rectangle.top, high_edge),
+            bottom_colours=self._list_colours(rectangle, low_edge, rectangle.bottom),
+        )
+
+    def _read_colour(self, path_object: pdfium.FPDF_PAGEOBJECT) -> int | None:
+        """Return a number for the colour of a panel, or else of its outline; None without either.
+
+        White paper is no colour.
+        """
         pdfium.FPDFPath_GetDrawMode(path_object, self._fill_mode, self._stroke_mode)
-        if self._stroke_mode.value or not self._fill_mode.value:
-            return bool(self._stroke_mode.value)
-        pdfium.FPDFPageObj_GetFillColor(path_object, *self._channels)
-        return min(channel.value for channel in self._channels[:3]) < _MIN_WHITE_LEVEL
+        if self._fill_mode.value:
+            pdfium.FPDFPageObj_GetFillColor(path_object, *self._channels)
+            red, green, blue = (channel.value for channel in self._channels[:3])
+            if min(red, green, blue) < _MIN_WHITE_LEVEL:
+                return red << 16 | green << 8 | blue
+        if self._stroke_mode.value:
+            pdfium.FPDFPageObj_GetStrokeColor(path_object, *self._channels)
+            red, green, blue = (channel.value for channel in self._channels[:3])
+            return -1 - (red << 16 | green << 8 | blue)
+        return None
+
+    def _list_colours(self, box: Rectangle, edge_bottom: float, edge_top: float) -> frozenset[int]:
+        """Return the colours of the panels of a box that lie behind one of its edges."""
+        return frozenset(
+            colour
+            for panel, colour in zip(self._panels, self._panel_colours, strict=True)
+            if box.left <= panel.left
+            and panel.right <= box.right
+            and box.bottom <= panel.bottom <= edge_bottom
+            and edge_top <= panel.top <= box.top
+        )
 
 
 def _join_rules(rectangles: Iterable[Rectangle]) -> list[Rectangle]:
@@ -169,18 +205,11 @@ def _belong_together(box: Rectangle, box_piece: Rectangle) -> bool:
     return (lies_inside and lies_around) if hangs_below else (lies_inside or lies_around)
 
 
-def _make_box(rectangle: Rectangle, rules: Sequence[Rectangle], page_frame: Rectangle) -> Box:
-    inner_rules = {
-        round(ruled_line.left / _EDGE_TOLERANCE)
-        for ruled_line in rules
-        if rectangle.left + _EDGE_TOLERANCE < ruled_line.left < rectangle.right - _EDGE_TOLERANCE
+def _has_inner_rules(rectangle: Rectangle, rules: Sequence[Rectangle]) -> bool:
+    """Whether vertical rules divide a box into columns."""
+    return any(
+        rectangle.left + _EDGE_TOLERANCE < ruled_line.left < rectangle.right - _EDGE_TOLERANCE
         and ruled_line.bottom >= rectangle.bottom - _EDGE_TOLERANCE
         and ruled_line.top <= rectangle.top + _EDGE_TOLERANCE
-    }
-    return Box(
-        left=rectangle.left - page_frame.left,
-        bottom=rectangle.bottom - page_frame.bottom,
-        right=rectangle.right - page_frame.left,
-        top=rectangle.top - page_frame.bottom,
-        is_grid=bool(inner_rules),
+        for ruled_line in rules
     )
