@@ -61,6 +61,15 @@ class Box:
     """Of those behind its last line."""
 
 
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A line drawn across a page, in points from its lower left; no part of a box."""
+
+    left: float
+    right: float
+    height: float
+
+
 @dataclass(slots=True)
 class RawPage:
     """One page as it was read."""
@@ -78,6 +87,7 @@ class RawPage:
     words: tuple[PageWord, ...] = ()
     """The words that OCR found, with their places."""
     boxes: list[Box] = field(default_factory=list)
+    rules: list[Rule] = field(default_factory=list)
 
     @property
     def character_count(self) -> int:

@@ -204,7 +204,8 @@ def _is_announced_row(typography: Typography, line_index: int) -> bool:
     if row_box is None or not row_box.is_grid:
         return False
     while line_index and (
-        typography.lines[line_index].box == row_box and typography.lines[line_index].page == row_page
+        typography.lines[line_index].box == row_box
+        and typography.lines[line_index].page == row_page
     ):
         line_index -= 1
     return _ANNOUNCEMENT.search(typography.lines[line_index].line.text[-60:]) is not None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from readingroom.ingest.read.page import BROKEN_WORD_MARK, Box, Line, RawPage
+from readingroom.ingest.read.page import BROKEN_WORD_MARK, Box, Line, RawPage, Rule
 from readingroom.ingest.structure.page_labels import EDGE_SHARE
 
 _USUAL_LEADING = 1.2
@@ -55,6 +55,8 @@ class TextFlow:
     page_ends: list[int]
     page_texts: list[str]
     """The full text of each page, with headers and footers."""
+    rules_by_page: dict[int, list[Rule]]
+    """The lines drawn across each page, but for those of headers and footers."""
 
 
 def make_text_flow(raw_pages: Sequence[RawPage]) -> TextFlow:
@@ -102,7 +104,38 @@ def make_text_flow(raw_pages: Sequence[RawPage]) -> TextFlow:
             )
             page_starts[page_index] = page_ends[page_index] = next_start
     page_texts = [_join_page_lines(raw_page.lines, leading_ratio) for raw_page in raw_pages]
-    return TextFlow("".join(text_pieces), flow_lines, page_starts, page_ends, page_texts)
+    return TextFlow(
+        "".join(text_pieces),
+        flow_lines,
+        page_starts,
+        page_ends,
+        page_texts,
+        _list_rules(raw_pages),
+    )
+
+
+def _list_rules(raw_pages: Sequence[RawPage]) -> dict[int, list[Rule]]:
+    """Return the rules of each page that are not at the same place of half of the pages."""
+    page_counts = Counter(
+        rule_key for raw_page in raw_pages for rule_key in {*map(_make_rule_key, raw_page.rules)}
+    )
+    min_page_count = max(3, 0.5 * len(raw_pages))
+    return {
+        raw_page.number: body_rules
+        for raw_page in raw_pages
+        if (
+            body_rules := [
+                rule
+                for rule in raw_page.rules
+                if page_counts[_make_rule_key(rule)] < min_page_count
+            ]
+        )
+    }
+
+
+def _make_rule_key(rule: Rule) -> tuple[int, int]:
+    # Facing pages may have different margins, but their lines are equally wide and high.
+    return round((rule.right - rule.left) / 6), round(rule.height / 6)
 
 
 def rejoin_words(raw_pages: Sequence[RawPage]) -> None:

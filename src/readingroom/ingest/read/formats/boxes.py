@@ -1,4 +1,4 @@
-"""Finds the boxes drawn on a PDF page: shaded panels, framed panels and the grids of tables."""
+"""Finds the boxes drawn on a PDF page: shaded panels, frames and the grids of tables; and rules."""
 
 import ctypes
 from collections import defaultdict
@@ -8,7 +8,7 @@ from itertools import pairwise
 import pypdfium2.raw as pdfium
 
 from readingroom.ingest.read.formats.images import Matrix, Rectangle
-from readingroom.ingest.read.page import Box
+from readingroom.ingest.read.page import Box, Rule
 
 # A page with more drawn paths is a map or a drawing, on which no boxes are looked for.
 _MAX_PATHS_ON_EXAMINED_PAGE = 3_000
@@ -38,6 +38,7 @@ class DrawnBoxFinder:
         self._panels: list[Rectangle] = []
         self._panel_colours: list[int] = []
         self._rules: list[Rectangle] = []
+        self._cross_rules: list[Rectangle] = []
         self._paths_left = _MAX_PATHS_ON_EXAMINED_PAGE
         # Made once: a page may have thousands of paths.
         self._edges = tuple(ctypes.c_float() for _ in range(4))
@@ -55,13 +56,15 @@ class DrawnBoxFinder:
         if path_width <= _MAX_RULE_WIDTH:
             if height >= _TOUCH_TOLERANCE:
                 self._rules.append(bounds)
-        elif (
-            path_width >= self._min_width
-            and height >= _MIN_BOX_HEIGHT
-            and (colour := self._read_colour(path_object)) is not None
+        elif path_width >= self._min_width and (
+            height >= _MIN_BOX_HEIGHT or height <= _MAX_RULE_WIDTH
         ):
-            self._panels.append(bounds)
-            self._panel_colours.append(colour)
+            colour = self._read_colour(path_object)
+            if colour is not None and height <= _MAX_RULE_WIDTH:
+                self._cross_rules.append(bounds)
+            elif colour is not None:
+                self._panels.append(bounds)
+                self._panel_colours.append(colour)
 
     def find_boxes(self) -> list[Box]:
         """Return the boxes from the top down; on a map, with its many paths, there are none."""
@@ -78,9 +81,24 @@ class DrawnBoxFinder:
         largest_pieces = sorted(box_pieces, key=lambda box_piece: box_piece.area, reverse=True)[
             :_MAX_BOX_PIECES
         ]
-        return [
-            self._make_box(rectangle, rules) for rectangle in _unite_pieces(largest_pieces)
+        return [self._make_box(rectangle, rules) for rectangle in _unite_pieces(largest_pieces)]
+
+    def find_rules(self, boxes: Sequence[Box]) -> list[Rule]:
+        """Return the lines drawn across the page from the top down, but for those of its boxes."""
+        if not 0 < len(self._cross_rules) <= _MAX_BOX_PIECES or self._paths_left < 0:
+            return []
+        rules = [
+            Rule(
+                ruled_line.left - self._page_frame.left,
+                ruled_line.right - self._page_frame.left,
+                (ruled_line.bottom + ruled_line.top) / 2 - self._page_frame.bottom,
+            )
+            for ruled_line in self._cross_rules
         ]
+        return sorted(
+            (rule for rule in rules if not any(_holds_rule(box, rule) for box in boxes)),
+            key=lambda rule: -rule.height,
+        )
 
     def _make_box(self, rectangle: Rectangle, rules: Sequence[Rectangle]) -> Box:
         low_edge, high_edge = (
@@ -212,4 +230,13 @@ def _has_inner_rules(rectangle: Rectangle, rules: Sequence[Rectangle]) -> bool:
         and ruled_line.bottom >= rectangle.bottom - _EDGE_TOLERANCE
         and ruled_line.top <= rectangle.top + _EDGE_TOLERANCE
         for ruled_line in rules
+    )
+
+
+def _holds_rule(box: Box, rule: Rule) -> bool:
+    """Whether a rule lies in a box or on its edge."""
+    return (
+        box.bottom - _TOUCH_TOLERANCE <= rule.height <= box.top + _TOUCH_TOLERANCE
+        and box.left - _EDGE_TOLERANCE <= rule.left
+        and rule.right <= box.right + _EDGE_TOLERANCE
     )

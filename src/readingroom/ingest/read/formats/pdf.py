@@ -22,7 +22,6 @@ from readingroom.ingest.read.formats.order import put_in_reading_order
 from readingroom.ingest.read.page import (
     BROKEN_WORD_MARK,
     OCR_DPI,
-    Box,
     Line,
     PageUnreadable,
     RawPage,
@@ -89,16 +88,11 @@ def read_raw_page(pdf_document: pypdfium2.PdfDocument, index: int) -> RawPage:
     page_label = normalize_text(pdf_document.get_page_label(index)).strip() or str(page_number)
     try:
         with closing(pdf_document[index]) as pdf_page:
-            image_ratio, boxes, drawn_line_count = _read_graphics(pdf_page)
-            return RawPage(
-                page_number,
-                page_label,
-                pdf_page.get_height(),
-                _read_lines(pdf_page),
-                image_ratio=image_ratio,
-                boxes=boxes,
-                drawn_line_count=drawn_line_count,
+            raw_page = RawPage(
+                page_number, page_label, pdf_page.get_height(), _read_lines(pdf_page)
             )
+            _read_graphics(pdf_page, raw_page)
+            return raw_page
     except pypdfium2.PdfiumError:
         return RawPage(page_number, page_label, 0.0, note="The page is damaged and cannot be read")
 
@@ -191,14 +185,12 @@ def _make_share_transform(pdf_page: pypdfium2.PdfPage) -> Callable[[pdfium.FS_RE
     return to_shares
 
 
-def _read_graphics(pdf_page: pypdfium2.PdfPage) -> tuple[float, list[Box], int]:
-    """Return a page's image ratio, its boxes and its number of drawn lines, in one walk over its
-    objects.
-    """
+def _read_graphics(pdf_page: pypdfium2.PdfPage, raw_page: RawPage) -> None:
+    """Add a page's image ratio, boxes, rules and number of drawn lines, in one walk over it."""
     page_frame = Rectangle(*pdf_page.get_bbox())
     images: list[Rectangle] = []
     box_finder = DrawnBoxFinder(page_frame)
-    path_count = drawn_line_count = 0
+    path_count = 0
     for page_object, object_type, matrix in walk_objects(pdf_page):
         if object_type == pdfium.FPDF_PAGEOBJ_IMAGE:
             images.append(matrix.place_unit_square())
@@ -207,10 +199,14 @@ def _read_graphics(pdf_page: pypdfium2.PdfPage) -> tuple[float, list[Box], int]:
             path_count += 1
             # Some programs draw a whole plan as one path. Asking each of thousands takes long.
             is_measured = path_count <= _MAX_MEASURED_PATHS
-            drawn_line_count += pdfium.FPDFPath_CountSegments(page_object) if is_measured else 1
+            raw_page.drawn_line_count += (
+                pdfium.FPDFPath_CountSegments(page_object) if is_measured else 1
+            )
     # A turned page has its boxes elsewhere than its lines, which are where they are displayed.
-    boxes = box_finder.find_boxes() if pdf_page.get_rotation() == 0 else []
-    return compute_image_ratio(images, page_frame), boxes, drawn_line_count
+    if pdf_page.get_rotation() == 0:
+        raw_page.boxes = box_finder.find_boxes()
+        raw_page.rules = box_finder.find_rules(raw_page.boxes)
+    raw_page.image_ratio = compute_image_ratio(images, page_frame)
 
 
 def _read_lines(pdf_page: pypdfium2.PdfPage) -> list[Line]:
