@@ -51,7 +51,7 @@ POLICY_HEADING = re.compile(
     # Two policies may share a number.
     rf"(?P<part>\s+(?:Part|PART)\s+[A-Z](?=\s+[A-Z]|\s*[:–—-]|$))?"
     # What kind of policy it is may stand between its code and its title.
-    rf"(?![\w/])\*?(?:\s*\((?i:cont)(?s:.*)|\s*\((?P<bracketed>[A-Z][^()]{{4,100}})\)"
+    rf"(?![\w/])\*?(?:\s*\((?P<continued>(?i:cont)(?s:.*))|\s*\((?P<bracketed>[A-Z][^()]{{4,100}})\)"
     rf"|\s*[:–—]\s*(?P<uncapped>[a-z](?s:.*))"
     rf"|(?:\s*\([A-Za-z -]{{5,30}}\))?{TITLE_PATTERN})"
 )

@@ -52,7 +52,9 @@ def find_box_end(
     if box_start is None:
         return 0
     box_end = _follow_box(typography, box_start, line_limit, footnote_lines)
-    if _is_mere_bar(typography, policy_heading, box_start, box_end):
+    if _is_mere_bar(typography, policy_heading, box_start, box_end) or _is_table_of_facts(
+        typography, policy_heading, box_start, box_end
+    ):
         return 0
     return _leave_out_map(typography, box_start, box_end)
 
@@ -68,6 +70,28 @@ def _is_mere_bar(
         policy_heading.label_index is None
         and box_end <= title_end < len(typography.lines)
         and typography.lines[title_end].page == typography.lines[box_start].page
+    )
+
+
+def _is_table_of_facts(
+    typography: Typography, policy_heading: PolicyHeading, box_start: int, box_end: int
+) -> bool:
+    """Whether a table below a heading holds no sentence, and text goes on below it on the page.
+
+    So sites are set: their area, their use and their homes in a table, and then the policy.
+    """
+    flow_lines = typography.lines
+    table_box = flow_lines[box_start].box
+    return (
+        table_box is not None
+        and table_box.is_grid
+        and flow_lines[policy_heading.heading_index].box != table_box
+        and box_end < len(flow_lines)
+        and flow_lines[box_end].page == flow_lines[box_end - 1].page
+        and not any(
+            flow_line.line.text.endswith((".", ";", ":"))
+            for flow_line in flow_lines[box_start:box_end]
+        )
     )
 
 
@@ -284,10 +308,12 @@ def _follow_box(
                 or _explains(typography, next_index)
                 or not (
                     (is_bar and _hangs_below(typography, box_end - 1, next_index))
-                    or _is_next_paragraph(typography, box_end - 1, next_index)
                     or (
-                        _continues(typography, box_end - 1, next_index, is_often_bold)
-                        and not (has_text and _is_drawn_otherwise(last_line, following_line))
+                        not (has_text and _is_drawn_otherwise(last_line, following_line))
+                        and (
+                            _is_next_paragraph(typography, box_end - 1, next_index)
+                            or _continues(typography, box_end - 1, next_index, is_often_bold)
+                        )
                     )
                     or says_continued(following_line.line.text, policy_heading)
                     or repeats_heading(typography, line_index, next_index)

@@ -198,7 +198,7 @@ def _match_worded_heading(typography: Typography, line_index: int) -> PolicyHead
     if not (typography.begins_block(line_index) or typography.follows_sentence(line_index)):
         return None
     heading_title = heading_match["title"] or heading_match["uncapped"] or ""
-    if _CONTINUED.search(heading_title[-40:]):
+    if heading_match["continued"] or _CONTINUED.search(heading_title[-40:]):
         return None
     policy_word = heading_match["word"]
     if heading_match["topic"] and heading_match["number"].isdigit():
@@ -206,9 +206,7 @@ def _match_worded_heading(typography: Typography, line_index: int) -> PolicyHead
         policy_word = f"{heading_match['topic']} {policy_word}"
     policy_word = policy_word.title() if policy_word.isupper() else policy_word
     policy_part = f" Part {heading_match['part'].split()[1]}" if heading_match["part"] else ""
-    policy_title = (
-        "" if is_run_in else _complete_title(typography, line_index, heading_title)
-    )
+    policy_title = "" if is_run_in else _complete_title(typography, line_index, heading_title)
     policy_title = policy_title or heading_match["bracketed"] or ""
     return PolicyHeading(
         line_index,
