@@ -31,9 +31,25 @@ _EXPLAINING_HEADING_IN_BOLD = re.compile(
     r"(?:policy )?(?:background|context|delivery|implementation|monitoring|indicators?|evidence)"
     r"(?: and (?:delivery|implementation|monitoring|review))?|(?:primary|key) evidence"
     r"|(?:key )?(?:monitoring )?(?:indicators|targets)(?:: .{0,60})?|reasons?"
-    r"|key (?:documents|links)|links to .{0,60}",
+    r"|key (?:documents|links)|links to .{0,60}|policy links|monitoring framework"
+    r"|alternative (?:options|approaches)(?: considered)?|options considered|evidence base"
+    r"|(?:consultation )?question \d{1,3}\b.*",
     re.IGNORECASE,
 )
+_MAX_EXPLAINING_CHARS = 80
+# Words in bold that begin a paragraph about a policy.
+_EXPLAINING_LABEL = re.compile(
+    r"(?:policy links|(?:linked|related|relevant) policies|evidence base|key evidence"
+    r"|(?:monitoring )?indicators?|targets)\s*:\s",
+    re.IGNORECASE,
+)
+# Words in the head of a table that says how a policy is measured: two of them.
+_MONITORING_HEAD = re.compile(
+    r"\b(?:indicators?|triggers?|targets?|monitoring|contingency|implementation|delivery|source"
+    r"|frequency|responsib\w+)\b",
+    re.IGNORECASE,
+)
+_MEASURING_HEAD = re.compile(r"\b(?:indicators?|triggers?)\b", re.IGNORECASE)
 _ANNOUNCEMENT = re.compile(r":$|\b(?:below|following|follows)\b[^.]{0,40}\.?$", re.IGNORECASE)
 # Policies of a plan, and the share of them, that are explained in a column beside them.
 _MIN_SIDE_TEXTS, _MIN_SIDE_SHARE = 3, 0.6
@@ -52,6 +68,14 @@ def find_box_end(
     if box_start is None:
         return 0
     box_end = _follow_box(typography, box_start, line_limit, footnote_lines)
+    if (
+        box_end < line_limit
+        and typography.lines[box_end].box is not None
+        and typography.lines[box_end].page == typography.lines[box_start].page + 1
+        and _is_mere_bar(typography, policy_heading, box_start, box_end)
+    ):
+        # The bar or the tab of a heading stands last on its page, and the box of the text overleaf.
+        return _follow_box(typography, box_end, line_limit, footnote_lines)
     if _is_mere_bar(typography, policy_heading, box_start, box_end) or _is_table_of_facts(
         typography, policy_heading, box_start, box_end
     ):
@@ -62,15 +86,11 @@ def find_box_end(
 def _is_mere_bar(
     typography: Typography, policy_heading: PolicyHeading, box_start: int, box_end: int
 ) -> bool:
-    """Whether a box holds only the heading of a policy, whose text begins below it on the page."""
+    """Whether a box holds only the heading of a policy, whose text begins below it or overleaf."""
     title_end = typography.find_title_end(
         policy_heading.heading_index, policy_heading.title or "title"
     )
-    return (
-        policy_heading.label_index is None
-        and box_end <= title_end < len(typography.lines)
-        and typography.lines[title_end].page == typography.lines[box_start].page
-    )
+    return policy_heading.label_index is None and box_end <= title_end < len(typography.lines)
 
 
 def _is_table_of_facts(
@@ -127,6 +147,7 @@ def find_text_end(typography: Typography, policy_heading: PolicyHeading, next_bo
     for line_index in range(policy_heading.text_index + 1, next_boundary):
         if not typography.is_figure_line(line_index) and (
             _explains(typography, line_index)
+            or _heads_monitoring(typography, line_index)
             or _is_larger_heading(typography, line_index, heading_size)
             or (is_bold_text and _is_plain_prose(typography, line_index))
             or (is_italic_text and _is_upright_prose(typography, line_index))
@@ -273,7 +294,11 @@ def _find_box_start(typography: Typography, first_line: int, line_limit: int) ->
     for line_index in range(first_line, min(first_line + _MAX_BOX_DISTANCE, line_limit)):
         if flow_lines[line_index].box is not None:
             return line_index
-        if line_index > first_line and not typography.has_same_look(first_line, line_index):
+        # What a policy is for may stand in italics above its box.
+        if line_index > first_line and not (
+            typography.has_same_look(first_line, line_index)
+            or flow_lines[line_index].line.is_italic
+        ):
             return None
     return None
 
@@ -410,12 +435,30 @@ def _is_larger_heading(typography: Typography, line_index: int, heading_size: fl
 def _explains(typography: Typography, line_index: int) -> bool:
     """Whether a line is a heading such as `Reasoned Justification`."""
     line_text = typography.lines[line_index].line.text.rstrip(":")
-    if len(line_text) > 80 or not (
+    if not (
         typography.begins_block(line_index)
         or (typography.stands_out(line_index) and typography.follows_sentence(line_index))
     ):
         return False
-    return bool(
+    if typography.stands_out(line_index) and _EXPLAINING_LABEL.match(line_text):
+        return True
+    return len(line_text) <= _MAX_EXPLAINING_CHARS and bool(
         _EXPLAINING_HEADING.fullmatch(line_text)
         or (typography.stands_out(line_index) and _EXPLAINING_HEADING_IN_BOLD.fullmatch(line_text))
+    )
+
+
+def _heads_monitoring(typography: Typography, line_index: int) -> bool:
+    """Whether a line is the head of a table of indicators and the like."""
+    flow_line = typography.lines[line_index]
+    if flow_line.box is None or not flow_line.box.is_grid:
+        return False
+    line_text = flow_line.line.text
+    head_words = {word.casefold() for word in _MONITORING_HEAD.findall(line_text)}
+    return (
+        len(line_text) <= _MAX_EXPLAINING_CHARS
+        and typography.stands_out(line_index)
+        and typography.lines[line_index - 1].box != flow_line.box
+        and len(head_words) > 1
+        and _MEASURING_HEAD.search(line_text) is not None
     )

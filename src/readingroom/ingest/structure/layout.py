@@ -31,6 +31,8 @@ _MIN_NUMBERED_PAGES = 5
 _MAX_FOOTER_CHARS = 120
 # Letters this much smaller than the usual ones, at the top of pages, are those of a header.
 _HEADER_SCALE = 0.92
+# Letters this many times the usual height, on page after page, are written across the text.
+_WATERMARK_SCALE = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,26 +289,46 @@ def _find_repeated_keys(raw_pages: Sequence[RawPage]) -> set[tuple[str, int]]:
     """
     # Chapters have headers of their own, so a quarter of the pages is enough; three, lest a short
     # file's lines vanish.
+    usual_size = _measure_usual_size(raw_pages)
     return (
         _find_frequent_keys(raw_pages, _make_repeat_key, 0.25)
         | _find_frequent_keys(raw_pages, _make_beginning_key, 0.5)
-        | _find_header_rows(raw_pages)
+        | _find_header_rows(raw_pages, usual_size)
         | _find_number_rows(raw_pages)
+        | _find_watermarks(raw_pages, usual_size)
     )
 
 
-def _find_header_rows(raw_pages: Sequence[RawPage]) -> set[tuple[str, int]]:
-    """Return the heights at the top of pages where half of them have a line in small letters.
-
-    Such headers may name the policy or the section below, and so differ from page to page.
-    """
+def _measure_usual_size(raw_pages: Sequence[RawPage]) -> float:
+    """Return the size of most letters."""
     chars_by_size: Counter[float] = Counter()
     for raw_page in raw_pages:
         for line in raw_page.lines:
             chars_by_size[round(line.size * 2) / 2] += len(line.text)
-    if not chars_by_size:
-        return set()
-    max_size = _HEADER_SCALE * chars_by_size.most_common(1)[0][0]
+    return chars_by_size.most_common(1)[0][0] if chars_by_size else 0.0
+
+
+def _find_watermarks(raw_pages: Sequence[RawPage], usual_size: float) -> set[tuple[str, int]]:
+    """Return the large words at the same place of half of the pages, across their text."""
+    page_counts = Counter(
+        mark_key
+        for raw_page in raw_pages
+        for mark_key in {
+            _make_watermark_key(line)
+            for line in raw_page.lines
+            if line.size >= _WATERMARK_SCALE * usual_size
+        }
+    )
+    min_page_count = max(3, 0.5 * len(raw_pages))
+    return {mark_key for mark_key, count in page_counts.items() if count >= min_page_count}
+
+
+def _find_header_rows(raw_pages: Sequence[RawPage], usual_size: float) -> set[tuple[str, int]]:
+    """Return the heights at the top of pages where half of them have a line in small letters.
+
+    Such headers may name the policy or the section below, and so differ from page to page.
+    """
+    max_size = _HEADER_SCALE * usual_size
     page_counts = Counter(
         row_key
         for raw_page in raw_pages
@@ -369,7 +391,7 @@ def _is_running_line(line: Line, raw_page: RawPage, repeated_keys: set[tuple[str
     if not repeated_keys.isdisjoint(_list_number_keys(line, raw_page)):
         return True
     if not _is_at_edge(line, raw_page):
-        return False
+        return _make_watermark_key(line) in repeated_keys
     line_keys = {_make_repeat_key(line), _make_beginning_key(line)}
     if _is_at_top(line, raw_page):
         line_keys.add(_make_row_key(line))
@@ -393,6 +415,10 @@ def _is_at_top(line: Line, raw_page: RawPage) -> bool:
 def _make_row_key(line: Line) -> tuple[str, int]:
     """Return the key of a line's height alone, in letters of its size."""
     return f"\0{round(line.size)}", round(line.bottom / 6)
+
+
+def _make_watermark_key(line: Line) -> tuple[str, int]:
+    return f"\0\0{line.text}", round(line.bottom / 6)
 
 
 def _make_repeat_key(line: Line) -> tuple[str, int]:

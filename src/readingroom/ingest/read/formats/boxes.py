@@ -26,7 +26,7 @@ _TOUCH_TOLERANCE = 4.0
 _EDGE_TOLERANCE = 14.0
 # Points between two columns of a page.
 _MAX_GUTTER_WIDTH = 36.0
-_MIN_WHITE_LEVEL = 250
+_MIN_WHITE_LEVEL = 253
 
 
 class DrawnBoxFinder:

@@ -33,6 +33,8 @@ if TYPE_CHECKING:  # slow to import, and most PDFs never need a picture
 
 # Pieces of a row are joined up to this length.
 _MAX_ROW_CHARS = 5_000
+# Of the letters of a row, those further right are no more times as tall as the first.
+_MAX_GROWTH = 2.5
 _ShareBox = tuple[float, float, float, float]
 """Left, top, right and bottom as shares of the page, from its upper left."""
 # Of one page whose words are placed; no real page has as many.
@@ -368,6 +370,9 @@ def _is_same_row(line: Line, following_line: Line, fold_position: float | None) 
         looks_alike = line.is_bold == following_line.is_bold
         if not looks_alike or abs(line.size - following_line.size) > 0.5:
             return False
+    # A word written across the page, such as DRAFT, is no part of the row that it crosses.
+    if following_line.size > _MAX_GROWTH * line.size:
+        return False
     is_level = abs(line.last_bottom - following_line.bottom) < 0.5 * max(
         line.size, following_line.size
     )
