@@ -1,6 +1,8 @@
 """Where policies end that stand between two lines drawn across the page."""
 
+from collections import Counter
 from collections.abc import Container, Sequence
+from dataclasses import dataclass
 
 from readingroom.ingest.read.page import Rule
 from readingroom.ingest.structure.policy_headings import PolicyHeading
@@ -26,46 +28,69 @@ def find_ruled_ends(
 ) -> list[int]:
     """Return for each policy the line after the rule below it; 0 where none closes it.
 
-    A rule above most headings opens their policies, and the next one of its width closes each. Not
-    below numbered paragraphs of the plan, which no policy holds.
+    A rule above the heading or right below it opens a policy, and the next one of its width closes
+    it; where no heading has a rule, one above plain text closes it. Not below numbered paragraphs
+    of the plan, which no policy holds.
     """
     no_ends = [0] * len(policies)
     min_policy_count = max(_MIN_RULED_POLICIES, _MIN_RULED_SHARE * len(policies))
     if not typography.rules_by_page or len(policies) < min_policy_count:
         return no_ends
-    ruled_ends = [
-        _find_closing_line(typography, policy_heading, next_line, paragraph_lines)
+    closings = [
+        _find_closing(typography, policy_heading, next_line, paragraph_lines)
         for policy_heading, next_line in zip(policies, next_lines, strict=True)
+    ]
+    width_counts = Counter(round(_measure_width(closing.rule)) for closing in closings if closing)
+    usual_width = width_counts.most_common(1)[0][0] if width_counts else 0
+    ruled_ends = [
+        closing.line_index
+        if closing and abs(_measure_width(closing.rule) - usual_width) < _MAX_END_DIFFERENCE
+        else 0
+        for closing in closings
     ]
     return ruled_ends if sum(map(bool, ruled_ends)) >= min_policy_count else no_ends
 
 
-def _find_closing_line(
+@dataclass(frozen=True, slots=True)
+class _Closing:
+    """The line after a policy, and the rule above that line."""
+
+    line_index: int
+    rule: Rule
+
+
+def _find_closing(
     typography: Typography,
     policy_heading: PolicyHeading,
     next_line: int,
     paragraph_lines: Container[int],
-) -> int:
-    """Return the line after the rule that closes a policy, or 0."""
-    opening_rule = _find_rule_above(typography, policy_heading.line_index)
-    if opening_rule is None:
-        return 0
+) -> _Closing | None:
+    """Return where a rule closes a policy, or None."""
     title_end = typography.find_title_end(
         policy_heading.heading_index, policy_heading.title or "title"
     )
-    for line_index in range(title_end, next_line):
-        if line_index in paragraph_lines and not _has_rule_below(
-            typography, line_index - 1, opening_rule
-        ):
-            return 0
+    opening_rule = _find_rule_above(typography, policy_heading.line_index) or _find_rule_below(
+        typography, title_end - 1
+    )
+    # The first rule below the title is the heading's own.
+    for line_index in range(title_end + 1, next_line):
+        rule = _find_rule_below(typography, line_index - 1)
+        if rule is None:
+            if line_index in paragraph_lines:
+                return None
+            continue
+        if opening_rule is None:
+            # Above a heading, a rule may belong to that heading.
+            is_closing = not typography.stands_out(line_index)
+        else:
+            is_closing = _is_as_wide(rule, opening_rule)
         if (
-            line_index > title_end  # else the rule is that of the heading
-            and _has_rule_below(typography, line_index - 1, opening_rule)
-            and not _opens_again(typography, line_index, opening_rule)
-            and not _is_table_row(typography, line_index, next_line, opening_rule)
+            is_closing
+            and not _opens_again(typography, line_index, rule)
+            and not _is_table_row(typography, line_index, next_line, rule)
         ):
-            return line_index
-    return 0
+            return _Closing(line_index, rule)
+    return None
 
 
 def _find_rule_above(typography: Typography, line_index: int) -> Rule | None:
@@ -90,8 +115,8 @@ def _find_rule_above(typography: Typography, line_index: int) -> Rule | None:
     )
 
 
-def _has_rule_below(typography: Typography, line_index: int, opening_rule: Rule) -> bool:
-    """Whether a rule as wide as that above a policy stands between a line and the next."""
+def _find_rule_below(typography: Typography, line_index: int) -> Rule | None:
+    """Return the rule between a line and the next, if there is one."""
     flow_line = typography.lines[line_index]
     size = flow_line.line.size
     highest = flow_line.line.last_bottom + _OVERLAP * size
@@ -100,11 +125,14 @@ def _has_rule_below(typography: Typography, line_index: int, opening_rule: Rule)
     if next_index < len(typography.lines) and not _begins_column(typography, next_index):
         next_line = typography.lines[next_index].line
         lowest = max(lowest, next_line.bottom + (1 - _OVERLAP) * next_line.size)
-    return any(
-        lowest <= rule.height <= highest
-        and rule.left - _MAX_END_DIFFERENCE <= flow_line.line.left < rule.right
-        and _is_as_wide(rule, opening_rule)
-        for rule in typography.rules_by_page.get(flow_line.page, ())
+    return next(
+        (
+            rule
+            for rule in typography.rules_by_page.get(flow_line.page, ())
+            if lowest <= rule.height <= highest
+            and rule.left - _MAX_END_DIFFERENCE <= flow_line.line.left < rule.right
+        ),
+        None,
     )
 
 
@@ -133,13 +161,16 @@ def _is_table_row(
     """Whether a rule has another one a row further down, as in a table without upright rules."""
     last_index = min(line_index + _MAX_ROW_LINES, next_line - 1)
     return any(
-        _has_rule_below(typography, row_index, opening_rule)
+        (rule := _find_rule_below(typography, row_index)) is not None
+        and _is_as_wide(rule, opening_rule)
         for row_index in range(line_index, last_index)
     )
 
 
 def _is_as_wide(rule: Rule, other_rule: Rule) -> bool:
     """Whether two rules are equally long; on facing pages they may begin at different places."""
-    return abs((rule.right - rule.left) - (other_rule.right - other_rule.left)) < (
-        _MAX_END_DIFFERENCE
-    )
+    return abs(_measure_width(rule) - _measure_width(other_rule)) < _MAX_END_DIFFERENCE
+
+
+def _measure_width(rule: Rule) -> float:
+    return rule.right - rule.left
