@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from readingroom.ingest.read.page import BROKEN_WORD_MARK, Box, Line, RawPage, Rule
+from readingroom.ingest.structure.naming_rows import find_naming_rows, make_naming_key
 from readingroom.ingest.structure.page_labels import EDGE_SHARE
 
 _USUAL_LEADING = 1.2
@@ -296,6 +297,7 @@ def _find_repeated_keys(raw_pages: Sequence[RawPage]) -> set[tuple[str, int]]:
         | _find_header_rows(raw_pages, usual_size)
         | _find_number_rows(raw_pages)
         | _find_watermarks(raw_pages, usual_size)
+        | find_naming_rows(raw_pages)
     )
 
 
@@ -392,7 +394,11 @@ def _is_running_line(line: Line, raw_page: RawPage, repeated_keys: set[tuple[str
         return True
     if not _is_at_edge(line, raw_page):
         return _make_watermark_key(line) in repeated_keys
-    line_keys = {_make_repeat_key(line), _make_beginning_key(line)}
+    line_keys = {
+        _make_repeat_key(line),
+        _make_beginning_key(line),
+        make_naming_key(line, raw_page.number),
+    }
     if _is_at_top(line, raw_page):
         line_keys.add(_make_row_key(line))
     return bool(line_keys & repeated_keys) or _is_page_number(line.text)
