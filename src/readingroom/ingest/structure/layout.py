@@ -32,6 +32,8 @@ _MIN_NUMBERED_PAGES = 5
 _MAX_FOOTER_CHARS = 120
 # Letters this much smaller than the usual ones, at the top of pages, are those of a header.
 _HEADER_SCALE = 0.92
+# Share of a page's height in which the rules of headers and footers are drawn, beside the text.
+_RULE_EDGE_SHARE = 1.5 * EDGE_SHARE
 # Letters this many times the usual height, on page after page, are written across the text.
 _WATERMARK_SCALE = 2.0
 
@@ -118,9 +120,15 @@ def make_text_flow(raw_pages: Sequence[RawPage]) -> TextFlow:
 
 
 def _list_rules(raw_pages: Sequence[RawPage]) -> dict[int, list[Rule]]:
-    """Return the rules of each page that are not at the same place of half of the pages."""
+    """Return the rules of each page but for those at one place near the edge of half of them."""
     page_counts = Counter(
-        rule_key for raw_page in raw_pages for rule_key in {*map(_make_rule_key, raw_page.rules)}
+        rule_key
+        for raw_page in raw_pages
+        for rule_key in {
+            _make_rule_key(rule)
+            for rule in raw_page.rules
+            if min(rule.height, raw_page.height - rule.height) < _RULE_EDGE_SHARE * raw_page.height
+        }
     )
     min_page_count = max(3, 0.5 * len(raw_pages))
     return {
