@@ -36,6 +36,8 @@ _HEADER_SCALE = 0.92
 _RULE_EDGE_SHARE = 1.5 * EDGE_SHARE
 # Letters this many times the usual height, on page after page, are written across the text.
 _WATERMARK_SCALE = 2.0
+# Among the keys where there are any: most files have none, and every line would be looked up.
+_ANY_WATERMARK = ("\0\0", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,7 +332,10 @@ def _find_watermarks(raw_pages: Sequence[RawPage], usual_size: float) -> set[tup
         }
     )
     min_page_count = max(3, 0.5 * len(raw_pages))
-    return {mark_key for mark_key, count in page_counts.items() if count >= min_page_count}
+    watermark_keys = {
+        mark_key for mark_key, count in page_counts.items() if count >= min_page_count
+    }
+    return watermark_keys | {_ANY_WATERMARK} if watermark_keys else set()
 
 
 def _find_header_rows(raw_pages: Sequence[RawPage], usual_size: float) -> set[tuple[str, int]]:
@@ -401,7 +406,7 @@ def _is_running_line(line: Line, raw_page: RawPage, repeated_keys: set[tuple[str
     if not repeated_keys.isdisjoint(_list_number_keys(line, raw_page)):
         return True
     if not _is_at_edge(line, raw_page):
-        return _make_watermark_key(line) in repeated_keys
+        return _ANY_WATERMARK in repeated_keys and _make_watermark_key(line) in repeated_keys
     line_keys = {
         _make_repeat_key(line),
         _make_beginning_key(line),

@@ -1,7 +1,7 @@
 """Finds headers and footers in letters of the text that name the heading below: `Policy H3`."""
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from readingroom.ingest.read.page import Line, RawPage
 from readingroom.ingest.structure.page_labels import EDGE_SHARE
@@ -14,7 +14,11 @@ _MIN_PAGES, _MIN_PAGE_SHARE, _MIN_APART_SHARE = 4, 0.5, 0.9
 _MIN_NAMING_SHARE = 0.6
 # Pages before and after a page on which the heading that its header names may stand.
 _PAGES_BEFORE, _PAGES_AFTER = 3, 1
-_MIN_NAME_CHARS = 8
+_MIN_NAME_CHARS, _MAX_NAME_CHARS = 8, 120
+# Of names that differ in more than numbers; headers with fewer are known by being the same.
+_MIN_NAMES = 3
+_SEPARATORS = ("|", " – ", " - ", "•")
+_WITHOUT_DIGITS = str.maketrans("", "", "0123456789")
 
 
 def find_naming_rows(raw_pages: Sequence[RawPage]) -> set[tuple[str, int]]:
@@ -54,8 +58,14 @@ def _find_rows(
             _MIN_PAGES, _MIN_PAGE_SHARE * len(raw_pages), _MIN_APART_SHARE * len(row_lines)
         ):
             continue
+        row_texts = {line.text.translate(_WITHOUT_DIGITS) for _, line in apart_lines}
+        if len(row_texts) < _MIN_NAMES:
+            continue
         naming_count = sum(
-            _names_heading(raw_pages, page_index, line) for page_index, line in apart_lines
+            not heading_names.isdisjoint(_list_names(line.text))
+            for (_, line), heading_names in zip(
+                apart_lines, _list_names_nearby(raw_pages, apart_lines), strict=True
+            )
         )
         if naming_count >= _MIN_NAMING_SHARE * len(apart_lines):
             naming_rows |= {
@@ -65,13 +75,25 @@ def _find_rows(
     return naming_rows
 
 
-def _names_heading(raw_pages: Sequence[RawPage], page_index: int, header_line: Line) -> bool:
-    """Whether a line further in, on this page or a near one, says what a header says."""
-    first_index = max(page_index - _PAGES_BEFORE, 0)
-    return any(
-        len(line.text) >= _MIN_NAME_CHARS
-        and abs(line.bottom - header_line.bottom) > header_line.size
-        and (header_line.text.endswith(line.text) or line.text.startswith(header_line.text))
-        for raw_page in raw_pages[first_index : page_index + _PAGES_AFTER + 1]
-        for line in raw_page.lines
-    )
+def _list_names(header_text: str) -> list[str]:
+    """Return what a header may name: all of it, or what follows the title of the plan."""
+    return [header_text, *(header_text.rpartition(sign)[2].strip() for sign in _SEPARATORS)]
+
+
+def _list_names_nearby(
+    raw_pages: Sequence[RawPage], header_lines: Sequence[tuple[int, Line]]
+) -> Iterator[set[str]]:
+    """Yield for each header the lines further in on near pages, and what precedes their colon."""
+    names_by_page = [
+        {
+            name
+            for line in raw_page.lines
+            if _MIN_NAME_CHARS <= len(line.text) <= _MAX_NAME_CHARS
+            and abs(line.bottom - header_lines[0][1].bottom) > line.size
+            for name in (line.text, line.text.partition(":")[0])
+        }
+        for raw_page in raw_pages
+    ]
+    for page_index, _ in header_lines:
+        first_index = max(page_index - _PAGES_BEFORE, 0)
+        yield set().union(*names_by_page[first_index : page_index + _PAGES_AFTER + 1])
