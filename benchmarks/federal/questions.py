@@ -71,9 +71,11 @@ def _find_quoted(db: sqlite3.Connection, quote: str, sha256: str | None) -> set[
     return quoted or (set(contents) if sha256 and len(contents) == 1 else set())
 
 
-async def measure(data: Path, split: str, shows_misses: bool, reranker: Reranker | None) -> Table:
+async def measure(
+    data: Path, file_name: str, split: str, shows_misses: bool, reranker: Reranker | None
+) -> Table:
     """Return the hit rates of each mode at each share of embedded passages."""
-    questions = [question for question in read_questions("federal") if question.split == split]
+    questions = [question for question in read_questions(file_name) if question.split == split]
     path = get_database_path(data)
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
         answers = {question: find_answers(db, question) for question in questions}
@@ -106,7 +108,7 @@ async def measure(data: Path, split: str, shows_misses: bool, reranker: Reranker
     )
     left_out = len(questions) - len(asked)
     note = (
-        f"The {len(asked)} questions of the {split} half whose answer is a record with a text; "
+        f"The {len(asked)} {split} questions of `{file_name}.tsv` that a text answers; "
         f"{left_out} are answered by people, committees, votes or filings, which have none."
     )
     return Table(f"Federal questions, {split}", header, tuple(rows), note)
@@ -165,6 +167,7 @@ def _print_misses(asked: Sequence[Question], places: Sequence[int]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path)
+    parser.add_argument("--file", default="federal", help="in tests/fixtures/questions [federal]")
     parser.add_argument("--split", default="tuning", choices=("tuning", "test"))
     parser.add_argument("--misses", action="store_true", help="print what is not found first")
     parser.add_argument("--no-second-look", action="store_true")
@@ -172,7 +175,8 @@ def main() -> None:
     if options.misses and options.split == "test":
         parser.error("the misses of the test half are not looked at")
     reranker = None if options.no_second_look else open_packaged_reranker()
-    print(asyncio.run(measure(options.data, options.split, options.misses, reranker)))
+    table = measure(options.data, options.file, options.split, options.misses, reranker)
+    print(asyncio.run(table))
 
 
 if __name__ == "__main__":

@@ -75,7 +75,9 @@ async def _open_app() -> AsyncIterator[Starlette]:
         on_loopback(Emulator(sample_items(), max_age=_DAY_SECONDS)) as url,
     ):
         base = open_guidance(
-            url, requests_per_second=_NO_LIMIT, lifetimes=CacheLifetimes(_DAY_SECONDS, _DAY_SECONDS)
+            url,
+            requests_per_second=_NO_LIMIT,
+            cache_lifetimes=CacheLifetimes(_DAY_SECONDS, _DAY_SECONDS),
         )
         faces, settings = (make_face(base),), Settings(rate_limit=_NO_LIMIT * 60)
         policies = AuthPolicies(faces, settings, KeyAuth(_KEY, KeyRing(Path(folder))))

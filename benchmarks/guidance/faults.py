@@ -87,7 +87,9 @@ async def _measure_row(name: str, run_trial: RunTrial, options: dict[str, Any]) 
 async def _open_trial(down: bool = False, **options: Any) -> AsyncIterator[Trial]:
     emulator = govuk.Emulator(govuk.sample_items())
     with _run_emulator(emulator, down) as url:
-        base = open_guidance(url, timeout=_DEADLINE, requests_per_second=_NO_LIMIT, **options)
+        base = open_guidance(
+            url, timeout_seconds=_DEADLINE, requests_per_second=_NO_LIMIT, **options
+        )
         async with base.lifespan(), Client(build_mcp_server(make_face(base), [])) as client:
             await client.call_tool(
                 "get_error_taxonomy"

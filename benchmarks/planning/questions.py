@@ -183,16 +183,21 @@ def print_misses(asked: Iterable[AskedQuestion]) -> None:
             print(f"  {mark}{hit.section_ref} {hit.section_title[:40]!r} {hit.text[:90]!r}")
 
 
-def _choose_questions(split: str) -> list[Question]:
-    """Return a half of the questions over the plans, or the hundreds for tuning."""
+def _choose_questions(split: str, file_name: str = "plans") -> list[Question]:
+    """Return a half of the questions over the plans, or the hundreds for tuning.
+
+    Questions about a document that is not brought in, such as an inspector's report, are left out.
+    """
     if split == "many":
         many_questions = read_many_questions("plans")
         return [question for question in many_questions if question.document in PLANS]
-    return [question for question in read_questions("plans") if question.split == split]
+    questions = read_questions(file_name)
+    return [one for one in questions if one.split == split and one.document in PLANS]
 
 
 async def run(
     data: Path,
+    file_name: str,
     split: str,
     show_misses: bool,
     with_references: bool,
@@ -205,7 +210,7 @@ async def run(
     service = make_service(data, now=lambda: _TODAY, embedder=embedder)
     async with service.running():
         await bring_in(service)
-        questions = _choose_questions(split)
+        questions = _choose_questions(split, file_name)
         depths = f"first, first 3, first {_DEPTH}"
         print(f"{split} half: questions; passage {depths}; section {depths}")
         for mode in modes:
@@ -227,6 +232,7 @@ async def run(
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--file", default="plans", help="in tests/fixtures/questions [plans]")
     parser.add_argument("--split", choices=("tuning", "test", "many"), default="tuning")
     parser.add_argument("--misses", action="store_true", help="of the tuning half only")
     parser.add_argument("--references", action="store_true")
@@ -234,7 +240,8 @@ if __name__ == "__main__":
     parser.add_argument("--no-second-look", action="store_true")
     arguments = parser.parse_args()
     anyio.run(
-        *(run, arguments.data, arguments.split, arguments.misses, arguments.references),
+        *(run, arguments.data, arguments.file, arguments.split),
+        *(arguments.misses, arguments.references),
         arguments.mode or ("hybrid", "semantic", "lexical"),
         None if arguments.no_second_look else open_packaged_reranker(),
     )

@@ -362,7 +362,7 @@ def test_what_a_killed_server_had_taken_is_read_and_what_it_was_receiving_is_swe
         "documents.upload",
         "1 file",
         {"application_ref": REFERENCE, "folder": str(folder), "files": files},
-        folder=folder,
+        job_folder=folder,
     )
     jobs.claim_job(["documents.upload"], "a process that was killed")
     with serve_room("documents", data=data):

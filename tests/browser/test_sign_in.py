@@ -254,7 +254,7 @@ async def test_the_first_key_signs_its_browser_in_and_closes_the_server_to_other
 @requirement("room:sign-in")
 def test_only_an_operator_sees_operations_and_makes_keys(keyed_room: Served) -> None:
     keys = KeyRing(keyed_room.data)
-    secrets = {"editor": keys.add_key("ben"), "operator": keys.add_key("cleo", operator=True)}
+    secrets = {"editor": keys.add_key("ben"), "operator": keys.add_key("cleo", is_operator=True)}
     for role, secret in secrets.items():
         is_operator = role == "operator"
         with sign_in(keyed_room, secret) as client:

@@ -92,7 +92,7 @@ def offer(url: str, model: Any) -> list[LeasablePassages]:
 def make_worker(
     offered: list[LeasablePassages], model: Any, wait: Callable[[float], None] = lambda _: None
 ) -> EmbeddingWorker:
-    return EmbeddingWorker(RoomDatabase(offered, wait=wait), model, lambda progress: None, 4, wait)
+    return EmbeddingWorker(RoomDatabase(offered, sleep=wait), model, lambda progress: None, 4, wait)
 
 
 def test_a_worker_embeds_what_a_load_left_in_the_database(url: str) -> None:

@@ -77,8 +77,8 @@ def serve_scripted_room(*script: tuple[int, Any]) -> Iterator[tuple[str, list[tu
 
 def make_worker(url: str, **options: Any) -> EmbeddingWorker:
     embedder: Any = HashedWords()
-    room = ServedRoom(url, "rrw_key", wait=lambda seconds: None, **options)
-    return EmbeddingWorker(room, embedder, lambda progress: None, wait=lambda seconds: None)
+    room = ServedRoom(url, "rrw_key", sleep=lambda seconds: None, **options)
+    return EmbeddingWorker(room, embedder, lambda progress: None, sleep=lambda seconds: None)
 
 
 def test_a_room_that_is_away_is_asked_again_and_gets_what_was_made_meanwhile() -> None:

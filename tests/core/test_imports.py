@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from readingroom.core.imports import import_reference, pause_garbage_collection
+from readingroom.core.imports import LazyModule, import_reference, pause_garbage_collection
 
 LOADED_BY_OPENING = """
 import sys, pathlib, tempfile
@@ -18,12 +18,30 @@ print(*{name.partition(".")[0] for name in sys.modules})
 NOT_FOR_OPENING = {
     "chromadb",
     "fastapi",
+    "httpx2",
+    "lxml",
     "mcp",
     "onnxruntime",
     "opentelemetry",
+    "prometheus_client",
+    "rapidfuzz",
     "starlette",
+    "valkey",
     "yaml",
 }
+
+
+def test_a_lazy_module_is_imported_when_something_of_it_is_used() -> None:
+    sys.modules.pop("colorsys", None)
+    colorsys = LazyModule("colorsys")
+    assert "colorsys" not in sys.modules
+    assert colorsys.rgb_to_hls(0, 0, 0) == (0, 0, 0)
+    assert colorsys.rgb_to_hls is sys.modules["colorsys"].rgb_to_hls
+
+
+def test_a_lazy_module_has_no_names_of_its_own() -> None:
+    with pytest.raises(AttributeError, match="nothing_of_it"):
+        _ = LazyModule("colorsys").nothing_of_it
 
 
 def test_a_reference_names_a_value_in_a_module() -> None:

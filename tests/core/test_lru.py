@@ -16,7 +16,7 @@ def test_the_least_recently_used_entry_is_discarded_first() -> None:
 
 
 def test_entries_may_be_weighed_instead_of_counted() -> None:
-    cache: LRUCache[str, bytes] = LRUCache(10, weigh=lambda key, value: len(value))
+    cache: LRUCache[str, bytes] = LRUCache(10, weigh_entry=lambda key, value: len(value))
     cache.put("small", b"123")
     cache.put("small", b"1234")
     cache.put("medium", b"123456")

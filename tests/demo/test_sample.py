@@ -399,10 +399,10 @@ def test_what_failed_or_came_from_another_corpus_is_loaded_anew(
     (tmp_path / "policy").mkdir()
     (tmp_path / "models").mkdir()
     (tmp_path / ".replaced").mkdir()
-    renew_sample(tmp_path, reset=False)
+    renew_sample(tmp_path, is_reset=False)
     assert (tmp_path / "policy").exists() == kept
     assert (tmp_path / "models").exists()
-    renew_sample(tmp_path, reset=True)
+    renew_sample(tmp_path, is_reset=True)
     assert not (tmp_path / "policy").exists()
     # What a restore moved aside is somebody's data, not the sample's.
     assert (tmp_path / ".replaced").exists()

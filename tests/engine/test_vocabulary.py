@@ -5,8 +5,14 @@ from importlib.resources import files
 import pytest
 
 from readingroom.engine.ranking import ProposedPassage, rank_passages
-from readingroom.engine.vocabulary import Vocabulary, load_vocabulary
-from readingroom.engine.words import split_significant_words
+from readingroom.engine.stems import shared_stemmer
+from readingroom.engine.vocabulary import (
+    _FILLER_WORDS,
+    Vocabulary,
+    _find_beginning,
+    load_vocabulary,
+)
+from readingroom.engine.words import split_significant_words, split_words
 from tests.engine.test_ranking import Corpus
 
 LINES = """knock down\tdemolition
@@ -63,6 +69,30 @@ def test_every_line_of_the_file_is_a_wording_and_its_terms() -> None:
     for wording in wordings[::97]:
         found = vocabulary.find_wordings(wording)
         assert found and all(term for term in found[0].official_terms), wording
+
+
+def test_every_wording_is_looked_up_by_the_beginning_of_its_first_stem() -> None:
+    """Only wordings that begin like a stem of the question are stemmed, so no other may match."""
+    text = files("readingroom.engine").joinpath("vocabulary.tsv").read_text("utf-8")
+    wordings = [line.split("\t")[0] for line in text.splitlines()]
+    shared_stemmer().split_all(" ".join(wordings))
+    for wording in wordings:
+        stems = [
+            stem
+            for word, stem in zip(
+                split_words(wording), shared_stemmer().split_all(wording), strict=True
+            )
+            if word not in _FILLER_WORDS
+        ]
+        assert stems[0][:2] == _find_beginning(wording), wording
+
+
+def test_a_question_finds_the_same_whatever_was_asked_before() -> None:
+    used_vocabulary = Vocabulary(LINES)
+    used_vocabulary.find_wordings("May we knock down the cheap barn?")
+    for question in ("Will a cheap home go up?", "Will they go down or be knocked down?"):
+        wordings = Vocabulary(LINES).find_wordings(question)
+        assert wordings == used_vocabulary.find_wordings(question) != []
 
 
 def test_a_passage_with_the_official_term_comes_first() -> None:

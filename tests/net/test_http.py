@@ -31,7 +31,7 @@ def test_a_client_follows_no_redirect_and_no_proxy_of_the_environment(
 
 
 def test_headers_of_the_caller_go_with_every_request() -> None:
-    with make_client(headers={"Accept-Encoding": "identity"}) as client:
+    with make_client(extra_headers={"Accept-Encoding": "identity"}) as client:
         request = client.build_request("GET", "http://host.example")
     assert request.headers["accept-encoding"] == "identity"
 

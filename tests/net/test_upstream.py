@@ -40,7 +40,7 @@ pytestmark = pytest.mark.anyio
 
 @requirement("guidance:breaker")
 def test_the_breaker_opens_after_failures_in_a_row_and_a_success_starts_the_count_anew() -> None:
-    breaker = CircuitBreaker(threshold=3, clock=Clock())
+    breaker = CircuitBreaker(failure_threshold=3, clock=Clock())
     for outcome in (
         breaker.record_failure,
         breaker.record_failure,
@@ -58,7 +58,7 @@ def test_the_breaker_opens_after_failures_in_a_row_and_a_success_starts_the_coun
 @requirement("guidance:breaker")
 def test_after_its_pause_the_breaker_lets_one_through_and_its_outcome_decides() -> None:
     clock = Clock()
-    breaker = CircuitBreaker(threshold=1, pause_seconds=10, clock=clock)
+    breaker = CircuitBreaker(failure_threshold=1, pause_seconds=10, clock=clock)
     breaker.record_failure()
     clock.now += 9
     assert (breaker.allow_request(), breaker.wait_seconds) == (False, 1)
@@ -75,7 +75,7 @@ def test_after_its_pause_the_breaker_lets_one_through_and_its_outcome_decides() 
 @requirement("guidance:breaker")
 def test_a_probe_whose_caller_left_does_not_keep_the_breaker_shut() -> None:
     clock = Clock()
-    breaker = CircuitBreaker(threshold=1, pause_seconds=10, clock=clock)
+    breaker = CircuitBreaker(failure_threshold=1, pause_seconds=10, clock=clock)
     breaker.record_failure()
     clock.now += 10
     assert breaker.allow_request()
@@ -189,8 +189,8 @@ async def test_the_budget_is_counted_when_a_request_is_sent() -> None:
         "http://govuk.example",
         limiter,
         UpstreamMetrics(),
-        timeout=600.0,
-        now=clock,
+        timeout_seconds=600.0,
+        clock=clock,
         sleep=clock.sleep,
     )
     client.__dict__["_http_client"] = httpx2.AsyncClient(transport=OneConnection())
@@ -421,10 +421,10 @@ def make_client(handler: Handler, clock: Clock) -> UpstreamClient:
         "https://host.example",
         SlidingWindow(PLENTY),
         UpstreamMetrics(),
-        breaker=CircuitBreaker(threshold=5, pause_seconds=15, clock=clock),
-        now=clock,
+        circuit_breaker=CircuitBreaker(failure_threshold=5, pause_seconds=15, clock=clock),
+        clock=clock,
         sleep=clock.sleep,
-        jitter=lambda: 0.5,
+        draw_jitter=lambda: 0.5,
     )
     client._http_client = httpx2.AsyncClient(transport=httpx2.MockTransport(handler))
     return client

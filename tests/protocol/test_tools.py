@@ -3,6 +3,7 @@
 import base64
 import json
 import logging
+import typing
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -314,6 +315,15 @@ async def test_the_face_of_all_bases_tells_errors_in_each_bases_dialect(tmp_path
         by_specimen = read_body(await client.call_tool("fail"))
     assert set(by_text) == {"status", "error"}
     assert by_specimen["error_type"] == "text_unreadable"
+
+
+def test_a_tool_that_was_prepared_has_every_model_of_its_answers(tmp_path: Path) -> None:
+    (base,) = (base for base in open_every_base(tmp_path) if base.name == "policy")
+    (tool,) = (tool for tool in base.tools if tool.name == "search_policy")
+    tool.prepare_schemas()
+    hits_type = tool.answer_type
+    (hit_type,) = typing.get_args(hits_type.model_fields["results"].annotation)
+    assert hits_type.__pydantic_complete__ and hit_type.__pydantic_complete__
 
 
 def test_a_listing_fits_into_what_hosts_read(tmp_path: Path) -> None:

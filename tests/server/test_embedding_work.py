@@ -89,7 +89,7 @@ async def test_a_workers_key_opens_its_own_routes_and_nothing_else(data: Path) -
     key_ring = KeyRing(data)
     worker_key, operator_key = (
         WorkerKeys(data).add_key("box"),
-        key_ring.add_key("me", operator=True),
+        key_ring.add_key("me", is_operator=True),
     )
     worker = {"Authorization": f"Bearer {worker_key}"}
     async with serve_in_process(data, ModelDouble()) as ask:

@@ -64,7 +64,7 @@ async def test_revoking_asks_first_and_warns_of_ones_own_and_the_last_operators_
     tmp_path: Path,
 ) -> None:
     ring = KeyRing(tmp_path)
-    secret = ring.add_key("ann", operator=True)
+    secret = ring.add_key("ann", is_operator=True)
     ring.add_key("ben", read_only=True)
     async with open_signed_in_browser(tmp_path, secret) as web:
         keys_page = (await web.get("/operations/keys")).text
@@ -85,8 +85,8 @@ async def test_revoking_asks_first_and_warns_of_ones_own_and_the_last_operators_
 
 async def test_with_two_operators_neither_key_is_the_last(tmp_path: Path) -> None:
     ring = KeyRing(tmp_path)
-    secret = ring.add_key("ann", operator=True)
-    ring.add_key("cleo", operator=True)
+    secret = ring.add_key("ann", is_operator=True)
+    ring.add_key("cleo", is_operator=True)
     async with open_signed_in_browser(tmp_path, secret) as web:
         assert "last key" not in (await web.get(f"{REVOKE_PATH}?name=ann")).text
 
@@ -98,7 +98,7 @@ async def test_who_is_no_operator_is_asked_nothing_about_keys(tmp_path: Path) ->
 
 
 async def test_no_page_links_what_a_session_cannot_open(tmp_path: Path) -> None:
-    secret = KeyRing(tmp_path).add_key("ann", operator=True)
+    secret = KeyRing(tmp_path).add_key("ann", is_operator=True)
     async with open_signed_in_browser(tmp_path, secret) as web:
         for path in ("/", "/operations", "/connect"):
             page = (await web.get(path)).text.partition("<main")[2]

@@ -29,7 +29,7 @@ def rings(postgres: PostgresServer, tmp_path: Path) -> Iterator[tuple[KeyRing, K
 def test_a_key_of_one_process_opens_every_other(rings: tuple[KeyRing, KeyRing]) -> None:
     one, other = rings
     assert not other.has_keys()
-    secret = one.add_key("desk", operator=True)
+    secret = one.add_key("desk", is_operator=True)
     one.add_subject("agent", "subject 1", read_only=True)
 
     assert other.has_keys()

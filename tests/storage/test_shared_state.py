@@ -84,7 +84,7 @@ def test_a_code_is_exchanged_once_however_many_processes_try(
     databases: list[PostgresDatabase], tmp_path: Path
 ) -> None:
     stores = [
-        GrantStore(tmp_path, tables=SharedTables(database, "grants", "The connected apps"))
+        GrantStore(tmp_path, state_tables=SharedTables(database, "grants", "The connected apps"))
         for database in databases
     ]
     stores[0].add_client("client", "{}")
@@ -109,7 +109,7 @@ def test_registering_without_end_fills_no_table(
     databases: list[PostgresDatabase], url: str, tmp_path: Path
 ) -> None:
     tables = SharedTables(databases[0], "grants", "The connected apps")
-    store = GrantStore(tmp_path, tables=tables)
+    store = GrantStore(tmp_path, state_tables=tables)
     with psycopg.connect(url) as connection:
         connection.execute(
             "INSERT INTO readingroom.clients SELECT 'old-' || n, '{}', n "

@@ -112,12 +112,12 @@ async def rigged(
         url,
         SlidingWindow(per_second),
         meter,
-        timeout=5.0,
-        breaker=CircuitBreaker(clock=steady),
+        timeout_seconds=5.0,
+        circuit_breaker=CircuitBreaker(clock=steady),
         # The budget is counted in real time.
-        now=time.monotonic if has_real_time else steady,
+        clock=time.monotonic if has_real_time else steady,
         sleep=anyio.sleep if has_real_time else steady.sleep,
-        jitter=lambda: 0.5,
+        draw_jitter=lambda: 0.5,
     )
     cache = Cache(MemoryCacheBackend(clock=wall), stale_seconds, clock=wall)
     store = GovukStore(url, client, cache, meter, lifetimes or CacheLifetimes())

@@ -54,9 +54,9 @@ def ask(question: str, settings: RoomSettings, as_json: bool, **values: Any) -> 
     id that fetches it. Ends with 1 when nothing here is close to the question.
     """
     values["source"] = list(values["source"]) or None
-    command = Ask(search=build_model(DeskSearch, query=question, **values))
+    ask_command = Ask(search=build_model(DeskSearch, query=question, **values))
     with apply_sample_settings(settings, BASES.values()) as chosen_settings:
-        search_answer = run_command(command, ROOM_SPEC, chosen_settings, no_progress)
+        search_answer = run_command(ask_command, ROOM_SPEC, chosen_settings, no_progress)
     own_notes = [
         *_describe_emptiness(search_answer, chosen_settings),
         *_describe_missing_model(search_answer, chosen_settings),
@@ -98,12 +98,14 @@ def _format_answer(search_answer: dict[str, Any], own_notes: Sequence[str] = ())
     ]
     unread_revisions = map(UnreadRevision.model_validate, search_answer.get("unread_revisions", ()))
     note_texts += [
-        wrap_text(f"({policy_slug}: {caution})")
-        for policy_slug, caution in make_unread_cautions([*unread_revisions]).items()
+        wrap_text(f"({policy_slug}: {caution_text})")
+        for policy_slug, caution_text in make_unread_cautions([*unread_revisions]).items()
     ]
     # What must be repeated with the words, once however many hits demand it.
-    attributions = dict.fromkeys(hit["attribution"] for hit in hits if hit.get("attribution"))
-    return "\n\n".join([*formatted_hits, *note_texts, *map(wrap_text, (*own_notes, *attributions))])
+    attribution_texts = dict.fromkeys(hit["attribution"] for hit in hits if hit.get("attribution"))
+    return "\n\n".join(
+        [*formatted_hits, *note_texts, *map(wrap_text, (*own_notes, *attribution_texts))]
+    )
 
 
 def _format_hit(hit_number: int, hit: dict[str, Any], line_width: int) -> str:

@@ -44,13 +44,19 @@ def backup(file: Path, settings: RoomSettings, as_json: bool) -> None:
         raise BackupUnusable(f"There is no data directory {settings.data}")
     file = file.absolute()
     with _open_backup_workspace(file.parent) as copies_folder:
-        manifest = _copy_stores(settings, copies_folder)
-        pack_archive(manifest, copies_folder, file, print_tenths("packing: {} of {} files"))
+        backup_manifest = _copy_stores(settings, copies_folder)
+        pack_archive(backup_manifest, copies_folder, file, print_tenths("packing: {} of {} files"))
     archive_bytes = file.stat().st_size
-    manifest_fields = manifest.model_dump(mode="json", exclude={"files"})
-    manifest_fields |= {"file": str(file), "files": len(manifest.files), "bytes": archive_bytes}
+    manifest_fields = backup_manifest.model_dump(mode="json", exclude={"files"})
+    manifest_fields |= {
+        "file": str(file),
+        "files": len(backup_manifest.files),
+        "bytes": archive_bytes,
+    }
     print_result(
-        as_json, manifest_fields, f"{file}: {summarise(manifest)}; {archive_bytes / 1e6:.1f} MB"
+        as_json,
+        manifest_fields,
+        f"{file}: {summarise(backup_manifest)}; {archive_bytes / 1e6:.1f} MB",
     )
 
 
@@ -63,9 +69,11 @@ def load_base_backups() -> dict[str, BaseBackup]:
     }
 
 
-def run_base_command(base_name: str, command: Command, settings: RoomSettings) -> dict[str, Any]:
+def run_base_command(
+    base_name: str, base_command: Command, settings: RoomSettings
+) -> dict[str, Any]:
     """Run a command of a base, here or in the server that owns its folder."""
-    return run_command(command, BASES[base_name], settings)
+    return run_command(base_command, BASES[base_name], settings)
 
 
 @contextmanager
@@ -77,39 +85,39 @@ def _open_backup_workspace(parent_folder: Path) -> Iterator[Path]:
     """
     _sweep_killed_backups(parent_folder)
     # Beside the backup: the folder for temporary files may be small, or in memory.
-    workspace = Path(tempfile.mkdtemp(prefix=_WORKSPACE_PREFIX, dir=parent_folder))
-    workspace_lock = _lock_workspace(workspace)
-    copies_folder = workspace / "collected"
+    backup_workspace = Path(tempfile.mkdtemp(prefix=_WORKSPACE_PREFIX, dir=parent_folder))
+    workspace_lock = _lock_workspace(backup_workspace)
+    copies_folder = backup_workspace / "collected"
     copies_folder.mkdir()
     try:
         yield copies_folder
     finally:
-        _delete_workspace(workspace, workspace_lock)
+        _delete_workspace(backup_workspace, workspace_lock)
 
 
 def _sweep_killed_backups(parent_folder: Path) -> None:
     """Delete the workspaces of backups that were killed."""
-    for workspace in parent_folder.glob(f"{_WORKSPACE_PREFIX}*"):
-        if read_owner(workspace) is not None:
+    for backup_workspace in parent_folder.glob(f"{_WORKSPACE_PREFIX}*"):
+        if read_owner(backup_workspace) is not None:
             with suppress(FolderInUse):  # another backup is being made
-                _delete_workspace(workspace, _lock_workspace(workspace))
+                _delete_workspace(backup_workspace, _lock_workspace(backup_workspace))
 
 
-def _lock_workspace(workspace: Path) -> FolderLock:
-    workspace_lock = FolderLock(workspace)
+def _lock_workspace(backup_workspace: Path) -> FolderLock:
+    workspace_lock = FolderLock(backup_workspace)
     workspace_lock.acquire()
     workspace_lock.write_owner(Owner(url="", key="", pid=os.getpid()))
     return workspace_lock
 
 
-def _delete_workspace(workspace: Path, workspace_lock: FolderLock) -> None:
+def _delete_workspace(backup_workspace: Path, workspace_lock: FolderLock) -> None:
     """Delete a workspace, its lock last: if we are killed meanwhile, the next backup sweeps it."""
-    for workspace_entry in workspace.iterdir():
+    for workspace_entry in backup_workspace.iterdir():
         if workspace_entry.is_dir():
             shutil.rmtree(workspace_entry)
         elif workspace_entry != workspace_lock.path:
             workspace_entry.unlink()
-    shutil.rmtree(workspace)
+    shutil.rmtree(backup_workspace)
     workspace_lock.release()
 
 
@@ -138,10 +146,10 @@ def _copy_stores(settings: RoomSettings, copies_folder: Path) -> Manifest:
     )
 
 
-def summarise(manifest: Manifest) -> str:
+def summarise(backup_manifest: Manifest) -> str:
     """Return what a backup holds, in words: `policy (6 policies, 174 chunks)`."""
     base_summaries = []
-    for base_name, record_counts in manifest.bases.items():
+    for base_name, record_counts in backup_manifest.bases.items():
         contents_text = ", ".join(
             _format_count(record_noun, record_count)
             for record_noun, record_count in record_counts.items()

@@ -47,17 +47,21 @@ Check = Callable[[ServerSettings], Iterator[Complaint]]
 
 
 def _make_complaint(
-    complaint_subject: str, problem_text: str, fix: str, is_note: bool = False
+    complaint_subject: str, problem_text: str, remedy_text: str, is_note: bool = False
 ) -> Complaint:
-    return Complaint(subject=complaint_subject, problem=problem_text, fix=fix, is_note=is_note)
+    return Complaint(
+        subject=complaint_subject, problem=problem_text, fix=remedy_text, is_note=is_note
+    )
 
 
 def check_directory(settings: ServerSettings) -> Iterator[Complaint]:
     """The data directory can be used, and by its owner alone."""
     data_directory = settings.data
     if data_directory.exists() and not os.access(data_directory, os.R_OK | os.W_OK | os.X_OK):
-        fix = f"run this as {data_directory.owner()}, or give the directory to the user who serves"
-        yield _make_complaint("directory", f"{data_directory} cannot be written", fix)
+        remedy_text = (
+            f"run this as {data_directory.owner()}, or give the directory to the user who serves"
+        )
+        yield _make_complaint("directory", f"{data_directory} cannot be written", remedy_text)
     if (data_directory / STAGING_FOLDER).exists():
         yield _make_complaint(
             "directory",
@@ -126,14 +130,14 @@ def check_model(settings: ServerSettings) -> Iterator[Complaint]:
     try:
         find_weights(settings.models_folder, settings.embedding_model_dir)
     except ModelUnavailable as error:
-        fix = "readingroom model install; until then searches go by words only"
-        yield _make_complaint("model", error.message, fix)
+        remedy_text = "readingroom model install; until then searches go by words only"
+        yield _make_complaint("model", error.message, remedy_text)
     yield from _check_cross_encoder(settings)
 
 
 def _check_cross_encoder(settings: ServerSettings) -> Iterator[Complaint]:
-    reranker = find_shared_reranker(settings)
-    if reranker is None:
+    cross_encoder = find_shared_reranker(settings)
+    if cross_encoder is None:
         if settings.second_look:
             yield _make_complaint(
                 "model",
@@ -142,10 +146,10 @@ def _check_cross_encoder(settings: ServerSettings) -> Iterator[Complaint]:
             )
         return
     try:
-        reranker.load()
+        cross_encoder.load()
     except ModelUnavailable as error:
-        fix = "name another folder, or none; until then results are not read again"
-        yield _make_complaint("model", error.message, fix)
+        remedy_text = "name another folder, or none; until then results are not read again"
+        yield _make_complaint("model", error.message, remedy_text)
 
 
 def check_tesseract(settings: ServerSettings) -> Iterator[Complaint]:
@@ -178,8 +182,8 @@ def check_tesseract(settings: ServerSettings) -> Iterator[Complaint]:
 def check_sandbox(settings: ServerSettings) -> Iterator[Complaint]:
     """A document that takes over its reader can do no harm."""
     if gaps_text := describe_gaps():
-        fix = "use a newer Linux kernel; until then read only documents that you trust"
-        yield _make_complaint("sandbox", gaps_text, fix, is_note=True)
+        remedy_text = "use a newer Linux kernel; until then read only documents that you trust"
+        yield _make_complaint("sandbox", gaps_text, remedy_text, is_note=True)
     for program_path in find_program_paths(make_sandbox_environment()):
         if settings.data.resolve().is_relative_to(Path(program_path).resolve()):
             problem_text = (
@@ -201,8 +205,8 @@ def check_versions(settings: ServerSettings) -> Iterator[Complaint]:
         try:
             db.execute("CREATE VIRTUAL TABLE words USING fts5 (text)")
         except sqlite3.OperationalError:
-            fix = "use a Python whose SQLite was built with FTS5"
-            yield _make_complaint("versions", "SQLite has no full-text search (FTS5)", fix)
+            remedy_text = "use a Python whose SQLite was built with FTS5"
+            yield _make_complaint("versions", "SQLite has no full-text search (FTS5)", remedy_text)
     for package_name in _list_required_packages():
         try:
             metadata.version(package_name)
@@ -214,21 +218,21 @@ def check_versions(settings: ServerSettings) -> Iterator[Complaint]:
 
 def _list_required_packages() -> Iterator[str]:
     for requirement_line in metadata.requires("readingroom") or ():
-        requirement, _, marker = requirement_line.partition(";")
-        if not marker:
-            yield _PACKAGE_NAME_PATTERN.match(requirement)[0]  # type: ignore[index]  # it begins with a name
+        requirement_text, _, environment_marker = requirement_line.partition(";")
+        if not environment_marker:
+            yield _PACKAGE_NAME_PATTERN.match(requirement_text)[0]  # type: ignore[index]  # it begins with a name
 
 
 def check_database(settings: ServerSettings) -> Iterator[Complaint]:
     """The shared database, where one is set, answers and is in order."""
     try:
         database = find_database(settings)
-        problems = list_problems(database) if database else []
+        database_complaints = list_problems(database) if database else []
     except KnowledgeError as error:
-        fix = "look at READINGROOM_DATABASE_URL, and whether the server runs and lets us in"
-        yield _make_complaint("database", error.message, fix)
+        remedy_text = "look at READINGROOM_DATABASE_URL, and whether the server runs and lets us in"
+        yield _make_complaint("database", error.message, remedy_text)
         return
-    for complaint in problems:
+    for complaint in database_complaints:
         yield _make_complaint(
             "database", complaint.problem, complaint.fix, is_note=complaint.is_note
         )
@@ -246,13 +250,15 @@ def check_redis(settings: ServerSettings) -> Iterator[Complaint]:
             await check_durability(redis_client)
             return bool((await redis_client.info("persistence")).get("aof_enabled"))
 
-    fix = "start it, or correct REDIS_URL; set maxmemory-policy to noeviction"
+    remedy_text = "start it, or correct REDIS_URL; set maxmemory-policy to noeviction"
     try:
         is_durable = anyio.run(check_server)
     except KnowledgeError as error:
-        yield _make_complaint("Redis", error.message, fix)
+        yield _make_complaint("Redis", error.message, remedy_text)
     except Exception as error:  # whatever its client raises, it does not answer
-        yield _make_complaint("Redis", f"the server at REDIS_URL does not answer: {error}", fix)
+        yield _make_complaint(
+            "Redis", f"the server at REDIS_URL does not answer: {error}", remedy_text
+        )
     else:
         if not is_durable:
             problem_text = "the server at REDIS_URL keeps no append-only file: a crash loses writes"
@@ -263,25 +269,25 @@ def check_redis(settings: ServerSettings) -> Iterator[Complaint]:
 
 def check_port(settings: ServerSettings) -> Iterator[Complaint]:
     """Where we would listen nobody else does; a server of ours is nobody else."""
-    port = ROOM_PORT if settings.port is None else settings.port
+    server_port = ROOM_PORT if settings.port is None else settings.port
     with socket.socket() as probe_socket:
         probe_socket.settimeout(2)
-        if port == 0 or probe_socket.connect_ex(("127.0.0.1", port)) != 0:
+        if server_port == 0 or probe_socket.connect_ex(("127.0.0.1", server_port)) != 0:
             return
-    if not _is_our_server("https" if settings.tls_cert else "http", port):
+    if not _is_our_server("https" if settings.tls_cert else "http", server_port):
         yield _make_complaint(
             "port",
-            f"another program listens on {port}",
+            f"another program listens on {server_port}",
             "stop it, or choose another port with --port or READINGROOM_PORT",
             is_note=True,
         )
 
 
-def _is_our_server(scheme: str, port: int) -> bool:
+def _is_our_server(url_scheme: str, server_port: int) -> bool:
     try:
         # Not verified: it is our own machine, by an address that no certificate names.
-        with make_client(timeout=5, verify=False) as client:
-            response = client.get(f"{scheme}://127.0.0.1:{port}/health")
+        with make_client(timeout=5, verify=False) as http_client:
+            response = http_client.get(f"{url_scheme}://127.0.0.1:{server_port}/health")
         return bool(response.json() == {"status": "ok"})
     except (httpx2.HTTPError, ValueError):
         return False

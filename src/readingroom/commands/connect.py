@@ -100,9 +100,9 @@ class _ConnectionTarget:
 
 
 def _resolve_target(
-    settings: ServerSettings, options: dict[str, Any], over_stdio: bool
+    settings: ServerSettings, connect_options: dict[str, Any], over_stdio: bool
 ) -> _ConnectionTarget:
-    base_name: str | None = options["base"]
+    base_name: str | None = connect_options["base"]
     if over_stdio:
         base_name = base_name or _DEFAULT_STDIO_SPEC
         if not BASES[base_name].stdio:
@@ -110,7 +110,7 @@ def _resolve_target(
                 f"{base_name} is not served over stdio: serve it over HTTP, and in Claude "
                 "add it as a connector (docs/clients.md)"
             )
-    server_address = options["url"] or settings.public_url or _find_server_address(settings)
+    server_address = connect_options["url"] or settings.public_url or _find_server_address(settings)
     if not server_address.startswith(("http://", "https://")):
         raise InvalidSetting(
             f"{server_address!r} is not an address: it must begin with http:// or https://"
@@ -121,7 +121,7 @@ def _resolve_target(
         url=server_address
         if server_address.endswith("/mcp")
         else server_address.rstrip("/") + face_path,
-        key=options["key"],
+        key=connect_options["key"],
         needs_key=settings.api_key is not None or open_keys(settings).has_keys(),
         stdio=base_name if over_stdio else None,
         # Named only where it was named to us: else the client's default is the same.
@@ -131,8 +131,8 @@ def _resolve_target(
 
 def _find_server_address(settings: ServerSettings) -> str:
     """Return where a server of this data directory answers now, else where one would."""
-    owner = read_owner(settings.data / DESK)
-    return owner.url if owner else f"http://127.0.0.1:{settings.port or ROOM_PORT}"
+    folder_owner = read_owner(settings.data / DESK)
+    return folder_owner.url if folder_owner else f"http://127.0.0.1:{settings.port or ROOM_PORT}"
 
 
 def _build_entry(
@@ -236,9 +236,11 @@ def _describe_connection(
     return "\n".join(outcome_lines)
 
 
-def _print_chatgpt(settings: ServerSettings, options: dict[str, Any], as_json: bool) -> None:
+def _print_chatgpt(
+    settings: ServerSettings, connect_options: dict[str, Any], as_json: bool
+) -> None:
     """It has no file: a connector is added in its settings."""
-    connection_target = _resolve_target(settings, options, over_stdio=False)
+    connection_target = _resolve_target(settings, connect_options, over_stdio=False)
     is_public = connection_target.url.startswith("https://")
     step_texts = [
         "Settings > Connectors > Advanced: switch on developer mode.",

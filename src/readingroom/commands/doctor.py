@@ -33,20 +33,25 @@ def doctor(repair: bool, settings: ServerSettings, as_json: bool) -> None:
         for base_spec in checked_specs
         for finding in _check_base(base_spec, settings, repair)
     ]
-    findings += [finding for check in CHECKS.values() for finding in check(settings)]
-    complaints = [finding for finding in findings if not finding.is_note]
-    notes = [finding for finding in findings if finding.is_note]
-    finding_lines = [_format_finding(complaint) for complaint in complaints]
-    finding_lines += [_format_finding(note, "note: ") for note in notes]
-    if not complaints:
+    findings += [finding for check_room in CHECKS.values() for finding in check_room(settings)]
+    open_complaints = [finding for finding in findings if not finding.is_note]
+    noted_findings = [finding for finding in findings if finding.is_note]
+    finding_lines = [_format_finding(open_complaint) for open_complaint in open_complaints]
+    finding_lines += [_format_finding(noted_finding, "note: ") for noted_finding in noted_findings]
+    if not open_complaints:
         finding_lines.append(f"All is well: {', '.join(checked_names)}.")
     report_fields = {
         "checked": checked_names,
-        "complaints": [complaint.model_dump(mode="json") for complaint in complaints],
-        "notes": [note.model_dump(mode="json", exclude={"repaired"}) for note in notes],
+        "complaints": [
+            open_complaint.model_dump(mode="json") for open_complaint in open_complaints
+        ],
+        "notes": [
+            noted_finding.model_dump(mode="json", exclude={"repaired"})
+            for noted_finding in noted_findings
+        ],
     }
     print_result(as_json, report_fields, "\n".join(finding_lines))
-    sys.exit(0 if all(complaint.repaired for complaint in complaints) else 1)
+    sys.exit(0 if all(open_complaint.repaired for open_complaint in open_complaints) else 1)
 
 
 def _has_data(base_spec: BaseSpec, settings: ServerSettings) -> bool:
@@ -58,16 +63,20 @@ def _has_data(base_spec: BaseSpec, settings: ServerSettings) -> bool:
     return not base_spec.folder_locked or (settings.data / base_spec.name).is_dir()
 
 
-def _check_base(base_spec: BaseSpec, settings: ServerSettings, repair: bool) -> Iterator[Complaint]:
+def _check_base(
+    base_spec: BaseSpec, settings: ServerSettings, is_repairing: bool
+) -> Iterator[Complaint]:
     """Yield what is wrong with a base, or why it could not be checked."""
     assert base_spec.doctor is not None
     try:
-        yield from base_spec.doctor(settings, repair, partial(run_base_command, base_spec.name))
+        yield from base_spec.doctor(
+            settings, is_repairing, partial(run_base_command, base_spec.name)
+        )
     except KnowledgeError as error:
-        fix = "mend that first, or restore a backup; the server's log may say more"
-        yield Complaint(subject=base_spec.name, problem=error.message, fix=fix)
+        remedy_text = "mend that first, or restore a backup; the server's log may say more"
+        yield Complaint(subject=base_spec.name, problem=error.message, fix=remedy_text)
 
 
-def _format_finding(finding: Complaint, line_prefix: str = "") -> str:
-    advice = "mended" if finding.repaired else finding.fix
-    return f"{line_prefix}{finding.subject}: {finding.problem}\n  → {advice}"
+def _format_finding(complaint: Complaint, line_prefix: str = "") -> str:
+    advice_text = "mended" if complaint.repaired else complaint.fix
+    return f"{line_prefix}{complaint.subject}: {complaint.problem}\n  → {advice_text}"

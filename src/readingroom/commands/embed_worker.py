@@ -84,30 +84,32 @@ def embed_worker(
             "room that keeps its data in a directory is reached through its server: "
             "`readingroom serve` there, and --url with its address here."
         )
-    scheme = room_url.partition("://")[0].lower()
-    if scheme in _DATABASE_SCHEMES:
+    url_scheme = room_url.partition("://")[0].lower()
+    if url_scheme in _DATABASE_SCHEMES:
         settings = settings.model_copy(update={"database_url": SecretStr(room_url)})
-        work: EmbeddingWork = _open_database(settings, key_file, patience)
-    elif scheme in ("http", "https"):
-        work = ServedRoom(room_url, _read_key(settings, key_file), patience)
+        embedding_work: EmbeddingWork = _open_database(settings, key_file, patience)
+    elif url_scheme in ("http", "https"):
+        embedding_work = ServedRoom(room_url, _read_key(settings, key_file), patience)
     else:
         raise click.BadParameter(
             "an address begins with https://, http:// or postgresql://", param_hint="'--url'"
         )
     progress_printer = _ProgressPrinter(is_quiet=as_json)
-    worker = EmbeddingWorker(work, get_shared_embedder(settings), progress_printer, batch_passages)
-    stored_count = worker.run(None if once else _POLL_SECONDS)
+    embedding_worker = EmbeddingWorker(
+        embedding_work, get_shared_embedder(settings), progress_printer, batch_passages
+    )
+    stored_count = embedding_worker.run(None if once else _POLL_SECONDS)
     print_result(as_json, {"stored": stored_count}, f"{stored_count:,} vectors made here.")
 
 
 def _read_key(settings: RoomSettings, key_file: Path | None) -> str:
-    secret = key_file.read_text("utf-8") if key_file else reveal_secret(settings.worker_key)
-    if not secret or not secret.strip():
+    worker_secret = key_file.read_text("utf-8") if key_file else reveal_secret(settings.worker_key)
+    if not worker_secret or not worker_secret.strip():
         raise click.UsageError(
             "A worker needs a key: set READINGROOM_WORKER_KEY or --key-file. The room's operator "
             "makes one with `readingroom keys add NAME --worker`."
         )
-    return secret.strip()
+    return worker_secret.strip()
 
 
 def _open_database(
@@ -120,8 +122,8 @@ def _open_database(
     base_names = [
         base_name for base_name, base_spec in BASES.items() if base_spec.on_database == "moves"
     ]
-    bases = open_bases(base_names, settings)
-    return RoomDatabase(list_unembedded(bases), patience_seconds)
+    knowledge_bases = open_bases(base_names, settings)
+    return RoomDatabase(list_unembedded(knowledge_bases), patience_seconds)
 
 
 class _ProgressPrinter:
@@ -131,24 +133,33 @@ class _ProgressPrinter:
         self._is_quiet = is_quiet
         self._print_again_at = 0.0
 
-    def __call__(self, progress: EmbeddingProgress) -> None:
-        now = clock.unix_seconds()
-        if self._is_quiet or now < self._print_again_at:
+    def __call__(self, embedding_progress: EmbeddingProgress) -> None:
+        now_seconds = clock.unix_seconds()
+        if self._is_quiet or now_seconds < self._print_again_at:
             return
-        self._print_again_at = now + _REPORT_SECONDS
+        self._print_again_at = now_seconds + _REPORT_SECONDS
         passages_per_second = (
-            f", {progress.per_second:,.1f} a second" if progress.per_second else ""
+            f", {embedding_progress.per_second:,.1f} a second"
+            if embedding_progress.per_second
+            else ""
         )
         time_left = (
-            f", {_format_duration(progress.seconds_left)} left" if progress.seconds_left else ""
+            f", {_format_duration(embedding_progress.seconds_left)} left"
+            if embedding_progress.seconds_left
+            else ""
         )
         print_text(
-            f"{progress.embedded:,} of {progress.total:,} passages ({progress.percent:.1f} %)"
+            f"{embedding_progress.embedded:,} of {embedding_progress.total:,} passages "
+            f"({embedding_progress.percent:.1f} %)"
             f"{passages_per_second}{time_left}",
             err=True,
         )
 
 
-def _format_duration(seconds: float) -> str:
-    minutes = round(seconds / 60)
-    return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{max(minutes, 1)} min"
+def _format_duration(duration_seconds: float) -> str:
+    minute_count = round(duration_seconds / 60)
+    return (
+        f"{minute_count // 60} h {minute_count % 60} min"
+        if minute_count >= 60
+        else f"{max(minute_count, 1)} min"
+    )

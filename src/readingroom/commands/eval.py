@@ -35,8 +35,10 @@ def eval(file: Path, source: tuple[str, ...], settings: RoomSettings, as_json: b
 
     It asks a running server where there is one, else the data directory.
     """
-    questions = read_questions(file)
-    evaluate_command = build_model(Evaluate, questions=questions, source=list(source) or None)
+    evaluation_questions = read_questions(file)
+    evaluate_command = build_model(
+        Evaluate, questions=evaluation_questions, source=list(source) or None
+    )
     with apply_sample_settings(settings, BASES.values()) as chosen_settings:
         evaluation_result = run_command(evaluate_command, ROOM_SPEC, chosen_settings)
     print_result(as_json, evaluation_result, _format_evaluation(evaluation_result))
@@ -50,28 +52,28 @@ def read_questions(questions_file: Path) -> list[EvaluationQuestion]:
         raise click.UsageError(
             f"{questions_file.name} is not UTF-8 text: {error.reason}"
         ) from error
-    questions = [
+    evaluation_questions = [
         _parse_line(file_line, f"Line {line_number} of {questions_file.name}")
         for line_number, file_line in enumerate(file_lines, 1)
         if file_line.strip() and file_line != "question\tright_id"
     ]
-    if not questions:
+    if not evaluation_questions:
         raise click.UsageError(f"{questions_file.name} has no questions")
-    return questions
+    return evaluation_questions
 
 
 def _parse_line(file_line: str, line_place: str) -> EvaluationQuestion:
-    question, _, right_ids_text = file_line.partition("\t")
+    question_text, _, right_ids_text = file_line.partition("\t")
     right_ids = [
         right_id.strip() for right_id in right_ids_text.split(_ID_SEPARATOR) if right_id.strip()
     ]
-    if not question.strip() or not right_ids or "\t" in right_ids_text:
+    if not question_text.strip() or not right_ids or "\t" in right_ids_text:
         raise click.UsageError(
             f"{line_place} needs a question, a tab, and an id or `{NO_RIGHT_ANSWER}`"
         )
     try:
         return EvaluationQuestion(
-            question=question, right_ids=[] if right_ids == [NO_RIGHT_ANSWER] else right_ids
+            question=question_text, right_ids=[] if right_ids == [NO_RIGHT_ANSWER] else right_ids
         )
     except ValidationError as error:
         raise click.UsageError(f"{line_place}: {error.errors()[0]['msg']}") from error
@@ -97,17 +99,20 @@ def _format_evaluation(evaluation_result: dict[str, Any]) -> str:
         ),
     ]
     figure_lines = [f"{figure_label:24} {figure_text}" for figure_label, figure_text in figure_rows]
-    misses = evaluation_result["misses"][:_MAX_MISSES]
-    if misses:
+    missed_questions = evaluation_result["misses"][:_MAX_MISSES]
+    if missed_questions:
         figure_lines += ["", f"Not first ({len(evaluation_result['misses'])}):"]
-    for miss in misses:
-        rank_text = f"at {miss['rank']}" if miss["rank"] else "not found"
-        figure_lines += [f"  {miss['question']}", f"    {rank_text}; first: {miss['first_id']}"]
+    for missed_question in missed_questions:
+        rank_text = f"at {missed_question['rank']}" if missed_question["rank"] else "not found"
+        figure_lines += [
+            f"  {missed_question['question']}",
+            f"    {rank_text}; first: {missed_question['first_id']}",
+        ]
     return "\n".join(figure_lines)
 
 
-def _format_percent(share: float | None) -> str:
-    return "-" if share is None else f"{share:.1%}"
+def _format_percent(found_share: float | None) -> str:
+    return "-" if found_share is None else f"{found_share:.1%}"
 
 
 def _format_figure(figure_value: float | None) -> str:

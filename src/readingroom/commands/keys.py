@@ -50,13 +50,14 @@ def add(
         key_fields = {"name": name, "subject": subject}
         return print_result(as_json, key_fields, f"Tokens of {subject} are let in as {name}.")
     if worker:
-        secret = WorkerKeys(settings.data).add_key(name)
+        key_secret = WorkerKeys(settings.data).add_key(name)
     else:
-        secret = open_keys(settings).add_key(name, read_only, operator)
+        key_secret = open_keys(settings).add_key(name, read_only, operator)
     printed_text = (
-        f"{secret}\n\nThis is the only time it is shown. Send it as: Authorization: Bearer <key>"
+        f"{key_secret}\n\nThis is the only time it is shown. "
+        "Send it as: Authorization: Bearer <key>"
     )
-    print_result(as_json, {"name": name, "key": secret}, printed_text)
+    print_result(as_json, {"name": name, "key": key_secret}, printed_text)
 
 
 @keys.command("list")
@@ -65,19 +66,24 @@ def list_keys(settings: RoomSettings, as_json: bool) -> None:
     """Show every key's name, when it was made, and whose tokens it stands for."""
     all_keys = [*open_keys(settings).list_keys(), *WorkerKeys(settings.data).list_keys()]
     key_rows = [
-        (make_bold(key.name), key.created_at, _describe_role(key), key.subject or "")
-        for key in all_keys
+        (
+            make_bold(listed_key.name),
+            listed_key.created_at,
+            _describe_role(listed_key),
+            listed_key.subject or "",
+        )
+        for listed_key in all_keys
     ]
     print_result(
         as_json,
-        {"keys": [asdict(key) for key in all_keys]},
+        {"keys": [asdict(listed_key) for listed_key in all_keys]},
         format_table(key_rows) or "There are no keys.",
     )
 
 
 def _list_key_names(settings: RoomSettings, typed_arguments: Mapping[str, Any]) -> list[str]:
     all_keys = [*open_keys(settings).list_keys(), *WorkerKeys(settings.data).list_keys()]
-    return [key.name for key in all_keys]
+    return [listed_key.name for listed_key in all_keys]
 
 
 @keys.command()
@@ -91,6 +97,10 @@ def revoke(name: str, settings: RoomSettings, as_json: bool) -> None:
     print_result(as_json, {"name": name, "revoked": True}, f"Revoked {name}.")
 
 
-def _describe_role(key: Key) -> str:
-    roles = {"read-only": key.read_only, "operator": key.operator, "worker": key.worker}
-    return next((role for role, has_role in roles.items() if has_role), "")
+def _describe_role(api_key: Key) -> str:
+    has_role_by_name = {
+        "read-only": api_key.read_only,
+        "operator": api_key.operator,
+        "worker": api_key.worker,
+    }
+    return next((role_name for role_name, has_role in has_role_by_name.items() if has_role), "")

@@ -53,8 +53,8 @@ def migrate(url: str, force: bool, settings: RoomSettings, as_json: bool) -> Non
             ) or _migrate_base(base_name, settings, target_settings, force)
     key_count = _migrate_keys(settings, target_settings)
     outcome_lines = [
-        f"{store_name}: {_describe_migration(outcome)}"
-        for store_name, outcome in outcome_by_base.items()
+        f"{store_name}: {_describe_migration(migration_outcome)}"
+        for store_name, migration_outcome in outcome_by_base.items()
     ]
     outcome_lines += [
         f"keys: {key_count} copied",
@@ -64,22 +64,24 @@ def migrate(url: str, force: bool, settings: RoomSettings, as_json: bool) -> Non
 
 
 def _migrate_base(
-    base_name: str, settings: RoomSettings, target_settings: RoomSettings, force: bool
+    base_name: str, settings: RoomSettings, target_settings: RoomSettings, is_forced: bool
 ) -> dict[str, Any]:
-    with _open_migration_workspace(settings.data) as workspace:
+    with _open_migration_workspace(settings.data) as migration_workspace:
         original_folder, folder_before, folder_after = (
-            workspace / folder_name for folder_name in ("original", "before", "after")
+            migration_workspace / folder_name for folder_name in ("original", "before", "after")
         )
         record_counts = _write_copy(base_name, settings, original_folder)
         if _write_copy(
             base_name, target_settings, folder_before
         ) == record_counts and not _list_differences(original_folder, folder_before):
             return {"counts": record_counts, "was_there": True}
-        staged_settings = target_settings.model_copy(update={"data": workspace / "staged"})
+        staged_settings = target_settings.model_copy(
+            update={"data": migration_workspace / "staged"}
+        )
         staged_settings.data.mkdir()
         shutil.copytree(original_folder / base_name, staged_settings.data / base_name)
         load_base_backups()[base_name].restore_backup(
-            staged_settings, settings.data, force, partial(run_base_command, base_name)
+            staged_settings, settings.data, is_forced, partial(run_base_command, base_name)
         )
         _write_copy(base_name, target_settings, folder_after)
         if differing_files := _list_differences(original_folder, folder_after):
@@ -97,9 +99,9 @@ def _open_migration_workspace(data_directory: Path) -> Iterator[Path]:
     """Give an empty folder beside the data, deleted at the end."""
     workspace_parent = data_directory / _WORKSPACE_FOLDER
     workspace_parent.mkdir(parents=True, exist_ok=True)
-    workspace = Path(tempfile.mkdtemp(dir=workspace_parent))
+    migration_workspace = Path(tempfile.mkdtemp(dir=workspace_parent))
     try:
-        yield workspace
+        yield migration_workspace
     finally:
         shutil.rmtree(workspace_parent, ignore_errors=True)
 
@@ -182,15 +184,16 @@ def _compare_answers(
         ).fetchall()
     search_command = _find_search_command(base_name)
     for (chunk_text,) in sample_rows:
-        command = search_command.model_validate(
+        search_command_here = search_command.model_validate(
             {"question": {"query": " ".join(chunk_text.split()[:12])}}
         )
         answer_of_each_side = [
-            run_base_command(base_name, command, side_settings)
+            run_base_command(base_name, search_command_here, side_settings)
             for side_settings in (settings, target_settings)
         ]
         citations_of_each_side = [
-            [hit["citation"] for hit in answer["results"]] for answer in answer_of_each_side
+            [hit["citation"] for hit in side_answer["results"]]
+            for side_answer in answer_of_each_side
         ]
         if citations_of_each_side[0][:3] != citations_of_each_side[1][:3]:
             raise CopyDiffers(
@@ -204,9 +207,9 @@ def _find_search_command(base_name: str) -> type[Command]:
     command_loader = BASES[base_name].commands
     assert command_loader is not None
     search_command: type[Command] = next(
-        command
-        for command in command_loader.import_target()
-        if command.name == f"{base_name}.search"
+        command_type
+        for command_type in command_loader.import_target()
+        if command_type.name == f"{base_name}.search"
     )
     return search_command
 
@@ -224,13 +227,14 @@ def _migrate_keys(settings: RoomSettings, target_settings: RoomSettings) -> int:
     return len(new_rows)
 
 
-def _describe_migration(outcome: dict[str, Any]) -> str:
+def _describe_migration(migration_outcome: dict[str, Any]) -> str:
     contents_text = ", ".join(
-        f"{record_count} {record_noun}" for record_noun, record_count in outcome["counts"].items()
+        f"{record_count} {record_noun}"
+        for record_noun, record_count in migration_outcome["counts"].items()
     )
-    if outcome["was_there"]:
+    if migration_outcome["was_there"]:
         return f"{contents_text}; all of it was there already"
     return (
-        f"{contents_text}; the same in the database, and {outcome['compared_answers']} "
+        f"{contents_text}; the same in the database, and {migration_outcome['compared_answers']} "
         "answers alike"
     )

@@ -20,17 +20,17 @@ def model() -> None:
 def install(settings: RoomSettings, as_json: bool) -> None:
     """Fetch the embedding model (90 MB, pinned by checksum) unless one is here already."""
     try:
-        weights = find_weights(settings.models_folder, settings.embedding_model_dir)
+        model_weights = find_weights(settings.models_folder, settings.embedding_model_dir)
     except ModelUnavailable:
         if settings.embedding_model_dir is not None:
             raise
-        weights = _download_model(settings, quiet=as_json)
+        model_weights = _download_model(settings, is_quiet=as_json)
     installed_model = {
-        "model": weights.name,
-        "folder": str(weights.folder),
-        "sha256": weights.digest,
+        "model": model_weights.name,
+        "folder": str(model_weights.folder),
+        "sha256": model_weights.digest,
     }
-    print_result(as_json, installed_model, f"{weights.name} is in {weights.folder}.")
+    print_result(as_json, installed_model, f"{model_weights.name} is in {model_weights.folder}.")
 
 
 @model.command()
@@ -46,15 +46,15 @@ def build(settings: RoomSettings, as_json: bool) -> None:
     )
 
 
-def _download_model(settings: RoomSettings, quiet: bool) -> Weights:
+def _download_model(settings: RoomSettings, is_quiet: bool) -> Weights:
     def print_progress(done_bytes: float, total_bytes: float | None, file_name: str | None) -> None:
-        percent = (
+        percent_text = (
             f"{100 * done_bytes // total_bytes:3.0f} %"
             if total_bytes
             else f"{done_bytes / (1 << 20):.0f} MB"
         )
-        click.echo(f"\r{file_name:<20} {percent}", nl=done_bytes == total_bytes, err=True)
+        click.echo(f"\r{file_name:<20} {percent_text}", nl=done_bytes == total_bytes, err=True)
 
     return download_weights(
-        settings.model_url, settings.models_folder, no_progress_sync if quiet else print_progress
+        settings.model_url, settings.models_folder, no_progress_sync if is_quiet else print_progress
     )

@@ -12,9 +12,9 @@ BASE_SETTING_NAMES = tuple(flag.setting for flag in _BASE_FLAGS)
 """The settings that `add_base_options` sets."""
 
 
-def add_base_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def add_base_options(click_command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that bases declare in their `BaseSpec`."""
     for flag in reversed(_BASE_FLAGS):
         add_option = click.option(flag.option, flag.setting, type=click.Path(), help=flag.help)
-        command = add_option(command)
-    return command
+        click_command = add_option(click_command)
+    return click_command

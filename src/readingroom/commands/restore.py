@@ -57,36 +57,36 @@ def restore(file: Path, force: bool, settings: RoomSettings, as_json: bool) -> N
         shutil.rmtree(staging_folder, ignore_errors=True)
         try:
             report_files = print_tenths("unpacking: {} of {} files")
-            manifest = unpack_archive(
+            backup_manifest = unpack_archive(
                 file, staging_folder, partial(_check_manifest, base_backups), report_files
             )
             restored_keys = _restore_keys(staging_folder)
             has_key_file = (staging_folder / KEYS_FILE).exists()
             old_keys = _list_old_keys(settings)
-            restored_counts = _restore_bases(manifest, base_backups, settings, force)
+            restored_counts = _restore_bases(backup_manifest, base_backups, settings, force)
             _move_keys_to_database(settings, staging_folder)
             _put_in_place(staging_folder, data_directory)
         finally:
             shutil.rmtree(staging_folder, ignore_errors=True)
     result_fields = {
         "data": str(data_directory),
-        "created_at": manifest.created_at,
-        "bases": manifest.bases | restored_counts,
+        "created_at": backup_manifest.created_at,
+        "bases": backup_manifest.bases | restored_counts,
         "keys": [asdict(restored_key) for restored_key in restored_keys],
         "keys_kept": [] if has_key_file else [old_key.name for old_key in old_keys],
         "keys_removed": [old_key.name for old_key in old_keys] if has_key_file else [],
     }
     result_lines = [
-        f"Restored {summarise(manifest)} to {data_directory}. Check it: readingroom doctor"
+        f"Restored {summarise(backup_manifest)} to {data_directory}. Check it: readingroom doctor"
     ]
     result_lines += [_describe_key(restored_key) for restored_key in restored_keys]
     result_lines += [_describe_old_key(old_key, has_key_file) for old_key in old_keys]
     print_result(as_json, result_fields, "\n".join(result_lines))
 
 
-def _check_empty(data_directory: Path, force: bool) -> None:
+def _check_empty(data_directory: Path, is_forced: bool) -> None:
     occupied_names = sorted(old_path.name for old_path in _list_replaceable(data_directory))
-    if occupied_names and not force:
+    if occupied_names and not is_forced:
         raise DataNotEmpty(
             f"{data_directory} is not empty ({', '.join(occupied_names[:5])}). Choose another "
             "directory with --data, or move what is there aside with --force."
@@ -113,20 +113,21 @@ def _lock_bases(base_backups: dict[str, BaseBackup], data_directory: Path) -> It
         yield
 
 
-def _check_manifest(base_backups: dict[str, BaseBackup], manifest: Manifest) -> None:
+def _check_manifest(base_backups: dict[str, BaseBackup], backup_manifest: Manifest) -> None:
     """Raise `BackupUnusable` for a file that `backup` would not write, or of a newer version."""
-    for base_name, record_counts in manifest.bases.items():
+    for base_name, record_counts in backup_manifest.bases.items():
         if base_name not in base_backups or not base_backups[base_name].can_read_backup(
             record_counts
         ):
             raise BackupUnusable(
-                f"The backup was made by a newer Reading Room ({manifest.version}), which knows "
-                f"more than this one ({__version__}): restore it with that version, or a later one"
+                f"The backup was made by a newer Reading Room ({backup_manifest.version}), "
+                f"which knows more than this one ({__version__}): restore it with that version, "
+                "or a later one"
             )
-    for file_name in manifest.files:
+    for file_name in backup_manifest.files:
         # Everything else would get to the data directory as it is, read by nobody before.
         if file_name not in (KEYS_FILE, SAMPLE_MARK_FILE) and not any(
-            base_backups[base_name].is_backup_file(file_name) for base_name in manifest.bases
+            base_backups[base_name].is_backup_file(file_name) for base_name in backup_manifest.bases
         ):
             raise BackupUnusable(f"The backup holds a file that no backup has: {file_name!r}")
 
@@ -165,14 +166,14 @@ def _describe_key(key: Key) -> str:
     )
 
 
-def _describe_old_key(key: Key, is_replaced: bool) -> str:
+def _describe_old_key(api_key: Key, is_replaced: bool) -> str:
     if is_replaced:
-        return f"Key {key.name} of this directory is not valid any more: the backup has others"
-    return f"Key {key.name} of this directory stays valid: the backup has no keys"
+        return f"Key {api_key.name} of this directory is not valid any more: the backup has others"
+    return f"Key {api_key.name} of this directory stays valid: the backup has no keys"
 
 
 def _restore_bases(
-    manifest: Manifest,
+    backup_manifest: Manifest,
     base_backups: dict[str, BaseBackup],
     settings: RoomSettings,
     may_replace: bool,
@@ -184,7 +185,7 @@ def _restore_bases(
         setting_changes |= base_backup.relocate_paths(settings, staging_folder)
     staged_settings = settings.model_copy(update=setting_changes)
     restored_counts = {}
-    for base_name in manifest.bases:
+    for base_name in backup_manifest.bases:
         click.echo(f"{base_name}: putting back", err=True)
         run_command_here = partial(run_base_command, base_name)
         base_counts = base_backups[base_name].restore_backup(

@@ -37,11 +37,11 @@ Announce = Callable[[str], None]
 """Shows a sentence about the loading to whoever watches."""
 
 
-def renew_sample(sample_folder: Path, reset: bool) -> None:
+def renew_sample(sample_folder: Path, is_reset: bool) -> None:
     """Empty the directory on request, after a failure, or when its corpus is another one."""
     sample_state = read_sample_state(sample_folder)
     if (
-        not reset
+        not is_reset
         and sample_state.state != "failed"
         and sample_state.corpus in (None, hash_corpus())
     ):
@@ -61,35 +61,38 @@ def renew_sample(sample_folder: Path, reset: bool) -> None:
 
 
 def load_in_background(
-    settings: RoomSettings, base_names: Iterable[str], announce: Announce
+    settings: RoomSettings, base_names: Iterable[str], announce_step: Announce
 ) -> None:
     """Load what is missing, on a thread that ends with the process."""
     threading.Thread(
-        target=_load_sample, args=(settings, list(base_names), announce), name="sample", daemon=True
+        target=_load_sample,
+        args=(settings, list(base_names), announce_step),
+        name="sample",
+        daemon=True,
     ).start()
 
 
-def _load_sample(settings: RoomSettings, base_names: list[str], announce: Announce) -> None:
+def _load_sample(settings: RoomSettings, base_names: list[str], announce_step: Announce) -> None:
     corpus_digest = hash_corpus()
     if read_sample_state(settings.data) == SampleState(corpus_digest, "loaded"):
         return
     write_sample_state(settings.data, SampleState(corpus_digest))
-    if not has_model(settings, announce):
+    if not has_model(settings, announce_step):
         write_sample_state(settings.data, SampleState(corpus_digest, "failed"))
         return
     with tempfile.TemporaryDirectory(prefix="readingroom-sample-") as corpus_folder:
         steps_by_base = _list_steps(settings, base_names, Path(corpus_folder))
-        is_complete = SampleLoad(steps_by_base, announce).run()
+        is_complete = SampleLoad(steps_by_base, announce_step).run()
     if not is_complete:
         write_sample_state(settings.data, SampleState(corpus_digest, "failed"))
-        announce("sample: not everything could be loaded; the next start begins anew")
+        announce_step("sample: not everything could be loaded; the next start begins anew")
         return
     if set(base_names) >= _SAMPLED_BASES:
         write_sample_state(settings.data, SampleState(corpus_digest, "loaded"))
-    announce("sample: everything is loaded")
+    announce_step("sample: everything is loaded")
 
 
-def has_model(settings: RoomSettings, announce: Announce) -> bool:
+def has_model(settings: RoomSettings, announce_step: Announce) -> bool:
     """Return whether documents can be embedded; a model that is missing is fetched first."""
     try:
         find_weights(settings.models_folder, settings.embedding_model_dir)
@@ -97,13 +100,13 @@ def has_model(settings: RoomSettings, announce: Announce) -> bool:
     except ModelUnavailable as error:
         model_error = error
     if settings.embedding_model_dir is None:
-        announce("sample: fetching the embedding model, 90 MB")
+        announce_step("sample: fetching the embedding model, 90 MB")
         try:
             download_weights(settings.model_url, settings.models_folder)
             return True
         except ModelUnavailable as error:
-            announce(f"sample: {error.message}")
-    announce(f"sample: nothing can be loaded. {model_error.message} Then start again.")
+            announce_step(f"sample: {error.message}")
+    announce_step(f"sample: nothing can be loaded. {model_error.message} Then start again.")
     return False
 
 
@@ -114,27 +117,34 @@ def _list_steps(
     steps_by_base: list[list[SampleStep]] = []
     for base_spec in BASES.values():
         if base_spec.sample and base_spec.name in base_names:
-            sample: BaseSample = base_spec.sample.import_target()
+            base_sample: BaseSample = base_spec.sample.import_target()
             run_command = partial(_run_command, base_spec.name)
-            steps_by_base.append(list(sample.list_steps(settings, corpus_folder, run_command)))
+            steps_by_base.append(list(base_sample.list_steps(settings, corpus_folder, run_command)))
     return steps_by_base
 
 
-def _run_command(base_name: str, command: Command, settings: RoomSettings) -> dict[str, Any]:
-    return anyio.run(dispatch, command, BASES[base_name], settings, no_progress)
+def _run_command(base_name: str, sample_command: Command, settings: RoomSettings) -> dict[str, Any]:
+    return anyio.run(dispatch, sample_command, BASES[base_name], settings, no_progress)
 
 
 class SampleLoad:
     """One load of the sample: two bases at once, where there are two cores, and vectors last."""
 
-    def __init__(self, steps_by_base: Sequence[Sequence[SampleStep]], announce: Announce) -> None:
-        base_steps = [[step for step in steps if not step.is_last] for steps in steps_by_base]
+    def __init__(
+        self, steps_by_base: Sequence[Sequence[SampleStep]], announce_step: Announce
+    ) -> None:
+        base_steps = [
+            [sample_step for sample_step in steps if not sample_step.is_last]
+            for steps in steps_by_base
+        ]
         self._waiting_bases = deque(
             sorted((steps for steps in base_steps if steps), key=lambda steps: steps[0].turn)
         )
-        self._last_steps = [step for steps in steps_by_base for step in steps if step.is_last]
+        self._last_steps = [
+            sample_step for steps in steps_by_base for sample_step in steps if sample_step.is_last
+        ]
         self._step_count = sum(map(len, steps_by_base))
-        self._announce = announce
+        self._announce = announce_step
         self._count_lock = threading.Lock()
         self._started_count = self._succeeded_count = 0
 
@@ -150,8 +160,8 @@ class SampleLoad:
             base_thread.start()
         for base_thread in base_threads:
             base_thread.join()
-        for step in self._last_steps:
-            self._run_step(step)
+        for last_step in self._last_steps:
+            self._run_step(last_step)
         return self._succeeded_count == self._step_count
 
     def _load_waiting_bases(self) -> None:
@@ -160,26 +170,28 @@ class SampleLoad:
                 base_steps = self._waiting_bases.popleft()
             except IndexError:
                 return
-            for step in base_steps:
-                self._run_step(step)
+            for sample_step in base_steps:
+                self._run_step(sample_step)
 
-    def _run_step(self, step: SampleStep) -> None:
+    def _run_step(self, sample_step: SampleStep) -> None:
         with self._count_lock:
             self._started_count += 1
-            self._announce(f"sample {self._started_count} of {self._step_count}: {step.title}")
+            self._announce(
+                f"sample {self._started_count} of {self._step_count}: {sample_step.title}"
+            )
         try:
-            step.load(_announce_quarters(step.title, self._announce))
+            sample_step.load(_announce_quarters(sample_step.title, self._announce))
         except KnowledgeError as error:
-            self._announce(f"sample: {step.title} could not be loaded: {error.message}")
+            self._announce(f"sample: {sample_step.title} could not be loaded: {error.message}")
             return
         except Exception as error:
-            logger.error("the sample %s could not be loaded", step.title, exc_info=error)
+            logger.error("the sample %s could not be loaded", sample_step.title, exc_info=error)
             return
         with self._count_lock:
             self._succeeded_count += 1
 
 
-def _announce_quarters(step_title: str, announce: Announce) -> ReportProgressSync:
+def _announce_quarters(step_title: str, announce_step: Announce) -> ReportProgressSync:
     """Return a callback that says when a quarter, a half and three quarters are done."""
     announced_quarter_count = 0
 
@@ -190,7 +202,7 @@ def _announce_quarters(step_title: str, announce: Announce) -> ReportProgressSyn
         quarter_count = int(4 * done_amount / total_amount) if total_amount else 0
         if announced_quarter_count < quarter_count < 4:
             announced_quarter_count = quarter_count
-            announce(f"sample: {step_title}, {25 * quarter_count} %")
+            announce_step(f"sample: {step_title}, {25 * quarter_count} %")
 
     return report
 

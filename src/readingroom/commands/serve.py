@@ -37,7 +37,9 @@ _SERVE_SETTING_NAMES = (
 @click.option("--reset", is_flag=True, help="With --demo: load the sample anew.")
 @device_option
 @log_level_option
-@partial(add_common_options, flags=(*_SERVE_SETTING_NAMES, *BASE_SETTING_NAMES), makes_sample=True)
+@partial(
+    add_common_options, common_flags=(*_SERVE_SETTING_NAMES, *BASE_SETTING_NAMES), makes_sample=True
+)
 def serve(base: str | None, reset: bool, settings: ServerSettings, as_json: bool) -> None:
     """Serve BASE, or every base in one process.
 

@@ -42,12 +42,12 @@ def start_server(only_base_spec: BaseSpec | None, settings: ServerSettings, as_j
     """Serve a base, or all of them, until a signal ends it. Raise `UnsafeBind`, `FolderInUse`."""
     flush_spans = start_tracing(settings.otel_endpoint)
     try:
-        _serve(only_base_spec, settings, as_json)
+        _serve_room(only_base_spec, settings, as_json)
     finally:
         flush_spans()
 
 
-def _serve(only_base_spec: BaseSpec | None, settings: ServerSettings, as_json: bool) -> None:
+def _serve_room(only_base_spec: BaseSpec | None, settings: ServerSettings, as_json: bool) -> None:
     key_auth = KeyAuth(
         reveal_secret(settings.api_key),
         open_keys(settings),
@@ -58,11 +58,11 @@ def _serve(only_base_spec: BaseSpec | None, settings: ServerSettings, as_json: b
     )
     _check_bind(settings, key_auth.is_required or needs_token)
     _warn_of_short_key(settings)
-    port = (only_base_spec or ROOM_SPEC).default_port(settings)
-    certificate = _load_certificate(settings)
+    server_port = (only_base_spec or ROOM_SPEC).default_port(settings)
+    tls_certificate = _load_certificate(settings)
     # Before the bases are opened, which takes a while: a busy port is reported at once.
-    listener = bind_listener(settings.host, port if settings.port is None else settings.port)
-    local_address = format_local_address(listener, "https" if certificate else "http")
+    listener = bind_listener(settings.host, server_port if settings.port is None else settings.port)
+    local_address = format_local_address(listener, "https" if tls_certificate else "http")
     base_specs = [only_base_spec] if only_base_spec else [*BASES.values(), ROOM_SPEC]
     base_names = [only_base_spec.name] if only_base_spec else sorted(BASES)
     with ExitStack() as lock_stack:
@@ -74,37 +74,39 @@ def _serve(only_base_spec: BaseSpec | None, settings: ServerSettings, as_json: b
 
         def open_app() -> tuple[Starlette, Callable[[], None]]:
             opened_bases = open_bases(base_names, settings)
-            faces = (
+            server_faces = (
                 (make_face(opened_bases[0]),)
                 if only_base_spec
                 else _make_faces(opened_bases, settings, local_address)
             )
-            auth_policies = AuthPolicies(faces, settings, key_auth)
+            auth_policies = AuthPolicies(server_faces, settings, key_auth)
             admin_access = (
                 AdminAccess(operator_key, _load_commands(base_specs)) if owns_folders else None
             )
-            announcement = _format_announcement(
-                faces, local_address, settings, auth_policies, as_json
+            announcement_text = _format_announcement(
+                server_faces, local_address, settings, auth_policies, as_json
             )
-            app = build_app(faces, settings, auth_policies, admin_access)
-            return app, partial(_announce_ready, announcement, settings, base_names, as_json)
+            room_app = build_app(server_faces, settings, auth_policies, admin_access)
+            return room_app, partial(
+                _announce_ready, announcement_text, settings, base_names, as_json
+            )
 
-        run_server(open_app, listener, certificate, settings.trusted_proxies)
+        run_server(open_app, listener, tls_certificate, settings.trusted_proxies)
 
 
 def _load_commands(base_specs: list[BaseSpec]) -> dict[str, type[Command]]:
     """Return the commands that an owner of these bases runs for other processes, by name."""
-    commands = [
-        command
+    command_types = [
+        command_type
         for base_spec in base_specs
         if base_spec.commands
-        for command in base_spec.commands.import_target()
+        for command_type in base_spec.commands.import_target()
     ]
-    return {command.name: command for command in commands}
+    return {command_type.name: command_type for command_type in command_types}
 
 
 def _lock_folders(
-    base_specs: list[BaseSpec], settings: ServerSettings, owner: Owner, lock_stack: ExitStack
+    base_specs: list[BaseSpec], settings: ServerSettings, folder_owner: Owner, lock_stack: ExitStack
 ) -> bool:
     """Own the folders of bases that need it until `lock_stack` is closed; return whether any do.
 
@@ -117,7 +119,7 @@ def _lock_folders(
         folder_lock = FolderLock(settings.data / base_name)
         folder_lock.acquire()
         lock_stack.callback(folder_lock.release)
-        folder_lock.write_owner(owner)
+        folder_lock.write_owner(folder_owner)
     return bool(locked_names)
 
 
@@ -126,27 +128,27 @@ def _load_certificate(settings: ServerSettings) -> Certificate | None:
         case None, None:
             return None
         case Path() as chain, Path() as key:
-            certificate = Certificate(chain, key)
-            certificate.check_pair()
-            return certificate
+            tls_certificate = Certificate(chain, key)
+            tls_certificate.check_pair()
+            return tls_certificate
     raise InvalidSetting("HTTPS needs both --tls-cert and --tls-key")
 
 
 def _announce_ready(
-    announcement: str, settings: ServerSettings, base_names: list[str], as_json: bool
+    announcement_text: str, settings: ServerSettings, base_names: list[str], as_json: bool
 ) -> None:
     """Show where the server answers; then load what is missing of the sample, if it serves that."""
-    click.echo(announcement)
+    click.echo(announcement_text)
     if settings.is_sample:
         load_in_background(settings, base_names, partial(_announce_sample_progress, as_json))
 
 
-def _announce_sample_progress(as_json: bool, sentence: str) -> None:
+def _announce_sample_progress(as_json: bool, progress_sentence: str) -> None:
     """Show how far the sample has come: to whoever watches, else in the log; never twice."""
     if as_json:
-        logger.info(sentence)
+        logger.info(progress_sentence)
     else:
-        click.echo(sentence)
+        click.echo(progress_sentence)
 
 
 def _make_faces(
@@ -188,7 +190,7 @@ def _find_exposed_address(settings: ServerSettings) -> str | None:
 
 
 def _format_announcement(
-    faces: tuple[Face, ...],
+    server_faces: tuple[Face, ...],
     local_address: str,
     settings: ServerSettings,
     auth_policies: AuthPolicies,
@@ -201,14 +203,17 @@ def _format_announcement(
             "key_required": auth_policies.key_auth.is_required,
         }
         return json.dumps(
-            LandingPages(faces, settings, auth_policies).build_server_index(shown_address)
+            LandingPages(server_faces, settings, auth_policies).build_server_index(shown_address)
             | detail_fields
         )
-    access_of_each_face = [auth_policies.find_policy(face).access for face in faces]
+    access_of_each_face = [
+        auth_policies.find_policy(server_face).access for server_face in server_faces
+    ]
     announcement_lines = [f"Reading Room {__version__} is answering on {shown_address}", ""]
     announcement_lines += [
-        f"  {face.server_name:<18} {access:<6} {shown_address}{face.path}/mcp{_format_sse(face)}"
-        for face, access in zip(faces, access_of_each_face, strict=True)
+        f"  {server_face.server_name:<18} {face_access:<6} "
+        f"{shown_address}{server_face.path}/mcp{_format_sse(server_face)}"
+        for server_face, face_access in zip(server_faces, access_of_each_face, strict=True)
     ]
     announcement_lines += [
         f"  {'everything else':<18} {auth_policies.default_policy.access:<6} {shown_address}/",
@@ -216,24 +221,27 @@ def _format_announcement(
     ]
     access_kinds = dict.fromkeys((*access_of_each_face, auth_policies.default_policy.access))
     announcement_lines += [
-        f"  {access}: {_describe_access(access, settings)}" for access in access_kinds
+        f"  {face_access}: {_describe_access(face_access, settings)}"
+        for face_access in access_kinds
     ]
     announcement_lines += ["", "Paste this into your client's configuration (.mcp.json):", ""]
     announcement_lines += [
-        format_client_configuration(faces[0], shown_address, access_of_each_face[0] == "key"),
+        format_client_configuration(
+            server_faces[0], shown_address, access_of_each_face[0] == "key"
+        ),
         "",
     ]
     return "\n".join([*announcement_lines, "Press Ctrl-C to stop."])
 
 
-def _format_sse(face: Face) -> str:
-    return f"   (SSE: {face.path}/sse)" if face.sse else ""
+def _format_sse(server_face: Face) -> str:
+    return f"   (SSE: {server_face.path}/sse)" if server_face.sse else ""
 
 
-def _describe_access(access: Access, settings: ServerSettings) -> str:
-    if access == "key":
+def _describe_access(face_access: Access, settings: ServerSettings) -> str:
+    if face_access == "key":
         return "every request needs a key (Authorization: Bearer)"
-    if access == "oauth":
+    if face_access == "oauth":
         return f"every request needs a token of {settings.josh_oauth_issuer}, or a named key"
     if _find_exposed_address(settings) is None:
         return "to this machine only"

@@ -24,7 +24,9 @@ _STDIO_BASES = tuple(name for name, spec in BASES.items() if spec.stdio)
 @click.option("--read-only", is_flag=True, default=None, help="List no tool that writes.")
 @log_level_option
 @partial(
-    add_common_options, flags=(*BASE_SETTING_NAMES, "read_only", "log_level"), makes_sample=True
+    add_common_options,
+    common_flags=(*BASE_SETTING_NAMES, "read_only", "log_level"),
+    makes_sample=True,
 )
 def stdio(base: str, settings: ServerSettings, as_json: bool) -> None:
     """Serve BASE over standard input and output.

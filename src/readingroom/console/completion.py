@@ -32,16 +32,16 @@ def complete_with(list_values: ListValues) -> CompleteArgument:
             settings = _load_settings(context)
             if not settings.data.is_dir():
                 return []
-            completions = [
-                completion
-                for completion in dict.fromkeys(list_values(settings, context.params))
-                if completion.lower().startswith(prefix.lower())
+            completion_values = [
+                completion_value
+                for completion_value in dict.fromkeys(list_values(settings, context.params))
+                if completion_value.lower().startswith(prefix.lower())
             ]
         except (KnowledgeError, OSError):  # a line that is being typed is no place for errors
             return []
         return [
-            CompletionItem(_quote_for_shell(completion))
-            for completion in completions[:_MAX_COMPLETIONS]
+            CompletionItem(_quote_for_shell(completion_value))
+            for completion_value in completion_values[:_MAX_COMPLETIONS]
         ]
 
     return complete
@@ -60,7 +60,11 @@ def _load_settings(context: click.Context) -> RoomSettings:
     return settings
 
 
-def _quote_for_shell(completion: str) -> str:
+def _quote_for_shell(completion_value: str) -> str:
     # Bash takes what it is given as it stands; the other shells quote it themselves.
     is_bash = read_shell_variable("_READINGROOM_COMPLETE").startswith("bash")
-    return _NOT_PLAIN_CHARACTER_PATTERN.sub(r"\\\g<0>", completion) if is_bash else completion
+    return (
+        _NOT_PLAIN_CHARACTER_PATTERN.sub(r"\\\g<0>", completion_value)
+        if is_bash
+        else completion_value
+    )

@@ -20,41 +20,50 @@ from readingroom.storage.lock import FolderLock, Owner, read_owner
 
 
 async def dispatch(
-    command: Command, base_spec: BaseSpec, settings: RoomSettings, report_progress: ReportProgress
+    base_command: Command,
+    base_spec: BaseSpec,
+    settings: RoomSettings,
+    report_progress: ReportProgress,
 ) -> dict[str, Any]:
     """Return the command's result as JSON, wherever it ran.
 
     Raise what the command raised, `FolderInUse` when the owner has not said where it answers yet,
     or `OwnerUnreachable` when it does not answer.
     """
-    command_result = await _run_or_send(command, base_spec, settings, report_progress)
+    command_result = await _run_or_send(base_command, base_spec, settings, report_progress)
     return dict(mark_document(command_result)) if settings.is_sample else command_result
 
 
 async def _run_or_send(
-    command: Command, base_spec: BaseSpec, settings: RoomSettings, report_progress: ReportProgress
+    base_command: Command,
+    base_spec: BaseSpec,
+    settings: RoomSettings,
+    report_progress: ReportProgress,
 ) -> dict[str, Any]:
     if base_spec.folder_locked and not base_spec.needs_folder_lock(settings):
-        return await _run_here(command, base_spec.open_base(settings), report_progress)
-    if command.reads_only and not (settings.data / command.base).exists():
-        return await _run_without_folder(command, base_spec, settings, report_progress)
+        return await _run_here(base_command, base_spec.open_base(settings), report_progress)
+    if base_command.reads_only and not (settings.data / base_command.base).exists():
+        return await _run_without_folder(base_command, base_spec, settings, report_progress)
     # Trying the lock is the only way to know: an address in the file may be a dead server's.
-    folder_lock = FolderLock(settings.data / command.base)
+    folder_lock = FolderLock(settings.data / base_command.base)
     try:
         folder_lock.acquire()
     except FolderInUse:
         folder_owner = read_owner(folder_lock.path.parent)
         if folder_owner is None:  # it holds the folder but has not said where it answers
             raise
-        return await _send_to_owner(command, folder_owner, report_progress)
+        return await _send_to_owner(base_command, folder_owner, report_progress)
     try:
-        return await _run_here(command, base_spec.open_base(settings), report_progress)
+        return await _run_here(base_command, base_spec.open_base(settings), report_progress)
     finally:
         folder_lock.release()
 
 
 async def _run_without_folder(
-    command: Command, base_spec: BaseSpec, settings: RoomSettings, report_progress: ReportProgress
+    base_command: Command,
+    base_spec: BaseSpec,
+    settings: RoomSettings,
+    report_progress: ReportProgress,
 ) -> dict[str, Any]:
     """Return the result of a command that reads a base of which there is nothing, and make nothing.
 
@@ -70,35 +79,37 @@ async def _run_without_folder(
         if not base_spec.is_view:
             changed_settings["data"] = Path(scratch_folder)
         opened_base = base_spec.open_base(settings.model_copy(update=changed_settings))
-        return await _run_here(command, opened_base, report_progress)
+        return await _run_here(base_command, opened_base, report_progress)
 
 
 async def _run_here(
-    command: Command, opened_base: KnowledgeBase, report_progress: ReportProgress
+    base_command: Command, opened_base: KnowledgeBase, report_progress: ReportProgress
 ) -> dict[str, Any]:
     # Raised outside of the block: inside, the base's task group would wrap it in a group.
     async with opened_base.lifespan():
         try:
-            return (await command.run(opened_base.service, report_progress)).model_dump(mode="json")
+            return (await base_command.run(opened_base.service, report_progress)).model_dump(
+                mode="json"
+            )
         except KnowledgeError as error:
-            failure = error
-    raise failure
+            command_error = error
+    raise command_error
 
 
 async def _send_to_owner(
-    command: Command, folder_owner: Owner, report_progress: ReportProgress
+    base_command: Command, folder_owner: Owner, report_progress: ReportProgress
 ) -> dict[str, Any]:
-    headers = {"Authorization": f"Bearer {folder_owner.key}"}
-    timeout = httpx2.Timeout(10, read=None)  # a long command is silent between its steps
+    request_headers = {"Authorization": f"Bearer {folder_owner.key}"}
+    http_timeout = httpx2.Timeout(10, read=None)  # a long command is silent between its steps
     try:
         # Not verified: a server's certificate names the host that others know it by, not loopback.
         async with (
-            make_async_client(timeout=timeout, verify=False) as client,
-            client.stream(
+            make_async_client(timeout=http_timeout, verify=False) as http_client,
+            http_client.stream(
                 "POST",
-                f"{folder_owner.url}{ADMIN_PATH_PREFIX}{command.name}",
-                content=command.model_dump_json(),
-                headers=headers,
+                f"{folder_owner.url}{ADMIN_PATH_PREFIX}{base_command.name}",
+                content=base_command.model_dump_json(),
+                headers=request_headers,
             ) as response,
         ):
             return await _read_result(response, report_progress)

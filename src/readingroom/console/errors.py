@@ -19,6 +19,6 @@ class OwnerRefused(KnowledgeError):
     code = "owner_refused"
     http_status = 500
 
-    def __init__(self, code: str, message: str, hint: Mapping[str, Any]) -> None:
-        super().__init__(message, **hint)
-        self.code = code
+    def __init__(self, error_code: str, message: str, hint_fields: Mapping[str, Any]) -> None:
+        super().__init__(message, **hint_fields)
+        self.code = error_code

@@ -30,9 +30,9 @@ def make_red(plain_text: str) -> str:
     return f"{_RED}{plain_text.translate(_STYLE_MARKS_REMOVED)}{_END}"
 
 
-def render_styles(marked_text: str, stream: TextIO) -> str:
+def render_styles(marked_text: str, output_stream: TextIO) -> str:
     """Return a text as a stream takes it: styled for a terminal, plain for anything else."""
-    if not _takes_colour(stream):
+    if not _takes_colour(output_stream):
         return marked_text.translate(_STYLE_MARKS_REMOVED)
     for style_mark, ansi_code in _ANSI_CODE_BY_MARK.items():
         marked_text = marked_text.replace(style_mark, ansi_code)
@@ -44,16 +44,16 @@ def measure_terminal_width() -> int | None:
     return max(20, shutil.get_terminal_size().columns) if sys.stdout.isatty() else None
 
 
-def wrap_text(long_text: str, indent: str = "") -> str:
+def wrap_text(long_text: str, indent_text: str = "") -> str:
     """Return a text in lines that fit the terminal; a longer word, such as an address, stays."""
     terminal_width = measure_terminal_width()
     if terminal_width is None:
-        return indent + long_text
+        return indent_text + long_text
     return textwrap.fill(
         long_text,
         terminal_width,
-        initial_indent=indent,
-        subsequent_indent=indent,
+        initial_indent=indent_text,
+        subsequent_indent=indent_text,
         break_long_words=False,
         break_on_hyphens=False,
     )
@@ -61,7 +61,7 @@ def wrap_text(long_text: str, indent: str = "") -> str:
 
 def format_table(
     table_rows: Sequence[Sequence[str]],
-    headings: Sequence[str] | None = None,
+    column_headings: Sequence[str] | None = None,
     right_aligned_columns: Sequence[int] = (),
 ) -> str:
     """Return the rows as a table; in a terminal too narrow for one, each as a few short lines.
@@ -72,11 +72,13 @@ def format_table(
         return ""
     terminal_width = measure_terminal_width()
     aligned_lines = _align_columns(
-        [headings, *table_rows] if headings else table_rows, right_aligned_columns
+        [column_headings, *table_rows] if column_headings else table_rows, right_aligned_columns
     )
     if terminal_width is None or max(map(_measure_width, aligned_lines)) <= terminal_width:
         return "\n".join(aligned_lines)
-    return "\n".join(_stack_cells(table_row, headings, terminal_width) for table_row in table_rows)
+    return "\n".join(
+        _stack_cells(table_row, column_headings, terminal_width) for table_row in table_rows
+    )
 
 
 def _align_columns(
@@ -88,27 +90,29 @@ def _align_columns(
     aligned_lines = []
     for table_row in table_rows:
         padded_cells = []
-        for column_number, (cell, column_width) in enumerate(
+        for column_number, (cell_text, column_width) in enumerate(
             zip(table_row, column_widths, strict=True)
         ):
-            padding = " " * (column_width - _measure_width(cell))
+            padding_text = " " * (column_width - _measure_width(cell_text))
             padded_cells.append(
-                padding + cell if column_number in right_aligned_columns else cell + padding
+                padding_text + cell_text
+                if column_number in right_aligned_columns
+                else cell_text + padding_text
             )
         aligned_lines.append(_COLUMN_GAP.join(padded_cells).rstrip())
     return aligned_lines
 
 
 def _stack_cells(
-    table_row: Sequence[str], headings: Sequence[str] | None, terminal_width: int
+    table_row: Sequence[str], column_headings: Sequence[str] | None, terminal_width: int
 ) -> str:
     """Return a row as its name, and below it the other cells."""
     first_cell, *other_cells = table_row
-    cell_labels = headings[1:] if headings else [""] * len(other_cells)
+    cell_labels = column_headings[1:] if column_headings else [""] * len(other_cells)
     labelled_cells = [
-        f"{cell_label} {cell}".strip()
-        for cell_label, cell in zip(cell_labels, other_cells, strict=True)
-        if cell.strip()
+        f"{cell_label} {cell_text}".strip()
+        for cell_label, cell_text in zip(cell_labels, other_cells, strict=True)
+        if cell_text.strip()
     ]
     stacked_lines = [_break_lines(first_cell, terminal_width)]
     stacked_lines += [
@@ -132,15 +136,15 @@ def _join_short(labelled_cells: Sequence[str], terminal_width: int) -> list[str]
     return joined_lines
 
 
-def _break_lines(long_text: str, terminal_width: int, indent: str = "") -> str:
+def _break_lines(long_text: str, terminal_width: int, indent_text: str = "") -> str:
     """Return a text in lines of at most this width, a long word cut where it must be."""
-    if _measure_width(long_text) + len(indent) <= terminal_width:
-        return indent + long_text
+    if _measure_width(long_text) + len(indent_text) <= terminal_width:
+        return indent_text + long_text
     return textwrap.fill(
         long_text.translate(_STYLE_MARKS_REMOVED),
         terminal_width,
-        initial_indent=indent,
-        subsequent_indent=indent,
+        initial_indent=indent_text,
+        subsequent_indent=indent_text,
         break_on_hyphens=False,
     )
 
@@ -150,6 +154,6 @@ def _measure_width(marked_text: str) -> int:
     return len(marked_text.translate(_STYLE_MARKS_REMOVED))
 
 
-def _takes_colour(stream: TextIO) -> bool:
+def _takes_colour(output_stream: TextIO) -> bool:
     is_colour_wanted = not read_shell_variable("NO_COLOR") and read_shell_variable("TERM") != "dumb"
-    return is_colour_wanted and stream.isatty()
+    return is_colour_wanted and output_stream.isatty()

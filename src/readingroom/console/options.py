@@ -51,11 +51,13 @@ log_level_option = click.option(
 
 
 def add_common_options(
-    command_function: CommandFunction, flags: tuple[str, ...] = (), makes_sample: bool = False
+    command_function: CommandFunction,
+    common_flags: tuple[str, ...] = (),
+    makes_sample: bool = False,
 ) -> CommandFunction:
     """Give a command `--data`, `--demo` and `--json`, and print its errors to standard error.
 
-    The command receives `settings` and `as_json`. `flags` names its options that are settings;
+    The command receives `settings` and `as_json`. `common_flags` are its options that are settings;
     they do not reach it otherwise. `makes_sample`: with `--demo`, an empty directory becomes the
     sample's.
     """
@@ -69,7 +71,7 @@ def add_common_options(
     ) -> Any:
         try:
             data_directory = str(find_sample_folder(data, makes_sample)) if demo else data
-            chosen_flags = {flag_name: kwargs.pop(flag_name) for flag_name in flags}
+            chosen_flags = {flag_name: kwargs.pop(flag_name) for flag_name in common_flags}
             # The root command knows how settings are composed; this layer does not.
             load_settings = click.get_current_context().find_root().obj
             settings: RoomSettings = load_settings({"data": data_directory, **chosen_flags})
@@ -84,7 +86,7 @@ def add_common_options(
 
 def add_embedding_options(command_function: CommandFunction) -> CommandFunction:
     """Give a command that embeds texts what all commands have, and `--device`."""
-    with_settings = add_common_options(command_function, flags=("embedding_device",))
+    with_settings = add_common_options(command_function, common_flags=("embedding_device",))
     return device_option(with_settings)
 
 
@@ -116,7 +118,7 @@ def _name_options(error: KnowledgeError) -> str:
     if error.code == InvalidArguments.code and error.hint.get("errors"):
         return _describe_problems(error.hint["errors"], command_parameters)
     if click_context and error.code in _WRONG_PARAMETER_CODES:
-        parameter = _find_quoted(click_context, error.message) or next(
+        click_parameter = _find_quoted(click_context, error.message) or next(
             (
                 given_parameter
                 for given_parameter in command_parameters
@@ -124,48 +126,57 @@ def _name_options(error: KnowledgeError) -> str:
             ),
             None,
         )
-        if parameter:
-            return f"{_describe_parameter(parameter)}: {error.message}"
+        if click_parameter:
+            return f"{_describe_parameter(click_parameter)}: {error.message}"
     return error.message
 
 
 def _find_quoted(click_context: click.Context, error_message: str) -> click.Parameter | None:
     """Return the parameter whose value a message quotes."""
-    for parameter in click_context.command.params:
-        given_value = click_context.params.get(str(parameter.name))
+    for click_parameter in click_context.command.params:
+        given_value = click_context.params.get(str(click_parameter.name))
         given_values = given_value if isinstance(given_value, tuple) else (given_value,)
         if any(
             isinstance(given_text, str) and given_text and given_text in error_message
             for given_text in given_values
         ):
-            return parameter
+            return click_parameter
     return None
 
 
 def _describe_problems(
-    problems: Sequence[Mapping[str, str]], parameters: Sequence[click.Parameter]
+    problem_fields: Sequence[Mapping[str, str]], click_parameters: Sequence[click.Parameter]
 ) -> str:
-    label_by_field = {parameter.name: _describe_parameter(parameter) for parameter in parameters}
+    label_by_field = {
+        click_parameter.name: _describe_parameter(click_parameter)
+        for click_parameter in click_parameters
+    }
     # The text that a command searches for is its first argument, whatever it is called.
-    arguments = (parameter for parameter in parameters if isinstance(parameter, click.Argument))
+    arguments = (
+        click_parameter
+        for click_parameter in click_parameters
+        if isinstance(click_parameter, click.Argument)
+    )
     label_by_field.setdefault("query", next(map(_describe_parameter, arguments), "query"))
     return InvalidArguments(
         [
             {
-                "field": label_by_field.get(problem["field"].rpartition(".")[2], problem["field"]),
+                "field": label_by_field.get(
+                    problem_entry["field"].rpartition(".")[2], problem_entry["field"]
+                ),
                 # What Pydantic puts before the words of a check of our own.
-                "message": problem["message"].removeprefix("Value error, "),
+                "message": problem_entry["message"].removeprefix("Value error, "),
             }
-            for problem in problems
+            for problem_entry in problem_fields
         ]
     ).message
 
 
-def _describe_parameter(parameter: click.Parameter) -> str:
+def _describe_parameter(click_parameter: click.Parameter) -> str:
     """Return an option as it is typed (`--limit`), an argument as the help shows it (`QUERY`)."""
-    if isinstance(parameter, click.Option):
-        return max(parameter.opts, key=len)
-    return parameter.human_readable_name
+    if isinstance(click_parameter, click.Option):
+        return max(click_parameter.opts, key=len)
+    return click_parameter.human_readable_name
 
 
 def find_sample_folder(named_path: str | None, may_create: bool) -> Path:
@@ -196,14 +207,16 @@ def find_sample_folder(named_path: str | None, may_create: bool) -> Path:
 
 
 def run_command(
-    command: Command,
+    base_command: Command,
     base_spec: BaseSpec,
     settings: RoomSettings,
     report_progress: ReportProgress | None = None,
 ) -> dict[str, Any]:
     """Return a command's result, from here or from the process that owns the folder."""
     try:
-        return anyio.run(dispatch, command, base_spec, settings, report_progress or print_progress)
+        return anyio.run(
+            dispatch, base_command, base_spec, settings, report_progress or print_progress
+        )
     except BaseExceptionGroup as group:
         # Ctrl-C ends every task of the command; the shell is told in one line, not in a traceback.
         if group.subgroup(KeyboardInterrupt):
@@ -211,9 +224,9 @@ def run_command(
         raise
 
 
-def build_model(model_class: type[Model], **values: Any) -> Model:
+def build_model(model_class: type[Model], **field_values: Any) -> Model:
     """Return a question or a command made of what was typed. Raise `InvalidArguments`."""
-    return validate_model(model_class, values)
+    return validate_model(model_class, field_values)
 
 
 async def print_progress(
@@ -227,15 +240,17 @@ async def print_progress(
 @contextmanager
 def progress_bar(bar_label: str, is_hidden: bool) -> Iterator[ReportProgressSync]:
     """Show a progress bar on standard error from the first report on; none for machines."""
-    with ExitStack() as stack:
-        bar: Any = None
+    with ExitStack() as exit_stack:
+        click_bar: Any = None
 
-        def report(done: float, total: float | None, message: str | None) -> None:
-            nonlocal bar
-            if bar is None:
-                bar = stack.enter_context(
+        def report(
+            done_count: float, total_count: float | None, progress_message: str | None
+        ) -> None:
+            nonlocal click_bar
+            if click_bar is None:
+                click_bar = exit_stack.enter_context(
                     click.progressbar(
-                        length=None if total is None else round(total),
+                        length=None if total_count is None else round(total_count),
                         label=bar_label,
                         file=sys.stderr,
                         hidden=is_hidden,
@@ -245,7 +260,7 @@ def progress_bar(bar_label: str, is_hidden: bool) -> Iterator[ReportProgressSync
                     )
                 )
             # Click's bar counts steps and cannot go back; reports may repeat a number.
-            bar.update(max(0, round(done) - bar.pos), message)
+            click_bar.update(max(0, round(done_count) - click_bar.pos), progress_message)
 
         yield report
 
@@ -254,12 +269,14 @@ def print_tenths(sentence_template: str) -> ReportProgressSync:
     """Return a callback that prints progress to standard error at every tenth."""
     last_tenth = -1
 
-    def report(done: float, total: float | None, message: str | None) -> None:
+    def report(done_count: float, total_count: float | None, progress_message: str | None) -> None:
         nonlocal last_tenth
-        tenth = int(10 * done // total) if total else 10
-        if tenth > last_tenth:
-            last_tenth = tenth
-            print_text(sentence_template.format(round(done), round(total or 0)), err=True)
+        reached_tenth = int(10 * done_count // total_count) if total_count else 10
+        if reached_tenth > last_tenth:
+            last_tenth = reached_tenth
+            print_text(
+                sentence_template.format(round(done_count), round(total_count or 0)), err=True
+            )
 
     return report
 
@@ -271,5 +288,5 @@ def print_result(as_json: bool, json_body: object, readable_text: str) -> None:
 
 def print_text(readable_text: str, err: bool = False) -> None:
     """Print what may quote anybody's words: none of them can command the terminal."""
-    stream = sys.stderr if err else sys.stdout
-    click.echo(render_styles(escape_controls(readable_text), stream), err=err)
+    output_stream = sys.stderr if err else sys.stdout
+    click.echo(render_styles(escape_controls(readable_text), output_stream), err=err)

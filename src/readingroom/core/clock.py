@@ -23,6 +23,6 @@ def unix_seconds() -> float:
     return time.time()
 
 
-def from_timestamp(timestamp: float) -> datetime:
+def from_timestamp(unix_time: float) -> datetime:
     """Return a timestamp as a time in UTC, moved into the years 1 to 9999 if it is outside."""
-    return datetime.fromtimestamp(min(max(timestamp, _EARLIEST_TIMESTAMP), _LATEST_TIMESTAMP), UTC)
+    return datetime.fromtimestamp(min(max(unix_time, _EARLIEST_TIMESTAMP), _LATEST_TIMESTAMP), UTC)

@@ -77,24 +77,26 @@ class InvalidArguments(KnowledgeError):
         and the problems are joined into one for the field.
         """
         # Without the input: an error is logged and shown, and arguments may be confidential.
-        problems = validation_error.errors(
+        validation_problems = validation_error.errors(
             include_url=False, include_input=False, include_context=False
         )
         messages_by_field: dict[str, list[str]] = {}
-        for problem in problems[:_MAX_PROBLEMS]:
-            location = problem["loc"]
+        for validation_problem in validation_problems[:_MAX_PROBLEMS]:
+            field_location = validation_problem["loc"]
             # A missing field is not among the arguments, so its own name must not be removed.
-            if arguments is not None and problem["type"] != "missing":
-                location = _remove_union_members(location, arguments)
-            messages_by_field.setdefault(_format_location(location), []).append(problem["msg"])
-        errors = [
+            if arguments is not None and validation_problem["type"] != "missing":
+                field_location = _remove_union_members(field_location, arguments)
+            messages_by_field.setdefault(_format_location(field_location), []).append(
+                validation_problem["msg"]
+            )
+        field_errors = [
             {"field": field_name, "message": "; or: ".join(field_messages)}
             for field_name, field_messages in messages_by_field.items()
         ]
-        if len(problems) > _MAX_PROBLEMS:
-            overflow_message = f"{len(problems) - _MAX_PROBLEMS} more do not fit"
-            errors.append({"field": "arguments", "message": overflow_message})
-        return cls(errors)
+        if len(validation_problems) > _MAX_PROBLEMS:
+            overflow_message = f"{len(validation_problems) - _MAX_PROBLEMS} more do not fit"
+            field_errors.append({"field": "arguments", "message": overflow_message})
+        return cls(field_errors)
 
 
 class InvalidRequest(InvalidArguments):
@@ -119,12 +121,12 @@ class RecordChanged(InvalidArguments):
 
 def validate_model(
     model_class: type[Model],
-    values: Mapping[str, Any],
+    field_values: Mapping[str, Any],
     error_class: type[InvalidArguments] = InvalidArguments,
 ) -> Model:
     """Return the model that the values make; raise `error_class`, which names what does not fit."""
     try:
-        return model_class.model_validate(values)
+        return model_class.model_validate(field_values)
     except ValidationError as error:
         raise error_class.from_validation_error(error) from error
 
@@ -133,20 +135,22 @@ def validate_model(
 _MAX_PROBLEMS = 20
 
 
-def _remove_union_members(location: tuple[int | str, ...], arguments: Any) -> tuple[int | str, ...]:
+def _remove_union_members(
+    field_location: tuple[int | str, ...], arguments: Any
+) -> tuple[int | str, ...]:
     """Return a location without the steps that the arguments do not have: names of types."""
     location_steps: list[int | str] = []
-    for location_step in location:
-        indexes: Container[Any] = range(len(arguments)) if isinstance(arguments, list) else ()
-        if location_step in (arguments if isinstance(arguments, Mapping) else indexes):
+    for location_step in field_location:
+        union_indexes: Container[Any] = range(len(arguments)) if isinstance(arguments, list) else ()
+        if location_step in (arguments if isinstance(arguments, Mapping) else union_indexes):
             location_steps.append(location_step)
             arguments = arguments[location_step]
     return tuple(location_steps)
 
 
-def _format_location(location: tuple[int | str, ...]) -> str:
+def _format_location(field_location: tuple[int | str, ...]) -> str:
     # Keys of the caller's own may be part of it, of any length.
-    return ".".join(map(str, location))[:100] or "arguments"
+    return ".".join(map(str, field_location))[:100] or "arguments"
 
 
 class UnrecognizedId(KnowledgeError):

@@ -68,23 +68,25 @@ class FilterFields:
 
     def parse_filter(self, chunk_filter: Filter | None) -> list[Condition]:
         """Return the filter's conditions; raise `ValueError` for a field that has no index."""
-        conditions = list(flatten_filter(chunk_filter))
-        for condition in conditions:
+        flat_conditions = list(flatten_filter(chunk_filter))
+        for flat_condition in flat_conditions:
             allowed_fields = (
-                self.exact_match_fields if isinstance(condition, In) else self.numeric_range_fields
+                self.exact_match_fields
+                if isinstance(flat_condition, In)
+                else self.numeric_range_fields
             )
-            if condition.field not in allowed_fields:
+            if flat_condition.field not in allowed_fields:
                 raise ValueError(
-                    f"{condition.field!r} is not a filter field; there are {allowed_fields}"
+                    f"{flat_condition.field!r} is not a filter field; there are {allowed_fields}"
                 )
-        return conditions
+        return flat_conditions
 
-    def select_values(self, metadata: Metadata) -> dict[str, Value]:
+    def select_values(self, chunk_metadata: Metadata) -> dict[str, Value]:
         """Return the part of a chunk's metadata that filters may use."""
         filter_values = {
-            field_name: metadata[field_name]
+            field_name: chunk_metadata[field_name]
             for field_name in self.names
-            if metadata.get(field_name) is not None
+            if chunk_metadata.get(field_name) is not None
         }
         for field_name, filter_value in filter_values.items():
             if not isinstance(filter_value, str | int | float | bool):
@@ -104,9 +106,9 @@ def flatten_filter(chunk_filter: Filter | None) -> Iterator[Condition]:
             yield chunk_filter
 
 
-def make_comparison_key(value: Value) -> tuple[str, Value]:
+def make_comparison_key(filter_value: Value) -> tuple[str, Value]:
     """Return a key that is the same for equal values, and different for 1, "1" and True."""
     # Before the others: to Python, True is an integer and equal to 1.
-    if isinstance(value, bool):
-        return "truth", value
-    return ("text", value) if isinstance(value, str) else ("number", value)
+    if isinstance(filter_value, bool):
+        return "truth", filter_value
+    return ("text", filter_value) if isinstance(filter_value, str) else ("number", filter_value)

@@ -10,11 +10,15 @@ ReportProgress = Callable[[float, float | None, str | None], Awaitable[None]]
 ReportProgressSync = Callable[[float, float | None, str | None], None]
 
 
-async def no_progress(done: float, total: float | None, message: str | None) -> None:
+async def no_progress(
+    done_count: float, total_count: float | None, progress_message: str | None
+) -> None:
     """Ignore the progress of work that nobody follows."""
 
 
-def no_progress_sync(done: float, total: float | None, message: str | None) -> None:
+def no_progress_sync(
+    done_count: float, total_count: float | None, progress_message: str | None
+) -> None:
     """Ignore the progress of work that nobody follows."""
 
 
@@ -27,12 +31,14 @@ def scale_progress(
     """
     reached_percent = start_percent
 
-    async def report_scaled(done: float, total: float | None, message: str | None) -> None:
+    async def report_scaled(
+        done_count: float, total_count: float | None, progress_message: str | None
+    ) -> None:
         nonlocal reached_percent
-        fraction = min(1.0, done / total) if total else 0.0
+        done_fraction = min(1.0, done_count / total_count) if total_count else 0.0
         reached_percent = max(
-            reached_percent, start_percent + (end_percent - start_percent) * fraction
+            reached_percent, start_percent + (end_percent - start_percent) * done_fraction
         )
-        await report_progress(reached_percent, 100.0, message)
+        await report_progress(reached_percent, 100.0, progress_message)
 
     return report_scaled

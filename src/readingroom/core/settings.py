@@ -226,9 +226,9 @@ def is_sample(data_directory: Path) -> bool:
     return (data_directory / SAMPLE_MARK_FILE).exists()
 
 
-def reveal_secret(secret: SecretStr | None) -> str | None:
+def reveal_secret(secret_setting: SecretStr | None) -> str | None:
     """Return a secret as text; until then it hides itself from logs."""
-    return secret.get_secret_value() if secret else None
+    return secret_setting.get_secret_value() if secret_setting else None
 
 
 def get_default_sample_directory() -> Path:
@@ -238,7 +238,7 @@ def get_default_sample_directory() -> Path:
 
 def read_settings(
     settings_class: type[AnySettings],
-    flags: Mapping[str, Any],
+    flag_values: Mapping[str, Any],
     environment: Mapping[str, str] | None = None,
 ) -> AnySettings:
     """Return settings of this kind, merged from flags, environment, file and defaults.
@@ -246,26 +246,26 @@ def read_settings(
     Raise `InvalidSetting` with a line for each bad value.
     """
     environment_variables = os.environ if environment is None else environment
-    flags = {
+    flag_values = {
         setting_name: setting_value
-        for setting_name, setting_value in flags.items()
+        for setting_name, setting_value in flag_values.items()
         if setting_value is not None
     }
-    chosen_values = _read_environment(settings_class, environment_variables) | flags
+    chosen_values = _read_environment(settings_class, environment_variables) | flag_values
     # Before the file is read, because the file is inside the directory.
     data_directory = _choose_data_directory(chosen_values.get("data"))
     file_values = _read_file(data_directory / CONFIGURATION_FILE)
     if is_sample(data_directory):
         excluded_names = [
             setting_name
-            for setting_name, field in settings_class.model_fields.items()
-            if _find_extra(field, "not_for_sample")
+            for setting_name, setting_field in settings_class.model_fields.items()
+            if _find_extra(setting_field, "not_for_sample")
         ]
         if forbidden_flags := [
-            setting_name for setting_name in excluded_names if setting_name in flags
+            setting_name for setting_name in excluded_names if setting_name in flag_values
         ]:
-            flag = _format_flag(settings_class, forbidden_flags[0])
-            raise InvalidSetting(f"{flag} does not go with the sample; leave it out")
+            flag_text = _format_flag(settings_class, forbidden_flags[0])
+            raise InvalidSetting(f"{flag_text} does not go with the sample; leave it out")
         chosen_values = {
             setting_name: setting_value
             for setting_name, setting_value in chosen_values.items()
@@ -274,12 +274,14 @@ def read_settings(
     try:
         return settings_class.model_validate(file_values | chosen_values | {"data": data_directory})
     except ValidationError as error:
-        raise InvalidSetting(_describe_errors(settings_class, error, file_values, flags)) from error
+        raise InvalidSetting(
+            _describe_errors(settings_class, error, file_values, flag_values)
+        ) from error
 
 
-def get_variable_name(field: FieldInfo) -> str:
+def get_variable_name(setting_field: FieldInfo) -> str:
     """Return the environment variable of a setting."""
-    return str(_find_extra(field, "env"))
+    return str(_find_extra(setting_field, "env"))
 
 
 def read_shell_variable(
@@ -299,9 +301,9 @@ def make_sandbox_environment(**extra_variables: str) -> dict[str, str]:
     return present_variables | extra_variables
 
 
-def _find_extra(field: FieldInfo, extra_name: str) -> Any:
-    assert isinstance(field.json_schema_extra, dict)
-    return field.json_schema_extra.get(extra_name)
+def _find_extra(setting_field: FieldInfo, extra_name: str) -> Any:
+    assert isinstance(setting_field.json_schema_extra, dict)
+    return setting_field.json_schema_extra.get(extra_name)
 
 
 def _choose_data_directory(named_path: str | Path | None) -> Path:
@@ -316,11 +318,12 @@ def _read_environment(
     settings_class: type[RoomSettings], environment_variables: Mapping[str, str]
 ) -> dict[str, Any]:
     return {
-        setting_name: environment_variables[get_variable_name(field)]
-        for setting_name, field in settings_class.model_fields.items()
-        if environment_variables.get(get_variable_name(field))
+        setting_name: environment_variables[get_variable_name(setting_field)]
+        for setting_name, setting_field in settings_class.model_fields.items()
+        if environment_variables.get(get_variable_name(setting_field))
         or (
-            get_variable_name(field) in environment_variables and _find_extra(field, "empty_counts")
+            get_variable_name(setting_field) in environment_variables
+            and _find_extra(setting_field, "empty_counts")
         )
     }
 
@@ -341,16 +344,18 @@ def _describe_errors(
     settings_class: type[RoomSettings],
     error: ValidationError,
     file_values: Mapping[str, Any],
-    flags: Mapping[str, Any],
+    flag_values: Mapping[str, Any],
 ) -> str:
     """Return each bad value, named the way its author wrote it."""
     problem_texts = []
-    for problem in error.errors():
-        origin_text = _describe_origin(settings_class, str(problem["loc"][0]), file_values, flags)
-        message = problem["msg"]
-        if problem.get("ctx", {}).get("pattern") == HOST_URL_PATTERN:
-            message = "must be the address of a host alone, such as https://www.gov.uk"
-        problem_texts.append(f"{origin_text}: {message}")
+    for validation_problem in error.errors():
+        origin_text = _describe_origin(
+            settings_class, str(validation_problem["loc"][0]), file_values, flag_values
+        )
+        problem_message = validation_problem["msg"]
+        if validation_problem.get("ctx", {}).get("pattern") == HOST_URL_PATTERN:
+            problem_message = "must be the address of a host alone, such as https://www.gov.uk"
+        problem_texts.append(f"{origin_text}: {problem_message}")
     return "; ".join(problem_texts)
 
 
@@ -358,9 +363,9 @@ def _describe_origin(
     settings_class: type[RoomSettings],
     setting_name: str,
     file_values: Mapping[str, Any],
-    flags: Mapping[str, Any],
+    flag_values: Mapping[str, Any],
 ) -> str:
-    if setting_name in flags:
+    if setting_name in flag_values:
         return _format_flag(settings_class, setting_name)
     if setting_name in file_values:
         return f"readingroom.toml: {setting_name}"
@@ -368,5 +373,5 @@ def _describe_origin(
 
 
 def _format_flag(settings_class: type[RoomSettings], setting_name: str) -> str:
-    flag = _find_extra(settings_class.model_fields[setting_name], "flag")
-    return str(flag) if flag else "--" + setting_name.replace("_", "-")
+    flag_name = _find_extra(settings_class.model_fields[setting_name], "flag")
+    return str(flag_name) if flag_name else "--" + setting_name.replace("_", "-")

@@ -62,16 +62,18 @@ def compare_words(old_text: str, new_text: str) -> list[DiffRun]:
     for unit_pattern in (_WORD_WITH_SPACE_PATTERN, _SENTENCE_PATTERN):
         old_units, new_units = unit_pattern.findall(old_text), unit_pattern.findall(new_text)
         # Compared without white space, because each edition breaks its lines elsewhere.
-        stripped_old_units = [unit.strip() for unit in old_units]
-        stripped_new_units = [unit.strip() for unit in new_units]
+        stripped_old_units = [word_unit.strip() for word_unit in old_units]
+        stripped_new_units = [word_unit.strip() for word_unit in new_units]
         if _count_equal_pairs(stripped_old_units, stripped_new_units) <= _MAX_WORD_PAIRS:
             break
     else:
         return [DiffRun("delete", [old_text]), DiffRun("insert", [new_text])]
     diff_runs: list[DiffRun] = []
     # autojunk would ignore the frequent words of a long text, and tear the diff apart there.
-    matcher = difflib.SequenceMatcher(None, stripped_old_units, stripped_new_units, autojunk=False)
-    for opcode_tag, old_start, old_end, new_start, new_end in matcher.get_opcodes():
+    sequence_matcher = difflib.SequenceMatcher(
+        None, stripped_old_units, stripped_new_units, autojunk=False
+    )
+    for opcode_tag, old_start, old_end, new_start, new_end in sequence_matcher.get_opcodes():
         if opcode_tag == "equal":
             diff_runs.append(DiffRun("equal", new_units[new_start:new_end]))
             continue

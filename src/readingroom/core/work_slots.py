@@ -24,10 +24,10 @@ class WorkSlots:
         return self._all_slots.statistics().tasks_waiting > 0
 
     @asynccontextmanager
-    async def hold_slot(self, caller: str) -> AsyncIterator[None]:
+    async def hold_slot(self, caller_id: str) -> AsyncIterator[None]:
         """Wait for a slot, and give it back at the end."""
         own_slots = self._slots_by_caller.setdefault(
-            caller, anyio.CapacityLimiter(self._slots_per_caller)
+            caller_id, anyio.CapacityLimiter(self._slots_per_caller)
         )
         try:
             # The own ones first: who waits for one of those keeps nobody else waiting.
@@ -36,7 +36,7 @@ class WorkSlots:
         finally:
             slot_statistics = own_slots.statistics()
             if not slot_statistics.borrowed_tokens and not slot_statistics.tasks_waiting:
-                self._slots_by_caller.pop(caller, None)
+                self._slots_by_caller.pop(caller_id, None)
 
 
 class TurnQueue(Generic[Item]):
@@ -49,9 +49,9 @@ class TurnQueue(Generic[Item]):
         """In the order of their turns."""
         self._has_items = anyio.Event()
 
-    def put_item(self, caller: str, item: Item) -> None:
+    def put_item(self, caller_id: str, queued_item: Item) -> None:
         """Add an item of a caller."""
-        self._items_by_caller.setdefault(caller, deque()).append(item)
+        self._items_by_caller.setdefault(caller_id, deque()).append(queued_item)
         self._has_items.set()
 
     async def take_item(self) -> Item:
@@ -59,9 +59,9 @@ class TurnQueue(Generic[Item]):
         while not self._items_by_caller:
             self._has_items = anyio.Event()
             await self._has_items.wait()
-        caller = next(iter(self._items_by_caller))
-        items_of_caller = self._items_by_caller.pop(caller)
-        item = items_of_caller.popleft()
+        caller_id = next(iter(self._items_by_caller))
+        items_of_caller = self._items_by_caller.pop(caller_id)
+        queued_item = items_of_caller.popleft()
         if items_of_caller:
-            self._items_by_caller[caller] = items_of_caller
-        return item
+            self._items_by_caller[caller_id] = items_of_caller
+        return queued_item

@@ -83,8 +83,8 @@ class _Member:
     @property
     def party_and_state(self) -> str:
         """The party and the state, as files of bills write them."""
-        district = f"-{self.district}" if self.district else ""
-        return f"{self.party}-{self.state}{district}"
+        district_text = f"-{self.district}" if self.district else ""
+        return f"{self.party}-{self.state}{district_text}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +113,9 @@ class _Bill:
     def citation(self) -> str:
         return f"{'H.R.' if self.chamber == 'House' else 'S.'} {self.number}"
 
-    def day_of_stage(self, stage: int) -> dt.date:
+    def day_of_stage(self, bill_stage: int) -> dt.date:
         """The day on which it came so far."""
-        return self.introduced + dt.timedelta(days=17 * stage + self.number % 9)
+        return self.introduced + dt.timedelta(days=17 * bill_stage + self.number % 9)
 
 
 def write_congress(target_folder: Path) -> None:
@@ -124,21 +124,25 @@ def write_congress(target_folder: Path) -> None:
     Members and committees are added to the lists that are there.
     """
     random_source = random.Random(_SEED)
-    members = _make_members(random_source)
-    bills = list(_make_bills(random_source, members))
+    demo_members = _make_members(random_source)
+    bills = list(_make_bills(random_source, demo_members))
     _append_yaml(
-        target_folder / "legislators-current.yaml", list(map(_build_member_entry, members))
+        target_folder / "legislators-current.yaml", list(map(_build_member_entry, demo_members))
     )
     _append_yaml(target_folder / "committees-current.yaml", list(_build_committee_entries()))
-    for bill in bills:
-        (target_folder / f"BILLSTATUS-{bill.file_stem}.xml").write_text(_render_bill(bill), "utf-8")
-    for bill in [bill for bill in bills if bill.stage >= 3][:3]:
-        for version_code, stage_name, stage in _TEXT_VERSIONS[bill.chamber]:
-            version_path = target_folder / f"BILLS-{bill.file_stem}{version_code}.xml"
-            version_path.write_text(_render_text(bill, version_code, stage_name, stage), "utf-8")
-    for bill in [bill for bill in bills if bill.stage >= 2]:
-        vote_path = target_folder / f"{_name_vote_file(bill)}.xml"
-        vote_path.write_text(_render_vote(bill, members, random_source), "utf-8")
+    for demo_bill in bills:
+        (target_folder / f"BILLSTATUS-{demo_bill.file_stem}.xml").write_text(
+            _render_bill(demo_bill), "utf-8"
+        )
+    for demo_bill in [demo_bill for demo_bill in bills if demo_bill.stage >= 3][:3]:
+        for version_code, stage_name, bill_stage in _TEXT_VERSIONS[demo_bill.chamber]:
+            version_path = target_folder / f"BILLS-{demo_bill.file_stem}{version_code}.xml"
+            version_path.write_text(
+                _render_text(demo_bill, version_code, stage_name, bill_stage), "utf-8"
+            )
+    for demo_bill in [demo_bill for demo_bill in bills if demo_bill.stage >= 2]:
+        vote_path = target_folder / f"{_name_vote_file(demo_bill)}.xml"
+        vote_path.write_text(_render_vote(demo_bill, demo_members, random_source), "utf-8")
 
 
 def _append_yaml(yaml_path: Path, yaml_entries: Sequence[object]) -> None:
@@ -153,46 +157,52 @@ def _append_yaml(yaml_path: Path, yaml_entries: Sequence[object]) -> None:
 def _make_members(random_source: random.Random) -> list[_Member]:
     full_names = list(itertools.product(_FIRST_NAMES, _LAST_NAMES))
     random_source.shuffle(full_names)
-    seats: list[tuple[Chamber, str, int | None]] = []
+    state_seats: list[tuple[Chamber, str, int | None]] = []
     for state_code in _STATES:
         open_seat_count = 2 - _SENATORS_ALREADY_IN_SAMPLE.get(state_code, 0)
-        seats += [("Senate", state_code, None)] * open_seat_count
-        seats += [("House", state_code, district) for district in (11, 12)]
+        state_seats += [("Senate", state_code, None)] * open_seat_count
+        state_seats += [("House", state_code, district_text) for district_text in (11, 12)]
     return [
         _Member(
-            f"{full_names[index][1][0]}980{index:03}",
-            *full_names[index],
+            f"{full_names[seat_index][1][0]}980{seat_index:03}",
+            *full_names[seat_index],
             random_source.choices(("D", "R", "I"), (48, 49, 3))[0],
             state_code,
             chamber,
-            district,
+            district_text,
         )
-        for index, (chamber, state_code, district) in enumerate(seats)
+        for seat_index, (chamber, state_code, district_text) in enumerate(state_seats)
     ]
 
 
 _PARTY_NAMES = {"D": "Democrat", "R": "Republican", "I": "Independent"}
 
 
-def _build_member_entry(member: _Member) -> object:
-    is_senator = member.chamber == "Senate"
+def _build_member_entry(demo_member: _Member) -> object:
+    is_senator = demo_member.chamber == "Senate"
     term_fields: dict[str, object] = {
         "type": "sen" if is_senator else "rep",
         "start": "2021-01-03" if is_senator else "2025-01-03",
         "end": "2027-01-03",
-        "state": member.state,
-        "party": _PARTY_NAMES[member.party],
+        "state": demo_member.state,
+        "party": _PARTY_NAMES[demo_member.party],
     }
-    term_fields |= {"class": 2} if is_senator else {"district": member.district}
-    member_ids = {"bioguide": member.bioguide_id} | ({"lis": member.lis_id} if is_senator else {})
-    full_name = f"{member.first_name} {member.last_name}"
-    name_fields = {"first": member.first_name, "last": member.last_name, "official_full": full_name}
+    term_fields |= {"class": 2} if is_senator else {"district": demo_member.district}
+    member_ids = {"bioguide": demo_member.bioguide_id} | (
+        {"lis": demo_member.lis_id} if is_senator else {}
+    )
+    full_name = f"{demo_member.first_name} {demo_member.last_name}"
+    name_fields = {
+        "first": demo_member.first_name,
+        "last": demo_member.last_name,
+        "official_full": full_name,
+    }
     return {"id": member_ids, "name": name_fields, "bio": {"gender": "F"}, "terms": [term_fields]}
 
 
 def _build_committee_entries() -> Iterator[object]:
-    for chamber, committees in _COMMITTEES.items():
-        for committee_code, committee_name in committees:
+    for chamber, committee_names in _COMMITTEES.items():
+        for committee_code, committee_name in committee_names:
             yield {
                 "type": chamber.lower(),
                 "name": f"{chamber} Committee on {committee_name}",
@@ -204,14 +214,18 @@ def _build_committee_entries() -> Iterator[object]:
 # --- bills ---
 
 
-def _make_bills(random_source: random.Random, members: Sequence[_Member]) -> Iterator[_Bill]:
+def _make_bills(random_source: random.Random, demo_members: Sequence[_Member]) -> Iterator[_Bill]:
     for congress, (first_day, last_day) in _DAYS_BY_CONGRESS.items():
         day_count = (last_day - first_day).days
         for bill_index in range(BILLS_PER_CONGRESS):
             chamber: Chamber = "House" if bill_index % 5 < 3 else "Senate"
-            colleagues = [member for member in members if member.chamber == chamber]
-            sponsor, *cosponsors = random_source.sample(colleagues, 1 + random_source.randint(0, 6))
-            year = first_day.year + bill_index * 2 // BILLS_PER_CONGRESS
+            chamber_members = [
+                demo_member for demo_member in demo_members if demo_member.chamber == chamber
+            ]
+            sponsor_member, *cosponsor_members = random_source.sample(
+                chamber_members, 1 + random_source.randint(0, 6)
+            )
+            bill_year = first_day.year + bill_index * 2 // BILLS_PER_CONGRESS
             bill_subject = random_source.choice(BILL_SUBJECTS)
             title_subject = (
                 f"{random_source.choice(bill_subject.things)} {random_source.choice(TITLE_ENDINGS)}"
@@ -220,11 +234,11 @@ def _make_bills(random_source: random.Random, members: Sequence[_Member]) -> Ite
                 congress,
                 _FIRST_BILL_NUMBER + bill_index,
                 chamber,
-                f"{sponsor.state} {title_subject} of {year}",
+                f"{sponsor_member.state} {title_subject} of {bill_year}",
                 bill_subject,
                 first_day + dt.timedelta(days=day_count * bill_index // BILLS_PER_CONGRESS),
-                sponsor,
-                cosponsors,
+                sponsor_member,
+                cosponsor_members,
                 random_source.choice(_COMMITTEES[chamber]),
                 4 if bill_index == 1 else random_source.choices(range(5), (70, 14, 8, 4, 4))[0],
             )
@@ -236,70 +250,74 @@ def _find_file_day(congress: int, last_action_day: dt.date) -> dt.date:
     return end_day if last_action_day < end_day <= _SAMPLE_DAY else last_action_day
 
 
-def _render_bill(bill: _Bill) -> str:
-    actions = list(_list_actions(bill))
-    action_day, latest_action, _, _ = actions[-1]
-    law_number = f"{bill.congress}-{bill.number}"
+def _render_bill(demo_bill: _Bill) -> str:
+    bill_actions = list(_list_actions(demo_bill))
+    action_day, latest_action, _, _ = bill_actions[-1]
+    law_number = f"{demo_bill.congress}-{demo_bill.number}"
     laws_xml = f"<laws><item><type>Public Law</type><number>{law_number}</number></item></laws>"
-    committee_code, committee_name = bill.committee
+    committee_code, committee_name = demo_bill.committee
     return f"""<?xml version="1.0" encoding="utf-8"?>
 <billStatus><version>3.0.0</version><bill>
-<number>{bill.number}</number><type>{bill.type_code}</type><congress>{bill.congress}</congress>
-<updateDate>{_find_file_day(bill.congress, action_day)}T05:00:00Z</updateDate>
-<originChamber>{bill.chamber}</originChamber>
-<introducedDate>{bill.introduced}</introducedDate>
-<title>{bill.title} (sample)</title>
-<policyArea><name>{bill.subject.policy_area}</name></policyArea>
-<subjects><legislativeSubjects><item><name>{bill.subject.term}</name></item></legislativeSubjects></subjects>
-<sponsors>{_render_person(bill.sponsor)}</sponsors>
-<cosponsors>{"".join(_render_person(member, bill.introduced) for member in bill.cosponsors)}</cosponsors>
-<committees><item><systemCode>{committee_code}</systemCode><name>{committee_name} Committee</name><chamber>{bill.chamber}</chamber><activities><item><name>Referred To</name><date>{bill.introduced}T15:00:00Z</date></item></activities></item></committees>
-<actions>{"".join(_render_action(*action) for action in reversed(actions))}</actions>
-{laws_xml if bill.stage == 4 else ""}
-<summaries><summary><versionCode>00</versionCode><actionDate>{bill.introduced}</actionDate><actionDesc>Introduced in {bill.chamber}</actionDesc><text>{_summarise(bill)}</text></summary></summaries>
+<number>{demo_bill.number}</number><type>{demo_bill.type_code}</type><congress>{demo_bill.congress}</congress>
+<updateDate>{_find_file_day(demo_bill.congress, action_day)}T05:00:00Z</updateDate>
+<originChamber>{demo_bill.chamber}</originChamber>
+<introducedDate>{demo_bill.introduced}</introducedDate>
+<title>{demo_bill.title} (sample)</title>
+<policyArea><name>{demo_bill.subject.policy_area}</name></policyArea>
+<subjects><legislativeSubjects><item><name>{demo_bill.subject.term}</name></item></legislativeSubjects></subjects>
+<sponsors>{_render_person(demo_bill.sponsor)}</sponsors>
+<cosponsors>{"".join(_render_person(demo_member, demo_bill.introduced) for demo_member in demo_bill.cosponsors)}</cosponsors>
+<committees><item><systemCode>{committee_code}</systemCode><name>{committee_name} Committee</name><chamber>{demo_bill.chamber}</chamber><activities><item><name>Referred To</name><date>{demo_bill.introduced}T15:00:00Z</date></item></activities></item></committees>
+<actions>{"".join(_render_action(*bill_action) for bill_action in reversed(bill_actions))}</actions>
+{laws_xml if demo_bill.stage == 4 else ""}
+<summaries><summary><versionCode>00</versionCode><actionDate>{demo_bill.introduced}</actionDate><actionDesc>Introduced in {demo_bill.chamber}</actionDesc><text>{_summarise_bill(demo_bill)}</text></summary></summaries>
 <latestAction><actionDate>{action_day}</actionDate><text>{latest_action}</text></latestAction>
 </bill></billStatus>
 """  # noqa: E501
 
 
-def _summarise(bill: _Bill) -> str:
+def _summarise_bill(demo_bill: _Bill) -> str:
     return (
-        f"This sample bill makes grants to {bill.subject.aim}. The money goes first to "
-        f"{bill.sponsor.state}, and a report is due after {1 + bill.number % 4} years."
+        f"This sample bill makes grants to {demo_bill.subject.aim}. The money goes first to "
+        f"{demo_bill.sponsor.state}, and a report is due after {1 + demo_bill.number % 4} years."
     )
 
 
-def _render_person(member: _Member, signed: dt.date | None = None) -> str:
-    honorific = "Sen." if member.chamber == "Senate" else "Rep."
-    full_name = f"{honorific} {member.last_name}, {member.first_name} [{member.party_and_state}]"
-    district = f"<district>{member.district}</district>" if member.district else ""
-    sponsorship_date = f"<sponsorshipDate>{signed}</sponsorshipDate>" if signed else ""
+def _render_person(demo_member: _Member, signed_day: dt.date | None = None) -> str:
+    honorific = "Sen." if demo_member.chamber == "Senate" else "Rep."
+    full_name = (
+        f"{honorific} {demo_member.last_name}, {demo_member.first_name} "
+        f"[{demo_member.party_and_state}]"
+    )
+    district_text = f"<district>{demo_member.district}</district>" if demo_member.district else ""
+    sponsorship_date = f"<sponsorshipDate>{signed_day}</sponsorshipDate>" if signed_day else ""
     return (
-        f"<item><bioguideId>{member.bioguide_id}</bioguideId><fullName>{full_name}</fullName>"
-        f"<party>{member.party}</party><state>{member.state}</state>{district}{sponsorship_date}</item>"
+        f"<item><bioguideId>{demo_member.bioguide_id}</bioguideId><fullName>{full_name}</fullName>"
+        f"<party>{demo_member.party}</party><state>{demo_member.state}</state>{district_text}{sponsorship_date}</item>"
     )
 
 
-def _list_actions(bill: _Bill) -> Iterator[tuple[dt.date, str, str, str]]:
+def _list_actions(demo_bill: _Bill) -> Iterator[tuple[dt.date, str, str, str]]:
     """Yield the day, the words, the type and the vote of each step, the oldest first."""
-    _, committee_name = bill.committee
-    other_chamber = "Senate" if bill.chamber == "House" else "House"
+    _, committee_name = demo_bill.committee
+    other_chamber = "Senate" if demo_bill.chamber == "House" else "House"
     action_steps = (
         (
-            f"Introduced in {bill.chamber} and referred to the Committee on {committee_name}.",
+            f"Introduced in {demo_bill.chamber} and referred to the Committee on {committee_name}.",
             "Intro",
         ),
         (f"Reported by the Committee on {committee_name}.", "Committee"),
         (
-            f"Passed {bill.chamber} by recorded vote (Roll no. {_compute_roll_number(bill)}).",
+            f"Passed {demo_bill.chamber} by recorded vote (Roll no. "
+            f"{_compute_roll_number(demo_bill)}).",
             "Floor",
         ),
         (f"Passed {other_chamber} without amendment by voice vote.", "Floor"),
-        (f"Became Public Law No: {bill.congress}-{bill.number}.", "BecameLaw"),
+        (f"Became Public Law No: {demo_bill.congress}-{demo_bill.number}.", "BecameLaw"),
     )
-    for stage, (action_text, action_type) in enumerate(action_steps[: bill.stage + 1]):
-        action_day = bill.introduced if stage == 0 else bill.day_of_stage(stage)
-        vote_xml = _render_vote_reference(bill) if stage == 2 else ""
+    for bill_stage, (action_text, action_type) in enumerate(action_steps[: demo_bill.stage + 1]):
+        action_day = demo_bill.introduced if bill_stage == 0 else demo_bill.day_of_stage(bill_stage)
+        vote_xml = _render_vote_reference(demo_bill) if bill_stage == 2 else ""
         yield (
             action_day,
             action_text,
@@ -330,19 +348,22 @@ _TEXT_VERSIONS: dict[Chamber, Sequence[tuple[str, str, int]]] = {
 """The versions of a bill's text: the code, its name, and the stage at which it is printed."""
 
 
-def _render_text(bill: _Bill, version_code: str, stage_name: str, stage: int) -> str:
+def _render_text(demo_bill: _Bill, version_code: str, stage_name: str, bill_stage: int) -> str:
     """Return the text of a version; what a chamber passes has a section more, and less money."""
-    million_dollars = 40 + bill.number % 50 - 5 * stage
+    million_dollars = 40 + demo_bill.number % 50 - 5 * bill_stage
     section_texts = [
-        ("Short title", f"This Act may be called the {bill.title}. It is a sample and not law."),
-        ("Grants", f"Grants are made to {bill.subject.aim}."),
+        (
+            "Short title",
+            f"This Act may be called the {demo_bill.title}. It is a sample and not law.",
+        ),
+        ("Grants", f"Grants are made to {demo_bill.subject.aim}."),
         (
             "Money",
             f"There are authorized {million_dollars} million dollars for each of five fiscal "
             "years.",
         ),
     ]
-    if stage >= 2:
+    if bill_stage >= 2:
         section_texts.insert(
             2, ("Reports", "Who receives a grant reports each year what it was for.")
         )
@@ -351,13 +372,13 @@ def _render_text(bill: _Bill, version_code: str, stage_name: str, stage: int) ->
         f"<heading>{section_heading}</heading><content><p>{section_text}</p></content></section>"
         for section_number, (section_heading, section_text) in enumerate(section_texts, 1)
     )
-    citable_name = f"{bill.file_stem}{version_code}"
-    version_day = bill.day_of_stage(stage) if stage else bill.introduced
+    citable_name = f"{demo_bill.file_stem}{version_code}"
+    version_day = demo_bill.day_of_stage(bill_stage) if bill_stage else demo_bill.introduced
     return f"""<?xml version="1.0" encoding="UTF-8"?>
 <bill xmlns="http://schemas.gpo.gov/xml/uslm" xmlns:dc="http://purl.org/dc/elements/1.1/">
-<meta><dc:title>{bill.congress} {bill.type_code} {bill.number} {version_code.upper()}: {bill.title} (sample)</dc:title><citableAs>{citable_name}</citableAs><docNumber>{bill.number}</docNumber><docStage>{stage_name}</docStage><congress>{bill.congress}</congress></meta>
+<meta><dc:title>{demo_bill.congress} {demo_bill.type_code} {demo_bill.number} {version_code.upper()}: {demo_bill.title} (sample)</dc:title><citableAs>{citable_name}</citableAs><docNumber>{demo_bill.number}</docNumber><docStage>{stage_name}</docStage><congress>{demo_bill.congress}</congress></meta>
 <preface><action><date date="{version_day}">{version_day:%B} {version_day.day}, {version_day.year}</date></action></preface>
-<main><longTitle><docTitle>A BILL</docTitle><officialTitle>To make grants to {bill.subject.aim} (sample).</officialTitle></longTitle>
+<main><longTitle><docTitle>A BILL</docTitle><officialTitle>To make grants to {demo_bill.subject.aim} (sample).</officialTitle></longTitle>
 {sections_xml}</main>
 </bill>
 """  # noqa: E501
@@ -366,12 +387,12 @@ def _render_text(bill: _Bill, version_code: str, stage_name: str, stage: int) ->
 # --- votes ---
 
 
-def _compute_roll_number(bill: _Bill) -> int:
-    return _FIRST_ROLL_CALL + bill.number - _FIRST_BILL_NUMBER
+def _compute_roll_number(demo_bill: _Bill) -> int:
+    return _FIRST_ROLL_CALL + demo_bill.number - _FIRST_BILL_NUMBER
 
 
-def _compute_session(bill: _Bill) -> int:
-    return 1 if bill.day_of_stage(2).year % 2 else 2
+def _compute_session(demo_bill: _Bill) -> int:
+    return 1 if demo_bill.day_of_stage(2).year % 2 else 2
 
 
 def _name_vote_file(bill: _Bill) -> str:
@@ -380,30 +401,37 @@ def _name_vote_file(bill: _Bill) -> str:
     return f"vote_{bill.congress}_{_compute_session(bill)}_{_compute_roll_number(bill):05}"
 
 
-def _render_vote_reference(bill: _Bill) -> str:
+def _render_vote_reference(demo_bill: _Bill) -> str:
     return (
-        f"<recordedVotes><recordedVote><rollNumber>{_compute_roll_number(bill)}</rollNumber>"
-        f"<chamber>{bill.chamber}</chamber><congress>{bill.congress}</congress>"
-        f"<date>{bill.day_of_stage(2)}T20:10:00Z</date>"
-        f"<sessionNumber>{_compute_session(bill)}</sessionNumber></recordedVote></recordedVotes>"
+        f"<recordedVotes><recordedVote><rollNumber>{_compute_roll_number(demo_bill)}</rollNumber>"
+        f"<chamber>{demo_bill.chamber}</chamber><congress>{demo_bill.congress}</congress>"
+        f"<date>{demo_bill.day_of_stage(2)}T20:10:00Z</date>"
+        f"<sessionNumber>{_compute_session(demo_bill)}</sessionNumber></recordedVote></recordedVotes>"
     )
 
 
-def _render_vote(bill: _Bill, members: Sequence[_Member], random_source: random.Random) -> str:
-    voters = [member for member in members if member.chamber == bill.chamber]
-    if bill.chamber == "Senate":
+def _render_vote(
+    demo_bill: _Bill, demo_members: Sequence[_Member], random_source: random.Random
+) -> str:
+    voting_members = [
+        demo_member for demo_member in demo_members if demo_member.chamber == demo_bill.chamber
+    ]
+    if demo_bill.chamber == "Senate":
         # The two of the story have seats as well.
-        voters += [
+        voting_members += [
             _Member("D990903", "Mina", "Dunmore", "R", "VA", "Senate"),
             _Member("E990904", "Ivo", "Eastlake", "D", "WA", "Senate"),
         ]
     position_by_member = {
-        member: _choose_position(member, bill, random_source) for member in voters
+        demo_member: _choose_position(demo_member, demo_bill, random_source)
+        for demo_member in voting_members
     }
-    position_counts = [list(position_by_member.values()).count(position) for position in _POSITIONS]
-    if bill.chamber == "House":
-        return _render_house_vote(bill, position_by_member, position_counts)
-    return _render_senate_vote(bill, position_by_member, position_counts)
+    position_counts = [
+        list(position_by_member.values()).count(vote_position) for vote_position in _POSITIONS
+    ]
+    if demo_bill.chamber == "House":
+        return _render_house_vote(demo_bill, position_by_member, position_counts)
+    return _render_senate_vote(demo_bill, position_by_member, position_counts)
 
 
 _POSITIONS = ("Yea", "Nay", "Present", "Not Voting")
@@ -421,7 +449,8 @@ def _render_house_vote(
     session_text = {1: "1st", 2: "2nd"}[_compute_session(bill)]
     votes_xml = "".join(
         f'<recorded-vote><legislator name-id="{member.bioguide_id}" '
-        f'sort-field="{member.last_name}" party="{member.party}" state="{member.state}">'
+        f'sort-field="{member.last_name}" party="{member.party}" '
+        f'state="{member.state}">'
         f"{member.last_name}</legislator><vote>{position}</vote></recorded-vote>\n"
         for member, position in position_by_member.items()
     )
@@ -443,7 +472,8 @@ def _render_senate_vote(
 ) -> str:
     vote_day = bill.day_of_stage(2)
     votes_xml = "".join(
-        f"<member><member_full>{member.last_name} ({member.party_and_state})</member_full>"
+        f"<member><member_full>{member.last_name} "
+        f"({member.party_and_state})</member_full>"
         f"<last_name>{member.last_name}</last_name><first_name>{member.first_name}</first_name>"
         f"<party>{member.party}</party><state>{member.state}</state>"
         f"<vote_cast>{position}</vote_cast>"
@@ -464,6 +494,6 @@ def _render_senate_vote(
 """  # noqa: E501
 
 
-def _find_lis_id(member: _Member) -> str:
+def _find_lis_id(demo_member: _Member) -> str:
     """The ids of the two senators of the story are those of their own file."""
-    return {"Dunmore": "S9903", "Eastlake": "S9904"}.get(member.last_name, member.lis_id)
+    return {"Dunmore": "S9903", "Eastlake": "S9904"}.get(demo_member.last_name, demo_member.lis_id)

@@ -86,7 +86,7 @@ class Emulator:
 
     def app(self) -> ASGIApp:
         """Return the ASGI application."""
-        router = Starlette(
+        emulator_app = Starlette(
             routes=[
                 Route("/api/content/{path:path}", self._make_endpoint(self._answer_content)),
                 Route("/api/search.json", self._make_endpoint(self._answer_search)),
@@ -95,12 +95,12 @@ class Emulator:
 
         async def record_and_route(scope: Scope, receive: Receive, send: Send) -> None:
             if scope["type"] == "http":
-                self._record(Request(scope))
-            await router(scope, receive, send)
+                self._record_request(Request(scope))
+            await emulator_app(scope, receive, send)
 
         return record_and_route
 
-    def _record(self, request: Request) -> None:
+    def _record_request(self, request: Request) -> None:
         url = request.url
         self.seen.append(
             SeenRequest(time.monotonic(), request.method, url.path, url.query, request.headers)
@@ -117,11 +117,11 @@ class Emulator:
 
     def _answer_content(self, request: Request) -> Response:
         page_path = "/" + request.path_params.get("path", "")
-        content_item = self.items.get(page_path)
-        if content_item is None:
+        item = self.items.get(page_path)
+        if item is None:
             return self._redirect_to_guide(page_path)
-        status = 410 if content_item.get("schema_name") == "gone" else 200
-        return self._respond(request, content_item, status)
+        status = 410 if item.get("schema_name") == "gone" else 200
+        return self._make_json_response(request, item, status)
 
     def _redirect_to_guide(self, page_path: str) -> Response:
         """Redirect from a part of a guide, which has its own address, to the guide; else 404."""
@@ -131,7 +131,9 @@ class Emulator:
             return Response(status_code=303, headers={"Location": f"/api/content{guide_path}"})
         return JSONResponse({"errors": {"status": 404}}, 404, self._make_cache_headers())
 
-    def _respond(self, request: Request, json_body: object, status: int = 200) -> Response:
+    def _make_json_response(
+        self, request: Request, json_body: object, status: int = 200
+    ) -> Response:
         body_bytes = json.dumps(json_body, ensure_ascii=False).encode()
         etag = f'W/"{hashlib.sha256(body_bytes).hexdigest()[:32]}"'
         headers = {**self._make_cache_headers(), "ETag": etag}
@@ -156,7 +158,7 @@ class Emulator:
         ordered_items = _sort_items(matching_items, params.get("q", ""), params.get("order"))
         first_index, result_count = int(params.get("start", 0)), int(params.get("count", 10))
         wanted_fields = params.getlist("fields")
-        return self._respond(
+        return self._make_json_response(
             request,
             {
                 "results": [
@@ -177,16 +179,16 @@ def on_loopback(emulator: Emulator) -> Iterator[str]:
     """Serve the emulator on a free port, in a thread; yield its URL."""
     # Bound here and not by uvicorn: the port must be known before the server runs.
     listener = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(emulator.app(), log_config=None, lifespan="off"))
-    server_thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    uvicorn_server = uvicorn.Server(uvicorn.Config(emulator.app(), log_config=None, lifespan="off"))
+    server_thread = threading.Thread(target=uvicorn_server.run, kwargs={"sockets": [listener]})
     server_thread.start()
-    while not server.started and server_thread.is_alive():
+    while not uvicorn_server.started and server_thread.is_alive():
         time.sleep(0.01)
     try:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
         # Without force it would wait for clients that keep their connections open.
-        server.should_exit = server.force_exit = True
+        uvicorn_server.should_exit = uvicorn_server.force_exit = True
         server_thread.join()
 
 
@@ -247,22 +249,22 @@ def _make_item(page_entry: Mapping[str, Any]) -> ContentItem:
     }
 
 
-def _make_stub(page_entry: Mapping[str, Any], schema: str) -> ContentItem:
+def _make_stub(page_entry: Mapping[str, Any], schema_name: str) -> ContentItem:
     """Return the item that replaces a page which is gone or was moved."""
     stub = {
         "base_path": page_entry["path"],
         "content_id": None,
         "description": None,
         "details": {},
-        "document_type": schema,
+        "document_type": schema_name,
         "links": {},
         "locale": "en",
         "public_updated_at": None,
-        "schema_name": schema,
+        "schema_name": schema_name,
         "title": None,
         "updated_at": "2025-01-01T00:00:00Z",
     }
-    if schema == "gone":
+    if schema_name == "gone":
         stub_details = {
             field_name: page_entry.get(field_name)
             for field_name in ("explanation", "alternative_path")
@@ -276,14 +278,14 @@ def _make_stub(page_entry: Mapping[str, Any], schema: str) -> ContentItem:
     return {**stub, "redirects": [redirect_rule]}
 
 
-def _make_details(page_entry: Mapping[str, Any], schema: str) -> ContentItem:
+def _make_details(page_entry: Mapping[str, Any], schema_name: str) -> ContentItem:
     item_details: ContentItem = {"change_history": []}
-    if schema == "html_publication":
+    if schema_name == "html_publication":
         item_details |= {"public_timestamp": page_entry["updated"], "first_published_version": True}
-    if schema not in ("answer", "guide"):
+    if schema_name not in ("answer", "guide"):
         item_details["political"] = False
     if "parts" in page_entry:
-        item_details["parts"] = [dict(part) for part in page_entry["parts"]]
+        item_details["parts"] = [dict(guide_part) for guide_part in page_entry["parts"]]
     if "body" in page_entry:
         item_details["body"] = page_entry["body"]
     if "groups" in page_entry:
@@ -299,7 +301,7 @@ def _make_details(page_entry: Mapping[str, Any], schema: str) -> ContentItem:
         ]
     if "attachments" in page_entry:
         item_details["attachments"] = [dict(attachment) for attachment in page_entry["attachments"]]
-    if schema == "publication":
+    if schema_name == "publication":
         item_details["documents"] = []
     return item_details
 
@@ -333,26 +335,26 @@ def _link_translation(items_by_path: dict[str, ContentItem], page_entry: Mapping
     """Link a translation and its original to each other."""
     if "same_as" not in page_entry:
         return
-    versions = [items_by_path[page_entry["same_as"]], items_by_path[page_entry["path"]]]
-    references = [_make_reference(item_version) for item_version in versions]
-    for item_version in versions:
-        item_version["links"]["available_translations"] = references
+    item_versions = [items_by_path[page_entry["same_as"]], items_by_path[page_entry["path"]]]
+    item_references = [_make_reference(item_version) for item_version in item_versions]
+    for item_version in item_versions:
+        item_version["links"]["available_translations"] = item_references
 
 
 def _link_members(items_by_path: dict[str, ContentItem], page_entry: Mapping[str, Any]) -> None:
     """Link a collection to its members."""
-    members = [
+    member_paths = [
         document_path
         for document_group in page_entry.get("groups", [])
         for document_path in document_group["documents"]
     ]
-    if members:
+    if member_paths:
         items_by_path[page_entry["path"]]["links"]["documents"] = [
-            _make_reference(items_by_path[document_path]) for document_path in members
+            _make_reference(items_by_path[document_path]) for document_path in member_paths
         ]
 
 
-def _make_reference(item: ContentItem) -> ContentItem:
+def _make_reference(content_item: ContentItem) -> ContentItem:
     field_names = (
         "base_path",
         "content_id",
@@ -361,15 +363,15 @@ def _make_reference(item: ContentItem) -> ContentItem:
         "document_type",
         "public_updated_at",
     )
-    return {field_name: item[field_name] for field_name in field_names}
+    return {field_name: content_item[field_name] for field_name in field_names}
 
 
 # --- search ---
 
 
-def _find_problem(params: Iterable[tuple[str, str]]) -> str | None:
+def _find_problem(query_params: Iterable[tuple[str, str]]) -> str | None:
     """Return what is wrong with the parameters, about which GOV.UK is strict; else None."""
-    for param_name, param_value in params:
+    for param_name, param_value in query_params:
         if param_name not in _SEARCH_PARAMETERS:
             return f"Unexpected parameters: {param_name}"
         if param_name in ("count", "start") and not (
@@ -386,46 +388,46 @@ def _find_problem(params: Iterable[tuple[str, str]]) -> str | None:
 _PERIOD_PATTERN = re.compile(r"(?:(?:from|to):\d{4}-\d{2}-\d{2},?)+")
 
 
-def _matches_params(item: ContentItem, params: Iterable[tuple[str, str]]) -> bool:
+def _matches_params(content_item: ContentItem, query_params: Iterable[tuple[str, str]]) -> bool:
     """Whether an item passes every filter; several values of one filter are alternatives."""
-    if item.get("schema_name") in ("redirect", "gone"):
+    if content_item.get("schema_name") in ("redirect", "gone"):
         return False
     values_by_filter: dict[str, set[str]] = {}
-    for param_name, param_value in params:
+    for param_name, param_value in query_params:
         if param_name.startswith("filter_"):
             values_by_filter.setdefault(param_name.removeprefix("filter_"), set()).add(param_value)
     return all(
-        _passes_filter(item, param_name, param_values)
+        _passes_filter(content_item, param_name, param_values)
         for param_name, param_values in values_by_filter.items()
     )
 
 
-def _passes_filter(item: ContentItem, filter_name: str, filter_values: set[str]) -> bool:
+def _passes_filter(content_item: ContentItem, filter_name: str, filter_values: set[str]) -> bool:
     match filter_name:
         case "organisations":
             organisation_paths = [
-                organisation["base_path"] for organisation in _list_organisations(item)
+                organisation["base_path"] for organisation in _list_organisations(content_item)
             ]
             organisation_slugs = {
                 organisation_path.rpartition("/")[2] for organisation_path in organisation_paths
             }
             return bool(organisation_slugs & filter_values)
         case "format":
-            return item.get("schema_name") in filter_values
+            return content_item.get("schema_name") in filter_values
         case "content_store_document_type":
-            return item.get("document_type") in filter_values
+            return content_item.get("document_type") in filter_values
         case "content_id":
-            return item.get("content_id") in filter_values
-    updated_on = str(item.get("public_updated_at") or "")[:10]
-    (period,) = filter_values
+            return content_item.get("content_id") in filter_values
+    updated_on = str(content_item.get("public_updated_at") or "")[:10]
+    (period_text,) = filter_values
     period_ends = dict(
-        name_and_day.split(":") for name_and_day in period.split(",") if name_and_day
+        name_and_day.split(":") for name_and_day in period_text.split(",") if name_and_day
     )
     return period_ends.get("from", "") <= updated_on <= period_ends.get("to", "9999")
 
 
-def _list_organisations(item: ContentItem) -> list[ContentItem]:
-    organisations: list[ContentItem] = item.get("links", {}).get("organisations", [])
+def _list_organisations(content_item: ContentItem) -> list[ContentItem]:
+    organisations: list[ContentItem] = content_item.get("links", {}).get("organisations", [])
     return organisations
 
 

@@ -31,48 +31,51 @@ class _Line:
     number: str = ""
 
 
-def make_pdf(document_text: str, footer: str) -> bytes:
+def make_pdf(document_text: str, footer_text: str) -> bytes:
     """Return the text as a PDF of A4 pages with the footer on each of them."""
     numbered_pages = enumerate(_split_pages(document_text), 1)
     return _build_file(
-        [_draw_page(page_lines, footer, page_number) for page_number, page_lines in numbered_pages]
+        [
+            _draw_page(page_lines, footer_text, page_number)
+            for page_number, page_lines in numbered_pages
+        ]
     )
 
 
 def _split_pages(document_text: str) -> Iterator[list[_Line]]:
     page_lines: list[_Line] = []
-    baseline = float(_TOP)
+    baseline_y = float(_TOP)
     for text_line in _break_lines(document_text):
         line_height = text_line.above + 1.3 * text_line.size
-        if page_lines and baseline - line_height < _BOTTOM:
+        if page_lines and baseline_y - line_height < _BOTTOM:
             yield page_lines
-            page_lines, baseline = [], float(_TOP)
-        baseline -= line_height
+            page_lines, baseline_y = [], float(_TOP)
+        baseline_y -= line_height
         page_lines.append(text_line)
     yield page_lines
 
 
 def _break_lines(document_text: str) -> Iterator[_Line]:
-    for paragraph in re.split(r"\n\s*\n", document_text.strip()):
-        if "|" in paragraph:
+    for paragraph_text in re.split(r"\n\s*\n", document_text.strip()):
+        if "|" in paragraph_text:
             yield from (
                 _Line(table_row.strip(), _BODY_FONT_SIZE, False, _LEFT, 0)
-                for table_row in paragraph.split("\n")
+                for table_row in paragraph_text.split("\n")
             )
             continue
-        paragraph_line = " ".join(paragraph.split())
+        paragraph_line = " ".join(paragraph_text.split())
         if heading_match := _HEADING_PATTERN.fullmatch(paragraph_line):
             font_size = _HEADING_SIZES[len(heading_match[1])]
-            yield from _wrap(heading_match[2], font_size, True, _LEFT, 14)
+            yield from _wrap_paragraph(heading_match[2], font_size, True, _LEFT, 14)
         elif numbered_match := _NUMBERED_PARAGRAPH_PATTERN.fullmatch(paragraph_line):
-            yield from _wrap(
+            yield from _wrap_paragraph(
                 numbered_match[2], _BODY_FONT_SIZE, False, _LEFT + _INDENT, 8, numbered_match[1]
             )
         else:
-            yield from _wrap(paragraph_line, _BODY_FONT_SIZE, False, _LEFT, 8)
+            yield from _wrap_paragraph(paragraph_line, _BODY_FONT_SIZE, False, _LEFT, 8)
 
 
-def _wrap(
+def _wrap_paragraph(
     long_text: str,
     font_size: int,
     is_bold: bool,
@@ -92,25 +95,25 @@ def _wrap(
         )
 
 
-def _draw_page(page_lines: list[_Line], footer: str, page_number: int) -> bytes:
-    baseline = float(_TOP)
-    operators = []
+def _draw_page(page_lines: list[_Line], footer_text: str, page_number: int) -> bytes:
+    baseline_y = float(_TOP)
+    pdf_operators = []
     for text_line in page_lines:
-        baseline -= text_line.above + 1.3 * text_line.size
+        baseline_y -= text_line.above + 1.3 * text_line.size
         if text_line.number:
-            operators.append(
-                _draw_text(text_line.number, text_line.size, text_line.bold, _LEFT, baseline)
+            pdf_operators.append(
+                _draw_text(text_line.number, text_line.size, text_line.bold, _LEFT, baseline_y)
             )
-        operators.append(
-            _draw_text(text_line.text, text_line.size, text_line.bold, text_line.left, baseline)
+        pdf_operators.append(
+            _draw_text(text_line.text, text_line.size, text_line.bold, text_line.left, baseline_y)
         )
     # Last, because readers extract text in the order in which it was drawn.
-    operators.append(_draw_text(f"{footer}    {page_number}", 9, False, _LEFT, 40))
-    return zlib.compress(b"\n".join(operators))
+    pdf_operators.append(_draw_text(f"{footer_text}    {page_number}", 9, False, _LEFT, 40))
+    return zlib.compress(b"\n".join(pdf_operators))
 
 
 def _draw_text(
-    line_text: str, font_size: int, is_bold: bool, left_margin: int, baseline: float
+    line_text: str, font_size: int, is_bold: bool, left_margin: int, baseline_y: float
 ) -> bytes:
     # WinAnsiEncoding, which the fonts are declared with below, is Windows code page 1252.
     encoded_text = line_text.encode("cp1252", "replace")
@@ -120,29 +123,29 @@ def _draw_text(
         font_operand,
         font_size,
         left_margin,
-        baseline,
+        baseline_y,
         escaped_text,
     )
 
 
 def _build_file(page_streams: list[bytes]) -> bytes:
     """Return the PDF: its objects, the table of their offsets, and the trailer."""
-    fonts = [
+    font_objects = [
         b"<</Type/Font/Subtype/Type1/BaseFont/%b/Encoding/WinAnsiEncoding>>" % font_name
         for font_name in (b"Helvetica", b"Helvetica-Bold")
     ]
     page_references_bytes = b" ".join(
-        b"%d 0 R" % (5 + 2 * index) for index in range(len(page_streams))
+        b"%d 0 R" % (5 + 2 * page_index) for page_index in range(len(page_streams))
     )
     pdf_objects = [
         b"<</Type/Catalog/Pages 2 0 R>>",
         b"<</Type/Pages/Count %d/Kids[%b]>>" % (len(page_streams), page_references_bytes),
-        *fonts,
+        *font_objects,
     ]
-    for index, page_stream in enumerate(page_streams):
+    for page_index, page_stream in enumerate(page_streams):
         pdf_objects.append(
             b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 %d %d]/Contents %d 0 R"
-            b"/Resources<</Font<</F1 3 0 R/F2 4 0 R>>>>>>" % (WIDTH, HEIGHT, 6 + 2 * index)
+            b"/Resources<</Font<</F1 3 0 R/F2 4 0 R>>>>>>" % (WIDTH, HEIGHT, 6 + 2 * page_index)
         )
         stream_head = b"<</Length %d/Filter/FlateDecode>>stream\n" % len(page_stream)
         pdf_objects.append(stream_head + page_stream + b"\nendstream")
@@ -158,8 +161,8 @@ def _number_objects(pdf_objects: list[bytes]) -> bytes:
     xref_bytes = b"".join(b"%010d 00000 n \n" % object_offset for object_offset in object_offsets)
     object_count = len(pdf_objects) + 1
     xref_head = b"xref\n0 %d\n0000000000 65535 f \n" % object_count
-    trailer = b"trailer\n<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF" % (
+    pdf_trailer = b"trailer\n<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF" % (
         object_count,
         len(pdf_bytes),
     )
-    return pdf_bytes + xref_head + xref_bytes + trailer
+    return pdf_bytes + xref_head + xref_bytes + pdf_trailer

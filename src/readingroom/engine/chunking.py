@@ -43,6 +43,9 @@ def split(
             f"the overlap ({overlap}) must be at least 0 and below the size ({max_size})"
         )
     splitter = _Splitter(document_text, max_size, overlap)
+    if len(document_text) < max_size:  # whatever separates its parts, they are joined again
+        splitter.add_trimmed_span(0, len(document_text))
+        return splitter.spans
     splitter.cut_part(0, len(document_text), separator_level=0)
     return splitter.spans
 
@@ -118,7 +121,7 @@ class _Splitter:
             if part_end <= furthest_end or first_edge_index == last_edge_index - 1:
                 continue
             part_start = edges[last_edge_index - 1]
-            self._add_trimmed_span(edges[first_edge_index], part_start)
+            self.add_trimmed_span(edges[first_edge_index], part_start)
             # The overlap must leave room for the next part as well.
             earliest_start = max(part_start - overlap, part_end - max_size)
             while (
@@ -126,17 +129,17 @@ class _Splitter:
             ):
                 first_edge_index += 1
             furthest_end = edges[first_edge_index] + max_size
-        self._add_trimmed_span(edges[first_edge_index], edges[-1])
+        self.add_trimmed_span(edges[first_edge_index], edges[-1])
 
     def _add_window_spans(self, start_offset: int, end_offset: int) -> None:
         """Cut text without any separator. Merging single characters would give the same spans."""
         while end_offset - start_offset > self._max_size:
-            self._add_trimmed_span(start_offset, start_offset + self._max_size)
+            self.add_trimmed_span(start_offset, start_offset + self._max_size)
             start_offset += self._max_size - self._overlap
         if start_offset < end_offset:
-            self._add_trimmed_span(start_offset, end_offset)
+            self.add_trimmed_span(start_offset, end_offset)
 
-    def _add_trimmed_span(self, start_offset: int, end_offset: int) -> None:
+    def add_trimmed_span(self, start_offset: int, end_offset: int) -> None:
         """Add a span without the white space at its ends; nothing for white space alone."""
         trimmed_text = self._text[start_offset:end_offset].rstrip()
         if trimmed_text:

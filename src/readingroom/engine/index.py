@@ -33,7 +33,7 @@ from readingroom.engine.hybrid import PROPOSALS_PER_SEARCH, look_again, rank_pro
 from readingroom.engine.lexical import LexicalDocument, LexicalIndex, LexicalStatistics
 from readingroom.engine.ranking import ProposedPassage, RankPassages, Relevance, rank_passages
 from readingroom.engine.vectors import DIMENSIONS, VectorIndex, VectorSearch
-from readingroom.engine.vocabulary import load_vocabulary
+from readingroom.engine.vocabulary import warm_vocabulary
 from readingroom.engine.words import LexicalHit
 from readingroom.storage.archive import dump_chunks, fill_chunks
 from readingroom.storage.chunks import Chunks, StoredCollection
@@ -245,7 +245,7 @@ class CollectionIndex(ChunkIndex):
     def list_warm_up_steps(self) -> Sequence[Callable[[], object]]:
         """Return what fills both indexes and loads the vocabulary and the model."""
         return (
-            (self.get_word_index, load_vocabulary, self.embedder.load, self.get_vector_index)
+            (self.get_word_index, warm_vocabulary, self.embedder.load, self.get_vector_index)
             if self.count_chunks()
             else ()
         )

@@ -2,9 +2,10 @@
 
 import sqlite3
 import threading
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
+from readingroom.core.lru import call_once
 from readingroom.engine.words import split_significant_words, split_words, tokenizer_spec
 
 # Every word of a large corpus, with its stem: about 20 MB.
@@ -40,14 +41,18 @@ class Stemmer:
 
     def split_all(self, text: str) -> list[str]:
         """Return the stems of all words of a text in reading order, as FTS5 indexes them."""
-        words = list(split_words(text))
-        stems = self._find_stems(words)
-        return [stems.get(word, word) for word in words]
+        return self.split_each([text])[0]
+
+    def split_each(self, texts: Iterable[str]) -> list[list[str]]:
+        """Return the same of each of many texts; words that are new pass through FTS5 together."""
+        words_by_text = [list(split_words(text)) if text else [] for text in texts]
+        stems = self._find_stems(list(chain.from_iterable(words_by_text)))
+        return [list(map(stems.get, words, words)) for words in words_by_text]
 
     def _find_stems(self, words: Sequence[str]) -> Mapping[str, str]:
         """Return the stems of these words, and of others that were seen before."""
         remembered_stems = self._stems
-        if all(word in remembered_stems for word in words):
+        if remembered_stems.keys() >= set(words):
             return remembered_stems
         with self._splitting:
             # A full memory is replaced, not emptied: others may be reading it.
@@ -66,7 +71,7 @@ class Stemmer:
             return self._stems
 
 
-@cache
+@call_once
 def shared_stemmer() -> Stemmer:
     """Return the stemmer of this process."""
     return Stemmer()

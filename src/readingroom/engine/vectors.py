@@ -8,6 +8,7 @@ import math
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, Protocol
 
 import numpy as np
@@ -182,6 +183,11 @@ class VectorIndex:
             for row_id in row_ids
             if row_id in self._row_numbers_by_id
         }
+
+    def list_row_numbers(self, row_ids: Sequence[str]) -> NDArray[np.int64]:
+        """Return the number of each row, -1 of an unknown one. Only for the writer."""
+        find_number = self._row_numbers_by_id.get
+        return np.fromiter(map(find_number, row_ids, repeat(-1)), np.int64, len(row_ids))
 
     def count_rows(self, where: Filter | None = None) -> int:
         """Return how many rows pass the filter."""

@@ -5,15 +5,20 @@ everyday wording a line, and after a tab the official terms for it. We wrote it 
 none of the questions by which searches are measured.
 """
 
+import threading
+from collections import defaultdict
 from dataclasses import dataclass
-from functools import cache
 from importlib.resources import files
 from itertools import chain
 
+from readingroom.core.lru import call_once
 from readingroom.engine.stems import shared_stemmer
 from readingroom.engine.words import split_words
 
 _FILE_NAME = "vocabulary.tsv"
+# How many letters of a wording decide whether it is looked at. A stem has the first two letters of
+# its word, but not always a third: "ageing" has "ag".
+_BEGINNING_LETTERS = 2
 # Fewer than the stop words of a search: "go up" and "go down", "how long" and "how much" differ.
 _FILLER_WORDS = frozenset(
     split_words(
@@ -43,10 +48,14 @@ class Vocabulary:
 
     def __init__(self, vocabulary_lines: str) -> None:
         rows = [line.split("\t") for line in vocabulary_lines.splitlines()]
-        # All at once: each call of the stemmer that meets a new word asks the database.
-        shared_stemmer().split_all(" ".join(wording for wording, _ in rows))
-        self._terms_by_stems = {_split_wording(wording): terms for wording, terms in rows}
-        self._longest_wording = max(map(len, self._terms_by_stems), default=0)
+        # Stemming all 21,000 wordings would take ten times as long as the search: only those that
+        # begin like a word of some question are.
+        self._rows_by_beginning: dict[str, list[list[str]]] = defaultdict(list)
+        for row in rows:
+            self._rows_by_beginning[_find_beginning(row[0])].append(row)
+        self._terms_by_stems: dict[tuple[str, ...], str] = {}
+        self._longest_wording = 0
+        self._stemming = threading.Lock()
 
     def find_wordings(self, question: str) -> list[Wording]:
         """Return the wordings of a question that have official terms, longer ones first.
@@ -54,9 +63,10 @@ class Vocabulary:
         No two of them share a word: of "cheap home" neither "cheap" nor "home" is looked up.
         """
         question_stems = _split_wording(question)
+        self._stem_wordings({stem[:_BEGINNING_LETTERS] for stem in question_stems})
         wordings: list[Wording] = []
         is_taken = [False] * len(question_stems)
-        for length in range(self._longest_wording, 0, -1):
+        for length in range(min(self._longest_wording, len(question_stems)), 0, -1):
             for start in range(len(question_stems) - length + 1):
                 end = start + length
                 stems = question_stems[start:end]
@@ -64,6 +74,25 @@ class Vocabulary:
                     is_taken[start:end] = [True] * length
                     wordings.append(Wording(stems, self._list_official_terms(stems)))
         return wordings
+
+    def stem_all(self) -> None:
+        """Stem every wording now, so that no question has to wait for some."""
+        self._stem_wordings(set(self._rows_by_beginning))
+
+    def _stem_wordings(self, beginnings: set[str]) -> None:
+        """Stem the wordings with these beginnings, unless an earlier question has had it done."""
+        with self._stemming:
+            rows = [
+                row
+                for beginning in beginnings & self._rows_by_beginning.keys()
+                for row in self._rows_by_beginning.pop(beginning)
+            ]
+            # All at once: each call of the stemmer that meets a new word asks the database.
+            shared_stemmer().split_all(" ".join(wording for wording, _ in rows))
+            for wording, terms in rows:
+                stems = _split_wording(wording)
+                self._terms_by_stems[stems] = terms
+                self._longest_wording = max(self._longest_wording, len(stems))
 
     def _list_official_terms(self, wording_stems: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
         official_terms = self._terms_by_stems[wording_stems].split(";")
@@ -73,13 +102,28 @@ class Vocabulary:
         )
 
 
+def _find_beginning(wording: str) -> str:
+    """Return the first letters of the first word that tells the wording from another."""
+    first_word = wording.partition(" ")[0]
+    # Most wordings begin with such a word, and the slower way takes ten times as long.
+    if first_word in _FILLER_WORDS or not first_word.isalpha():
+        telling_words = (word for word in split_words(wording) if word not in _FILLER_WORDS)
+        first_word = next(telling_words, "")
+    return first_word[:_BEGINNING_LETTERS]
+
+
 def _split_wording(text: str) -> tuple[str, ...]:
     """Return the stems of the words that tell one wording from another."""
     words_with_stems = zip(split_words(text), shared_stemmer().split_all(text), strict=True)
     return tuple(stem for word, stem in words_with_stems if word not in _FILLER_WORDS)
 
 
-@cache
+@call_once
 def load_vocabulary() -> Vocabulary:
     """Return the vocabulary that comes with the engine."""
     return Vocabulary(files(__package__).joinpath(_FILE_NAME).read_text("utf-8"))
+
+
+def warm_vocabulary() -> None:
+    """Load the whole vocabulary in advance, for a process that will be asked many questions."""
+    load_vocabulary().stem_all()

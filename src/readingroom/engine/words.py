@@ -4,9 +4,10 @@ import re
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
 from itertools import chain, compress, starmap
 from unicodedata import category, normalize, ucd_3_2_0
+
+from readingroom.core.lru import call_once
 
 MAX_QUERY_WORDS = 64
 """Words of a query that are searched; the cost of a search grows with each."""
@@ -122,7 +123,7 @@ def _remove_stop_words(words: Iterable[str], keep_all_if_empty: bool) -> list[st
     return significant_words or (unique_words if keep_all_if_empty else [])
 
 
-@cache
+@call_once
 def tokenizer_spec() -> str:
     """Return the `tokenize` option of FTS5, which makes emoji and bullets separate words.
 
@@ -141,5 +142,7 @@ def tokenizer_spec() -> str:
 
 def split_words(text: str) -> Iterator[str]:
     """Return the words of a text in lower case, in reading order."""
+    if text.isascii():
+        return iter(_WORD_PATTERN.findall(text.lower()))
     # NFC, because an accent may be a character of its own, and that is not a letter.
     return map(str.lower, _WORD_PATTERN.findall(normalize("NFC", text)))

@@ -20,13 +20,13 @@ _WORDS_BY_REASON = {
 
 
 def build_application_side(
-    application: KnownApplication | None, hits: Sequence[DeskHit]
+    known_application: KnownApplication | None, hits: Sequence[DeskHit]
 ) -> AssessedSide:
     """Return which documents were searched, and why none of them has a passage."""
-    document_names = application.document_names if application else ()
+    document_names = known_application.document_names if known_application else ()
     if hits:
         empty_reason = None
-    elif application is None:
+    elif known_application is None:
         empty_reason = "Nothing is known of this application; check its reference"
     elif not document_names:
         empty_reason = "The application has a record and no documents: ingest_document adds them"
@@ -49,10 +49,10 @@ def _explain_no_policy(search_scope: SearchScope, policy_day: str) -> str:
         return f"None of the {searched_count} revisions searched says anything on the topic"
     if not search_scope.excluded:
         return "There are no policies here"
-    counts_by_reason = Counter(reason for _, reason in search_scope.excluded)
+    counts_by_reason = Counter(exclusion_reason for _, exclusion_reason in search_scope.excluded)
     counted_reasons = [
-        f"{policy_count} {_WORDS_BY_REASON.get(reason, reason)}"
-        for reason, policy_count in counts_by_reason.items()
+        f"{policy_count} {_WORDS_BY_REASON.get(exclusion_reason, exclusion_reason)}"
+        for exclusion_reason, policy_count in counts_by_reason.items()
     ]
     excluded_count = len(search_scope.excluded)
     return (

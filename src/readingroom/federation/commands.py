@@ -22,8 +22,8 @@ class Ask(Command):
     base: ClassVar[str] = DESK_NAME
     search: DeskSearch
 
-    async def run(self, service: "DeskService", report_progress: ReportProgress) -> DeskAnswer:
-        return await service.search(
+    async def run(self, desk_service: "DeskService", report_progress: ReportProgress) -> DeskAnswer:
+        return await desk_service.search(
             self.search, ToolCall(make_request_id(), "operator", report_progress)
         )
 
@@ -37,9 +37,9 @@ class Evaluate(Command):
     questions: list[EvaluationQuestion]
     source: list[str] | None = None
 
-    async def run(self, service: "DeskService", report_progress: ReportProgress) -> Evaluation:
-        call = ToolCall(make_request_id(), "operator", report_progress)
-        return await evaluate(service, self.questions, self.source, call)
+    async def run(self, desk_service: "DeskService", report_progress: ReportProgress) -> Evaluation:
+        tool_call = ToolCall(make_request_id(), "operator", report_progress)
+        return await evaluate(desk_service, self.questions, self.source, tool_call)
 
 
 COMMANDS = (Ask, Evaluate)

@@ -61,41 +61,50 @@ class Evaluation(Answer):
 
 
 async def evaluate(
-    service: "DeskService",
-    questions: Sequence[EvaluationQuestion],
+    desk_service: "DeskService",
+    evaluation_questions: Sequence[EvaluationQuestion],
     source_names: list[str] | None,
-    call: ToolCall,
+    tool_call: ToolCall,
 ) -> Evaluation:
     """Ask every question and measure the answers."""
     desk_answers: list[DeskAnswer] = []
     search_seconds: list[float] = []
-    for asked_count, question in enumerate(questions, 1):
-        search = DeskSearch(query=question.question, source=source_names, limit=_MAX_RESULTS)
+    for asked_count, evaluation_question in enumerate(evaluation_questions, 1):
+        desk_search = DeskSearch(
+            query=evaluation_question.question, source=source_names, limit=_MAX_RESULTS
+        )
         started_at = time.perf_counter()
-        desk_answers.append(await service.search(search, call))
+        desk_answers.append(await desk_service.search(desk_search, tool_call))
         search_seconds.append(time.perf_counter() - started_at)
-        await call.report_progress(asked_count, len(questions), None)
-    answered_questions = [*zip(questions, desk_answers, strict=True)]
+        await tool_call.report_progress(asked_count, len(evaluation_questions), None)
+    answered_questions = [*zip(evaluation_questions, desk_answers, strict=True)]
     answerable_questions = [
-        (question, desk_answer)
-        for question, desk_answer in answered_questions
-        if question.right_ids
+        (evaluation_question, desk_answer)
+        for evaluation_question, desk_answer in answered_questions
+        if evaluation_question.right_ids
     ]
-    ranks = [_find_rank(question, desk_answer) for question, desk_answer in answerable_questions]
+    found_ranks = [
+        _find_rank(evaluation_question, desk_answer)
+        for evaluation_question, desk_answer in answerable_questions
+    ]
     return Evaluation(
-        questions=len(questions),
-        unanswerable=len(questions) - len(answerable_questions),
-        hit_at_1=_compute_mean([rank == 1 for rank in ranks]),
-        hit_at_3=_compute_mean([rank is not None and rank <= 3 for rank in ranks]),
-        hit_at_10=_compute_mean([rank is not None for rank in ranks]),
-        ndcg_at_10=_compute_mean([1 / math.log2(rank + 1) if rank else 0.0 for rank in ranks]),
-        mrr=_compute_mean([1 / rank if rank else 0.0 for rank in ranks]),
+        questions=len(evaluation_questions),
+        unanswerable=len(evaluation_questions) - len(answerable_questions),
+        hit_at_1=_compute_mean([found_rank == 1 for found_rank in found_ranks]),
+        hit_at_3=_compute_mean(
+            [found_rank is not None and found_rank <= 3 for found_rank in found_ranks]
+        ),
+        hit_at_10=_compute_mean([found_rank is not None for found_rank in found_ranks]),
+        ndcg_at_10=_compute_mean(
+            [1 / math.log2(found_rank + 1) if found_rank else 0.0 for found_rank in found_ranks]
+        ),
+        mrr=_compute_mean([1 / found_rank if found_rank else 0.0 for found_rank in found_ranks]),
         confidence_auroc=measure_auroc(
             [
                 max((hit.score for hit in desk_answer.results), default=0.0)
                 for desk_answer in desk_answers
             ],
-            [bool(question.right_ids) for question in questions],
+            [bool(evaluation_question.right_ids) for evaluation_question in evaluation_questions],
         ),
         called_none=_compute_mean(
             [desk_answer.confidence == "none" for _, desk_answer in answerable_questions]
@@ -103,57 +112,75 @@ async def evaluate(
         latency_p50_ms=_compute_percentile(search_seconds, 50),
         latency_p95_ms=_compute_percentile(search_seconds, 95),
         misses=[
-            _make_miss(question, rank, desk_answer)
-            for (question, desk_answer), rank in zip(answerable_questions, ranks, strict=True)
-            if rank != 1
+            _make_miss(evaluation_question, found_rank, desk_answer)
+            for (evaluation_question, desk_answer), found_rank in zip(
+                answerable_questions, found_ranks, strict=True
+            )
+            if found_rank != 1
         ],
     )
 
 
-def _find_rank(question: EvaluationQuestion, desk_answer: DeskAnswer) -> int | None:
+def _find_rank(evaluation_question: EvaluationQuestion, desk_answer: DeskAnswer) -> int | None:
     """Return the place of the first right result, from 1."""
-    right_ids = tuple(question.right_ids)
+    right_ids = tuple(evaluation_question.right_ids)
     ranked_hits = enumerate(desk_answer.results, 1)
     return next(
-        (rank for rank, hit in ranked_hits if right_ids and hit.id.startswith(right_ids)), None
+        (
+            found_rank
+            for found_rank, hit in ranked_hits
+            if right_ids and hit.id.startswith(right_ids)
+        ),
+        None,
     )
 
 
-def _make_miss(question: EvaluationQuestion, rank: int | None, desk_answer: DeskAnswer) -> Miss:
+def _make_miss(
+    evaluation_question: EvaluationQuestion, found_rank: int | None, desk_answer: DeskAnswer
+) -> Miss:
     return Miss(
-        question=question.question,
-        right_ids=question.right_ids,
-        rank=rank,
+        question=evaluation_question.question,
+        right_ids=evaluation_question.right_ids,
+        rank=found_rank,
         first_id=desk_answer.results[0].id if desk_answer.results else None,
         confidence=desk_answer.confidence,
     )
 
 
-def measure_auroc(scores: Sequence[float], positive_flags: Sequence[bool]) -> float | None:
+def measure_auroc(hit_scores: Sequence[float], positive_flags: Sequence[bool]) -> float | None:
     """Return how often a positive has the higher score, equal ones counting half.
 
     None when all are positive, or none is.
     """
     positive_scores = [
-        score for score, is_positive in zip(scores, positive_flags, strict=True) if is_positive
+        hit_score
+        for hit_score, is_positive in zip(hit_scores, positive_flags, strict=True)
+        if is_positive
     ]
     negative_scores = [
-        score for score, is_positive in zip(scores, positive_flags, strict=True) if not is_positive
+        hit_score
+        for hit_score, is_positive in zip(hit_scores, positive_flags, strict=True)
+        if not is_positive
     ]
     if not positive_scores or not negative_scores:
         return None
-    wins = sum(
+    win_count = sum(
         (positive_score > negative_score) + 0.5 * (positive_score == negative_score)
         for positive_score in positive_scores
         for negative_score in negative_scores
     )
-    return round(wins / (len(positive_scores) * len(negative_scores)), 4)
+    return round(win_count / (len(positive_scores) * len(negative_scores)), 4)
 
 
 def _compute_mean(measurements: Sequence[float]) -> float | None:
     return round(mean(measurements), 4) if measurements else None
 
 
-def _compute_percentile(search_seconds: Sequence[float], percentile: int) -> float:
-    milliseconds = sorted(1000 * search_duration for search_duration in search_seconds)
-    return round(milliseconds[min(len(milliseconds) - 1, len(milliseconds) * percentile // 100)], 1)
+def _compute_percentile(search_seconds: Sequence[float], percentile_number: int) -> float:
+    sorted_milliseconds = sorted(1000 * search_duration for search_duration in search_seconds)
+    return round(
+        sorted_milliseconds[
+            min(len(sorted_milliseconds) - 1, len(sorted_milliseconds) * percentile_number // 100)
+        ],
+        1,
+    )

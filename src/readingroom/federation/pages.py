@@ -62,9 +62,9 @@ _LABEL_BY_FIELD = {
 }
 
 
-def make_pages(service: DeskService, base_pages: Mapping[str, BasePages]) -> BasePages:
+def make_pages(desk_service: DeskService, base_pages: Mapping[str, BasePages]) -> BasePages:
     """Return the pages over every base; `base_pages` has what each base adds to them."""
-    desk = DeskPages(service, base_pages)
+    desk = DeskPages(desk_service, base_pages)
     desk_pages = [
         BasePage(
             "/search",
@@ -75,7 +75,9 @@ def make_pages(service: DeskService, base_pages: Mapping[str, BasePages]) -> Bas
         ),
         BasePage("/read", desk.show_record),
     ]
-    if {"application", "policy"} <= {adapter.role for adapter in service.adapters}:
+    if {"application", "policy"} <= {
+        search_adapter.role for search_adapter in desk_service.adapters
+    }:
         desk_pages.append(
             BasePage(
                 "/applications/beside", desk.show_assessment, form_page=desk.show_assessment_form
@@ -87,55 +89,59 @@ def make_pages(service: DeskService, base_pages: Mapping[str, BasePages]) -> Bas
 class DeskPages:
     """The pages over every base."""
 
-    def __init__(self, service: DeskService, base_pages: Mapping[str, BasePages]) -> None:
-        self._service = service
+    def __init__(self, desk_service: DeskService, base_pages: Mapping[str, BasePages]) -> None:
+        self._service = desk_service
         self._base_pages = base_pages
 
     async def show_search(self, request: PageRequest) -> RenderedPage:
         """Return the search form, with what was found where something is asked."""
         search_form = _SearchForm.read(request)
         desk_answer: DeskAnswer | None = None
-        omissions: Sequence[SearchOmission] = ()
+        search_omissions: Sequence[SearchOmission] = ()
         arguments = None
         if search_form.query and not request.refusal:
             arguments = validate_model(DeskSearch, search_form.to_arguments())
             desk_answer = await self._service.search(arguments, request.call)
-            omissions = await self._list_omissions(arguments, desk_answer, request)
+            search_omissions = await self._list_omissions(arguments, desk_answer, request)
         page_body = _render(
             "search.html",
             request=request,
             asked=search_form,
-            bases=[adapter.base for adapter in self._service.adapters],
+            bases=[search_adapter.base for search_adapter in self._service.adapters],
             answer=desk_answer,
             hits=_list_hits(desk_answer.results, search_form.day) if desk_answer else [],
             unread_cautions=make_unread_cautions(desk_answer.unread_revisions)
             if desk_answer
             else {},
-            omissions=_list_shown_omissions(omissions, search_form.day),
+            omissions=_list_shown_omissions(search_omissions, search_form.day),
             next_address=search_form.make_address(desk_answer.next_offset) if desk_answer else None,
             mark=request.citation_mark,
         )
         page_title = f"Search: {search_form.query}" if arguments else "Search"
         tool_example = ToolExample("search", search_form.to_arguments()) if arguments else None
         # What the page says was not asked is in its data too, beside the tool's own answer.
-        page_data = {**desk_answer.model_dump(), "not_asked": omissions} if desk_answer else None
+        page_data = (
+            {**desk_answer.model_dump(), "not_asked": search_omissions} if desk_answer else None
+        )
         return RenderedPage(page_title, page_body, data=page_data, tool_example=tool_example)
 
     async def _list_omissions(
         self, arguments: DeskSearch, desk_answer: DeskAnswer, request: PageRequest
     ) -> list[SearchOmission]:
         """Return what each base left out; a base that did not answer is told by the notes."""
-        search = SearchRequest(
+        search_request = SearchRequest(
             query=arguments.query,
             limit=arguments.limit,
             day=arguments.date,
             application_ref=arguments.application_ref,
         )
         return [
-            omission
+            search_omission
             for base_name in desk_answer.searched
             if base_name in self._base_pages
-            for omission in await self._base_pages[base_name].list_omissions(search, request.call)
+            for search_omission in await self._base_pages[base_name].list_omissions(
+                search_request, request.call
+            )
         ]
 
     async def show_record(self, request: PageRequest) -> RenderedPage:
@@ -178,27 +184,31 @@ class DeskPages:
             "date": request.get("date") or None,
         }
         valid_arguments = validate_model(AssessAgainstPolicy, arguments)
-        assessment = await self._service.assess_answers(valid_arguments, request.call)
+        policy_assessment = await self._service.assess_answers(valid_arguments, request.call)
         page_body = _render(
             "assessment.html",
-            assessment=assessment,
-            unread_cautions=make_unread_cautions(assessment.unread_revisions),
+            assessment=policy_assessment,
+            unread_cautions=make_unread_cautions(policy_assessment.unread_revisions),
             mark=request.citation_mark,
-            application_hits=_list_hits(assessment.application, assessment.date),
-            policy_hits=_list_hits(assessment.policy, assessment.date),
-            is_application_far=_is_far(assessment.application),
-            is_policy_far=_is_far(assessment.policy),
+            application_hits=_list_hits(policy_assessment.application, policy_assessment.date),
+            policy_hits=_list_hits(policy_assessment.policy, policy_assessment.date),
+            is_application_far=_is_far(policy_assessment.application),
+            is_policy_far=_is_far(policy_assessment.policy),
             reasons=TEXT_BY_REASON,
         )
-        page_title = f"{assessment.application_ref}: {assessment.topic}, beside policy"
+        page_title = (
+            f"{policy_assessment.application_ref}: {policy_assessment.topic}, beside policy"
+        )
         tool_example = ToolExample("assess_against_policy", _drop_empty(arguments))
-        return RenderedPage(page_title, page_body, data=assessment, tool_example=tool_example)
+        return RenderedPage(
+            page_title, page_body, data=policy_assessment, tool_example=tool_example
+        )
 
     async def show_assessment_form(self, request: PageRequest) -> RenderedPage:
         """Return the form that asks for a topic and a day, with why it was refused."""
-        reference = request.get("ref")
-        page_body = _render("assessment_form.html", reference=reference, request=request)
-        return RenderedPage(f"{reference}: beside policy", page_body)
+        application_ref = request.get("ref")
+        page_body = _render("assessment_form.html", reference=application_ref, request=request)
+        return RenderedPage(f"{application_ref}: beside policy", page_body)
 
 
 # --- search ---
@@ -266,48 +276,57 @@ class _Hit:
 
 def _list_hits(hits: Sequence[DeskHit], day_text: str | None) -> list[_Hit]:
     """Return results as the page shows them, their times in force on one scale."""
-    periods = [
+    in_force_periods = [
         (hit.in_force.effective_from, hit.in_force.effective_to) if hit.in_force else None
         for hit in hits
     ]
-    bars = _draw_periods(periods, day_text)
+    period_bars = _draw_periods(in_force_periods, day_text)
     return [
         _Hit(
             hit,
             _link_hit(hit),
             _mark_terms(reflow(hit.snippet), hit.parts.matched_terms if hit.parts else ()),
             _describe_validity(hit.in_force.model_dump()) if hit.in_force else "",
-            bar,
+            period_bar,
         )
-        for hit, bar in zip(hits, bars, strict=True)
+        for hit, period_bar in zip(hits, period_bars, strict=True)
     ]
 
 
 def _list_shown_omissions(
-    omissions: Sequence[SearchOmission], day_text: str | None
+    search_omissions: Sequence[SearchOmission], day_text: str | None
 ) -> list[tuple[SearchOmission, Markup]]:
     """Return what was left out, each with a bar for when its nearest revision was in force."""
-    bars = _draw_periods([omission.period for omission in omissions], day_text)
-    return list(zip(omissions, bars, strict=True))
+    period_bars = _draw_periods(
+        [search_omission.period for search_omission in search_omissions], day_text
+    )
+    return list(zip(search_omissions, period_bars, strict=True))
 
 
 def _draw_periods(
-    periods: Sequence[tuple[dt.date, dt.date | None] | None], day_text: str | None
+    in_force_periods: Sequence[tuple[dt.date, dt.date | None] | None], day_text: str | None
 ) -> list[Markup]:
     """Return a bar for each time, all on the scale from the earliest to the day or today."""
-    if not any(periods):
-        return [Markup("")] * len(periods)
+    if not any(in_force_periods):
+        return [Markup("")] * len(in_force_periods)
     today = clock.now().date()
-    day = parse_day(day_text) if day_text else today
+    marked_day = parse_day(day_text) if day_text else today
     known_days = [
         today,
-        day,
-        *(period_start for period in periods if period for period_start in period[:1]),
+        marked_day,
+        *(
+            period_start
+            for force_period in in_force_periods
+            if force_period
+            for period_start in force_period[:1]
+        ),
     ]
     first_day, last_day = min(known_days), max(known_days)
     return [
-        draw_period(period[0], period[1], first_day, last_day, day) if period else Markup("")
-        for period in periods
+        draw_period(force_period[0], force_period[1], first_day, last_day, marked_day)
+        if force_period
+        else Markup("")
+        for force_period in in_force_periods
     ]
 
 
@@ -324,9 +343,9 @@ def _mark_terms(passage: str, matched_terms: Sequence[str]) -> Markup:
     folded_terms = {term.casefold() for term in matched_terms}
     marked_pieces = []
     current_word = ""
-    for character in [*passage, ""]:
-        if character and character.isalnum():
-            current_word += character
+    for passage_character in [*passage, ""]:
+        if passage_character and passage_character.isalnum():
+            current_word += passage_character
             continue
         is_marked = bool(current_word) and any(
             current_word.casefold().startswith(term[: max(4, len(term) - 2)])
@@ -337,7 +356,7 @@ def _mark_terms(passage: str, matched_terms: Sequence[str]) -> Markup:
             if is_marked
             else Markup.escape(current_word)
         )
-        marked_pieces.append(Markup.escape(character))
+        marked_pieces.append(Markup.escape(passage_character))
         current_word = ""
     return Markup("").join(marked_pieces)
 
@@ -375,8 +394,8 @@ def _list_facts(desk_record: DeskRecord, reading_aid: ReadingAid) -> Iterator[_F
         yield _Fact(fact_label, fact_text)
     if desk_record.links:
         link_count = sum(desk_record.links.values())
-        href = f"/records/links?id={quote(desk_record.id, safe='')}"
-        yield _Fact("Linked to", format_count(link_count, "record"), href)
+        links_href = f"/records/links?id={quote(desk_record.id, safe='')}"
+        yield _Fact("Linked to", format_count(link_count, "record"), links_href)
     yield _Fact("Id", desk_record.id, is_code=True)
 
 
@@ -393,8 +412,8 @@ def _describe_validity(base_record: Mapping[str, Any]) -> str:
     first_day, last_day = base_record.get("effective_from"), base_record.get("effective_to")
     if not first_day:
         return ""
-    if stage := base_record.get("stage"):
-        return f"Not adopted yet ({format_words(stage).lower()}): it is in force on no day."
+    if bill_stage := base_record.get("stage"):
+        return f"Not adopted yet ({format_words(bill_stage).lower()}): it is in force on no day."
     today = clock.now().date().isoformat()
     if str(first_day) > today:
         return f"Not in force yet: it will be from {format_day(first_day)}."
@@ -405,10 +424,10 @@ def _describe_validity(base_record: Mapping[str, Any]) -> str:
     return f"No longer in force: it was from {format_day(first_day)} to {format_day(last_day)}."
 
 
-def _mark_quotation(passage: str, quotation: str) -> Markup:
+def _mark_quotation(passage: str, quoted_text: str) -> Markup:
     """Return a text with a quotation marked where it stands in it, letter for letter."""
     text_before, marked_text, text_after = (
-        passage.partition(quotation) if quotation else (passage, "", "")
+        passage.partition(quoted_text) if quoted_text else (passage, "", "")
     )
     if not marked_text:
         return Markup.escape(passage)

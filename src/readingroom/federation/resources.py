@@ -18,74 +18,78 @@ _MAX_RESOURCE_CHARS = 200_000  # of one resource; tools read longer texts page b
 class RoomResources:
     """What the desk fetches, under addresses that a client can keep."""
 
-    def __init__(self, desk: DeskService) -> None:
-        self._desk = desk
+    def __init__(self, desk_service: DeskService) -> None:
+        self._desk = desk_service
         self.templates: tuple[ResourceTemplate, ...] = tuple(
-            replace(template, uri=RESOURCE_SCHEME + template.uri)
-            for adapter in desk.adapters
-            for template in adapter.templates
+            replace(resource_template, uri=RESOURCE_SCHEME + resource_template.uri)
+            for search_adapter in desk_service.adapters
+            for resource_template in search_adapter.templates
         )
 
     async def list_resources(
-        self, cursor: str | None
+        self, page_cursor: str | None
     ) -> tuple[Sequence[ListedResource], str | None]:
         """Return one page of the resources, and the cursor of the next. Raise InvalidCursor."""
-        page_start = 0 if cursor is None else _parse_cursor(cursor)
-        resources = [
-            replace(resource, uri=RESOURCE_SCHEME + resource.uri)
-            for adapter in self._desk.adapters
-            for resource in await adapter.list_resources()
+        page_start = 0 if page_cursor is None else _parse_cursor(page_cursor)
+        listed_resources = [
+            replace(listed_resource, uri=RESOURCE_SCHEME + listed_resource.uri)
+            for search_adapter in self._desk.adapters
+            for listed_resource in await search_adapter.list_resources()
         ]
         page_end = page_start + _RESOURCES_PER_PAGE
-        return resources[page_start:page_end], str(page_end) if page_end < len(resources) else None
+        return listed_resources[page_start:page_end], str(page_end) if page_end < len(
+            listed_resources
+        ) else None
 
-    async def read_resource(self, uri: str, call: ToolCall) -> str:
+    async def read_resource(self, resource_uri: str, tool_call: ToolCall) -> str:
         """Return the text at a URI. Raise `RecordNotFound` when there is none."""
-        resource_path = uri.removeprefix(RESOURCE_SCHEME)
-        if uri.startswith(RESOURCE_SCHEME):
-            for adapter in self._desk.adapters:
+        resource_path = resource_uri.removeprefix(RESOURCE_SCHEME)
+        if resource_uri.startswith(RESOURCE_SCHEME):
+            for search_adapter in self._desk.adapters:
                 # Lists and overviews first: they are not records, and `fetch` has no id for them.
-                if (resource_text := await adapter.read_resource(resource_path)) is not None:
+                if (resource_text := await search_adapter.read_resource(resource_path)) is not None:
                     return resource_text
-                if (record_id := adapter.parse_resource_path(resource_path)) is not None:
-                    return await self._read_record(record_id, call)
-        raise RecordNotFound(f"{uri[:200]!r} is not the address of a resource here")
+                if (record_id := search_adapter.parse_resource_path(resource_path)) is not None:
+                    return await self._read_record(record_id, tool_call)
+        raise RecordNotFound(f"{resource_uri[:200]!r} is not the address of a resource here")
 
     async def complete_argument(
-        self, argument_name: str, prefix: str, earlier_arguments: Mapping[str, str]
+        self, argument_name: str, typed_prefix: str, earlier_arguments: Mapping[str, str]
     ) -> list[str]:
         """Return what an argument may be, given how it begins and the arguments before it."""
         try:
-            completions = [
-                completion
-                for adapter in self._desk.adapters
-                for completion in await adapter.complete_argument(
-                    argument_name, prefix, earlier_arguments
+            completion_values = [
+                completion_value
+                for search_adapter in self._desk.adapters
+                for completion_value in await search_adapter.complete_argument(
+                    argument_name, typed_prefix, earlier_arguments
                 )
             ]
         except KnowledgeError:  # an argument before it names nothing
             return []
         return [
-            completion
-            for completion in completions
-            if completion.lower().startswith(prefix.lower())
+            completion_value
+            for completion_value in completion_values
+            if completion_value.lower().startswith(typed_prefix.lower())
         ]
 
-    async def _read_record(self, record_id: str, call: ToolCall) -> str:
-        record = await self._desk.fetch(DeskFetch(id=record_id), call)
-        text_pages, next_offset = [record.text], record.next_offset
+    async def _read_record(self, record_id: str, tool_call: ToolCall) -> str:
+        fetched_record = await self._desk.fetch(DeskFetch(id=record_id), tool_call)
+        text_pages, next_offset = [fetched_record.text], fetched_record.next_offset
         while next_offset is not None and next_offset < _MAX_RESOURCE_CHARS:
-            next_page = await self._desk.fetch(DeskFetch(id=record_id, offset=next_offset), call)
+            next_page = await self._desk.fetch(
+                DeskFetch(id=record_id, offset=next_offset), tool_call
+            )
             text_pages, next_offset = [*text_pages, next_page.text], next_page.next_offset
         cut_notice = (
             ""
             if next_offset is None
             else f"\n\n[cut: fetch {record_id} with offset {next_offset} for the rest]"
         )
-        citation = record.citation
+        citation = fetched_record.citation
         # What its base demands to be repeated with the text, where it does.
         legal_notices = [
-            record.record.get(legal_field) for legal_field in ("attribution", "disclaimer")
+            fetched_record.record.get(legal_field) for legal_field in ("attribution", "disclaimer")
         ]
         citation_text = "\n".join(
             filter(
@@ -96,8 +100,14 @@ class RoomResources:
         return f"{citation_text}\n\n{''.join(text_pages)}{cut_notice}"
 
 
-def _parse_cursor(cursor: str) -> int:
-    is_number = cursor.isascii() and cursor.isdecimal() and not cursor.startswith("0")
-    if len(cursor) > _MAX_CURSOR_DIGITS or not is_number or int(cursor) % _RESOURCES_PER_PAGE:
+def _parse_cursor(page_cursor: str) -> int:
+    is_number = (
+        page_cursor.isascii() and page_cursor.isdecimal() and not page_cursor.startswith("0")
+    )
+    if (
+        len(page_cursor) > _MAX_CURSOR_DIGITS
+        or not is_number
+        or int(page_cursor) % _RESOURCES_PER_PAGE
+    ):
         raise InvalidCursor("This cursor is not one that this list gave out; start without one")
-    return int(cursor)
+    return int(page_cursor)

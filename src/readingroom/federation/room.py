@@ -30,14 +30,14 @@ ROOM_SPEC = BaseSpec(
 
 
 def make_desk(
-    bases: tuple[KnowledgeBase, ...],
+    knowledge_bases: tuple[KnowledgeBase, ...],
     settings: RoomSettings,
     server_address: str = "",
     absence_reasons: Mapping[str, str] = {},
 ) -> KnowledgeBase:
     """Return the desk over bases; `server_address` is where this process answers, if it does."""
     return open_desk(
-        bases,
+        knowledge_bases,
         get_shared_embedder(settings),
         server_address,
         absence_reasons,
@@ -54,22 +54,25 @@ def open_room(settings: RoomSettings) -> KnowledgeBase:
     scratch_settings = settings.model_copy(
         update={"data": Path(scratch_folder.name), "models_dir": settings.models_folder}
     )
-    bases = (*open_bases(locks_by_base, settings), *open_bases(empty_names, scratch_settings))
-    desk = make_desk(bases, settings, absence_reasons=absence_reasons)
+    opened_bases = (
+        *open_bases(locks_by_base, settings),
+        *open_bases(empty_names, scratch_settings),
+    )
+    desk_service = make_desk(opened_bases, settings, absence_reasons=absence_reasons)
 
     @asynccontextmanager
     async def lifespan() -> AsyncIterator[None]:
         async with AsyncExitStack() as exit_stack:
             exit_stack.callback(scratch_folder.cleanup)
-            for lock in locks_by_base.values():
-                if lock:
-                    exit_stack.callback(lock.release)
+            for base_lock in locks_by_base.values():
+                if base_lock:
+                    exit_stack.callback(base_lock.release)
             # The desk last, so that it is closed first: its late calls are still in the bases.
-            for opened_base in (*bases, desk):
+            for opened_base in (*opened_bases, desk_service):
                 await exit_stack.enter_async_context(opened_base.lifespan())
             yield
 
-    return replace(desk, lifespan=lifespan)
+    return replace(desk_service, lifespan=lifespan)
 
 
 def list_empty_bases(settings: RoomSettings) -> list[str]:

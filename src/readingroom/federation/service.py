@@ -57,7 +57,7 @@ class DeskService:
 
     def __init__(
         self,
-        adapters: Mapping[str, SearchAdapter],
+        search_adapters: Mapping[str, SearchAdapter],
         id_prefixes: Mapping[str, str],
         embedder: Embedder,
         fan_out: FanOut,
@@ -68,7 +68,7 @@ class DeskService:
 
         `absence_reasons` maps the bases that could not be opened to the reason.
         """
-        self._adapters = adapters
+        self._adapters = search_adapters
         self._id_prefixes = id_prefixes
         self._embedder = embedder
         self._reranker = reranker
@@ -84,7 +84,7 @@ class DeskService:
         if self._reranker is not None:
             await anyio.to_thread.run_sync(self._reranker.load)
 
-    async def search(self, arguments: DeskSearch, call: ToolCall) -> DeskAnswer:
+    async def search(self, arguments: DeskSearch, tool_call: ToolCall) -> DeskAnswer:
         """Return the best passages of every base that is searched, in one order."""
         started_at = time.perf_counter()
         base_names, sources_by_base = await self._select_bases(arguments.source)
@@ -100,7 +100,7 @@ class DeskService:
         # Of all bases' passages the best are read again here, and not those of each base there.
         with postpone_second_look():
             gathered_answers = await self._search_bases(
-                base_names, search_request, call, sources_by_base
+                base_names, search_request, tool_call, sources_by_base
             )
         # In a thread: embedding passages takes tens of milliseconds.
         hits = await anyio.to_thread.run_sync(
@@ -111,7 +111,7 @@ class DeskService:
             self._reranker,
         )
         nearest_citation = hits[0].citation.citation_string if hits else ""
-        confidence = judge_confidence([hit.score for hit in hits], nearest_citation)
+        answer_confidence = judge_confidence([hit.score for hit in hits], nearest_citation)
         page_end = arguments.offset + arguments.limit
         return DeskAnswer(
             results=hits[arguments.offset : page_end],
@@ -128,24 +128,24 @@ class DeskService:
                 *await self._note_unknown_application(base_names, arguments.application_ref),
                 *self._absence_notes,
             ],
-            confidence=confidence.level,
-            confidence_reason=confidence.reason,
+            confidence=answer_confidence.level,
+            confidence_reason=answer_confidence.reason,
             next_offset=page_end if page_end < len(hits) else None,
             unread_revisions=_list_unread(gathered_answers),
         )
 
-    async def fetch(self, arguments: DeskFetch, call: ToolCall) -> DeskRecord:
+    async def fetch(self, arguments: DeskFetch, tool_call: ToolCall) -> DeskRecord:
         """Return any record of any base.
 
         Raise `RecordNotFound` when it is not there or its base is not served here, and
         `UnrecognizedId` when no base knows ids of that form.
         """
         base_name = self.find_base(arguments.id)
-        adapter = self._adapters.get(base_name)
-        if adapter is None:
+        search_adapter = self._adapters.get(base_name)
+        if search_adapter is None:
             raise RecordNotFound(f"{arguments.id} belongs to the base {base_name}, not served here")
         try:
-            return await adapter.fetch(arguments.id.strip(), arguments.offset, call)
+            return await search_adapter.fetch(arguments.id.strip(), arguments.offset, tool_call)
         except (UnrecognizedId, ValidationError) as error:
             raise UnrecognizedId(
                 f"{arguments.id[:100]!r} is not an id that any base here knows",
@@ -154,16 +154,20 @@ class DeskService:
 
     def find_base(self, record_id: str) -> str:
         """Return the name of the base that an id belongs to."""
-        for base_name, adapter in self._adapters.items():
-            if adapter.recognizes_id(record_id):
+        for base_name, search_adapter in self._adapters.items():
+            if search_adapter.recognizes_id(record_id):
                 return base_name
-        id_prefix, colon, _ = record_id.strip().partition(":")
+        id_prefix, colon_mark, _ = record_id.strip().partition(":")
         # Federal ids have many first words (`hr:`, `pl:`), so their base takes what no other
         # claims.
         fallback_base = self._id_prefixes.get("", "")
-        return self._id_prefixes.get(id_prefix.lower(), fallback_base) if colon else fallback_base
+        return (
+            self._id_prefixes.get(id_prefix.lower(), fallback_base) if colon_mark else fallback_base
+        )
 
-    async def assess_answers(self, arguments: AssessAgainstPolicy, call: ToolCall) -> Assessment:
+    async def assess_answers(
+        self, arguments: AssessAgainstPolicy, tool_call: ToolCall
+    ) -> Assessment:
         """Return what an application says on a topic, beside the policy of its day and authority.
 
         Raise `ValidationDateUnknown` when no day is given and none is recorded.
@@ -172,16 +176,16 @@ class DeskService:
             self._find_adapter_by_role("application"),
             self._find_adapter_by_role("policy"),
         )
-        application = await document_adapter.find_application(arguments.application_ref)
-        policy_day, day_origin = _choose_day(arguments, application)
-        authority, authority_origin = _choose_authority(arguments, application)
+        known_application = await document_adapter.find_application(arguments.application_ref)
+        policy_day, day_origin = _choose_day(arguments, known_application)
+        local_authority, authority_origin = _choose_authority(arguments, known_application)
         search_request = SearchRequest(
             query=arguments.topic,
             limit=arguments.limit,
             day=policy_day,
             application_ref=arguments.application_ref,
-            local_authority=authority,
-            address=application.address if application else None,
+            local_authority=local_authority,
+            address=known_application.address if known_application else None,
         )
         sources_by_base = {
             policy_adapter.base: [
@@ -189,7 +193,7 @@ class DeskService:
             ]
         }
         gathered_answers = await self._search_bases(
-            (document_adapter.base, policy_adapter.base), search_request, call, sources_by_base
+            (document_adapter.base, policy_adapter.base), search_request, tool_call, sources_by_base
         )
         policy_scope = await policy_adapter.build_search_scope(
             replace(search_request, sources=tuple(sources_by_base[policy_adapter.base]))
@@ -204,10 +208,10 @@ class DeskService:
             application=application_hits,
             policy=policy_hits,
             notes=gathered_answers.notes,
-            application_known=application is not None,
-            local_authority=authority,
+            application_known=known_application is not None,
+            local_authority=local_authority,
             authority_from=authority_origin,
-            application_side=build_application_side(application, application_hits),
+            application_side=build_application_side(known_application, application_hits),
             policy_side=build_policy_side(policy_scope, policy_day, policy_hits),
             unread_revisions=_list_unread(gathered_answers),
         )
@@ -215,25 +219,29 @@ class DeskService:
     def _list_id_forms(self) -> list[str]:
         # A base with many forms last, so that a short list still shows the others.
         adapters_by_form_count = sorted(
-            self._adapters.values(), key=lambda adapter: len(adapter.id_forms)
+            self._adapters.values(), key=lambda search_adapter: len(search_adapter.id_forms)
         )
-        return [id_form for adapter in adapters_by_form_count for id_form in adapter.id_forms]
+        return [
+            id_form
+            for search_adapter in adapters_by_form_count
+            for id_form in search_adapter.id_forms
+        ]
 
     @property
     def adapters(self) -> Iterable[SearchAdapter]:
         return self._adapters.values()
 
-    async def _embed_query(self, query: str) -> None:
+    async def _embed_query(self, query_text: str) -> None:
         """Embed the query once, before all bases ask for its vector at the same time."""
         # Without a model each base says for itself what it can do.
         with suppress(ModelUnavailable):
-            await anyio.to_thread.run_sync(self._embedder.embed, query)
+            await anyio.to_thread.run_sync(self._embedder.embed, query_text)
 
     async def _search_bases(
         self,
         base_names: Iterable[str],
         search_request: SearchRequest,
-        call: ToolCall,
+        tool_call: ToolCall,
         sources_by_base: Mapping[str, Sequence[str]],
     ) -> GatheredAnswers[_BaseAnswer]:
         """Ask each base, limited to the sources inside it that are named."""
@@ -243,13 +251,17 @@ class DeskService:
         }
         return await self._fan_out.call_all(
             {
-                base_name: partial(_ask_base, self._adapters[base_name], base_request, call)
+                base_name: partial(_ask_base, self._adapters[base_name], base_request, tool_call)
                 for base_name, base_request in requests_by_base.items()
             }
         )
 
-    def _find_adapter_by_role(self, role: str) -> SearchAdapter:
-        return next(adapter for adapter in self._adapters.values() if adapter.role == role)
+    def _find_adapter_by_role(self, adapter_role: str) -> SearchAdapter:
+        return next(
+            search_adapter
+            for search_adapter in self._adapters.values()
+            if search_adapter.role == adapter_role
+        )
 
     async def _note_unknown_application(
         self, base_names: Sequence[str], application_ref: str | None
@@ -257,16 +269,16 @@ class DeskService:
         """Return a note where a search is limited to an application that nobody knows."""
         if application_ref is None:
             return []
-        message = (
+        unknown_message = (
             f"nothing is known of an application with this reference ({application_ref}), "
             "so no document of it was searched"
         )
         return [
-            Note(base=base_name, code=RecordNotFound.code, message=message)
-            for base_name, adapter in self._adapters.items()
+            Note(base=base_name, code=RecordNotFound.code, message=unknown_message)
+            for base_name, search_adapter in self._adapters.items()
             if base_name in base_names
-            and adapter.role == "application"
-            and await adapter.find_application(application_ref) is None
+            and search_adapter.role == "application"
+            and await search_adapter.find_application(application_ref) is None
         ]
 
     async def _select_bases(
@@ -285,8 +297,8 @@ class DeskService:
         if not folded_names:
             unasked_bases = [
                 base_name
-                for base_name, adapter in self._adapters.items()
-                if adapter.is_searched_unasked
+                for base_name, search_adapter in self._adapters.items()
+                if search_adapter.is_searched_unasked
             ]
             return unasked_bases, {}
         base_names = [folded_name for folded_name in folded_names if folded_name in self._adapters]
@@ -300,10 +312,12 @@ class DeskService:
         return [*base_names, *sources_by_base], sources_by_base
 
     async def _find_source(self, folded_name: str) -> tuple[str, str]:
-        for adapter in self._adapters.values():
-            if (found_source := await adapter.find_source(folded_name)) is not None:
-                return adapter.base, found_source
-        source_lists = [await adapter.list_sources() for adapter in self._adapters.values()]
+        for search_adapter in self._adapters.values():
+            if (found_source := await search_adapter.find_source(folded_name)) is not None:
+                return search_adapter.base, found_source
+        source_lists = [
+            await search_adapter.list_sources() for search_adapter in self._adapters.values()
+        ]
         raise UnknownSource(
             f"There is no base or source {folded_name[:100]!r}",
             valid_sources=[*self._adapters, *chain.from_iterable(source_lists)],
@@ -311,17 +325,17 @@ class DeskService:
 
 
 async def _ask_base(
-    adapter: SearchAdapter, search_request: SearchRequest, call: ToolCall
+    search_adapter: SearchAdapter, search_request: SearchRequest, tool_call: ToolCall
 ) -> _BaseAnswer:
-    hits = await adapter.search(search_request, call)
-    return _BaseAnswer(hits, await adapter.list_unread_revisions(search_request))
+    hits = await search_adapter.search(search_request, tool_call)
+    return _BaseAnswer(hits, await search_adapter.list_unread_revisions(search_request))
 
 
 def _get_hits(
-    gathered_answers: GatheredAnswers[_BaseAnswer], adapter: SearchAdapter
+    gathered_answers: GatheredAnswers[_BaseAnswer], search_adapter: SearchAdapter
 ) -> list[DeskHit]:
     """Return the passages of a base; none where it did not answer."""
-    base_answer = gathered_answers.answers.get(adapter.base)
+    base_answer = gathered_answers.answers.get(search_adapter.base)
     return base_answer.hits if base_answer else []
 
 
@@ -334,32 +348,36 @@ def _list_unread(gathered_answers: GatheredAnswers[_BaseAnswer]) -> list[UnreadR
 
 
 def _choose_day(
-    arguments: AssessAgainstPolicy, application: KnownApplication | None
+    arguments: AssessAgainstPolicy, known_application: KnownApplication | None
 ) -> tuple[str, str]:
     """Return the day whose policy is shown, and where it comes from."""
     if arguments.date is not None:
         return arguments.date, "asked"
-    if application is not None and application.validation_date is not None:
-        return application.validation_date, "validation_date"
+    if known_application is not None and known_application.validation_date is not None:
+        return known_application.validation_date, "validation_date"
     missing_day_reason = (
         f"The day {arguments.application_ref} was validated is not known"
-        if application
+        if known_application
         else f"Nothing is known of an application {arguments.application_ref}"
     )
     raise ValidationDateUnknown(
         f"{missing_day_reason}: give `date`, or set it",
         use_tool="set_application",
-        application_known=application is not None,
+        application_known=known_application is not None,
     )
 
 
 def _choose_authority(
-    arguments: AssessAgainstPolicy, application: KnownApplication | None
+    arguments: AssessAgainstPolicy, known_application: KnownApplication | None
 ) -> tuple[str | None, str | None]:
     """Return the authority whose plans apply, and where it comes from; None for all plans."""
     if arguments.local_authority is not None:
         return arguments.local_authority, "asked"
     # Whoever names the policies has chosen among the plans.
-    if arguments.sources is None and application is not None and application.local_authority:
-        return application.local_authority, "application"
+    if (
+        arguments.sources is None
+        and known_application is not None
+        and known_application.local_authority
+    ):
+        return known_application.local_authority, "application"
     return None, None

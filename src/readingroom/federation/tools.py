@@ -30,7 +30,7 @@ _MAKE_PAGES = LazyImport("readingroom.federation.pages:make_pages")
 
 
 def open_desk(
-    bases: Sequence[KnowledgeBase],
+    knowledge_bases: Sequence[KnowledgeBase],
     embedder: Embedder,
     server_address: str,
     absence_reasons: Mapping[str, str] = {},
@@ -42,8 +42,8 @@ def open_desk(
     `server_address` is where a person can read what they hold; empty when this process serves no
     pages. `absence_reasons` maps bases that could not be opened to the reason.
     """
-    service = DeskService(
-        _make_adapters(bases, PageLinks(server_address), base_specs),
+    desk_service = DeskService(
+        _make_adapters(knowledge_bases, PageLinks(server_address), base_specs),
         {
             base_spec.id_prefix or "": base_spec.name
             for base_spec in base_specs.values()
@@ -63,35 +63,39 @@ def open_desk(
             "`citation.citation_string` with its `url`. For policy give the day as `date`."
         ),
         error_dialect=FederalDialect(),
-        tools=tuple(_make_tools(service)),
-        service=service,
+        tools=tuple(_make_tools(desk_service)),
+        service=desk_service,
         prompts=PROMPTS,
-        resources=RoomResources(service),
-        lifespan=service.running,
-        warm_up=service.warm_up,
-        pages=partial(_make_pages, service, bases),
+        resources=RoomResources(desk_service),
+        lifespan=desk_service.running,
+        warm_up=desk_service.warm_up,
+        pages=partial(_make_pages, desk_service, knowledge_bases),
     )
 
 
-def _make_pages(service: DeskService, bases: Sequence[KnowledgeBase], jobs: JobStore) -> BasePages:
-    base_pages = {open_base.name: open_base.pages(jobs) for open_base in bases}
-    desk_pages: BasePages = _MAKE_PAGES(service, base_pages)
+def _make_pages(
+    desk_service: DeskService, knowledge_bases: Sequence[KnowledgeBase], job_store: JobStore
+) -> BasePages:
+    base_pages = {open_base.name: open_base.pages(job_store) for open_base in knowledge_bases}
+    desk_pages: BasePages = _MAKE_PAGES(desk_service, base_pages)
     return desk_pages
 
 
 def _make_adapters(
-    bases: Sequence[KnowledgeBase], page_links: PageLinks, base_specs: Mapping[str, BaseSpec]
+    knowledge_bases: Sequence[KnowledgeBase],
+    page_links: PageLinks,
+    base_specs: Mapping[str, BaseSpec],
 ) -> dict[str, SearchAdapter]:
-    adapters = {}
-    for open_base in bases:
+    search_adapters = {}
+    for open_base in knowledge_bases:
         base_spec = base_specs.get(open_base.name)
         if base_spec and base_spec.adapter:
-            adapters[open_base.name] = base_spec.adapter(open_base.service, page_links)
-    return adapters
+            search_adapters[open_base.name] = base_spec.adapter(open_base.service, page_links)
+    return search_adapters
 
 
-def _make_tools(service: DeskService) -> Iterator[Tool]:
-    async def search(arguments: DeskSearch, call: ToolCall) -> DeskAnswer:
+def _make_tools(desk_service: DeskService) -> Iterator[Tool]:
+    async def search(arguments: DeskSearch, tool_call: ToolCall) -> DeskAnswer:
         """Search everything held here at once, across all collections, libraries and databases
         (planning policy, application documents, charity guidance, U.S. federal records, plain
         text), when you have a topic and no id. Is there anything on this subject, whatever kind of
@@ -100,9 +104,9 @@ def _make_tools(service: DeskService) -> Iterator[Tool]:
         reports, recently or since a year? Gives passages found by words and meaning, each with a
         citation and an id. To open one use `fetch`.
         """
-        return await service.search(arguments, call)
+        return await desk_service.search(arguments, tool_call)
 
-    async def fetch(arguments: DeskFetch, call: ToolCall) -> DeskRecord:
+    async def fetch(arguments: DeskFetch, tool_call: ToolCall) -> DeskRecord:
         """Open any document or record of any knowledge base when you have its id, whatever its
         kind: what a search result gave, or an id that another record names (a law `pl:110-140`, a
         CRS report `R41234`, `IF11810`, a Federal Register document `2024-00321`, a vote
@@ -110,18 +114,22 @@ def _make_tools(service: DeskService) -> Iterator[Tool]:
         `doc:19_00017_FUL_3c9a01`, `guidance:/…`). Returns the whole record, to show, read or cite.
         Long texts come in pieces: go on with `offset` = `next_offset`. It does not search.
         """
-        return await service.fetch(arguments, call)
+        return await desk_service.fetch(arguments, tool_call)
 
-    async def assess_against_policy(arguments: AssessAgainstPolicy, call: ToolCall) -> Assessment:
+    async def assess_against_policy(
+        arguments: AssessAgainstPolicy, tool_call: ToolCall
+    ) -> Assessment:
         """Check a planning application (`19/00017/FUL`, `19/00019/REM`) against policy on a topic.
         Does the proposal comply with the policy it must meet, is it acceptable, does it satisfy the
         standards, how does it measure up or square with them? Sets what the applicant's documents
         say next to what the policies in force on the validation date or another day require, both
         sides together, each passage cited. It retrieves only and judges nothing.
         """
-        return await service.assess_answers(arguments, call)
+        return await desk_service.assess_answers(arguments, tool_call)
 
     yield make_tool(search, title="Search everything", view="results")
     yield make_tool(fetch, title="Fetch anything by id")
-    if {"application", "policy"} <= {adapter.role for adapter in service.adapters}:
+    if {"application", "policy"} <= {
+        search_adapter.role for search_adapter in desk_service.adapters
+    }:
         yield make_tool(assess_against_policy, title="Put an application beside its policy")

@@ -18,9 +18,9 @@ RefusalCode = Literal["unsupported_file_type", "extraction_failed", "no_content"
 class Refusal(Exception):
     """A file cannot be read; outside the sandbox it becomes the error with the same code."""
 
-    def __init__(self, code: RefusalCode, message: str) -> None:
+    def __init__(self, refusal_code: RefusalCode, message: str) -> None:
         super().__init__(message)
-        self.code = code
+        self.code = refusal_code
         self.message = message
 
 

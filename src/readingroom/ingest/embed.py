@@ -30,7 +30,7 @@ class EmbeddedChunks:
 
 
 async def embed_document(
-    document: Document,
+    parsed_document: Document,
     document_title: str,
     embedder: Embedder,
     report_progress: ReportProgress,
@@ -41,10 +41,10 @@ async def embed_document(
     Each chunk is embedded under the document's title and the headings above it. `known_vectors`
     has, by what was embedded, those that were made before; nothing is embedded twice.
     """
-    contexts = list_contexts(document, document_title)
+    chunk_contexts = list_contexts(parsed_document, document_title)
     embedded_texts = [
-        put_in_context(chunk_context, document.get_chunk_text(chunk))
-        for chunk_context, chunk in zip(contexts, document.chunks, strict=True)
+        put_in_context(chunk_context, parsed_document.get_chunk_text(chunk))
+        for chunk_context, chunk in zip(chunk_contexts, parsed_document.chunks, strict=True)
     ]
     vectors_by_text = dict(known_vectors)
     # Batches of texts of similar length waste no work on padding.
@@ -73,12 +73,15 @@ async def embed_document(
     vector_rows = np.array(
         [vectors_by_text[embedded_text] for embedded_text in embedded_texts], np.float32
     )
-    return EmbeddedChunks(contexts, vector_rows.reshape(len(embedded_texts), DIMENSIONS))
+    return EmbeddedChunks(chunk_contexts, vector_rows.reshape(len(embedded_texts), DIMENSIONS))
 
 
-def list_contexts(document: Document, document_title: str) -> list[str]:
+def list_contexts(parsed_document: Document, document_title: str) -> list[str]:
     """Return the context of each chunk: the title, and the headings of the sections it lies in."""
-    section_titles = {section.ref: section.title for section in document.sections}
+    section_titles = {
+        document_section.ref: document_section.title
+        for document_section in parsed_document.sections
+    }
     return [
         make_context(
             [
@@ -86,5 +89,5 @@ def list_contexts(document: Document, document_title: str) -> list[str]:
                 *(section_titles.get(section_ref, "") for section_ref in chunk.section_path),
             ]
         )
-        for chunk in document.chunks
+        for chunk in parsed_document.chunks
     ]

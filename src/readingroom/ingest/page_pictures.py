@@ -74,13 +74,13 @@ class PagePictures:
     async def draw_page(self, stored_file: StoredFile, page_number: int, dpi: int) -> bytes:
         """Return a page as a lossless WebP; raise `ExtractionFailed` or `UnsupportedFileType`."""
         picture_path = self._build_path(stored_file.sha256, f"{page_number}@{dpi}.webp")
-        picture = await anyio.to_thread.run_sync(_read_if_there, picture_path)
-        if picture is None:
-            picture = await self._pipeline.render_page(
+        picture_bytes = await anyio.to_thread.run_sync(_read_if_there, picture_path)
+        if picture_bytes is None:
+            picture_bytes = await self._pipeline.render_page(
                 stored_file.file, stored_file.file_name, page_number, dpi, "webp"
             )
-            await anyio.to_thread.run_sync(self._keep_picture, picture_path, picture)
-        return picture
+            await anyio.to_thread.run_sync(self._keep_picture, picture_path, picture_bytes)
+        return picture_bytes
 
     async def mark_passage(
         self, stored_file: StoredFile, page_number: int, passage: str
@@ -92,9 +92,9 @@ class PagePictures:
         page_words = await self._find_page_words(stored_file, page_number)
         return await anyio.to_thread.run_sync(find_marks, page_words, passage)
 
-    async def keep_words(self, sha256: str, document: Document) -> None:
+    async def keep_words(self, sha256: str, parsed_document: Document) -> None:
         """Keep the places of words that OCR found, so that scans can be marked at once."""
-        for read_page in document.pages:
+        for read_page in parsed_document.pages:
             if read_page.words:
                 await anyio.to_thread.run_sync(
                     self._keep_words, sha256, read_page.number, read_page.words
@@ -131,8 +131,8 @@ class PagePictures:
         words_json = json.dumps([asdict(page_word) for page_word in page_words]).encode()
         _write_file_whole(self._build_path(sha256, f"{page_number}.json"), words_json)
 
-    def _keep_picture(self, picture_path: Path, picture: bytes) -> None:
-        _write_file_whole(picture_path, picture)
+    def _keep_picture(self, picture_path: Path, picture_bytes: bytes) -> None:
+        _write_file_whole(picture_path, picture_bytes)
         stats_with_paths = []
         for found_path in self._pictures_folder.glob("*/*.webp"):
             with suppress(FileNotFoundError):  # another thread has just deleted it
@@ -159,7 +159,9 @@ def find_marks(page_words: Sequence[PageWord], passage: str) -> tuple[Mark, ...]
     marked_indexes = _find_whole_passage(page_words, passage) or _find_equal_runs(
         page_words, passage
     )
-    return tuple(_join_into_marks([page_words[index] for index in sorted(marked_indexes)]))
+    return tuple(
+        _join_into_marks([page_words[word_index] for word_index in sorted(marked_indexes)])
+    )
 
 
 def _find_whole_passage(page_words: Sequence[PageWord], passage: str) -> set[int]:
@@ -187,11 +189,11 @@ def _find_equal_runs(positioned_words: Sequence[PageWord], passage: str) -> set[
     word_counts = Counter(page_words)
     if sum(word_counts[positioned_word] for positioned_word in passage_words) > _MAX_WORD_PAIRS:
         return set()  # made of a few words again and again: no passage, and it would take minutes
-    matcher = SequenceMatcher(None, page_words, passage_words, autojunk=False)
+    sequence_matcher = SequenceMatcher(None, page_words, passage_words, autojunk=False)
     min_run_words = min(_MIN_RUN_WORDS, len(passage_words))
     equal_runs = [
         equal_run
-        for equal_run in matcher.get_matching_blocks()
+        for equal_run in sequence_matcher.get_matching_blocks()
         if equal_run.size >= max(1, min_run_words)
     ]
     word_indexes: set[int] = set()
@@ -229,9 +231,9 @@ def _list_dense_runs(runs_by_distance: Sequence[tuple[int, Match]]) -> list[Matc
     """Return the first runs, as long as they are at least half of the words up to them."""
     leading_equal_runs: list[Match] = []
     found_word_count = 0
-    for distance, equal_run in runs_by_distance:
+    for run_distance, equal_run in runs_by_distance:
         found_word_count += equal_run.size
-        if 2 * found_word_count < distance:
+        if 2 * found_word_count < run_distance:
             break
         leading_equal_runs.append(equal_run)
     return (
@@ -242,25 +244,27 @@ def _list_dense_runs(runs_by_distance: Sequence[tuple[int, Match]]) -> list[Matc
 
 
 def _join_into_marks(page_words: Sequence[PageWord]) -> list[Mark]:
-    marks: list[Mark] = []
+    page_marks: list[Mark] = []
     for page_word in page_words:
-        last_mark = marks[-1] if marks else None
-        middle = (page_word.top + page_word.bottom) / 2
+        last_mark = page_marks[-1] if page_marks else None
+        word_middle = (page_word.top + page_word.bottom) / 2
         is_same_line = (
             last_mark is not None
-            and last_mark.top < middle < last_mark.bottom
+            and last_mark.top < word_middle < last_mark.bottom
             and page_word.left >= last_mark.left
         )
         if last_mark is not None and is_same_line:
-            marks[-1] = Mark(
+            page_marks[-1] = Mark(
                 last_mark.left,
                 min(last_mark.top, page_word.top),
                 max(last_mark.right, page_word.right),
                 max(last_mark.bottom, page_word.bottom),
             )
         else:
-            marks.append(Mark(page_word.left, page_word.top, page_word.right, page_word.bottom))
-    return marks
+            page_marks.append(
+                Mark(page_word.left, page_word.top, page_word.right, page_word.bottom)
+            )
+    return page_marks
 
 
 def _fold_letters(raw_text: str) -> str:

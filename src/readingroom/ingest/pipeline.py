@@ -70,14 +70,14 @@ class Pipeline:
         self._render_sandbox = Sandbox(_RENDER_LIMITS, scratch_parent=sandbox.scratch_parent)
 
     async def check_type(
-        self, private_copy: PrivateCopy, extensions: tuple[str, ...] = READABLE_EXTENSIONS
+        self, private_copy: PrivateCopy, allowed_extensions: tuple[str, ...] = READABLE_EXTENSIONS
     ) -> None:
         """Raise for a file that its name or its first bytes rule out, before it is read.
 
         A base that reads fewer formats names the extensions that it takes.
         """
         try:
-            check_file_name(private_copy.file_name, extensions)
+            check_file_name(private_copy.file_name, allowed_extensions)
             detect_format(
                 await anyio.to_thread.run_sync(private_copy.read_head, DETECTION_BYTES),
                 private_copy.file_name,
@@ -150,18 +150,19 @@ class Pipeline:
         )
 
 
-def _check_chunk_count(document: Document) -> None:
+def _check_chunk_count(parsed_document: Document) -> None:
     # Here and not in the sandbox, where a hostile file may have taken over.
-    if len(document.chunks) > MAX_CHUNKS:
+    if len(parsed_document.chunks) > MAX_CHUNKS:
         raise ExtractionFailed(
-            f"The file has {len(document.chunks):,} chunks of text; at most {MAX_CHUNKS:,} are "
+            f"The file has {len(parsed_document.chunks):,} chunks of text; at most {MAX_CHUNKS:,} "
+            "are "
             "ingested. Split it into several files"
         )
 
 
-def _log_poor_pages(document: Document, private_copy: PrivateCopy) -> None:
+def _log_poor_pages(parsed_document: Document, private_copy: PrivateCopy) -> None:
     # By the file's hash: its name may be confidential.
-    for read_page in document.pages:
+    for read_page in parsed_document.pages:
         if read_page.confidence is not None and read_page.confidence < POOR_CONFIDENCE:
             _log.warning(
                 "OCR is unsure of a page",

@@ -77,20 +77,20 @@ class Roots:
         """
         root_folder, real_path = self._resolve_path(asked_path)
         try:
-            descriptor = _open_below(root_folder, real_path.relative_to(root_folder).parts)
+            file_descriptor = _open_below(root_folder, real_path.relative_to(root_folder).parts)
         except OSError as error:
             raise FileNotFound(
                 f"The file {asked_path!r} cannot be opened: {error.strerror}"
             ) from error
         try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            if not stat.S_ISREG(os.fstat(file_descriptor).st_mode):
                 raise FileNotFound(f"{asked_path!r} is not a regular file")
             with _copy_file(
-                descriptor, real_path.name, self.max_file_bytes, self.copies_folder
+                file_descriptor, real_path.name, self.max_file_bytes, self.copies_folder
             ) as private_copy:
                 yield private_copy
         finally:
-            os.close(descriptor)
+            os.close(file_descriptor)
 
     def find_paths_by_name(self, asked_path: str) -> dict[str, str]:
         """Return the files below a root or a folder inside one: full paths by relative names.
@@ -102,9 +102,9 @@ class Roots:
         if not real_path.is_dir():
             raise FileNotFound(f"{asked_path!r} is not a folder")
         paths_by_name: dict[str, str] = {}
-        for walked_folder, subfolders, file_names in os.walk(real_path):
-            subfolders[:] = sorted(
-                folder_name for folder_name in subfolders if not folder_name.startswith(".")
+        for walked_folder, subfolder_names, file_names in os.walk(real_path):
+            subfolder_names[:] = sorted(
+                folder_name for folder_name in subfolder_names if not folder_name.startswith(".")
             )
             file_paths = [
                 Path(walked_folder, file_name)
@@ -191,18 +191,18 @@ def _open_below(root_folder: Path, path_parts: Sequence[str]) -> int:
 
 @contextmanager
 def _copy_file(
-    descriptor: int, file_name: str, max_bytes: int, copies_folder: Path | None
+    file_descriptor: int, file_name: str, max_bytes: int, copies_folder: Path | None
 ) -> Iterator[PrivateCopy]:
     """Copy an open file; raise `ExtractionFailed` when it is too large."""
     # Before a byte is copied: a sparse file of many gigabytes takes no room where it lies.
-    _check_size(os.fstat(descriptor).st_size, file_name, max_bytes)
+    _check_size(os.fstat(file_descriptor).st_size, file_name, max_bytes)
     content_hash = hashlib.sha256()
     size_bytes = 0
     if copies_folder is not None:
         copies_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     # Without a buffer: its position would be wrong once another process reads the descriptor.
     with tempfile.TemporaryFile(buffering=0, dir=copies_folder) as copied_file:
-        while byte_block := os.read(descriptor, _BLOCK_BYTES):
+        while byte_block := os.read(file_descriptor, _BLOCK_BYTES):
             size_bytes += len(byte_block)
             _check_size(size_bytes, file_name, max_bytes)  # it may grow while it is copied
             content_hash.update(byte_block)

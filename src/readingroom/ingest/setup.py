@@ -23,21 +23,27 @@ _log = logging.getLogger("readingroom.ingest")
 
 
 def make_ingest_context(
-    settings: RoomSettings, base_name: str, roots_variable: str, roots: tuple[Path, ...] | None
+    settings: RoomSettings,
+    base_name: str,
+    roots_variable: str,
+    root_folders: tuple[Path, ...] | None,
 ) -> IngestContext:
     """Return what a base made of files works with.
 
-    `roots` are the folders it may take files from, by default its inbox and its uploads;
+    `root_folders` are the folders it may take files from, by default its inbox and its uploads;
     `roots_variable` is the setting that an error about them names.
     """
     base_folder = settings.data / base_name
     default_roots = (base_folder / "inbox", base_folder / "uploads")
-    folders = default_roots if roots is None else roots
+    allowed_folders = default_roots if root_folders is None else root_folders
     return IngestContext(
         make_pipeline(settings),
         get_shared_embedder(settings),
         Roots(
-            roots_variable, folders, settings.max_document_bytes, settings.data / TEMPORARY_FOLDER
+            roots_variable,
+            allowed_folders,
+            settings.max_document_bytes,
+            settings.data / TEMPORARY_FOLDER,
         ),
         database=find_database(settings),
     )
@@ -51,7 +57,9 @@ def make_pipeline(settings: RoomSettings) -> Pipeline:
         image_ratio_threshold=settings.image_ratio_threshold,
         image_skip=settings.image_skip,
     )
-    if gaps := describe_gaps():
-        _log.warning(gaps)
-    limits = Limits(wall_seconds=settings.ingest_seconds)
-    return Pipeline(Sandbox(limits, scratch_parent=settings.data / TEMPORARY_FOLDER), read_options)
+    if confinement_gaps := describe_gaps():
+        _log.warning(confinement_gaps)
+    job_limits = Limits(wall_seconds=settings.ingest_seconds)
+    return Pipeline(
+        Sandbox(job_limits, scratch_parent=settings.data / TEMPORARY_FOLDER), read_options
+    )

@@ -19,11 +19,11 @@ class CircuitBreaker:
 
     def __init__(
         self,
-        threshold: int = 5,
+        failure_threshold: int = 5,
         pause_seconds: float = 15.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._failure_threshold = threshold
+        self._failure_threshold = failure_threshold
         self._pause_seconds = pause_seconds
         self._clock = clock
         self._failure_count = 0

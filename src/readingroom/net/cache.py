@@ -64,14 +64,14 @@ class CachedReply:
 class CacheBackend(Protocol):
     """Storage of entries. It never raises: while it fails, it is empty and stores nothing."""
 
-    async def find_entry(self, key: str) -> CacheEntry | None: ...
+    async def find_entry(self, cache_key: str) -> CacheEntry | None: ...
 
-    async def find_last_known_entry(self, key: str) -> CacheEntry | None:
+    async def find_last_known_entry(self, cache_key: str) -> CacheEntry | None:
         """Return an entry for when the upstream fails: while the storage fails too, the copy that
         this process last had. How old it may be is for the caller to judge.
         """
 
-    async def put_entry(self, key: str, entry: CacheEntry, keep_seconds: float) -> None:
+    async def put_entry(self, cache_key: str, cache_entry: CacheEntry, keep_seconds: float) -> None:
         """Store an entry for that many seconds; after that it is never returned."""
 
 
@@ -86,19 +86,19 @@ class MemoryCacheBackend:
             max_bytes, _estimate_bytes
         )
 
-    async def find_entry(self, key: str) -> CacheEntry | None:
-        cache_entry, expires_at = self._entries.get(key) or (None, 0.0)
+    async def find_entry(self, cache_key: str) -> CacheEntry | None:
+        cache_entry, expires_at = self._entries.get(cache_key) or (None, 0.0)
         # Deleted when it is next read; until then the bound on size limits what old entries take.
         if self._clock() >= expires_at:
-            self._entries.discard(key)
+            self._entries.discard(cache_key)
             return None
         return cache_entry
 
-    async def find_last_known_entry(self, key: str) -> CacheEntry | None:
-        return await self.find_entry(key)
+    async def find_last_known_entry(self, cache_key: str) -> CacheEntry | None:
+        return await self.find_entry(cache_key)
 
-    async def put_entry(self, key: str, entry: CacheEntry, keep_seconds: float) -> None:
-        self._entries.put(key, (entry, self._clock() + keep_seconds))
+    async def put_entry(self, cache_key: str, cache_entry: CacheEntry, keep_seconds: float) -> None:
+        self._entries.put(cache_key, (cache_entry, self._clock() + keep_seconds))
 
 
 def _estimate_bytes(cache_key: str, entry_and_expiry: tuple[CacheEntry, float]) -> int:
@@ -129,68 +129,82 @@ class Cache:
 
     def __init__(
         self,
-        backend: CacheBackend,
+        cache_backend: CacheBackend,
         stale_seconds: float,
         clock: Callable[[], float] = clock.unix_seconds,
     ) -> None:
-        self._backend = backend
+        self._backend = cache_backend
         self._stale_seconds = stale_seconds
         self._clock = clock
         self._flights: SingleFlight[CachedReply] = SingleFlight()
 
-    async def get_reply(self, key: str, ttl: float, fetch: Fetch) -> CachedReply:
+    async def get_reply(
+        self, cache_key: str, ttl_seconds: float, fetch_reply: Fetch
+    ) -> CachedReply:
         """Return the reply, fetched once however many callers want it at the same time."""
-        fresh_reply = self._serve_if_fresh(await self._backend.find_entry(key))
+        fresh_reply = self._serve_if_fresh(await self._backend.find_entry(cache_key))
         return fresh_reply or await self._flights.run_once(
-            key, lambda: self._renew_entry(key, ttl, fetch)
+            cache_key, lambda: self._renew_entry(cache_key, ttl_seconds, fetch_reply)
         )
 
-    async def fetch_fresh_reply(self, key: str, ttl: float, fetch: Fetch) -> CachedReply:
+    async def fetch_fresh_reply(
+        self, cache_key: str, ttl_seconds: float, fetch_reply: Fetch
+    ) -> CachedReply:
         """Return the reply fetched anew, without its ETag, even if the stored one is fresh."""
         # A key of its own: a caller who wants a fresh copy must not share a read that sends the
         # ETag.
         return await self._flights.run_once(
-            f"refresh {key}", lambda: self._fetch_anew(key, ttl, fetch)
+            f"refresh {cache_key}", lambda: self._fetch_anew(cache_key, ttl_seconds, fetch_reply)
         )
 
-    async def peek_entry(self, key: str) -> CacheEntry | None:
+    async def peek_entry(self, cache_key: str) -> CacheEntry | None:
         """Return the stored entry, fresh or not; nothing is fetched."""
-        return await self._backend.find_entry(key)
+        return await self._backend.find_entry(cache_key)
 
-    async def _renew_entry(self, entry_key: str, ttl: float, fetch: Fetch) -> CachedReply:
+    async def _renew_entry(
+        self, entry_key: str, ttl_seconds: float, fetch_reply: Fetch
+    ) -> CachedReply:
         # Read again: another fetch may have finished between the first read and this one's start.
         stored_entry = await self._backend.find_entry(entry_key)
         fresh_reply = self._serve_if_fresh(stored_entry)
         if fresh_reply:
             return fresh_reply
         try:
-            return await self._fetch_and_store(entry_key, ttl, fetch, stored_entry)
+            return await self._fetch_and_store(entry_key, ttl_seconds, fetch_reply, stored_entry)
         except (UpstreamUnavailable, UpstreamRateLimited) as failure:
             return self._serve_stale_or_raise(
                 stored_entry or await self._backend.find_last_known_entry(entry_key), failure
             )
 
-    async def _fetch_anew(self, cache_key: str, ttl: float, fetch: Fetch) -> CachedReply:
+    async def _fetch_anew(
+        self, cache_key: str, ttl_seconds: float, fetch_reply: Fetch
+    ) -> CachedReply:
         try:
-            return await self._fetch_and_store(cache_key, ttl, fetch, None)
+            return await self._fetch_and_store(cache_key, ttl_seconds, fetch_reply, None)
         except (UpstreamUnavailable, UpstreamRateLimited) as failure:
             return self._serve_stale_or_raise(
                 await self._backend.find_last_known_entry(cache_key), failure
             )
 
     async def _fetch_and_store(
-        self, cache_key: str, ttl: float, fetch: Fetch, stored_entry: CacheEntry | None
+        self,
+        cache_key: str,
+        ttl_seconds: float,
+        fetch_reply: Fetch,
+        stored_entry: CacheEntry | None,
     ) -> CachedReply:
         stored_version = (
             StoredVersion(stored_entry.reply.etag, self._can_be_served(stored_entry))
             if stored_entry
             else StoredVersion()
         )
-        reply = await fetch(stored_version)
-        if reply is None:
+        upstream_reply = await fetch_reply(stored_version)
+        if upstream_reply is None:
             assert stored_entry is not None, "only a stored entry can be unchanged"
-            reply = stored_entry.reply
-        cache_entry = CacheEntry(reply, self._clock(), _limit_ttl(ttl, reply.max_age))
+            upstream_reply = stored_entry.reply
+        cache_entry = CacheEntry(
+            upstream_reply, self._clock(), _limit_ttl(ttl_seconds, upstream_reply.max_age)
+        )
         # A reply that may not be stored still replaces the older one, which no longer holds.
         await self._backend.put_entry(
             cache_key,
@@ -200,12 +214,15 @@ class Cache:
         return CachedReply(cache_entry, is_hit=False, age_seconds=0.0)
 
     def _serve_stale_or_raise(
-        self, stored_entry: CacheEntry | None, failure: UpstreamError
+        self, stored_entry: CacheEntry | None, upstream_error: UpstreamError
     ) -> CachedReply:
         if stored_entry is None or not self._can_be_served(stored_entry):
-            raise failure
+            raise upstream_error
         return CachedReply(
-            stored_entry, is_hit=True, age_seconds=self._compute_age(stored_entry), failure=failure
+            stored_entry,
+            is_hit=True,
+            age_seconds=self._compute_age(stored_entry),
+            failure=upstream_error,
         )
 
     def _can_be_served(self, cache_entry: CacheEntry) -> bool:
@@ -225,8 +242,8 @@ class Cache:
         return max(0.0, self._clock() - cache_entry.fetched_at)
 
 
-def _limit_ttl(ttl: float, max_age: float | None) -> float:
-    return ttl if max_age is None else min(ttl, max_age)
+def _limit_ttl(ttl_seconds: float, max_age: float | None) -> float:
+    return ttl_seconds if max_age is None else min(ttl_seconds, max_age)
 
 
 Result = TypeVar("Result")
@@ -242,30 +259,30 @@ class SingleFlight(Generic[Result]):
         self, work_key: str, fetch_result: Callable[[], Awaitable[Result]]
     ) -> Result:
         while work_key in self._flights:
-            flight = self._flights[work_key]
-            await flight.landed_event.wait()
-            if flight.failure is not None:
-                raise flight.failure
-            if flight.result is not None:
-                return flight.result
+            shared_flight = self._flights[work_key]
+            await shared_flight.landed_event.wait()
+            if shared_flight.failure is not None:
+                raise shared_flight.failure
+            if shared_flight.result is not None:
+                return shared_flight.result
             # The leader was cancelled: the first to notice leads the next flight.
         return await self._run_as_leader(work_key, fetch_result)
 
     async def _run_as_leader(
         self, work_key: str, fetch_result: Callable[[], Awaitable[Result]]
     ) -> Result:
-        flight: _Flight[Result] = _Flight()
-        self._flights[work_key] = flight
+        shared_flight: _Flight[Result] = _Flight()
+        self._flights[work_key] = shared_flight
         try:
-            flight.result = await fetch_result()
-            return flight.result
+            shared_flight.result = await fetch_result()
+            return shared_flight.result
         # Not BaseException: cancelling the leader must not fail those who wait with it.
         except Exception as failure:
-            flight.failure = failure
+            shared_flight.failure = failure
             raise
         finally:
             del self._flights[work_key]
-            flight.landed_event.set()
+            shared_flight.landed_event.set()
 
 
 class _Flight(Generic[Result]):

@@ -61,21 +61,21 @@ class Downloads:
 
     def __init__(
         self,
-        folder: Path,
+        downloads_folder: Path,
         *,
         pause_seconds: float = 0.5,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._folder = folder
+        self._folder = downloads_folder
         self._pause_seconds = pause_seconds
         self._sleep = sleep
         self._is_first_request = True
-        folder.mkdir(parents=True, exist_ok=True)
-        self._db = connect(folder / "downloads.db", with_named_rows=True)
+        downloads_folder.mkdir(parents=True, exist_ok=True)
+        self._db = connect(downloads_folder / "downloads.db", with_named_rows=True)
         self._db.execute(_FILES_TABLE_SQL)
         self._db.execute(_PARTS_TABLE_SQL)
         # Without compression, so that lengths and ranges count the file's own bytes.
-        self._http_client = make_client(headers={"Accept-Encoding": "identity"})
+        self._http_client = make_client(extra_headers={"Accept-Encoding": "identity"})
 
     def close(self) -> None:
         self._http_client.close()
@@ -115,17 +115,17 @@ class Downloads:
             raise TransientError(str(error) or type(error).__name__) from error
 
     def _check_status(self, response: httpx2.Response, *accepted_statuses: int) -> None:
-        status = response.status_code
-        if status in accepted_statuses:
+        http_status = response.status_code
+        if http_status in accepted_statuses:
             return
-        if status in (404, 410):
-            raise RemoteFileMissing(f"{response.url} is not there ({status})")
-        if status == 429 or status >= 500:
+        if http_status in (404, 410):
+            raise RemoteFileMissing(f"{response.url} is not there ({http_status})")
+        if http_status == 429 or http_status >= 500:
             wait_seconds = parse_retry_after(response.headers.get("retry-after"))
-            raise TransientError(f"{response.url} answered with status {status}", wait_seconds)
-        location = response.headers.get("location")
-        redirect_note = f" and redirects to {location}" if location else ""
-        raise DownloadFailed(f"{response.url} answered with status {status}{redirect_note}")
+            raise TransientError(f"{response.url} answered with status {http_status}", wait_seconds)
+        redirect_location = response.headers.get("location")
+        redirect_note = f" and redirects to {redirect_location}" if redirect_location else ""
+        raise DownloadFailed(f"{response.url} answered with status {http_status}{redirect_note}")
 
     # --- one request ---
 
@@ -147,8 +147,8 @@ class Downloads:
         stored_row = self._find_complete(remote_file, local_path)
         part_path = local_path.with_name(local_path.name + ".part")
         partial_file = self._find_partial(remote_file, part_path)
-        headers = _make_conditional_headers(stored_row, partial_file)
-        with self._http_client.stream("GET", remote_file.url, headers=headers) as response:
+        request_headers = _make_conditional_headers(stored_row, partial_file)
+        with self._http_client.stream("GET", remote_file.url, headers=request_headers) as response:
             # 416: the part here is longer than the file, so it belongs to another version of it.
             if response.status_code == 416:
                 part_path.unlink(missing_ok=True)
@@ -203,14 +203,18 @@ class Downloads:
         if part_row is None or not part_path.is_file() or not part_path.stat().st_size:
             return None
         # Without a validator the rest of another version could be appended unnoticed.
-        validator = part_row["etag"] if _is_strong_etag(part_row["etag"]) else part_row["modified"]
-        return _PartialFile(part_path.stat().st_size, validator) if validator else None
+        strong_validator = (
+            part_row["etag"] if _is_strong_etag(part_row["etag"]) else part_row["modified"]
+        )
+        return (
+            _PartialFile(part_path.stat().st_size, strong_validator) if strong_validator else None
+        )
 
     def _record_partial(self, remote_file: RemoteFile, response: httpx2.Response) -> None:
-        headers = response.headers
+        response_headers = response.headers
         self._db.execute(
             "INSERT OR REPLACE INTO parts VALUES (?, ?, ?)",
-            (remote_file.url, headers.get("etag"), headers.get("last-modified")),
+            (remote_file.url, response_headers.get("etag"), response_headers.get("last-modified")),
         )
 
     def _complete_download(
@@ -222,12 +226,12 @@ class Downloads:
         # The file before its row: after a crash in between it is only fetched again.
         part_path.replace(local_path)
         _sync_folder(local_path.parent)
-        headers = response.headers
+        response_headers = response.headers
         leading_columns = (
             remote_file.url,
             remote_file.name,
-            headers.get("etag"),
-            headers.get("last-modified"),
+            response_headers.get("etag"),
+            response_headers.get("last-modified"),
         )
         with self._db.transaction():
             self._db.execute(
@@ -264,10 +268,12 @@ def _is_strong_etag(etag: str | None) -> bool:
 
 def _is_continuation(response: httpx2.Response, partial_file: _PartialFile) -> bool:
     """Whether a 206 is the rest of what we have, and of the same file by the host's own word."""
-    headers = response.headers
-    content_range: str = headers.get("content-range", "")
-    validators = {headers.get("etag"), headers.get("last-modified")} - {None}
-    is_same_file = not validators or partial_file.validator in validators
+    response_headers = response.headers
+    content_range: str = response_headers.get("content-range", "")
+    version_validators = {response_headers.get("etag"), response_headers.get("last-modified")} - {
+        None
+    }
+    is_same_file = not version_validators or partial_file.validator in version_validators
     return is_same_file and content_range.startswith(f"bytes {partial_file.size}-")
 
 
@@ -312,8 +318,8 @@ def _check_digest(response: httpx2.Response, part_path: Path, sha256: str) -> No
     """Compare the file with the SHA-256 that the host states, where it states one."""
     for header_name in ("repr-digest", "digest"):
         for digest_field in response.headers.get(header_name, "").split(","):
-            algorithm, _, encoded_digest = digest_field.strip().partition("=")
-            if algorithm.lower() == "sha-256" and _decode_digest(encoded_digest) not in (
+            digest_algorithm, _, encoded_digest = digest_field.strip().partition("=")
+            if digest_algorithm.lower() == "sha-256" and _decode_digest(encoded_digest) not in (
                 None,
                 sha256,
             ):
@@ -331,8 +337,8 @@ def _decode_digest(encoded_digest: str) -> str | None:
 
 def _sync_folder(changed_folder: Path) -> None:
     # A new name survives a crash only once its folder is written.
-    descriptor = os.open(changed_folder, os.O_RDONLY)
+    file_descriptor = os.open(changed_folder, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
+        os.fsync(file_descriptor)
     finally:
-        os.close(descriptor)
+        os.close(file_descriptor)

@@ -1,17 +1,24 @@
 """HTTP as this project speaks it: how clients are made, and how a failed request is retried."""
 
+from __future__ import annotations
+
 import email.utils
 import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
-import httpx2
 
 from readingroom import __version__
 from readingroom.core import clock
+from readingroom.core.imports import LazyModule
+
+if TYPE_CHECKING:
+    import httpx2
+else:
+    httpx2 = LazyModule("httpx2")
 
 Result = TypeVar("Result")
 
@@ -20,16 +27,16 @@ MAX_RETRY_AFTER_SECONDS = 3600.0
 
 
 def make_client(
-    *, timeout: float = 30.0, headers: Mapping[str, str] | None = None, verify: bool = True
+    *, timeout: float = 30.0, extra_headers: Mapping[str, str] | None = None, verify: bool = True
 ) -> httpx2.Client:
     """Return a client that follows no redirects and ignores proxies of the environment."""
-    return httpx2.Client(timeout=timeout, verify=verify, **_make_shared_options(headers))
+    return httpx2.Client(timeout=timeout, verify=verify, **_make_shared_options(extra_headers))
 
 
 def make_async_client(
     *,
     timeout: float | httpx2.Timeout = 30.0,
-    headers: Mapping[str, str] | None = None,
+    extra_headers: Mapping[str, str] | None = None,
     verify: bool = True,
     max_connections: int = 20,
 ) -> httpx2.AsyncClient:
@@ -38,17 +45,20 @@ def make_async_client(
         max_connections=max_connections, max_keepalive_connections=max_connections // 2
     )
     return httpx2.AsyncClient(
-        timeout=timeout, verify=verify, limits=connection_limits, **_make_shared_options(headers)
+        timeout=timeout,
+        verify=verify,
+        limits=connection_limits,
+        **_make_shared_options(extra_headers),
     )
 
 
-def _make_shared_options(headers: Mapping[str, str] | None) -> dict[str, Any]:
+def _make_shared_options(extra_headers: Mapping[str, str] | None) -> dict[str, Any]:
     return {
         # A redirect could send us anywhere; callers decide what a 3xx means to them.
         "follow_redirects": False,
         # Settings are read in one place, and the proxy variables are not among them.
         "trust_env": False,
-        "headers": {"User-Agent": f"readingroom/{__version__}", **(headers or {})},
+        "headers": {"User-Agent": f"readingroom/{__version__}", **(extra_headers or {})},
     }
 
 
@@ -93,15 +103,15 @@ class RetryPolicy:
 
 
 def retry(
-    work: Callable[[], Result],
+    attempt_work: Callable[[], Result],
     retry_policy: RetryPolicy,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Result:
-    """Return what `work` returns; call it again, within the policy, after a `TransientError`."""
+    """Return what `attempt_work` returns; repeat it, by the policy, after a `TransientError`."""
     attempt_index = 0
     while True:
         try:
-            return work()
+            return attempt_work()
         except TransientError as error:
             wait_seconds = retry_policy.compute_wait(attempt_index, error, seconds_left=math.inf)
         # Outside of the handler, or the next error would carry this one along as its context.
@@ -110,7 +120,7 @@ def retry(
 
 
 async def retry_async(
-    work: Callable[[], Awaitable[Result]],
+    attempt_work: Callable[[], Awaitable[Result]],
     retry_policy: RetryPolicy,
     *,
     deadline: float = math.inf,
@@ -121,7 +131,7 @@ async def retry_async(
     attempt_index = 0
     while True:
         try:
-            return await work()
+            return await attempt_work()
         except TransientError as error:
             wait_seconds = retry_policy.compute_wait(
                 attempt_index, error, seconds_left=deadline - now()

@@ -50,26 +50,30 @@ class SlidingWindow:
         self._turns_by_client: LRUCache[str, deque[_Turn]] = LRUCache(_MAX_REMEMBERED_CLIENTS)
 
     async def acquire_turn(self, client_id: str, max_wait_seconds: float) -> float | None:
-        turns = self._get_turns(client_id)
-        earlier_turn = turns[0] if len(turns) == self._max_requests else None
-        now = self._clock()
-        turn = _Turn(max(now, earlier_turn.time + self._window_seconds) if earlier_turn else now)
+        client_turns = self._get_turns(client_id)
+        earlier_turn = client_turns[0] if len(client_turns) == self._max_requests else None
+        now_seconds = self._clock()
+        own_turn = _Turn(
+            max(now_seconds, earlier_turn.time + self._window_seconds)
+            if earlier_turn
+            else now_seconds
+        )
         # Refused before it is queued: a turn that is not taken must not delay others.
-        if turn.time - now > max_wait_seconds:
-            return turn.time - now
-        turns.append(turn)
+        if own_turn.time - now_seconds > max_wait_seconds:
+            return own_turn.time - now_seconds
+        client_turns.append(own_turn)
         if earlier_turn:
             # Computed anew after each sleep: the earlier turn moves when its client wakes late.
             while (wait_seconds := earlier_turn.time + self._window_seconds - self._clock()) > 0:
                 await self._sleep(wait_seconds)
         # A client that woke late used its turn now, and the next one must keep its distance from
         # now.
-        turn.time = max(turn.time, self._clock())
+        own_turn.time = max(own_turn.time, self._clock())
         return None
 
     def _get_turns(self, client_id: str) -> deque[_Turn]:
-        turns = self._turns_by_client.get(client_id)
-        if turns is None:
-            turns = deque(maxlen=self._max_requests)
-            self._turns_by_client.put(client_id, turns)
-        return turns
+        client_turns = self._turns_by_client.get(client_id)
+        if client_turns is None:
+            client_turns = deque(maxlen=self._max_requests)
+            self._turns_by_client.put(client_id, client_turns)
+        return client_turns

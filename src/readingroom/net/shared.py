@@ -52,7 +52,7 @@ _REDIS_FAILED: Any = object()
 class RedisConnection:
     """A connection to Redis that may be down."""
 
-    def __init__(self, url: str, breaker: CircuitBreaker | None = None) -> None:
+    def __init__(self, url: str, circuit_breaker: CircuitBreaker | None = None) -> None:
         try:
             self.client: Any = Valkey.from_url(
                 url,
@@ -63,7 +63,7 @@ class RedisConnection:
             raise InvalidSetting(
                 "REDIS_URL: write it as redis://host:port/0, rediss://… or unix://path"
             ) from error
-        self._breaker = breaker or CircuitBreaker(threshold=2, pause_seconds=5.0)
+        self._breaker = circuit_breaker or CircuitBreaker(failure_threshold=2, pause_seconds=5.0)
         self._connection_slots = anyio.Semaphore(_MAX_REDIS_CONNECTIONS)
 
     async def try_command(
@@ -108,27 +108,29 @@ class RedisCacheBackend:
     What this process last put there or got from there is kept in memory too, as a last resort.
     """
 
-    def __init__(self, redis: RedisConnection) -> None:
-        self._redis = redis
+    def __init__(self, redis_connection: RedisConnection) -> None:
+        self._redis = redis_connection
         self._own_copies: LRUCache[str, CacheEntry] = LRUCache(
             _MAX_OWN_COPIES_BYTES, _estimate_bytes
         )
 
-    async def find_entry(self, key: str) -> CacheEntry | None:
-        _, cache_entry = await self._read_entry(_make_redis_key("entry", key))
+    async def find_entry(self, cache_key: str) -> CacheEntry | None:
+        _, cache_entry = await self._read_entry(_make_redis_key("entry", cache_key))
         return cache_entry
 
-    async def find_last_known_entry(self, key: str) -> CacheEntry | None:
-        redis_key = _make_redis_key("entry", key)
+    async def find_last_known_entry(self, cache_key: str) -> CacheEntry | None:
+        redis_key = _make_redis_key("entry", cache_key)
         is_answered, cache_entry = await self._read_entry(redis_key)
         return cache_entry if is_answered else self._own_copies.get(redis_key)
 
-    async def put_entry(self, key: str, entry: CacheEntry, keep_seconds: float) -> None:
-        redis_key = _make_redis_key("entry", key)
-        self._keep_copy(redis_key, entry if keep_seconds > 0 else None)
-        milliseconds = max(1, int(keep_seconds * 1000))
+    async def put_entry(self, cache_key: str, cache_entry: CacheEntry, keep_seconds: float) -> None:
+        redis_key = _make_redis_key("entry", cache_key)
+        self._keep_copy(redis_key, cache_entry if keep_seconds > 0 else None)
+        keep_milliseconds = max(1, int(keep_seconds * 1000))
         await self._redis.try_command(
-            lambda: self._redis.client.set(redis_key, _encode_entry(entry), px=milliseconds)
+            lambda: self._redis.client.set(
+                redis_key, _encode_entry(cache_entry), px=keep_milliseconds
+            )
         )
 
     async def _read_entry(self, redis_key: str) -> tuple[bool, CacheEntry | None]:
@@ -164,13 +166,13 @@ class RedisLimiter:
     """Limiter that every process on the same Redis shares; local while Redis is down."""
 
     def __init__(
-        self, redis: RedisConnection, max_requests: int, window_seconds: float = 1.0
+        self, redis_connection: RedisConnection, max_requests: int, window_seconds: float = 1.0
     ) -> None:
-        self._redis = redis
+        self._redis = redis_connection
         self._max_requests = max_requests
         self._window_seconds = window_seconds
         self._local_limiter = SlidingWindow(max_requests, window_seconds)
-        self._acquire_script = redis.client.register_script(_ACQUIRE_SCRIPT)
+        self._acquire_script = redis_connection.client.register_script(_ACQUIRE_SCRIPT)
 
     async def acquire_turn(self, client_id: str, max_wait_seconds: float) -> float | None:
         script_arguments = [
@@ -185,8 +187,8 @@ class RedisLimiter:
         )
         if wait_answer is None:
             return await self._local_limiter.acquire_turn(client_id, max_wait_seconds)
-        is_granted, microseconds = wait_answer
-        wait_seconds = float(microseconds) / 1e6
+        is_granted, wait_microseconds = wait_answer
+        wait_seconds = float(wait_microseconds) / 1e6
         if not is_granted:
             return wait_seconds
         if wait_seconds > 0:
@@ -203,24 +205,24 @@ def _make_redis_key(key_kind: str, cache_key: str) -> str:
 
 
 def _encode_entry(cache_entry: CacheEntry) -> bytes:
-    reply = cache_entry.reply
+    upstream_reply = cache_entry.reply
     header_fields = [
         cache_entry.fetched_at,
         cache_entry.ttl,
-        reply.status,
-        reply.etag,
-        reply.location,
-        reply.max_age,
+        upstream_reply.status,
+        upstream_reply.etag,
+        upstream_reply.location,
+        upstream_reply.max_age,
     ]
-    return json.dumps(header_fields).encode() + b"\n" + reply.body
+    return json.dumps(header_fields).encode() + b"\n" + upstream_reply.body
 
 
 def _decode_entry(encoded_entry: bytes) -> CacheEntry | None:
     """Return the entry; None for bytes that another version, or another program, wrote."""
     header_line, _, reply_body = encoded_entry.partition(b"\n")
     try:
-        fetched_at, ttl, status, etag, location, max_age = json.loads(header_line)
-        reply = Reply(int(status), reply_body, etag, location, max_age)
-        return CacheEntry(reply, float(fetched_at), float(ttl))
+        fetched_at, ttl, http_status, etag, redirect_location, max_age = json.loads(header_line)
+        upstream_reply = Reply(int(http_status), reply_body, etag, redirect_location, max_age)
+        return CacheEntry(upstream_reply, float(fetched_at), float(ttl))
     except (ValueError, TypeError):
         return None

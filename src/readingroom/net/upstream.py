@@ -4,19 +4,21 @@ A definitive answer comes back as a `Reply`. A passing failure (a timeout, a 5xx
 short) is retried while the deadline allows, then raised.
 """
 
+from __future__ import annotations
+
 import logging
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import anyio
-import httpx2
 from pydantic_core import from_json
 
+from readingroom.core.imports import LazyModule
 from readingroom.core.lru import LRUCache
 from readingroom.net.breaker import BreakerState, CircuitBreaker
 from readingroom.net.cache import Reply
@@ -37,6 +39,11 @@ from readingroom.net.http import (
 )
 from readingroom.net.limiter import Limiter
 from readingroom.net.metrics import UpstreamMetrics
+
+if TYPE_CHECKING:
+    import httpx2
+else:
+    httpx2 = LazyModule("httpx2")
 
 logger = logging.getLogger("readingroom.net")
 
@@ -61,10 +68,10 @@ class CallContext:
     """The headers that make a request part of the caller's trace, where there is one."""
     facts: dict[str, Any] = field(default_factory=dict)
 
-    def record_request(self, milliseconds: float) -> None:
+    def record_request(self, duration_ms: float) -> None:
         """Add one upstream request to the facts."""
         self.facts["upstream_requests"] = self.facts.get("upstream_requests", 0) + 1
-        total_milliseconds = self.facts.get("upstream_ms", 0.0) + milliseconds
+        total_milliseconds = self.facts.get("upstream_ms", 0.0) + duration_ms
         self.facts["upstream_ms"] = round(total_milliseconds, 3)
 
 
@@ -86,10 +93,10 @@ class _FailedAttempt(TransientError):
     """An attempt that may be repeated, and the error to raise when it is not."""
 
     def __init__(
-        self, outcome: str, error: UpstreamError, retry_after: float | None = None
+        self, outcome_name: str, error: UpstreamError, retry_after: float | None = None
     ) -> None:
-        super().__init__(outcome, retry_after)
-        self.outcome = outcome
+        super().__init__(outcome_name, retry_after)
+        self.outcome = outcome_name
         self.error = error
 
 
@@ -99,50 +106,58 @@ class UpstreamClient:
     def __init__(
         self,
         base_url: str,
-        limiter: Limiter,
-        metrics: UpstreamMetrics,
+        rate_limiter: Limiter,
+        upstream_metrics: UpstreamMetrics,
         *,
-        timeout: float = 10.0,
-        breaker: CircuitBreaker | None = None,
-        now: Callable[[], float] = time.monotonic,
+        timeout_seconds: float = 10.0,
+        circuit_breaker: CircuitBreaker | None = None,
+        clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
-        jitter: Callable[[], float] = random.random,
+        draw_jitter: Callable[[], float] = random.random,
     ) -> None:
-        self.breaker = breaker or CircuitBreaker()
-        self._base_url = httpx2.URL(base_url)
-        self._limiter = limiter
-        self._metrics = metrics
-        self._timeout = timeout
-        self._now = now
+        self.breaker = circuit_breaker or CircuitBreaker()
+        self._host_url = base_url
+        self._limiter = rate_limiter
+        self._metrics = upstream_metrics
+        self._timeout = timeout_seconds
+        self._now = clock
         self._sleep = sleep
         self._retry_policy = RetryPolicy(
-            attempts=4, first_wait=0.2, max_wait=MAX_RETRY_AFTER_SECONDS, jitter=jitter
+            attempts=4, first_wait=0.2, max_wait=MAX_RETRY_AFTER_SECONDS, jitter=draw_jitter
         )
         self._resume_at = 0.0
         # A page that fails is no host that fails: each has its own breaker, and the host's counts
         # different pages.
         self._page_breakers: LRUCache[str, CircuitBreaker] = LRUCache(_MAX_FAILING_PAGES)
         self._failing_paths: set[str] = set()
-        metrics.watch_breaker(lambda: self.breaker.state is not BreakerState.CLOSED)
+        upstream_metrics.watch_breaker(lambda: self.breaker.state is not BreakerState.CLOSED)
 
     async def close(self) -> None:
         if "_http_client" in self.__dict__:
             await self._http_client.aclose()
 
     @cached_property
+    def _base_url(self) -> httpx2.URL:
+        return httpx2.URL(self._host_url)
+
+    @cached_property
     def _http_client(self) -> httpx2.AsyncClient:
         # Made when first needed: loading the certificates takes a while.
-        return make_async_client(timeout=self._timeout, headers={"Accept": "application/json"})
+        return make_async_client(
+            timeout=self._timeout, extra_headers={"Accept": "application/json"}
+        )
 
-    async def send_get(self, request: Request, context: CallContext) -> Reply | None:
+    async def send_get(self, request: Request, call_context: CallContext) -> Reply | None:
         """Return the host's answer; None when it has not changed since `request.etag`.
 
         Raise `UpstreamUnavailable` or `UpstreamRateLimited` when no attempt succeeds in time, and
         `UpstreamParameterError` when the host rejects the parameters.
         """
         url = self._build_url(request)
-        timeout = min(self._timeout, FAIL_FAST_SECONDS) if request.fail_fast else self._timeout
-        deadline = self._now() + timeout
+        timeout_seconds = (
+            min(self._timeout, FAIL_FAST_SECONDS) if request.fail_fast else self._timeout
+        )
+        deadline_seconds = self._now() + timeout_seconds
         retry_policy = (
             replace(self._retry_policy, attempts=1) if request.fail_fast else self._retry_policy
         )
@@ -151,13 +166,17 @@ class UpstreamClient:
             # Checked before and after the wait: nobody queues for a host that is not asked, and
             # only who sends a request takes the breaker's probe.
             self._raise_unless_allowed(self.breaker.would_allow_request, request.path)
-            await self._wait_for_budget(deadline)
+            await self._wait_for_budget(deadline_seconds)
             self._raise_unless_allowed(self.breaker.allow_request, request.path)
-            return await self._send_attempt(request, url, context, deadline)
+            return await self._send_attempt(request, url, call_context, deadline_seconds)
 
         try:
             return await retry_async(
-                attempt_request, retry_policy, deadline=deadline, now=self._now, sleep=self._sleep
+                attempt_request,
+                retry_policy,
+                deadline=deadline_seconds,
+                now=self._now,
+                sleep=self._sleep,
             )
         except _FailedAttempt as failure:
             raise failure.error from failure
@@ -193,36 +212,38 @@ class UpstreamClient:
                 retry_after=round(self.breaker.wait_seconds, 1),
             )
 
-    async def _wait_for_budget(self, deadline: float) -> None:
+    async def _wait_for_budget(self, deadline_seconds: float) -> None:
         """Wait until the budget allows one more request; raise when that would take too long."""
-        max_wait_seconds = max(0.0, deadline - self._now())
+        max_wait_seconds = max(0.0, deadline_seconds - self._now())
         wait_seconds = await self._limiter.acquire_turn(f"to {self._base_url}", max_wait_seconds)
         if wait_seconds is not None:
             raise _make_queue_error(wait_seconds)
 
-    async def _wait_to_send(self, deadline: float) -> None:
+    async def _wait_to_send(self, deadline_seconds: float) -> None:
         """Wait until one more request may leave now; raise when that would take too long.
 
         Those who had their turn may have waited for a connection since, and would leave together.
         """
         # Never a turn in the future: who sleeps too long would use another second's.
         while wait_seconds := await self._limiter.acquire_turn(f"sent to {self._base_url}", 0.0):
-            if self._now() + wait_seconds > deadline:
+            if self._now() + wait_seconds > deadline_seconds:
                 raise _make_queue_error(wait_seconds)
             await self._sleep(wait_seconds)
 
     async def _send_attempt(
-        self, request: Request, url: httpx2.URL, context: CallContext, deadline: float
+        self, request: Request, url: httpx2.URL, call_context: CallContext, deadline_seconds: float
     ) -> Reply | None:
         started_at = time.perf_counter()
         attempt_outcome, body_bytes = "cancelled", 0
         try:
-            with anyio.fail_after(max(0.001, deadline - self._now())):
-                response, response_body = await self._send_request(request, url, context, deadline)
+            with anyio.fail_after(max(0.001, deadline_seconds - self._now())):
+                response, response_body = await self._send_request(
+                    request, url, call_context, deadline_seconds
+                )
             body_bytes = len(response_body)
-            reply = self._interpret_response(request, response, response_body)
-            attempt_outcome = "unchanged" if reply is None else str(response.status_code)
-            return reply
+            upstream_reply = self._interpret_response(request, response, response_body)
+            attempt_outcome = "unchanged" if upstream_reply is None else str(response.status_code)
+            return upstream_reply
         except _FailedAttempt as failure:
             attempt_outcome = failure.outcome
             raise
@@ -241,23 +262,26 @@ class UpstreamClient:
         finally:
             self._update_breakers(attempt_outcome, request.path)
             self._record_attempt(
-                request, context, attempt_outcome, body_bytes, time.perf_counter() - started_at
+                request, call_context, attempt_outcome, body_bytes, time.perf_counter() - started_at
             )
 
     async def _send_request(
-        self, request: Request, url: httpx2.URL, context: CallContext, deadline: float
+        self, request: Request, url: httpx2.URL, call_context: CallContext, deadline_seconds: float
     ) -> tuple[httpx2.Response, bytes]:
-        async def trace(event: str, event_info: Mapping[str, Any]) -> None:
-            if event == "http11.send_request_headers.started":  # there is a connection now
-                await self._wait_to_send(deadline)
+        async def trace(trace_event: str, event_info: Mapping[str, Any]) -> None:
+            if trace_event == "http11.send_request_headers.started":  # there is a connection now
+                await self._wait_to_send(deadline_seconds)
 
-        headers = {**context.trace_headers, "X-Correlation-ID": context.correlation_id}
+        request_headers = {
+            **call_context.trace_headers,
+            "X-Correlation-ID": call_context.correlation_id,
+        }
         if request.etag:
-            headers["If-None-Match"] = request.etag
+            request_headers["If-None-Match"] = request.etag
         if request.bypass_caches:
-            headers["Cache-Control"] = "no-cache"
+            request_headers["Cache-Control"] = "no-cache"
         async with self._http_client.stream(
-            "GET", url, headers=headers, extensions={"trace": trace}
+            "GET", url, headers=request_headers, extensions={"trace": trace}
         ) as response:
             self._http_client.cookies.clear()  # no request is linked to the one before
             return response, await _read_body(response)
@@ -266,24 +290,24 @@ class UpstreamClient:
         self, request: Request, response: httpx2.Response, response_body: bytes
     ) -> Reply | None:
         """Return the reply that a response stands for; None for a 304."""
-        status = response.status_code
+        http_status = response.status_code
         # Without an ETag of ours a 304 answers nothing that was asked, and counts as a failure.
-        if status == 304 and request.etag:
+        if http_status == 304 and request.etag:
             return None
-        if status == 200:
+        if http_status == 200:
             _check_json(response, response_body)
-        if status in _DEFINITIVE_STATUSES:
+        if http_status in _DEFINITIVE_STATUSES:
             return Reply(
-                status,
+                http_status,
                 response_body,
                 etag=response.headers.get("etag"),
                 location=response.headers.get("location"),
                 max_age=_parse_max_age(response.headers.get("cache-control", "")),
             )
-        if status in (400, 422):
+        if http_status in (400, 422):
             raise UpstreamParameterError("GOV.UK does not take these parameters")
         wait_seconds = parse_retry_after(response.headers.get("retry-after"))
-        if status == 429:
+        if http_status == 429:
             self._resume_at = max(self._resume_at, self._now() + (wait_seconds or 0.0))
             hint_fields = {} if wait_seconds is None else {"retry_after": round(wait_seconds, 1)}
             raise _FailedAttempt(
@@ -291,10 +315,10 @@ class UpstreamClient:
                 UpstreamRateLimited("GOV.UK asked us to slow down", **hint_fields),
                 wait_seconds,
             )
-        upstream_error = UpstreamUnavailable(f"GOV.UK answered with status {status}")
-        if status < 500:
+        upstream_error = UpstreamUnavailable(f"GOV.UK answered with status {http_status}")
+        if http_status < 500:
             raise upstream_error
-        raise _FailedAttempt(str(status), upstream_error, wait_seconds)
+        raise _FailedAttempt(str(http_status), upstream_error, wait_seconds)
 
     def _update_breakers(self, attempt_outcome: str, url_path: str) -> None:
         # A 429 is the answer of a host at work, not of one that fails.
@@ -324,19 +348,19 @@ class UpstreamClient:
     def _record_attempt(
         self,
         request: Request,
-        context: CallContext,
+        call_context: CallContext,
         attempt_outcome: str,
         body_bytes: int,
-        seconds: float,
+        duration_seconds: float,
     ) -> None:
-        milliseconds = round(seconds * 1000, 3)
-        context.record_request(milliseconds)
-        self._metrics.observe_request(request.endpoint, attempt_outcome, seconds)
+        duration_ms = round(duration_seconds * 1000, 3)
+        call_context.record_request(duration_ms)
+        self._metrics.observe_request(request.endpoint, attempt_outcome, duration_seconds)
         log_fields = {
-            "correlation_id": context.correlation_id,
+            "correlation_id": call_context.correlation_id,
             "endpoint": request.endpoint,
             "outcome": attempt_outcome,
-            "upstream_ms": milliseconds,
+            "upstream_ms": duration_ms,
             "response_bytes": body_bytes,
         }
         logger.info("upstream request", extra={"fields": log_fields})
@@ -362,8 +386,8 @@ async def _read_body(response: httpx2.Response) -> bytes:
         body_blocks.append(body_block)
     whole_body = b"".join(body_blocks)
     if logger.isEnabledFor(logging.DEBUG):
-        preview = whole_body[:BODY_PREVIEW_BYTES].decode("utf-8", "ignore")
-        logger.debug("upstream answer", extra={"fields": {"preview": preview}})
+        body_preview = whole_body[:BODY_PREVIEW_BYTES].decode("utf-8", "ignore")
+        logger.debug("upstream answer", extra={"fields": {"preview": body_preview}})
     return whole_body
 
 

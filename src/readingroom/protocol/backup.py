@@ -31,7 +31,7 @@ class BaseBackup(Protocol):
     ) -> dict[str, int]:
         """Copy the base into `copies_folder` and return what the copy holds: `{"chunks": 174}`."""
 
-    def can_read_backup(self, counts: Mapping[str, Any]) -> bool:
+    def can_read_backup(self, backup_counts: Mapping[str, Any]) -> bool:
         """Return whether a backup with these counts was made by a version no newer than this."""
 
     def is_backup_file(self, file_name: str) -> bool:
@@ -48,17 +48,17 @@ class BaseBackup(Protocol):
         self,
         staged_settings: RoomSettings,
         home_directory: Path,
-        replace: bool,
+        is_replacing: bool,
         run_command: RunCommand,
     ) -> dict[str, int] | None:
         """Turn the copy in the staged data directory into the base's folder there.
 
         Return what was restored, or None when the copy is the folder already. `home_directory` is
-        the data directory it will lie in. `replace`: clear first what lies outside of it.
+        the data directory it will lie in. `is_replacing`: clear first what lies outside of it.
         """
 
     def migrate_base(
-        self, settings: RoomSettings, target_settings: RoomSettings, replace: bool
+        self, settings: RoomSettings, target_settings: RoomSettings, is_replacing: bool
     ) -> dict[str, Any] | None:
         """Copy the base to a database and compare; return the outcome.
 
@@ -95,14 +95,14 @@ class OwnerBackup(BaseBackup):
     def __init__(
         self,
         base_name: str,
-        write: type[WriteBackup],
-        read: type[ReadBackup],
+        write_command: type[WriteBackup],
+        read_command: type[ReadBackup],
         file_names: re.Pattern[str],
     ) -> None:
         """`file_names` matches the names of the files that `write_backup` makes in its folder."""
         self._base_name = base_name
-        self._write_command = write
-        self._read_command = read
+        self._write_command = write_command
+        self._read_command = read_command
         self._file_names = file_names
 
     def has_data(self, settings: RoomSettings) -> bool:
@@ -120,15 +120,15 @@ class OwnerBackup(BaseBackup):
         # In the owner's own folder, the only one that it writes to.
         copy_folder = settings.data / self._base_name / HANDOVER_FOLDER / copy_name
         try:
-            counts: dict[str, int] = run_command(self._write_command(folder=copy_name), settings)[
-                "counts"
-            ]
+            backup_counts: dict[str, int] = run_command(
+                self._write_command(folder=copy_name), settings
+            )["counts"]
             shutil.move(copy_folder, copies_folder / self._base_name)
         finally:
             shutil.rmtree(copy_folder, ignore_errors=True)
-        return counts
+        return backup_counts
 
-    def can_read_backup(self, counts: Mapping[str, Any]) -> bool:
+    def can_read_backup(self, backup_counts: Mapping[str, Any]) -> bool:
         return True
 
     def is_backup_file(self, file_name: str) -> bool:
@@ -141,18 +141,18 @@ class OwnerBackup(BaseBackup):
         if not (data_directory / self._base_name).is_dir():
             yield
             return
-        lock = FolderLock(data_directory / self._base_name)
-        lock.acquire()
+        base_lock = FolderLock(data_directory / self._base_name)
+        base_lock.acquire()
         try:
             yield
         finally:
-            lock.release()
+            base_lock.release()
 
     def restore_backup(
         self,
         staged_settings: RoomSettings,
         home_directory: Path,
-        replace: bool,
+        is_replacing: bool,
         run_command: RunCommand,
     ) -> dict[str, int]:
         base_folder = staged_settings.data / self._base_name
@@ -164,10 +164,10 @@ class OwnerBackup(BaseBackup):
         copy_folder.parent.mkdir(parents=True)
         unpacked_copy.rename(copy_folder)
         try:
-            command = self._read_command(
-                folder=copy_name, home=str(home_directory / self._base_name), replace=replace
+            restore_command = self._read_command(
+                folder=copy_name, home=str(home_directory / self._base_name), replace=is_replacing
             )
-            counts: dict[str, int] = run_command(command, staged_settings)["counts"]
-            return counts
+            backup_counts: dict[str, int] = run_command(restore_command, staged_settings)["counts"]
+            return backup_counts
         finally:
             shutil.rmtree(copy_folder, ignore_errors=True)

@@ -60,25 +60,25 @@ class CheckedEmbedding:
         self._timed_stored_counts: deque[tuple[float, int]] = deque()
         self._first_extended_at = LRUCache[str, float](_MAX_KNOWN_LEASES)
 
-    def check_worker(self, worker: str) -> None:
+    def check_worker(self, worker_name: str) -> None:
         """Raise `VectorsRefused` for a worker whose vectors were wrong before."""
-        if worker in self._refused_workers:
+        if worker_name in self._refused_workers:
             raise VectorsRefused(
-                f"Vectors of {worker} were wrong before; the operator can revoke its key, and "
+                f"Vectors of {worker_name} were wrong before; the operator can revoke its key, and "
                 "restart the server to give it another chance"
             )
 
-    def claim_batch(self, model: str, max_passages: int) -> LeasedBatch:
+    def claim_batch(self, sent_model: str, max_passages: int) -> LeasedBatch:
         """Return passages to embed; raise `EmbeddingMismatch` for another model than ours."""
         lease_id, claimed_passages = "", list[tuple[int, str]]()
         for passages in self._passages_by_name.values():
-            _check_model(passages, model)
+            _check_model(passages, sent_model)
             lease_id = f"{passages.name}.{secrets.token_hex(16)}"
             if claimed_passages := passages.claim_passages(lease_id, max_passages):
                 break
         return LeasedBatch(
             lease_id=lease_id,
-            model=model,
+            model=sent_model,
             dimensions=passages.embedder.dimensions,
             lease_seconds=LEASE_SECONDS,
             passages=[
@@ -93,11 +93,11 @@ class CheckedEmbedding:
         passages = self._find_passages(lease_id)
         if passages is None:
             return LeaseState(passages=0)
-        now = time.monotonic()
+        now_seconds = time.monotonic()
         first_extended_at = self._first_extended_at.get(lease_id)
         if first_extended_at is None:
-            self._first_extended_at.put(lease_id, now)
-        elif now - first_extended_at > _MAX_LEASE_SECONDS:
+            self._first_extended_at.put(lease_id, now_seconds)
+        elif now_seconds - first_extended_at > _MAX_LEASE_SECONDS:
             passages.release_lease(lease_id)
             return LeaseState(passages=0)
         return LeaseState(passages=passages.extend_lease(lease_id))
@@ -107,7 +107,9 @@ class CheckedEmbedding:
         if passages := self._find_passages(lease_id):
             passages.release_lease(lease_id)
 
-    def store_vectors(self, worker: str, lease_id: str, sent_vectors: SentVectors) -> StoredVectors:
+    def store_vectors(
+        self, worker_name: str, lease_id: str, sent_vectors: SentVectors
+    ) -> StoredVectors:
         """Check vectors and store them.
 
         A lease that ran out meanwhile does no harm: what is stored depends on the passages alone.
@@ -120,10 +122,10 @@ class CheckedEmbedding:
                 stored=0, dropped=len(sent_vectors.ids), progress=self.read_progress()
             )
         _check_model(passages, sent_vectors.model)
-        self.check_worker(worker)
+        self.check_worker(worker_name)
         texts_by_id = passages.read_texts(sent_vectors.ids)
         try:
-            matrix = read_vectors(
+            vector_matrix = read_vectors(
                 _decode_base64(sent_vectors.vectors),
                 len(sent_vectors.ids),
                 passages.embedder.dimensions,
@@ -131,13 +133,13 @@ class CheckedEmbedding:
             kept_rows = _list_unchanged(sent_vectors, texts_by_id)
             if kept_rows:
                 kept_texts = [texts_by_id[sent_vectors.ids[vector_row]] for vector_row in kept_rows]
-                check_sample(passages.embedder, kept_texts, matrix[kept_rows])
+                check_sample(passages.embedder, kept_texts, vector_matrix[kept_rows])
         except VectorsRefused as error:
             passages.release_lease(lease_id)
-            self._refuse_worker(worker, error)
+            self._refuse_worker(worker_name, error)
             raise
         kept_ids = [sent_vectors.ids[vector_row] for vector_row in kept_rows]
-        stored_count = passages.store_vectors(kept_ids, matrix[kept_rows], worker)
+        stored_count = passages.store_vectors(kept_ids, vector_matrix[kept_rows], worker_name)
         passages.release_lease(lease_id)
         self._add_stored_count(passages.name, stored_count)
         return StoredVectors(
@@ -150,8 +152,12 @@ class CheckedEmbedding:
         """Return how far all bases together are."""
         for passages in self._passages_by_name.values():
             self._refresh_counts(passages)
-        embedded_count = sum(counts.embedded for counts in self._counts_by_name.values())
-        waiting_count = sum(counts.waiting for counts in self._counts_by_name.values())
+        embedded_count = sum(
+            passage_counts.embedded for passage_counts in self._counts_by_name.values()
+        )
+        waiting_count = sum(
+            passage_counts.waiting for passage_counts in self._counts_by_name.values()
+        )
         passage_count = embedded_count + waiting_count
         per_second = self._compute_rate()
         return EmbeddingProgress(
@@ -166,18 +172,18 @@ class CheckedEmbedding:
     def _find_passages(self, lease_id: str) -> LeasablePassages | None:
         return self._passages_by_name.get(lease_id.partition(".")[0])
 
-    def _refuse_worker(self, worker: str, error: VectorsRefused) -> None:
-        self._refused_workers.add(worker)
+    def _refuse_worker(self, worker_name: str, error: VectorsRefused) -> None:
+        self._refused_workers.add(worker_name)
         deleted_vector_count = sum(
-            passages.delete_vectors_of_worker(worker)
+            passages.delete_vectors_of_worker(worker_name)
             for passages in self._passages_by_name.values()
         )
-        for counts in self._counts_by_name.values():
-            counts.count_again_at = 0.0
+        for passage_counts in self._counts_by_name.values():
+            passage_counts.count_again_at = 0.0
         log.error(
             "vectors of worker %s are refused (%s); the %d that it sent before are deleted and "
             "will be made again",
-            worker,
+            worker_name,
             error.message,
             deleted_vector_count,
         )
@@ -187,26 +193,26 @@ class CheckedEmbedding:
 
         Counting a large file takes long, so it is done at times, and what is stored is added.
         """
-        counts = self._counts_by_name[passages.name]
+        passage_counts = self._counts_by_name[passages.name]
         started_at = time.monotonic()
-        if started_at >= counts.count_again_at:
-            counts.embedded, counts.waiting = passages.count_passages()
-            counts.count_again_at = started_at + _PAUSE_PER_COUNT_SECOND * (
+        if started_at >= passage_counts.count_again_at:
+            passage_counts.embedded, passage_counts.waiting = passages.count_passages()
+            passage_counts.count_again_at = started_at + _PAUSE_PER_COUNT_SECOND * (
                 time.monotonic() - started_at
             )
 
     def _add_stored_count(self, passages_name: str, stored_count: int) -> None:
         self._timed_stored_counts.append((time.monotonic(), stored_count))
-        counts = self._counts_by_name[passages_name]
-        counts.embedded += stored_count
-        counts.waiting = max(0, counts.waiting - stored_count)
+        passage_counts = self._counts_by_name[passages_name]
+        passage_counts.embedded += stored_count
+        passage_counts.waiting = max(0, passage_counts.waiting - stored_count)
 
     def _compute_rate(self) -> float | None:
         """Return the passages stored a second, or None before the second batch."""
-        now = time.monotonic()
+        now_seconds = time.monotonic()
         while (
             self._timed_stored_counts
-            and self._timed_stored_counts[0][0] < now - _RATE_WINDOW_SECONDS
+            and self._timed_stored_counts[0][0] < now_seconds - _RATE_WINDOW_SECONDS
         ):
             self._timed_stored_counts.popleft()
         if len(self._timed_stored_counts) < 2:
@@ -215,15 +221,15 @@ class CheckedEmbedding:
         stored_after_first = (
             sum(stored_count for _, stored_count in self._timed_stored_counts) - first_count
         )
-        return round(stored_after_first / max(now - first_at, 0.001), 1)
+        return round(stored_after_first / max(now_seconds - first_at, 0.001), 1)
 
 
-def _check_model(passages: LeasablePassages, model: str) -> None:
+def _check_model(passages: LeasablePassages, sent_model: str) -> None:
     own_model = passages.embedder.identity
-    if model != own_model:
+    if sent_model != own_model:
         raise EmbeddingMismatch(
-            f"This room has vectors of {own_model}; the worker makes those of {model[:200]!r}. "
-            "Start it with the same weights and precision."
+            f"This room has vectors of {own_model}; the worker makes those "
+            f"of {sent_model[:200]!r}. Start it with the same weights and precision."
         )
 
 

@@ -101,10 +101,12 @@ class LeasablePassages(Protocol):
     def read_texts(self, passage_ids: Sequence[int]) -> Mapping[int, str]:
         """Return what is to be embedded of passages that are here and have no vector yet."""
 
-    def store_vectors(self, passage_ids: Sequence[int], matrix: "Matrix", worker: str) -> int:
+    def store_vectors(
+        self, passage_ids: Sequence[int], vector_matrix: "Matrix", worker_name: str
+    ) -> int:
         """Store vectors, in place of none that is there; return how many are new."""
 
-    def delete_vectors_of_worker(self, worker: str) -> int:
+    def delete_vectors_of_worker(self, worker_name: str) -> int:
         """Delete the vectors that a worker sent; return how many there were."""
 
     def count_passages(self) -> tuple[int, int]:

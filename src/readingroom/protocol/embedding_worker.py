@@ -39,7 +39,7 @@ class EmbeddingWork(Protocol):
     What cannot be reached is asked again until the patience ends: then `RoomUnreachable`.
     """
 
-    def claim_batch(self, model: str, max_passages: int) -> LeasedBatch:
+    def claim_batch(self, sent_model: str, max_passages: int) -> LeasedBatch:
         """Return passages to embed, none when all are embedded or given out."""
 
     def store_vectors(self, lease_id: str, sent_vectors: SentVectors) -> StoredVectors:
@@ -67,17 +67,17 @@ class EmbeddingWorker:
 
     def __init__(
         self,
-        work: EmbeddingWork,
+        embedding_work: EmbeddingWork,
         embedder: Embedder,
         report_progress: Callable[[EmbeddingProgress], None],
         batch_passages: int | None = None,
-        wait: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._work = work
+        self._work = embedding_work
         self._embedder = embedder
         self._report_progress = report_progress
         self._batch_passages = batch_passages
-        self._wait = wait
+        self._wait = sleep
         self._open_leases: dict[str, float] = {}
         """The batches that are not sent yet, with how long their leases hold."""
 
@@ -92,8 +92,8 @@ class EmbeddingWorker:
         with closing(self._work), self._keep_leases():
             while True:
                 stored_count += self._embed_waiting()
-                progress = self._work.read_progress()
-                if poll_seconds is None and progress.embedded >= progress.total:
+                embedding_progress = self._work.read_progress()
+                if poll_seconds is None and embedding_progress.embedded >= embedding_progress.total:
                     return stored_count
                 # What is left is another worker's, unless that one falls silent.
                 self._wait(poll_seconds or 5.0)
@@ -101,12 +101,14 @@ class EmbeddingWorker:
     def _embed_waiting(self) -> int:
         """Embed until the room has nothing to give; return how many vectors it stored."""
         stored_count = 0
-        batches = ((batch, _list_texts(batch)) for batch in self._claim_batches())
-        for batch, matrix in self._embedder.embed_stream(batches):
+        batches_with_texts = (
+            (leased_batch, _list_texts(leased_batch)) for leased_batch in self._claim_batches()
+        )
+        for leased_batch, vector_matrix in self._embedder.embed_stream(batches_with_texts):
             stored_vectors = self._work.store_vectors(
-                batch.lease_id, self._pack_vectors(batch, matrix)
+                leased_batch.lease_id, self._pack_vectors(leased_batch, vector_matrix)
             )
-            del self._open_leases[batch.lease_id]
+            del self._open_leases[leased_batch.lease_id]
             stored_count += stored_vectors.stored
             self._report_progress(stored_vectors.progress)
         return stored_count
@@ -114,21 +116,21 @@ class EmbeddingWorker:
     def _claim_batches(self) -> Iterator[LeasedBatch]:
         max_passages = self._batch_passages or self._embedder.batch_texts
         while True:
-            batch = self._work.claim_batch(self._embedder.identity, max_passages)
-            if not batch.passages:
+            leased_batch = self._work.claim_batch(self._embedder.identity, max_passages)
+            if not leased_batch.passages:
                 return
-            self._open_leases[batch.lease_id] = batch.lease_seconds
-            yield batch
+            self._open_leases[leased_batch.lease_id] = leased_batch.lease_seconds
+            yield leased_batch
 
-    def _pack_vectors(self, batch: LeasedBatch, matrix: Matrix) -> SentVectors:
+    def _pack_vectors(self, leased_batch: LeasedBatch, vector_matrix: Matrix) -> SentVectors:
         return SentVectors(
             model=self._embedder.identity,
-            ids=[passage.id for passage in batch.passages],
+            ids=[passage.id for passage in leased_batch.passages],
             text_digests=[
                 hashlib.sha256(passage_text.encode()).hexdigest()
-                for passage_text in _list_texts(batch)
+                for passage_text in _list_texts(leased_batch)
             ],
-            vectors=b64encode(matrix.astype("<f4").tobytes()).decode(),
+            vectors=b64encode(vector_matrix.astype("<f4").tobytes()).decode(),
         )
 
     @contextmanager
@@ -160,7 +162,7 @@ class ServedRoom:
         room_url: str,
         worker_key: str,
         patience_seconds: float = 600.0,
-        wait: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._http = httpx2.Client(
             base_url=room_url.rstrip("/") + EMBEDDING_PATH_PREFIX,
@@ -168,11 +170,11 @@ class ServedRoom:
             timeout=_REQUEST_SECONDS,
         )
         self._patience_seconds = patience_seconds
-        self._wait = wait
+        self._wait = sleep
 
-    def claim_batch(self, model: str, max_passages: int) -> LeasedBatch:
+    def claim_batch(self, sent_model: str, max_passages: int) -> LeasedBatch:
         """Return passages to embed. Raise `WorkRefused`, or `RoomUnreachable`."""
-        request_body = {"model": model, "max_passages": max_passages}
+        request_body = {"model": sent_model, "max_passages": max_passages}
         return self._send_until_answered("POST", "/batches", LeasedBatch, request_body)
 
     def store_vectors(self, lease_id: str, sent_vectors: SentVectors) -> StoredVectors:
@@ -199,11 +201,15 @@ class ServedRoom:
         self._http.close()
 
     def _send_until_answered(
-        self, method: str, request_path: str, answer_model: type[Model], request_body: Any = None
+        self,
+        http_method: str,
+        request_path: str,
+        answer_model: type[Model],
+        request_body: Any = None,
     ) -> Model:
         def send() -> Model:
             try:
-                response = self._http.request(method, request_path, json=request_body)
+                response = self._http.request(http_method, request_path, json=request_body)
             except httpx2.TransportError as error:
                 raise _NoAnswer(f"{type(error).__name__}: {error}") from error
             if response.status_code in _RETRIED_STATUSES:
@@ -213,10 +219,10 @@ class ServedRoom:
         room_host = self._http.base_url.host
         return _ask_until_answered(send, room_host, self._patience_seconds, self._wait)
 
-    def _try_request(self, method: str, request_path: str) -> None:
+    def _try_request(self, http_method: str, request_path: str) -> None:
         """Send a request whose failure does no harm: the lease runs out, and is given again."""
         with suppress(httpx2.HTTPError):
-            self._http.request(method, request_path, timeout=10.0)
+            self._http.request(http_method, request_path, timeout=10.0)
 
 
 class RoomDatabase:
@@ -229,7 +235,7 @@ class RoomDatabase:
         self,
         offered_passages: Sequence[LeasablePassages],
         patience_seconds: float = 600.0,
-        wait: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         """`offered_passages` are in the order in which they are embedded."""
         self._offered_passages = offered_passages
@@ -237,11 +243,13 @@ class RoomDatabase:
         # A key's name has no colon.
         self._worker = f"database:{socket.gethostname()}"
         self._patience_seconds = patience_seconds
-        self._wait = wait
+        self._wait = sleep
 
-    def claim_batch(self, model: str, max_passages: int) -> LeasedBatch:
+    def claim_batch(self, sent_model: str, max_passages: int) -> LeasedBatch:
         """Return passages to embed. Raise `EmbeddingMismatch`, or `RoomUnreachable`."""
-        return self._ask_database_until_answered(lambda: self._claim_checked(model, max_passages))
+        return self._ask_database_until_answered(
+            lambda: self._claim_checked(sent_model, max_passages)
+        )
 
     def store_vectors(self, lease_id: str, sent_vectors: SentVectors) -> StoredVectors:
         """Check and store vectors. Raise `VectorsRefused`, or `RoomUnreachable`."""
@@ -266,25 +274,25 @@ class RoomDatabase:
     def close(self) -> None:
         """Do nothing: the connections belong to the process."""
 
-    def _claim_checked(self, model: str, max_passages: int) -> LeasedBatch:
+    def _claim_checked(self, sent_model: str, max_passages: int) -> LeasedBatch:
         # No server says which model the room has; the vectors that are there do.
         for passages in self._offered_passages:
             stored_model = passages.read_stored_model()
-            if stored_model not in (None, model):
+            if stored_model not in (None, sent_model):
                 raise EmbeddingMismatch(
-                    f"This room has vectors of {stored_model}; the worker makes those of {model}. "
-                    "Start it with the same weights and precision."
+                    f"This room has vectors of {stored_model}; the worker makes those "
+                    f"of {sent_model}. Start it with the same weights and precision."
                 )
-        return self._embedding.claim_batch(model, max_passages)
+        return self._embedding.claim_batch(sent_model, max_passages)
 
-    def _ask_database_until_answered(self, run: Callable[[], Answer]) -> Answer:
+    def _ask_database_until_answered(self, run_statement: Callable[[], Answer]) -> Answer:
         def run_statements() -> Answer:
             try:
-                return run()
+                return run_statement()
             except KnowledgeError as error:
-                for failure in (error, error.__cause__):
-                    if isinstance(failure, DatabaseUnreachable):
-                        raise _NoAnswer(failure.message) from error
+                for database_error in (error, error.__cause__):
+                    if isinstance(database_error, DatabaseUnreachable):
+                        raise _NoAnswer(database_error.message) from error
                 raise
 
         return _ask_until_answered(
@@ -301,17 +309,17 @@ class _NoAnswer(Exception):
 
 
 def _ask_until_answered(
-    ask: Callable[[], Answer],
+    ask_once: Callable[[], Answer],
     asked_name: str,
     patience_seconds: float,
-    wait: Callable[[float], None],
+    sleep: Callable[[float], None],
 ) -> Answer:
     """Ask until there is an answer, waiting longer each time; return it."""
     give_up_at = time.monotonic() + patience_seconds
     pause_seconds = 0.5
     while True:
         try:
-            return ask()
+            return ask_once()
         except _NoAnswer as failure:
             pause_seconds = max(pause_seconds, failure.pause_seconds)
             if time.monotonic() + pause_seconds > give_up_at:
@@ -319,12 +327,12 @@ def _ask_until_answered(
                     f"{asked_name} could not be reached for {patience_seconds:.0f} seconds "
                     f"({failure}); start the worker again when it is back, nothing is lost"
                 ) from failure
-        wait(pause_seconds)
+        sleep(pause_seconds)
         pause_seconds = min(2 * pause_seconds, _MAX_PAUSE_SECONDS)
 
 
-def _list_texts(batch: LeasedBatch) -> Sequence[str]:
-    return [passage.text for passage in batch.passages]
+def _list_texts(leased_batch: LeasedBatch) -> Sequence[str]:
+    return [passage.text for passage in leased_batch.passages]
 
 
 def _check_answer(response: httpx2.Response) -> bytes:

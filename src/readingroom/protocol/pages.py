@@ -23,9 +23,9 @@ class Visitor:
     name: str
     role: Role
 
-    def may_act_as(self, role: Role) -> bool:
+    def may_act_as(self, wanted_role: Role) -> bool:
         """Whether this visitor may do what takes that role."""
-        return ROLES.index(self.role) >= ROLES.index(role)
+        return ROLES.index(self.role) >= ROLES.index(wanted_role)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,11 +234,13 @@ async def _list_no_work() -> Sequence[RunningWork]:
     return ()
 
 
-async def _add_nothing(request: PageRequest, record: DeskRecord) -> ReadingAid:
+async def _add_nothing(request: PageRequest, desk_record: DeskRecord) -> ReadingAid:
     return ReadingAid()
 
 
-async def _list_no_omissions(request: SearchRequest, call: ToolCall) -> Sequence[SearchOmission]:
+async def _list_no_omissions(
+    search_request: SearchRequest, tool_call: ToolCall
+) -> Sequence[SearchOmission]:
     return ()
 
 

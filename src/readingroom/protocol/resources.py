@@ -88,14 +88,14 @@ class ResourceProvider(Protocol):
     templates: tuple[ResourceTemplate, ...]
 
     async def list_resources(
-        self, after: str | None
+        self, page_cursor: str | None
     ) -> tuple[Sequence[ListedResource], str | None]:
         """Return one page of the resources, and the cursor of the next page."""
 
-    async def read_resource(self, uri: str, call: ToolCall) -> str:
+    async def read_resource(self, resource_uri: str, tool_call: ToolCall) -> str:
         """Return the text at a URI. Raise `RecordNotFound` when there is none."""
 
     async def complete_argument(
-        self, argument_name: str, prefix: str, earlier_arguments: Mapping[str, str]
+        self, argument_name: str, typed_prefix: str, earlier_arguments: Mapping[str, str]
     ) -> list[str]:
         """Return what an argument may be, given how it begins and the arguments before it."""

@@ -25,10 +25,13 @@ class Problems(BaseModel):
     error: Problem
 
 
-def make_problem_responses(meanings: Mapping[int | str, str]) -> dict[int | str, dict[str, Any]]:
+def make_problem_responses(
+    meaning_by_status: Mapping[int | str, str],
+) -> dict[int | str, dict[str, Any]]:
     """Return error `responses` for FastAPI: `make_problem_responses({404: "No such record"})`."""
     return {
-        status: {"model": Problems, "description": meaning} for status, meaning in meanings.items()
+        status_code: {"model": Problems, "description": status_meaning}
+        for status_code, status_meaning in meaning_by_status.items()
     }
 
 

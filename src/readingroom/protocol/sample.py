@@ -94,8 +94,8 @@ def read_sample_state(data_directory: Path) -> SampleState:
 
 def write_sample_state(data_directory: Path, sample_state: SampleState = _NEW_SAMPLE_STATE) -> None:
     """Write the state in one step: the file that marks the sample is never missing."""
-    explanation = "This directory is the sample's: its texts are not the real documents."
+    explanation_text = "This directory is the sample's: its texts are not the real documents."
     # Replaced in one step: without the file the sample would pass for real data.
     new_file = data_directory / f".{SAMPLE_MARK_FILE}"
-    new_file.write_text(json.dumps({**asdict(sample_state), "note": explanation}), "utf-8")
+    new_file.write_text(json.dumps({**asdict(sample_state), "note": explanation_text}), "utf-8")
     new_file.replace(data_directory / SAMPLE_MARK_FILE)

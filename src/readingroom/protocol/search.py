@@ -119,13 +119,13 @@ def describe_unread(unread_revisions: Sequence[UnreadRevision]) -> str:
     days_text = " and ".join(write_out_day(first_day) for first_day in first_days)
     is_single = len(first_days) == 1
     has_older = any(revision.answered_by for revision in unread_revisions)
-    consequence = (
+    consequence_text = (
         f"this answer is from the one before {'it' if is_single else 'them'}"
         if has_older
         else f"what {'it' if is_single else 'they'} said is not known here"
     )
-    subject = "A revision" if is_single else "Revisions"
-    return f"{subject} from {days_text} could not be read; {consequence}."
+    subject_words = "A revision" if is_single else "Revisions"
+    return f"{subject_words} from {days_text} could not be read; {consequence_text}."
 
 
 class DeskHit(Hit):
@@ -204,10 +204,10 @@ class SearchAdapter(Protocol):
         """Whether a search that names no base covers this one."""
         return True
 
-    async def search(self, request: SearchRequest, call: ToolCall) -> list[DeskHit]:
+    async def search(self, search_request: SearchRequest, tool_call: ToolCall) -> list[DeskHit]:
         """Return the best passages, in the base's own order."""
 
-    async def fetch(self, id: str, offset: int, call: ToolCall) -> DeskRecord:
+    async def fetch(self, id: str, offset: int, tool_call: ToolCall) -> DeskRecord:
         """Return the record with this id. Raise `RecordNotFound` when there is none."""
 
     def recognizes_id(self, id: str) -> bool:
@@ -226,11 +226,11 @@ class SearchAdapter(Protocol):
         """Return what is known of an application; None when nothing is."""
         return None
 
-    async def build_search_scope(self, request: SearchRequest) -> SearchScope:
+    async def build_search_scope(self, search_request: SearchRequest) -> SearchScope:
         """Return what a search with this request looks at."""
         return SearchScope()
 
-    async def list_unread_revisions(self, request: SearchRequest) -> list[UnreadRevision]:
+    async def list_unread_revisions(self, search_request: SearchRequest) -> list[UnreadRevision]:
         """Return what a search with this request would look at, had it been readable."""
         return []
 
@@ -247,7 +247,7 @@ class SearchAdapter(Protocol):
         return None
 
     async def complete_argument(
-        self, argument_name: str, prefix: str, earlier_arguments: Mapping[str, str]
+        self, argument_name: str, typed_prefix: str, earlier_arguments: Mapping[str, str]
     ) -> Sequence[str]:
         """Return values that the argument `argument_name` of a prompt or template can have."""
         return ()

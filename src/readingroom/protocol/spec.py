@@ -1,20 +1,25 @@
 """A knowledge base before it is opened (`BaseSpec`) and once it is open (`KnowledgeBase`)."""
 
+from __future__ import annotations
+
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from readingroom.core.errors import InvalidSetting
 from readingroom.core.imports import import_reference
 from readingroom.core.settings import RoomSettings
-from readingroom.protocol.embedding_work import LeasablePassages
-from readingroom.protocol.errors import ErrorDialect
-from readingroom.protocol.pages import BasePages
-from readingroom.protocol.resources import Prompt, ReadPageImage, ResourceProvider
-from readingroom.protocol.tool import Tool
-from readingroom.storage.jobs.store import JobStore
+
+# The list of bases is read at every start, and most of these are for a server alone.
+if TYPE_CHECKING:
+    from readingroom.protocol.embedding_work import LeasablePassages
+    from readingroom.protocol.errors import ErrorDialect
+    from readingroom.protocol.pages import BasePages
+    from readingroom.protocol.resources import Prompt, ReadPageImage, ResourceProvider
+    from readingroom.protocol.tool import Tool
+    from readingroom.storage.jobs.store import JobStore
 
 
 async def _check_nothing() -> None:
@@ -25,8 +30,9 @@ async def _warm_nothing_up() -> None:
     """The first request to this base waits for nothing that a later one would not."""
 
 
-def _make_no_pages(jobs: JobStore) -> BasePages:
-    return BasePages(())
+def _make_no_pages(job_store: JobStore) -> BasePages:
+    no_pages: BasePages = import_reference("readingroom.protocol.pages:BasePages")(())
+    return no_pages
 
 
 @dataclass(frozen=True)
@@ -73,10 +79,12 @@ class KnowledgeBase:
     """Prometheus collectors of its own, shown at `/metrics` beside the server's."""
 
 
-def list_unembedded(bases: Iterable[KnowledgeBase]) -> list[LeasablePassages]:
+def list_unembedded(knowledge_bases: Iterable[KnowledgeBase]) -> list[LeasablePassages]:
     """Return what workers may embed of bases, each once, first what an ingestion waits for."""
     offered_passages = dict.fromkeys(
-        base.unembedded for base in bases if base.unembedded is not None
+        knowledge_base.unembedded
+        for knowledge_base in knowledge_bases
+        if knowledge_base.unembedded is not None
     )
     return sorted(offered_passages, key=lambda passages: passages.is_backlog)
 
@@ -88,8 +96,8 @@ class LazyImport:
     must not import their libraries.
     """
 
-    def __init__(self, reference: str) -> None:
-        self.reference = reference
+    def __init__(self, import_path: str) -> None:
+        self.reference = import_path
 
     def import_target(self) -> Any:
         """Import the module and return what the reference names."""
@@ -178,16 +186,22 @@ class BaseSpec:
         Raise `InvalidSetting` when it cannot use the database that the settings name.
         """
         self.check_database(settings)
-        base: KnowledgeBase = self.open(settings)
+        knowledge_base: KnowledgeBase = self.open(settings)
         if self.routes:
-            base = replace(
-                base, routers=cache(partial(self.routes, base.service, settings.read_only))
+            knowledge_base = replace(
+                knowledge_base,
+                routers=cache(partial(self.routes, knowledge_base.service, settings.read_only)),
             )
         if self.pages:
-            base = replace(base, pages=partial(self.pages, base.service))
+            knowledge_base = replace(
+                knowledge_base, pages=partial(self.pages, knowledge_base.service)
+            )
         if settings.read_only:
-            base = replace(base, tools=tuple(tool for tool in base.tools if tool.hints.read_only))
-        return base
+            knowledge_base = replace(
+                knowledge_base,
+                tools=tuple(tool for tool in knowledge_base.tools if tool.hints.read_only),
+            )
+        return knowledge_base
 
     def default_port(self, settings: RoomSettings) -> int:
         """Return the port on which it is served alone, when no other was chosen."""

@@ -41,14 +41,14 @@ NonBlankText = Annotated[str, AfterValidator(_check_not_blank)]
 _CONTROL_CHARACTERS_PATTERN = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
-def clean_reference(reference: str) -> str:
+def clean_reference(reference_text: str) -> str:
     """Return a reference without surrounding blanks; it is compared exactly otherwise.
 
     Raise ValueError when it is blank or holds control characters.
     """
-    if _CONTROL_CHARACTERS_PATTERN.search(reference):
+    if _CONTROL_CHARACTERS_PATTERN.search(reference_text):
         raise ValueError("must not contain control characters")
-    return _check_not_blank(reference).strip()
+    return _check_not_blank(reference_text).strip()
 
 
 # A date stays text until the service parses it: the contract wants `invalid_date` for a bad one.
@@ -116,7 +116,7 @@ AskPerson = Callable[[str], Awaitable[bool]]
 """Asks the person at the client for leave; returns whether they gave it."""
 
 
-async def assume_consent(message: str) -> bool:
+async def assume_consent(consent_question: str) -> bool:
     """Return that the person agrees, where the client cannot ask them."""
     return True
 
@@ -141,10 +141,10 @@ class ToolCall:
     ask_person: AskPerson = assume_consent
     """Asks for leave before something is removed, where the client can show the question."""
 
-    async def require_consent(self, message: str) -> None:
+    async def require_consent(self, consent_question: str) -> None:
         """Raise NotConfirmed unless the person agrees to what the message says."""
         # The error speaks to the model, which otherwise would call the tool once more.
-        if not await self.ask_person(message):
+        if not await self.ask_person(consent_question):
             raise NotConfirmed(
                 "Nothing was removed: the person who was asked did not agree. Do not try again "
                 "unless they ask for it."
@@ -178,7 +178,7 @@ MAX_RESOURCE_LINKS = 10
 """Of one answer: they are to be opened by people, who read no more."""
 
 
-def _list_no_links(answer: Any) -> Sequence[ResourceLink]:
+def _list_no_links(tool_answer: Any) -> Sequence[ResourceLink]:
     return ()
 
 
@@ -216,10 +216,10 @@ class Tool:
         if self.choices is None:
             return self._static_schema
         # A copy, because the static schema is cached and the choices change with the data.
-        schema = copy.deepcopy(self._static_schema)
+        argument_schema = copy.deepcopy(self._static_schema)
         for argument_name, allowed_values in self.choices().items():
-            _set_allowed_values(schema["properties"][argument_name], list(allowed_values))
-        return schema
+            _set_allowed_values(argument_schema["properties"][argument_name], list(allowed_values))
+        return argument_schema
 
     @cached_property
     def _static_schema(self) -> Schema:
@@ -230,11 +230,18 @@ class Tool:
         """The answer's schema; a union of answers is still an object, as the protocol asks."""
         if self.answer_adapter is None:
             return None
-        schema = {"type": "object", **self.answer_adapter.json_schema(mode="serialization")}
-        return _outline_schema(schema) if self.outlines_answer else _remove_titles(schema)
+        answer_schema = {"type": "object", **self.answer_adapter.json_schema(mode="serialization")}
+        return (
+            _outline_schema(answer_schema)
+            if self.outlines_answer
+            else _remove_titles(answer_schema)
+        )
 
     def prepare_schemas(self) -> None:
         """Build now what the first listing and the first call would build, and keep it."""
+        visited_models: set[type[BaseModel]] = set()
+        _build_models(self.arguments_type, visited_models)
+        _build_models(self.answer_type, visited_models)
         _ = self._static_schema, self.output_schema
 
     def parse_arguments(self, arguments: dict[str, Any]) -> ToolArguments:
@@ -285,8 +292,8 @@ def make_tool(
     )
 
 
-def _is_answer(annotation: Any) -> bool:
-    answer_types = typing.get_args(annotation) or (annotation,)
+def _is_answer(type_annotation: Any) -> bool:
+    answer_types = typing.get_args(type_annotation) or (type_annotation,)
     return all(
         isinstance(answer_type, type) and issubclass(answer_type, Answer)
         for answer_type in answer_types
@@ -295,67 +302,89 @@ def _is_answer(annotation: Any) -> bool:
 
 def _set_allowed_values(argument_schema: Schema, allowed_values: list[str]) -> None:
     """Set which strings an argument may be, also where it may be null."""
-    for alternative in argument_schema.get("anyOf", [argument_schema]):
-        if alternative.get("type") == "string":
-            alternative["enum"] = allowed_values
+    for alternative_schema in argument_schema.get("anyOf", [argument_schema]):
+        if alternative_schema.get("type") == "string":
+            alternative_schema["enum"] = allowed_values
 
 
-def _outline_schema(schema: Schema) -> Schema:
+def _outline_schema(json_schema: Schema) -> Schema:
     """Return the schema of an answer's fields, each with its types; an agent reads every byte."""
-    definitions = schema.get("$defs", {})
-    if "anyOf" in schema:
-        alternatives = [
-            _follow_reference(alternative, definitions) for alternative in schema["anyOf"]
+    schema_definitions = json_schema.get("$defs", {})
+    if "anyOf" in json_schema:
+        alternative_schemas = [
+            _follow_reference(alternative_schema, schema_definitions)
+            for alternative_schema in json_schema["anyOf"]
         ]
-        outlines = [
-            _outline_schema({"$defs": definitions} | alternative) for alternative in alternatives
+        schema_outlines = [
+            _outline_schema({"$defs": schema_definitions} | alternative_schema)
+            for alternative_schema in alternative_schemas
         ]
-        return {"type": "object", "anyOf": outlines}
+        return {"type": "object", "anyOf": schema_outlines}
     outlined_fields = {
-        field_name: _outline_field(field_schema, definitions)
-        for field_name, field_schema in schema["properties"].items()
+        field_name: _outline_field(field_schema, schema_definitions)
+        for field_name, field_schema in json_schema["properties"].items()
     }
-    return {"type": "object", "properties": outlined_fields, "required": schema.get("required", [])}
+    return {
+        "type": "object",
+        "properties": outlined_fields,
+        "required": json_schema.get("required", []),
+    }
 
 
-def _outline_field(field_schema: Schema, definitions: Schema) -> Schema:
+def _outline_field(field_schema: Schema, schema_definitions: Schema) -> Schema:
     json_types = list(
         dict.fromkeys(
             json_type
-            for alternative in field_schema.get("anyOf", [field_schema])
-            for json_type in [_follow_reference(alternative, definitions).get("type")]
+            for alternative_schema in field_schema.get("anyOf", [field_schema])
+            for json_type in [_follow_reference(alternative_schema, schema_definitions).get("type")]
             if json_type
         )
     )
-    outline: Schema = (
+    schema_outline: Schema = (
         {"type": json_types[0] if len(json_types) == 1 else json_types} if json_types else {}
     )
     # The one thing a model must be told beside the text itself.
     if field_schema.get("description", "").endswith(QUOTED_FIELD_DESCRIPTION):
-        outline["description"] = QUOTED_FIELD_DESCRIPTION
-    return outline
+        schema_outline["description"] = QUOTED_FIELD_DESCRIPTION
+    return schema_outline
 
 
-def _follow_reference(schema: Schema, definitions: Schema) -> Schema:
+def _follow_reference(json_schema: Schema, schema_definitions: Schema) -> Schema:
     """Return what a schema refers to, or the schema itself."""
-    reference = schema.get("$ref")
-    return definitions[reference.rpartition("/")[2]] if reference else schema
+    schema_reference = json_schema.get("$ref")
+    return (
+        schema_definitions[schema_reference.rpartition("/")[2]] if schema_reference else json_schema
+    )
 
 
-def _remove_titles(schema: Schema) -> Schema:
+def _build_models(annotation: Any, visited_models: set[type[BaseModel]]) -> None:
+    """Build the models that a type is made of, the inner ones first: the outer ones use them."""
+    for inner_annotation in typing.get_args(annotation):
+        _build_models(inner_annotation, visited_models)
+    is_model = isinstance(annotation, type) and issubclass(annotation, BaseModel)
+    if is_model and annotation not in visited_models:
+        visited_models.add(annotation)
+        for model_field in annotation.model_fields.values():
+            _build_models(model_field.annotation, visited_models)
+        annotation.model_rebuild()
+
+
+def _remove_titles(json_schema: Schema) -> Schema:
     """Return a schema without the titles that Pydantic adds: an agent reads every byte."""
     untitled_schema = {
-        keyword: keyword_value for keyword, keyword_value in schema.items() if keyword != "title"
+        schema_keyword: keyword_value
+        for schema_keyword, keyword_value in json_schema.items()
+        if schema_keyword != "title"
     }
     if "properties" in untitled_schema:
         untitled_schema["properties"] = {
             property_name: _remove_titles(keyword_value)
             for property_name, keyword_value in untitled_schema["properties"].items()
         }
-    for keyword in ("anyOf", "oneOf", "allOf"):
-        if keyword in untitled_schema:
-            untitled_schema[keyword] = [
-                _remove_titles(subschema) for subschema in untitled_schema[keyword]
+    for schema_keyword in ("anyOf", "oneOf", "allOf"):
+        if schema_keyword in untitled_schema:
+            untitled_schema[schema_keyword] = [
+                _remove_titles(subschema) for subschema in untitled_schema[schema_keyword]
             ]
     if isinstance(untitled_schema.get("items"), dict):
         untitled_schema["items"] = _remove_titles(untitled_schema["items"])

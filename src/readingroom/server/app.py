@@ -62,14 +62,14 @@ class AdminAccess:
 
 
 def build_app(
-    faces: tuple[Face, ...],
+    server_faces: tuple[Face, ...],
     settings: ServerSettings,
-    policies: AuthPolicies,
+    auth_policies: AuthPolicies,
     admin_access: AdminAccess | None = None,
 ) -> Starlette:
     """Return the complete HTTP server. Build one per process: its session managers run once."""
-    app_parts = _AppParts(faces, settings, policies, admin_access)
-    app = Starlette(
+    app_parts = _AppParts(server_faces, settings, auth_policies, admin_access)
+    starlette_app = Starlette(
         routes=app_parts.make_routes(),
         middleware=app_parts.make_middleware(),
         exception_handlers={HTTPException: handle_http_exception},
@@ -81,13 +81,19 @@ def build_app(
             _share_limits(app_parts.rate_limiter, settings),
         ),
     )
-    app.router.redirect_slashes = False  # policies are chosen by the exact path
-    routers = [router for base in app_parts.bases for router in base.routers()]
+    starlette_app.router.redirect_slashes = False  # policies are chosen by the exact path
+    rest_routers = [
+        rest_router
+        for knowledge_base in app_parts.bases
+        for rest_router in knowledge_base.routers()
+    ]
     passages_to_embed = _list_unembedded(app_parts.bases, settings)
-    if routers or passages_to_embed:
+    if rest_routers or passages_to_embed:
         # Not a route: one for every path would hide that another allows other methods (405).
-        app.router.default = _build_rest(routers, passages_to_embed, settings, app_parts.held_bytes)
-    return app
+        starlette_app.router.default = _build_rest(
+            rest_routers, passages_to_embed, settings, app_parts.held_bytes
+        )
+    return starlette_app
 
 
 class _AppParts:
@@ -95,35 +101,43 @@ class _AppParts:
 
     def __init__(
         self,
-        faces: tuple[Face, ...],
+        server_faces: tuple[Face, ...],
         settings: ServerSettings,
-        policies: AuthPolicies,
+        auth_policies: AuthPolicies,
         admin_access: AdminAccess | None,
     ) -> None:
-        self._faces = faces
+        self._faces = server_faces
         self._settings = settings
-        self._policies = policies
+        self._policies = auth_policies
         self._admin_access = admin_access
         self._admin_key = AdminKey(admin_access.key) if admin_access else None
-        self.bases = tuple({base.name: base for face in faces for base in face.bases}.values())
+        self.bases = tuple(
+            {
+                knowledge_base.name: knowledge_base
+                for server_face in server_faces
+                for knowledge_base in server_face.bases
+            }.values()
+        )
         # One for the whole app: its middleware counts, and what several processes share feeds it.
         self.rate_limiter = RateLimiter(settings.rate_limit)
         self.held_bytes = HeldBytes(settings.max_body_bytes)
         self._metrics = Metrics(
-            collector for base in self.bases for collector in base.metric_collectors
+            metric_collector
+            for knowledge_base in self.bases
+            for metric_collector in knowledge_base.metric_collectors
         )
         self._call_history = CallHistory()
-        self._browsers = Browsers(policies.key_auth, settings)
+        self._browsers = Browsers(auth_policies.key_auth, settings)
         self.site = build_site(
-            self.bases, self._browsers, settings, policies.key_auth, self._call_history
+            self.bases, self._browsers, settings, auth_policies.key_auth, self._call_history
         )
         self._landing_pages = LandingPages(
-            faces, settings, policies, self.site.menu_entries, self.site.list_events
+            server_faces, settings, auth_policies, self.site.menu_entries, self.site.list_events
         )
         self.endpoints = self._make_endpoints()
         self._page_routes = [
             *self.site.routes,
-            *_make_consent_routes(self.site.frame, policies.key_auth, faces, settings),
+            *_make_consent_routes(self.site.frame, auth_policies.key_auth, server_faces, settings),
             Route("/", self._landing_pages.show_index),
             Route("/connect", self._landing_pages.show_connect),
             Route("/llms.txt", self._landing_pages.show_llms),
@@ -131,8 +145,12 @@ class _AppParts:
 
     def make_routes(self) -> list[BaseRoute]:
         """Return every route but those of REST."""
-        routes: list[BaseRoute] = [
-            *(route for endpoint in self.endpoints for route in endpoint.make_routes()),
+        http_routes: list[BaseRoute] = [
+            *(
+                http_route
+                for mcp_endpoint in self.endpoints
+                for http_route in mcp_endpoint.make_routes()
+            ),
             *self._policies.make_routes(),
             *_make_issuer_routes(self._policies.key_auth, self._settings),
             *build_manifest_routes(self._faces, self._settings, self._policies),
@@ -142,10 +160,14 @@ class _AppParts:
             Route("/metrics", partial(_show_metrics, self._metrics)),
         ]
         if self._admin_access and self._admin_key:
-            services = {base.name: base.service for base in self.bases}
-            endpoint = AdminEndpoint(self._admin_access.commands, services, self._admin_key)
-            routes.append(_make_admin_route(endpoint, self._settings.max_body_bytes))
-        return routes
+            services_by_base = {
+                knowledge_base.name: knowledge_base.service for knowledge_base in self.bases
+            }
+            mcp_endpoint = AdminEndpoint(
+                self._admin_access.commands, services_by_base, self._admin_key
+            )
+            http_routes.append(_make_admin_route(mcp_endpoint, self._settings.max_body_bytes))
+        return http_routes
 
     def make_middleware(self) -> list[Middleware]:
         """Return what every request passes, the outermost first."""
@@ -155,19 +177,21 @@ class _AppParts:
         return [
             # Before the credentials: a browser asks for leave (OPTIONS) before it sends a key.
             Middleware(_OriginOnlyCors, **_build_cors_options(allowed_names)),
-            Middleware(RequestCounter, metrics=self._metrics, history=self._call_history),
+            Middleware(
+                RequestCounter, request_metrics=self._metrics, call_history=self._call_history
+            ),
             # Around the security checks, so that a refusal has a request id and our envelope too.
             Middleware(
                 ErrorMiddleware,
-                frame=self.site.frame,
+                page_frame=self.site.frame,
                 is_page=is_page,
                 is_josh_path=self._policies.is_josh_path,
             ),
             Middleware(
                 SecurityMiddleware,
                 allowed_names=allowed_names,
-                policies=self._policies,
-                limiter=self.rate_limiter,
+                auth_policies=self._policies,
+                rate_limiter=self.rate_limiter,
                 open_requests=OpenRequests(count_requests_per_caller()),
                 admin_key=self._admin_key,
                 browsers=self._browsers,
@@ -189,10 +213,12 @@ class _AppParts:
             max_body_bytes=self._settings.max_body_bytes,
             held_bytes=self.held_bytes,
         )
-        recorders = [log_call, self._metrics.record_call, self._call_history.add_tool_call]
+        call_recorders = [log_call, self._metrics.record_call, self._call_history.add_tool_call]
         return [
-            _McpEndpoint(face, session_limits, self._landing_pages, recorders, self._settings)
-            for face in self._faces
+            _McpEndpoint(
+                server_face, session_limits, self._landing_pages, call_recorders, self._settings
+            )
+            for server_face in self._faces
         ]
 
 
@@ -200,18 +226,18 @@ def _make_issuer_routes(key_auth: KeyAuth, settings: ServerSettings) -> list[Bas
     """Return the routes by which apps get tokens; none where they cannot connect."""
     if key_auth.grants is None:
         return []
-    issuer = KeyBackedIssuer(key_auth.grants, key_auth)
-    return make_issuer_routes(issuer, key_auth, settings.public_url)
+    token_issuer = KeyBackedIssuer(key_auth.grants, key_auth)
+    return make_issuer_routes(token_issuer, key_auth, settings.public_url)
 
 
 def _make_consent_routes(
-    frame: PageFrame, key_auth: KeyAuth, faces: Sequence[Face], settings: ServerSettings
+    page_frame: PageFrame, key_auth: KeyAuth, server_faces: Sequence[Face], settings: ServerSettings
 ) -> list[BaseRoute]:
     """Return the page where people answer apps; none where they cannot connect."""
     if key_auth.grants is None:
         return []
-    titles = {face.path: face.title for face in faces}
-    return ConsentPages(frame, key_auth.grants, titles, settings.public_url).make_routes()
+    face_titles = {server_face.path: server_face.title for server_face in server_faces}
+    return ConsentPages(page_frame, key_auth.grants, face_titles, settings.public_url).make_routes()
 
 
 class _McpEndpoint:
@@ -219,24 +245,34 @@ class _McpEndpoint:
 
     def __init__(
         self,
-        face: Face,
-        limits: SessionLimits,
-        pages: LandingPages,
-        recorders: Sequence[Recorder],
+        server_face: Face,
+        session_limits: SessionLimits,
+        landing_pages: LandingPages,
+        call_recorders: Sequence[Recorder],
         settings: ServerSettings,
     ) -> None:
-        server = build_mcp_server(face, recorders, settings.is_sample, settings.public_url)
-        self._path = face.path
-        self.http = StreamableHttp(server, face.stateful, limits, partial(pages.show_face, face))
-        self._sse = Sse(server, face.path, limits) if face.sse else None
+        mcp_server = build_mcp_server(
+            server_face, call_recorders, settings.is_sample, settings.public_url
+        )
+        self._path = server_face.path
+        self.http = StreamableHttp(
+            mcp_server,
+            server_face.stateful,
+            session_limits,
+            partial(landing_pages.show_face, server_face),
+        )
+        self._sse = Sse(mcp_server, server_face.path, session_limits) if server_face.sse else None
 
     def make_routes(self) -> list[BaseRoute]:
-        routes: list[BaseRoute] = [Route(f"{self._path}/mcp", self.http)]
+        http_routes: list[BaseRoute] = [Route(f"{self._path}/mcp", self.http)]
         if self._sse:
-            stream, messages = _AsgiApp(self._sse.serve_stream), _AsgiApp(self._sse.receive_message)
-            routes.append(Route(f"{self._path}/sse", stream, methods=["GET"]))
-            routes.append(Route(f"{self._path}/messages/", messages, methods=["POST"]))
-        return routes
+            sse_stream_app, sse_messages_app = (
+                _AsgiApp(self._sse.serve_stream),
+                _AsgiApp(self._sse.receive_message),
+            )
+            http_routes.append(Route(f"{self._path}/sse", sse_stream_app, methods=["GET"]))
+            http_routes.append(Route(f"{self._path}/messages/", sse_messages_app, methods=["POST"]))
+        return http_routes
 
 
 class _AsgiApp:
@@ -253,36 +289,40 @@ class _OriginOnlyCors(CORSMiddleware):
     """CORS for requests with an Origin; the others, nearly all of them, skip its work."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        has_origin = any(name == b"origin" for name, _ in scope.get("headers", ()))
+        has_origin = any(header_name == b"origin" for header_name, _ in scope.get("headers", ()))
         await (super().__call__ if has_origin else self.app)(scope, receive, send)
 
 
 def _share_limits(
-    limiter: RateLimiter, settings: ServerSettings
+    rate_limiter: RateLimiter, settings: ServerSettings
 ) -> Callable[[], Coroutine[Any, Any, None]] | None:
     """Return what counts requests together with other processes; None for one that is alone."""
-    database = find_database(settings)
-    return partial(limiter.keep_sharing, SharedBuckets(database)) if database else None
+    postgres_database = find_database(settings)
+    return (
+        partial(rate_limiter.keep_sharing, SharedBuckets(postgres_database))
+        if postgres_database
+        else None
+    )
 
 
 @contextlib.asynccontextmanager
 async def _lifespan(
-    bases: Sequence[KnowledgeBase],
-    endpoints: Sequence[_McpEndpoint],
+    knowledge_bases: Sequence[KnowledgeBase],
+    mcp_endpoints: Sequence[_McpEndpoint],
     site: Site,
     share_limits: Callable[[], Coroutine[Any, Any, None]] | None,
     app: Starlette,
 ) -> AsyncIterator[None]:
     async with contextlib.AsyncExitStack() as exit_stack:
         # Endpoints after bases: at the end their sessions are closed while the bases still run.
-        for base in bases:
-            await exit_stack.enter_async_context(base.lifespan())
-        for endpoint in endpoints:
-            await exit_stack.enter_async_context(endpoint.http.manager.run())
+        for knowledge_base in knowledge_bases:
+            await exit_stack.enter_async_context(knowledge_base.lifespan())
+        for mcp_endpoint in mcp_endpoints:
+            await exit_stack.enter_async_context(mcp_endpoint.http.manager.run())
         await site.spools.sweep()
         await site.job_runner.take_over_jobs()
         background_tasks = await exit_stack.enter_async_context(anyio.create_task_group())
-        background_tasks.start_soon(warm_up, bases)
+        background_tasks.start_soon(warm_up, knowledge_bases)
         background_tasks.start_soon(site.job_runner.run_jobs)
         if share_limits:
             background_tasks.start_soon(share_limits)
@@ -294,7 +334,8 @@ def _build_cors_options(allowed_names: AllowedNames) -> dict[str, Any]:
     """Return the options that let pages of the allowed origins read our answers."""
     # `:*` is any port; everything else that an operator wrote is literal, never a pattern.
     origin_patterns = [
-        re.escape(origin).replace(r":\*", ":[0-9]+") for origin in allowed_names.origins
+        re.escape(allowed_origin).replace(r":\*", ":[0-9]+")
+        for allowed_origin in allowed_names.origins
     ]
     return {
         "allow_origin_regex": "|".join(origin_patterns),
@@ -310,21 +351,21 @@ def _build_cors_options(allowed_names: AllowedNames) -> dict[str, Any]:
 
 
 def _list_unembedded(
-    bases: Sequence[KnowledgeBase], settings: ServerSettings
+    knowledge_bases: Sequence[KnowledgeBase], settings: ServerSettings
 ) -> list[LeasablePassages]:
     """Return what workers may embed, first what an ingestion waits for; nothing without workers.
 
     Without REST, their routes are there only if a worker has a key: FastAPI is slow to import. So
     they are in a read-only room, whose description names no route that writes unless it is used.
     """
-    has_rest = any(base.routers() for base in bases)
+    has_rest = any(knowledge_base.routers() for knowledge_base in knowledge_bases)
     if (settings.read_only or not has_rest) and not WorkerKeys(settings.data).list_keys():
         return []
-    return list_unembedded(bases)
+    return list_unembedded(knowledge_bases)
 
 
 def _build_rest(
-    routers: Sequence[Any],
+    rest_routers: Sequence[Any],
     passages_to_embed: Sequence[LeasablePassages],
     settings: ServerSettings,
     held_bytes: HeldBytes,
@@ -333,7 +374,7 @@ def _build_rest(
     # Imported only for bases that have REST: FastAPI is slow to import.
     from readingroom.server.http.rest import ReadOnlyMiddleware, build_rest_app
 
-    rest_app = build_rest_app(routers, passages_to_embed)
+    rest_app = build_rest_app(rest_routers, passages_to_embed)
     is_upload = make_upload_test(rest_app.routes)
     # Who may not write is refused before the body is read.
     size_limited_app = BodyLimitMiddleware(rest_app, settings.max_body_bytes, held_bytes, is_upload)
@@ -341,14 +382,14 @@ def _build_rest(
     return SampleMiddleware(app) if settings.is_sample else app
 
 
-def _make_admin_route(endpoint: AdminEndpoint, max_body_bytes: int) -> Route:
+def _make_admin_route(admin_endpoint: AdminEndpoint, max_body_bytes: int) -> Route:
     return Route(
         ADMIN_PATH_PREFIX + "{command}",
-        endpoint.run_command,
+        admin_endpoint.run_command,
         methods=["POST"],
         max_body_size=max_body_bytes,
     )
 
 
-async def _show_metrics(metrics: Metrics, request: Request) -> Response:
-    return Response(metrics.render_metrics(), media_type=CONTENT_TYPE)
+async def _show_metrics(room_metrics: Metrics, request: Request) -> Response:
+    return Response(room_metrics.render_metrics(), media_type=CONTENT_TYPE)

@@ -90,8 +90,8 @@ def count_requests_per_caller() -> int:
 class ConnectionGuard:
     """Knows the open connections of a process and closes those that keep us waiting."""
 
-    def __init__(self, limits: ConnectionLimits) -> None:
-        self.limits = limits
+    def __init__(self, connection_limits: ConnectionLimits) -> None:
+        self.limits = connection_limits
         self._current_tick = 0
         self._timer: asyncio.TimerHandle | None = None
         self._open_connections: set[GuardedProtocol] = set()
@@ -170,10 +170,10 @@ class ConnectionGuard:
 
     def _schedule_sweep(self) -> None:
         if self._timer is None:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(_TICK_SECONDS, self._sweep)
+            event_loop = asyncio.get_running_loop()
+            self._timer = event_loop.call_later(_TICK_SECONDS, self._sweep_connections)
 
-    def _sweep(self) -> None:
+    def _sweep_connections(self) -> None:
         self._timer = None
         self._current_tick += 1
         self._close_without_headers()
@@ -195,8 +195,8 @@ class ConnectionGuard:
         surplus_by_address = Counter(
             connection.client_address for connection in self._half_open_ticks
         )
-        for address in surplus_by_address:
-            surplus_by_address[address] -= self.limits.max_half_open
+        for client_address in surplus_by_address:
+            surplus_by_address[client_address] -= self.limits.max_half_open
         crowding_connections = []
         for connection, began_tick in self._half_open_ticks.items():
             if (
@@ -286,35 +286,35 @@ class ConnectionGuard:
         _abort_all(closed_connections)
 
     def _warn_at_times(
-        self, message: str, connection: "GuardedProtocol", closed_count: int
+        self, warning_message: str, connection: "GuardedProtocol", closed_count: int
     ) -> None:
         """Log one line a minute: a flood must not fill the log as well."""
-        now = asyncio.get_running_loop().time()
-        if now - self._warned_at >= _WARNING_SECONDS:
-            self._warned_at = now
+        now_seconds = asyncio.get_running_loop().time()
+        if now_seconds - self._warned_at >= _WARNING_SECONDS:
+            self._warned_at = now_seconds
             log_fields = {
                 "client_ip": connection.client_address,
                 "closed": closed_count,
                 "half_open": len(self._half_open_ticks),
                 "open": len(self._open_connections),
             }
-            logger.warning("%s; some are closed", message, extra={"fields": log_fields})
+            logger.warning("%s; some are closed", warning_message, extra={"fields": log_fields})
 
 
-def _abort_all(connections: Iterable["GuardedProtocol"]) -> None:
-    for connection in connections:
+def _abort_all(open_connections: Iterable["GuardedProtocol"]) -> None:
+    for connection in open_connections:
         connection.abort()
 
 
 class GuardedProtocol(H11Protocol):
     """Uvicorn's HTTP protocol on a connection that a guard knows."""
 
-    def __init__(self, guard: ConnectionGuard, **server: Any) -> None:
+    def __init__(self, connection_guard: ConnectionGuard, **server: Any) -> None:
         super().__init__(**server)
         self.client_address = "unknown"
         self.body_bytes = 0
         """Bytes that came since the headers of the request were complete."""
-        self._guard = guard
+        self._guard = connection_guard
         self._is_lingering = False
 
     @property
@@ -368,14 +368,14 @@ class GuardedProtocol(H11Protocol):
         self._guard.remove_connection(self)
         self.transport.abort()
 
-    def refuse_request(self, status: int, message: str) -> None:
+    def refuse_request(self, http_status: int, refusal_message: str) -> None:
         """Answer an incomplete request and close; without an answer where nothing was asked."""
         if self.conn.their_state is not h11.IDLE or not self.conn.trailing_data[0]:
             self.abort()
             return
-        self._answer_and_close(status, message)
+        self._answer_and_close(http_status, refusal_message)
 
-    def refuse_body(self, message: str) -> None:
+    def refuse_body(self, refusal_message: str) -> None:
         """Answer a request whose body is not complete with 408, if it has no answer yet; close."""
         if self.cycle is None or self.cycle.response_started:
             self.abort()
@@ -383,7 +383,7 @@ class GuardedProtocol(H11Protocol):
         # The app learns what it would if the client had left, and can send nothing any more.
         self.cycle.disconnected = True
         self.cycle.message_event.set()
-        self._answer_and_close(408, message)
+        self._answer_and_close(408, refusal_message)
 
     def send_400_response(self, msg: str) -> None:
         """Answer what is no valid request; one that is too long has statuses of its own."""
@@ -409,16 +409,18 @@ class GuardedProtocol(H11Protocol):
         elif self.conn.trailing_data[0]:
             self._guard.expect_headers(self)
 
-    def _answer_and_close(self, status: int, refusal_message: str) -> None:
+    def _answer_and_close(self, http_status: int, refusal_message: str) -> None:
         answer_body = refusal_message.encode()
-        headers = [
+        response_headers = [
             (b"content-type", b"text/plain; charset=utf-8"),
             (b"content-length", b"%d" % len(answer_body)),
             (b"connection", b"close"),
         ]
-        response = h11.Response(status_code=status, headers=headers, reason=STATUS_PHRASES[status])
-        for event in (response, h11.Data(data=answer_body), h11.EndOfMessage()):
-            self.transport.write(self.conn.send(event) or b"")
+        response = h11.Response(
+            status_code=http_status, headers=response_headers, reason=STATUS_PHRASES[http_status]
+        )
+        for h11_event in (response, h11.Data(data=answer_body), h11.EndOfMessage()):
+            self.transport.write(self.conn.send(h11_event) or b"")
         self._is_lingering = True
         self._guard.record_idle(self)
         if self.transport.can_write_eof():
@@ -435,9 +437,11 @@ class TlsProtocol(asyncio.Protocol):
     Where asyncio itself does it, nobody counts the connections whose handshake never ends.
     """
 
-    def __init__(self, guard: ConnectionGuard, tls_context: ssl.SSLContext, **server: Any) -> None:
-        self._http_protocol = GuardedProtocol(guard, **server)
-        self._guard = guard
+    def __init__(
+        self, connection_guard: ConnectionGuard, tls_context: ssl.SSLContext, **server: Any
+    ) -> None:
+        self._http_protocol = GuardedProtocol(connection_guard, **server)
+        self._guard = connection_guard
         self._context = tls_context
         self._early_data = b""
         self._handshake: asyncio.Task[None] | None = None

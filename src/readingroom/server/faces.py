@@ -45,50 +45,67 @@ class Face:
         if ALL_TOOLS_CHOICE in wanted_bases:
             return self.tools.keys()
         # The desk is the first of the bases, and asks all the others.
-        desk, *other_bases = self.bases
-        listed_bases = [desk, *(base for base in other_bases if base.name in wanted_bases)]
-        return {tool.name for base in listed_bases for tool in base.tools}
+        desk_base, *other_bases = self.bases
+        listed_bases = [
+            desk_base,
+            *(
+                knowledge_base
+                for knowledge_base in other_bases
+                if knowledge_base.name in wanted_bases
+            ),
+        ]
+        return {
+            base_tool.name for knowledge_base in listed_bases for base_tool in knowledge_base.tools
+        }
 
     def check_bases(self, base_names: Iterable[str]) -> None:
         """Raise InvalidArguments for the name of a base that this face does not have."""
-        known_names = {ALL_TOOLS_CHOICE, DESK_TOOLS_CHOICE, *(base.name for base in self.bases)}
+        known_names = {
+            ALL_TOOLS_CHOICE,
+            DESK_TOOLS_CHOICE,
+            *(knowledge_base.name for knowledge_base in self.bases),
+        }
         if unknown_names := sorted(set(base_names) - known_names):
             choices_text = ", ".join(sorted(known_names))
-            message = f"there is no base {unknown_names[0][:50]!r}; choose from {choices_text}"
-            raise InvalidArguments([{"field": BASES_PARAMETER, "message": message}])
+            refusal_message = (
+                f"there is no base {unknown_names[0][:50]!r}; choose from {choices_text}"
+            )
+            raise InvalidArguments([{"field": BASES_PARAMETER, "message": refusal_message}])
 
     @property
     def tools(self) -> dict[str, tuple[Tool, ErrorDialect]]:
         """Every tool by name, sorted, with the dialect in which its errors are rendered."""
         tools_with_dialects = [
-            (tool, base.error_dialect) for base in self.bases for tool in base.tools
+            (base_tool, knowledge_base.error_dialect)
+            for knowledge_base in self.bases
+            for base_tool in knowledge_base.tools
         ]
         # Sorted, so that a client which caches `tools/list` sees the same listing at every start.
         tools_by_name = {
-            tool.name: (tool, error_dialect)
-            for tool, error_dialect in sorted(tools_with_dialects, key=_get_tool_name)
+            base_tool.name: (base_tool, error_dialect)
+            for base_tool, error_dialect in sorted(tools_with_dialects, key=_get_tool_name)
         }
         if len(tools_by_name) < len(tools_with_dialects):
             raise ValueError(f"Two tools of the face {self.server_name} have the same name")
         return tools_by_name
 
 
-def make_face(base: KnowledgeBase, url_path: str = "") -> Face:
+def make_face(knowledge_base: KnowledgeBase, url_path: str = "") -> Face:
     """Return the face of one base, as its contract names it."""
     return Face(
-        server_name=base.server_name,
-        title=base.title,
+        server_name=knowledge_base.server_name,
+        title=knowledge_base.title,
         path=url_path,
-        instructions=f"{base.instructions}\n\n{QUOTED_MATTER_INSTRUCTION}",
-        bases=(base,),
-        stateful=base.stateful,
-        sse=base.sse,
+        instructions=f"{knowledge_base.instructions}\n\n{QUOTED_MATTER_INSTRUCTION}",
+        bases=(knowledge_base,),
+        stateful=knowledge_base.stateful,
+        sse=knowledge_base.sse,
     )
 
 
 def make_faces(
-    bases: tuple[KnowledgeBase, ...],
-    desk: KnowledgeBase | None = None,
+    knowledge_bases: tuple[KnowledgeBase, ...],
+    desk_base: KnowledgeBase | None = None,
     listed_bases: tuple[str, ...] = (ALL_TOOLS_CHOICE,),
 ) -> tuple[Face, ...]:
     """Return the face of all tools together, and beside it that of the desk alone and one of each
@@ -98,23 +115,35 @@ def make_faces(
     that base and the others. `listed_bases` are those whose tools the common face lists. Raise
     InvalidSetting for one that is not served.
     """
-    desk_bases = (desk,) if desk else ()
-    desk_tool_names = {tool.name for base in desk_bases for tool in base.tools}
+    desk_bases = (desk_base,) if desk_base else ()
+    desk_tool_names = {
+        base_tool.name for knowledge_base in desk_bases for base_tool in knowledge_base.tools
+    }
     other_bases = tuple(
-        replace(base, tools=tuple(tool for tool in base.tools if tool.name not in desk_tool_names))
-        for base in bases
+        replace(
+            knowledge_base,
+            tools=tuple(
+                base_tool
+                for base_tool in knowledge_base.tools
+                if base_tool.name not in desk_tool_names
+            ),
+        )
+        for knowledge_base in knowledge_bases
     )
-    introductions = [f"{base.title}: {base.instructions}" for base in (*desk_bases, *bases)]
+    base_introductions = [
+        f"{knowledge_base.title}: {knowledge_base.instructions}"
+        for knowledge_base in (*desk_bases, *knowledge_bases)
+    ]
     room_face = Face(
         server_name=ROOM_SERVER_NAME,
         title="Reading Room",
         path="",
-        instructions="\n\n".join([*introductions, QUOTED_MATTER_INSTRUCTION]),
+        instructions="\n\n".join([*base_introductions, QUOTED_MATTER_INSTRUCTION]),
         bases=(*desk_bases, *other_bases),
         stateful=True,
         sse=False,
         listed_bases=listed_bases,
-        can_choose_bases=desk is not None,
+        can_choose_bases=desk_base is not None,
     )
     try:
         room_face.check_bases(listed_bases)
@@ -122,13 +151,20 @@ def make_faces(
         raise InvalidSetting(f"READINGROOM_FACE_TOOLS: {error.summary}") from error
     desk_faces = [
         replace(
-            make_face(base, f"/{DESK_TOOLS_CHOICE}"),
+            make_face(knowledge_base, f"/{DESK_TOOLS_CHOICE}"),
             server_name=f"{ROOM_SERVER_NAME}-desk",
             title="Reading Room: search, fetch and assess",
         )
-        for base in desk_bases
+        for knowledge_base in desk_bases
     ]
-    return (room_face, *desk_faces, *(make_face(base, f"/{base.name}") for base in bases))
+    return (
+        room_face,
+        *desk_faces,
+        *(
+            make_face(knowledge_base, f"/{knowledge_base.name}")
+            for knowledge_base in knowledge_bases
+        ),
+    )
 
 
 def _get_tool_name(tool_with_dialect: tuple[Tool, ErrorDialect]) -> str:

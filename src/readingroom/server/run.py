@@ -57,17 +57,20 @@ class Certificate:
         return tls_context
 
 
-def bind_listener(host: str, port: int) -> socket.socket:
+def bind_listener(host_address: str, port_number: int) -> socket.socket:
     """Bind the address before anything is started, so that a busy port costs nothing.
 
     Raise PortInUse.
     """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    address_family = socket.AF_INET6 if ":" in host_address else socket.AF_INET
     try:
-        listener = socket.create_server((host, port), family=family, backlog=_LISTEN_BACKLOG)
+        listener = socket.create_server(
+            (host_address, port_number), family=address_family, backlog=_LISTEN_BACKLOG
+        )
     except (OSError, OverflowError) as error:
         raise PortInUse(
-            f"Cannot listen on {host}:{port}: {error}. Choose another address with --host, or "
+            f"Cannot listen on {host_address}:{port_number}: {error}. Choose another address with "
+            "--host, or "
             "another port with --port."
         ) from error
     # Accepted connections inherit it. Without it each answer on a kept connection waits some 40 ms
@@ -76,18 +79,18 @@ def bind_listener(host: str, port: int) -> socket.socket:
     return listener
 
 
-def format_local_address(listener: socket.socket, scheme: str) -> str:
+def format_local_address(listener: socket.socket, url_scheme: str) -> str:
     """Return the address by which a client on this machine reaches the listener."""
-    host, port = listener.getsockname()[:2]
-    reachable_host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    host_address, port_number = listener.getsockname()[:2]
+    reachable_host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host_address, host_address)
     url_host = f"[{reachable_host}]" if ":" in reachable_host else reachable_host
-    return f"{scheme}://{url_host}:{port}"
+    return f"{url_scheme}://{url_host}:{port_number}"
 
 
 def run_server(
     open_app: OpenApp,
     listener: socket.socket,
-    certificate: Certificate | None,
+    tls_certificate: Certificate | None,
     trusted_proxies: tuple[str, ...],
 ) -> None:
     """Serve until a signal.
@@ -95,17 +98,17 @@ def run_server(
     Raise what `open_app` raises, or what the start of the bases in its app raises.
     """
     descriptor_limit = raise_descriptor_limit()
-    guard = ConnectionGuard(choose_limits(descriptor_limit))
-    protocol: Callable[..., asyncio.Protocol] = partial(GuardedProtocol, guard)
-    if certificate:
-        protocol = partial(TlsProtocol, guard, certificate.make_context())
-    app = StartingApp(open_app)
+    connection_guard = ConnectionGuard(choose_limits(descriptor_limit))
+    make_protocol: Callable[..., asyncio.Protocol] = partial(GuardedProtocol, connection_guard)
+    if tls_certificate:
+        make_protocol = partial(TlsProtocol, connection_guard, tls_certificate.make_context())
+    starting_app = StartingApp(open_app)
     config = uvicorn.Config(
-        app,
+        starting_app,
         # h11 refuses the malformed headers that the 2026-07-28 wire forbids.
-        http=cast(type[asyncio.Protocol], protocol),
+        http=cast(type[asyncio.Protocol], make_protocol),
         # On uvloop the first bytes of a handshake are lost when it is begun after the accept.
-        loop="asyncio" if certificate else "auto",
+        loop="asyncio" if tls_certificate else "auto",
         ws="none",
         lifespan="on",
         log_config=None,
@@ -121,11 +124,11 @@ def run_server(
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_SHUTDOWN_GRACE_SECONDS,
     )
-    server = _Server(config, guard)
-    app.stop_server = server.stop
+    server = _Server(config, connection_guard)
+    starting_app.stop_server = server.stop
     server.run(sockets=[listener])
-    if app.failure:
-        raise app.failure
+    if starting_app.failure:
+        raise starting_app.failure
     # The process ends now: a last garbage collection of all modules would take longest of all.
     gc.freeze()
 
@@ -133,9 +136,9 @@ def run_server(
 class _Server(uvicorn.Server):
     """Uvicorn, but a signal is not a failure: the process exits with 0."""
 
-    def __init__(self, config: uvicorn.Config, guard: ConnectionGuard) -> None:
+    def __init__(self, config: uvicorn.Config, connection_guard: ConnectionGuard) -> None:
         super().__init__(config)
-        self._guard = guard
+        self._guard = connection_guard
 
     def stop(self) -> None:
         """Stop as after a signal."""

@@ -65,18 +65,18 @@ class StartingApp:
 
     @asynccontextmanager
     async def _lifespan(self, probe_app: Starlette) -> AsyncIterator[None]:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._run_app)
+        async with anyio.create_task_group() as task_group:
+            task_group.start_soon(self._run_app)
             yield
             self._stopping_event.set()
             if self._app is None:
-                tasks.cancel_scope.cancel()
+                task_group.cancel_scope.cancel()
 
     async def _run_app(self) -> None:
         try:
-            app, announce_ready = await anyio.to_thread.run_sync(self._open_app)
-            async with app.router.lifespan_context(app):
-                self._app = app
+            opened_app, announce_ready = await anyio.to_thread.run_sync(self._open_app)
+            async with opened_app.router.lifespan_context(opened_app):
+                self._app = opened_app
                 self._opened_event.set()
                 announce_ready()
                 await self._stopping_event.wait()
@@ -86,18 +86,18 @@ class StartingApp:
             self.stop_server()
 
 
-async def warm_up(bases: Iterable[KnowledgeBase]) -> None:
+async def warm_up(knowledge_bases: Iterable[KnowledgeBase]) -> None:
     """Load what the first listing and the first search of each base would have to wait for."""
-    for base in bases:
+    for knowledge_base in knowledge_bases:
         try:
-            for tool in base.tools:
-                await anyio.to_thread.run_sync(tool.prepare_schemas)
-            await base.warm_up()
+            for base_tool in knowledge_base.tools:
+                await anyio.to_thread.run_sync(base_tool.prepare_schemas)
+            await knowledge_base.warm_up()
         except KnowledgeError as error:
             # Nobody has asked for it yet; whoever does gets the same error.
-            logger.info("The %s base was not warmed up: %s", base.name, error.message)
+            logger.info("The %s base was not warmed up: %s", knowledge_base.name, error.message)
         except Exception as error:
-            logger.error("The %s base was not warmed up", base.name, exc_info=error)
+            logger.error("The %s base was not warmed up", knowledge_base.name, exc_info=error)
 
 
 async def _show_starting(request: Request) -> Response:

@@ -21,9 +21,9 @@ logger = logging.getLogger(__name__)
 _ANSWER_GRACE_SECONDS = 5  # for calls still running when the client closes our input
 
 
-async def serve_stdio(base: KnowledgeBase, is_sample: bool = False) -> None:
+async def serve_stdio(knowledge_base: KnowledgeBase, is_sample: bool = False) -> None:
     """Serve until the client closes our standard input and its open requests are answered."""
-    server = build_mcp_server(make_face(base), [log_call], is_sample)
+    mcp_server = build_mcp_server(make_face(knowledge_base), [log_call], is_sample)
     # Without them the SDK would drop what is still running when the input ends.
     unanswered_requests = UnansweredRequests()
 
@@ -31,14 +31,16 @@ async def serve_stdio(base: KnowledgeBase, is_sample: bool = False) -> None:
         with anyio.move_on_after(_ANSWER_GRACE_SECONDS):
             await unanswered_requests.wait_until_answered()
 
-    def note_message(message: Any) -> None:
-        if isinstance(message, Exception):
+    def note_message(mcp_message: Any) -> None:
+        if isinstance(mcp_message, Exception):
             # The SDK passes over it in silence, and a client's author would wonder.
             logger.debug("a line on standard input is no JSON-RPC message and was passed over")
         else:
-            unanswered_requests.record_incoming(message)
+            unanswered_requests.record_incoming(mcp_message)
 
-    async with base.lifespan(), stdio_server() as (incoming, outgoing):
-        requests = WatchedReceiveStream(incoming, note_message, wait_for_answers)
-        responses = WatchedSendStream(outgoing, unanswered_requests.note_outgoing)
-        await server.run(requests, responses, server.create_initialization_options())
+    async with knowledge_base.lifespan(), stdio_server() as (incoming_stream, outgoing_stream):
+        request_stream = WatchedReceiveStream(incoming_stream, note_message, wait_for_answers)
+        response_stream = WatchedSendStream(outgoing_stream, unanswered_requests.note_outgoing)
+        await mcp_server.run(
+            request_stream, response_stream, mcp_server.create_initialization_options()
+        )

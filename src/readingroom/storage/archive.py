@@ -79,7 +79,10 @@ def read_entries(backup_folder: Path) -> dict[str, FileEntry]:
 
 
 def pack_archive(
-    manifest: Manifest, source_folder: Path, archive_path: Path, report_progress: ReportProgressSync
+    backup_manifest: Manifest,
+    source_folder: Path,
+    archive_path: Path,
+    report_progress: ReportProgressSync,
 ) -> None:
     """Write the manifest and the folder's files; `archive_path` appears once all of it is on disk.
 
@@ -94,12 +97,16 @@ def pack_archive(
             gzip.GzipFile(
                 fileobj=archive_file, mode="wb", compresslevel=3, filename="", mtime=0
             ) as compressed_stream,
-            tarfile.open(fileobj=compressed_stream, mode="w", format=tarfile.PAX_FORMAT) as tar,
+            tarfile.open(
+                fileobj=compressed_stream, mode="w", format=tarfile.PAX_FORMAT
+            ) as tar_file,
         ):
-            _add_file(tar, _MANIFEST_NAME, manifest.model_dump_json(indent=1).encode())
-            for packed_count, file_name in enumerate(manifest.files, 1):
-                tar.add(source_folder / file_name, file_name, recursive=False, filter=_remove_owner)
-                report_progress(packed_count, len(manifest.files), None)
+            _add_file(tar_file, _MANIFEST_NAME, backup_manifest.model_dump_json(indent=1).encode())
+            for packed_count, file_name in enumerate(backup_manifest.files, 1):
+                tar_file.add(
+                    source_folder / file_name, file_name, recursive=False, filter=_remove_owner
+                )
+                report_progress(packed_count, len(backup_manifest.files), None)
         partial_archive.replace(archive_path)
     finally:
         partial_archive.unlink(missing_ok=True)
@@ -116,12 +123,12 @@ def unpack_archive(
     `check_manifest` is called before anything is written, and raises `BackupUnusable` to refuse the
     backup. So does this when a file is missing, damaged or not in the manifest.
     """
-    with _open_archive(archive_path) as tar:
-        manifest = _read_manifest(tar)
-        check_manifest(manifest)
-        _check_free_space(manifest, target_folder)
-        missing_entries = dict(manifest.files)
-        while archive_member := tar.next():
+    with _open_archive(archive_path) as tar_file:
+        backup_manifest = _read_manifest(tar_file)
+        check_manifest(backup_manifest)
+        _check_free_space(backup_manifest, target_folder)
+        missing_entries = dict(backup_manifest.files)
+        while archive_member := tar_file.next():
             file_entry = missing_entries.pop(archive_member.name, None)
             if file_entry is None or not archive_member.isfile():
                 raise BackupUnusable(
@@ -130,22 +137,24 @@ def unpack_archive(
             # Compared first: of a file that is larger than declared nothing is written.
             if (
                 archive_member.size != file_entry.bytes
-                or _extract_member(tar, archive_member, target_folder) != file_entry.sha256
+                or _extract_member(tar_file, archive_member, target_folder) != file_entry.sha256
             ):
                 raise BackupUnusable(
                     f"{archive_path} is damaged: {archive_member.name} is not what was backed up"
                 )
-            report_progress(len(manifest.files) - len(missing_entries), len(manifest.files), None)
+            report_progress(
+                len(backup_manifest.files) - len(missing_entries), len(backup_manifest.files), None
+            )
         if missing_entries:
             raise BackupUnusable(
                 f"{archive_path} is damaged: {next(iter(missing_entries))} is missing from it"
             )
-    return manifest
+    return backup_manifest
 
 
-def _check_free_space(manifest: Manifest, target_folder: Path) -> None:
+def _check_free_space(backup_manifest: Manifest, target_folder: Path) -> None:
     """Raise `BackupUnusable` when the disk has no room for the files: they compress a lot."""
-    needed_bytes = sum(file_entry.bytes for file_entry in manifest.files.values())
+    needed_bytes = sum(file_entry.bytes for file_entry in backup_manifest.files.values())
     free_bytes = shutil.disk_usage(target_folder.parent).free
     if needed_bytes > free_bytes:
         raise BackupUnusable(
@@ -158,9 +167,9 @@ def _open_archive(archive_path: Path) -> Iterator[tarfile.TarFile]:
     try:
         with (
             gzip.open(archive_path) as archive_content,
-            tarfile.open(fileobj=_ForwardReader(archive_content), mode="r:") as tar,
+            tarfile.open(fileobj=_ForwardReader(archive_content), mode="r:") as tar_file,
         ):
-            yield tar
+            yield tar_file
     except FileNotFoundError as error:
         raise BackupUnusable(f"There is no file {archive_path}") from error
     except _DAMAGED_ARCHIVE_ERRORS as error:
@@ -191,8 +200,8 @@ class _ForwardReader(io.RawIOBase):
         return self._content.seek(offset, whence)
 
 
-def _read_manifest(tar: tarfile.TarFile) -> Manifest:
-    first_member = tar.next()
+def _read_manifest(tar_file: tarfile.TarFile) -> Manifest:
+    first_member = tar_file.next()
     if (
         first_member is None
         or first_member.name != _MANIFEST_NAME
@@ -200,7 +209,7 @@ def _read_manifest(tar: tarfile.TarFile) -> Manifest:
     ):
         raise BackupUnusable("The file is not a backup: it does not begin with a manifest")
     try:
-        manifest_fields = json.loads(b"".join(_read_blocks(tar, first_member)))
+        manifest_fields = json.loads(b"".join(_read_blocks(tar_file, first_member)))
         # Before it is validated: the manifest of a newer version may have other fields.
         if manifest_fields.get("format", 0) > FORMAT_VERSION:
             raise BackupUnusable(
@@ -208,33 +217,33 @@ def _read_manifest(tar: tarfile.TarFile) -> Manifest:
                 f"({manifest_fields.get('version')!r}): install that version, or a later one, and "
                 "restore with it"
             )
-        manifest = Manifest.model_validate(manifest_fields)
+        backup_manifest = Manifest.model_validate(manifest_fields)
     except (ValueError, AttributeError, TypeError, RecursionError, ValidationError) as error:
         raise BackupUnusable("The backup is damaged: its manifest cannot be read") from error
     if not all(
         is_plain_name(path_part)
-        for file_name in manifest.files
+        for file_name in backup_manifest.files
         for path_part in file_name.split("/")
     ):
         raise BackupUnusable("The backup names files outside of itself")
-    return manifest
+    return backup_manifest
 
 
 @contextmanager
 def _create_private_file(file_path: Path) -> Iterator[IO[bytes]]:
     """Create a file that only its owner may read, and sync it to disk at the end."""
-    descriptor = os.open(file_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "wb") as open_file:
+    file_descriptor = os.open(file_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(file_descriptor, "wb") as open_file:
         yield open_file
         open_file.flush()
-        os.fsync(descriptor)
+        os.fsync(file_descriptor)
 
 
-def _add_file(tar: tarfile.TarFile, file_name: str, file_content: bytes) -> None:
+def _add_file(tar_file: tarfile.TarFile, file_name: str, file_content: bytes) -> None:
     archive_member = tarfile.TarInfo(file_name)
     archive_member.size = len(file_content)
     archive_member.mode = 0o600
-    tar.addfile(archive_member, io.BytesIO(file_content))
+    tar_file.addfile(archive_member, io.BytesIO(file_content))
 
 
 def _remove_owner(archive_member: tarfile.TarInfo) -> tarfile.TarInfo:
@@ -250,7 +259,7 @@ def _make_entry(file_path: Path) -> FileEntry:
 
 
 def _extract_member(
-    tar: tarfile.TarFile, archive_member: tarfile.TarInfo, target_folder: Path
+    tar_file: tarfile.TarFile, archive_member: tarfile.TarInfo, target_folder: Path
 ) -> str:
     """Write a member to its path below `target_folder`, and return the SHA-256 of its bytes."""
     target_path = target_folder / archive_member.name
@@ -258,14 +267,14 @@ def _extract_member(
     file_digest = hashlib.sha256()
     with target_path.open("wb") as target_file:
         target_path.chmod(0o600)
-        for byte_block in _read_blocks(tar, archive_member):
+        for byte_block in _read_blocks(tar_file, archive_member):
             file_digest.update(byte_block)
             target_file.write(byte_block)
     return file_digest.hexdigest()
 
 
-def _read_blocks(tar: tarfile.TarFile, archive_member: tarfile.TarInfo) -> Iterator[bytes]:
-    member_content = tar.extractfile(archive_member)
+def _read_blocks(tar_file: tarfile.TarFile, archive_member: tarfile.TarInfo) -> Iterator[bytes]:
+    member_content = tar_file.extractfile(archive_member)
     assert member_content is not None
     while byte_block := member_content.read(_BLOCK_BYTES):
         yield byte_block
@@ -308,18 +317,18 @@ def _open_reader(database_path: Path) -> Database:
     return connect(database_path, timeout=30, pragmas={"query_only": "ON"})
 
 
-def dump_chunks(collection: StoredCollection, dump_path: Path) -> int:
+def dump_chunks(chunk_collection: StoredCollection, dump_path: Path) -> int:
     """Write every chunk with its vector to a file, and return how many there are.
 
     The file is SQLite of our own, so that any version of Chroma can be filled from it.
     """
-    chunk_count = collection.count_chunks()
+    chunk_count = chunk_collection.count_chunks()
     with closing(connect(dump_path)) as db:
         db.executescript(_CHUNKS_SCHEMA_SQL)
         with db.transaction():
-            db.execute("INSERT INTO about VALUES (?)", (collection.embedding_identity,))
+            db.execute("INSERT INTO about VALUES (?)", (chunk_collection.embedding_identity,))
             for first_row in range(0, chunk_count, _ROWS_PER_BATCH):
-                chunks = collection.read_chunks(
+                chunks = chunk_collection.read_chunks(
                     with_vectors=True, limit=_ROWS_PER_BATCH, offset=first_row
                 )
                 db.executemany("INSERT INTO chunks VALUES (?, ?, ?, ?)", _encode_rows(chunks))
@@ -330,28 +339,31 @@ ValidateChunks = Callable[[Chunks], object]
 """Raises `ValueError`, `KeyError` or `TypeError` for chunks that the base never writes."""
 
 
-def check_chunks(dump_path: Path, validate_chunks: ValidateChunks, dimensions: int) -> None:
+def check_chunks(dump_path: Path, validate_chunks: ValidateChunks, vector_dimensions: int) -> None:
     """Raise `BackupUnusable` unless `fill_chunks` can read the file: before anything is changed."""
     with _translate_damage(dump_path), closing(open_untrusted(dump_path)) as db:
-        for _ in _read_batches(db, validate_chunks, dimensions):
+        for _ in _read_batches(db, validate_chunks, vector_dimensions):
             pass
 
 
 def fill_chunks(
-    dump_path: Path, collection: StoredCollection, validate_chunks: ValidateChunks, dimensions: int
+    dump_path: Path,
+    chunk_collection: StoredCollection,
+    validate_chunks: ValidateChunks,
+    vector_dimensions: int,
 ) -> int:
     """Add the chunks that `dump_chunks` wrote, and return how many there are.
 
     Raise `BackupUnusable` for anything that it does not write.
     """
     with _translate_damage(dump_path), closing(open_untrusted(dump_path)) as db:
-        (embedding,) = db.execute("SELECT embedding FROM about").fetchone()
-        if embedding is not None:
+        (model_identity,) = db.execute("SELECT embedding FROM about").fetchone()
+        if model_identity is not None:
             # First: it refuses vectors that another model made than those already here.
-            collection.claim_embedding(str(embedding))
-        for chunks in _read_batches(db, validate_chunks, dimensions):
-            collection.upsert_chunks(chunks)
-    return collection.count_chunks()
+            chunk_collection.claim_embedding(str(model_identity))
+        for chunks in _read_batches(db, validate_chunks, vector_dimensions):
+            chunk_collection.upsert_chunks(chunks)
+    return chunk_collection.count_chunks()
 
 
 @contextmanager
@@ -365,31 +377,36 @@ def _translate_damage(dump_path: Path) -> Iterator[None]:
 
 
 def _read_batches(
-    db: Database, validate_chunks: ValidateChunks, dimensions: int
+    db: Database, validate_chunks: ValidateChunks, vector_dimensions: int
 ) -> Iterator[Chunks]:
-    cursor = db.execute("SELECT id, text, metadata, vector FROM chunks ORDER BY rowid")
-    while chunk_rows := cursor.fetchmany(_ROWS_PER_BATCH):
+    chunk_cursor = db.execute("SELECT id, text, metadata, vector FROM chunks ORDER BY rowid")
+    while chunk_rows := chunk_cursor.fetchmany(_ROWS_PER_BATCH):
         chunks = _decode_rows(chunk_rows)
-        if chunks.vectors.shape[1] != dimensions or not np.isfinite(chunks.vectors).all():
-            raise ValueError(f"a vector is not one of {dimensions} numbers")
+        if chunks.vectors.shape[1] != vector_dimensions or not np.isfinite(chunks.vectors).all():
+            raise ValueError(f"a vector is not one of {vector_dimensions} numbers")
         validate_chunks(chunks)
         yield chunks
 
 
 def _encode_rows(chunks: Chunks) -> Iterator[tuple[str, str, str, bytes]]:
-    for index, chunk_id in enumerate(chunks.ids):
-        metadata = json.dumps(chunks.metadatas[index])
-        yield chunk_id, chunks.texts[index], metadata, chunks.vectors[index].astype("<f4").tobytes()
+    for chunk_index, chunk_id in enumerate(chunks.ids):
+        chunk_metadata = json.dumps(chunks.metadatas[chunk_index])
+        yield (
+            chunk_id,
+            chunks.texts[chunk_index],
+            chunk_metadata,
+            chunks.vectors[chunk_index].astype("<f4").tobytes(),
+        )
 
 
 def _decode_rows(chunk_rows: list[tuple[str, str, str, bytes]]) -> Chunks:
-    chunk_ids, chunk_texts, metadatas, vectors = zip(*chunk_rows, strict=True)
-    vector_matrix = np.stack([np.frombuffer(vector, "<f4") for vector in vectors]).astype(
-        np.float32
-    )
+    chunk_ids, chunk_texts, metadata_texts, vector_blobs = zip(*chunk_rows, strict=True)
+    vector_matrix = np.stack(
+        [np.frombuffer(vector_blob, "<f4") for vector_blob in vector_blobs]
+    ).astype(np.float32)
     return Chunks(
         list(chunk_ids),
         list(chunk_texts),
-        [json.loads(metadata) for metadata in metadatas],
+        [json.loads(chunk_metadata) for chunk_metadata in metadata_texts],
         vector_matrix,
     )

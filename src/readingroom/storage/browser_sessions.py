@@ -41,28 +41,28 @@ class BrowserSessions:
     def __init__(
         self,
         data_directory: Path,
-        now: Callable[[], float] = clock.unix_seconds,
-        tables: StateTables | None = None,
+        now_seconds: Callable[[], float] = clock.unix_seconds,
+        state_tables: StateTables | None = None,
     ) -> None:
-        """Without `tables` they are in a file, which is created with the first session."""
-        self._tables = tables or StateFile(
+        """Without `state_tables` they are in a file, which is created with the first session."""
+        self._tables = state_tables or StateFile(
             data_directory / SESSIONS_FILE, "The sessions", lambda db: db.execute(_SCHEMA_SQL)
         )
-        self._now = now
+        self._now = now_seconds
 
     def start_session(self, key_digest: str) -> BrowserSession:
         """Begin a session for the holder of a key, and forget those that have ended."""
         session_id = secrets.token_urlsafe(32)
-        now = self._now()
+        now_seconds = self._now()
         with self._tables.begin_writing() as db:
             db.execute(
                 "DELETE FROM browser_sessions WHERE seen_at < ? OR created_at < ?",
-                (now - MAX_IDLE_SECONDS, now - MAX_SESSION_AGE_SECONDS),
+                (now_seconds - MAX_IDLE_SECONDS, now_seconds - MAX_SESSION_AGE_SECONDS),
             )
             db.execute(
                 "INSERT INTO browser_sessions (digest, key_digest, created_at, seen_at) "
                 "VALUES (?, ?, ?, ?)",
-                (_hash_id(session_id), key_digest, now, now),
+                (_hash_id(session_id), key_digest, now_seconds, now_seconds),
             )
         return BrowserSession(session_id, key_digest)
 
@@ -70,7 +70,7 @@ class BrowserSessions:
         """Return a session that is neither idle for too long nor too old; None otherwise."""
         if not self._tables.has_data():
             return None
-        id_digest, now = _hash_id(session_id), self._now()
+        id_digest, now_seconds = _hash_id(session_id), self._now()
         with self._tables.begin_reading() as db:
             session_row = db.execute(
                 "SELECT key_digest, created_at, seen_at FROM browser_sessions WHERE digest = ?",
@@ -79,12 +79,16 @@ class BrowserSessions:
         if session_row is None:
             return None
         key_digest, created_at, seen_at = session_row
-        if now - seen_at > MAX_IDLE_SECONDS or now - created_at > MAX_SESSION_AGE_SECONDS:
+        if (
+            now_seconds - seen_at > MAX_IDLE_SECONDS
+            or now_seconds - created_at > MAX_SESSION_AGE_SECONDS
+        ):
             return None
-        if now - seen_at > _SECONDS_BETWEEN_TOUCHES:
+        if now_seconds - seen_at > _SECONDS_BETWEEN_TOUCHES:
             with self._tables.begin_writing() as db:
                 db.execute(
-                    "UPDATE browser_sessions SET seen_at = ? WHERE digest = ?", (now, id_digest)
+                    "UPDATE browser_sessions SET seen_at = ? WHERE digest = ?",
+                    (now_seconds, id_digest),
                 )
         return BrowserSession(session_id, key_digest)
 

@@ -46,23 +46,23 @@ class StoreChanges:
         return self._copy_lock.acquire_exclusive()
 
     @asynccontextmanager
-    async def record_intent(self, intent_kind: str, **body: Any) -> AsyncIterator[Intent]:
+    async def record_intent(self, intent_kind: str, **intent_body: Any) -> AsyncIterator[Intent]:
         """Keep an intent on disk until the change inside is complete.
 
         A change that is refused has changed nothing, so it counts as complete. After any other
         error the intent stays, and `recover_changes` ends the change.
         """
-        intent = await anyio.to_thread.run_sync(
-            lambda: self._intent_log.begin_intent(intent_kind, **body)
+        change_intent = await anyio.to_thread.run_sync(
+            lambda: self._intent_log.begin_intent(intent_kind, **intent_body)
         )
         self.on_step(f"{intent_kind}:begin")
         try:
-            yield intent
+            yield change_intent
         except KnowledgeError as error:
             if error.http_status < 500:  # a refusal
-                await anyio.to_thread.run_sync(self._intent_log.finish_intent, intent)
+                await anyio.to_thread.run_sync(self._intent_log.finish_intent, change_intent)
             raise
-        await anyio.to_thread.run_sync(self._intent_log.finish_intent, intent)
+        await anyio.to_thread.run_sync(self._intent_log.finish_intent, change_intent)
         self.on_step(f"{intent_kind}:end")
 
     async def list_unfinished(self) -> list[Intent]:
@@ -80,14 +80,16 @@ class StoreChanges:
         the next start; until then `doctor` reports it.
         """
         unfinished_intents = await self.list_unfinished()
-        for intent in unfinished_intents:
-            logger.warning("finishing an interrupted %s of %s", intent.kind, intent.body)
+        for change_intent in unfinished_intents:
+            logger.warning(
+                "finishing an interrupted %s of %s", change_intent.kind, change_intent.body
+            )
             try:
-                await finish_intent(intent)
+                await finish_intent(change_intent)
             except fatal_errors:
                 raise
             except KnowledgeError as error:
-                logger.error("the %s cannot be finished: %s", intent.kind, error.message)
+                logger.error("the %s cannot be finished: %s", change_intent.kind, error.message)
             else:
-                await anyio.to_thread.run_sync(self._intent_log.finish_intent, intent)
+                await anyio.to_thread.run_sync(self._intent_log.finish_intent, change_intent)
         return len(unfinished_intents)

@@ -33,6 +33,10 @@ _ROWS_PER_BATCH = 5_000
 _HNSW_SETTINGS: Any = {"space": "l2", "ef_construction": 10, "max_neighbors": 4}
 # How Chroma describes the embedding function of a collection that has none.
 _MISSING_FUNCTION_TYPES = ("legacy", "unknown")
+# What chromadb imports on its way and nothing here uses. jsonschema compiles a grammar for checking
+# IRIs where rfc3987-syntax happens to be installed, which is half of the whole import; httpx has a
+# command line, for which it imports rich.
+_UNUSED_MODULES = ("rfc3987_syntax", "httpx._main")
 _GENERATION_METADATA_KEY = "generation"
 _EMBEDDING_METADATA_KEY = "embedding"
 
@@ -55,7 +59,7 @@ class StoredCollection(Protocol):
 
     def read_chunks(
         self,
-        ids: Sequence[str] | None = None,
+        chunk_ids: Sequence[str] | None = None,
         where: Filter | None = None,
         with_vectors: bool = False,
         limit: int | None = None,
@@ -71,11 +75,11 @@ class StoredCollection(Protocol):
         """Add chunks, replacing those with the same ids and all of their metadata."""
         ...
 
-    def update_metadata(self, ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
+    def update_metadata(self, chunk_ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
         """Merge new values into the metadata of chunks; unknown ids are ignored."""
         ...
 
-    def delete_chunks(self, ids: Sequence[str]) -> None:
+    def delete_chunks(self, chunk_ids: Sequence[str]) -> None:
         """Remove chunks; unknown ids are ignored."""
         ...
 
@@ -93,7 +97,7 @@ class StoredCollection(Protocol):
         """Identity of the model that made the vectors; None before the first vector."""
         ...
 
-    def claim_embedding(self, embedding: str) -> None:
+    def claim_embedding(self, model_identity: str) -> None:
         """Record which model makes the vectors; raise `EmbeddingMismatch` when another one did."""
         ...
 
@@ -101,12 +105,12 @@ class StoredCollection(Protocol):
 class ChunkStore:
     """One directory of collections, owned by one process; without a directory, in memory."""
 
-    def __init__(self, directory: Path | None) -> None:
-        self._lock = FolderLock(directory) if directory else None
+    def __init__(self, chroma_directory: Path | None) -> None:
+        self._lock = FolderLock(chroma_directory) if chroma_directory else None
         if self._lock:
             self._lock.acquire()
         try:
-            self._client = _open_chroma_client(directory)
+            self._client = _open_chroma_client(chroma_directory)
         except BaseException:
             self.close()
             raise
@@ -118,14 +122,14 @@ class ChunkStore:
         the files may name one that runs code of their author's.
         """
         with _translate_errors():
-            collection = self._client.get_or_create_collection(
+            chroma_collection = self._client.get_or_create_collection(
                 # Chroma's own embedding function would download a model.
                 collection_name,
                 embedding_function=None,
                 configuration={"hnsw": _HNSW_SETTINGS},
             )
             # Not `collection.schema`, which builds what it describes.
-            collection_model = collection.get_model()
+            collection_model = chroma_collection.get_model()
         embedding_functions = _find_embedding_functions(
             [collection_model.configuration_json, collection_model.serialized_schema]
         )
@@ -137,7 +141,7 @@ class ChunkStore:
                 f"The collection {collection_name} of the chunk store names an embedding function, "
                 "which Reading Room never stores: somebody else wrote to it. Restore a backup."
             )
-        return ChunkCollection(collection)
+        return ChunkCollection(chroma_collection)
 
     def close(self) -> None:
         if hasattr(self, "_client"):
@@ -149,12 +153,12 @@ class ChunkStore:
 class ChunkCollection:
     """One collection; a write is durable when its method returns."""
 
-    def __init__(self, collection: "chromadb.Collection") -> None:
-        self._collection = collection
+    def __init__(self, chroma_collection: "chromadb.Collection") -> None:
+        self._collection = chroma_collection
 
     def read_chunks(
         self,
-        ids: Sequence[str] | None = None,
+        chunk_ids: Sequence[str] | None = None,
         where: Filter | None = None,
         with_vectors: bool = False,
         limit: int | None = None,
@@ -164,17 +168,25 @@ class ChunkCollection:
 
         Unknown ids are left out. `limit` and `offset` are for reading everything page by page.
         """
-        conditions = list(flatten_filter(where))
+        filter_conditions = list(flatten_filter(where))
         # Chroma refuses an empty list, and by our rules it passes nothing.
-        if any(condition.values == () for condition in conditions if isinstance(condition, In)):
+        if any(
+            filter_condition.values == ()
+            for filter_condition in filter_conditions
+            if isinstance(filter_condition, In)
+        ):
             return Chunks([], [], [])
-        include: Any = ["documents", "metadatas", *(["embeddings"] if with_vectors else [])]
+        included_fields: Any = ["documents", "metadatas", *(["embeddings"] if with_vectors else [])]
         read_page = functools.partial(
-            self._collection.get, where=_translate_filter(conditions), include=include
+            self._collection.get,
+            where=_translate_filter(filter_conditions),
+            include=included_fields,
         )
         with _translate_errors():
-            if ids is not None:
-                chunk_pages = [read_page(ids=batch) for batch in _split_batches(ids)]
+            if chunk_ids is not None:
+                chunk_pages = [
+                    read_page(ids=index_batch) for index_batch in _split_batches(chunk_ids)
+                ]
             elif limit is not None:
                 chunk_pages = [read_page(limit=limit, offset=offset)]
             else:
@@ -189,33 +201,34 @@ class ChunkCollection:
             raise ValueError("a vector contains a number that is not finite")
         self._begin_write()
         with _translate_errors():
-            for batch in _split_batches(range(len(chunks))):
-                batch_ids = [chunks.ids[index] for index in batch]
+            for index_batch in _split_batches(range(len(chunks))):
+                batch_ids = [chunks.ids[chunk_index] for chunk_index in index_batch]
                 self._collection.upsert(
                     ids=batch_ids,
-                    documents=[chunks.texts[index] for index in batch],
+                    documents=[chunks.texts[chunk_index] for chunk_index in index_batch],
                     metadatas=self._replace_metadata(
-                        batch_ids, [chunks.metadatas[index] for index in batch]
+                        batch_ids, [chunks.metadatas[chunk_index] for chunk_index in index_batch]
                     ),
-                    embeddings=chunks.vectors[batch],
+                    embeddings=chunks.vectors[index_batch],
                 )
 
-    def update_metadata(self, ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
+    def update_metadata(self, chunk_ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
         """Merge new values into the metadata of chunks; unknown ids are ignored."""
         self._begin_write()
         with _translate_errors():
-            for batch in _split_batches(range(len(ids))):
-                new_metadatas: Any = [dict(metadatas[index]) for index in batch]
+            for index_batch in _split_batches(range(len(chunk_ids))):
+                new_metadatas: Any = [dict(metadatas[chunk_index]) for chunk_index in index_batch]
                 self._collection.update(
-                    ids=[ids[index] for index in batch], metadatas=new_metadatas
+                    ids=[chunk_ids[chunk_index] for chunk_index in index_batch],
+                    metadatas=new_metadatas,
                 )
 
-    def delete_chunks(self, ids: Sequence[str]) -> None:
+    def delete_chunks(self, chunk_ids: Sequence[str]) -> None:
         """Remove chunks; unknown ids are ignored."""
         self._begin_write()
         with _translate_errors():
-            for batch in _split_batches(ids):
-                self._collection.delete(ids=batch)
+            for index_batch in _split_batches(chunk_ids):
+                self._collection.delete(ids=index_batch)
 
     def count_chunks(self) -> int:
         with _translate_errors():
@@ -231,18 +244,19 @@ class ChunkCollection:
         """Identity of the model that made the vectors; None before the first vector."""
         return (self._collection.metadata or {}).get(_EMBEDDING_METADATA_KEY)
 
-    def claim_embedding(self, embedding: str) -> None:
+    def claim_embedding(self, model_identity: str) -> None:
         """Record which model makes the vectors; raise `EmbeddingMismatch` when another one did."""
         stored_embedding = self.embedding_identity
         if stored_embedding is None:
-            self._update_own_metadata({_EMBEDDING_METADATA_KEY: embedding})
-        elif stored_embedding != embedding:
+            self._update_own_metadata({_EMBEDDING_METADATA_KEY: model_identity})
+        elif stored_embedding != model_identity:
             raise EmbeddingMismatch(
                 f"The vectors of {self._collection.name} were made by {stored_embedding}, and "
-                f"{embedding} is what runs now; the two must not be mixed. Set the model and the "
+                f"{model_identity} is what runs now; the two must not be mixed. Set the model and "
+                "the "
                 "precision back, or ingest everything anew.",
                 held=stored_embedding,
-                running=embedding,
+                running=model_identity,
             )
 
     def _begin_write(self) -> None:
@@ -261,55 +275,57 @@ class ChunkCollection:
             zip(stored_chunks["ids"], stored_chunks["metadatas"] or [], strict=True)
         )
         return [
-            {**dict.fromkeys(old_metadatas.get(chunk_id) or {}), **metadata} or None
-            for chunk_id, metadata in zip(chunk_ids, new_metadatas, strict=True)
+            {**dict.fromkeys(old_metadatas.get(chunk_id) or {}), **chunk_metadata} or None
+            for chunk_id, chunk_metadata in zip(chunk_ids, new_metadatas, strict=True)
         ]
 
 
 # Chroma has no lists in metadata, so numbers are stored as "14,15".
 
 
-def format_numbers(numbers: Iterable[int]) -> str:
+def format_numbers(stored_numbers: Iterable[int]) -> str:
     """Return numbers as one metadata value."""
-    return ",".join(map(str, numbers))
+    return ",".join(map(str, stored_numbers))
 
 
 def parse_numbers(stored_numbers: Value) -> tuple[int, ...]:
     """Return the numbers that `format_numbers` wrote."""
-    return tuple(int(number) for number in str(stored_numbers).split(",") if number)
+    return tuple(int(number_text) for number_text in str(stored_numbers).split(",") if number_text)
 
 
-def _open_chroma_client(directory: Path | None) -> Any:
+def _open_chroma_client(chroma_directory: Path | None) -> Any:
     chromadb = _import_chromadb()
     # Telemetry would call another host, which nobody has agreed to.
     settings = chromadb.config.Settings(anonymized_telemetry=False)
-    if directory is None:
+    if chroma_directory is None:
         return chromadb.EphemeralClient(settings)
     try:
-        return chromadb.PersistentClient(directory, settings)
+        return chromadb.PersistentClient(chroma_directory, settings)
     # Of a damaged file Chroma raises an error of any class, from its own clean-up.
     except Exception as error:
         raise StoreUnusable(
-            f"The chunk store in {directory} cannot be opened: {_find_first_cause(error)}"
+            f"The chunk store in {chroma_directory} cannot be opened: {_find_first_cause(error)}"
         ) from error
 
 
 def _import_chromadb() -> Any:
     """Import chromadb, which takes longer than the rest of the program, when a store is opened."""
-    # It imports jsonschema, which compiles a grammar for checking IRIs where rfc3987-syntax happens
-    # to be installed: more than half of the whole import. Nothing here checks the format of IRIs.
-    hidden_module = "rfc3987_syntax"
-    is_hidden = hidden_module not in sys.modules
-    if is_hidden:
-        sys.modules[hidden_module] = None  # type: ignore[assignment]
-    try:
-        with pause_garbage_collection():
-            import chromadb
-            import chromadb.config
-    finally:
-        if is_hidden:
-            del sys.modules[hidden_module]
+    with _hide_modules(_UNUSED_MODULES), pause_garbage_collection():
+        import chromadb
+        import chromadb.config
     return chromadb
+
+
+@contextlib.contextmanager
+def _hide_modules(module_names: Iterable[str]) -> Iterator[None]:
+    """Let imports behave as if modules that are not imported yet were not installed."""
+    hidden_modules = [name for name in module_names if name not in sys.modules]
+    sys.modules.update(dict.fromkeys(hidden_modules))  # type: ignore[arg-type]
+    try:
+        yield
+    finally:
+        for name in hidden_modules:
+            del sys.modules[name]
 
 
 def _find_embedding_functions(chroma_description: Any) -> Iterator[dict[str, Any]]:
@@ -367,28 +383,37 @@ def _join_pages(chunk_pages: Iterable[Any], with_vectors: bool) -> Chunks:
     return Chunks(
         chunk_ids,
         [chunk_text or "" for chunk_page in chunk_pages for chunk_text in chunk_page["documents"]],
-        [metadata or {} for chunk_page in chunk_pages for metadata in chunk_page["metadatas"]],
+        [
+            chunk_metadata or {}
+            for chunk_page in chunk_pages
+            for chunk_metadata in chunk_page["metadatas"]
+        ],
         np.concatenate(vector_matrices)
         if chunk_ids and with_vectors
         else np.empty((0, 0), np.float32),
     )
 
 
-def _translate_filter(conditions: Sequence[Condition]) -> Any:
+def _translate_filter(filter_conditions: Sequence[Condition]) -> Any:
     """Return the filter in Chroma's language."""
-    return _combine(
-        "$and", [clause for condition in conditions for clause in _build_clauses(condition)]
+    return _combine_clauses(
+        "$and",
+        [
+            chroma_clause
+            for filter_condition in filter_conditions
+            for chroma_clause in _build_clauses(filter_condition)
+        ],
     )
 
 
-def _build_clauses(condition: Condition) -> Iterator[Any]:
-    match condition:
+def _build_clauses(filter_condition: Condition) -> Iterator[Any]:
+    match filter_condition:
         case In(field, values):
             # Chroma refuses a list of values of different types.
             values_by_type: dict[object, list[Any]] = {}
             for filter_value in values:
                 values_by_type.setdefault(type(filter_value), []).append(filter_value)
-            yield _combine(
+            yield _combine_clauses(
                 "$or",
                 [
                     {field: {"$in": same_type_values}}
@@ -402,8 +427,8 @@ def _build_clauses(condition: Condition) -> Iterator[Any]:
                 yield {field: {"$lte": high}}
 
 
-def _combine(operator: str, clauses: list[Any]) -> Any:
+def _combine_clauses(chroma_operator: str, chroma_clauses: list[Any]) -> Any:
     # Chroma refuses `$and` and `$or` of fewer than two clauses.
-    if len(clauses) < 2:
-        return clauses[0] if clauses else None
-    return {operator: clauses}
+    if len(chroma_clauses) < 2:
+        return chroma_clauses[0] if chroma_clauses else None
+    return {chroma_operator: chroma_clauses}

@@ -71,6 +71,17 @@ class Database(sqlite3.Connection):
         finally:
             self.execute("COMMIT")
 
+    def run_later(self, work: Callable[[], object]) -> None:
+        """Do some work with this connection before its next statement: here, at once.
+
+        Another engine does it meanwhile; the next statement raises what it raised.
+        """
+        work()
+
+    def insert_later(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Insert rows before the next statement, as `run_later` does work."""
+        self.executemany(sql, rows)
+
     def iterate_tuples(self, sql: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         """Yield plain tuples: of very many rows, a `Row` for each takes longer."""
         cursor = self.cursor()

@@ -35,12 +35,14 @@ class SqlDialect:
     """Selects `name`, the names of all tables."""
     last_number: str
     """Selects the highest number that a table has ever given to a row, or no row."""
+    commit_unflushed: str
+    """Lets this transaction be on disk with one that follows; empty if all of them may be so."""
     count_values: str
     """Counts which values columns have, so that queries are planned well; empty if not needed."""
 
-    def use_index(self, index: str) -> str:
+    def use_index(self, index_name: str) -> str:
         """Return what follows a table that is to be read by this index."""
-        return self.index_hint.format(index=index)
+        return self.index_hint.format(index=index_name)
 
     def build_field_items_sql(self, column_name: str, list_field: str) -> str:
         """Return a table of the items in a list field of a column of JSON."""
@@ -69,6 +71,7 @@ SQLITE = SqlDialect(
     join_texts="group_concat",
     table_names="SELECT name FROM sqlite_master WHERE type = 'table'",
     last_number="SELECT seq FROM sqlite_sequence WHERE name = '{table}'",
+    commit_unflushed="",
     count_values="",
 )
 
@@ -85,5 +88,6 @@ POSTGRES = SqlDialect(
     join_texts="readingroom_federal.join_by_comma",
     table_names="SELECT tablename AS name FROM pg_tables WHERE schemaname = current_schema()",
     last_number="SELECT last_value AS seq FROM {table}_seq",
+    commit_unflushed="SET LOCAL synchronous_commit = off",
     count_values="ANALYZE",
 )

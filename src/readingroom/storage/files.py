@@ -20,21 +20,26 @@ def hash_file(file_path: Path) -> str:
         return hashlib.file_digest(open_file, "sha256").hexdigest()
 
 
-def resolve_inside(folder: Path, *names: str) -> Path:
+def resolve_inside(root_folder: Path, *path_names: str) -> Path:
     """Return `folder / name / …`; raise `StorageFailed` when that leads anywhere else.
 
     The names come out of a store, and whoever wrote the store chose them: `../..` is one too.
     """
-    inner_path = folder.joinpath(*names)
-    if not all(map(is_plain_name, names)) or folder.resolve() not in inner_path.resolve().parents:
-        raise StorageFailed(f"{'/'.join(names)[:200]!r} is not the path of a file in {folder.name}")
+    inner_path = root_folder.joinpath(*path_names)
+    if (
+        not all(map(is_plain_name, path_names))
+        or root_folder.resolve() not in inner_path.resolve().parents
+    ):
+        raise StorageFailed(
+            f"{'/'.join(path_names)[:200]!r} is not the path of a file in {root_folder.name}"
+        )
     return inner_path
 
 
 def is_plain_name(file_name: str) -> bool:
     """Return whether this names a file of the folder it is looked up in, and of no other."""
     return file_name not in ("", ".", "..") and not any(
-        character in file_name for character in "/\\\0"
+        unsafe_character in file_name for unsafe_character in "/\\\0"
     )
 
 
@@ -77,10 +82,10 @@ def link_or_copy(existing_path: Path, new_path: Path) -> None:
         shutil.copyfile(existing_path, new_path)
 
 
-def sweep_old_files(folder: Path, now: datetime) -> None:
+def sweep_old_files(swept_folder: Path, now: datetime) -> None:
     """Delete the files below a folder that nobody has written to for a day, and empty folders."""
     oldest_kept_time = (now - timedelta(days=1)).timestamp()
-    for old_path in sorted(folder.glob("**/*"), reverse=True):
+    for old_path in sorted(swept_folder.glob("**/*"), reverse=True):
         with suppress(OSError):  # another process may be deleting it at this moment
             if old_path.lstat().st_mtime >= oldest_kept_time:
                 continue
@@ -93,37 +98,37 @@ def sweep_old_files(folder: Path, now: datetime) -> None:
 class OwnFiles(Protocol):
     """Files by their paths relative to the base's folder. Every method blocks."""
 
-    def locate_file(self, stored_path: Sequence[str]) -> Path:
+    def locate_file(self, path_segments: Sequence[str]) -> Path:
         """Return where a file can be read now; nothing is there when we do not have it."""
         ...
 
-    def has_file(self, stored_path: Sequence[str]) -> bool:
+    def has_file(self, path_segments: Sequence[str]) -> bool:
         """Return whether we have a file."""
         ...
 
-    def list_paths(self, folder: str) -> list[tuple[str, ...]]:
+    def list_paths(self, files_folder: str) -> list[tuple[str, ...]]:
         """Return the paths of all files below a folder."""
         ...
 
-    def move_in(self, stored_path: Sequence[str], spool_path: Path) -> None:
+    def move_in(self, path_segments: Sequence[str], spool_path: Path) -> None:
         """Keep a file in place of one of the same path; `spool_path` is gone afterwards.
 
         Raise `StorageFailed` when it cannot be kept.
         """
         ...
 
-    def write_file(self, stored_path: Sequence[str], content: IO[bytes]) -> None:
+    def write_file(self, path_segments: Sequence[str], content_file: IO[bytes]) -> None:
         """Keep what an open file holds in place of a file of the same path.
 
         Raise `StorageFailed` when it cannot be kept.
         """
         ...
 
-    def delete_file(self, stored_path: Sequence[str]) -> None:
+    def delete_file(self, path_segments: Sequence[str]) -> None:
         """Delete a file; one that does not exist is fine."""
         ...
 
-    def delete_folder(self, stored_path: Sequence[str]) -> None:
+    def delete_folder(self, path_segments: Sequence[str]) -> None:
         """Delete every file below a folder; one that does not exist is fine."""
         ...
 
@@ -131,37 +136,37 @@ class OwnFiles(Protocol):
 class LocalFiles(OwnFiles):
     """Files in the folder of the base."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, root_folder: Path) -> None:
+        self._folder = root_folder
 
-    def locate_file(self, stored_path: Sequence[str]) -> Path:
-        return resolve_inside(self._folder, *stored_path)
+    def locate_file(self, path_segments: Sequence[str]) -> Path:
+        return resolve_inside(self._folder, *path_segments)
 
-    def has_file(self, stored_path: Sequence[str]) -> bool:
-        return self.locate_file(stored_path).exists()
+    def has_file(self, path_segments: Sequence[str]) -> bool:
+        return self.locate_file(path_segments).exists()
 
-    def list_paths(self, folder: str) -> list[tuple[str, ...]]:
-        file_paths = (self._folder / folder).rglob("*.*")
+    def list_paths(self, files_folder: str) -> list[tuple[str, ...]]:
+        file_paths = (self._folder / files_folder).rglob("*.*")
         return [stored_path.relative_to(self._folder).parts for stored_path in file_paths]
 
-    def move_in(self, stored_path: Sequence[str], spool_path: Path) -> None:
-        final_path = self.locate_file(stored_path)
+    def move_in(self, path_segments: Sequence[str], spool_path: Path) -> None:
+        final_path = self.locate_file(path_segments)
         with translate_os_errors("The file cannot be kept"):
             final_path.parent.mkdir(parents=True, exist_ok=True)
             # A rename in one file system is atomic: a reader sees the old file or the new one.
             spool_path.replace(final_path)
 
-    def write_file(self, stored_path: Sequence[str], content: IO[bytes]) -> None:
-        final_path = self.locate_file(stored_path)
+    def write_file(self, path_segments: Sequence[str], content_file: IO[bytes]) -> None:
+        final_path = self.locate_file(path_segments)
         partial_path = final_path.with_name("partial")
-        copy_stream(content, partial_path)
+        copy_stream(content_file, partial_path)
         # Renamed when whole: a file under its own name is never half written.
         with translate_os_errors("The file cannot be kept"):
             partial_path.replace(final_path)
 
-    def delete_file(self, stored_path: Sequence[str]) -> None:
+    def delete_file(self, path_segments: Sequence[str]) -> None:
         with translate_os_errors("The file cannot be deleted"):
-            self.locate_file(stored_path).unlink(missing_ok=True)
+            self.locate_file(path_segments).unlink(missing_ok=True)
 
-    def delete_folder(self, stored_path: Sequence[str]) -> None:
-        shutil.rmtree(resolve_inside(self._folder, *stored_path), ignore_errors=True)
+    def delete_folder(self, path_segments: Sequence[str]) -> None:
+        shutil.rmtree(resolve_inside(self._folder, *path_segments), ignore_errors=True)

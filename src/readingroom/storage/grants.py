@@ -118,17 +118,17 @@ class GrantStore:
         self,
         data_directory: Path,
         now: Callable[[], float] = clock.unix_seconds,
-        tables: StateTables | None = None,
+        state_tables: StateTables | None = None,
     ) -> None:
-        """Without `tables` they are in a file, which is created with the first client."""
-        self._tables = tables or StateFile(
+        """Without `state_tables` they are in a file, which is created with the first client."""
+        self._tables = state_tables or StateFile(
             data_directory / GRANTS_FILE,
             "The connected apps",
             lambda db: db.executescript(_SCHEMA_SQL),
         )
         self._now = now
 
-    def add_client(self, client_id: str, metadata: str) -> None:
+    def add_client(self, client_id: str, client_metadata: str) -> None:
         """Keep a client. Beyond MAX_CLIENTS the oldest without a grant makes room."""
         with self._tables.begin_writing() as db:
             db.execute(
@@ -139,7 +139,7 @@ class GrantStore:
             )
             db.execute(
                 "INSERT INTO clients (client_id, metadata, created_at) VALUES (?, ?, ?)",
-                (client_id, metadata, self._now()),
+                (client_id, client_metadata, self._now()),
             )
 
     def find_client(self, client_id: str) -> str | None:
@@ -204,12 +204,12 @@ class GrantStore:
         face_path: str | None,
     ) -> str:
         """Keep what the holder of a key allows, and return the code that the client is sent."""
-        grant_id, now = secrets.token_hex(16), self._now()
+        grant_id, now_seconds = secrets.token_hex(16), self._now()
         with self._tables.begin_writing() as db:
             db.execute(
                 "DELETE FROM grants WHERE grant_id NOT IN "
                 "(SELECT grant_id FROM tokens WHERE expires_at >= ?)",
-                (now,),
+                (now_seconds,),
             )
             db.execute(
                 "INSERT INTO grants (grant_id, client_id, key_digest, may_write, face_path, "
@@ -221,7 +221,7 @@ class GrantStore:
                     int(may_write),
                     face_path,
                     request.parameters,
-                    now,
+                    now_seconds,
                 ),
             )
             return self._issue_token(db, "code", grant_id)
@@ -313,9 +313,11 @@ class GrantStore:
 
 
 def _make_grant(grant_row: tuple[Any, ...]) -> Grant:
-    grant_id, client_id, key_digest, may_write, face_path, parameters, created_at = grant_row[:7]
+    grant_id, client_id, key_digest, may_write, face_path, authorization_json, created_at = (
+        grant_row[:7]
+    )
     return Grant(
-        grant_id, client_id, key_digest, bool(may_write), face_path, parameters, created_at
+        grant_id, client_id, key_digest, bool(may_write), face_path, authorization_json, created_at
     )
 
 

@@ -35,19 +35,20 @@ class IntentLog:
     def __init__(self, intents_path: Path) -> None:
         self._path = intents_path
 
-    def begin_intent(self, intent_kind: str, **body: Any) -> Intent:
+    def begin_intent(self, intent_kind: str, **intent_body: Any) -> Intent:
         """Record a change that is about to be made, and return its intent."""
         with open_small_database(self._path, _SCHEMA_SQL) as db:
-            cursor = db.execute(
-                "INSERT INTO intents (kind, body) VALUES (?, ?)", (intent_kind, json.dumps(body))
+            insert_cursor = db.execute(
+                "INSERT INTO intents (kind, body) VALUES (?, ?)",
+                (intent_kind, json.dumps(intent_body)),
             )
-            assert cursor.lastrowid is not None
-            return Intent(cursor.lastrowid, intent_kind, body)
+            assert insert_cursor.lastrowid is not None
+            return Intent(insert_cursor.lastrowid, intent_kind, intent_body)
 
-    def finish_intent(self, intent: Intent) -> None:
+    def finish_intent(self, change_intent: Intent) -> None:
         """Delete the intent of a change that is complete or undone."""
         with open_small_database(self._path, _SCHEMA_SQL) as db:
-            db.execute("DELETE FROM intents WHERE id = ?", (intent.id,))
+            db.execute("DELETE FROM intents WHERE id = ?", (change_intent.id,))
 
     def list_unfinished(self) -> list[Intent]:
         """Return the changes that were begun and not completed, oldest first."""

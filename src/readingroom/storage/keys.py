@@ -158,14 +158,14 @@ class KeyRing:
         """Cached by the digest of a secret or by the subject of a token."""
         self._holders_generation: FileGeneration | None = None
 
-    def add_key(self, key_name: str, read_only: bool = False, operator: bool = False) -> str:
+    def add_key(self, key_name: str, read_only: bool = False, is_operator: bool = False) -> str:
         """Make a key and return its secret, which cannot be read again.
 
         Raise `InvalidKeyName` or `KeyExists`.
         """
-        secret = "rr_" + secrets.token_urlsafe(32)
-        self._insert_key(key_name, hash_secret(secret.encode()), None, read_only, operator)
-        return secret
+        new_secret = "rr_" + secrets.token_urlsafe(32)
+        self._insert_key(key_name, hash_secret(new_secret.encode()), None, read_only, is_operator)
+        return new_secret
 
     def add_subject(self, key_name: str, subject: str, read_only: bool = False) -> None:
         """Accept the OAuth tokens of a subject under this name.
@@ -253,10 +253,10 @@ class KeyRing:
                 raise make_unknown_error(key_name)
             db.execute("DELETE FROM key_operators WHERE hash NOT IN (SELECT hash FROM api_keys)")
 
-    def find_holder(self, secret: bytes) -> Holder | None:
+    def find_holder(self, secret_bytes: bytes) -> Holder | None:
         """Return the holder of the key with this secret, or None."""
         # By its hash: the time that the lookup takes reveals nothing about the secret.
-        return self._find_by_column(hash_secret(secret), "hash")
+        return self._find_by_column(hash_secret(secret_bytes), "hash")
 
     def find_holder_by_digest(self, key_digest: str) -> Holder | None:
         """Return the holder of the key whose secret has this digest, or None."""
@@ -280,8 +280,8 @@ class KeyRing:
             )
             if not key_rows:
                 return None
-            key_name, key_digest, read_only, operator = key_rows[0]
-            holder = Holder(key_name, key_digest.hex(), bool(read_only), bool(operator))
+            key_name, key_digest, read_only, is_operator = key_rows[0]
+            holder = Holder(key_name, key_digest.hex(), bool(read_only), bool(is_operator))
             self._cached_holders[column_value] = holder
         holder = self._cached_holders[column_value]
         self._key_uses.note_use(holder.digest)
@@ -305,10 +305,10 @@ class KeyRing:
         except (OSError, DatabaseError) as error:
             raise self._make_error(error) from error
 
-    def _query_rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+    def _query_rows(self, sql: str, *sql_values: object) -> list[tuple[Any, ...]]:
         try:
             reader = self._open_reader()
-            return reader.execute(sql, values).fetchall() if reader else []
+            return reader.execute(sql, sql_values).fetchall() if reader else []
         except (OSError, DatabaseError) as error:
             raise self._make_error(error) from error
 
@@ -368,7 +368,7 @@ class WorkerKeys:
         Raise `InvalidKeyName` or `KeyExists`.
         """
         check_key_name(key_name)
-        secret = "rrw_" + secrets.token_urlsafe(32)
+        new_secret = "rrw_" + secrets.token_urlsafe(32)
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._path.touch(mode=0o600)  # before SQLite creates it, readable for everybody
         with open_small_database(self._path, _SCHEMA_SQL + ";" + _WORKERS_SCHEMA_SQL) as db:
@@ -379,9 +379,9 @@ class WorkerKeys:
                 )
             db.execute(
                 "INSERT INTO worker_keys (name, hash, created_at) VALUES (?, ?, ?)",
-                (key_name, hash_secret(secret.encode()), clock.format_now()),
+                (key_name, hash_secret(new_secret.encode()), clock.format_now()),
             )
-        return secret
+        return new_secret
 
     def list_keys(self) -> list[Key]:
         """Return every key of a worker, sorted by name."""
@@ -394,18 +394,18 @@ class WorkerKeys:
             self._execute_sql("DELETE FROM worker_keys WHERE name = ? RETURNING 1", key_name)
         )
 
-    def find_worker(self, secret: bytes) -> str | None:
+    def find_worker(self, secret_bytes: bytes) -> str | None:
         """Return the name of the key with this secret, or None."""
         key_rows = self._execute_sql(
-            "SELECT name FROM worker_keys WHERE hash = ?", hash_secret(secret)
+            "SELECT name FROM worker_keys WHERE hash = ?", hash_secret(secret_bytes)
         )
         return str(key_rows[0][0]) if key_rows else None
 
-    def _execute_sql(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+    def _execute_sql(self, sql: str, *sql_values: object) -> list[tuple[Any, ...]]:
         if not self._path.exists():
             return []
         with open_small_database(self._path, _WORKERS_SCHEMA_SQL) as db:
-            return db.execute(sql, values).fetchall()
+            return db.execute(sql, sql_values).fetchall()
 
 
 def check_key_name(key_name: str) -> None:
@@ -432,12 +432,12 @@ def _create_table(db: Database) -> None:
 
 
 def _insert_key(db: Database, key_row: KeyRow) -> None:
-    *column_values, is_operator = key_row
+    *column_values, operator = key_row
     db.execute(
         "INSERT INTO api_keys (name, hash, created_at, subject, read_only) VALUES (?, ?, ?, ?, ?)",
         column_values,
     )
-    if is_operator:
+    if operator:
         db.execute("INSERT INTO key_operators (hash) VALUES (?)", (key_row[1],))
 
 
@@ -493,6 +493,6 @@ def _is_subject(subject: str) -> bool:
     return bool(subject.strip()) and subject.isprintable() and len(subject) <= _MAX_SUBJECT_CHARS
 
 
-def hash_secret(secret: bytes) -> bytes:
+def hash_secret(secret_bytes: bytes) -> bytes:
     """Return the digest by which a secret is kept."""
-    return hashlib.sha256(secret).digest()
+    return hashlib.sha256(secret_bytes).digest()

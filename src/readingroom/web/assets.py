@@ -35,15 +35,15 @@ def get_asset_address(file_name: str) -> str:
 
 def make_icon_uri() -> str:
     """Return the icon as a `data:` URI."""
-    icon = _load_assets_by_name()["icon.svg"]
+    icon_asset = _load_assets_by_name()["icon.svg"]
     # In base64: as text, the quotes of the drawing would need escapes.
-    return f"data:{icon.media_type};base64,{base64.b64encode(icon.content).decode()}"
+    return f"data:{icon_asset.media_type};base64,{base64.b64encode(icon_asset.content).decode()}"
 
 
 @cache
 def load_assets() -> dict[str, Asset]:
     """Return every asset by its address."""
-    return {asset.address: asset for asset in _load_assets_by_name().values()}
+    return {web_asset.address: web_asset for web_asset in _load_assets_by_name().values()}
 
 
 @cache
@@ -56,11 +56,11 @@ def _load_assets_by_name() -> dict[str, Asset]:
 
 
 def _load_asset(asset_path: Path) -> Asset:
-    content = asset_path.read_bytes()
-    content_digest = hashlib.sha256(content).hexdigest()[:16]
+    content_bytes = asset_path.read_bytes()
+    content_digest = hashlib.sha256(content_bytes).hexdigest()[:16]
     return Asset(
         address=f"{ASSET_PREFIX}{content_digest}/{asset_path.name}",
         media_type=_MEDIA_TYPE_BY_SUFFIX[asset_path.suffix],
-        content=content,
-        compressed=gzip.compress(content, mtime=0),
+        content=content_bytes,
+        compressed=gzip.compress(content_bytes, mtime=0),
     )

@@ -12,16 +12,23 @@ from itertools import pairwise
 
 from markupsafe import Markup, escape
 
+from readingroom.web.svg import (
+    LETTER_WIDTH,
+    make_label,
+    make_line,
+    make_rect,
+    make_svg,
+    make_text,
+    measure_labels,
+    shorten_label,
+    wrap_in_link,
+)
+
 _CHART_WIDTH = 1020
-_MAX_LABEL_WIDTH = 260
-_MIN_LABEL_WIDTH = 48
-_LETTER_WIDTH = 7.4
 _ROW_HEIGHT = 30
-_BAR_HEIGHT = 18
 _MAX_YEARS_AWAY = 150  # from the day that is asked for, on the scale of a timeline
 _AXIS_HEIGHT = 24
 _DAY_LABEL_HEIGHT = 20
-_MAX_LABEL_CHARS = 36
 _MIN_BAR_WIDTH = 2.0
 _MAX_SLOT_WIDTH = 64.0
 
@@ -57,27 +64,32 @@ class Bar:
     href: str | None = None
 
 
-def draw_bars(bars: Sequence[Bar], finding: str, headers: tuple[str, str]) -> Chart:
+def draw_bars(chart_bars: Sequence[Bar], finding: str, headers: tuple[str, str]) -> Chart:
     """Return horizontal bars, one below the other, each with its number at the end."""
-    largest_value = max((bar.value for bar in bars), default=0) or 1
-    label_width = _measure_labels([bar.label for bar in bars])
+    largest_value = max((chart_bar.value for chart_bar in chart_bars), default=0) or 1
+    label_width = measure_labels([chart_bar.label for chart_bar in chart_bars])
     # The number behind the longest bar needs its place too.
     bar_space = _CHART_WIDTH - label_width - 80
     shapes = []
-    for bar_index, bar in enumerate(bars):
+    for bar_index, chart_bar in enumerate(chart_bars):
         top = bar_index * _ROW_HEIGHT + 6
-        bar_width = max(_MIN_BAR_WIDTH, bar_space * bar.value / largest_value)
-        bar_name = f"{bar.label}: {_format_number(bar.value)}"
-        shapes.append(_make_label(bar.label, top))
+        bar_width = max(_MIN_BAR_WIDTH, bar_space * chart_bar.value / largest_value)
+        bar_name = f"{chart_bar.label}: {_format_number(chart_bar.value)}"
+        shapes.append(make_label(chart_bar.label, top))
         shapes.append(
-            _wrap_in_link(
-                _make_rect("bar", label_width, top, bar_width, bar_name), bar.href, bar_name
+            wrap_in_link(
+                make_rect("bar", label_width, top, bar_width, bar_name), chart_bar.href, bar_name
             )
         )
-        shapes.append(_make_text(_format_number(bar.value), label_width + bar_width + 6, top + 14))
-    table_rows = tuple((Cell(bar.label, bar.href), Cell(_format_number(bar.value))) for bar in bars)
-    height = len(bars) * _ROW_HEIGHT + 6
-    return Chart(_make_svg(shapes, _CHART_WIDTH, height, finding), finding, headers, table_rows)
+        shapes.append(
+            make_text(_format_number(chart_bar.value), label_width + bar_width + 6, top + 14)
+        )
+    table_rows = tuple(
+        (Cell(chart_bar.label, chart_bar.href), Cell(_format_number(chart_bar.value)))
+        for chart_bar in chart_bars
+    )
+    height = len(chart_bars) * _ROW_HEIGHT + 6
+    return Chart(make_svg(shapes, _CHART_WIDTH, height, finding), finding, headers, table_rows)
 
 
 # --- bars over time ---
@@ -109,8 +121,8 @@ class GanttRow:
 
 
 def draw_gantt(
-    rows: Sequence[GanttRow],
-    day: dt.date,
+    chart_rows: Sequence[GanttRow],
+    marked_day: dt.date,
     finding: str,
     row_and_span_headers: tuple[str, str] = ("Policy", "Revision"),
     open_end: str = "still in force",
@@ -120,33 +132,37 @@ def draw_gantt(
 
     With `make_day_address` each year is a link to the page for its first day.
     """
-    label_width = _measure_labels([row.label for row in rows])
-    scale = _TimeScale.make([span for row in rows for span in row.spans], day, label_width)
-    floor_y = _AXIS_HEIGHT + len(rows) * _ROW_HEIGHT + 10
-    shapes = [scale.draw_axis(floor_y, make_day_address)]
-    for row_index, row in enumerate(rows):
+    label_width = measure_labels([chart_row.label for chart_row in chart_rows])
+    time_scale = _TimeScale.make(
+        [time_span for chart_row in chart_rows for time_span in chart_row.spans],
+        marked_day,
+        label_width,
+    )
+    floor_y = _AXIS_HEIGHT + len(chart_rows) * _ROW_HEIGHT + 10
+    shapes = [time_scale.draw_axis(floor_y, make_day_address)]
+    for row_index, chart_row in enumerate(chart_rows):
         top = _AXIS_HEIGHT + row_index * _ROW_HEIGHT + 6
-        shapes.append(_wrap_in_link(_make_label(row.label, top), row.href))
-        spans = sorted(row.spans, key=lambda span: span.start)
-        for earlier, later in pairwise(spans):
-            if earlier.end and (later.start - earlier.end).days > 1:
-                shapes.append(scale.draw_gap(earlier.end, later.start, top))
-        shapes.extend(scale.draw_span(span, top) for span in spans)
-    shapes.append(scale.draw_day(day, floor_y))
+        shapes.append(wrap_in_link(make_label(chart_row.label, top), chart_row.href))
+        time_spans = sorted(chart_row.spans, key=lambda time_span: time_span.start)
+        for earlier_span, later_span in pairwise(time_spans):
+            if earlier_span.end and (later_span.start - earlier_span.end).days > 1:
+                shapes.append(time_scale.draw_gap(earlier_span.end, later_span.start, top))
+        shapes.extend(time_scale.draw_span(time_span, top) for time_span in time_spans)
+    shapes.append(time_scale.draw_day(marked_day, floor_y))
     table_rows = tuple(
         (
-            Cell(row.label, row.href),
-            Cell(span.label, span.href),
-            Cell(span.start.isoformat()),
-            Cell(span.end.isoformat() if span.end else span.open_end or open_end),
-            Cell(span.note or span.status),
+            Cell(chart_row.label, chart_row.href),
+            Cell(time_span.label, time_span.href),
+            Cell(time_span.start.isoformat()),
+            Cell(time_span.end.isoformat() if time_span.end else time_span.open_end or open_end),
+            Cell(time_span.note or time_span.status),
         )
-        for row in rows
-        for span in sorted(row.spans, key=lambda span: span.start)
+        for chart_row in chart_rows
+        for time_span in sorted(chart_row.spans, key=lambda time_span: time_span.start)
     )
     headers = (*row_and_span_headers, "From", "Last day", "Status")
-    svg = _make_svg(shapes, _CHART_WIDTH, floor_y + _DAY_LABEL_HEIGHT, finding)
-    return Chart(svg, finding, headers, table_rows)
+    svg_markup = make_svg(shapes, _CHART_WIDTH, floor_y + _DAY_LABEL_HEIGHT, finding)
+    return Chart(svg_markup, finding, headers, table_rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +174,20 @@ class _TimeScale:
     label_width: float
 
     @classmethod
-    def make(cls, spans: Sequence[TimeSpan], day: dt.date, label_width: float) -> "_TimeScale":
-        days = [day, *(span.start for span in spans), *(span.end for span in spans if span.end)]
+    def make(
+        cls, time_spans: Sequence[TimeSpan], marked_day: dt.date, label_width: float
+    ) -> "_TimeScale":
+        all_days = [
+            marked_day,
+            *(time_span.start for time_span in time_spans),
+            *(time_span.end for time_span in time_spans if time_span.end),
+        ]
         # One odd date must not press all the others into a line: it is drawn at the edge.
-        usual_days = [each for each in days if abs(each.year - day.year) <= _MAX_YEARS_AWAY]
+        usual_days = [
+            chart_day
+            for chart_day in all_days
+            if abs(chart_day.year - marked_day.year) <= _MAX_YEARS_AWAY
+        ]
         first_day, last_day = min(usual_days), max(usual_days)
         margin_days = max(60, (last_day - first_day).days // 25)
         # A day before the year 1 or after 9999 is none.
@@ -171,8 +197,8 @@ class _TimeScale:
             dt.date.fromordinal(left_ordinal), dt.date.fromordinal(right_ordinal), label_width
         )
 
-    def compute_x(self, day: dt.date) -> float:
-        shown_day = min(max(day, self.first_day), self.last_day)
+    def compute_x(self, placed_day: dt.date) -> float:
+        shown_day = min(max(placed_day, self.first_day), self.last_day)
         day_count = max(1, (self.last_day - self.first_day).days)
         share_of_span = (shown_day - self.first_day).days / day_count
         return self.label_width + share_of_span * (_CHART_WIDTH - self.label_width - 8)
@@ -181,43 +207,50 @@ class _TimeScale:
         self, floor_y: float, make_day_address: Callable[[dt.date], str] | None
     ) -> Markup:
         # The first of January of the first year lies before the chart begins.
-        years = range(self.first_day.year + 1, self.last_day.year + 1)
-        years_per_label = max(1, math.ceil(len(years) / 12))
+        axis_years = range(self.first_day.year + 1, self.last_day.year + 1)
+        years_per_label = max(1, math.ceil(len(axis_years) / 12))
         shapes = []
-        for year in years:
-            if year % years_per_label == 0:
-                first_day = dt.date(year, 1, 1)
+        for axis_year in axis_years:
+            if axis_year % years_per_label == 0:
+                first_day = dt.date(axis_year, 1, 1)
                 left = self.compute_x(first_day)
-                year_label = _make_text(str(year), left + 3, 13)
+                year_label = make_text(str(axis_year), left + 3, 13)
                 if make_day_address:
-                    year_label = _wrap_in_link(
-                        year_label, make_day_address(first_day), f"On 1 January {year}"
+                    year_label = wrap_in_link(
+                        year_label, make_day_address(first_day), f"On 1 January {axis_year}"
                     )
-                shapes.append(_make_line("axis", left, 18, left, floor_y) + year_label)
+                shapes.append(make_line("axis", left, 18, left, floor_y) + year_label)
         return Markup("").join(shapes)
 
-    def draw_span(self, span: TimeSpan, top: float) -> Markup:
-        left, right = self.compute_x(span.start), self.compute_x(span.end or self.last_day)
-        open_period = f"from {span.start}" if span.open_end else f"since {span.start}"
-        period = f"{span.start} to {span.end}" if span.end else open_period
-        span_name = f"{span.label}, {span.note or span.status}, {period}"
+    def draw_span(self, time_span: TimeSpan, top: float) -> Markup:
+        left, right = (
+            self.compute_x(time_span.start),
+            self.compute_x(time_span.end or self.last_day),
+        )
+        open_period = (
+            f"from {time_span.start}" if time_span.open_end else f"since {time_span.start}"
+        )
+        period_text = f"{time_span.start} to {time_span.end}" if time_span.end else open_period
+        span_name = f"{time_span.label}, {time_span.note or time_span.status}, {period_text}"
         bar_width = max(_MIN_BAR_WIDTH, right - left - 1)
-        return _wrap_in_link(
-            _make_rect(f"span {span.status}", left, top, bar_width, span_name), span.href, span_name
+        return wrap_in_link(
+            make_rect(f"span {time_span.status}", left, top, bar_width, span_name),
+            time_span.href,
+            span_name,
         )
 
     def draw_gap(self, last_day_before: dt.date, first_day_after: dt.date, top: float) -> Markup:
         left, right = self.compute_x(last_day_before), self.compute_x(first_day_after)
         gap_name = f"Nothing in force after {last_day_before} until {first_day_after}"
-        return _make_rect("gap", left, top + 3, max(_MIN_BAR_WIDTH, right - left - 1), gap_name, 12)
+        return make_rect("gap", left, top + 3, max(_MIN_BAR_WIDTH, right - left - 1), gap_name, 12)
 
-    def draw_day(self, day: dt.date, floor_y: float) -> Markup:
-        left = self.compute_x(day)
+    def draw_day(self, marked_day: dt.date, floor_y: float) -> Markup:
+        left = self.compute_x(marked_day)
         # Near the right edge the words would leave the drawing.
         is_near_end = left > _CHART_WIDTH - 60
         css_class = "day end" if is_near_end else "day"
-        day_label = _make_text(f"{day.day} {day:%B %Y}", left, floor_y + 15, css_class)
-        return _make_line("day", left, 18, left, floor_y) + day_label
+        day_label = make_text(f"{marked_day.day} {marked_day:%B %Y}", left, floor_y + 15, css_class)
+        return make_line("day", left, 18, left, floor_y) + day_label
 
 
 # --- histogram ---
@@ -233,19 +266,19 @@ class Bin:
     is_chosen: bool = False
 
 
-def draw_histogram(bins: Sequence[Bin], finding: str, headers: tuple[str, str]) -> Chart:
+def draw_histogram(time_bins: Sequence[Bin], finding: str, headers: tuple[str, str]) -> Chart:
     """Return upright bars from left to right; each is a link to what it counts."""
     height, floor_y = 150, 122
-    largest_count = max((time_bin.count for time_bin in bins), default=0) or 1
-    slot_width = min(_MAX_SLOT_WIDTH, (_CHART_WIDTH - 40) / max(1, len(bins)))
+    largest_count = max((time_bin.count for time_bin in time_bins), default=0) or 1
+    slot_width = min(_MAX_SLOT_WIDTH, (_CHART_WIDTH - 40) / max(1, len(time_bins)))
     # Where bars are narrower than the longest label, some go without.
-    longest_chars = max((len(_shorten(time_bin.label)) for time_bin in bins), default=0)
-    label_step = max(1, math.ceil(_LETTER_WIDTH * longest_chars / slot_width))
+    longest_chars = max((len(shorten_label(time_bin.label)) for time_bin in time_bins), default=0)
+    label_step = max(1, math.ceil(LETTER_WIDTH * longest_chars / slot_width))
     shapes = [
-        _make_line("axis", 34, floor_y, _CHART_WIDTH, floor_y),
-        _make_text(_format_number(largest_count), 0, 20),
+        make_line("axis", 34, floor_y, _CHART_WIDTH, floor_y),
+        make_text(_format_number(largest_count), 0, 20),
     ]
-    for bin_index, time_bin in enumerate(bins):
+    for bin_index, time_bin in enumerate(time_bins):
         bar_left = 36 + bin_index * slot_width
         bar_height = (
             0.0
@@ -254,7 +287,7 @@ def draw_histogram(bins: Sequence[Bin], finding: str, headers: tuple[str, str]) 
         )
         bar_name = f"{time_bin.label}: {_format_number(time_bin.count)}"
         bar_class = "bar chosen" if time_bin.is_chosen else "bar"
-        bar = _make_rect(
+        chart_bar = make_rect(
             bar_class,
             bar_left,
             floor_y - bar_height,
@@ -262,14 +295,14 @@ def draw_histogram(bins: Sequence[Bin], finding: str, headers: tuple[str, str]) 
             bar_name,
             bar_height,
         )
-        shapes.append(_wrap_in_link(bar, time_bin.href if time_bin.count else None, bar_name))
+        shapes.append(wrap_in_link(chart_bar, time_bin.href if time_bin.count else None, bar_name))
         if bin_index % label_step == 0:
-            shapes.append(_make_text(_shorten(time_bin.label), bar_left, floor_y + 17))
+            shapes.append(make_text(shorten_label(time_bin.label), bar_left, floor_y + 17))
     table_rows = tuple(
         (Cell(time_bin.label, time_bin.href), Cell(_format_number(time_bin.count)))
-        for time_bin in bins
+        for time_bin in time_bins
     )
-    return Chart(_make_svg(shapes, _CHART_WIDTH, height, finding), finding, headers, table_rows)
+    return Chart(make_svg(shapes, _CHART_WIDTH, height, finding), finding, headers, table_rows)
 
 
 # --- stacked bars ---
@@ -284,52 +317,62 @@ class StackedRow:
 
 
 def draw_stacked(
-    rows: Sequence[StackedRow],
+    chart_rows: Sequence[StackedRow],
     part_names: Sequence[str],
     finding: str,
     row_header: str,
-    threshold: int | None = None,
+    threshold_count: int | None = None,
 ) -> Chart:
-    """Return a bar for each row, cut into its parts; `threshold` is a line across all of them."""
-    largest_sum = max([*(sum(row.counts) for row in rows), threshold or 0], default=0) or 1
-    label_width = _measure_labels([row.label for row in rows])
+    """Return a bar for each row, cut into its parts; `threshold_count` is a line across all."""
+    largest_sum = (
+        max([*(sum(chart_row.counts) for chart_row in chart_rows), threshold_count or 0], default=0)
+        or 1
+    )
+    label_width = measure_labels([chart_row.label for chart_row in chart_rows])
     bar_space = _CHART_WIDTH - label_width - 60
-    height = _AXIS_HEIGHT + len(rows) * _ROW_HEIGHT + 10
+    height = _AXIS_HEIGHT + len(chart_rows) * _ROW_HEIGHT + 10
     shapes = [_draw_legend(part_names, label_width)]
-    for row_index, row in enumerate(rows):
+    for row_index, chart_row in enumerate(chart_rows):
         top = _AXIS_HEIGHT + row_index * _ROW_HEIGHT + 6
-        shapes.append(_make_label(row.label, top))
+        shapes.append(make_label(chart_row.label, top))
         left = label_width
-        for index, (part_name, part_count) in enumerate(zip(part_names, row.counts, strict=True)):
+        for part_index, (part_name, part_count) in enumerate(
+            zip(part_names, chart_row.counts, strict=True)
+        ):
             part_width = bar_space * part_count / largest_sum
             if part_count:
-                part_title = f"{row.label}, {part_name}: {_format_number(part_count)}"
+                part_title = f"{chart_row.label}, {part_name}: {_format_number(part_count)}"
                 shapes.append(
-                    _make_rect(f"part-{index % 6}", left, top, max(1.0, part_width - 1), part_title)
+                    make_rect(
+                        f"part-{part_index % 6}", left, top, max(1.0, part_width - 1), part_title
+                    )
                 )
                 # Three digits with their margins.
                 if part_width > 28:
                     shapes.append(
-                        _make_text(_format_number(part_count), left + 5, top + 14, "inside")
+                        make_text(_format_number(part_count), left + 5, top + 14, "inside")
                     )
             left += part_width
-        shapes.append(_make_text(_format_number(sum(row.counts)), left + 6, top + 14))
-    if threshold:
-        left = label_width + bar_space * threshold / largest_sum
-        shapes.append(_make_line("day", left, _AXIS_HEIGHT, left, height))
+        shapes.append(make_text(_format_number(sum(chart_row.counts)), left + 6, top + 14))
+    if threshold_count:
+        left = label_width + bar_space * threshold_count / largest_sum
+        shapes.append(make_line("day", left, _AXIS_HEIGHT, left, height))
     table_rows = tuple(
-        (Cell(row.label), *(Cell(_format_number(part_count)) for part_count in row.counts))
-        for row in rows
+        (
+            Cell(chart_row.label),
+            *(Cell(_format_number(part_count)) for part_count in chart_row.counts),
+        )
+        for chart_row in chart_rows
     )
     headers = (row_header, *part_names)
-    return Chart(_make_svg(shapes, _CHART_WIDTH, height, finding), finding, headers, table_rows)
+    return Chart(make_svg(shapes, _CHART_WIDTH, height, finding), finding, headers, table_rows)
 
 
 def _draw_legend(part_names: Sequence[str], left: float) -> Markup:
     shapes = []
-    for index, part_name in enumerate(part_names):
-        shapes.append(_make_rect(f"part-{index % 6}", left, 4, 12, None, 12))
-        shapes.append(_make_text(part_name, left + 17, 14))
+    for part_index, part_name in enumerate(part_names):
+        shapes.append(make_rect(f"part-{part_index % 6}", left, 4, 12, None, 12))
+        shapes.append(make_text(part_name, left + 17, 14))
         # The square, its margins, and the letters, whose width can only be guessed here.
         left += 34 + 7.5 * len(part_name)
     return Markup("").join(shapes)
@@ -353,14 +396,18 @@ def draw_sparkline(point_values: Sequence[float], finding: str, headers: tuple[s
         (Cell(str(point_index)), Cell(_format_number(point_value)))
         for point_index, point_value in enumerate(point_values)
     )
-    return Chart(_make_svg([shape], width, height, finding), finding, headers, table_rows)
+    return Chart(make_svg([shape], width, height, finding), finding, headers, table_rows)
 
 
 # --- a time beside others ---
 
 
 def draw_period(
-    start: dt.date, end: dt.date | None, first_day: dt.date, last_day: dt.date, day: dt.date | None
+    start: dt.date,
+    end: dt.date | None,
+    first_day: dt.date,
+    last_day: dt.date,
+    marked_day: dt.date | None,
 ) -> Markup:
     """Return a small bar for a time within a longer one, with a line at the day.
 
@@ -376,11 +423,11 @@ def draw_period(
     left = compute_x(start)
     right = compute_x(end or last_day)
     shapes = [
-        _make_rect("track", 0, 1, width, None, height - 2),
-        _make_rect("bar", left, 1, max(_MIN_BAR_WIDTH, right - left), None, height - 2),
+        make_rect("track", 0, 1, width, None, height - 2),
+        make_rect("bar", left, 1, max(_MIN_BAR_WIDTH, right - left), None, height - 2),
     ]
-    if day:
-        shapes.append(_make_line("day", compute_x(day), 0, compute_x(day), height))
+    if marked_day:
+        shapes.append(make_line("day", compute_x(marked_day), 0, compute_x(marked_day), height))
     drawing = Markup("").join(shapes)
     return Markup(f'<svg width="{width}" height="{height}" aria-hidden="true">{drawing}</svg>')
 
@@ -398,36 +445,39 @@ class Edge:
     evidence: str
 
 
-def draw_graph(centre: str, edges: Sequence[Edge], finding: str) -> Chart:
+def draw_graph(centre_label: str, graph_edges: Sequence[Edge], finding: str) -> Chart:
     """Return a record with its links of one hop: a column to the right, grouped by kind."""
-    ordered_edges = sorted(edges, key=lambda edge: (edge.kind, edge.label))
+    ordered_edges = sorted(graph_edges, key=lambda graph_edge: (graph_edge.kind, graph_edge.label))
     height = max(120, len(ordered_edges) * _ROW_HEIGHT + 20)
     centre_y, record_left = height / 2, 480
     shapes = []
-    for edge_index, edge in enumerate(ordered_edges):
+    for edge_index, graph_edge in enumerate(ordered_edges):
         line_top = edge_index * _ROW_HEIGHT + 24.0
-        curve = f"M 190 {centre_y:.0f} C 300 {centre_y:.0f}, 300 {line_top:.0f}, 350 {line_top:.0f}"
-        shapes.append(Markup(f'<path class="edge" d="{curve}"/>'))
-        shapes.append(_make_text(_shorten(edge.kind), 356, line_top + 4, "kind"))
+        curve_path = (
+            f"M 190 {centre_y:.0f} C 300 {centre_y:.0f}, 300 {line_top:.0f}, 350 {line_top:.0f}"
+        )
+        shapes.append(Markup(f'<path class="edge" d="{curve_path}"/>'))
+        shapes.append(make_text(shorten_label(graph_edge.kind), 356, line_top + 4, "kind"))
         shapes.append(
             Markup(
                 f'<circle class="node" cx="{record_left}" cy="{line_top}" r="5">'
-                f"<title>{escape(edge.evidence)}</title></circle>"
+                f"<title>{escape(graph_edge.evidence)}</title></circle>"
             )
         )
         shapes.append(
-            _wrap_in_link(
-                _make_text(_shorten(edge.label, 60), record_left + 12, line_top + 4), edge.href
+            wrap_in_link(
+                make_text(shorten_label(graph_edge.label, 60), record_left + 12, line_top + 4),
+                graph_edge.href,
             )
         )
     shapes.append(Markup(f'<circle class="node centre" cx="180" cy="{centre_y:.0f}" r="9"/>'))
-    shapes.append(_make_text(_shorten(centre, 22), 8, centre_y - 16, "centre"))
+    shapes.append(make_text(shorten_label(centre_label, 22), 8, centre_y - 16, "centre"))
     table_rows = tuple(
-        (Cell(edge.kind), Cell(edge.label, edge.href), Cell(edge.evidence))
-        for edge in ordered_edges
+        (Cell(graph_edge.kind), Cell(graph_edge.label, graph_edge.href), Cell(graph_edge.evidence))
+        for graph_edge in ordered_edges
     )
     headers = ("Link", "Record", "Evidence")
-    return Chart(_make_svg(shapes, _CHART_WIDTH, height, finding), finding, headers, table_rows)
+    return Chart(make_svg(shapes, _CHART_WIDTH, height, finding), finding, headers, table_rows)
 
 
 # --- what they are drawn with ---
@@ -435,66 +485,5 @@ def draw_graph(centre: str, edges: Sequence[Edge], finding: str) -> Chart:
 # page of policies has some hundred shapes.
 
 
-def _make_svg(shapes: Sequence[Markup], width: float, height: float, finding: str) -> Markup:
-    drawing = Markup("").join(shapes)
-    # Links inside something that is named an image could not be reached by a screen reader.
-    role = "group" if "<a " in drawing else "img"
-    return Markup(
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="{role}" aria-label="{escape(finding)}" '
-        f'width="{width:.0f}" height="{height:.0f}">{drawing}</svg>'
-    )
-
-
-def _wrap_in_link(shape: Markup, href: str | None, link_name: str | None = None) -> Markup:
-    """Return a shape as a link; `link_name` says where it leads, unless the shape is words."""
-    if href is None:
-        return shape
-    label = f' aria-label="{escape(link_name)}"' if link_name is not None else ""
-    return Markup(f'<a href="{escape(href)}"{label}>{shape}</a>')
-
-
-def _make_rect(
-    css_class: str,
-    left: float,
-    top: float,
-    width: float,
-    tooltip: str | None = None,
-    height: float = _BAR_HEIGHT,
-) -> Markup:
-    title_element = f"<title>{escape(tooltip)}</title>" if tooltip else ""
-    return Markup(
-        f'<rect class="{escape(css_class)}" x="{left:.1f}" y="{top:.1f}" width="{width:.1f}" '
-        f'height="{height:.1f}" rx="2">{title_element}</rect>'
-    )
-
-
-def _make_line(css_class: str, left: float, top: float, right: float, bottom: float) -> Markup:
-    return Markup(
-        f'<line class="{escape(css_class)}" x1="{left:.1f}" y1="{top:.1f}" x2="{right:.1f}" '
-        f'y2="{bottom:.1f}"/>'
-    )
-
-
-def _make_text(shown_text: str, left: float, baseline: float, css_class: str = "") -> Markup:
-    attribute = f' class="{escape(css_class)}"' if css_class else ""
-    return Markup(f'<text{attribute} x="{left:.1f}" y="{baseline:.1f}">{escape(shown_text)}</text>')
-
-
-def _measure_labels(label_texts: Sequence[str]) -> float:
-    """Return the width that the longest label takes: on a phone, every pixel of it hides a bar."""
-    longest_chars = max((len(_shorten(label_text)) for label_text in label_texts), default=0)
-    return min(_MAX_LABEL_WIDTH, max(_MIN_LABEL_WIDTH, 12 + _LETTER_WIDTH * longest_chars))
-
-
-def _make_label(label_text: str, top: float) -> Markup:
-    return _make_text(_shorten(label_text), 0, top + 14, "label")
-
-
-def _shorten(label_text: str, max_chars: int = _MAX_LABEL_CHARS) -> str:
-    return (
-        label_text if len(label_text) <= max_chars else label_text[: max_chars - 1].rstrip() + "…"
-    )
-
-
-def _format_number(number: float) -> str:
-    return f"{number:,.0f}" if float(number).is_integer() else f"{number:,.2f}"
+def _format_number(shown_number: float) -> str:
+    return f"{shown_number:,.0f}" if float(shown_number).is_integer() else f"{shown_number:,.2f}"

@@ -31,58 +31,61 @@ class FormField:
 
 
 def fill_form(
-    parameters: Mapping[str, str], stored_values: Mapping[str, Any], *, is_refused: bool
+    form_values: Mapping[str, str], stored_values: Mapping[str, Any], *, is_refused: bool
 ) -> dict[str, FormField]:
     """Return the fields of a form by their names; one that was refused keeps what was typed."""
-    typed_values = _find_changed_fields(parameters, stored_values) if is_refused else {}
+    typed_values = _find_changed_fields(form_values, stored_values) if is_refused else {}
     form_fields = {}
     for field_name, stored_value in stored_values.items():
-        stored_text = _to_text(stored_value)
+        stored_text = _format_stored_value(stored_value)
         field_text = typed_values.get(field_name, stored_text)
         form_fields[field_name] = FormField(field_name, stored_text, field_text)
     return form_fields
 
 
 def read_changed_fields(
-    parameters: Mapping[str, str], stored_values: Mapping[str, Any]
+    form_values: Mapping[str, str], stored_values: Mapping[str, Any]
 ) -> dict[str, str]:
     """Return the fields of a form that were changed since it was shown, with their new values.
 
     Raise `RecordChanged` where somebody else has written something else to one of them since.
     """
-    changed_fields = _find_changed_fields(parameters, stored_values)
-    problems = []
+    changed_fields = _find_changed_fields(form_values, stored_values)
+    field_problems = []
     for field_name, typed_text in changed_fields.items():
-        stored_text = _unify(_to_text(stored_values[field_name]))
-        shown_text = parameters.get(f"{_SHOWN_VALUE_PREFIX}{field_name}")
-        if shown_text is not None and stored_text not in (_unify(shown_text), _unify(typed_text)):
-            problems.append(
+        stored_text = _unify_line_ends(_format_stored_value(stored_values[field_name]))
+        shown_text = form_values.get(f"{_SHOWN_VALUE_PREFIX}{field_name}")
+        if shown_text is not None and stored_text not in (
+            _unify_line_ends(shown_text),
+            _unify_line_ends(typed_text),
+        ):
+            field_problems.append(
                 {"field": field_name, "message": f"is now “{stored_text[:_MAX_QUOTED_CHARS]}”"}
             )
-    if problems:
-        raise RecordChanged(problems)
+    if field_problems:
+        raise RecordChanged(field_problems)
     return changed_fields
 
 
 def _find_changed_fields(
-    parameters: Mapping[str, str], field_names: Iterable[str]
+    form_values: Mapping[str, str], field_names: Iterable[str]
 ) -> dict[str, str]:
     """Return what was typed; a field of which nobody says what it showed counts as changed."""
     changed_fields = {}
     for field_name in field_names:
-        shown_text = parameters.get(f"{_SHOWN_VALUE_PREFIX}{field_name}")
-        typed_text = parameters.get(field_name)
+        shown_text = form_values.get(f"{_SHOWN_VALUE_PREFIX}{field_name}")
+        typed_text = form_values.get(field_name)
         if typed_text is not None and (
-            shown_text is None or _unify(shown_text) != _unify(typed_text)
+            shown_text is None or _unify_line_ends(shown_text) != _unify_line_ends(typed_text)
         ):
             changed_fields[field_name] = typed_text.strip()
     return changed_fields
 
 
-def _to_text(stored_value: Any) -> str:
+def _format_stored_value(stored_value: Any) -> str:
     return "" if stored_value is None else str(stored_value)
 
 
-def _unify(field_text: str) -> str:
+def _unify_line_ends(field_text: str) -> str:
     # Browsers send the lines of a text with CRLF, however they are stored.
     return "\n".join(field_text.strip().splitlines())

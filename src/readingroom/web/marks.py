@@ -22,34 +22,38 @@ class MarkedArea(Protocol):
 def show_marked_page(
     picture_address: str,
     picture_description: str,
-    marks: Sequence[MarkedArea],
+    marked_areas: Sequence[MarkedArea],
     is_sought: bool = False,
 ) -> Markup:
     """Return the HTML of a page's picture with its marks drawn over it.
 
     `is_sought` says that there are words to be marked, so that a page without marks says why.
     """
-    rectangles = Markup("").join(
+    rectangle_markup = Markup("").join(
         Markup(
-            f'<rect x="{mark.left:.4f}" y="{mark.top:.4f}" '
-            f'width="{mark.right - mark.left:.4f}" height="{mark.bottom - mark.top:.4f}"/>'
+            f'<rect x="{marked_area.left:.4f}" y="{marked_area.top:.4f}" '
+            f'width="{marked_area.right - marked_area.left:.4f}" '
+            f'height="{marked_area.bottom - marked_area.top:.4f}"/>'
         )
-        for mark in marks
+        for marked_area in marked_areas
     )
     # The picture's own shape decides; the marks are stretched over it.
-    overlay = Markup(
+    overlay_svg = Markup(
         '<svg viewBox="0 0 1 1" preserveAspectRatio="none" aria-hidden="true">{}</svg>'
-    ).format(rectangles)
-    caption = Markup("")
-    if is_sought and marks:
-        caption = Markup('<p class="meta">{} marked.</p>').format(
-            f"{len(marks)} line{'s are' if len(marks) != 1 else ' is'}"
+    ).format(rectangle_markup)
+    caption_markup = Markup("")
+    if is_sought and marked_areas:
+        caption_markup = Markup('<p class="meta">{} marked.</p>').format(
+            f"{len(marked_areas)} line{'s are' if len(marked_areas) != 1 else ' is'}"
         )
     elif is_sought:
-        caption = Markup(
+        caption_markup = Markup(
             '<p class="meta">Nothing is marked: less than half of the words could be located on '
             "this page.</p>"
         )
     return Markup('<div class="sheet"><img src="{}" alt="{}">{}</div>{}').format(
-        picture_address, picture_description, overlay if marks else Markup(""), caption
+        picture_address,
+        picture_description,
+        overlay_svg if marked_areas else Markup(""),
+        caption_markup,
     )

@@ -17,7 +17,7 @@ class StrictQueryRoute(APIRoute):
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle = super().get_route_handler()
+        handle_request = super().get_route_handler()
         parameter_names = [
             parameter_name
             for query_field in self.dependant.query_params
@@ -29,15 +29,15 @@ class StrictQueryRoute(APIRoute):
         async def check_and_handle(request: Request) -> Response:
             if request.scope["query_string"]:
                 _refuse_unknown(request, parameter_names)
-            return await handle(request)
+            return await handle_request(request)
 
         return check_and_handle
 
 
-def _list_parameter_names(parameter_name: str, annotation: Any) -> Iterable[str]:
+def _list_parameter_names(parameter_name: str, type_annotation: Any) -> Iterable[str]:
     """Return the name of a parameter, or those of all that its model takes."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation.model_fields
+    if isinstance(type_annotation, type) and issubclass(type_annotation, BaseModel):
+        return type_annotation.model_fields
     return (parameter_name,)
 
 

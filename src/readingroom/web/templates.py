@@ -28,14 +28,14 @@ _DIRECTION_CONTROLS_PATTERN = re.compile("[\u202a-\u202e\u2066-\u2069]")
 
 
 def render_template(
-    template_name: str, template_folder: Path = _TEMPLATES_FOLDER, **values: Any
+    template_name: str, template_folder: Path = _TEMPLATES_FOLDER, **template_values: Any
 ) -> Markup:
     """Return the HTML that a template makes of the values, all of them escaped.
 
     It is looked for in `template_folder`, then in `web/templates`.
     """
-    template = _make_environment(template_folder).get_template(template_name)
-    return Markup(template.render(version=__version__, **values))
+    jinja_template = _make_environment(template_folder).get_template(template_name)
+    return Markup(jinja_template.render(version=__version__, **template_values))
 
 
 def format_day(day: dt.date | str | None) -> str:
@@ -57,14 +57,18 @@ def format_date_input(written_day: dt.date | str) -> str:
         return ""
 
 
-def format_seconds(seconds: float) -> str:
+def format_seconds(duration_seconds: float) -> str:
     """Return a length of time in the unit that suits it: `40 s`, `12 min`, `5 h`, `3 days`."""
-    minutes = seconds / 60
-    if minutes < 2:
-        return f"{seconds:.0f} s"
-    if minutes < 120:
-        return f"{minutes:.0f} min"
-    return f"{minutes / 60:.0f} h" if minutes < 48 * 60 else f"{minutes / 1440:.0f} days"
+    minute_count = duration_seconds / 60
+    if minute_count < 2:
+        return f"{duration_seconds:.0f} s"
+    if minute_count < 120:
+        return f"{minute_count:.0f} min"
+    return (
+        f"{minute_count / 60:.0f} h"
+        if minute_count < 48 * 60
+        else f"{minute_count / 1440:.0f} days"
+    )
 
 
 def format_number(number: float) -> str:
@@ -79,16 +83,21 @@ def format_count(number: int, noun: str) -> str:
 
 def format_ordinal(number: int) -> str:
     """Return a place as people write it: `1st`, `2nd`, `13th`."""
-    ending = (
+    ordinal_ending = (
         "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     )
-    return f"{number:,}{ending}"
+    return f"{number:,}{ordinal_ending}"
 
 
-def format_words(identifier: str) -> str:
+def format_words(identifier_text: str) -> str:
     """Return a name from a program as people write it: `transport_assessment` in plain words."""
-    words = identifier.replace("_", " ").replace("-", " ").strip().capitalize().split(" ")
-    return " ".join(word.upper() if word.lower() in _ABBREVIATIONS else word for word in words)
+    identifier_words = (
+        identifier_text.replace("_", " ").replace("-", " ").strip().capitalize().split(" ")
+    )
+    return " ".join(
+        identifier_word.upper() if identifier_word.lower() in _ABBREVIATIONS else identifier_word
+        for identifier_word in identifier_words
+    )
 
 
 def join_lines(passage: str) -> str:
@@ -116,35 +125,41 @@ def reflow(passage: str) -> str:
     return "\n".join(joined_lines)
 
 
-def quote_for_url(value: object) -> str:
+def quote_for_url(url_part: object) -> str:
     """Return a value as one part of an address."""
-    return quote(str(value), safe="")
+    return quote(str(url_part), safe="")
 
 
-def format_json(value: Any) -> str:
+def format_json(json_value: Any) -> str:
     """Return a value as JSON for people to read."""
-    return json.dumps(value, ensure_ascii=False, indent=2, default=str)
+    return json.dumps(json_value, ensure_ascii=False, indent=2, default=str)
 
 
 class _Unchanged(Markup):
     """HTML in which every character stays what it is, such as the stored value of a field."""
 
 
-def _keep_unchanged(value: object) -> _Unchanged:
-    return _Unchanged(escape(value))
+def _keep_unchanged(template_value: object) -> _Unchanged:
+    return _Unchanged(escape(template_value))
 
 
-def _show_direction_controls(value: Any) -> Any:
+def _show_direction_controls(template_value: Any) -> Any:
     """Return a value with the characters that would turn its order shown by their numbers."""
-    if not isinstance(value, str) or isinstance(value, _Unchanged) or value.isascii():
-        return value
-    shown_text = _DIRECTION_CONTROLS_PATTERN.sub(lambda match: f"[U+{ord(match[0]):04X}]", value)
-    return Markup(shown_text) if isinstance(value, Markup) else shown_text
+    if (
+        not isinstance(template_value, str)
+        or isinstance(template_value, _Unchanged)
+        or template_value.isascii()
+    ):
+        return template_value
+    shown_text = _DIRECTION_CONTROLS_PATTERN.sub(
+        lambda match: f"[U+{ord(match[0]):04X}]", template_value
+    )
+    return Markup(shown_text) if isinstance(template_value, Markup) else shown_text
 
 
 @cache
 def _make_environment(template_folder: Path) -> Environment:
-    environment = Environment(
+    jinja_environment = Environment(
         loader=ChoiceLoader(
             [FileSystemLoader(template_folder), FileSystemLoader(_TEMPLATES_FOLDER)]
         ),
@@ -157,7 +172,7 @@ def _make_environment(template_folder: Path) -> Environment:
         lstrip_blocks=True,
         finalize=_show_direction_controls,
     )
-    environment.filters.update(
+    jinja_environment.filters.update(
         date_input=format_date_input,
         day=format_day,
         duration=format_seconds,
@@ -171,5 +186,5 @@ def _make_environment(template_folder: Path) -> Environment:
         unchanged=_keep_unchanged,
     )
     # A function, so that the address changes with the file and no template has to know how.
-    environment.globals["asset"] = get_asset_address
-    return environment
+    jinja_environment.globals["asset"] = get_asset_address
+    return jinja_environment

@@ -49,17 +49,20 @@ class Upload:
 
 
 def make_upload_form_openapi(
-    file_description: str, *, required_fields: Sequence[str] = (), **fields: dict[str, Any]
+    file_description: str, *, required_fields: Sequence[str] = (), **form_fields: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the `openapi_extra` of a FastAPI route that takes a form with a field `file`."""
     file_schema = {"type": "string", "format": "binary", "description": file_description}
-    schema = {
+    form_schema = {
         "type": "object",
         "required": ["file", *required_fields],
-        "properties": {"file": file_schema, **fields},
+        "properties": {"file": file_schema, **form_fields},
     }
     return {
-        "requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}
+        "requestBody": {
+            "required": True,
+            "content": {"multipart/form-data": {"schema": form_schema}},
+        }
     }
 
 
@@ -73,14 +76,14 @@ async def receive_upload(request: Request, spool_path: Path, max_bytes: int) -> 
         raise _make_missing_file_error()
     spool_path.parent.mkdir(parents=True, exist_ok=True)
     async with _UPLOAD_SLOTS.hold_slot(current_caller.get()):
-        with spool_path.open("wb") as spool:
-            form = await _parse_form(request, lambda: spool, max_bytes)
-    uploaded_file = form.get("file")
+        with spool_path.open("wb") as spool_file:
+            upload_form = await _parse_form(request, lambda: spool_file, max_bytes)
+    uploaded_file = upload_form.get("file")
     if not isinstance(uploaded_file, UploadFile):
         raise _make_missing_file_error()
     other_fields = {
         field_name: field_value
-        for field_name, field_value in form.items()
+        for field_name, field_value in upload_form.items()
         if isinstance(field_value, str)
     }
     return Upload(uploaded_file.filename or "", other_fields)
@@ -108,11 +111,13 @@ async def receive_form(
         return PageForm({}, [])  # a form without fields
     if content_type.startswith("application/x-www-form-urlencoded"):
         limited_request = Request(request.scope, _limit_body(request, max_field_bytes))
-        form = await FormParser(request.headers, _limit_fields(limited_request.stream())).parse()
+        upload_form = await FormParser(
+            request.headers, _limit_fields(limited_request.stream())
+        ).parse()
         return PageForm(
             {
                 field_name: field_value
-                for field_name, field_value in form.items()
+                for field_name, field_value in upload_form.items()
                 if isinstance(field_value, str)
             },
             [],
@@ -120,49 +125,51 @@ async def receive_form(
     if not content_type.startswith("multipart/form-data"):
         raise HTTPException(415, "This page takes forms, and nothing else")
     spool_paths: list[Path] = []
-    with ExitStack() as spools:
+    with ExitStack() as spool_stack:
 
         def open_spool() -> IO[bytes]:
             spool_path = make_path()
             spool_path.parent.mkdir(parents=True, exist_ok=True)
             spool_paths.append(spool_path)
-            return spools.enter_context(spool_path.open("wb"))
+            return spool_stack.enter_context(spool_path.open("wb"))
 
         try:
             async with _UPLOAD_SLOTS.hold_slot(current_caller.get()):
                 max_files = _MAX_PAGE_FILES if max_file_bytes else 0
-                form = await _parse_form(request, open_spool, max_file_bytes, max_files)
+                upload_form = await _parse_form(request, open_spool, max_file_bytes, max_files)
         except BaseException:
             for spool_path in spool_paths:
                 spool_path.unlink(missing_ok=True)
             raise
-    return _collect_form(form, spool_paths)
+    return _collect_form(upload_form, spool_paths)
 
 
-async def _limit_fields(blocks: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+async def _limit_fields(body_blocks: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
     """Yield the blocks of a form. Raise HTTPException when it has more fields than any page."""
     field_count = 0
-    async for block in blocks:
-        field_count += block.count(b"&") + block.count(b";")
+    async for body_block in body_blocks:
+        field_count += body_block.count(b"&") + body_block.count(b";")
         if field_count > _MAX_PAGE_FIELDS:
             raise HTTPException(400, "The form has too many fields")
-        yield block
+        yield body_block
 
 
-def _collect_form(form: FormData, spool_paths: Sequence[Path]) -> PageForm:
+def _collect_form(upload_form: FormData, spool_paths: Sequence[Path]) -> PageForm:
     """Return a form's fields and files; a field for files that was left empty counts as none."""
     text_fields = {
         field_name: field_value
-        for field_name, field_value in form.items()
+        for field_name, field_value in upload_form.items()
         if isinstance(field_value, str)
     }
-    uploads = [
-        field_value for _, field_value in form.multi_items() if isinstance(field_value, UploadFile)
+    uploaded_files = [
+        field_value
+        for _, field_value in upload_form.multi_items()
+        if isinstance(field_value, UploadFile)
     ]
     named_files = []
-    for upload, spool_path in zip(uploads, spool_paths, strict=True):
-        if upload.filename:
-            named_files.append((upload.filename, spool_path))
+    for uploaded_file, spool_path in zip(uploaded_files, spool_paths, strict=True):
+        if uploaded_file.filename:
+            named_files.append((uploaded_file.filename, spool_path))
         else:
             spool_path.unlink(missing_ok=True)
     return PageForm(text_fields, named_files)
@@ -178,10 +185,10 @@ class _SpoolingParser(MultiPartParser):
 
     def on_headers_finished(self) -> None:
         super().on_headers_finished()
-        part = self._current_part
-        if part.file is not None:
-            part.file.file.close()
-            part.file.file = self.open_spool()  # type: ignore[assignment]
+        form_part = self._current_part
+        if form_part.file is not None:
+            form_part.file.file.close()
+            form_part.file.file = self.open_spool()  # type: ignore[assignment]
 
 
 async def _parse_form(
@@ -191,21 +198,23 @@ async def _parse_form(
     limited_request = Request(request.scope, _limit_body(request, max_bytes))
     _check_charset(request)
     # A form may otherwise have parts without end.
-    parser = _SpoolingParser(
+    form_parser = _SpoolingParser(
         request.headers, limited_request.stream(), max_files=max_files, max_fields=_MAX_FIELDS
     )
-    parser.open_spool = open_spool
+    form_parser.open_spool = open_spool
     try:
-        return await parser.parse()
+        return await form_parser.parse()
     except MultiPartException as error:
         raise HTTPException(400, error.message) from error
 
 
 def _check_charset(request: Request) -> None:
     """Raise HTTPException unless a form is in UTF-8: some of Python's codecs take minutes."""
-    _, parameters = parse_options_header(request.headers.get("content-type", ""))
-    charset = parameters.get(b"charset", b"utf-8").decode("latin-1").strip().lower()
-    if charset not in ("utf-8", "utf8"):
+    _, content_type_parameters = parse_options_header(request.headers.get("content-type", ""))
+    charset_name = (
+        content_type_parameters.get(b"charset", b"utf-8").decode("latin-1").strip().lower()
+    )
+    if charset_name not in ("utf-8", "utf8"):
         raise HTTPException(415, "Forms are sent in UTF-8")
 
 
@@ -231,15 +240,15 @@ def _limit_body(request: Request, max_bytes: int) -> Receive:
             if anyio.current_time() - asked_at > _MAX_SILENT_SECONDS:
                 raise HTTPException(408, "The upload stalled; send it again")
             with anyio.move_on_after(_SECONDS_BETWEEN_LOOKS):
-                message = await request.receive()
+                asgi_message = await request.receive()
                 break
-        if message["type"] == "http.disconnect":
+        if asgi_message["type"] == "http.disconnect":
             logger.info("the sender of a form left before all of it had arrived")
             raise HTTPException(CALLER_LEFT_STATUS, "The caller left before the form had arrived")
-        received_bytes += len(message.get("body", b""))
+        received_bytes += len(asgi_message.get("body", b""))
         if received_bytes > max_bytes + _FORM_OVERHEAD_BYTES:
             raise FileTooLarge(f"The file is larger than {max_bytes // 2**20} MB")
-        return message
+        return asgi_message
 
     return receive
 

@@ -18,10 +18,10 @@ def make_view_uri(view_name: str) -> str:
     return _VIEW_URI_PREFIX + view_name
 
 
-def render_view(uri: str, room_address: str) -> str | None:
+def render_view(view_uri: str, room_address: str) -> str | None:
     """Return the HTML of a view whose links lead to this address; None for another URI."""
-    view_name = uri.removeprefix(_VIEW_URI_PREFIX)
-    if view_name == uri or view_name not in VIEW_NAMES:
+    view_name = view_uri.removeprefix(_VIEW_URI_PREFIX)
+    if view_name == view_uri or view_name not in VIEW_NAMES:
         return None
     # As JSON inside a script: an address cannot end the string, nor the element.
     address_json = to_json(room_address).decode().replace("<", "\\u003c")
@@ -34,5 +34,5 @@ def _build_view(view_name: str) -> str:
         return (_VIEWS_FOLDER / file_name).read_text("utf-8")
 
     # One file, because hosts load nothing that a view refers to.
-    html = read("frame.html").replace("{{host}}", read("host.js"))
-    return html.replace("{{view}}", read(f"{view_name}.js")).replace("{{name}}", view_name)
+    view_html = read("frame.html").replace("{{host}}", read("host.js"))
+    return view_html.replace("{{view}}", read(f"{view_name}.js")).replace("{{name}}", view_name)

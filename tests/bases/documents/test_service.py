@@ -498,7 +498,7 @@ async def test_a_copy_fills_another_folder_with_the_same_documents(tmp_path: Pat
         await library.service.set_application(SetApplication(reference=REF, address="1 High St"))
         written = await write_backup(library.service, copied)
     async with open_documents_base(new, **PLAIN) as library:
-        read = await restore_backup(library.service, copied, new, replace=False)
+        read = await restore_backup(library.service, copied, new, is_replacing=False)
         assert written.counts == read.counts == {"documents": 2, "chunks": 3}
         assert (await read_text(library, made.document_id)).text == "one\n\ntwo"
         kept = await library.service.get_record(uploaded.document_id)
@@ -508,5 +508,5 @@ async def test_a_copy_fills_another_folder_with_the_same_documents(tmp_path: Pat
         overview = await library.service.get_overview(ApplicationOverview(application_ref=REF))
         assert overview.application is not None and overview.application.address == "1 High St"
         assert (
-            await DocumentsDoctor(library.service, repair=False).diagnose_documents()
+            await DocumentsDoctor(library.service, is_repairing=False).diagnose_documents()
         ).complaints == []

@@ -112,7 +112,7 @@ async def synchronize(
         url,
         SlidingWindow(10, clock=clock, sleep=clock.sleep),
         UpstreamMetrics(),
-        now=clock,
+        clock=clock,
         sleep=clock.sleep,
     )
     library = GuidanceLibrary(folder)
@@ -412,7 +412,7 @@ async def copied(tmp_path: Path) -> OfflineGuidance:
 
 
 async def call(url: str, offline: OfflineGuidance | None, tool: str, **arguments: Any) -> Any:
-    async with connect_client(url, offline=offline, timeout=2.0) as client:
+    async with connect_client(url, offline_guidance=offline, timeout_seconds=2.0) as client:
         return read_body(await client.call_tool(tool, arguments))
 
 

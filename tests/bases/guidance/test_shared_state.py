@@ -301,7 +301,7 @@ async def test_a_valkey_that_hangs_costs_its_timeout_twice_and_then_nothing(
     tmp_path: Path,
 ) -> None:
     with run_valkey(tmp_path) as (address, process):
-        shared = RedisConnection(address, CircuitBreaker(threshold=2, pause_seconds=60))
+        shared = RedisConnection(address, CircuitBreaker(failure_threshold=2, pause_seconds=60))
         shelf = RedisCacheBackend(shared)
         await shelf.put_entry("key", ENTRY, 60)
         process.send_signal(SIGSTOP)

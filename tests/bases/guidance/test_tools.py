@@ -571,7 +571,7 @@ async def test_each_fault_is_told_with_its_code_within_the_deadline(
     upstream: Upstream, fault: govuk.ApplyFault, code: str
 ) -> None:
     upstream.emulator.fault = fault
-    async with connect_client(upstream.url, timeout=1.0) as client:
+    async with connect_client(upstream.url, timeout_seconds=1.0) as client:
         with anyio.fail_after(40):
             told = read_error(await client.call_tool("get_content_by_path", {"path": RETURN}))
     assert told["code"] == code
@@ -587,7 +587,7 @@ async def test_nobody_at_home_is_unavailable_not_rate_limited() -> None:
 @requirement("guidance:backoff")
 async def test_a_host_that_flaps_is_answered_through(upstream: Upstream) -> None:
     upstream.emulator.fault = faults.every_other(faults.failing(500))
-    async with connect_client(upstream.url, lifetimes=CacheLifetimes(0, 0)) as client:
+    async with connect_client(upstream.url, cache_lifetimes=CacheLifetimes(0, 0)) as client:
         for _ in range(5):
             answer(await client.call_tool("get_content_by_path", {"path": RETURN}))
     assert len(upstream.emulator.seen) == 10

@@ -76,5 +76,5 @@ async def test_a_change_that_is_being_made_is_not_reported_as_interrupted(tmp_pa
             tasks.start_soon(change)
             await begun.wait()
             tasks.start_soon(let_it_end_when_the_doctor_waits)
-            diagnosis = await PolicyDoctor(library.service, repair=False).diagnose_policies()
+            diagnosis = await PolicyDoctor(library.service, is_repairing=False).diagnose_policies()
     assert diagnosis.complaints == []

@@ -136,7 +136,7 @@ async def test_a_text_is_read_again_and_replaced_by_another_format(tmp_path: Pat
         kept_path = library.service.ingestion.files.locate_file("PLAN", revision_id)
         names = [file.name for file in kept_path.parent.iterdir()]
         stored = await library.admin.get_revision("PLAN", revision_id)
-        diagnosis = await PolicyDoctor(library.service, repair=False).diagnose_policies()
+        diagnosis = await PolicyDoctor(library.service, is_repairing=False).diagnose_policies()
 
     assert again.chunks_created > 0
     assert names == ["document.pdf"]
@@ -236,7 +236,7 @@ async def test_a_policy_is_deleted_whole_and_can_be_added_again(tmp_path: Path) 
         await library.add("PLAN")
         await library.revise("PLAN", "Again", "2020-01-01", content=plain("Homes again."))
         revisions = await library.service.registry.get_revisions("PLAN")
-        diagnosis = await PolicyDoctor(library.service, repair=False).diagnose_policies()
+        diagnosis = await PolicyDoctor(library.service, is_repairing=False).diagnose_policies()
 
     assert (answer.revisions_removed, answer.chunks_removed) == (2, 4)
     assert {source for source, _ in chunks_left} == {"OTHER"}

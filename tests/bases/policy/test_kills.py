@@ -109,7 +109,7 @@ async def _find_problems(url: str, folder: Path, acknowledged: set[str]) -> dict
         revisions = [one for timeline in catalogue.timelines.values() for one in timeline]
         present = {f"{one.source} {one.revision_id}" for one in revisions if one.can_be_in_force}
         half = [one.revision_id for one in revisions if not await _is_whole(library, one)]
-        diagnosis = await PolicyDoctor(library.service, repair=False).diagnose_policies()
+        diagnosis = await PolicyDoctor(library.service, is_repairing=False).diagnose_policies()
     overlaps = [
         (one.revision_id, other.revision_id)
         for timeline in catalogue.timelines.values()

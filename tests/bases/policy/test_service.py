@@ -428,7 +428,9 @@ async def test_ingesting_again_changes_nothing_and_a_reindex_leaves_exactly_the_
     chunks = await empty.service.store.get_chunks("NPPF", NEW)
     assert len(chunks) == reindexed.chunks_created < len(before)
     assert "Only this stands here now." in " ".join(chunk.text for chunk in chunks)
-    assert not (await PolicyDoctor(empty.service, repair=False).diagnose_policies()).complaints
+    assert not (
+        await PolicyDoctor(empty.service, is_repairing=False).diagnose_policies()
+    ).complaints
 
 
 @requirement("policy:FR-005:checks")
@@ -566,7 +568,9 @@ async def test_while_a_successor_is_processing_the_chunks_of_the_old_one_stay_op
     hits = await search(empty, effective_date="2025-01-01")
     assert {hit.revision_id for hit in hits.results} == {OLD}
     assert {hit.effective_to for hit in hits.results} == {None}
-    assert not (await PolicyDoctor(empty.service, repair=False).diagnose_policies()).complaints
+    assert not (
+        await PolicyDoctor(empty.service, is_repairing=False).diagnose_policies()
+    ).complaints
 
 
 @requirement("policy:FR-007:auto")
@@ -790,15 +794,15 @@ async def test_the_checkup_names_every_disagreement_and_mends_it(empty: PolicyLi
     service = empty.service
     revision = (await service.registry.get_revisions("NPPF"))[0]
     policy = await service.registry.get_policy("NPPF")
-    assert not (await PolicyDoctor(service, repair=False).diagnose_policies()).complaints
+    assert not (await PolicyDoctor(service, is_repairing=False).diagnose_policies()).complaints
     await service.ingestion.set_chunk_count("NPPF", NEW, 999)
     await service.store.update_metadata(policy, revision, revision.effective_from)
     await service.registry.change_revisions(
         "OTHER", lambda at: [revision.model_copy(update={"source": "OTHER"})]
     )
-    found = await PolicyDoctor(service, repair=False).diagnose_policies()
+    found = await PolicyDoctor(service, is_repairing=False).diagnose_policies()
     assert {one.subject for one in found.complaints} == {NEW}
     assert len(found.complaints) == 3
-    mended = await PolicyDoctor(service, repair=True).diagnose_policies()
+    mended = await PolicyDoctor(service, is_repairing=True).diagnose_policies()
     assert all(one.repaired for one in mended.complaints)
-    assert not (await PolicyDoctor(service, repair=False).diagnose_policies()).complaints
+    assert not (await PolicyDoctor(service, is_repairing=False).diagnose_policies()).complaints

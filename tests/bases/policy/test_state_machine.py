@@ -413,7 +413,7 @@ async def _section(library: PolicyLibrary, source: str) -> str | None:
 
 
 async def list_complaints(library: PolicyLibrary) -> list[str]:
-    diagnosis = await PolicyDoctor(library.service, repair=False).diagnose_policies()
+    diagnosis = await PolicyDoctor(library.service, is_repairing=False).diagnose_policies()
     return [f"{one.subject}: {one.problem}" for one in diagnosis.complaints]
 
 

@@ -250,7 +250,7 @@ async def examine_aftermath(folder: Path, change: str) -> Aftermath:
         }
         revisions = await library.service.registry.get_revisions("NPPF")
         counts = {("NPPF", one.revision_id): one.chunk_count for one in revisions}
-        diagnosis = await PolicyDoctor(library.service, repair=False).diagnose_policies()
+        diagnosis = await PolicyDoctor(library.service, is_repairing=False).diagnose_policies()
         return Aftermath(
             orphans=sum(count for key, count in held.items() if key not in counts),
             wrong_counts=sum(held.get(key, 0) != count for key, count in counts.items()),

@@ -44,16 +44,16 @@ class DocumentsAdapter(SearchAdapter):
         ),
     )
 
-    def __init__(self, service: DocumentsService, page_links: PageLinks) -> None:
-        self._service = service
+    def __init__(self, documents_service: DocumentsService, page_links: PageLinks) -> None:
+        self._service = documents_service
         self._page_links = page_links
 
-    async def search(self, request: SearchRequest, call: ToolCall) -> list[DeskHit]:
+    async def search(self, search_request: SearchRequest, tool_call: ToolCall) -> list[DeskHit]:
         hits_page = await self._service.search_documents(
             SearchApplicationDocs(
-                query=request.query,
-                application_ref=request.application_ref,
-                max_results=request.limit + _SPARE_HIT_COUNT,
+                query=search_request.query,
+                application_ref=search_request.application_ref,
+                max_results=search_request.limit + _SPARE_HIT_COUNT,
                 mode="hybrid",
             )
         )
@@ -63,9 +63,9 @@ class DocumentsAdapter(SearchAdapter):
             # A document of one chunk is all there is, even if it looks like a heading.
             if hit.metadata.total_chunks == 1 or not is_heading(hit.text)
         ]
-        return [self._to_desk_hit(hit) for hit in hits_with_text[: request.limit]]
+        return [self._to_desk_hit(hit) for hit in hits_with_text[: search_request.limit]]
 
-    async def fetch(self, id: str, offset: int, call: ToolCall) -> DeskRecord:
+    async def fetch(self, id: str, offset: int, tool_call: ToolCall) -> DeskRecord:
         document_ref = parse_doc_id(id)
         page_selection = str(document_ref.page_number) if document_ref.page_number else None
         document_text = await self._service.get_text(
@@ -86,16 +86,16 @@ class DocumentsAdapter(SearchAdapter):
         )
 
     async def find_application(self, application_ref: str) -> KnownApplication | None:
-        application = await self._service.find_application(application_ref)
+        known_application = await self._service.find_application(application_ref)
         document_records = await self._service.store.list_records(application_ref)
-        if application is None and not document_records:
+        if known_application is None and not document_records:
             return None
-        validation_date = application.validation_date if application else None
+        validation_date = known_application.validation_date if known_application else None
         return KnownApplication(
             validation_date.isoformat() if validation_date else None,
-            application.local_authority if application else None,
+            known_application.local_authority if known_application else None,
             tuple(document_record.source_file for document_record in document_records),
-            application.address if application else None,
+            known_application.address if known_application else None,
         )
 
     async def list_resources(self) -> list[ListedResource]:
@@ -115,7 +115,7 @@ class DocumentsAdapter(SearchAdapter):
         return format_doc_id(unquote(path_match[1])) if path_match else None
 
     async def complete_argument(
-        self, argument_name: str, prefix: str, earlier_arguments: Mapping[str, str]
+        self, argument_name: str, typed_prefix: str, earlier_arguments: Mapping[str, str]
     ) -> Sequence[str]:
         if argument_name == "document_id":
             return [

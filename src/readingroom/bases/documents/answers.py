@@ -25,9 +25,9 @@ def to_listed_document(document_record: DocumentRecord) -> ListedDocument:
     return ListedDocument.model_validate(document_record, from_attributes=True)
 
 
-def to_application_record(application: Application) -> ApplicationRecord:
+def to_application_record(known_application: Application) -> ApplicationRecord:
     """Return an application's own record as answers show it."""
-    return ApplicationRecord.model_validate(application, from_attributes=True)
+    return ApplicationRecord.model_validate(known_application, from_attributes=True)
 
 
 def summarise_type(document_type: str, document_records: Sequence[DocumentRecord]) -> OverviewType:

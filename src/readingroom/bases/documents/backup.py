@@ -29,20 +29,22 @@ BACKUP_FILE_NAME_PATTERN = re.compile(
 """The names of the files that `write_backup` makes."""
 
 
-async def write_backup(service: DocumentsService, backup_folder: Path) -> BackupCounts:
+async def write_backup(documents_service: DocumentsService, backup_folder: Path) -> BackupCounts:
     """Write the base as it is at one moment; changes wait meanwhile, searches do not."""
-    async with service.ingestion.pause_changes():
+    async with documents_service.ingestion.pause_changes():
         await anyio.Path(backup_folder).mkdir(parents=True)
-        chunk_count = await service.store.dump_to_files(
+        chunk_count = await documents_service.store.dump_to_files(
             backup_folder / _CHUNKS_FILE, backup_folder / _REGISTRY_FILE
         )
-        document_records = await service.store.list_records()
-        await anyio.to_thread.run_sync(_copy_files, service, document_records, backup_folder)
+        document_records = await documents_service.store.list_records()
+        await anyio.to_thread.run_sync(
+            _copy_files, documents_service, document_records, backup_folder
+        )
     return BackupCounts(counts={"documents": len(document_records), "chunks": chunk_count})
 
 
 async def restore_backup(
-    service: DocumentsService, backup_folder: Path, new_folder: Path, replace: bool
+    documents_service: DocumentsService, backup_folder: Path, new_folder: Path, is_replacing: bool
 ) -> BackupCounts:
     """Fill an empty base from what `write_backup` wrote.
 
@@ -50,7 +52,7 @@ async def restore_backup(
 
     Raises:
         BackupUnusable: the files cannot be read, or are not such as `write_backup` writes.
-        DataNotEmpty: the base has documents, and `replace` is not set.
+        DataNotEmpty: the base has documents, and `is_replacing` is not set.
     """
     try:
         old_folder = Path(
@@ -60,52 +62,54 @@ async def restore_backup(
         raise BackupUnusable(f"The documents of the backup cannot be read: {error}") from error
     dump_paths = (backup_folder / _CHUNKS_FILE, backup_folder / _REGISTRY_FILE)
     # All of it is read before anything is removed from a store outside of the data directory.
-    await service.store.check_dump(*dump_paths)
-    async with open_restore(service.database, "documents"):
+    await documents_service.store.check_dump(*dump_paths)
+    async with open_restore(documents_service.database, "documents"):
         return await _restore_base(
-            service, dump_paths, old_folder, backup_folder, new_folder, replace
+            documents_service, dump_paths, old_folder, backup_folder, new_folder, is_replacing
         )
 
 
 async def _restore_base(
-    service: DocumentsService,
+    documents_service: DocumentsService,
     dump_paths: tuple[Path, Path],
     old_folder: Path,
     backup_folder: Path,
     new_folder: Path,
-    replace: bool,
+    is_replacing: bool,
 ) -> BackupCounts:
     # Before anything is removed: it refuses what is no application.
-    await anyio.to_thread.run_sync(_restore_applications, service, backup_folder)
-    existing_records = await service.store.list_records()
-    if existing_records and not replace:
+    await anyio.to_thread.run_sync(_restore_applications, documents_service, backup_folder)
+    existing_records = await documents_service.store.list_records()
+    if existing_records and not is_replacing:
         raise DataNotEmpty(
             "CHROMA_PERSIST_DIR or the database at READINGROOM_DATABASE_URL holds documents "
             "already; choose another one, or replace them with --force"
         )
     for document_record in existing_records:
         # Through the ingestion, so that a crash halfway is finished at the next start.
-        await service.ingestion.remove_document(document_record.document_id)
-    chunk_count = await service.store.fill_from_files(*dump_paths)
-    document_records = await service.store.list_records()
+        await documents_service.ingestion.remove_document(document_record.document_id)
+    chunk_count = await documents_service.store.fill_from_files(*dump_paths)
+    document_records = await documents_service.store.list_records()
     for document_record in document_records:
         # Uploads have no path but that of our copy, which lies in the base's own folder.
         if Path(document_record.file_path).is_relative_to(old_folder):
             new_path = new_folder / Path(document_record.file_path).relative_to(old_folder)
-            await service.store.register_document(
+            await documents_service.store.register_document(
                 with_values(document_record, file_path=str(new_path))
             )
-    await anyio.to_thread.run_sync(_restore_files, service, backup_folder / _FILES_FOLDER)
+    await anyio.to_thread.run_sync(_restore_files, documents_service, backup_folder / _FILES_FOLDER)
     return BackupCounts(counts={"documents": len(document_records), "chunks": chunk_count})
 
 
 def _copy_files(
-    service: DocumentsService, document_records: list[DocumentRecord], backup_folder: Path
+    documents_service: DocumentsService, document_records: list[DocumentRecord], backup_folder: Path
 ) -> None:
-    (backup_folder / _ABOUT_FILE).write_text(json.dumps({"folder": str(service.folder)}), "utf-8")
-    service.applications.dump_to_file(backup_folder / _APPLICATIONS_FILE)
+    (backup_folder / _ABOUT_FILE).write_text(
+        json.dumps({"folder": str(documents_service.folder)}), "utf-8"
+    )
+    documents_service.applications.dump_to_file(backup_folder / _APPLICATIONS_FILE)
     for document_record in document_records:
-        copy_path = service.ingestion.locate_copy(document_record)
+        copy_path = documents_service.ingestion.locate_copy(document_record)
         if copy_path.exists():
             link_or_copy(
                 copy_path,
@@ -115,14 +119,14 @@ def _copy_files(
             )
 
 
-def _restore_applications(service: DocumentsService, backup_folder: Path) -> None:
+def _restore_applications(documents_service: DocumentsService, backup_folder: Path) -> None:
     if (database_path := backup_folder / _APPLICATIONS_FILE).exists():
-        service.applications.delete_all_rows()
-        service.applications.restore_rows(database_path)
+        documents_service.applications.delete_all_rows()
+        documents_service.applications.restore_rows(database_path)
 
 
-def _restore_files(service: DocumentsService, files_folder: Path) -> None:
+def _restore_files(documents_service: DocumentsService, files_folder: Path) -> None:
     for file_path in sorted(
         copied_path for copied_path in files_folder.rglob("*") if copied_path.is_file()
     ):
-        service.ingestion.keep_copy(file_path.parent.name, file_path)
+        documents_service.ingestion.keep_copy(file_path.parent.name, file_path)

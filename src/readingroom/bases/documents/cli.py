@@ -48,15 +48,15 @@ _NO_DOCUMENTS_MESSAGE = "There are no documents yet: `readingroom documents inge
 
 
 def _list_references(settings: RoomSettings, typed_values: Mapping[str, Any]) -> list[str]:
-    applications = ask_quietly(ListApplications(), SPEC, settings)["applications"]
-    return [application["reference"] for application in applications]
+    known_applications = ask_quietly(ListApplications(), SPEC, settings)["applications"]
+    return [application["reference"] for application in known_applications]
 
 
 def _list_document_ids(settings: RoomSettings, typed_values: Mapping[str, Any]) -> Iterator[str]:
-    for reference in _list_references(settings, typed_values):
-        arguments = build_model(ListIngestedDocuments, application_ref=reference)
+    for application_ref in _list_references(settings, typed_values):
+        arguments = build_model(ListIngestedDocuments, application_ref=application_ref)
         document_list = ask_quietly(ListDocuments(question=arguments), SPEC, settings)
-        yield from (document["document_id"] for document in document_list["documents"])
+        yield from (document_entry["document_id"] for document_entry in document_list["documents"])
 
 
 _complete_reference = complete_with(_list_references)
@@ -93,7 +93,7 @@ def ingest(paths: tuple[str, ...], settings: RoomSettings, as_json: bool, **valu
     each. Ends with 1 when one failed.
     """
     # Validated without its files first: a bad reference is refused before any file is copied.
-    command = build_model(IngestFiles, files=[], **values)
+    ingest_command = build_model(IngestFiles, files=[], **values)
     handed_files, unread_outcomes = _hand_over_all(paths, settings)
     with progress_bar(f"{len(handed_files)} files", as_json) as show_progress:
 
@@ -103,7 +103,10 @@ def ingest(paths: tuple[str, ...], settings: RoomSettings, as_json: bool, **valu
             show_progress(round(100 * done_count), 100 * len(handed_files), step_message)
 
         ingest_report = run_command(
-            command.model_copy(update={"files": handed_files}), SPEC, settings, report_progress
+            ingest_command.model_copy(update={"files": handed_files}),
+            SPEC,
+            settings,
+            report_progress,
         )
     ingest_report["files"] += [
         file_outcome.model_dump(mode="json") for file_outcome in unread_outcomes
@@ -144,12 +147,12 @@ def list_documents(application_ref: str | None, settings: RoomSettings, as_json:
         listing_fields = run_command(ListDocuments(question=arguments), SPEC, settings)
         table_rows = [
             (
-                make_bold(document["document_id"]),
-                document["document_type"],
-                f"{document['chunk_count']} chunks",
-                f"{Path(document['file_path']).name}{_note_textless_pages(document)}",
+                make_bold(document_entry["document_id"]),
+                document_entry["document_type"],
+                f"{document_entry['chunk_count']} chunks",
+                f"{Path(document_entry['file_path']).name}{_note_textless_pages(document_entry)}",
             )
-            for document in listing_fields["documents"]
+            for document_entry in listing_fields["documents"]
         ]
         table_text = format_table(table_rows, right_aligned_columns=[2])
     print_result(as_json, listing_fields, table_text or _NO_DOCUMENTS_MESSAGE)
@@ -210,9 +213,11 @@ def text(document_id: str, pages: str | None, settings: RoomSettings, as_json: b
 def remove(document_id: str, settings: RoomSettings, as_json: bool) -> None:
     """Remove a document with all its chunks."""
     arguments = build_model(RemoveDocument, document_id=document_id)
-    removal = run_command(DropDocument(question=arguments), SPEC, settings)
+    removal_answer = run_command(DropDocument(question=arguments), SPEC, settings)
     print_result(
-        as_json, removal, f"Removed {removal['document_id']}: {removal['chunks_removed']} chunks."
+        as_json,
+        removal_answer,
+        f"Removed {removal_answer['document_id']}: {removal_answer['chunks_removed']} chunks.",
     )
 
 
@@ -240,11 +245,11 @@ def application(reference: str, settings: RoomSettings, as_json: bool, **values:
 
 
 def _hand_over_all(
-    paths: tuple[str, ...], settings: RoomSettings
+    typed_paths: tuple[str, ...], settings: RoomSettings
 ) -> tuple[list[HandedFile], list[FileOutcome]]:
     """Hand over every file; return those, and the outcomes of those that cannot be read."""
     handed_files, unread_outcomes = [], []
-    for file_name, file_path in _find_files(paths):
+    for file_name, file_path in _find_files(typed_paths):
         try:
             copy_name = hand_over(settings.data / "documents", file_path)
             handed_files.append(HandedFile(name=file_name, copied=copy_name))
@@ -259,9 +264,9 @@ def _hand_over_all(
     return handed_files, unread_outcomes
 
 
-def _find_files(paths: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
+def _find_files(typed_paths: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
     """Yield every file with its path below the folder it was found in, except hidden ones."""
-    for given_path in map(Path, paths):
+    for given_path in map(Path, typed_paths):
         if not given_path.is_dir():
             yield given_path.name, given_path
             continue
@@ -301,13 +306,13 @@ def _describe_outcome(file_outcome: dict[str, Any]) -> str:
     return f"{file_outcome['error_type']}: {file_outcome['message']}"
 
 
-def _note_textless_pages(document: dict[str, Any]) -> str:
+def _note_textless_pages(document_entry: dict[str, Any]) -> str:
     """Return a note on the pages that gave no text; "" where all did."""
-    textless_count = len(document["pages_without_text"])
+    textless_count = len(document_entry["pages_without_text"])
     if not textless_count:
         return ""
-    textless_reason = document.get("pages_without_text_reason")
-    textless_note = f" ({textless_count} of {document['page_count']} pages gave no text"
+    textless_reason = document_entry.get("pages_without_text_reason")
+    textless_note = f" ({textless_count} of {document_entry['page_count']} pages gave no text"
     return f"{textless_note}: {textless_reason})" if textless_reason else f"{textless_note})"
 
 
@@ -319,9 +324,12 @@ def _render_overview(overview_fields: dict[str, Any]) -> Iterator[str]:
     for type_fields in overview_fields["types"]:
         size_text = f"{type_fields['page_count']} pages, {type_fields['word_count']} words"
         yield f"{type_fields['document_type']}: {size_text}"
-        for document in type_fields["documents"]:
-            textless_note = _note_textless_pages(document)
-            yield f"  {document['document_id']:<32} {document['source_file']}{textless_note}"
+        for document_entry in type_fields["documents"]:
+            textless_note = _note_textless_pages(document_entry)
+            yield (
+                f"  {document_entry['document_id']:<32} "
+                f"{document_entry['source_file']}{textless_note}"
+            )
     for unread_file in overview_fields["not_ingested"]:
         yield f"not ingested: {unread_file['source_file']} ({unread_file['reason']})"
     if overview_fields["missing_types"]:

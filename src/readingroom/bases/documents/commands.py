@@ -68,23 +68,23 @@ class IngestFiles(_DocumentsCommand):
     files: list[HandedFile]
 
     async def run(
-        self, service: DocumentsService, report_progress: ReportProgress
+        self, documents_service: DocumentsService, report_progress: ReportProgress
     ) -> FolderIngested:
         async with AsyncExitStack() as handover_stack:
             batch_files = []
             for handed_file in self.files:
                 copied_path = await handover_stack.enter_async_context(
-                    open_handover(service.folder, handed_file.copied)
+                    open_handover(documents_service.folder, handed_file.copied)
                 )
                 # Opened by the batch when its turn comes: hundreds of files would exhaust
                 # descriptors.
                 batch_files.append(
                     BatchFile(
                         handed_file.name,
-                        partial(service.open_upload, copied_path, handed_file.name),
+                        partial(documents_service.open_upload, copied_path, handed_file.name),
                     )
                 )
-            return await service.ingest_files(
+            return await documents_service.ingest_files(
                 batch_files, self.application_ref, self.document_type, report_progress
             )
 
@@ -96,8 +96,10 @@ class ListDocuments(_DocumentsCommand):
     reads_only: ClassVar[bool] = True
     question: ListIngestedDocuments
 
-    async def run(self, service: DocumentsService, report_progress: ReportProgress) -> DocumentList:
-        return await service.list_documents(self.question)
+    async def run(
+        self, documents_service: DocumentsService, report_progress: ReportProgress
+    ) -> DocumentList:
+        return await documents_service.list_documents(self.question)
 
 
 class ListApplications(_DocumentsCommand):
@@ -107,9 +109,9 @@ class ListApplications(_DocumentsCommand):
     reads_only: ClassVar[bool] = True
 
     async def run(
-        self, service: DocumentsService, report_progress: ReportProgress
+        self, documents_service: DocumentsService, report_progress: ReportProgress
     ) -> ApplicationList:
-        return await service.list_applications()
+        return await documents_service.list_applications()
 
 
 class SearchDocuments(_DocumentsCommand):
@@ -119,8 +121,10 @@ class SearchDocuments(_DocumentsCommand):
     reads_only: ClassVar[bool] = True
     question: SearchApplicationDocs
 
-    async def run(self, service: DocumentsService, report_progress: ReportProgress) -> DocumentHits:
-        return await service.search_documents(self.question)
+    async def run(
+        self, documents_service: DocumentsService, report_progress: ReportProgress
+    ) -> DocumentHits:
+        return await documents_service.search_documents(self.question)
 
 
 class ReadDocument(_DocumentsCommand):
@@ -130,8 +134,10 @@ class ReadDocument(_DocumentsCommand):
     reads_only: ClassVar[bool] = True
     question: GetDocumentText
 
-    async def run(self, service: DocumentsService, report_progress: ReportProgress) -> DocumentText:
-        return await service.get_text(self.question)
+    async def run(
+        self, documents_service: DocumentsService, report_progress: ReportProgress
+    ) -> DocumentText:
+        return await documents_service.get_text(self.question)
 
 
 class DropDocument(_DocumentsCommand):
@@ -141,9 +147,9 @@ class DropDocument(_DocumentsCommand):
     question: RemoveDocument
 
     async def run(
-        self, service: DocumentsService, report_progress: ReportProgress
+        self, documents_service: DocumentsService, report_progress: ReportProgress
     ) -> RemovedDocument:
-        return await service.remove_document(self.question)
+        return await documents_service.remove_document(self.question)
 
 
 class DescribeApplication(_DocumentsCommand):
@@ -153,9 +159,9 @@ class DescribeApplication(_DocumentsCommand):
     question: SetApplication
 
     async def run(
-        self, service: DocumentsService, report_progress: ReportProgress
+        self, documents_service: DocumentsService, report_progress: ReportProgress
     ) -> ApplicationSet:
-        return await service.set_application(self.question)
+        return await documents_service.set_application(self.question)
 
 
 class ShowApplication(_DocumentsCommand):
@@ -165,8 +171,10 @@ class ShowApplication(_DocumentsCommand):
     reads_only: ClassVar[bool] = True
     question: ApplicationOverview
 
-    async def run(self, service: DocumentsService, report_progress: ReportProgress) -> Overview:
-        return await service.get_overview(self.question)
+    async def run(
+        self, documents_service: DocumentsService, report_progress: ReportProgress
+    ) -> Overview:
+        return await documents_service.get_overview(self.question)
 
 
 class CheckDocuments(_DocumentsCommand):
@@ -176,9 +184,9 @@ class CheckDocuments(_DocumentsCommand):
     repair: bool = False
 
     async def run(
-        self, service: DocumentsService, report_progress: ReportProgress
+        self, documents_service: DocumentsService, report_progress: ReportProgress
     ) -> DocumentsDiagnosis:
-        return await DocumentsDoctor(service, self.repair).diagnose_documents()
+        return await DocumentsDoctor(documents_service, self.repair).diagnose_documents()
 
 
 class BackUpDocuments(_DocumentsCommand, WriteBackup):
@@ -186,8 +194,12 @@ class BackUpDocuments(_DocumentsCommand, WriteBackup):
 
     name: ClassVar[str] = "documents.backup"
 
-    async def run(self, service: DocumentsService, report_progress: ReportProgress) -> BackupCounts:
-        return await write_backup(service, service.folder / HANDOVER_FOLDER / self.folder)
+    async def run(
+        self, documents_service: DocumentsService, report_progress: ReportProgress
+    ) -> BackupCounts:
+        return await write_backup(
+            documents_service, documents_service.folder / HANDOVER_FOLDER / self.folder
+        )
 
 
 class RestoreDocuments(_DocumentsCommand, ReadBackup):
@@ -195,9 +207,11 @@ class RestoreDocuments(_DocumentsCommand, ReadBackup):
 
     name: ClassVar[str] = "documents.restore"
 
-    async def run(self, service: DocumentsService, report_progress: ReportProgress) -> BackupCounts:
-        backup = service.folder / HANDOVER_FOLDER / self.folder
-        return await restore_backup(service, backup, Path(self.home), self.replace)
+    async def run(
+        self, documents_service: DocumentsService, report_progress: ReportProgress
+    ) -> BackupCounts:
+        backup_folder = documents_service.folder / HANDOVER_FOLDER / self.folder
+        return await restore_backup(documents_service, backup_folder, Path(self.home), self.replace)
 
 
 # A restore is not among them: it runs on a folder that no server owns.
@@ -232,7 +246,12 @@ class _DocumentsBackup(OwnerBackup):
 BACKUP = _DocumentsBackup("documents", BackUpDocuments, RestoreDocuments, BACKUP_FILE_NAME_PATTERN)
 
 
-def run_doctor(settings: RoomSettings, repair: bool, run_command: RunCommand) -> list[Complaint]:
-    """Return what the stores of the base disagree about; with `repair`, mend what can be."""
-    diagnosis_json = run_command(CheckDocuments(repair=repair), settings)
-    return [Complaint.model_validate(complaint) for complaint in diagnosis_json["complaints"]]
+def run_doctor(
+    settings: RoomSettings, is_repairing: bool, run_command: RunCommand
+) -> list[Complaint]:
+    """Return what the stores of the base disagree about; with `is_repairing`, mend what can be."""
+    diagnosis_json = run_command(CheckDocuments(repair=is_repairing), settings)
+    return [
+        Complaint.model_validate(complaint_fields)
+        for complaint_fields in diagnosis_json["complaints"]
+    ]

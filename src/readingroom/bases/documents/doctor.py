@@ -13,32 +13,33 @@ from readingroom.protocol.doctor import Finding
 class DocumentsDoctor:
     """One check of the whole base; with `repair` it mends what it can."""
 
-    def __init__(self, service: DocumentsService, repair: bool) -> None:
-        self._service = service
-        self._should_repair = repair
+    def __init__(self, documents_service: DocumentsService, is_repairing: bool) -> None:
+        self._service = documents_service
+        self._should_repair = is_repairing
 
     async def diagnose_documents(self) -> DocumentsDiagnosis:
         """Check everything and return each difference with its fix."""
-        store, ingestion = self._service.store, self._service.ingestion
+        document_store, ingestion = self._service.store, self._service.ingestion
         # Between two reads a change would look like a difference, so none may run meanwhile.
         async with ingestion.pause_changes():
             records_by_id = {
                 document_record.document_id: document_record
-                for document_record in await store.list_records()
+                for document_record in await document_store.list_records()
             }
-            chunk_counts_by_id = await store.count_chunks_by_document()
-            index_sizes = await store.get_index_sizes()
+            chunk_counts_by_id = await document_store.count_chunks_by_document()
+            index_sizes = await document_store.get_index_sizes()
             interrupted_ids = [
-                intent.body["document_id"] for intent in await ingestion.list_unfinished()
+                change_intent.body["document_id"]
+                for change_intent in await ingestion.list_unfinished()
             ]
             ids_with_files = await ingestion.list_documents_with_files()
-        findings = [
+        document_findings = [
             *self._check_interrupted(interrupted_ids),
             *self._check_orphans(chunk_counts_by_id, ids_with_files, records_by_id),
             *(
-                finding
+                document_finding
                 for document_record in records_by_id.values()
-                for finding in self._check_document(
+                for document_finding in self._check_document(
                     document_record, chunk_counts_by_id, ids_with_files
                 )
             ),
@@ -48,7 +49,8 @@ class DocumentsDoctor:
             documents=len(records_by_id),
             chunks=chunk_counts_by_id.total(),
             complaints=[
-                await finding.repair_and_report(self._should_repair) for finding in findings
+                await document_finding.repair_and_report(self._should_repair)
+                for document_finding in document_findings
             ],
         )
 

@@ -70,12 +70,12 @@ PageInPath = Annotated[int, Path(ge=1, le=99_999)]
 Dpi = Annotated[int, Query(ge=36, le=300, description="Dots per inch.")]
 
 
-def make_routers(service: DocumentsService, read_only: bool) -> tuple[APIRouter, ...]:
+def make_routers(documents_service: DocumentsService, read_only: bool) -> tuple[APIRouter, ...]:
     """Return the REST surface of the base."""
-    return (make_documents_router(service, read_only),)
+    return (make_documents_router(documents_service, read_only),)
 
 
-def make_documents_router(service: DocumentsService, read_only: bool) -> APIRouter:
+def make_documents_router(documents_service: DocumentsService, read_only: bool) -> APIRouter:
     """Return the routes under /api/v1; a read-only server has none that write."""
     router = APIRouter(
         prefix=API_PATH_PREFIX,
@@ -85,21 +85,23 @@ def make_documents_router(service: DocumentsService, read_only: bool) -> APIRout
     )
     # Routes that do not exist cannot be called by mistake, and OpenAPI does not show them.
     if not read_only:
-        _add_ingest_routes(router, service)
-        _add_change_routes(router, service)
-    _add_search_routes(router, service)
-    _add_reading_routes(router, service)
-    _add_application_routes(router, service)
+        _add_ingest_routes(router, documents_service)
+        _add_change_routes(router, documents_service)
+    _add_search_routes(router, documents_service)
+    _add_reading_routes(router, documents_service)
+    _add_application_routes(router, documents_service)
     return router
 
 
-def _add_search_routes(router: APIRouter, service: DocumentsService) -> None:
+def _add_search_routes(router: APIRouter, documents_service: DocumentsService) -> None:
     @router.get("/documents")
     async def list_documents(
         application_ref: Annotated[ApplicationRef, Query()],
     ) -> DocumentList:
         """The documents of one application."""
-        return await service.list_documents(ListIngestedDocuments(application_ref=application_ref))
+        return await documents_service.list_documents(
+            ListIngestedDocuments(application_ref=application_ref)
+        )
 
     @router.get("/documents/search")
     async def search_documents(
@@ -110,7 +112,7 @@ def _add_search_routes(router: APIRouter, service: DocumentsService) -> None:
         mode: Annotated[SearchMode, Query()] = "semantic",
     ) -> DocumentHits:
         """Passages that answer a question."""
-        return await service.search_documents(
+        return await documents_service.search_documents(
             SearchApplicationDocs(
                 query=query,
                 application_ref=application_ref,
@@ -121,11 +123,11 @@ def _add_search_routes(router: APIRouter, service: DocumentsService) -> None:
         )
 
 
-def _add_reading_routes(router: APIRouter, service: DocumentsService) -> None:
+def _add_reading_routes(router: APIRouter, documents_service: DocumentsService) -> None:
     @router.get("/documents/{document_id}")
     async def get_document(document_id: DocumentIdInPath) -> ListedDocument:
         """One document as lists show it."""
-        return to_listed_document(await service.get_record(document_id))
+        return to_listed_document(await documents_service.get_record(document_id))
 
     @router.get("/documents/{document_id}/text")
     async def get_text(
@@ -135,7 +137,7 @@ def _add_reading_routes(router: APIRouter, service: DocumentsService) -> None:
         offset: Annotated[Offset, Query()] = 0,
     ) -> DocumentText:
         """A document's text, whole or in part."""
-        return await service.get_text(
+        return await documents_service.get_text(
             GetDocumentText(
                 document_id=document_id, pages=pages, max_chars=max_chars, offset=offset
             )
@@ -152,7 +154,7 @@ def _add_reading_routes(router: APIRouter, service: DocumentsService) -> None:
         dpi: Dpi = 110,
     ) -> Response:
         """A page as a picture."""
-        png_bytes = await service.render_page(document_id, page, dpi)
+        png_bytes = await documents_service.render_page(document_id, page, dpi)
         return Response(png_bytes, media_type="image/png", headers=_PICTURE_HEADERS)
 
     @router.get(
@@ -164,7 +166,7 @@ def _add_reading_routes(router: APIRouter, service: DocumentsService) -> None:
         document_id: DocumentIdInPath, page: PageInPath, dpi: Dpi = 110
     ) -> Response:
         """A page as a picture without loss, kept for the next time."""
-        webp_bytes = await service.draw_page(document_id, page, dpi)
+        webp_bytes = await documents_service.draw_page(document_id, page, dpi)
         return Response(webp_bytes, media_type="image/webp", headers=_PICTURE_HEADERS)
 
     @router.get("/documents/{document_id}/pages/{page}/marks")
@@ -172,21 +174,21 @@ def _add_reading_routes(router: APIRouter, service: DocumentsService) -> None:
         document_id: DocumentIdInPath, page: PageInPath, passage: Annotated[Passage, Query()]
     ) -> PageMarks:
         """Where a passage stands on a page, as rectangles to draw over its picture."""
-        return await service.mark_passage(document_id, page, passage)
+        return await documents_service.mark_passage(document_id, page, passage)
 
 
-def _add_application_routes(router: APIRouter, service: DocumentsService) -> None:
+def _add_application_routes(router: APIRouter, documents_service: DocumentsService) -> None:
     @router.get("/applications")
     async def get_applications(
         reference: Annotated[ApplicationRef | None, Query()] = None,
     ) -> Overview | ApplicationList:
         """One application with its documents by type; without a reference, all of them by name."""
         if reference is None:
-            return await service.list_applications()
-        return await service.get_overview(ApplicationOverview(application_ref=reference))
+            return await documents_service.list_applications()
+        return await documents_service.get_overview(ApplicationOverview(application_ref=reference))
 
 
-def _add_ingest_routes(router: APIRouter, service: DocumentsService) -> None:
+def _add_ingest_routes(router: APIRouter, documents_service: DocumentsService) -> None:
     @router.post("/documents", openapi_extra=_UPLOAD_FORM)
     async def upload_document(
         request: Request,
@@ -194,11 +196,13 @@ def _add_ingest_routes(router: APIRouter, service: DocumentsService) -> None:
         document_type: Annotated[ChosenDocumentType, Query()] = None,
     ) -> IngestOutcome:
         """Ingest a file that comes with the request; the answer waits until it can be searched."""
-        upload_path = service.make_upload_path()
+        upload_path = documents_service.make_upload_path()
         try:
-            received_upload = await receive_upload(request, upload_path, service.max_file_bytes)
+            received_upload = await receive_upload(
+                request, upload_path, documents_service.max_file_bytes
+            )
             ingest_file = partial(
-                service.ingest_upload,
+                documents_service.ingest_upload,
                 *(
                     upload_path,
                     received_upload.file_name,
@@ -215,21 +219,21 @@ def _add_ingest_routes(router: APIRouter, service: DocumentsService) -> None:
     async def ingest_document(arguments: IngestDocument, request: Request) -> IngestOutcome:
         """Ingest a file of the server's disk."""
         return await run_while_connected(
-            request, partial(service.ingest_document, arguments, no_progress)
+            request, partial(documents_service.ingest_document, arguments, no_progress)
         )
 
     @router.post("/documents/ingest-folder")
     async def ingest_folder(arguments: IngestFolder, request: Request) -> FolderIngested:
         """Ingest all files below a folder of the server's disk."""
-        ingest_all = partial(service.ingest_folder, arguments, no_progress)
+        ingest_all = partial(documents_service.ingest_folder, arguments, no_progress)
         return await run_while_connected(request, ingest_all)
 
 
-def _add_change_routes(router: APIRouter, service: DocumentsService) -> None:
+def _add_change_routes(router: APIRouter, documents_service: DocumentsService) -> None:
     @router.delete("/documents/{document_id}")
     async def remove_document(document_id: DocumentIdInPath) -> RemovedDocument:
         """Remove a document with all its chunks."""
-        return await service.remove_document(RemoveDocument(document_id=document_id))
+        return await documents_service.remove_document(RemoveDocument(document_id=document_id))
 
     @router.patch("/applications")
     async def set_application(
@@ -239,4 +243,6 @@ def _add_change_routes(router: APIRouter, service: DocumentsService) -> None:
         it.
         """
         changed_fields = patch.model_dump(exclude_none=True)
-        return await service.set_application(SetApplication(reference=reference, **changed_fields))
+        return await documents_service.set_application(
+            SetApplication(reference=reference, **changed_fields)
+        )

@@ -21,11 +21,15 @@ class DocumentsSample(BaseSample):
     def list_steps(
         self, settings: RoomSettings, corpus_folder: Path, run_command: RunCommand
     ) -> Iterator[SampleStep]:
-        reference = corpus.application()["reference"]
+        application_ref = corpus.application()["reference"]
         yield _make_description_step(settings, corpus.application(), run_command)
         for sample_file in sorted(corpus.write_application(corpus_folder).iterdir()):
             yield _make_ingest_step(
-                settings, reference, [sample_file], run_command, f"{reference}: {sample_file.name}"
+                settings,
+                application_ref,
+                [sample_file],
+                run_command,
+                f"{application_ref}: {sample_file.name}",
             )
         shop_reference = corpus.shop_application()["reference"]
         yield _make_description_step(settings, corpus.shop_application(), run_command)
@@ -46,7 +50,7 @@ def _make_description_step(
 
 def _make_ingest_step(
     settings: RoomSettings,
-    reference: str,
+    application_ref: str,
     file_paths: Sequence[Path],
     run_command: RunCommand,
     step_title: str,
@@ -61,7 +65,7 @@ def _make_ingest_step(
             HandedFile(name=file_path.name, copied=hand_over(documents_folder, file_path))
             for file_path in file_paths
         ]
-        run_command(IngestFiles(application_ref=reference, files=handed_files), settings)
+        run_command(IngestFiles(application_ref=application_ref, files=handed_files), settings)
 
     return SampleStep(step_title, load, _TURN_AFTER_OTHER_BASES)
 

@@ -154,15 +154,15 @@ class DocumentsService:
             # A document that is being added or removed right now exists if its entry does.
             if (chunk := chunks_by_id.get(hit.chunk_id)) and chunk.document_id in records_by_id
         ]
-        confidence = judge_confidence(
+        answer_confidence = judge_confidence(
             [hit.score for hit in ranking.hits], document_hits[0].citation if document_hits else ""
         )
         return DocumentHits(
             query=arguments.query,
             results_count=len(document_hits),
             results=document_hits,
-            confidence=confidence.level,
-            confidence_reason=confidence.reason,
+            confidence=answer_confidence.level,
+            confidence_reason=answer_confidence.reason,
             degraded=ranking.degraded,
             empty_because=None if document_hits else await self._explain_empty(arguments),
         )
@@ -237,10 +237,10 @@ class DocumentsService:
             ApplicationNotFound: it has neither a record nor a file.
         """
         reference = arguments.application_ref
-        application = await self.find_application(reference)
+        known_application = await self.find_application(reference)
         unread_entries = await anyio.to_thread.run_sync(self.applications.list_unread, reference)
         document_records = await self.store.list_records(reference)
-        if application is None and not unread_entries and not document_records:
+        if known_application is None and not unread_entries and not document_records:
             raise ApplicationNotFound(
                 f"Nothing is known of the application {reference}", use_tool="ingest_document"
             )
@@ -256,7 +256,7 @@ class DocumentsService:
         }
         return Overview(
             application_ref=reference,
-            application=to_application_record(application) if application else None,
+            application=to_application_record(known_application) if known_application else None,
             document_count=len(document_records),
             page_count=sum(document_record.page_count for document_record in document_records),
             pages_without_text_count=sum(
@@ -386,27 +386,27 @@ class DocumentsService:
     async def ingest_files(
         self,
         batch_files: Sequence[BatchFile],
-        application_ref: str,
+        reference: str,
         document_type: str | None,
         report_progress: ReportProgress,
     ) -> FolderIngested:
         """Ingest several files into an application, some of them at the same time."""
         return await IngestBatch(
-            self.ingestion, application_ref, document_type, report_progress
+            self.ingestion, reference, document_type, report_progress
         ).ingest_files(batch_files)
 
     async def ingest_upload(
         self,
         upload_path: Path,
         file_name: str,
-        application_ref: str,
+        reference: str,
         document_type: str | None,
         report_progress: ReportProgress,
     ) -> Outcome:
         """Ingest an uploaded file into an application, under the name its sender gave it."""
         async with open_in_thread(self.open_upload(upload_path, file_name)) as private_copy:
             return await self.ingestion.ingest_document(
-                private_copy, application_ref, None, document_type, report_progress
+                private_copy, reference, None, document_type, report_progress
             )
 
     def open_upload(self, upload_path: Path, file_name: str) -> AbstractContextManager[PrivateCopy]:
@@ -444,11 +444,11 @@ class DocumentsService:
         }
         if validation_day := changed_fields.get("validation_date"):
             changed_fields["validation_date"] = parse_day(validation_day)
-        now = self._context.now()
-        application = await anyio.to_thread.run_sync(
-            self.applications.update_application, arguments.reference, changed_fields, now
+        read_at = self._context.now()
+        known_application = await anyio.to_thread.run_sync(
+            self.applications.update_application, arguments.reference, changed_fields, read_at
         )
-        return ApplicationSet(application=to_application_record(application))
+        return ApplicationSet(application=to_application_record(known_application))
 
     async def remove_document(self, arguments: RemoveDocument) -> RemovedDocument:
         """Delete a document's entry, its chunks, and our copy of its file.

@@ -54,10 +54,10 @@ class DocumentStore:
         chroma_directory: Path | None,
         words_file: Path,
         embedder: Embedder,
-        database: PostgresDatabase | None = None,
+        postgres_database: PostgresDatabase | None = None,
     ) -> None:
         """Without a `chroma_directory` they are kept in memory, unless there is a database."""
-        self._database = database
+        self._database = postgres_database
         self._chroma_directory = chroma_directory
         self._words_file = words_file
         self._embedder = embedder
@@ -141,22 +141,24 @@ class DocumentStore:
 
     async def rank_chunks(
         self,
-        query: str,
+        query_text: str,
         hit_count: int,
         application_ref: str | None,
         document_types: Sequence[str] | None,
-        mode: Mode,
+        search_mode: Mode,
     ) -> Ranking:
         """Return the best chunks among those of this application and these types."""
         chunk_filter = _build_chunk_filter(application_ref, document_types)
         return await anyio.to_thread.run_sync(
-            self._index.search, query, hit_count, chunk_filter, mode
+            self._index.search, query_text, hit_count, chunk_filter, search_mode
         )
 
     async def count_chunks_by_document(self) -> Counter[str]:
         """Return how many chunks every document has."""
         raw_chunks = await self._read_chunks()
-        return Counter(str(metadata["document_id"]) for metadata in raw_chunks.metadatas)
+        return Counter(
+            str(chunk_metadata["document_id"]) for chunk_metadata in raw_chunks.metadatas
+        )
 
     async def get_index_sizes(self) -> tuple[int, int]:
         """Return how many chunks the vector index and the word index hold."""
@@ -233,18 +235,18 @@ class DocumentStore:
 
 
 def build_chunks(
-    document_record: DocumentRecord, document: Document, embedded_chunks: EmbeddedChunks
+    document_record: DocumentRecord, parsed_document: Document, embedded_chunks: EmbeddedChunks
 ) -> Chunks:
     """Return the chunks of a document with the metadata that is stored with them."""
-    chunk_texts = [document.get_chunk_text(chunk) for chunk in document.chunks]
+    chunk_texts = [parsed_document.get_chunk_text(chunk) for chunk in parsed_document.chunks]
     # Where the text covered so far ends; chunks overlap, so it is not the last chunk's end.
     covered_ends = [0]
-    for chunk in document.chunks:
+    for chunk in parsed_document.chunks:
         covered_ends.append(max(covered_ends[-1], chunk.end))
     return Chunks(
         ids=[
             format_chunk_id(document_record.document_id, chunk.pages[0], chunk.index)
-            for chunk in document.chunks
+            for chunk in parsed_document.chunks
         ],
         texts=chunk_texts,
         metadatas=[
@@ -260,12 +262,16 @@ def build_chunks(
                 "char_count": len(chunk_text),
                 "word_count": len(chunk_text.split()),
                 "start": chunk.start,
-                "gap": document.text[covered_end : chunk.start],
+                "gap": parsed_document.text[covered_end : chunk.start],
                 CONTEXT_FIELD: chunk_context,
             }
             # One more end than chunks: the last one is the end of the text.
             for chunk, chunk_text, chunk_context, covered_end in zip(
-                document.chunks, chunk_texts, embedded_chunks.contexts, covered_ends, strict=False
+                parsed_document.chunks,
+                chunk_texts,
+                embedded_chunks.contexts,
+                covered_ends,
+                strict=False,
             )
         ],
         vectors=embedded_chunks.vectors,
@@ -280,8 +286,8 @@ def make_title_from_name(source_file: str) -> str:
 def _list_contexts(raw_chunks: Chunks) -> list[str]:
     """Return what each stored chunk stands under, as `embed_document` would have it."""
     return [
-        make_context([make_title_from_name(str(metadata["source_file"]))])
-        for metadata in raw_chunks.metadatas
+        make_context([make_title_from_name(str(chunk_metadata["source_file"]))])
+        for chunk_metadata in raw_chunks.metadatas
     ]
 
 
@@ -322,43 +328,43 @@ def _to_stored_chunks(raw_chunks: Chunks) -> list[StoredChunk]:
         StoredChunk(
             chunk_id=chunk_id,
             text=chunk_text,
-            application_ref=str(metadata["application_ref"]),
-            document_id=str(metadata["document_id"]),
-            source_file=str(metadata["source_file"]),
-            document_type=str(metadata["document_type"]),
-            pages=parse_numbers(metadata["page_numbers"]),
-            chunk_index=int(metadata["chunk_index"]),
-            total_chunks=int(metadata["total_chunks"]),
-            extraction_method=metadata["extraction_method"],  # type: ignore[arg-type]
-            start=int(metadata["start"]),
-            gap=str(metadata["gap"]),
+            application_ref=str(chunk_metadata["application_ref"]),
+            document_id=str(chunk_metadata["document_id"]),
+            source_file=str(chunk_metadata["source_file"]),
+            document_type=str(chunk_metadata["document_type"]),
+            pages=parse_numbers(chunk_metadata["page_numbers"]),
+            chunk_index=int(chunk_metadata["chunk_index"]),
+            total_chunks=int(chunk_metadata["total_chunks"]),
+            extraction_method=chunk_metadata["extraction_method"],  # type: ignore[arg-type]
+            start=int(chunk_metadata["start"]),
+            gap=str(chunk_metadata["gap"]),
         )
-        for chunk_id, chunk_text, metadata in zip(
+        for chunk_id, chunk_text, chunk_metadata in zip(
             raw_chunks.ids, raw_chunks.texts, raw_chunks.metadatas, strict=True
         )
     ]
 
 
 def _validate_chunks(raw_chunks: Chunks) -> None:
-    validator = TypeAdapter(StoredChunk)
+    type_adapter = TypeAdapter(StoredChunk)
     for chunk in _to_stored_chunks(raw_chunks):
-        validator.validate_python(asdict(chunk))
+        type_adapter.validate_python(asdict(chunk))
 
 
 def _validate_entries(registry_entries: Chunks) -> None:
-    validator = TypeAdapter(DocumentRecord)
+    type_adapter = TypeAdapter(DocumentRecord)
     for document_id, registry_entry in zip(
         registry_entries.ids, registry_entries.metadatas, strict=True
     ):
-        validator.validate_python(asdict(_to_document_record(document_id, registry_entry)))
+        type_adapter.validate_python(asdict(_to_document_record(document_id, registry_entry)))
 
 
 def _build_chunk_filter(
     application_ref: str | None, document_types: Sequence[str] | None
 ) -> Filter | None:
-    filters: list[Filter] = []
+    chunk_filters: list[Filter] = []
     if application_ref is not None:
-        filters.append(Equals("application_ref", application_ref))
+        chunk_filters.append(Equals("application_ref", application_ref))
     if document_types is not None:
-        filters.append(In("document_type", tuple(document_types)))
-    return And(tuple(filters)) if filters else None
+        chunk_filters.append(In("document_type", tuple(document_types)))
+    return And(tuple(chunk_filters)) if chunk_filters else None

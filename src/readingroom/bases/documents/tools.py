@@ -56,8 +56,8 @@ def open_base(settings: DocumentsSettings) -> KnowledgeBase:
     ingest_context = make_ingest_context(
         settings, "documents", "DOCUMENT_ROOTS", settings.document_roots
     )
-    base = open_documents(documents_folder, chroma_directory, ingest_context)
-    return replace(base, unembedded=get_shared_embedder(settings).waiting_texts)
+    knowledge_base = open_documents(documents_folder, chroma_directory, ingest_context)
+    return replace(knowledge_base, unembedded=get_shared_embedder(settings).waiting_texts)
 
 
 def open_documents(
@@ -66,7 +66,7 @@ def open_documents(
     ingest_context: IngestContext,
 ) -> KnowledgeBase:
     """Open the documents base on a folder; its stores are opened when it is served."""
-    service = DocumentsService(documents_folder, chroma_directory, ingest_context)
+    documents_service = DocumentsService(documents_folder, chroma_directory, ingest_context)
     return KnowledgeBase(
         name="documents",
         server_name="document-store-mcp",
@@ -78,22 +78,22 @@ def open_documents(
         ),
         error_dialect=StatusDialect(),
         tools=(
-            *_make_search_tools(service),
-            *_make_reading_tools(service),
-            *_make_writing_tools(service),
+            *_make_search_tools(documents_service),
+            *_make_reading_tools(documents_service),
+            *_make_writing_tools(documents_service),
         ),
-        service=service,
+        service=documents_service,
         stateful=True,
         sse=True,
-        lifespan=service.running,
-        check_ready=service.check_ready,
-        warm_up=service.warm_up,
+        lifespan=documents_service.running,
+        check_ready=documents_service.check_ready,
+        warm_up=documents_service.warm_up,
     )
 
 
-def _make_search_tools(service: DocumentsService) -> Iterable[Tool]:
+def _make_search_tools(documents_service: DocumentsService) -> Iterable[Tool]:
     async def search_application_docs(
-        arguments: SearchApplicationDocs, call: ToolCall
+        arguments: SearchApplicationDocs, tool_call: ToolCall
     ) -> DocumentHits:
         """Find what the documents of a planning application (`19/00017/FUL`, `19/00019/REM`) say.
         What does the applicant say, claim or propose about this, how many, how much, how tall? What
@@ -102,23 +102,23 @@ def _make_search_tools(service: DocumentsService) -> Iterable[Tool]:
         within one application when application_ref is given, else from all application files. For a
         whole document use `get_document_text`. For what policy says use `search_policy`.
         """
-        return await service.search_documents(arguments)
+        return await documents_service.search_documents(arguments)
 
     yield make_tool(search_application_docs, title="Search documents")
 
 
-def _make_reading_tools(service: DocumentsService) -> Iterable[Tool]:
-    async def get_document_text(arguments: GetDocumentText, call: ToolCall) -> DocumentText:
+def _make_reading_tools(documents_service: DocumentsService) -> Iterable[Tool]:
+    async def get_document_text(arguments: GetDocumentText, tool_call: ToolCall) -> DocumentText:
         """Read the text of one document of a planning application by its document id
         (`19_00017_FUL_3c9a01`), such as a design and access statement or a travel plan: all of it,
         the complete wording from the top, or some of its pages (pages 4 to 9), or as much as
         max_chars allows and then on from next_offset. To find the place where something is said use
         `search_application_docs`.
         """
-        return await service.get_text(arguments)
+        return await documents_service.get_text(arguments)
 
     async def list_ingested_documents(
-        arguments: ListIngestedDocuments, call: ToolCall
+        arguments: ListIngestedDocuments, tool_call: ToolCall
     ) -> DocumentList:
         """List the documents of one planning application (`19/00017/FUL`, `19/00018/OUT`,
         `19/00019/REM`). Which files, reports and attachments have been submitted, what paperwork is
@@ -126,9 +126,9 @@ def _make_reading_tools(service: DocumentsService) -> Iterable[Tool]:
         `search_application_docs`. For the state of the case and what is missing use
         `application_overview`.
         """
-        return await service.list_documents(arguments)
+        return await documents_service.list_documents(arguments)
 
-    async def application_overview(arguments: ApplicationOverview, call: ToolCall) -> Overview:
+    async def application_overview(arguments: ApplicationOverview, tool_call: ToolCall) -> Overview:
         """Get up to speed on a planning application (`19/00017/FUL`, `19/00019/REM`): a summary of
         the case and the state of play. What is it about, the site and the proposal, what is its
         status, where has it got to, was it granted? How complete is it, which reports did they
@@ -136,7 +136,7 @@ def _make_reading_tools(service: DocumentsService) -> Iterable[Tool]:
         was skipped or failed to load and why; no text. For the files alone use
         `list_ingested_documents`.
         """
-        return await service.get_overview(arguments)
+        return await documents_service.get_overview(arguments)
 
     yield make_tool(
         application_overview,
@@ -148,9 +148,9 @@ def _make_reading_tools(service: DocumentsService) -> Iterable[Tool]:
     yield make_tool(list_ingested_documents, title="List documents")
 
 
-def _make_writing_tools(service: DocumentsService) -> Iterable[Tool]:
+def _make_writing_tools(documents_service: DocumentsService) -> Iterable[Tool]:
     async def ingest_document(
-        arguments: IngestDocument, call: ToolCall
+        arguments: IngestDocument, tool_call: ToolCall
     ) -> IngestedDocument | AlreadyIngested | SkippedDocument:
         """Add one file (`/inbox/noise.pdf`) to a planning application (`19/00018/OUT`,
         `19/00019/REM`): upload or load a PDF or scan of a report, survey, statement, letter or plan
@@ -158,39 +158,39 @@ def _make_writing_tools(service: DocumentsService) -> Iterable[Tool]:
         DOCUMENT_ROOTS; pictures without words are skipped. For a directory of files use
         `ingest_folder`.
         """
-        return await service.ingest_document(arguments, call.report_progress)
+        return await documents_service.ingest_document(arguments, tool_call.report_progress)
 
-    async def ingest_folder(arguments: IngestFolder, call: ToolCall) -> FolderIngested:
+    async def ingest_folder(arguments: IngestFolder, tool_call: ToolCall) -> FolderIngested:
         """Load a whole folder or directory of files (`/inbox/19_00017`) into a planning application
         (`19/00018/OUT`, `19/00019/REM`) at once: every PDF and all that is in a path of the
         server's disk. It does not stop at a file that cannot be read: each has an outcome of its
         own. For one file use `ingest_document`.
         """
-        return await service.ingest_folder(arguments, call.report_progress)
+        return await documents_service.ingest_folder(arguments, tool_call.report_progress)
 
-    async def set_application(arguments: SetApplication, call: ToolCall) -> ApplicationSet:
+    async def set_application(arguments: SetApplication, tool_call: ToolCall) -> ApplicationSet:
         """Record what is known of a planning application itself (`19/00017/FUL`, `19/00019/REM`),
         or correct and update it: save its site address, what the proposal is for, the date it was
         validated, its status (mark it pending, approved, refused, withdrawn). What is left out or
         null stays as it is, an empty string clears it; documents are not touched. To see what is
         recorded use `application_overview`.
         """
-        return await service.set_application(arguments)
+        return await documents_service.set_application(arguments)
 
-    async def remove_document(arguments: RemoveDocument, call: ToolCall) -> RemovedDocument:
+    async def remove_document(arguments: RemoveDocument, tool_call: ToolCall) -> RemovedDocument:
         """Delete one document of a planning application from the store, by its document id
         (`19_00017_FUL_3c9a01`), with all its chunks: get rid of a duplicate, a superseded report, a
         drawing or a file that was uploaded by mistake. The file it was ingested from is left alone.
         For a policy use `remove_policy_revision`.
         """
         # One that is not known is no question: this raises for it.
-        document_record = await service.get_record(arguments.document_id)
-        chunks = await service.store.get_chunks(document_record.document_id)
-        await call.require_consent(
+        document_record = await documents_service.get_record(arguments.document_id)
+        chunks = await documents_service.store.get_chunks(document_record.document_id)
+        await tool_call.require_consent(
             f"Remove the document {document_record.document_id} from its application: "
             f"{len(chunks)} passages? The file it was ingested from is left alone."
         )
-        return await service.remove_document(arguments)
+        return await documents_service.remove_document(arguments)
 
     deletion_hints = Hints(read_only=False, destructive=True)
     yield make_tool(ingest_document, title="Ingest a document", hints=Hints(read_only=False))
@@ -199,12 +199,16 @@ def _make_writing_tools(service: DocumentsService) -> Iterable[Tool]:
     yield make_tool(remove_document, title="Remove a document", hints=deletion_hints)
 
 
-def _link_documents(overview: Overview) -> list[ResourceLink]:
-    documents = [document for listed_type in overview.types for document in listed_type.documents]
+def _link_documents(application_overview: Overview) -> list[ResourceLink]:
+    document_entries = [
+        document_entry
+        for listed_type in application_overview.types
+        for document_entry in listed_type.documents
+    ]
     return [
         ResourceLink(
-            f"document/{quote(document.document_id, safe='')}",
-            f"{overview.application_ref}: {document.source_file}",
+            f"document/{quote(document_entry.document_id, safe='')}",
+            f"{application_overview.application_ref}: {document_entry.source_file}",
         )
-        for document in documents[:MAX_RESOURCE_LINKS]
+        for document_entry in document_entries[:MAX_RESOURCE_LINKS]
     ]

@@ -40,28 +40,32 @@ class FederalAdapter(SearchAdapter):
         ),
     )
 
-    def __init__(self, service: FederalService, page_links: PageLinks) -> None:
-        self._service = service
+    def __init__(self, federal_service: FederalService, page_links: PageLinks) -> None:
+        self._service = federal_service
 
-    async def search(self, request: SearchRequest, call: ToolCall) -> list[DeskHit]:
+    async def search(self, search_request: SearchRequest, tool_call: ToolCall) -> list[DeskHit]:
         search_answer = await self._service.search(
             Search(
-                query=request.query,
-                source=list(request.sources) or None,
-                since=request.since,
-                until=request.until,
-                limit=request.limit,
+                query=search_request.query,
+                source=list(search_request.sources) or None,
+                since=search_request.since,
+                until=search_request.until,
+                limit=search_request.limit,
                 offset=0,
             )
         )
         hits = list(search_answer.results)
-        if not (request.sources or request.since or request.until):
+        if not (search_request.sources or search_request.since or search_request.until):
             hits += await self._service.store.query(
-                partial(find_registry_records, query=request.query, max_results=_MAX_REGISTRY_HITS)
+                partial(
+                    find_registry_records,
+                    query_text=search_request.query,
+                    max_results=_MAX_REGISTRY_HITS,
+                )
             )
         return [DeskHit(**dict(hit), base=self.base) for hit in hits]
 
-    async def fetch(self, id: str, offset: int, call: ToolCall) -> DeskRecord:
+    async def fetch(self, id: str, offset: int, tool_call: ToolCall) -> DeskRecord:
         return DeskRecord(**dict(await self._service.fetch_record(id, offset)), base=self.base)
 
     async def list_sources(self) -> Sequence[str]:
@@ -78,8 +82,8 @@ class FederalAdapter(SearchAdapter):
         return unquote(path_match[1]) if path_match else None
 
     async def complete_argument(
-        self, argument_name: str, prefix: str, earlier_arguments: Mapping[str, str]
+        self, argument_name: str, typed_prefix: str, earlier_arguments: Mapping[str, str]
     ) -> Sequence[str]:
         if argument_name in ("id", "bill_id"):
-            return await self._service.list_ids(prefix, _MAX_COMPLETIONS)
+            return await self._service.list_ids(typed_prefix, _MAX_COMPLETIONS)
         return ()

@@ -77,7 +77,7 @@ class FederalBackup(BaseBackup):
         self,
         staged_settings: RoomSettings,
         home_directory: Path,
-        replace: bool,
+        is_replacing: bool,
         run_command: RunCommand,
     ) -> dict[str, int] | None:
         known_statements = frozenset(map(normalise_sql, list_statements()))
@@ -89,20 +89,20 @@ class FederalBackup(BaseBackup):
         records_place = locate_records(staged_settings)
         if not isinstance(records_place, Path):
             staged_file = get_database_path(staged_settings.data)
-            _refuse_to_overwrite(records_place, replace)
+            _refuse_to_overwrite(records_place, is_replacing)
             copy_records(staged_file, records_place)
             staged_file.unlink()
         return None
 
     def migrate_base(
-        self, settings: RoomSettings, target_settings: RoomSettings, replace: bool
+        self, settings: RoomSettings, target_settings: RoomSettings, is_replacing: bool
     ) -> dict[str, Any] | None:
         source_place, target_place = locate_records(settings), locate_records(target_settings)
         assert isinstance(target_place, SharedRecords)
         row_count_by_table = count_rows_if_same(source_place, target_place)
         was_copied_before = bool(row_count_by_table)
         if not was_copied_before:
-            _refuse_to_overwrite(target_place, replace)
+            _refuse_to_overwrite(target_place, is_replacing)
             copy_records(source_place, target_place)
             row_count_by_table = count_rows_if_same(source_place, target_place)
         if not row_count_by_table:
@@ -124,9 +124,9 @@ def _has_records(shared_records: SharedRecords) -> bool:
         return db.execute("SELECT 1 FROM ingestion_logs LIMIT 1").fetchone() is not None
 
 
-def _refuse_to_overwrite(shared_records: SharedRecords, replace: bool) -> None:
+def _refuse_to_overwrite(shared_records: SharedRecords, is_replacing: bool) -> None:
     """Raise DataNotEmpty when there are records that may not be replaced."""
-    if _has_records(shared_records) and not replace:
+    if _has_records(shared_records) and not is_replacing:
         raise DataNotEmpty(
             "The database at READINGROOM_DATABASE_URL holds federal records already; choose "
             "another one, or replace them with --force"

@@ -123,8 +123,8 @@ def changes(
 
     since_day = parse_day(since).isoformat()
     only_source = find_source(source) if source else None
-    with _open_reader(settings) as reader:
-        change_rows, _, has_more = reader.query_now(
+    with _open_reader(settings) as federal_store:
+        change_rows, _, has_more = federal_store.query_now(
             lambda db: read_change_page(db, since_day, only_source, None, limit, 0)
         )
     table_cells = [
@@ -164,7 +164,7 @@ def sync(source: str, since: str | None, settings: FederalSettings, as_json: boo
     that broke off goes on where it was.
     """
 
-    hosts = Hosts(
+    source_hosts = Hosts(
         govinfo=settings.govinfo_url,
         federal_register=settings.federal_register_url,
         legislators=settings.legislators_url,
@@ -176,33 +176,34 @@ def sync(source: str, since: str | None, settings: FederalSettings, as_json: boo
         progress_bar("Fetching", as_json) as report_progress,
         progress_bar("Updating", as_json) as report_update,
     ):
-        synced = sync_source(
+        sync_summary = sync_source(
             store.get_database_path(settings.data),
             find_source(source),
             since_day,
-            hosts,
+            source_hosts,
             settings.sync_pause_seconds,
             report_progress,
             report_update,
             store.locate_records(settings),
         )
-    json_body = vars(synced) | {"update": _build_summary_json(synced.update)}
+    json_body = vars(sync_summary) | {"update": _build_summary_json(sync_summary.update)}
     output_lines = [
-        f"{synced.downloaded} files fetched ({synced.bytes:,} bytes), "
-        f"{synced.unchanged} unchanged, {synced.missing} not there, {synced.failed} failed.",
+        f"{sync_summary.downloaded} files fetched ({sync_summary.bytes:,} bytes), "
+        f"{sync_summary.unchanged} unchanged, {sync_summary.missing} not there, "
+        f"{sync_summary.failed} failed.",
         *(
             f"  {sync_error['file']}: {sync_error['error']}"
-            for sync_error in synced.errors[:_MAX_NAMED_FILES]
+            for sync_error in sync_summary.errors[:_MAX_NAMED_FILES]
         ),
-        *_format_summary_lines(synced.update),
+        *_format_summary_lines(sync_summary.update),
     ]
-    are_all_files_missing = synced.files > 0 and synced.missing == synced.files
+    are_all_files_missing = sync_summary.files > 0 and sync_summary.missing == sync_summary.files
     if are_all_files_missing:
         output_lines.append(
             "No file is where its host should have it: docs/settings.md has the addresses."
         )
     print_result(as_json, json_body, "\n".join(output_lines))
-    if synced.failed or are_all_files_missing:
+    if sync_summary.failed or are_all_files_missing:
         sys.exit(1)
 
 
@@ -211,11 +212,11 @@ def sync(source: str, since: str | None, settings: FederalSettings, as_json: boo
 def embed(settings: FederalSettings, as_json: bool) -> None:
     """Embed what has no vector yet, for search by meaning. Stop and go on at any time."""
 
-    place = store.locate_records(settings)
-    store.prepare_records(place)
+    federal_place = store.locate_records(settings)
+    store.prepare_records(federal_place)
     with (
-        store.translate_errors(place),
-        closing(store.connect(place, writing=True)) as db,
+        store.translate_errors(federal_place),
+        closing(store.connect(federal_place, writing=True)) as db,
         progress_bar("Embedding", as_json or not sys.stderr.isatty()) as report_progress,
     ):
         if not (as_json or sys.stderr.isatty()):  # a log shows no bar
@@ -242,21 +243,21 @@ def status(settings: FederalSettings, as_json: bool) -> None:
     failed, were not used, or lack what they name follow, each with what to do.
     """
 
-    with _open_reader(settings) as reader:
-        status_rows = reader.query_now(store.read_status)
+    with _open_reader(settings) as federal_store:
+        status_rows = federal_store.query_now(store.read_status)
         failed_files = [
             dict(status_row)
-            for status_row in reader.query_now(lambda db: list(loading.list_failures(db)))
+            for status_row in federal_store.query_now(lambda db: list(loading.list_failures(db)))
         ]
         incomplete_files = [
             dict(status_row)
-            for status_row in reader.query_now(lambda db: list(loading.list_incomplete(db)))
+            for status_row in federal_store.query_now(lambda db: list(loading.list_incomplete(db)))
         ]
         ignored_files = [
             dict(status_row)
-            for status_row in reader.query_now(lambda db: list(loading.list_ignored(db)))
+            for status_row in federal_store.query_now(lambda db: list(loading.list_ignored(db)))
         ]
-    headings = ("source", "records", "chunks", "embedded", "%", "complete to", "newest")
+    column_headings = ("source", "records", "chunks", "embedded", "%", "complete to", "newest")
     table_cells = [
         (
             status_row["source"],
@@ -269,7 +270,7 @@ def status(settings: FederalSettings, as_json: bool) -> None:
         )
         for status_row in status_rows
     ]
-    output_lines = [format_table(table_cells, headings, right_aligned_columns=[1, 2, 3, 4])]
+    output_lines = [format_table(table_cells, column_headings, right_aligned_columns=[1, 2, 3, 4])]
     if not any(status_row["records"] for status_row in status_rows):
         output_lines.append(
             "Nothing is loaded yet: `readingroom federal load PATH…` loads official files."
@@ -284,7 +285,9 @@ def status(settings: FederalSettings, as_json: bool) -> None:
             f"Not embedded whole: {', '.join(sources_left_to_embed)}. What has no vector is "
             "found by its words alone; `readingroom federal embed` goes on where it stopped."
         )
-    output_lines += [f"failed: {failure['file']}: {failure['error']}" for failure in failed_files]
+    output_lines += [
+        f"failed: {failed_file['file']}: {failed_file['error']}" for failed_file in failed_files
+    ]
     output_lines += [
         f"incomplete: {status_row['file']}: {status_row['error']}"
         for status_row in incomplete_files
@@ -313,12 +316,12 @@ def _open_reader(settings: FederalSettings) -> Iterator[store.FederalStore]:
         if isinstance(records_place, Path) and not records_place.exists():
             records_place = store.get_database_path(Path(scratch_folder))
         store.prepare_records(records_place)
-        with closing(store.FederalStore(records_place)) as reader:
-            yield reader
+        with closing(store.FederalStore(records_place)) as federal_store:
+            yield federal_store
 
 
-def _format_percent(percent: int | None) -> str:
-    return "-" if percent is None else str(percent)
+def _format_percent(embedded_percent: int | None) -> str:
+    return "-" if embedded_percent is None else str(embedded_percent)
 
 
 def _print_summary(load_summary: LoadSummary, only_source: Source | None, as_json: bool) -> None:
@@ -332,12 +335,15 @@ def _print_summary(load_summary: LoadSummary, only_source: Source | None, as_jso
 
 
 def _build_summary_json(load_summary: LoadSummary) -> dict[str, Any]:
-    tallies = {source_name: vars(tally) for source_name, tally in load_summary.changes.items()}
+    tally_by_source = {
+        source_name: vars(source_tally)
+        for source_name, source_tally in load_summary.changes.items()
+    }
     next_step_hint = {"hint": _FORMATS_HINT} if _needs_hint(load_summary) else {}
     return {
         **vars(load_summary),
         "by_loader": dict(load_summary.by_loader),
-        "changes": tallies,
+        "changes": tally_by_source,
         **next_step_hint,
     }
 
@@ -353,9 +359,9 @@ def _format_summary_lines(
         f"{load_summary.ignored} ignored, "
         f"{load_summary.failed} failed; {load_summary.records} records read.",
         *(
-            f"  {source_name}: {tally.new} new, {tally.changed} changed, "
-            f"{tally.withdrawn} withdrawn"
-            for source_name, tally in load_summary.changes.items()
+            f"  {source_name}: {source_tally.new} new, {source_tally.changed} changed, "
+            f"{source_tally.withdrawn} withdrawn"
+            for source_name, source_tally in load_summary.changes.items()
         ),
         *(
             f"  {file_error['file']}: {file_error['error']}"

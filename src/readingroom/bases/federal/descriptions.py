@@ -45,10 +45,10 @@ def describe_semantic_search(record_sources: tuple[Source, ...]) -> str:
     )
 
 
-def _join_source_names(record_sources: tuple[Source, ...], *shapes: Shape) -> str:
+def _join_source_names(record_sources: tuple[Source, ...], *text_shapes: Shape) -> str:
     return ", ".join(
         list_source_names(
-            record_source for record_source in record_sources if record_source.shape in shapes
+            record_source for record_source in record_sources if record_source.shape in text_shapes
         )
     )
 
@@ -122,7 +122,7 @@ def _list_groups(record_table: RecordTable) -> Iterable[str]:
 
 
 def _list_sums(record_table: RecordTable) -> Iterable[str]:
-    return (measure.name for measure in record_table.plan.sums)
+    return (sum_measure.name for sum_measure in record_table.plan.sums)
 
 
 def _list_times(record_table: RecordTable) -> Iterable[str]:

@@ -15,7 +15,9 @@ from readingroom.storage.database import Database, DatabaseError, connect
 _MAX_QUICK_CHECK_BYTES = 1024**3  # bytes of a database that are read through in a few seconds
 
 
-def check(settings: RoomSettings, repair: bool, run_command: RunCommand) -> Iterator[Complaint]:
+def check(
+    settings: RoomSettings, is_repairing: bool, run_command: RunCommand
+) -> Iterator[Complaint]:
     """Yield what is wrong with the federal database; nothing of it can be repaired here."""
     database_path = locate_records(settings)
     if not isinstance(database_path, Path):

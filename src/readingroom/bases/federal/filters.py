@@ -55,7 +55,8 @@ class RowFilter:
 def make_filters_model(record_table: RecordTable) -> type[SourceFilters]:
     """Return the model of a table's filters, which reports those that do not fit."""
     type_by_facet = {
-        facet.name: VALUE_TYPES.get(facet.name, ShortText) for facet in record_table.plan.facets
+        group_facet.name: VALUE_TYPES.get(group_facet.name, ShortText)
+        for group_facet in record_table.plan.facets
     }
     type_by_filter = type_by_facet | {
         table_column.name: _choose_filter_type(table_column)
@@ -77,14 +78,14 @@ def _choose_filter_type(table_column: Column) -> Any:
     return VALUE_TYPES.get(table_column.name, ShortText)
 
 
-def parse_filters(record_table: RecordTable, filters: Mapping[str, Any] | None) -> RowFilter:
+def parse_filters(record_table: RecordTable, filter_values: Mapping[str, Any] | None) -> RowFilter:
     """Check the filters that a tool was called with, and return them as SQL.
 
     Raise InvalidArguments for those that the table does not have, or whose value does not fit.
     """
     filters_model = make_filters_model(record_table)
     try:
-        parsed_filters = filters_model.model_validate(dict(filters or {}))
+        parsed_filters = filters_model.model_validate(dict(filter_values or {}))
     except ValidationError as error:
         valid_names_text = ", ".join(filters_model.model_fields)
         raise InvalidArguments(
@@ -100,18 +101,18 @@ def parse_filters(record_table: RecordTable, filters: Mapping[str, Any] | None) 
     return build_row_filter(record_table, parsed_filters.model_dump(exclude_none=True))
 
 
-def build_row_filter(record_table: RecordTable, filters: Mapping[str, Any]) -> RowFilter:
+def build_row_filter(record_table: RecordTable, filter_values: Mapping[str, Any]) -> RowFilter:
     """Return checked filters as SQL; a tuple allows any of its values.
 
     Withdrawn records never pass.
     """
-    conditions = [record_table.where]
+    sql_conditions = [record_table.where]
     sql_values: list[Any] = []
-    for filter_name, filter_value in filters.items():
+    for filter_name, filter_value in filter_values.items():
         allowed_values = filter_value if isinstance(filter_value, tuple) else (filter_value,)
-        conditions.append(_build_condition(record_table, filter_name, len(allowed_values)))
+        sql_conditions.append(_build_condition(record_table, filter_name, len(allowed_values)))
         sql_values += allowed_values
-    return RowFilter(" AND ".join(conditions), tuple(sql_values), dict(filters))
+    return RowFilter(" AND ".join(sql_conditions), tuple(sql_values), dict(filter_values))
 
 
 def _build_condition(record_table: RecordTable, filter_name: str, allowed_count: int) -> str:
@@ -120,7 +121,14 @@ def _build_condition(record_table: RecordTable, filter_name: str, allowed_count:
     if filter_name == "until":
         return f"{record_table.date_sql} <= ?"
     is_allowed_sql = "= ?" if allowed_count == 1 else f"IN ({', '.join('?' * allowed_count)})"
-    facet = next((facet for facet in record_table.plan.facets if facet.name == filter_name), None)
-    if facet:
-        return f"id IN (SELECT id FROM ({facet.sql}) WHERE value {is_allowed_sql})"
+    group_facet = next(
+        (
+            group_facet
+            for group_facet in record_table.plan.facets
+            if group_facet.name == filter_name
+        ),
+        None,
+    )
+    if group_facet:
+        return f"id IN (SELECT id FROM ({group_facet.sql}) WHERE value {is_allowed_sql})"
     return f"{filter_name} {is_allowed_sql}"

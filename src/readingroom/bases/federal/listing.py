@@ -4,30 +4,37 @@ Each function asks the service, whose lists it makes short.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from readingroom.bases.federal import store
 from readingroom.bases.federal.filters import parse_filters
 from readingroom.bases.federal.models import ChangesQuestion, ListRecords, RecordList, Search
-from readingroom.bases.federal.query import cards, record_lists, texts
 from readingroom.bases.federal.schema.records import LinkKind, SponsorKind
 from readingroom.bases.federal.schema.sources import Source
 from readingroom.core.errors import InvalidArguments, UnrecognizedId
+from readingroom.core.imports import LazyModule
 from readingroom.protocol.search import Fetched
+
+if TYPE_CHECKING:
+    from readingroom.bases.federal.query import cards, record_lists, texts
+else:
+    cards = LazyModule("readingroom.bases.federal.query.cards")
+    record_lists = LazyModule("readingroom.bases.federal.query.record_lists")
+    texts = LazyModule("readingroom.bases.federal.query.texts")
 
 
 async def list_source_cards(
-    service: Any, record_source: Source, arguments: ListRecords
+    federal_service: Any, record_source: Source, arguments: ListRecords
 ) -> RecordList:
     row_filter = parse_filters(record_source.record_table, arguments.filters)
-    record_page = await service.list_records(
+    record_page = await federal_service.list_records(
         record_source, row_filter, arguments.limit, arguments.cursor
     )
-    stored_count = (await service.read_source_progress(record_source)).records
+    stored_count = (await federal_service.read_source_progress(record_source)).records
     return RecordList(
         source=record_source.name,
-        results=[cards.make_card(record) for record in record_page.results],
+        results=[cards.make_card(listed_record) for listed_record in record_page.results],
         next_cursor=record_page.next_cursor,
         has_more=record_page.has_more,
         loaded_up_to=record_page.loaded_up_to,
@@ -39,44 +46,54 @@ async def list_source_cards(
 
 
 async def list_part_cards(
-    service: Any, record_source: Source, record_id: str, part_name: str, arguments: ListRecords
+    federal_service: Any,
+    record_source: Source,
+    record_id: str,
+    part_name: str,
+    arguments: ListRecords,
 ) -> RecordList:
-    page_size, cursor, filters = arguments.limit, arguments.cursor, dict(arguments.filters or {})
-    congress = filters.pop("congress", None)
+    page_size, cursor, filter_values = (
+        arguments.limit,
+        arguments.cursor,
+        dict(arguments.filters or {}),
+    )
+    congress = filter_values.pop("congress", None)
     congress = congress if isinstance(congress, int) else None
     if part_name == "members" and record_source.name == "roll_call_votes":
-        voter_list: RecordList = await service.store.query(
+        voter_list: RecordList = await federal_service.store.query(
             lambda db: record_lists.list_voters(db, record_id, arguments.filters, page_size, cursor)
         )
         return voter_list
     if part_name == "voted_alike":
-        voting_alike_list: RecordList = await service.store.query(
+        voting_alike_list: RecordList = await federal_service.store.query(
             lambda db: record_lists.list_voting_alike(db, record_id, congress, page_size, cursor)
         )
         return voting_alike_list
     if part_name == "actions" and record_source.name == "committees":
-        committee_list: RecordList = await service.store.query(
+        committee_list: RecordList = await federal_service.store.query(
             lambda db: record_lists.list_committee_actions(
-                db, record_id, filters, page_size, cursor
+                db, record_id, filter_values, page_size, cursor
             )
         )
         return committee_list
     if part_name == "similar":
-        return await list_similar(service, record_source, record_id, page_size)
-    link_kind = filters.pop("kind", None)
-    _refuse_filters(part_name, filters)
+        return await list_similar(federal_service, record_source, record_id, page_size)
+    link_kind = filter_values.pop("kind", None)
+    _refuse_filters(part_name, filter_values)
     if part_name == "links":
         kind_filter = parse_link_kind(link_kind)
         return await list_link_cards(
-            service, record_source, record_id, kind_filter, page_size, cursor
+            federal_service, record_source, record_id, kind_filter, page_size, cursor
         )
     listers_by_part: dict[str, Callable[[], Awaitable[Any]]] = {
-        "actions": lambda: service.list_actions(record_id, page_size, cursor),
-        "amendments": lambda: service.list_amendments(record_id, page_size, cursor),
-        "cosponsors": lambda: service.list_cosponsors(record_id, page_size, cursor),
-        "members": lambda: service.list_committee_members(record_id, congress, page_size, cursor),
-        "votes": lambda: service.list_member_votes(record_id, congress, page_size, cursor),
-        "witnesses": lambda: service.list_witnesses(record_id, page_size, cursor),
+        "actions": lambda: federal_service.list_actions(record_id, page_size, cursor),
+        "amendments": lambda: federal_service.list_amendments(record_id, page_size, cursor),
+        "cosponsors": lambda: federal_service.list_cosponsors(record_id, page_size, cursor),
+        "members": lambda: federal_service.list_committee_members(
+            record_id, congress, page_size, cursor
+        ),
+        "votes": lambda: federal_service.list_member_votes(record_id, congress, page_size, cursor),
+        "witnesses": lambda: federal_service.list_witnesses(record_id, page_size, cursor),
     }
     return record_lists.convert_page(
         await listers_by_part[part_name](), record_source, record_id, part_name
@@ -84,32 +101,32 @@ async def list_part_cards(
 
 
 async def list_link_cards(
-    service: Any,
+    federal_service: Any,
     record_source: Source,
     record_id: str,
     kind_filter: LinkKind | SponsorKind | None,
     max_results: int,
-    cursor: str | None = None,
+    page_cursor: str | None = None,
 ) -> RecordList:
     """List a record's links, then its sponsors and cosponsors, with the evidence."""
-    link_list: RecordList = await service.store.query(
+    link_list: RecordList = await federal_service.store.query(
         lambda db: record_lists.list_link_cards(
-            db, record_source, record_id, kind_filter, max_results, cursor
+            db, record_source, record_id, kind_filter, max_results, page_cursor
         )
     )
     return link_list
 
 
-async def list_change_cards(service: Any, arguments: ListRecords) -> RecordList:
-    filters = dict(arguments.filters or {})
+async def list_change_cards(federal_service: Any, arguments: ListRecords) -> RecordList:
+    filter_values = dict(arguments.filters or {})
     since_day, source_name, change_kind = (
-        filters.pop(filter_name, None) for filter_name in ("since", "source", "kind")
+        filter_values.pop(filter_name, None) for filter_name in ("since", "source", "kind")
     )
-    _refuse_filters("changes", filters)
+    _refuse_filters("changes", filter_values)
     changes_question = ChangesQuestion.model_validate(
         {"since": since_day, "source": source_name, "kind": change_kind}
     )
-    change_page = await service.list_changes(
+    change_page = await federal_service.list_changes(
         changes_question.since,
         changes_question.source,
         changes_question.kind,
@@ -118,24 +135,26 @@ async def list_change_cards(service: Any, arguments: ListRecords) -> RecordList:
     )
     return RecordList(
         source=record_lists.CHANGES_LIST,
-        results=[change.model_dump(exclude_none=True) for change in change_page.results],
+        results=[
+            record_change.model_dump(exclude_none=True) for record_change in change_page.results
+        ],
         next_cursor=change_page.next_cursor,
         has_more=change_page.has_more,
     )
 
 
 async def list_similar(
-    service: Any, record_source: Source, record_id: str, max_results: int
+    federal_service: Any, record_source: Source, record_id: str, max_results: int
 ) -> RecordList:
     """List records of the same source that are about the same, nearest first."""
-    record_fields = await service.store.query(
+    record_fields = await federal_service.store.query(
         lambda db: store.read_record(db, record_source, record_id)
     )
     summary_text = (
         (record_fields.get("summary") or {}).get("text") or record_fields.get("abstract") or ""
     )
     similarity_query = f"{record_fields['title']} {summary_text}"[:600]
-    search_answer = await service.search(
+    search_answer = await federal_service.search(
         Search.model_validate(
             {"query": similarity_query, "source": record_source.name, "limit": max_results + 1}
         )
@@ -157,13 +176,13 @@ async def list_similar(
     )
 
 
-def _refuse_filters(part_name: str, filters: Mapping[str, Any]) -> None:
-    if filters:
+def _refuse_filters(part_name: str, filter_values: Mapping[str, Any]) -> None:
+    if filter_values:
         problem_text = f"{part_name} take no such filter"
         raise InvalidArguments(
             [
                 {"field": f"filters.{filter_name}", "message": problem_text}
-                for filter_name in filters
+                for filter_name in filter_values
             ]
         )
 
@@ -173,7 +192,7 @@ def parse_link_kind(written_kind: Any) -> LinkKind | SponsorKind | None:
     if written_kind is None:
         return None
     kind_by_name: dict[Any, LinkKind | SponsorKind] = {
-        kind.value: kind for kind in (*LinkKind, *SponsorKind)
+        link_kind.value: link_kind for link_kind in (*LinkKind, *SponsorKind)
     }
     if not isinstance(written_kind, str) or written_kind not in kind_by_name:
         problem_text = f"there is no {str(written_kind)[:50]!r}; one of {', '.join(kind_by_name)}"
@@ -181,24 +200,24 @@ def parse_link_kind(written_kind: Any) -> LinkKind | SponsorKind | None:
     return kind_by_name[written_kind]
 
 
-async def fetch_address(service: Any, list_address: str) -> Fetched:
+async def fetch_address(federal_service: Any, list_address: str) -> Fetched:
     """Return what an address of this server has: a record, or a page of a list as lines."""
     split_url = urlsplit(list_address.strip())
     query_params = dict(parse_qsl(split_url.query))
     path_segments = split_url.path.removeprefix("/v1/").strip("/").split("/")
-    offset = (
+    text_offset = (
         int(query_params.get("offset", "0")) if query_params.get("offset", "0").isdecimal() else 0
     )
     if path_segments == ["fetch"] and "id" in query_params:
-        fetched_record: Fetched = await service.fetch_record(
-            query_params["id"], offset, query_params.get("section")
+        fetched_record: Fetched = await federal_service.fetch_record(
+            query_params["id"], text_offset, query_params.get("section")
         )
         return fetched_record
     if len(path_segments) == 3 and path_segments[2] == "body":
-        bill_text = await service.read_bill_text(
+        bill_text = await federal_service.read_bill_text(
             unquote(path_segments[1]),
             query_params.get("version"),
-            offset,
+            text_offset,
             query_params.get("section"),
             query_params.get("compare_with"),
         )
@@ -206,9 +225,9 @@ async def fetch_address(service: Any, list_address: str) -> Fetched:
     arguments = record_lists.parse_list_address(list_address)
     if arguments is None:
         if len(path_segments) == 2:
-            named_record: Fetched = await service.fetch_record(unquote(path_segments[1]))
+            named_record: Fetched = await federal_service.fetch_record(unquote(path_segments[1]))
             return named_record
         raise UnrecognizedId(f"{list_address[:200]!r} is no address of this server")
-    record_list = await service.list_cards(arguments)
+    record_list = await federal_service.list_cards(arguments)
     more_url = record_lists.format_list_address(arguments, record_list.next_cursor)
     return texts.render_list(split_url.path, record_list, more_url)

@@ -111,24 +111,26 @@ Filter = Annotated[str, Field(max_length=200)] | Annotated[int, Field(le=2**31)]
 Filtered = Annotated[dict[ShortText, Filter], Field(max_length=20)]
 
 
-def parse_conditions(conditions: object) -> object:
+def parse_conditions(written_conditions: object) -> object:
     """Return filters written as `["congress=115", …]` by name; anything else as it is."""
-    if not isinstance(conditions, list):
-        return conditions
-    filters: dict[str, str | int | bool] = {}
-    for condition in conditions:
-        filter_name, sign, filter_value = str(condition).partition("=")
-        if not sign:
-            raise ValueError(f"{str(condition)[:50]!r} is no condition; write it as name=value")
+    if not isinstance(written_conditions, list):
+        return written_conditions
+    filter_values: dict[str, str | int | bool] = {}
+    for written_condition in written_conditions:
+        filter_name, equals_sign, filter_value = str(written_condition).partition("=")
+        if not equals_sign:
+            raise ValueError(
+                f"{str(written_condition)[:50]!r} is no condition; write it as name=value"
+            )
         is_flag = filter_value in ("true", "false")
-        filters[filter_name.strip()] = (
+        filter_values[filter_name.strip()] = (
             filter_value == "true"
             if is_flag
             else int(filter_value)
             if filter_value.isdecimal()
             else filter_value.strip()
         )
-    return filters
+    return filter_values
 
 
 # A list in the schema, because strict clients take no object with open members; both are read.

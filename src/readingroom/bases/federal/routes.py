@@ -139,7 +139,7 @@ class AggregateQuestion(BaseModel):
         )
 
     async def compute_numbers(
-        self, service: FederalService, record_table: RecordTable
+        self, federal_service: FederalService, record_table: RecordTable
     ) -> Total | Buckets | Series:
         """Return what the tools answer to the same question."""
         request = Aggregation(
@@ -152,8 +152,8 @@ class AggregateQuestion(BaseModel):
             self.time_interval or "month",
         )
         if self.bucket_by_time:
-            return await service.compute_time_series(request)
-        return await service.compute_aggregate(request)
+            return await federal_service.compute_time_series(request)
+        return await federal_service.compute_aggregate(request)
 
 
 class CountQuestion(AggregateQuestion):
@@ -173,11 +173,11 @@ class ListQuestion(AggregateQuestion):
     cursor: str | None = Field(None, max_length=500, description="`next_cursor` of the last page.")
 
     async def answer(
-        self, service: FederalService, record_source: Source
+        self, federal_service: FederalService, record_source: Source
     ) -> RecordPage | Resolved | Total | Buckets | Series:
         if self.wants_numbers:
-            return await self.compute_numbers(service, record_source.record_table)
-        return await service.list_records(
+            return await self.compute_numbers(federal_service, record_source.record_table)
+        return await federal_service.list_records(
             record_source, self.make_row_filter(record_source.record_table), self.limit, self.cursor
         )
 
@@ -194,26 +194,28 @@ class RegistryQuestion(ListQuestion):
     )
 
     async def answer(
-        self, service: FederalService, record_source: Source
+        self, federal_service: FederalService, record_source: Source
     ) -> RecordPage | Resolved | Total | Buckets | Series:
         if self.q is None:
-            return await super().answer(service, record_source)
+            return await super().answer(federal_service, record_source)
         if self.wants_numbers:
             raise _make_invalid_parameter_error(
                 "q", "names are looked up, not counted: leave it out"
             )
         row_filter = self.make_row_filter(record_source.record_table)
-        limit = self.limit if "limit" in self.model_fields_set else DEFAULT_MATCH_LIMIT
-        return await service.resolve_name(record_source, self.q, row_filter, limit, self.cursor)
+        match_limit = self.limit if "limit" in self.model_fields_set else DEFAULT_MATCH_LIMIT
+        return await federal_service.resolve_name(
+            record_source, self.q, row_filter, match_limit, self.cursor
+        )
 
 
 def _split_names(comma_separated_values: list[str]) -> list[str]:
     """Split a parameter that may be repeated, and may have several names each time."""
     return [
-        name
+        split_name
         for comma_separated_names in comma_separated_values
-        for name in comma_separated_names.split(",")
-        if name.strip()
+        for split_name in comma_separated_names.split(",")
+        if split_name.strip()
     ]
 
 
@@ -257,41 +259,41 @@ class SearchQuestion(BaseModel):
         )
 
 
-def make_routers(service: FederalService, read_only: bool) -> tuple[APIRouter, ...]:
+def make_routers(federal_service: FederalService, read_only: bool) -> tuple[APIRouter, ...]:
     """Return the REST surface of the base; nothing in it writes."""
-    return (router(service),)
+    return (router(federal_service),)
 
 
-def router(service: FederalService) -> APIRouter:
+def router(federal_service: FederalService) -> APIRouter:
     """Return every endpoint of the base; each is a thin call into the service."""
-    routes = APIRouter(prefix="/v1", responses=_PROBLEM_RESPONSES, route_class=StrictQueryRoute)
+    v1_router = APIRouter(prefix="/v1", responses=_PROBLEM_RESPONSES, route_class=StrictQueryRoute)
     # Routes are tried in order: those requested most, and quickest to answer, come first.
     for record_source in SOURCES:
-        _add_record(routes, service, record_source)
-    _add_fetch(routes, service)
-    _add_changes(routes, service)
-    _add_bill_lists(routes, service)
-    _add_people_lists(routes, service)
-    _add_dossiers(routes, service)
+        _add_record(v1_router, federal_service, record_source)
+    _add_fetch(v1_router, federal_service)
+    _add_changes(v1_router, federal_service)
+    _add_bill_lists(v1_router, federal_service)
+    _add_people_lists(v1_router, federal_service)
+    _add_dossiers(v1_router, federal_service)
     for record_source in SOURCES:
-        _add_links(routes, service, record_source)
-    _add_search(routes, service)
-    _add_member_votes(routes, service)
+        _add_links(v1_router, federal_service, record_source)
+    _add_search(v1_router, federal_service)
+    _add_member_votes(v1_router, federal_service)
     for record_source in SOURCES:
-        _add_list(routes, service, record_source)
-    return routes
+        _add_list(v1_router, federal_service, record_source)
+    return v1_router
 
 
-def _add_search(routes: APIRouter, service: FederalService) -> None:
-    @routes.get("/search", tags=["search"])
+def _add_search(v1_router: APIRouter, federal_service: FederalService) -> None:
+    @v1_router.get("/search", tags=["search"])
     async def search(arguments: Annotated[SearchQuestion, Query()]) -> SearchAnswer:
         """Documents by words, by meaning, or by both; the answer of the tool `search`."""
         with _report_parameters():
-            return await service.search(arguments.to_search(), arguments.mode)
+            return await federal_service.search(arguments.to_search(), arguments.mode)
 
 
-def _add_fetch(routes: APIRouter, service: FederalService) -> None:
-    @routes.get("/fetch", tags=["search"], responses=_GONE_RESPONSE)
+def _add_fetch(v1_router: APIRouter, federal_service: FederalService) -> None:
+    @v1_router.get("/fetch", tags=["search"], responses=_GONE_RESPONSE)
     async def fetch(
         id: Annotated[str, Query(min_length=1, max_length=200)],
         offset: Offset = 0,
@@ -299,11 +301,11 @@ def _add_fetch(routes: APIRouter, service: FederalService) -> None:
     ) -> Fetched:
         """Any record by its id, as the tool `fetch` gives it."""
         with _report_parameters():
-            return await service.fetch_record(id, offset, section)
+            return await federal_service.fetch_record(id, offset, section)
 
 
-def _add_changes(routes: APIRouter, service: FederalService) -> None:
-    @routes.get("/changes", tags=["changes"])
+def _add_changes(v1_router: APIRouter, federal_service: FederalService) -> None:
+    @v1_router.get("/changes", tags=["changes"])
     async def changes(
         since: Annotated[
             Day | None, Query(description="Loaded here on this day (UTC) or later.")
@@ -314,10 +316,10 @@ def _add_changes(routes: APIRouter, service: FederalService) -> None:
         cursor: Cursor = None,
     ) -> ChangePage:
         """What came, changed or was withdrawn since a day, each record once, oldest first."""
-        return await service.list_changes(since, source, kind, limit, cursor)
+        return await federal_service.list_changes(since, source, kind, limit, cursor)
 
 
-def _add_list(routes: APIRouter, service: FederalService, record_source: Source) -> None:
+def _add_list(v1_router: APIRouter, federal_service: FederalService, record_source: Source) -> None:
     is_registry = record_source.has_names
     question_model = create_model(
         f"List{record_source.record_model.__name__}",
@@ -333,9 +335,9 @@ def _add_list(routes: APIRouter, service: FederalService, record_source: Source)
     ) -> RecordPage | Resolved | Total | Buckets | Series:
         list_question: ListQuestion = arguments
         with _report_parameters():
-            return await list_question.answer(service, record_source)
+            return await list_question.answer(federal_service, record_source)
 
-    routes.add_api_route(
+    v1_router.add_api_route(
         f"/{record_source.slug}",
         list_records,
         methods=["GET"],
@@ -345,41 +347,41 @@ def _add_list(routes: APIRouter, service: FederalService, record_source: Source)
     )
 
 
-def _add_member_votes(routes: APIRouter, service: FederalService) -> None:
+def _add_member_votes(v1_router: APIRouter, federal_service: FederalService) -> None:
     question_model = create_model(
         "CountMemberVotes", __base__=(CountQuestion, make_filters_model(MEMBER_VOTES))
     )
 
-    @routes.get("/member-votes", tags=["roll-call-votes"])
+    @v1_router.get("/member-votes", tags=["roll-call-votes"])
     async def member_votes(
         arguments: Annotated[question_model, Query()],  # type: ignore[valid-type]
     ) -> Total | Buckets | Series:
         """How members voted, counted; listed they are by member or by roll call."""
         count_question: CountQuestion = arguments
         with _report_parameters():
-            return await count_question.compute_numbers(service, MEMBER_VOTES)
+            return await count_question.compute_numbers(federal_service, MEMBER_VOTES)
 
 
-def _add_dossiers(routes: APIRouter, service: FederalService) -> None:
-    @routes.get("/bills/{id}/dossier", tags=["bills"], responses=_GONE_RESPONSE)
+def _add_dossiers(v1_router: APIRouter, federal_service: FederalService) -> None:
+    @v1_router.get("/bills/{id}/dossier", tags=["bills"], responses=_GONE_RESPONSE)
     async def bill(id: RecordId) -> BillDossier:
         """A bill and everything linked to it, in sections."""
-        return await service.build_bill_dossier(id)
+        return await federal_service.build_bill_dossier(id)
 
-    @routes.get("/legislators/{id}/dossier", tags=["legislators"], responses=_GONE_RESPONSE)
+    @v1_router.get("/legislators/{id}/dossier", tags=["legislators"], responses=_GONE_RESPONSE)
     async def legislator(id: RecordId, congress: Congress | None = None) -> LegislatorDossier:
         """A member of Congress: seats, bills, offices, speeches."""
-        return await service.build_legislator_dossier(id, congress)
+        return await federal_service.build_legislator_dossier(id, congress)
 
-    @routes.get("/committees/{id}/dossier", tags=["committees"], responses=_GONE_RESPONSE)
+    @v1_router.get("/committees/{id}/dossier", tags=["committees"], responses=_GONE_RESPONSE)
     async def committee(id: RecordId, congress: Congress | None = None) -> CommitteeDossier:
         """A committee: members, subcommittees, hearings, bills, reports."""
-        return await service.build_committee_dossier(id, congress)
+        return await federal_service.build_committee_dossier(id, congress)
 
-    @routes.get("/public-laws/{id}/dossier", tags=["public-laws"], responses=_GONE_RESPONSE)
+    @v1_router.get("/public-laws/{id}/dossier", tags=["public-laws"], responses=_GONE_RESPONSE)
     async def public_law(id: RecordId) -> PublicLawDossier:
         """A law, the bill it was, and the regulations that rest on it."""
-        return await service.build_public_law_dossier(id)
+        return await federal_service.build_public_law_dossier(id)
 
 
 class _LookupRoute(StrictQueryRoute):
@@ -401,11 +403,11 @@ class _LookupRoute(StrictQueryRoute):
         return answer
 
 
-def _add_record(routes: APIRouter, service: FederalService, record_source: Source) -> None:
+def _add_record(routes: APIRouter, federal_service: FederalService, record_source: Source) -> None:
     async def read(id: RecordId) -> Response:
         # The stored JSON is the answer; parsing it into a model would only cost time.
         return Response(
-            await service.read_record_json(record_source, id), media_type="application/json"
+            await federal_service.read_record_json(record_source, id), media_type="application/json"
         )
 
     routes.add_api_route(
@@ -421,11 +423,11 @@ def _add_record(routes: APIRouter, service: FederalService, record_source: Sourc
     )
 
 
-def _add_links(routes: APIRouter, service: FederalService, record_source: Source) -> None:
+def _add_links(routes: APIRouter, federal_service: FederalService, record_source: Source) -> None:
     async def read(
         id: RecordId, kind: LinkKind | None = None, limit: Limit = 50, cursor: Cursor = None
     ) -> LinkPage:
-        return await service.list_links(record_source, id, kind, limit, cursor)
+        return await federal_service.list_links(record_source, id, kind, limit, cursor)
 
     routes.add_api_route(
         f"/{record_source.slug}/{{id}}/links",
@@ -438,23 +440,23 @@ def _add_links(routes: APIRouter, service: FederalService, record_source: Source
     )
 
 
-def _add_bill_lists(routes: APIRouter, service: FederalService) -> None:
-    @routes.get("/bills/{id}/cosponsors", tags=["bills"], responses=_GONE_RESPONSE)
+def _add_bill_lists(v1_router: APIRouter, federal_service: FederalService) -> None:
+    @v1_router.get("/bills/{id}/cosponsors", tags=["bills"], responses=_GONE_RESPONSE)
     async def cosponsors(id: RecordId, limit: Limit = 50, cursor: Cursor = None) -> CosponsorPage:
         """Who cosponsored a bill."""
-        return await service.list_cosponsors(id, limit, cursor)
+        return await federal_service.list_cosponsors(id, limit, cursor)
 
-    @routes.get("/bills/{id}/actions", tags=["bills"], responses=_GONE_RESPONSE)
+    @v1_router.get("/bills/{id}/actions", tags=["bills"], responses=_GONE_RESPONSE)
     async def actions(id: RecordId, limit: Limit = 50, cursor: Cursor = None) -> ActionPage:
         """What happened to a bill, in the order its official file tells it."""
-        return await service.list_actions(id, limit, cursor)
+        return await federal_service.list_actions(id, limit, cursor)
 
-    @routes.get("/bills/{id}/amendments", tags=["bills"], responses=_GONE_RESPONSE)
+    @v1_router.get("/bills/{id}/amendments", tags=["bills"], responses=_GONE_RESPONSE)
     async def amendments(id: RecordId, limit: Limit = 50, cursor: Cursor = None) -> RecordPage:
         """The amendments to a bill, newest first."""
-        return await service.list_amendments(id, limit, cursor)
+        return await federal_service.list_amendments(id, limit, cursor)
 
-    @routes.get("/bills/{id}/body", tags=["bills"], responses=_GONE_RESPONSE)
+    @v1_router.get("/bills/{id}/body", tags=["bills"], responses=_GONE_RESPONSE)
     async def body(
         id: RecordId,
         version: Annotated[str | None, Query(max_length=10)] = None,
@@ -464,30 +466,30 @@ def _add_bill_lists(routes: APIRouter, service: FederalService) -> None:
     ) -> BillText:
         """The text of a bill, in its newest version or a named one; a section, or what changed."""
         with _report_parameters():
-            return await service.read_bill_text(id, version, offset, section, compare_with)
+            return await federal_service.read_bill_text(id, version, offset, section, compare_with)
 
 
-def _add_people_lists(routes: APIRouter, service: FederalService) -> None:
+def _add_people_lists(routes: APIRouter, federal_service: FederalService) -> None:
     @routes.get("/legislators/{id}/votes", tags=["legislators"], responses=_GONE_RESPONSE)
     async def votes(
         id: RecordId, congress: Congress | None = None, limit: Limit = 50, cursor: Cursor = None
     ) -> MemberVotePage:
         """How a member voted, newest first."""
-        return await service.list_member_votes(id, congress, limit, cursor)
+        return await federal_service.list_member_votes(id, congress, limit, cursor)
 
     @routes.get("/committees/{id}/members", tags=["committees"], responses=_GONE_RESPONSE)
     async def members(
         id: RecordId, congress: Congress | None = None, limit: Limit = 200, cursor: Cursor = None
     ) -> MembershipPage:
         """Who sits on a committee: the majority first, each side by rank."""
-        return await service.list_committee_members(id, congress, limit, cursor)
+        return await federal_service.list_committee_members(id, congress, limit, cursor)
 
     @routes.get("/hearings/{id}/witnesses", tags=["hearings"], responses=_GONE_RESPONSE)
     async def witnesses(id: RecordId, limit: Limit = 50, cursor: Cursor = None) -> WitnessPage:
         """Who spoke at a hearing, in the order of the official list."""
-        return await service.list_witnesses(id, limit, cursor)
+        return await federal_service.list_witnesses(id, limit, cursor)
 
     @routes.get("/roll-call-votes/{id}/members", tags=["roll-call-votes"], responses=_GONE_RESPONSE)
     async def voters(id: RecordId, limit: Limit = 50, cursor: Cursor = None) -> MemberVotePage:
         """How each member voted in a roll call."""
-        return await service.list_roll_call_votes(id, limit, cursor)
+        return await federal_service.list_roll_call_votes(id, limit, cursor)

@@ -20,17 +20,21 @@ class FederalSample(BaseSample):
     def list_steps(
         self, settings: RoomSettings, corpus_folder: Path, run_command: RunCommand
     ) -> Iterator[SampleStep]:
-        yield SampleStep("federal records", partial(_load, settings, corpus_folder))
+        yield SampleStep("federal records", partial(_load_sample_records, settings, corpus_folder))
         # Last: everything can be searched by its words by then, and nobody waits for this.
-        yield SampleStep("federal records by meaning", partial(_embed, settings), is_last=True)
+        yield SampleStep(
+            "federal records by meaning", partial(_embed_sample_passages, settings), is_last=True
+        )
 
 
-def _load(settings: RoomSettings, data_folder: Path, report_progress: ReportProgressSync) -> None:
+def _load_sample_records(
+    settings: RoomSettings, data_folder: Path, report_progress: ReportProgressSync
+) -> None:
     records_folder = write_more_records(data_folder)
     loading.load(store.get_database_path(settings.data), [records_folder], None)
 
 
-def _embed(settings: RoomSettings, report_progress: ReportProgressSync) -> None:
+def _embed_sample_passages(settings: RoomSettings, report_progress: ReportProgressSync) -> None:
     with closing(store.connect(store.get_database_path(settings.data), writing=True)) as db:
         vectors.embed_passages(db, get_shared_embedder(settings), report_progress)
 

@@ -1,8 +1,10 @@
 """What the federal base can do, independent of MCP and HTTP."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
 
@@ -26,21 +28,7 @@ from readingroom.bases.federal.models import (
     SearchAnswer,
     WitnessPage,
 )
-from readingroom.bases.federal.names import resolver
-from readingroom.bases.federal.names.citations import find_cited_id
-from readingroom.bases.federal.names.filter_values import (
-    find_reinterpreted_values,
-    resolve_filters,
-    resolve_search_filters,
-)
-from readingroom.bases.federal.query import (
-    cards,
-    cursors,
-    dossiers,
-    lists,
-    record_lists,
-    texts,
-)
+from readingroom.bases.federal.query import cursors
 from readingroom.bases.federal.query.aggregate_models import Buckets, Series, Total
 from readingroom.bases.federal.query.aggregates import Aggregation, Aggregator, Budget
 from readingroom.bases.federal.query.dossier_models import (
@@ -64,22 +52,37 @@ from readingroom.bases.federal.search.search import (
 from readingroom.bases.federal.search.vectors import FederalVectors
 from readingroom.bases.federal.store import FederalPlace, FederalStore, SourceProgress
 from readingroom.core.errors import InvalidArguments, RecordNotFound, UnrecognizedId
+from readingroom.core.imports import LazyModule
 from readingroom.core.modes import Mode
 from readingroom.engine.embedding.embedder import Embedder
-from readingroom.engine.vocabulary import load_vocabulary
+from readingroom.engine.vocabulary import warm_vocabulary
 from readingroom.protocol.search import Fetched
 from readingroom.storage.database import Database
+
+# What a search does not need: half of the base is not imported before somebody asks for it.
+if TYPE_CHECKING:
+    from readingroom.bases.federal.names import citations, filter_values, resolver
+    from readingroom.bases.federal.query import cards, dossiers, lists, record_lists, texts
+else:
+    citations = LazyModule("readingroom.bases.federal.names.citations")
+    filter_values = LazyModule("readingroom.bases.federal.names.filter_values")
+    resolver = LazyModule("readingroom.bases.federal.names.resolver")
+    cards = LazyModule("readingroom.bases.federal.query.cards")
+    dossiers = LazyModule("readingroom.bases.federal.query.dossiers")
+    lists = LazyModule("readingroom.bases.federal.query.lists")
+    record_lists = LazyModule("readingroom.bases.federal.query.record_lists")
+    texts = LazyModule("readingroom.bases.federal.query.texts")
 
 
 class FederalService:
     """Everything that REST and the tools can ask of the federal base."""
 
     def __init__(
-        self, place: FederalPlace, embedder: Embedder, budget: Budget | None = None
+        self, federal_place: FederalPlace, embedder: Embedder, cost_budget: Budget | None = None
     ) -> None:
-        self.place = place
-        self.budget = budget or Budget()
-        self.store = FederalStore(place)
+        self.place = federal_place
+        self.budget = cost_budget or Budget()
+        self.store = FederalStore(federal_place)
         self.vectors = FederalVectors(embedder)
         self.passage_owners = PassageOwners()
         self.embedding_coverage = EmbeddingCoverage()
@@ -88,7 +91,7 @@ class FederalService:
         """Load what the first search waits for; raise `ModelUnavailable` without a model."""
         await self.store.query(self.passage_owners.add_new_passages)
         await self.store.query(self.vectors.apply_vector_changes)
-        await anyio.to_thread.run_sync(load_vocabulary)
+        await anyio.to_thread.run_sync(warm_vocabulary)
         if len(self.vectors):
             await anyio.to_thread.run_sync(self.vectors.embedder.load)
             if self.vectors.embedder.reranker is not None:
@@ -102,7 +105,7 @@ class FederalService:
         try:
             return parse_federal_id(written_citation)
         except UnrecognizedId:
-            return await self.store.query(lambda db: find_cited_id(db, written_citation))
+            return await self.store.query(lambda db: citations.find_cited_id(db, written_citation))
 
     # --- records ---
 
@@ -318,7 +321,7 @@ class FederalService:
     async def resolve_name(
         self,
         record_source: Source,
-        query: str,
+        query_text: str,
         row_filter: RowFilter,
         max_results: int = DEFAULT_MATCH_LIMIT,
         cursor: str | None = None,
@@ -329,10 +332,12 @@ class FederalService:
 
         def read(db: Database) -> Resolved:
             with db.begin_consistent_read():
-                stored_filter = resolve_filters(db, record_source.record_table, row_filter)
-                name_matches = resolver.resolve_name(db, record_source, query, stored_filter)
+                stored_filter = filter_values.resolve_filters(
+                    db, record_source.record_table, row_filter
+                )
+                name_matches = resolver.resolve_name(db, record_source, query_text, stored_filter)
                 loaded_up_to = store.read_progress(db, record_source).loaded_up_to
-            records = [
+            matched_records = [
                 name_match.record
                 | {
                     "loaded_up_to": loaded_up_to,
@@ -342,14 +347,16 @@ class FederalService:
                 for name_match in name_matches[page_slice]
             ]
             return Resolved(
-                results=records,
+                results=matched_records,
                 total=len(name_matches),
-                query=query,
+                query=query_text,
                 source=record_source.name,
                 loaded_up_to=loaded_up_to,
-                filters_read=find_reinterpreted_values(row_filter.filters, stored_filter.filters),
-                note=describe_uncovered(query),
-                **_build_next_page_fields("names", page_slice, len(name_matches)),
+                filters_read=filter_values.find_reinterpreted_values(
+                    row_filter.filters, stored_filter.filters
+                ),
+                note=describe_uncovered(query_text),
+                **lists.build_next_match_fields("names", page_slice, len(name_matches)),
             )
 
         return await self.store.query(read)
@@ -410,21 +417,21 @@ class FederalService:
 
     # --- aggregates ---
 
-    async def compute_aggregate(self, request: Aggregation) -> Total | Buckets:
+    async def compute_aggregate(self, aggregation: Aggregation) -> Total | Buckets:
         """Return a count or a sum, of all or by group."""
 
         def read(db: Database) -> Total | Buckets:
             with db.begin_consistent_read():
-                return Aggregator(db, self.budget).compute_total(request)
+                return Aggregator(db, self.budget).compute_total(aggregation)
 
         return await self.store.query(read)
 
-    async def compute_time_series(self, request: Aggregation) -> Series:
+    async def compute_time_series(self, aggregation: Aggregation) -> Series:
         """Return a count or a sum for each interval of time."""
 
         def read(db: Database) -> Series:
             with db.begin_consistent_read():
-                return Aggregator(db, self.budget).compute_series(request)
+                return Aggregator(db, self.budget).compute_series(aggregation)
 
         return await self.store.query(read)
 
@@ -434,12 +441,12 @@ class FederalService:
         """Search records by words, by meaning, or both, best first."""
         started_at = time.perf_counter()
         arguments, resolved_filters = await self._resolve_search_filters(arguments)
-        plan = plan_search(arguments, mode)
+        search_plan = plan_search(arguments, mode)
 
         def read(db: Database) -> tuple[SearchPlan, SearchResult]:
             # One snapshot: a hit must still be there when its title is read.
             with db.begin_consistent_read():
-                return run_search(db, plan, self.vectors, self.passage_owners)
+                return run_search(db, search_plan, self.vectors, self.passage_owners)
 
         final_plan, search_result = await self.store.query(read)
         degraded = final_plan.degraded
@@ -473,12 +480,12 @@ class FederalService:
             return arguments, None
         written_filters = arguments.filters.model_dump(exclude_none=True)
         resolved_filters = await self.store.query(
-            lambda db: resolve_search_filters(db, written_filters)
+            lambda db: filter_values.resolve_search_filters(db, written_filters)
         )
         stored_filters = arguments.filters.model_copy(update=resolved_filters)
-        return arguments.model_copy(update={"filters": stored_filters}), find_reinterpreted_values(
-            written_filters, resolved_filters
-        )
+        return arguments.model_copy(
+            update={"filters": stored_filters}
+        ), filter_values.find_reinterpreted_values(written_filters, resolved_filters)
 
 
 def _get_id_in_source(record_source: Source, parsed_id: FederalId) -> str:
@@ -491,9 +498,3 @@ def _get_id_in_source(record_source: Source, parsed_id: FederalId) -> str:
         f"{parsed_id.id} is an id of {parsed_id.source}, not of {record_source.name}",
         source=parsed_id.source,
     )
-
-
-def _build_next_page_fields(list_name: str, page_slice: slice, match_count: int) -> dict[str, Any]:
-    """Return the fields that say where a list of names goes on after a page."""
-    after_key = (page_slice.stop,) if page_slice.stop < match_count else None
-    return lists.build_next_page_fields(list_name, after_key)

@@ -55,10 +55,10 @@ def get_database_path(data_folder: Path) -> Path:
     return data_folder / "federal" / DATABASE_FILE
 
 
-def connect(place: FederalPlace, *, writing: bool = False) -> Database:
+def connect(federal_place: FederalPlace, *, writing: bool = False) -> Database:
     """Return a connection on the records; only with `writing` can it write."""
-    if not isinstance(place, Path):
-        shared_db: Database = place.connect(writing=writing)
+    if not isinstance(federal_place, Path):
+        shared_db: Database = federal_place.connect(writing=writing)
         return shared_db
     pragma_values: dict[str, str | int] = {
         "foreign_keys": "ON",
@@ -72,7 +72,7 @@ def connect(place: FederalPlace, *, writing: bool = False) -> Database:
         # Whatever a query says, the server cannot change the file.
         pragma_values |= {"query_only": "ON"}
     return database.connect(
-        place, timeout=30, from_any_thread=True, with_named_rows=True, pragmas=pragma_values
+        federal_place, timeout=30, from_any_thread=True, with_named_rows=True, pragmas=pragma_values
     )
 
 
@@ -96,16 +96,16 @@ def prepare_records(place: FederalPlace) -> None:
 
 
 @contextmanager
-def translate_errors(place: FederalPlace) -> Iterator[None]:
+def translate_errors(federal_place: FederalPlace) -> Iterator[None]:
     """Raise StorageFailed in place of the errors of SQLite and of the file system."""
     try:
         yield
     except DatabaseFailed as error:
         raise StorageFailed(f"The federal records cannot be used: {error.message}") from error
     except (OSError, DatabaseError) as error:
-        logger.error("the federal records in %s cannot be used: %s", place, error)
+        logger.error("the federal records in %s cannot be used: %s", federal_place, error)
         raise StorageFailed(
-            f"The federal records in {place.name} cannot be used: {describe_cause(error)}"
+            f"The federal records in {federal_place.name} cannot be used: {describe_cause(error)}"
         ) from error
 
 
@@ -151,8 +151,8 @@ class RowPage:
 class FederalStore:
     """Runs queries on the file, each statement in a snapshot of its own."""
 
-    def __init__(self, place: FederalPlace) -> None:
-        self.place = place
+    def __init__(self, federal_place: FederalPlace) -> None:
+        self.place = federal_place
         self._connections = database.ConnectionPool(self._open_connection)
         self.trace_statement: Callable[[str], None] | None = None
         """Called with every statement, for tests that check which tables a lookup reads."""
@@ -224,22 +224,22 @@ def list_records(
     """Return a page of a source's active records, newest first, those without a date last."""
     record_rows: list[Row] = []
     index_clause = _choose_index(db, record_source, row_filter)
-    for condition, sql_values in _list_conditions_after(after_key):
+    for sql_condition, sql_values in _list_conditions_after(after_key):
         record_rows += db.execute(
             f"""SELECT id, published_at, record FROM {record_source.name} {index_clause}
-                WHERE {row_filter.sql}{condition}
+                WHERE {row_filter.sql}{sql_condition}
                 ORDER BY {NEWEST_FIRST_ORDER_SQL} LIMIT ?""",
             (*row_filter.values, *sql_values, max_results + 1 - len(record_rows)),
         )
         if len(record_rows) > max_results:
             break
     loaded_up_to = read_progress(db, record_source).loaded_up_to
-    records = [
+    listed_records = [
         from_json(record_row["record"]) | {"loaded_up_to": loaded_up_to}
         for record_row in record_rows[:max_results]
     ]
     last_row = record_rows[max_results - 1] if len(record_rows) > max_results else None
-    return RowPage(records, (last_row["published_at"], last_row["id"]) if last_row else None)
+    return RowPage(listed_records, (last_row["published_at"], last_row["id"]) if last_row else None)
 
 
 def _choose_index(db: Database, record_source: Source, row_filter: RowFilter) -> str:
@@ -284,10 +284,10 @@ def count_up_to(
     A tuple is any of its values.
     """
     allowed_values = column_value if isinstance(column_value, tuple) else (column_value,)
-    placeholders = ", ".join("?" * len(allowed_values))
+    id_placeholders = ", ".join("?" * len(allowed_values))
     (matching_count,) = db.execute(
         f"""SELECT count(*) FROM
-                (SELECT 1 FROM {table_name} WHERE {column_name} IN ({placeholders}) LIMIT ?)""",
+                (SELECT 1 FROM {table_name} WHERE {column_name} IN ({id_placeholders}) LIMIT ?)""",
         (*allowed_values, max_count),
     ).fetchone()
     return int(matching_count)
@@ -479,14 +479,14 @@ def read_status(db: Database) -> list[dict[str, Any]]:
     no_chunk_counts = {"chunks": 0, "embedded": 0, "embedded_percent": None}
     return [
         {
-            "source": progress.source,
-            "records": progress.records,
-            "loaded_up_to": progress.loaded_up_to,
-            "complete_from": progress.complete_from,
-            "newest_record_at": progress.newest_record_at,
-            **chunk_counts_by_source.get(progress.source, no_chunk_counts),
+            "source": source_progress.source,
+            "records": source_progress.records,
+            "loaded_up_to": source_progress.loaded_up_to,
+            "complete_from": source_progress.complete_from,
+            "newest_record_at": source_progress.newest_record_at,
+            **chunk_counts_by_source.get(source_progress.source, no_chunk_counts),
         }
-        for progress in list_progress(db)
+        for source_progress in list_progress(db)
     ]
 
 

@@ -1,12 +1,13 @@
 """The federal base's tools, and the base itself as the server sees it."""
 
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from readingroom.bases.federal import descriptions, store
 from readingroom.bases.federal.filters import parse_filters
-from readingroom.bases.federal.load.linking import register_agencies_of_older_records
 from readingroom.bases.federal.models import (
     BillText,
     CosponsorPage,
@@ -55,9 +56,11 @@ from readingroom.bases.federal.schema.sources import (
     find_registry,
     find_table,
 )
+from readingroom.bases.federal.schema.tables import lacks_agencies
 from readingroom.bases.federal.search.remote import FederalPassages
 from readingroom.bases.federal.service import FederalService
 from readingroom.bases.federal.settings import FederalSettings
+from readingroom.core.imports import LazyModule
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.embedding.shared import get_shared_embedder
 from readingroom.protocol import tool as protocol_tool
@@ -65,6 +68,11 @@ from readingroom.protocol.errors import FederalDialect
 from readingroom.protocol.search import Fetched
 from readingroom.protocol.spec import KnowledgeBase
 from readingroom.protocol.tool import ResourceLink, Tool, ToolCall
+
+if TYPE_CHECKING:
+    from readingroom.bases.federal.load import linking
+else:
+    linking = LazyModule("readingroom.bases.federal.load.linking")
 
 # The whole schemas of answers are in /openapi.json; in a listing they would cost more tokens than
 # all that a model chooses by.
@@ -88,12 +96,13 @@ def open_base(settings: FederalSettings) -> KnowledgeBase:
 
 
 def open_federal(
-    place: store.FederalPlace, embedder: Embedder, budget: Budget | None = None
+    federal_place: store.FederalPlace, embedder: Embedder, cost_budget: Budget | None = None
 ) -> KnowledgeBase:
     """Open the federal base in a file or a database; an empty one is made where there is none."""
-    store.prepare_records(place)
-    register_agencies_of_older_records(place)
-    service = FederalService(place, embedder, budget)
+    store.prepare_records(federal_place)
+    if _lacks_agencies(federal_place):
+        linking.register_agencies_of_older_records(federal_place)
+    federal_service = FederalService(federal_place, embedder, cost_budget)
     return KnowledgeBase(
         name="federal",
         server_name="josh",
@@ -101,23 +110,28 @@ def open_federal(
         instructions=_INSTRUCTIONS,
         error_dialect=FederalDialect(),
         tools=(
-            *_make_bill_tools(service),
-            *_make_member_tools(service),
-            *_make_committee_tools(service),
-            *_make_record_tools(service),
-            *_make_search_tools(service),
-            _make_name_tool(service),
-            *_make_aggregate_tools(service),
-            *_make_dossier_tools(service),
+            *_make_bill_tools(federal_service),
+            *_make_member_tools(federal_service),
+            *_make_committee_tools(federal_service),
+            *_make_record_tools(federal_service),
+            *_make_search_tools(federal_service),
+            _make_name_tool(federal_service),
+            *_make_aggregate_tools(federal_service),
+            *_make_dossier_tools(federal_service),
         ),
-        service=service,
-        unembedded=FederalPassages(place, service.vectors),
-        warm_up=service.warm_up,
+        service=federal_service,
+        unembedded=FederalPassages(federal_place, federal_service.vectors),
+        warm_up=federal_service.warm_up,
     )
 
 
-def _make_bill_tools(service: FederalService) -> tuple[Tool, ...]:
-    async def get_bill(arguments: GetBill, call: ToolCall) -> Bill:
+def _lacks_agencies(federal_place: store.FederalPlace) -> bool:
+    with store.translate_errors(federal_place), closing(store.connect(federal_place)) as db:
+        return lacks_agencies(db)
+
+
+def _make_bill_tools(federal_service: FederalService) -> tuple[Tool, ...]:
+    async def get_bill(arguments: GetBill, tool_call: ToolCall) -> Bill:
         """Look up one bill or resolution whose number and Congress you know (`hr:119:1`, H.R. 1 of
         the 119th Congress): the basic facts. Where does it stand, what is its status and latest
         action? Has it moved, did it pass, was it signed or vetoed, did it become law, or is it
@@ -126,16 +140,16 @@ def _make_bill_tools(service: FederalService) -> tuple[Tool, ...]:
         members who support it besides the sponsor use `list_cosponsors`. For votes, amendments,
         cost estimates and hearings too, use `get_bill_dossier`.
         """
-        return await service.get_bill(arguments.bill_id)
+        return await federal_service.get_bill(arguments.bill_id)
 
-    async def get_bill_text(arguments: GetBillText, call: ToolCall) -> BillText:
+    async def get_bill_text(arguments: GetBillText, tool_call: ToolCall) -> BillText:
         """Read the actual wording of one bill whose number you know (`hr:119:1`, H.R. 1 of the
         119th Congress): what does the bill say, in full or in one section, title or definition?
         Gives the legal text to read or quote, as introduced, engrossed or enrolled, else the newest
         version, or what changed between two: of a compiled law, its amendments. Long texts come in
         pieces: go on with `offset` = `next_offset`. It does not search the text.
         """
-        return await service.read_bill_text(
+        return await federal_service.read_bill_text(
             arguments.bill_id,
             arguments.version,
             arguments.offset,
@@ -143,13 +157,15 @@ def _make_bill_tools(service: FederalService) -> tuple[Tool, ...]:
             arguments.compare_with,
         )
 
-    async def list_cosponsors(arguments: ListCosponsors, call: ToolCall) -> CosponsorPage:
+    async def list_cosponsors(arguments: ListCosponsors, tool_call: ToolCall) -> CosponsorPage:
         """List who cosponsored one bill whose number you know (`hr:119:1`, H.R. 1 of the 119th
         Congress). Which members have signed on, who backs or supports the bill besides the sponsor,
         and is that bipartisan? Gives each Democrat and Republican with party, state, district and
         the date they joined or withdrew. For the sponsor use `get_bill`.
         """
-        return await service.list_cosponsors(arguments.bill_id, arguments.limit, arguments.cursor)
+        return await federal_service.list_cosponsors(
+            arguments.bill_id, arguments.limit, arguments.cursor
+        )
 
     return (
         make_tool(get_bill, title="Look up a bill", list_links=_link_bill),
@@ -158,24 +174,24 @@ def _make_bill_tools(service: FederalService) -> tuple[Tool, ...]:
     )
 
 
-def _make_member_tools(service: FederalService) -> tuple[Tool, ...]:
-    async def get_legislator(arguments: GetLegislator, call: ToolCall) -> Legislator:
+def _make_member_tools(federal_service: FederalService) -> tuple[Tool, ...]:
+    async def get_legislator(arguments: GetLegislator, tool_call: ToolCall) -> Legislator:
         """Look up one member of Congress, senator or representative, now or formerly, by bioguide
         id (`S000033`). Who is it? Which party and state do they belong to, which district do they
         represent? Are they still in office, and since when? Gives the name and every term served
         with the dates it began and ends. For committee seats, bills and speeches too, use
         `get_legislator_dossier`. When you have a name and no id, use `resolve_entity`.
         """
-        return await service.get_legislator(arguments.bioguide)
+        return await federal_service.get_legislator(arguments.bioguide)
 
-    async def list_member_votes(arguments: ListMemberVotes, call: ToolCall) -> MemberVotePage:
+    async def list_member_votes(arguments: ListMemberVotes, tool_call: ToolCall) -> MemberVotePage:
         """List how one member of Congress voted, by bioguide id (`S000033`): the voting record. How
         did they vote on each question, for or against, and which votes did they miss? Gives roll
         call by roll call, the most recent first, the position taken (Yea, Nay, Present, Not
         Voting), the question, the bill and the result; only recorded votes that are loaded here.
         For how many votes were held use `count`.
         """
-        return await service.list_member_votes(
+        return await federal_service.list_member_votes(
             arguments.bioguide, arguments.congress, arguments.limit, arguments.cursor
         )
 
@@ -185,8 +201,8 @@ def _make_member_tools(service: FederalService) -> tuple[Tool, ...]:
     )
 
 
-def _make_committee_tools(service: FederalService) -> tuple[Tool, ...]:
-    async def get_committee(arguments: GetCommittee, call: ToolCall) -> Committee:
+def _make_committee_tools(federal_service: FederalService) -> tuple[Tool, ...]:
+    async def get_committee(arguments: GetCommittee, tool_call: ToolCall) -> Committee:
         """Look up one committee, subcommittee or panel of Congress by its code (`HSAG`, `hsag00`,
         `HSAG15`). What does the code stand for, what is its official name and chamber? What is it
         responsible for (jurisdiction), which subcommittees does it have? Gives web page, address,
@@ -194,10 +210,10 @@ def _make_committee_tools(service: FederalService) -> tuple[Tool, ...]:
         `list_committee_members`. When you have a name and want the code, use `resolve_entity`. For
         its hearings, bills and reports use `get_committee_dossier`.
         """
-        return await service.get_committee(arguments.id)
+        return await federal_service.get_committee(arguments.id)
 
     async def list_committee_members(
-        arguments: ListCommitteeMembers, call: ToolCall
+        arguments: ListCommitteeMembers, tool_call: ToolCall
     ) -> MembershipPage:
         """List who sits on a committee or subcommittee of Congress, by its code (`HSWM`, `hswm00`,
         `HSWM15`): the roster. Who are the members, who chairs it, who is the ranking member, which
@@ -205,14 +221,14 @@ def _make_committee_tools(service: FederalService) -> tuple[Tool, ...]:
         party, rank and side, majority and minority, in one Congress. For the committee itself use
         `get_committee`.
         """
-        roster = await service.list_committee_members(
+        committee_roster = await federal_service.list_committee_members(
             arguments.id, arguments.congress, arguments.limit, arguments.cursor
         )
-        fitting_count = len(fit_answer(roster.results))
-        if "limit" in arguments.model_fields_set or fitting_count == len(roster.results):
-            return roster
+        fitting_count = len(fit_answer(committee_roster.results))
+        if "limit" in arguments.model_fields_set or fitting_count == len(committee_roster.results):
+            return committee_roster
         # Who does not say how many wants an answer that can be read; the rest is a page away.
-        return await service.list_committee_members(
+        return await federal_service.list_committee_members(
             arguments.id, arguments.congress, fitting_count, arguments.cursor
         )
 
@@ -222,23 +238,23 @@ def _make_committee_tools(service: FederalService) -> tuple[Tool, ...]:
     )
 
 
-def _make_record_tools(service: FederalService) -> tuple[Tool, ...]:
-    async def fetch(arguments: Fetch, call: ToolCall) -> Fetched:
+def _make_record_tools(federal_service: FederalService) -> tuple[Tool, ...]:
+    async def fetch(arguments: Fetch, tool_call: ToolCall) -> Fetched:
         """Open any federal document or record when you have its id, whatever its kind: what search
         returned, or an id another record names (a law `pl:110-140`, a CRS report `R41234`, a
         Federal Register document `2024-00321`, a vote `house:117:1:9`, a speech
         `crec:CREC-2011-03-02-pt1-PgS1234`). Returns the whole record and its text, to show, read or
         cite. It does not search: unknown ids are refused with the list of valid forms.
         """
-        return await service.fetch_record(arguments.id, arguments.offset, arguments.section)
+        return await federal_service.fetch_record(arguments.id, arguments.offset, arguments.section)
 
-    async def list_records(arguments: ListRecords, call: ToolCall) -> RecordList:
+    async def list_records(arguments: ListRecords, tool_call: ToolCall) -> RecordList:
         """List records by filter, newest first, page by page: bills that a member sponsored or a
         committee got, introduced last week, vetoed, on a subject; all actions or amendments of one
         bill (`id` and `part`), who voted no in a roll call, who votes alike, what is new since
         Monday (`changes`). Filters are those of `count`; a wrong one is refused with the valid.
         """
-        return await service.list_cards(arguments)
+        return await federal_service.list_cards(arguments)
 
     return (
         make_tool(fetch, title="Fetch a record by id"),
@@ -246,19 +262,21 @@ def _make_record_tools(service: FederalService) -> tuple[Tool, ...]:
     )
 
 
-def _make_search_tools(service: FederalService) -> tuple[Tool, ...]:
-    async def search(arguments: Search, call: ToolCall) -> SearchAnswer:
-        return await service.search(arguments, "hybrid")
+def _make_search_tools(federal_service: FederalService) -> tuple[Tool, ...]:
+    async def search(arguments: Search, tool_call: ToolCall) -> SearchAnswer:
+        return await federal_service.search(arguments, "hybrid")
 
-    async def lexical_search(arguments: Search, call: ToolCall) -> SearchAnswer:
-        return await service.search(arguments, "lexical")
+    async def lexical_search(arguments: Search, tool_call: ToolCall) -> SearchAnswer:
+        return await federal_service.search(arguments, "lexical")
 
-    async def semantic_search(arguments: Search, call: ToolCall) -> SearchAnswer:
-        return await service.search(arguments, "semantic")
+    async def semantic_search(arguments: Search, tool_call: ToolCall) -> SearchAnswer:
+        return await federal_service.search(arguments, "semantic")
 
-    def make_live_describer(describe: Callable[[tuple[Source, ...]], str]) -> Callable[[], str]:
+    def make_live_describer(
+        describe_sources: Callable[[tuple[Source, ...]], str],
+    ) -> Callable[[], str]:
         """Return what reads the file at every listing: a source appears when its table does."""
-        return lambda: describe(service.store.query_now(store.list_stored_sources))
+        return lambda: describe_sources(federal_service.store.query_now(store.list_stored_sources))
 
     return (
         make_tool(
@@ -277,8 +295,8 @@ def _make_search_tools(service: FederalService) -> tuple[Tool, ...]:
     )
 
 
-def _make_name_tool(service: FederalService) -> Tool:
-    async def resolve_entity(arguments: ResolveEntity, call: ToolCall) -> Resolved:
+def _make_name_tool(federal_service: FederalService) -> Tool:
+    async def resolve_entity(arguments: ResolveEntity, tool_call: ToolCall) -> Resolved:
         """Find out who or what is meant by a name, and its official id or code, when you only know
         a name that is partial, a nickname, noisy or misspelt. Which senator, congressman or
         congresswoman is that, what is the bioguide id of a member by this name (Sen. Markey from
@@ -291,42 +309,42 @@ def _make_name_tool(service: FederalService) -> Tool:
         """
         record_source = find_registry(arguments.entity_type)
         row_filter = parse_filters(record_source.record_table, arguments.filters)
-        return await service.resolve_name(
+        return await federal_service.resolve_name(
             record_source, arguments.query, row_filter, arguments.limit, arguments.cursor
         )
 
     def choices() -> dict[str, list[str]]:
-        loaded_registries = service.store.query_now(store.list_stored_sources)
-        registries = [
+        loaded_registries = federal_service.store.query_now(store.list_stored_sources)
+        registry_slugs = [
             record_source.slug
             for record_source in loaded_registries
             if record_source.shape is Shape.REGISTRY
         ]
-        return {"entity_type": [*registries, "bills"]}
+        return {"entity_type": [*registry_slugs, "bills"]}
 
     return make_tool(resolve_entity, title="Resolve a name", choices=choices)
 
 
-def _make_aggregate_tools(service: FederalService) -> tuple[Tool, ...]:
-    async def count(arguments: Count, call: ToolCall) -> Total | Buckets:
+def _make_aggregate_tools(federal_service: FederalService) -> tuple[Tool, ...]:
+    async def count(arguments: Count, tool_call: ToolCall) -> Total | Buckets:
         record_table = find_table(arguments.resource)
         row_filter = parse_filters(record_table, arguments.filters)
-        return await service.compute_aggregate(
+        return await federal_service.compute_aggregate(
             Aggregation(record_table, row_filter, group_by=arguments.group_by, top=arguments.top)
         )
 
-    async def sum(arguments: Sum, call: ToolCall) -> Total | Buckets:
+    async def sum(arguments: Sum, tool_call: ToolCall) -> Total | Buckets:
         record_table = find_table(arguments.resource)
         row_filter = parse_filters(record_table, arguments.filters)
-        return await service.compute_aggregate(
+        return await federal_service.compute_aggregate(
             Aggregation(
                 record_table, row_filter, arguments.sum_field, arguments.group_by, top=arguments.top
             )
         )
 
-    async def time_series(arguments: TimeSeries, call: ToolCall) -> Series:
+    async def time_series(arguments: TimeSeries, tool_call: ToolCall) -> Series:
         record_table = find_table(arguments.resource)
-        return await service.compute_time_series(
+        return await federal_service.compute_time_series(
             Aggregation(
                 record_table,
                 parse_filters(record_table, arguments.filters),
@@ -339,7 +357,7 @@ def _make_aggregate_tools(service: FederalService) -> tuple[Tool, ...]:
         )
 
     def live() -> tuple[RecordTable, ...]:
-        return service.store.query_now(store.list_stored_tables)
+        return federal_service.store.query_now(store.list_stored_tables)
 
     def choices(*arguments: str) -> Callable[[], dict[str, list[str]]]:
         return lambda: descriptions.collect_aggregate_choices(live(), arguments)
@@ -368,8 +386,8 @@ def _make_aggregate_tools(service: FederalService) -> tuple[Tool, ...]:
     )
 
 
-def _make_dossier_tools(service: FederalService) -> tuple[Tool, ...]:
-    async def get_bill_dossier(arguments: GetBillDossier, call: ToolCall) -> BillDossier:
+def _make_dossier_tools(federal_service: FederalService) -> tuple[Tool, ...]:
+    async def get_bill_dossier(arguments: GetBillDossier, tool_call: ToolCall) -> BillDossier:
         """Get everything about one bill whose number you know (`hr:119:1`, H.R. 1 of the 119th
         Congress) in one call, its whole history as a complete file for a briefing: the record,
         actions, cosponsors, amendments, votes, and all that is connected with it: CRS reports, CBO
@@ -377,10 +395,10 @@ def _make_dossier_tools(service: FederalService) -> tuple[Tool, ...]:
         committee reports and hearings. Each section has its total, and `more_url` where it is cut.
         For the status alone use `get_bill`. For the wording use `get_bill_text`.
         """
-        return await service.build_bill_dossier(arguments.bill_id)
+        return await federal_service.build_bill_dossier(arguments.bill_id)
 
     async def get_legislator_dossier(
-        arguments: GetLegislatorDossier, call: ToolCall
+        arguments: GetLegislatorDossier, tool_call: ToolCall
     ) -> LegislatorDossier:
         """Get everything about one member of Congress by bioguide id (`S000033`) in one call, the
         full profile or background to know before a meeting: terms, committee seats, leadership
@@ -388,10 +406,12 @@ def _make_dossier_tools(service: FederalService) -> tuple[Tool, ...]:
         With `congress`, only what falls into it. For party, state and terms alone use
         `get_legislator`. When you have a name and no id, use `resolve_entity`.
         """
-        return await service.build_legislator_dossier(arguments.bioguide_id, arguments.congress)
+        return await federal_service.build_legislator_dossier(
+            arguments.bioguide_id, arguments.congress
+        )
 
     async def get_committee_dossier(
-        arguments: GetCommitteeDossier, call: ToolCall
+        arguments: GetCommitteeDossier, tool_call: ToolCall
     ) -> CommitteeDossier:
         """Get everything about one committee by its code (`HSAG`, `hsag00`) in one call, a briefing
         with the complete picture. Who is on it, and what has it been doing and working on? Gives
@@ -399,10 +419,12 @@ def _make_dossier_tools(service: FederalService) -> tuple[Tool, ...]:
         only what falls into it. For name, chamber and contact alone use `get_committee`. When you
         have a name and no code, use `resolve_entity`.
         """
-        return await service.build_committee_dossier(arguments.committee_id, arguments.congress)
+        return await federal_service.build_committee_dossier(
+            arguments.committee_id, arguments.congress
+        )
 
     async def get_public_law_dossier(
-        arguments: GetPublicLawDossier, call: ToolCall
+        arguments: GetPublicLawDossier, tool_call: ToolCall
     ) -> PublicLawDossier:
         """Get everything about one public law by its number (`pl:110-140`, Public Law 110-140, P.L.
         110-140) in one call, its whole story. Which bill did it come from, and which rules and
@@ -410,7 +432,7 @@ def _make_dossier_tools(service: FederalService) -> tuple[Tool, ...]:
         of the Federal Register that cite it, its text as amended since it was enacted. For the text
         of the law itself use `fetch`.
         """
-        return await service.build_public_law_dossier(arguments.id)
+        return await federal_service.build_public_law_dossier(arguments.id)
 
     return (
         make_tool(get_bill_dossier, title="Everything about a bill"),
@@ -420,5 +442,5 @@ def _make_dossier_tools(service: FederalService) -> tuple[Tool, ...]:
     )
 
 
-def _link_bill(bill: Bill) -> list[ResourceLink]:
-    return [ResourceLink(f"federal/{quote(bill.id, safe='')}", bill.citation_string)]
+def _link_bill(bill_answer: Bill) -> list[ResourceLink]:
+    return [ResourceLink(f"federal/{quote(bill_answer.id, safe='')}", bill_answer.citation_string)]

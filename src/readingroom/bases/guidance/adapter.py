@@ -51,25 +51,28 @@ class GuidanceAdapter(SearchAdapter):
         ),
     )
 
-    def __init__(self, service: GuidanceService, links: PageLinks) -> None:
-        self._service = service
+    def __init__(self, guidance_service: GuidanceService, page_links: PageLinks) -> None:
+        self._service = guidance_service
 
-    async def search(self, request: SearchRequest, call: ToolCall) -> list[DeskHit]:
-        filter_days = {"public_timestamp_from": request.since, "public_timestamp_to": request.until}
+    async def search(self, search_request: SearchRequest, tool_call: ToolCall) -> list[DeskHit]:
+        filter_days = {
+            "public_timestamp_from": search_request.since,
+            "public_timestamp_to": search_request.until,
+        }
         arguments = SearchGuidance(
-            query=request.query[:_MAX_QUERY_CHARS],
+            query=search_request.query[:_MAX_QUERY_CHARS],
             filters={
                 filter_name: filter_day
                 for filter_name, filter_day in filter_days.items()
                 if filter_day
             },
             page=1,
-            page_size=request.limit,
+            page_size=search_request.limit,
             order="relevance",
             mode="auto",
         )
         with _add_legal_sentences():
-            search_results = await self._service.search(arguments, make_call_context(call))
+            search_results = await self._service.search(arguments, make_call_context(tool_call))
         return [
             DeskHit(
                 id=hit.id,
@@ -78,18 +81,18 @@ class GuidanceAdapter(SearchAdapter):
                 source=_SOURCE_NAME,
                 snippet=hit.passage or hit.summary,
                 # GOV.UK gives no score, only an order.
-                score=1 / rank if hit.score is None else hit.score,
+                score=1 / hit_rank if hit.score is None else hit.score,
                 published_at=hit.public_updated_at,
                 citation=Citation(citation_string=f"Charity Commission, {hit.title}", url=hit.url),
                 base=self.base,
                 parts=None if hit.similarity is None else ScoreParts(semantic=hit.similarity),
                 attribution=f"{ATTRIBUTION} {DISCLAIMER}",
             )
-            for rank, hit in enumerate(search_results.results, 1)
+            for hit_rank, hit in enumerate(search_results.results, 1)
             if hit.id
         ]
 
-    async def fetch(self, id: str, offset: int, call: ToolCall) -> DeskRecord:
+    async def fetch(self, id: str, offset: int, tool_call: ToolCall) -> DeskRecord:
         arguments = GetContentByPath(
             path=id,
             text_only=True,
@@ -98,17 +101,17 @@ class GuidanceAdapter(SearchAdapter):
             max_chars=None,
         )
         with _add_legal_sentences():
-            page = await self._service.read_page(arguments, make_call_context(call))
-        assert isinstance(page, PageText)
+            govuk_page = await self._service.read_page(arguments, make_call_context(tool_call))
+        assert isinstance(govuk_page, PageText)
         return make_record(
             self.base,
-            page.id,
-            title=page.title or page.id,
-            text=page.text,
-            url=page.url,
-            citation=page.citation,
+            govuk_page.id,
+            title=govuk_page.title or govuk_page.id,
+            text=govuk_page.text,
+            url=govuk_page.url,
+            citation=govuk_page.citation,
             source=_SOURCE_NAME,
-            details=page.model_dump(mode="json", exclude={"text", "id", "next_offset"}),
+            details=govuk_page.model_dump(mode="json", exclude={"text", "id", "next_offset"}),
             offset=offset,
         )
 

@@ -31,92 +31,107 @@ from readingroom.net.errors import UpstreamError
 
 
 def make_page_answer(
-    page: GovukPage,
+    govuk_page: GovukPage,
     cached_reply: CachedReply,
     arguments: GetContentByPath | GetContentById,
-    anchor: str | None = None,
+    section_anchor: str | None = None,
 ) -> PageContent | PageText:
     """Return the part of a page that the question is for."""
-    section = _choose_section(page, arguments.section, anchor)
-    section_text = page.text[section.start : section.end].rstrip() if section else page.text
+    section_span = _choose_section(govuk_page, arguments.section, section_anchor)
+    section_text = (
+        govuk_page.text[section_span.start : section_span.end].rstrip()
+        if section_span
+        else govuk_page.text
+    )
     end_offset = (
         len(section_text) if arguments.max_chars is None else arguments.offset + arguments.max_chars
     )
     answer_fields = {
-        **make_source_fields(page, cached_reply),
-        "public_updated_at": page.public_updated_at,
+        **make_source_fields(govuk_page, cached_reply),
+        "public_updated_at": govuk_page.public_updated_at,
         "text": section_text[arguments.offset : end_offset],
         "text_chars": len(section_text),
         "next_offset": end_offset if end_offset < len(section_text) else None,
-        "section": _make_page_section(section),
-        "documents": page.documents,
-        "change_notes": page.change_notes,
+        "section": _make_page_section(section_span),
+        "documents": govuk_page.documents,
+        "change_notes": govuk_page.change_notes,
     }
     if arguments.text_only:
         return PageText(**answer_fields)
-    return PageContent(**answer_fields, content=dict(page.content))
+    return PageContent(**answer_fields, content=dict(govuk_page.content))
 
 
 def _choose_section(
-    page: GovukPage, section_name: str | None, anchor: str | None
+    govuk_page: GovukPage, section_name: str | None, section_anchor: str | None
 ) -> SectionSpan | None:
     """Return the section that was asked for; an anchor that leads nowhere means the whole page."""
-    if not section_name and not anchor:
+    if not section_name and not section_anchor:
         return None
-    sections = list_sections(page.text, page.anchors)
-    section = find_section(sections, section_name or anchor or "")
-    if section is None and section_name:
+    section_spans = list_sections(govuk_page.text, govuk_page.anchors)
+    section_span = find_section(section_spans, section_name or section_anchor or "")
+    if section_span is None and section_name:
         raise NotFoundOrRedirected(
-            f"{page.path} has no section {section_name!r}, or several that are called like it",
-            sections=[section.anchor or section.heading for section in sections[:100]],
+            f"{govuk_page.path} has no section {section_name!r}, "
+            "or several that are called like it",
+            sections=[
+                section_span.anchor or section_span.heading for section_span in section_spans[:100]
+            ],
         )
-    return section
+    return section_span
 
 
-def _make_page_section(section: SectionSpan | None) -> PageSection | None:
-    return PageSection(heading=section.heading, anchor=section.anchor) if section else None
+def _make_page_section(section_span: SectionSpan | None) -> PageSection | None:
+    return (
+        PageSection(heading=section_span.heading, anchor=section_span.anchor)
+        if section_span
+        else None
+    )
 
 
-def make_passage_at(page: GovukPage, text_offset: int) -> PagePassage:
+def make_passage_at(govuk_page: GovukPage, text_offset: int) -> PagePassage:
     """Return the passage that an offset in the text of a page lies in."""
     block_start, block_text = max(
         (
             offset_and_block
-            for offset_and_block in split_blocks(page.text)
+            for offset_and_block in split_blocks(govuk_page.text)
             if offset_and_block[0] <= text_offset
         ),
     )
-    sections = list_sections(page.text, page.anchors)
+    section_spans = list_sections(govuk_page.text, govuk_page.anchors)
     return make_passage(
-        page, block_text, block_start, find_enclosing_section(sections, block_start)
+        govuk_page, block_text, block_start, find_enclosing_section(section_spans, block_start)
     )
 
 
-def make_passage_of_block(page: GovukPage, block_text: str) -> PagePassage:
-    return make_passage_at(page, page.text.index(block_text))
+def make_passage_of_block(govuk_page: GovukPage, block_text: str) -> PagePassage:
+    return make_passage_at(govuk_page, govuk_page.text.index(block_text))
 
 
 def make_passage(
-    page: GovukPage, block_text: str, block_start: int, section: SectionSpan | None
+    govuk_page: GovukPage, block_text: str, block_start: int, section_span: SectionSpan | None
 ) -> PagePassage:
-    url = f"{page.url}#{quote(section.anchor)}" if section and section.anchor else page.url
+    url = (
+        f"{govuk_page.url}#{quote(section_span.anchor)}"
+        if section_span and section_span.anchor
+        else govuk_page.url
+    )
     return PagePassage(
-        text=block_text, section=_make_page_section(section), url=url, offset=block_start
+        text=block_text, section=_make_page_section(section_span), url=url, offset=block_start
     )
 
 
-def make_source_fields(page: GovukPage, cached_reply: CachedReply) -> dict[str, Any]:
+def make_source_fields(govuk_page: GovukPage, cached_reply: CachedReply) -> dict[str, Any]:
     """Return the fields that every answer about a page has."""
     return {
-        "id": make_guidance_id(page.path),
-        "url": page.url,
-        "title": page.title,
-        "citation": page.citation,
-        "identifiers": page.identifiers,
-        "locale": page.locale,
-        "translations": page.translations,
-        "withdrawn": page.withdrawn_notice is not None,
-        "withdrawn_notice": page.withdrawn_notice,
+        "id": make_guidance_id(govuk_page.path),
+        "url": govuk_page.url,
+        "title": govuk_page.title,
+        "citation": govuk_page.citation,
+        "identifiers": govuk_page.identifiers,
+        "locale": govuk_page.locale,
+        "translations": govuk_page.translations,
+        "withdrawn": govuk_page.withdrawn_notice is not None,
+        "withdrawn_notice": govuk_page.withdrawn_notice,
         "cache": make_cache_state(cached_reply),
         "warnings": make_warnings(cached_reply),
     }
@@ -136,11 +151,11 @@ def make_warnings(cached_reply: CachedReply) -> list[Warned]:
     return make_stale_warnings(cached_reply.failure, cached_reply.age_seconds)
 
 
-def make_stale_warnings(failure: UpstreamError | None, age_seconds: float) -> list[Warned]:
+def make_stale_warnings(upstream_error: UpstreamError | None, age_seconds: float) -> list[Warned]:
     """Return the warning of an answer that is given because GOV.UK failed."""
-    if failure is None:
+    if upstream_error is None:
         return []
-    warning_message = f"{make_error_kind(StaleCacheServed).description}: {failure.message}"
+    warning_message = f"{make_error_kind(StaleCacheServed).description}: {upstream_error.message}"
     rounded_age = round(age_seconds, 3)
     return [Warned(code=StaleCacheServed.code.upper(), message=warning_message, age_s=rounded_age)]
 

@@ -32,11 +32,11 @@ _MAX_NAMED_PAGES = 20
 
 
 def _list_page_paths(settings: RoomSettings, typed_arguments: Mapping[str, Any]) -> list[str]:
-    library = GuidanceLibrary(settings.data / "guidance")
+    guidance_library = GuidanceLibrary(settings.data / "guidance")
     try:
-        return sorted(library.count_passages_by_page()) if library.exists else []
+        return sorted(guidance_library.count_passages_by_page()) if guidance_library.exists else []
     finally:
-        library.close()
+        guidance_library.close()
 
 
 @click.group()
@@ -53,8 +53,8 @@ def guidance() -> None:
 @add_common_options
 def get(path: str, settings: GuidanceSettings, as_json: bool) -> None:
     """Print the page at PATH, such as /guidance/charity-reporting, as readable text."""
-    page = _call_tool("get_content_by_path", settings, path=path)
-    _print_answer(as_json, page, f"{page.citation}\n\n{page.text}")
+    govuk_page = _call_tool("get_content_by_path", settings, path=path)
+    _print_answer(as_json, govuk_page, f"{govuk_page.citation}\n\n{govuk_page.text}")
 
 
 @guidance.command()
@@ -69,8 +69,10 @@ def get(path: str, settings: GuidanceSettings, as_json: bool) -> None:
 @add_common_options
 def search(query: str, newest: bool, mode: str, settings: GuidanceSettings, as_json: bool) -> None:
     """Print the pages that match QUERY, best first."""
-    order = "newest" if newest else "relevance"
-    search_results = _call_tool("search_guidance", settings, query=query, order=order, mode=mode)
+    result_order = "newest" if newest else "relevance"
+    search_results = _call_tool(
+        "search_guidance", settings, query=query, order=result_order, mode=mode
+    )
     hit_lines = [
         f"{make_bold(hit.path or hit.url)}\n    {hit.title}" for hit in search_results.results
     ]
@@ -157,9 +159,15 @@ def _call_tool(tool_name: str, settings: GuidanceSettings, **arguments: Any) -> 
 
     async def run_tool(settings: GuidanceSettings) -> Any:
         guidance_base = SPEC.open_base(settings)
-        (tool,) = (tool for tool in guidance_base.tools if tool.name == tool_name)
+        (guidance_tool,) = (
+            guidance_tool
+            for guidance_tool in guidance_base.tools
+            if guidance_tool.name == tool_name
+        )
         async with guidance_base.lifespan():
-            tool_answer = await tool.run(tool.parse_arguments(arguments), tool_call)
+            tool_answer = await guidance_tool.run(
+                guidance_tool.parse_arguments(arguments), tool_call
+            )
         return _mark_sample(tool_answer) if settings.is_sample else tool_answer
 
     with apply_sample_settings(settings, [SPEC]) as chosen_settings:
@@ -173,7 +181,7 @@ def _mark_sample(tool_answer: Any) -> Any:
 
 def _print_answer(as_json: bool, tool_answer: GuidanceAnswer, readable_text: str) -> None:
     """Print the answer, never without its attribution and its disclaimer."""
-    warning_lines = [f"Warning: {warning.message}" for warning in tool_answer.warnings]
+    warning_lines = [f"Warning: {warning_text.message}" for warning_text in tool_answer.warnings]
     legal_sentences = [tool_answer.attribution, tool_answer.disclaimer]
     answer_fields = tool_answer.model_dump(mode="json")
     print_result(

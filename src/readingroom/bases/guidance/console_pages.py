@@ -38,27 +38,27 @@ _RESULTS_PER_PAGE = 20
 _MAX_SHOWN_COPIES = 100
 
 
-def make_pages(service: GuidanceService, jobs: JobStore) -> BasePages:
+def make_pages(guidance_service: GuidanceService, job_store: JobStore) -> BasePages:
     """Return the pages of the guidance base."""
     base_pages = [
         BasePage(
             "/guidance",
-            partial(_show_guidance, service),
+            partial(_show_guidance, guidance_service),
             menu_label="Guidance",
             summary="Charity Commission guidance: what is current, withdrawn, or has changed.",
         ),
-        BasePage("/guidance/copies", partial(_show_copies, service)),
+        BasePage("/guidance/copies", partial(_show_copies, guidance_service)),
     ]
     return BasePages(
         base_pages,
         aid_reading=_aid_reading,
-        list_source_freshness=partial(_list_source_freshness, service),
+        list_source_freshness=partial(_list_source_freshness, guidance_service),
     )
 
 
 async def _aid_reading(request: PageRequest, desk_record: DeskRecord) -> ReadingAid:
     """Return how fresh a page is, and the way to what else was changed since."""
-    facts: list[tuple[str, str]] = []
+    page_facts: list[tuple[str, str]] = []
     if cache_state := desk_record.record.get("cache"):
         age_text, lifetime_text = (
             format_seconds(cache_state["age_s"]),
@@ -67,39 +67,46 @@ async def _aid_reading(request: PageRequest, desk_record: DeskRecord) -> Reading
         freshness_text = f"asked of GOV.UK {age_text} ago; counts as fresh for {lifetime_text}"
         if cache_state["stale"]:
             freshness_text += "; older than that, because GOV.UK does not answer"
-        facts.append(("Freshness", freshness_text))
+        page_facts.append(("Freshness", freshness_text))
     related_links = [PageLink("Guidance that is kept here", "/guidance/copies")]
     updated_day = str(desk_record.record.get("public_updated_at") or "")[:10]
     if updated_day:
         related_links.insert(
             0, PageLink("What else has changed since then", f"/guidance?since={updated_day}")
         )
-    trail = [PageLink("Guidance", "/guidance")]
-    return ReadingAid(trail=trail, related=related_links, facts=facts)
+    breadcrumb_links = [PageLink("Guidance", "/guidance")]
+    return ReadingAid(trail=breadcrumb_links, related=related_links, facts=page_facts)
 
 
-async def _show_copies(service: GuidanceService, request: PageRequest) -> RenderedPage:
+async def _show_copies(guidance_service: GuidanceService, request: PageRequest) -> RenderedPage:
     """Return the pages that are kept here, each with its age against how long it is fresh."""
-    now = clock.unix_seconds()
+    now_seconds = clock.unix_seconds()
     shown_copies = [
-        _ShownCopy.make(kept_copy, now) for kept_copy in service.list_copies()[:_MAX_SHOWN_COPIES]
+        _ShownCopy.make(kept_copy, now_seconds)
+        for kept_copy in guidance_service.list_copies()[:_MAX_SHOWN_COPIES]
     ]
-    shown_library = await anyio.to_thread.run_sync(_make_shown_library, service, now)
-    outage = service.describe_outage()
-    page_html = _render("copies.html", copies=shown_copies, library=shown_library, outage=outage)
+    shown_library = await anyio.to_thread.run_sync(
+        _make_shown_library, guidance_service, now_seconds
+    )
+    outage_text = guidance_service.describe_outage()
+    page_html = _render(
+        "copies.html", copies=shown_copies, library=shown_library, outage=outage_text
+    )
     return RenderedPage(
         "Guidance that is kept here",
         page_html,
-        data={"cached": shown_copies, "offline": shown_library, "outage": outage},
+        data={"cached": shown_copies, "offline": shown_library, "outage": outage_text},
         tool_example=ToolExample("get_source_metadata", {"path": shown_copies[0].path})
         if shown_copies
         else None,
     )
 
 
-async def _list_source_freshness(service: GuidanceService) -> list[SourceFreshness]:
-    now = clock.unix_seconds()
-    shown_copies = [_ShownCopy.make(kept_copy, now) for kept_copy in service.list_copies()]
+async def _list_source_freshness(guidance_service: GuidanceService) -> list[SourceFreshness]:
+    now_seconds = clock.unix_seconds()
+    shown_copies = [
+        _ShownCopy.make(kept_copy, now_seconds) for kept_copy in guidance_service.list_copies()
+    ]
     stale_count = sum(not shown_copy.is_fresh for shown_copy in shown_copies)
     freshness_detail = "none was read since the start"
     if shown_copies:
@@ -108,10 +115,12 @@ async def _list_source_freshness(service: GuidanceService) -> list[SourceFreshne
             f"{len(shown_copies)} pages, {stale_count} to be asked for again; "
             f"oldest {oldest_copy.age_text}"
         )
-    if outage := service.describe_outage():
-        freshness_detail = f"{outage}; {freshness_detail}"
+    if outage_text := guidance_service.describe_outage():
+        freshness_detail = f"{outage_text}; {freshness_detail}"
     freshness_rows = [SourceFreshness("Guidance, read live", "/guidance/copies", freshness_detail)]
-    shown_library = await anyio.to_thread.run_sync(_make_shown_library, service, now)
+    shown_library = await anyio.to_thread.run_sync(
+        _make_shown_library, guidance_service, now_seconds
+    )
     if shown_library:
         source_title, freshness_detail = (
             "Guidance, offline copy",
@@ -138,14 +147,14 @@ class _ShownCopy:
     ttl_seconds: float
 
     @classmethod
-    def make(cls, kept_copy: KeptCopy, now: float) -> "_ShownCopy":
+    def make(cls, kept_copy: KeptCopy, now_seconds: float) -> "_ShownCopy":
         return cls(
             kept_copy.path,
             kept_copy.title,
             make_read_path(f"guidance:{kept_copy.path}"),
             kept_copy.public_updated_at or "",
             kept_copy.is_withdrawn,
-            max(0.0, now - kept_copy.fetched_at),
+            max(0.0, now_seconds - kept_copy.fetched_at),
             kept_copy.ttl,
         )
 
@@ -177,12 +186,14 @@ class _ShownLibrary:
     """The path, its page here, whether it is withdrawn, and how long ago it was checked."""
 
 
-def _make_shown_library(service: GuidanceService, now: float) -> _ShownLibrary | None:
+def _make_shown_library(
+    guidance_service: GuidanceService, now_seconds: float
+) -> _ShownLibrary | None:
     """Return the offline copy, of which the first pages are listed; None where there is none."""
-    if service.offline is None or not service.offline.library.exists:
+    if guidance_service.offline is None or not guidance_service.offline.library.exists:
         return None
-    library_status = service.offline.library.read_status()
-    stored_pages = islice(service.offline.library.iterate_pages(), _MAX_SHOWN_COPIES)
+    library_status = guidance_service.offline.library.read_status()
+    stored_pages = islice(guidance_service.offline.library.iterate_pages(), _MAX_SHOWN_COPIES)
     return _ShownLibrary(
         library_status.pages,
         library_status.withdrawn,
@@ -195,29 +206,31 @@ def _make_shown_library(service: GuidanceService, now: float) -> _ShownLibrary |
                 stored_page.path,
                 make_read_path(f"guidance:{stored_page.path}"),
                 stored_page.is_withdrawn,
-                format_seconds(now - stored_page.checked_at),
+                format_seconds(now_seconds - stored_page.checked_at),
             )
             for stored_page in stored_pages
         ],
     )
 
 
-async def _show_guidance(service: GuidanceService, request: PageRequest) -> RenderedPage:
+async def _show_guidance(guidance_service: GuidanceService, request: PageRequest) -> RenderedPage:
     """Return what a search finds, or what changed since a day."""
-    query = request.get("q")
+    query_text = request.get("q")
     since_text = request.get("since")
     since_day = parse_day(since_text) if since_text else clock.now().date() - _CHANGES_PERIOD
     call_context = make_call_context(request.call)
     page_number = _read_page_number(request)
     page_arguments = {"page": page_number, "page_size": _RESULTS_PER_PAGE}
     list_answer: SearchResults | Changes
-    if query:
-        arguments: dict[str, Any] = {**page_arguments, "query": query}
-        list_answer = await service.search(validate_model(SearchGuidance, arguments), call_context)
-        tool_example = ToolExample("search_guidance", {"query": query})
+    if query_text:
+        arguments: dict[str, Any] = {**page_arguments, "query": query_text}
+        list_answer = await guidance_service.search(
+            validate_model(SearchGuidance, arguments), call_context
+        )
+        tool_example = ToolExample("search_guidance", {"query": query_text})
     else:
         arguments = {**page_arguments, "since": since_day}
-        list_answer = await service.list_changes(
+        list_answer = await guidance_service.list_changes(
             validate_model(RecentChanges, arguments), call_context
         )
         tool_example = ToolExample("recent_changes", {"since": since_day.isoformat()})
@@ -226,15 +239,15 @@ async def _show_guidance(service: GuidanceService, request: PageRequest) -> Rend
     )
     page_html = _render(
         "guidance.html",
-        query=query,
+        query=query_text,
         day=since_day,
         answer=list_answer,
         results=shown_hits,
         cache=list_answer.cache,
-        outage=service.describe_outage(),
+        outage=guidance_service.describe_outage(),
         next_address=_make_next_address(request, page_number, list_answer.total),
     )
-    page_title = f"Guidance: {query}" if query else f"Guidance changed since {since_day}"
+    page_title = f"Guidance: {query_text}" if query_text else f"Guidance changed since {since_day}"
     return RenderedPage(page_title, page_html, data=list_answer, tool_example=tool_example)
 
 
@@ -246,10 +259,12 @@ def _read_page_number(request: PageRequest) -> int:
     return int(written_number)
 
 
-def _make_next_address(request: PageRequest, page_number: int, total: int) -> str | None:
+def _make_next_address(request: PageRequest, page_number: int, total_hits: int) -> str | None:
     """Return the address of the next page of results; None on the last."""
-    if page_number * _RESULTS_PER_PAGE >= total:
+    if page_number * _RESULTS_PER_PAGE >= total_hits:
         return None
-    form_values = {name: request.get(name) for name in ("q", "since")}
-    given_values = {name: value for name, value in form_values.items() if value}
+    form_values = {param_name: request.get(param_name) for param_name in ("q", "since")}
+    given_values = {
+        param_name: param_value for param_name, param_value in form_values.items() if param_value
+    }
     return f"/guidance?{urlencode({**given_values, 'page': page_number + 1})}"

@@ -56,29 +56,30 @@ def translate_filters(given_filters: Mapping[str, Any]) -> QueryParams:
     """Return the caller's filters as GOV.UK names them; raise `UpstreamParameterError`."""
     try:
         # By way of JSON: strict mode takes a date from a JSON string, not from a Python one.
-        filters = _Filters.model_validate_json(to_json(given_filters))
+        valid_filters = _Filters.model_validate_json(to_json(given_filters))
     except ValidationError as error:
-        problems = InvalidArguments.from_validation_error(error).errors
+        filter_problems = InvalidArguments.from_validation_error(error).errors
         problem_text = "; ".join(
-            f"{problem['field']}: {problem['message']}" for problem in problems
+            f"{filter_problem['field']}: {filter_problem['message']}"
+            for filter_problem in filter_problems
         )
         raise UpstreamParameterError(
             f"These filters cannot be used: {problem_text}",
             known_filters=sorted(_Filters.model_fields),
         ) from error
-    for organisations in (filters.organisation, filters.organisations):
-        if set(_as_list(organisations)) != {COMMISSION_SLUG}:
+    for organisation_slugs in (valid_filters.organisation, valid_filters.organisations):
+        if set(_as_list(organisation_slugs)) != {COMMISSION_SLUG}:
             raise UpstreamParameterError(
                 f"Only guidance of {COMMISSION_SLUG} can be searched in this base",
                 organisation=COMMISSION_SLUG,
             )
     return [
-        *(("filter_format", filter_value) for filter_value in _as_list(filters.format)),
+        *(("filter_format", filter_value) for filter_value in _as_list(valid_filters.format)),
         *(
             ("filter_content_store_document_type", filter_value)
-            for filter_value in _as_list(filters.document_type)
+            for filter_value in _as_list(valid_filters.document_type)
         ),
-        *_format_period(filters.public_timestamp_from, filters.public_timestamp_to),
+        *_format_period(valid_filters.public_timestamp_from, valid_filters.public_timestamp_to),
     ]
 
 
@@ -97,17 +98,17 @@ def _format_period(first_day: date | None, last_day: date | None) -> QueryParams
     return [("filter_public_timestamp", ",".join(period_bounds))] if period_bounds else []
 
 
-def group_params(params: QueryParams) -> dict[str, list[str]]:
+def group_params(query_params: QueryParams) -> dict[str, list[str]]:
     """Return the values of each parameter, by name."""
     values_by_name: dict[str, list[str]] = {}
-    for param_name, param_value in params:
+    for param_name, param_value in query_params:
         values_by_name.setdefault(param_name, []).append(param_value)
     return values_by_name
 
 
-def group_by_filter_name(params: QueryParams) -> dict[str, list[str]]:
+def group_by_filter_name(query_params: QueryParams) -> dict[str, list[str]]:
     """Return the values of each filter, by the name that callers know."""
-    values_by_name = group_params(params).items()
+    values_by_name = group_params(query_params).items()
     return {
         param_name.removeprefix("filter_"): param_values
         for param_name, param_values in values_by_name

@@ -78,37 +78,42 @@ class GuidanceService:
     """Charity Commission guidance: its pages, searches over them, and their metadata."""
 
     def __init__(
-        self, store: GovukStore, limiter: Limiter, offline: OfflineGuidance | None = None
+        self,
+        govuk_store: GovukStore,
+        rate_limiter: Limiter,
+        offline_guidance: OfflineGuidance | None = None,
     ) -> None:
-        self._govuk_store = store
-        self._caller_limiter = limiter
-        self.offline = offline
+        self._govuk_store = govuk_store
+        self._caller_limiter = rate_limiter
+        self.offline = offline_guidance
 
     async def read_page(
-        self, arguments: GetContentByPath, context: CallContext
+        self, arguments: GetContentByPath, call_context: CallContext
     ) -> PageContent | PageText:
-        page_address, page, cached_reply = await self._get_page_at(arguments.path, context)
+        page_address, govuk_page, cached_reply = await self._get_page_at(
+            arguments.path, call_context
+        )
         return await anyio.to_thread.run_sync(
-            make_page_answer, page, cached_reply, arguments, page_address.anchor
+            make_page_answer, govuk_page, cached_reply, arguments, page_address.anchor
         )
 
     async def read_page_by_id(
-        self, arguments: GetContentById, context: CallContext
+        self, arguments: GetContentById, call_context: CallContext
     ) -> PageContent | PageText:
         """Return the page with this content id; raise `NotFoundOrRedirected` if there is none."""
         # The Content API knows paths only, so the search has to find the path of the id.
-        params = [("filter_content_id", arguments.content_id), *make_scope_params(10, 0)]
-        search_response, _ = await self._govuk_store.search_govuk(params, context)
+        query_params = [("filter_content_id", arguments.content_id), *make_scope_params(10, 0)]
+        search_response, _ = await self._govuk_store.search_govuk(query_params, call_context)
         # Translations share an id; theirs is the original's path and a suffix.
         page_path = min(
             (hit.path for hit in parse_hits(search_response) if hit.path), key=len, default=None
         )
         if page_path:
-            page, cached_reply = await self._get_page(page_path, context)
+            govuk_page, cached_reply = await self._get_page(page_path, call_context)
             # The search index may lag behind, and still name a path that the page has left.
-            if page.content.get("content_id") == arguments.content_id:
+            if govuk_page.content.get("content_id") == arguments.content_id:
                 return await anyio.to_thread.run_sync(
-                    make_page_answer, page, cached_reply, arguments
+                    make_page_answer, govuk_page, cached_reply, arguments
                 )
         raise NotFoundOrRedirected(
             f"The Charity Commission has no page with the id {arguments.content_id}",
@@ -116,63 +121,71 @@ class GuidanceService:
         )
 
     async def get_source_metadata(
-        self, arguments: GetSourceMetadata, context: CallContext
+        self, arguments: GetSourceMetadata, call_context: CallContext
     ) -> SourceMetadata:
-        _, page, cached_reply = await self._get_page_at(arguments.path, context)
+        _, govuk_page, cached_reply = await self._get_page_at(arguments.path, call_context)
         return SourceMetadata(
-            **make_source_fields(page, cached_reply),
-            last_updated=page.public_updated_at,
-            first_published_at=page.first_published_at,
-            organisations=page.organisations,
+            **make_source_fields(govuk_page, cached_reply),
+            last_updated=govuk_page.public_updated_at,
+            first_published_at=govuk_page.first_published_at,
+            organisations=govuk_page.organisations,
         )
 
-    async def refresh_page(self, arguments: ForceRefresh, context: CallContext) -> Refreshed:
+    async def refresh_page(self, arguments: ForceRefresh, call_context: CallContext) -> Refreshed:
         """Fetch a page past the cache; where GOV.UK fails, keep the old copy and state its age."""
         # Read before the refresh, which replaces it.
-        page_address = await self._resolve_address(arguments.path, context)
+        page_address = await self._resolve_address(arguments.path, call_context)
         previous_entry = await self._govuk_store.peek_page(page_address.path)
-        page, cached_reply = await self._govuk_store.refresh_page(page_address.path, context)
-        _check_scope(page)
+        govuk_page, cached_reply = await self._govuk_store.refresh_page(
+            page_address.path, call_context
+        )
+        _check_scope(govuk_page)
         return Refreshed(
             refreshed=cached_reply.failure is None,
             timestamp=_format_timestamp(cached_reply.entry.fetched_at),
             changed=previous_entry.reply.body != cached_reply.reply.body
             if previous_entry
             else None,
-            url=page.url,
-            public_updated_at=page.public_updated_at,
+            url=govuk_page.url,
+            public_updated_at=govuk_page.public_updated_at,
             warnings=make_warnings(cached_reply),
         )
 
-    async def search(self, arguments: SearchGuidance, context: CallContext) -> SearchResults:
-        query = _clean_query(arguments.query)
-        filters = translate_filters(arguments.filters)
+    async def search(self, arguments: SearchGuidance, call_context: CallContext) -> SearchResults:
+        query_text = _clean_query(arguments.query)
+        filter_params = translate_filters(arguments.filters)
         if arguments.mode == "offline" or (
             arguments.mode == "auto" and await self._has_young_copy()
         ):
-            return await self._search_offline(arguments, query, filters)
+            return await self._search_offline(arguments, query_text, filter_params)
         try:
-            return await self._search_live(arguments, query, filters, context)
+            return await self._search_live(arguments, query_text, filter_params, call_context)
         except (UpstreamUnavailable, UpstreamRateLimited) as failure:
             if not await self._has_young_copy():
                 raise
-            return await self._search_offline(arguments, query, filters, failure)
+            return await self._search_offline(arguments, query_text, filter_params, failure)
 
     async def _search_live(
-        self, arguments: SearchGuidance, query: str, filters: QueryParams, context: CallContext
+        self,
+        arguments: SearchGuidance,
+        query_text: str,
+        filter_params: QueryParams,
+        call_context: CallContext,
     ) -> SearchResults:
-        params = [
-            ("q", query),
-            *filters,
+        query_params = [
+            ("q", query_text),
+            *filter_params,
             *make_scope_params(arguments.page_size, _compute_first_index(arguments)),
         ]
         if arguments.order == "newest":
-            params.append(("order", "-public_timestamp"))
-        search_response, cached_reply = await self._govuk_store.search_govuk(params, context)
+            query_params.append(("order", "-public_timestamp"))
+        search_response, cached_reply = await self._govuk_store.search_govuk(
+            query_params, call_context
+        )
         return SearchResults(
             **_make_live_fields(search_response, cached_reply, arguments),
-            query=query,
-            searched={"organisation": COMMISSION_SLUG, **group_by_filter_name(filters)},
+            query=query_text,
+            searched={"organisation": COMMISSION_SLUG, **group_by_filter_name(filter_params)},
             results=parse_hits(search_response),
             confidence=None,
             confidence_reason="GOV.UK orders its results and gives no scores; read before relying.",
@@ -181,9 +194,9 @@ class GuidanceService:
     async def _search_offline(
         self,
         arguments: SearchGuidance,
-        query: str,
-        filters: QueryParams,
-        failure: UpstreamError | None = None,
+        query_text: str,
+        filter_params: QueryParams,
+        upstream_error: UpstreamError | None = None,
     ) -> SearchResults:
         if self.offline is None or not self.offline.library.exists:
             raise UpstreamUnavailable(
@@ -191,18 +204,18 @@ class GuidanceService:
             )
         offline_hits = await anyio.to_thread.run_sync(
             self.offline.search,
-            query,
-            group_params(filters),
+            query_text,
+            group_params(filter_params),
             _compute_first_index(arguments),
             arguments.page_size,
             arguments.order == "newest",
         )
         return SearchResults(
             **_make_offline_fields(
-                offline_hits.offline_copy, offline_hits.total_count, arguments, failure
+                offline_hits.offline_copy, offline_hits.total_count, arguments, upstream_error
             ),
-            query=query,
-            searched={"organisation": COMMISSION_SLUG, **group_by_filter_name(filters)},
+            query=query_text,
+            searched={"organisation": COMMISSION_SLUG, **group_by_filter_name(filter_params)},
             results=offline_hits.hits,
             confidence=offline_hits.confidence.level,
             confidence_reason=offline_hits.confidence.reason,
@@ -214,20 +227,24 @@ class GuidanceService:
             self.offline.can_replace_govuk
         )
 
-    async def search_page(self, arguments: SearchInPage, context: CallContext) -> PassagesInPage:
+    async def search_page(
+        self, arguments: SearchInPage, call_context: CallContext
+    ) -> PassagesInPage:
         """Return the passages of one page that have words of the query."""
-        query = _clean_query(arguments.query)
-        _, page, cached_reply = await self._get_page_at(arguments.path, context)
+        query_text = _clean_query(arguments.query)
+        _, govuk_page, cached_reply = await self._get_page_at(arguments.path, call_context)
 
         def find_passages() -> PassagesInPage:
-            sections = list_sections(page.text, page.anchors)
-            found_blocks = search_blocks(page.text, sections, query)
+            section_spans = list_sections(govuk_page.text, govuk_page.anchors)
+            found_blocks = search_blocks(govuk_page.text, section_spans, query_text)
             return PassagesInPage(
-                **make_source_fields(page, cached_reply),
-                query=query,
+                **make_source_fields(govuk_page, cached_reply),
+                query=query_text,
                 total=len(found_blocks),
                 passages=[
-                    make_passage(page, found_block.text, found_block.start, found_block.section)
+                    make_passage(
+                        govuk_page, found_block.text, found_block.start, found_block.section
+                    )
                     for found_block in found_blocks[: arguments.limit]
                 ],
             )
@@ -235,7 +252,7 @@ class GuidanceService:
         return await anyio.to_thread.run_sync(find_passages)
 
     async def verify_quote(
-        self, arguments: VerifyGuidanceQuote, context: CallContext
+        self, arguments: VerifyGuidanceQuote, call_context: CallContext
     ) -> GuidanceQuoteCheck:
         """Return whether the words stand in the page, and where; else what is most like them.
 
@@ -243,41 +260,48 @@ class GuidanceService:
         """
         if not any(map(str.isalnum, arguments.quote)):
             raise InvalidArguments([{"field": "quote", "message": "Give at least one word"}])
-        _, page, cached_reply = await self._get_page_at(arguments.path, context)
+        _, govuk_page, cached_reply = await self._get_page_at(arguments.path, call_context)
 
         def check_quote() -> GuidanceQuoteCheck:
-            source_fields = {**make_source_fields(page, cached_reply), "quote": arguments.quote}
-            quote_offset = find_quotation(page.text, arguments.quote)
+            source_fields = {
+                **make_source_fields(govuk_page, cached_reply),
+                "quote": arguments.quote,
+            }
+            quote_offset = find_quotation(govuk_page.text, arguments.quote)
             if quote_offset is None:
-                nearest_block, similarity = find_nearest_block(page.text, arguments.quote)
+                nearest_block, text_similarity = find_nearest_block(
+                    govuk_page.text, arguments.quote
+                )
                 nearest_passage = (
-                    make_passage_of_block(page, nearest_block) if nearest_block else None
+                    make_passage_of_block(govuk_page, nearest_block) if nearest_block else None
                 )
                 return GuidanceQuoteCheck(
                     **source_fields,
                     verdict="not_found",
                     passage=None,
                     nearest=nearest_passage,
-                    similarity=similarity if nearest_passage else None,
+                    similarity=text_similarity if nearest_passage else None,
                 )
             return GuidanceQuoteCheck(
                 **source_fields,
                 verdict="verified",
-                passage=make_passage_at(page, quote_offset),
+                passage=make_passage_at(govuk_page, quote_offset),
                 nearest=None,
                 similarity=None,
             )
 
         return await anyio.to_thread.run_sync(check_quote)
 
-    async def list_changes(self, arguments: RecentChanges, context: CallContext) -> Changes:
-        params = [
+    async def list_changes(self, arguments: RecentChanges, call_context: CallContext) -> Changes:
+        query_params = [
             ("filter_public_timestamp", f"from:{arguments.since}"),
             ("order", "-public_timestamp"),
             *make_scope_params(arguments.page_size, _compute_first_index(arguments)),
         ]
         try:
-            search_response, cached_reply = await self._govuk_store.search_govuk(params, context)
+            search_response, cached_reply = await self._govuk_store.search_govuk(
+                query_params, call_context
+            )
         except (UpstreamUnavailable, UpstreamRateLimited) as failure:
             if self.offline is None or not await self._has_young_copy():
                 raise
@@ -303,24 +327,24 @@ class GuidanceService:
         """Return when GOV.UK is asked again after it kept failing; empty while it answers."""
         return self._govuk_store.describe_outage()
 
-    async def list_error_kinds(self, context: CallContext) -> ErrorTaxonomy:
-        await check_rate(self._caller_limiter, context)
+    async def list_error_kinds(self, call_context: CallContext) -> ErrorTaxonomy:
+        await check_rate(self._caller_limiter, call_context)
         return ErrorTaxonomy(errors=[make_error_kind(error_class) for error_class in ERROR_CLASSES])
 
     async def _get_page_at(
-        self, typed_address: str, context: CallContext
+        self, typed_address: str, call_context: CallContext
     ) -> tuple[PageAddress, GovukPage, CachedReply]:
         """Return the page that an address names, with that address."""
-        page_address = await self._resolve_address(typed_address, context)
-        return page_address, *await self._get_page(page_address.path, context)
+        page_address = await self._resolve_address(typed_address, call_context)
+        return page_address, *await self._get_page(page_address.path, call_context)
 
-    async def _resolve_address(self, typed_address: str, context: CallContext) -> PageAddress:
+    async def _resolve_address(self, typed_address: str, call_context: CallContext) -> PageAddress:
         """Return the address with its path; raise `InvalidPath` or `NotFoundOrRedirected`."""
         page_address = parse_page_address(typed_address)
         if page_address.cc_number is None:
             return page_address
-        params = [("q", page_address.cc_number), *make_scope_params(50, 0)]
-        search_response, _ = await self._govuk_store.search_govuk(params, context)
+        query_params = [("q", page_address.cc_number), *make_scope_params(50, 0)]
+        search_response, _ = await self._govuk_store.search_govuk(query_params, call_context)
         publication_paths = [
             hit.path
             for hit in parse_hits(search_response)
@@ -336,10 +360,10 @@ class GuidanceService:
         return PageAddress(min(publication_paths, key=len))
 
     async def _get_page(
-        self, page_path: str, context: CallContext
+        self, page_path: str, call_context: CallContext
     ) -> tuple[GovukPage, CachedReply]:
         try:
-            page, cached_reply = await self._govuk_store.read_page(page_path, context)
+            govuk_page, cached_reply = await self._govuk_store.read_page(page_path, call_context)
         except (UpstreamUnavailable, UpstreamRateLimited) as failure:
             stale_page_and_reply = (
                 await anyio.to_thread.run_sync(self.offline.read_stale_page, page_path, failure)
@@ -348,24 +372,24 @@ class GuidanceService:
             )
             if stale_page_and_reply is None:
                 raise
-            page, cached_reply = stale_page_and_reply
-        _check_scope(page)
-        return page, cached_reply
+            govuk_page, cached_reply = stale_page_and_reply
+        _check_scope(govuk_page)
+        return govuk_page, cached_reply
 
 
-def _check_scope(page: GovukPage) -> None:
-    if not page.is_in_scope:
-        publishers_text = ", ".join(page.organisations[:5]) or "no organisation"
+def _check_scope(govuk_page: GovukPage) -> None:
+    if not govuk_page.is_in_scope:
+        publishers_text = ", ".join(govuk_page.organisations[:5]) or "no organisation"
         raise ContentOutOfScope(
-            f"{page.path} is published by {publishers_text}, not by the Charity Commission",
-            url=page.url,
+            f"{govuk_page.path} is published by {publishers_text}, not by the Charity Commission",
+            url=govuk_page.url,
             use_tool="search_guidance",
         )
 
 
-def _clean_query(query: str) -> str:
+def _clean_query(query_text: str) -> str:
     """Return a query with single blanks; raise `InvalidArguments` where it has nothing else."""
-    cleaned_query = " ".join(query.split())
+    cleaned_query = " ".join(query_text.split())
     if not cleaned_query:
         raise InvalidArguments([{"field": "query", "message": "Give at least one word"}])
     return cleaned_query
@@ -388,12 +412,12 @@ def _make_live_fields(
 
 
 def _list_offline_changes(
-    offline: OfflineGuidance, arguments: RecentChanges, failure: UpstreamError
+    offline_guidance: OfflineGuidance, arguments: RecentChanges, upstream_error: UpstreamError
 ) -> Changes:
-    hits, offline_copy = offline.list_changes(arguments)
+    hits, offline_copy = offline_guidance.list_changes(arguments)
     first_index = _compute_first_index(arguments)
     return Changes(
-        **_make_offline_fields(offline_copy, len(hits), arguments, failure),
+        **_make_offline_fields(offline_copy, len(hits), arguments, upstream_error),
         since=arguments.since,
         changes=hits[first_index : first_index + arguments.page_size],
     )
@@ -403,14 +427,14 @@ def _make_offline_fields(
     offline_copy: OfflineCopy,
     total_count: int,
     arguments: SearchGuidance | RecentChanges,
-    failure: UpstreamError | None,
+    upstream_error: UpstreamError | None,
 ) -> dict[str, Any]:
     """Return the fields of a list that the offline copy gives."""
     return {
         **_make_page_numbers(arguments, total_count),
-        "cache": make_offline_cache_state(offline_copy, failure),
+        "cache": make_offline_cache_state(offline_copy, upstream_error),
         "offline": offline_copy,
-        "warnings": make_stale_warnings(failure, offline_copy.age_s),
+        "warnings": make_stale_warnings(upstream_error, offline_copy.age_s),
     }
 
 

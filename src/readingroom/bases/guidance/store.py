@@ -61,52 +61,52 @@ class GovukStore:
     def __init__(
         self,
         base_url: str,
-        client: UpstreamClient,
-        cache: Cache,
-        metrics: UpstreamMetrics,
-        lifetimes: CacheLifetimes,
+        upstream_client: UpstreamClient,
+        reply_cache: Cache,
+        upstream_metrics: UpstreamMetrics,
+        cache_lifetimes: CacheLifetimes,
         caller_limiter: Limiter | None = None,
     ) -> None:
         """`caller_limiter` bounds what one caller may have fetched; what is cached is free."""
         self._base_url = base_url
         self._caller_limiter = caller_limiter
-        self._client = client
-        self._cache = cache
-        self._metrics = metrics
-        self._lifetimes = lifetimes
+        self._client = upstream_client
+        self._cache = reply_cache
+        self._metrics = upstream_metrics
+        self._lifetimes = cache_lifetimes
         self._parsed_pages: LRUCache[tuple[str, bytes], GovukPage] = LRUCache(
             _MAX_PARSED_PAGES_BYTES, _weigh_page
         )
         self._kept_copies: LRUCache[str, KeptCopy] = LRUCache(_MAX_KEPT_COPIES)
 
     async def read_page(
-        self, page_path: str, context: CallContext
+        self, page_path: str, call_context: CallContext
     ) -> tuple[GovukPage, CachedReply]:
         """Return the page at a path; raise `NotFoundOrRedirected` or `InvalidPath`."""
         request = Request("content", _make_content_path(page_path))
-        cached_reply = await self._read_reply(request, self._lifetimes.content, context)
-        page = await self._parse_page(page_path, cached_reply)
-        self._remember_copy(page_path, page, cached_reply)
-        return page, cached_reply
+        cached_reply = await self._read_reply(request, self._lifetimes.content, call_context)
+        govuk_page = await self._parse_page(page_path, cached_reply)
+        self._remember_copy(page_path, govuk_page, cached_reply)
+        return govuk_page, cached_reply
 
     async def refresh_page(
-        self, page_path: str, context: CallContext
+        self, page_path: str, call_context: CallContext
     ) -> tuple[GovukPage, CachedReply]:
         """Return the page at a path, fetched anew from GOV.UK."""
         request = Request("content", _make_content_path(page_path), bypass_caches=True)
 
         async def fetch(stored_version: StoredVersion) -> Reply | None:
-            await self._check_rate(context)
-            return await self._client.send_get(request, context)
+            await self._check_rate(call_context)
+            return await self._client.send_get(request, call_context)
 
         started_at = time.perf_counter()
         cached_reply = await self._cache.fetch_fresh_reply(
             self._make_cache_key(request), self._lifetimes.content, fetch
         )
-        self._record_read(request, cached_reply, context, started_at)
-        page = await self._parse_page(page_path, cached_reply)
-        self._remember_copy(page_path, page, cached_reply)
-        return page, cached_reply
+        self._record_read(request, cached_reply, call_context, started_at)
+        govuk_page = await self._parse_page(page_path, cached_reply)
+        self._remember_copy(page_path, govuk_page, cached_reply)
+        return govuk_page, cached_reply
 
     def list_copies(self) -> list[KeptCopy]:
         """Return the pages that were read by this process, the most recently read first."""
@@ -114,20 +114,22 @@ class GovukStore:
 
     def describe_outage(self) -> str:
         """Return when GOV.UK is asked again after it kept failing; empty while it answers."""
-        breaker = self._client.breaker
-        if breaker.state is BreakerState.CLOSED:
+        circuit_breaker = self._client.breaker
+        if circuit_breaker.state is BreakerState.CLOSED:
             return ""
-        return f"GOV.UK keeps failing; it is asked again in {breaker.wait_seconds:.0f} s"
+        return f"GOV.UK keeps failing; it is asked again in {circuit_breaker.wait_seconds:.0f} s"
 
-    def _remember_copy(self, page_path: str, page: GovukPage, cached_reply: CachedReply) -> None:
+    def _remember_copy(
+        self, page_path: str, govuk_page: GovukPage, cached_reply: CachedReply
+    ) -> None:
         cache_entry = cached_reply.entry
         self._kept_copies.put(
             page_path,
             KeptCopy(
                 page_path,
-                page.title or page_path,
-                page.public_updated_at,
-                page.withdrawn_notice is not None,
+                govuk_page.title or page_path,
+                govuk_page.public_updated_at,
+                govuk_page.withdrawn_notice is not None,
                 cache_entry.fetched_at,
                 cache_entry.ttl,
             ),
@@ -140,61 +142,69 @@ class GovukStore:
         )
 
     async def search_govuk(
-        self, params: QueryParams, context: CallContext
+        self, query_params: QueryParams, call_context: CallContext
     ) -> tuple[Mapping[str, Any], CachedReply]:
         """Return GOV.UK's answer to a search, as it came."""
         # Sorted, so that the same search in another order is found in the cache.
-        request = Request("search", _SEARCH_PATH, tuple(sorted(params)))
-        cached_reply = await self._read_reply(request, self._lifetimes.search, context)
+        request = Request("search", _SEARCH_PATH, tuple(sorted(query_params)))
+        cached_reply = await self._read_reply(request, self._lifetimes.search, call_context)
         if cached_reply.reply.status != 200:
             raise UpstreamUnavailable("GOV.UK's search does not answer at its usual address")
         search_response = await anyio.to_thread.run_sync(from_json, cached_reply.reply.body)
         return search_response, cached_reply
 
-    async def _read_reply(self, request: Request, ttl: float, context: CallContext) -> CachedReply:
+    async def _read_reply(
+        self, request: Request, ttl_seconds: float, call_context: CallContext
+    ) -> CachedReply:
         async def fetch(stored_version: StoredVersion) -> Reply | None:
-            await self._check_rate(context)
+            await self._check_rate(call_context)
             # With a stale copy at hand, it is better to fail at once than to retry.
             conditional_request = replace(
                 request, etag=stored_version.etag, fail_fast=stored_version.can_be_served
             )
-            return await self._client.send_get(conditional_request, context)
+            return await self._client.send_get(conditional_request, call_context)
 
         started_at = time.perf_counter()
-        cached_reply = await self._cache.get_reply(self._make_cache_key(request), ttl, fetch)
-        self._record_read(request, cached_reply, context, started_at)
+        cached_reply = await self._cache.get_reply(
+            self._make_cache_key(request), ttl_seconds, fetch
+        )
+        self._record_read(request, cached_reply, call_context, started_at)
         return cached_reply
 
-    async def _check_rate(self, context: CallContext) -> None:
+    async def _check_rate(self, call_context: CallContext) -> None:
         if self._caller_limiter:
-            await check_rate(self._caller_limiter, context)
+            await check_rate(self._caller_limiter, call_context)
 
     def _make_cache_key(self, request: Request) -> str:
         return f"{self._base_url}{request.path}?{urlencode(request.params)}"
 
     def _record_read(
-        self, request: Request, cached_reply: CachedReply, context: CallContext, started_at: float
+        self,
+        request: Request,
+        cached_reply: CachedReply,
+        call_context: CallContext,
+        started_at: float,
     ) -> None:
         self._metrics.observe_read(
             request.endpoint, cached_reply.outcome, time.perf_counter() - started_at
         )
-        context.facts["cache"] = cached_reply.outcome
+        call_context.facts["cache"] = cached_reply.outcome
 
     async def _parse_page(self, page_path: str, cached_reply: CachedReply) -> GovukPage:
         """Return the page of a reply, parsed once for as long as its bytes stay the same."""
         # The bytes are in the key: a revalidated page has the same ones, and a changed one others.
         # So is the path, by which a page is cited whose own is none.
         cache_key = (page_path, cached_reply.reply.body)
-        page = self._parsed_pages.get(cache_key) if cached_reply.reply.status == 200 else None
-        if page is None:
-            page = await anyio.to_thread.run_sync(_parse_reply, page_path, cached_reply.reply)
-            self._parsed_pages.put(cache_key, page)
-        return page
+        govuk_page = self._parsed_pages.get(cache_key) if cached_reply.reply.status == 200 else None
+        if govuk_page is None:
+            govuk_page = await anyio.to_thread.run_sync(_parse_reply, page_path, cached_reply.reply)
+            self._parsed_pages.put(cache_key, govuk_page)
+        return govuk_page
 
 
-async def check_rate(limiter: Limiter, context: CallContext) -> None:
+async def check_rate(rate_limiter: Limiter, call_context: CallContext) -> None:
     """Wait for the caller's turn; raise `UpstreamRateLimited` where that would take too long."""
-    wait_seconds = await limiter.acquire_turn(context.client, MAX_RATE_WAIT_SECONDS)
+    wait_seconds = await rate_limiter.acquire_turn(call_context.client, MAX_RATE_WAIT_SECONDS)
     if wait_seconds is not None:
         raise UpstreamRateLimited(
             "This server's own limit: one client may have only so many pages fetched from GOV.UK "
@@ -203,10 +213,10 @@ async def check_rate(limiter: Limiter, context: CallContext) -> None:
         )
 
 
-def _weigh_page(path_and_body: tuple[str, bytes], page: GovukPage) -> int:
+def _weigh_page(path_and_body: tuple[str, bytes], govuk_page: GovukPage) -> int:
     """Return about how many bytes of memory a parsed page takes."""
     _, raw_body = path_and_body
-    return len(raw_body) * (1 + _PARSED_JSON_FACTOR) + sys.getsizeof(page.text)
+    return len(raw_body) * (1 + _PARSED_JSON_FACTOR) + sys.getsizeof(govuk_page.text)
 
 
 def _make_content_path(page_path: str) -> str:
@@ -215,22 +225,22 @@ def _make_content_path(page_path: str) -> str:
     return _CONTENT_PATH + page_path
 
 
-def _parse_reply(page_path: str, reply: Reply) -> GovukPage:
+def _parse_reply(page_path: str, upstream_reply: Reply) -> GovukPage:
     """Return the page that a reply holds; raise `NotFoundOrRedirected` where it holds none."""
-    if reply.status == 200:
-        page = GovukPage(from_json(reply.body), page_path)
-        if page.content.get("schema_name") == "redirect":
+    if upstream_reply.status == 200:
+        govuk_page = GovukPage(from_json(upstream_reply.body), page_path)
+        if govuk_page.content.get("schema_name") == "redirect":
             raise _make_moved_error(
-                page_path, _find_redirect_target(page_path, page.content.get("redirects"))
+                page_path, _find_redirect_target(page_path, govuk_page.content.get("redirects"))
             )
-        if page.content.get("schema_name") == "gone":
-            raise _make_gone_error(page_path, page.content)
-        _ = page.text  # computed here, in a worker thread, instead of in the event loop
-        return page
-    if reply.status == 410:
-        raise _make_gone_error(page_path, _parse_object(reply.body))
-    if reply.location is not None:
-        raise _make_moved_error(page_path, _parse_location(reply.location))
+        if govuk_page.content.get("schema_name") == "gone":
+            raise _make_gone_error(page_path, govuk_page.content)
+        _ = govuk_page.text  # computed here, in a worker thread, instead of in the event loop
+        return govuk_page
+    if upstream_reply.status == 410:
+        raise _make_gone_error(page_path, _parse_object(upstream_reply.body))
+    if upstream_reply.location is not None:
+        raise _make_moved_error(page_path, _parse_location(upstream_reply.location))
     raise NotFoundOrRedirected(f"GOV.UK has no page at {page_path}", use_tool="search_guidance")
 
 
@@ -244,13 +254,13 @@ def _make_moved_error(page_path: str, new_location: str | None) -> NotFoundOrRed
 
 
 def _make_gone_error(page_path: str, gone_item: Mapping[str, Any]) -> NotFoundOrRedirected:
-    details = gone_item.get("details")
-    details = details if isinstance(details, Mapping) else {}
+    gone_details = gone_item.get("details")
+    gone_details = gone_details if isinstance(gone_details, Mapping) else {}
     hint_fields = {}
-    if details.get("explanation"):
-        hint_fields["explanation"] = to_markdown(str(details["explanation"]), WEBSITE_URL)
-    if details.get("alternative_path"):
-        hint_fields["alternative_path"] = str(details["alternative_path"])
+    if gone_details.get("explanation"):
+        hint_fields["explanation"] = to_markdown(str(gone_details["explanation"]), WEBSITE_URL)
+    if gone_details.get("alternative_path"):
+        hint_fields["alternative_path"] = str(gone_details["alternative_path"])
     return NotFoundOrRedirected(f"The page at {page_path} was taken down", **hint_fields)
 
 
@@ -268,11 +278,11 @@ def _parse_location(location_header: str) -> str | None:
     return target_path if is_plain_path(target_path) else None
 
 
-def _find_redirect_target(page_path: str, redirects: Any) -> str | None:
+def _find_redirect_target(page_path: str, redirect_rules: Any) -> str | None:
     """Return where a redirect item sends this path, by the longest rule that matches."""
     matching_rules = [
         redirect_rule
-        for redirect_rule in _select_valid_rules(redirects)
+        for redirect_rule in _select_valid_rules(redirect_rules)
         if _is_rule_for(redirect_rule, page_path)
     ]
     if not matching_rules:
@@ -288,10 +298,10 @@ def _find_redirect_target(page_path: str, redirects: Any) -> str | None:
     return redirect_target
 
 
-def _select_valid_rules(redirects: Any) -> Sequence[Mapping[str, Any]]:
+def _select_valid_rules(redirect_rules: Any) -> Sequence[Mapping[str, Any]]:
     return [
         redirect_rule
-        for redirect_rule in (redirects if isinstance(redirects, list) else [])
+        for redirect_rule in (redirect_rules if isinstance(redirect_rules, list) else [])
         if isinstance(redirect_rule, Mapping)
         and redirect_rule.get("path")
         and redirect_rule.get("destination")

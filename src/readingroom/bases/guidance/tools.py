@@ -56,14 +56,14 @@ def open_base(settings: GuidanceSettings) -> KnowledgeBase:
     """Open the guidance base as the settings say."""
     guidance_base = open_guidance(
         settings.govuk_base_url,
-        timeout=settings.govuk_timeout_seconds,
-        lifetimes=CacheLifetimes(
+        timeout_seconds=settings.govuk_timeout_seconds,
+        cache_lifetimes=CacheLifetimes(
             settings.cache_ttl_content_seconds, settings.cache_ttl_search_seconds
         ),
         stale_seconds=settings.cache_stale_seconds,
         requests_per_second=settings.rate_limit_per_second,
         redis_url=reveal_secret(settings.redis_url),
-        offline=open_offline(settings),
+        offline_guidance=open_offline(settings),
     )
     return replace(guidance_base, unembedded=get_shared_embedder(settings).waiting_texts)
 
@@ -80,16 +80,16 @@ def open_offline(settings: GuidanceSettings) -> OfflineGuidance:
 def open_guidance(
     base_url: str,
     *,
-    timeout: float = 10.0,
-    lifetimes: CacheLifetimes | None = None,
+    timeout_seconds: float = 10.0,
+    cache_lifetimes: CacheLifetimes | None = None,
     stale_seconds: float = 86_400.0,
     requests_per_second: int = 10,
     redis_url: str | None = None,
-    offline: OfflineGuidance | None = None,
+    offline_guidance: OfflineGuidance | None = None,
 ) -> KnowledgeBase:
     """Open the guidance base on a host; no request is sent before the first call."""
     redis_connection = None
-    limiter: Limiter = SlidingWindow(requests_per_second)
+    rate_limiter: Limiter = SlidingWindow(requests_per_second)
     cache_backend: CacheBackend = MemoryCacheBackend()
     if redis_url:
         # Imported here: most installations have no Redis, and its client is slow to load.
@@ -97,21 +97,23 @@ def open_guidance(
 
         # With Redis, several processes share one cache and keep one limit together.
         redis_connection = RedisConnection(redis_url)
-        limiter, cache_backend = (
+        rate_limiter, cache_backend = (
             RedisLimiter(redis_connection, requests_per_second),
             RedisCacheBackend(redis_connection),
         )
-    metrics = UpstreamMetrics()
-    upstream_client = UpstreamClient(base_url, limiter, metrics, timeout=timeout)
+    upstream_metrics = UpstreamMetrics()
+    upstream_client = UpstreamClient(
+        base_url, rate_limiter, upstream_metrics, timeout_seconds=timeout_seconds
+    )
     govuk_store = GovukStore(
         base_url,
         upstream_client,
         Cache(cache_backend, stale_seconds),
-        metrics,
-        lifetimes or CacheLifetimes(),
-        limiter,
+        upstream_metrics,
+        cache_lifetimes or CacheLifetimes(),
+        rate_limiter,
     )
-    service = GuidanceService(govuk_store, limiter, offline)
+    guidance_service = GuidanceService(govuk_store, rate_limiter, offline_guidance)
 
     @asynccontextmanager
     async def lifespan() -> AsyncIterator[None]:
@@ -121,8 +123,8 @@ def open_guidance(
             await upstream_client.close()
             if redis_connection:
                 await redis_connection.close()
-            if offline:
-                await anyio.to_thread.run_sync(offline.close)
+            if offline_guidance:
+                await anyio.to_thread.run_sync(offline_guidance.close)
 
     return KnowledgeBase(
         name="guidance",
@@ -136,19 +138,19 @@ def open_guidance(
         ),
         error_dialect=GuidanceDialect(ATTRIBUTION, DISCLAIMER),
         tools=(
-            *_make_reading_tools(service),
-            *_make_searching_tools(service),
-            *_make_checking_tools(service),
+            *_make_reading_tools(guidance_service),
+            *_make_searching_tools(guidance_service),
+            *_make_checking_tools(guidance_service),
         ),
-        service=service,
+        service=guidance_service,
         lifespan=lifespan,
-        metric_collectors=metrics.collectors,
+        metric_collectors=(upstream_metrics,),
     )
 
 
-def _make_reading_tools(service: GuidanceService) -> Iterable[Tool]:
+def _make_reading_tools(guidance_service: GuidanceService) -> Iterable[Tool]:
     async def get_content_by_path(
-        arguments: GetContentByPath, call: ToolCall
+        arguments: GetContentByPath, tool_call: ToolCall
     ) -> PageContent | PageText:
         """Open and read a page of Charity Commission guidance whose GOV.UK path or address you know
         (`/guidance/…`, `/government/publications/…`, https://www.gov.uk/guidance/…, CC3). What does
@@ -157,23 +159,23 @@ def _make_reading_tools(service: GuidanceService) -> Iterable[Tool]:
         withdrawn; it reads no other organisation's pages. When you know only the topic use
         `search_guidance`. For its licence and dates without the text use `get_source_metadata`.
         """
-        return await service.read_page(arguments, make_call_context(call))
+        return await guidance_service.read_page(arguments, make_call_context(tool_call))
 
     async def get_content_by_id(
-        arguments: GetContentById, call: ToolCall
+        arguments: GetContentById, tool_call: ToolCall
     ) -> PageContent | PageText:
         """Open a page of Charity Commission guidance by its GOV.UK content_id, a UUID
         (`5f4bb9ab-7631-11e4-a3cb-005056011aef`): read the content item when you have the content id
         only, which survives when a page moves. With a path use `get_content_by_path`.
         """
-        return await service.read_page_by_id(arguments, make_call_context(call))
+        return await guidance_service.read_page_by_id(arguments, make_call_context(tool_call))
 
     yield _make_upstream_tool(get_content_by_path, title="Read guidance by path")
     yield _make_upstream_tool(get_content_by_id, title="Read guidance by id")
 
 
-def _make_searching_tools(service: GuidanceService) -> Iterable[Tool]:
-    async def search_guidance(arguments: SearchGuidance, call: ToolCall) -> SearchResults:
+def _make_searching_tools(guidance_service: GuidanceService) -> Iterable[Tool]:
+    async def search_guidance(arguments: SearchGuidance, tool_call: ToolCall) -> SearchResults:
         """Find what the Charity Commission says on a question about a charity or its trustees: the
         rules and advice for charities in England and Wales. What must or may a charity do about
         registering, closing, trustees and their pay and liability, reserves, fundraising, accounts,
@@ -182,70 +184,74 @@ def _make_searching_tools(service: GuidanceService) -> Iterable[Tool]:
         titles, summaries, dates and paths; with `mode` offline or auto, passages of the offline
         copy. To read a page use `get_content_by_path`.
         """
-        return await service.search(arguments, make_call_context(call))
+        return await guidance_service.search(arguments, make_call_context(tool_call))
 
-    async def recent_changes(arguments: RecentChanges, call: ToolCall) -> Changes:
+    async def recent_changes(arguments: RecentChanges, tool_call: ToolCall) -> Changes:
         """List what is new for charities from the Charity Commission, the regulator. Which guidance
         pages on GOV.UK were published, updated or revised lately, since a day, this week or month?
         Gives the latest first, with the note on the change where the offline copy has the page.
         """
-        return await service.list_changes(arguments, make_call_context(call))
+        return await guidance_service.list_changes(arguments, make_call_context(tool_call))
 
-    async def search_in_page(arguments: SearchInPage, call: ToolCall) -> PassagesInPage:
+    async def search_in_page(arguments: SearchInPage, tool_call: ToolCall) -> PassagesInPage:
         """Find the passages in one long page of Charity Commission guidance (`/guidance/…`, CC3)
         that speak of something: where in that page does it say this? Searches that page alone. To
         find pages use `search_guidance`; for a section by its heading use `get_content_by_path`.
         """
-        return await service.search_page(arguments, make_call_context(call))
+        return await guidance_service.search_page(arguments, make_call_context(tool_call))
 
     yield _make_upstream_tool(search_in_page, title="Search within a page")
     yield _make_upstream_tool(search_guidance, title="Search guidance")
     yield _make_upstream_tool(recent_changes, title="List recent changes")
 
 
-def _make_checking_tools(service: GuidanceService) -> Iterable[Tool]:
-    async def get_source_metadata(arguments: GetSourceMetadata, call: ToolCall) -> SourceMetadata:
+def _make_checking_tools(guidance_service: GuidanceService) -> Iterable[Tool]:
+    async def get_source_metadata(
+        arguments: GetSourceMetadata, tool_call: ToolCall
+    ) -> SourceMetadata:
         """Tell where a page of Charity Commission guidance (`/guidance/…`) is from, its provenance.
         Under which licence may we reuse it and whom to credit, who publishes it, how old is it,
         when was it first published and last updated? Gives address, content_id and other
         identifiers, and none of its text. For the text use `get_content_by_path`.
         """
-        return await service.get_source_metadata(arguments, make_call_context(call))
+        return await guidance_service.get_source_metadata(arguments, make_call_context(tool_call))
 
-    async def force_refresh(arguments: ForceRefresh, call: ToolCall) -> Refreshed:
+    async def force_refresh(arguments: ForceRefresh, tool_call: ToolCall) -> Refreshed:
         """Reload a page of guidance (`/guidance/…`) from GOV.UK right now, bypassing the cache,
         when the stored copy looks stale, old or outdated and you want the live, current version
         fetched again. It says whether the page changed and does not return the text. To read it
         afterwards use `get_content_by_path`.
         """
-        return await service.refresh_page(arguments, make_call_context(call))
+        return await guidance_service.refresh_page(arguments, make_call_context(tool_call))
 
     async def verify_guidance_quote(
-        arguments: VerifyGuidanceQuote, call: ToolCall
+        arguments: VerifyGuidanceQuote, tool_call: ToolCall
     ) -> GuidanceQuoteCheck:
         """Check before printing it that a quotation stands word for word in a page of Charity
         Commission guidance (`/guidance/…`, CC3). Gives the passage, or the nearest one where the
         words stand nowhere. It checks no planning policy.
         """
-        return await service.verify_quote(arguments, make_call_context(call))
+        return await guidance_service.verify_quote(arguments, make_call_context(tool_call))
 
     yield _make_upstream_tool(verify_guidance_quote, title="Check a quotation from guidance")
 
-    async def get_error_taxonomy(arguments: GetErrorTaxonomy, call: ToolCall) -> ErrorTaxonomy:
+    async def get_error_taxonomy(arguments: GetErrorTaxonomy, tool_call: ToolCall) -> ErrorTaxonomy:
         """List every error code that the charity guidance tools can return. What does an error or
         failure such as `UPSTREAM_TIMEOUT` mean, what can go wrong, how can a lookup in the charity
         service fail? It asks nothing of GOV.UK.
         """
-        return await service.list_error_kinds(make_call_context(call))
+        return await guidance_service.list_error_kinds(make_call_context(tool_call))
 
     yield _make_upstream_tool(get_source_metadata, title="Tell where a page is from")
     yield _make_upstream_tool(force_refresh, title="Fetch a page anew")
     yield make_tool(get_error_taxonomy, title="List error codes", meta=_TOOL_META)
 
 
-def make_call_context(call: ToolCall) -> CallContext:
+def make_call_context(tool_call: ToolCall) -> CallContext:
     """Return the context of requests to GOV.UK; its facts go into the call's log line."""
-    call.log_facts["correlation_id"] = call.correlation_id
-    if call.request_bytes is not None:
-        call.log_facts["request_bytes"] = call.request_bytes
-    return CallContext(call.client, call.correlation_id, call.trace_headers, call.log_facts)
+    tool_call.log_facts["correlation_id"] = tool_call.correlation_id
+    if tool_call.request_bytes is not None:
+        tool_call.log_facts["request_bytes"] = tool_call.request_bytes
+    return CallContext(
+        tool_call.client, tool_call.correlation_id, tool_call.trace_headers, tool_call.log_facts
+    )

@@ -43,12 +43,14 @@ _REVISION_PATH_PATTERN = re.compile(r"policy/([^/]+)/([^/]+)")
 _SECTION_PATH_PATTERN = re.compile(r"policy/([^/]+)/([^/]+)/([^/]+)")
 
 
-def _make_search_arguments(request: SearchRequest, day: str, result_count: int = 1) -> SearchPolicy:
+def _make_search_arguments(
+    search_request: SearchRequest, asked_day: str, result_count: int = 1
+) -> SearchPolicy:
     return SearchPolicy(
-        query=request.query,
-        effective_date=day,
-        sources=list(request.sources) or None,
-        local_authority=request.local_authority,
+        query=search_request.query,
+        effective_date=asked_day,
+        sources=list(search_request.sources) or None,
+        local_authority=search_request.local_authority,
         n_results=result_count,
         mode="hybrid",
     )
@@ -75,28 +77,30 @@ class PolicyAdapter(SearchAdapter):
         ),
     )
 
-    def __init__(self, service: PolicyService, page_links: PageLinks) -> None:
-        self._service = service
+    def __init__(self, policy_service: PolicyService, page_links: PageLinks) -> None:
+        self._service = policy_service
         self._page_links = page_links
 
-    async def search(self, request: SearchRequest, call: ToolCall) -> list[DeskHit]:
+    async def search(self, search_request: SearchRequest, tool_call: ToolCall) -> list[DeskHit]:
         hits_by_id: dict[str, PolicyHit] = {}
-        for day in self._choose_days(request):
-            arguments = _make_search_arguments(request, day, request.limit + _SPARE_HIT_COUNT)
-            hits_page = await self._service.search(arguments, request.address)
+        for asked_day in self._choose_days(search_request):
+            arguments = _make_search_arguments(
+                search_request, asked_day, search_request.limit + _SPARE_HIT_COUNT
+            )
+            hits_page = await self._service.search(arguments, search_request.address)
             hits_with_text = [
                 hit for hit in hits_page.results if hit.exact_reference or not is_heading(hit.text)
             ]
-            hits_by_id |= {hit.id: hit for hit in hits_with_text[: request.limit]}
+            hits_by_id |= {hit.id: hit for hit in hits_with_text[: search_request.limit]}
         return [self._to_desk_hit(hit) for hit in hits_by_id.values()]
 
-    def _choose_days(self, request: SearchRequest) -> list[str]:
+    def _choose_days(self, search_request: SearchRequest) -> list[str]:
         """Return the day that was asked for; else today, and a past day that the query names."""
-        if request.day is not None:
-            return [request.day]
+        if search_request.day is not None:
+            return [search_request.day]
         today = self._service.today
-        past_day = find_past_day(request.query, today)
-        return [day.isoformat() for day in (past_day, today) if day is not None]
+        past_day = find_past_day(search_request.query, today)
+        return [asked_day.isoformat() for asked_day in (past_day, today) if asked_day is not None]
 
     async def list_sources(self) -> Sequence[str]:
         return [policy.source for policy in (await self._service.list_policies()).policies]
@@ -107,19 +111,24 @@ class PolicyAdapter(SearchAdapter):
         }
         return slugs_by_folded_name.get(source_name.casefold())
 
-    async def build_search_scope(self, request: SearchRequest) -> SearchScope:
-        days = self._choose_days(request)
-        arguments = _make_search_arguments(request, days[-1])
-        policy_scope = await self._service.resolve_scope(arguments, request.address)
+    async def build_search_scope(self, search_request: SearchRequest) -> SearchScope:
+        asked_days = self._choose_days(search_request)
+        arguments = _make_search_arguments(search_request, asked_days[-1])
+        policy_scope = await self._service.resolve_scope(arguments, search_request.address)
         return SearchScope(
             tuple(format_revision(revision) for revision in policy_scope.revisions),
-            tuple((exclusion.source, exclusion.reason) for exclusion in policy_scope.exclusions),
+            tuple(
+                (policy_exclusion.source, policy_exclusion.reason)
+                for policy_exclusion in policy_scope.exclusions
+            ),
         )
 
-    async def list_unread_revisions(self, request: SearchRequest) -> list[UnreadRevision]:
+    async def list_unread_revisions(self, search_request: SearchRequest) -> list[UnreadRevision]:
         policy_scopes = [
-            await self._service.resolve_scope(_make_search_arguments(request, day), request.address)
-            for day in self._choose_days(request)
+            await self._service.resolve_scope(
+                _make_search_arguments(search_request, asked_day), search_request.address
+            )
+            for asked_day in self._choose_days(search_request)
         ]
         unread_by_id = {
             (unread_revision.source, unread_revision.revision_id): unread_revision
@@ -128,7 +137,7 @@ class PolicyAdapter(SearchAdapter):
         }
         return [*unread_by_id.values()]
 
-    async def fetch(self, id: str, offset: int, call: ToolCall) -> DeskRecord:
+    async def fetch(self, id: str, offset: int, tool_call: ToolCall) -> DeskRecord:
         section_id_parts = parse_section_id(id)
         if section_id_parts is None:
             passage = await self._service.get_passage(id.removeprefix("policy:"))
@@ -179,7 +188,7 @@ class PolicyAdapter(SearchAdapter):
         )
 
     async def complete_argument(
-        self, argument_name: str, prefix: str, earlier_arguments: Mapping[str, str]
+        self, argument_name: str, typed_prefix: str, earlier_arguments: Mapping[str, str]
     ) -> Sequence[str]:
         match argument_name, dict(earlier_arguments):
             case "source", _:
@@ -209,9 +218,9 @@ class PolicyAdapter(SearchAdapter):
         arguments = ListPolicySections(source=policy_slug, revision_id=revision_id)
         listed_sections = (await self._service.list_section_titles(arguments)).sections
         outline_lines = (
-            f"{format_section_name(section.section_ref, section.section_title)}, "
-            f"p. {section.page_number}"
-            for section in listed_sections
+            f"{format_section_name(listed_section.section_ref, listed_section.section_title)}, "
+            f"p. {listed_section.page_number}"
+            for listed_section in listed_sections
         )
         outline_heading = (
             f"{policy_slug} ({revision.version_label}), in force from {revision.effective_from}"

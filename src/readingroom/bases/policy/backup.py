@@ -43,18 +43,24 @@ class _RegistryDump(BaseModel):
     revisions: list[Revision]
 
 
-async def write_backup(service: PolicyService, backup_folder: Path) -> BackupCounts:
+async def write_backup(policy_service: PolicyService, backup_folder: Path) -> BackupCounts:
     """Write the base as it is at one moment; changes wait meanwhile, searches do not."""
-    async with service.ingestion.pause_changes():
-        catalogue = await service.registry.read_catalogue()
+    async with policy_service.ingestion.pause_changes():
+        policy_catalogue = await policy_service.registry.read_catalogue()
         await anyio.Path(backup_folder).mkdir(parents=True)
-        chunk_count = await service.store.dump_to_file(backup_folder / _CHUNKS_FILE)
-        revisions = [revision for timeline in catalogue.timelines.values() for revision in timeline]
+        chunk_count = await policy_service.store.dump_to_file(backup_folder / _CHUNKS_FILE)
+        revisions = [
+            revision
+            for policy_timeline in policy_catalogue.timelines.values()
+            for revision in policy_timeline
+        ]
         await anyio.to_thread.run_sync(
-            _copy_files, service, revisions, backup_folder / _FILES_FOLDER
+            _copy_files, policy_service, revisions, backup_folder / _FILES_FOLDER
         )
     # Outside of the pause: it is in memory already, and changes need not wait for it.
-    registry_dump = _RegistryDump(policies=list(catalogue.policies.values()), revisions=revisions)
+    registry_dump = _RegistryDump(
+        policies=list(policy_catalogue.policies.values()), revisions=revisions
+    )
     await anyio.Path(backup_folder / _REGISTRY_FILE).write_text(
         registry_dump.model_dump_json(), "utf-8"
     )
@@ -62,7 +68,7 @@ async def write_backup(service: PolicyService, backup_folder: Path) -> BackupCou
 
 
 async def restore_backup(
-    service: PolicyService, backup_folder: Path, new_folder: Path, replace: bool
+    policy_service: PolicyService, backup_folder: Path, new_folder: Path, is_replacing: bool
 ) -> BackupCounts:
     """Fill an empty base from what `write_backup` wrote.
 
@@ -70,7 +76,7 @@ async def restore_backup(
 
     Raises:
         BackupUnusable: the files cannot be read, or are not such as `write_backup` writes.
-        DataNotEmpty: the registry has policies, and `replace` is not set.
+        DataNotEmpty: the registry has policies, and `is_replacing` is not set.
     """
     try:
         registry_dump = _RegistryDump.model_validate_json(
@@ -78,37 +84,40 @@ async def restore_backup(
         )
     except (OSError, ValueError) as error:
         raise BackupUnusable(f"The policies of the backup cannot be read: {error}") from error
-    async with open_restore(service.database, "policy"):
-        return await _restore_base(service, registry_dump, backup_folder, new_folder, replace)
+    async with open_restore(policy_service.database, "policy"):
+        return await _restore_base(
+            policy_service, registry_dump, backup_folder, new_folder, is_replacing
+        )
 
 
 async def _restore_base(
-    service: PolicyService,
+    policy_service: PolicyService,
     registry_dump: _RegistryDump,
     backup_folder: Path,
     new_folder: Path,
-    replace: bool,
+    is_replacing: bool,
 ) -> BackupCounts:
-    if (await service.registry.read_catalogue()).policies:
-        if not replace:
+    if (await policy_service.registry.read_catalogue()).policies:
+        if not is_replacing:
             raise DataNotEmpty(
                 "The registry at REDIS_URL or the database at READINGROOM_DATABASE_URL holds "
                 "policies already; choose another database there, or replace them with --force"
             )
-        if service.ingestion.is_shared:  # a folder is put aside whole
-            await service.store.delete_all()
-            await anyio.to_thread.run_sync(service.ingestion.files.delete_all)
-    chunk_count = await service.store.fill_from_file(backup_folder / _CHUNKS_FILE)
+        if policy_service.ingestion.is_shared:  # a folder is put aside whole
+            await policy_service.store.delete_all()
+            await anyio.to_thread.run_sync(policy_service.ingestion.files.delete_all)
+    chunk_count = await policy_service.store.fill_from_file(backup_folder / _CHUNKS_FILE)
     await anyio.to_thread.run_sync(
-        _restore_files, service, registry_dump, backup_folder / _FILES_FOLDER
+        _restore_files, policy_service, registry_dump, backup_folder / _FILES_FOLDER
     )
     relocated_revisions = [
-        _relocate(revision, service, new_folder) for revision in registry_dump.revisions
+        _relocate_revision(revision, policy_service, new_folder)
+        for revision in registry_dump.revisions
     ]
     # The registry last: until then no search resolves to what is only half restored, and a backup
     # that is refused has deleted nothing.
-    await service.registry.delete_all()
-    await service.registry.restore_records(registry_dump.policies, relocated_revisions)
+    await policy_service.registry.delete_all()
+    await policy_service.registry.restore_records(registry_dump.policies, relocated_revisions)
     return _count_contents(registry_dump, chunk_count)
 
 
@@ -123,38 +132,42 @@ def _count_contents(registry_dump: _RegistryDump, chunk_count: int) -> BackupCou
 
 
 def _copy_files(
-    service: PolicyService, revisions: list[Revision], backup_files_folder: Path
+    policy_service: PolicyService, revisions: list[Revision], backup_files_folder: Path
 ) -> None:
     for revision in revisions:
-        file_path = service.ingestion.files.locate_file(revision.source, revision.revision_id)
+        file_path = policy_service.ingestion.files.locate_file(
+            revision.source, revision.revision_id
+        )
         if file_path.exists():
             link_or_copy(
                 file_path, _build_backup_path(backup_files_folder, revision, file_path.suffix)
             )
 
 
-def _build_backup_path(backup_files_folder: Path, revision: Revision, extension: str) -> Path:
+def _build_backup_path(backup_files_folder: Path, revision: Revision, file_extension: str) -> Path:
     return resolve_inside(
-        backup_files_folder, revision.source, f"{revision.revision_id}{extension}"
+        backup_files_folder, revision.source, f"{revision.revision_id}{file_extension}"
     )
 
 
 def _restore_files(
-    service: PolicyService, registry_dump: _RegistryDump, backup_files_folder: Path
+    policy_service: PolicyService, registry_dump: _RegistryDump, backup_files_folder: Path
 ) -> None:
     for revision in registry_dump.revisions:
-        for extension in POLICY_EXTENSIONS:
-            backup_path = _build_backup_path(backup_files_folder, revision, extension)
+        for file_extension in POLICY_EXTENSIONS:
+            backup_path = _build_backup_path(backup_files_folder, revision, file_extension)
             if backup_path.exists():
-                service.ingestion.files.move_into_place(
-                    backup_path, revision.source, revision.revision_id, extension
+                policy_service.ingestion.files.move_into_place(
+                    backup_path, revision.source, revision.revision_id, file_extension
                 )
                 break
 
 
-def _relocate(revision: Revision, service: PolicyService, new_folder: Path) -> Revision:
+def _relocate_revision(
+    revision: Revision, policy_service: PolicyService, new_folder: Path
+) -> Revision:
     """Return the revision with the path its file will have below `new_folder`."""
-    file_path = service.ingestion.files.get_path(revision.source, revision.revision_id)
+    file_path = policy_service.ingestion.files.get_path(revision.source, revision.revision_id)
     return revision.model_copy(
-        update={"file_path": str(new_folder / file_path.relative_to(service.folder))}
+        update={"file_path": str(new_folder / file_path.relative_to(policy_service.folder))}
     )

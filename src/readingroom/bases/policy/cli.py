@@ -151,8 +151,8 @@ def change(source: str, settings: RoomSettings, as_json: bool, **values: str | N
     }
     if not changed_fields:
         raise click.UsageError("Name what to change, such as --authority")
-    patch = build_model(PolicyPatch, **changed_fields)
-    command = build_model(ChangePolicy, source=source, patch=patch)
+    policy_patch = build_model(PolicyPatch, **changed_fields)
+    command = build_model(ChangePolicy, source=source, patch=policy_patch)
     policy_fields = run_command(command, SPEC, settings)
     known_lines = list_known_fields(policy_fields, values)
     print_result(as_json, policy_fields, "\n".join([make_bold(source), *known_lines]))
@@ -264,9 +264,9 @@ def effective(day: str, settings: RoomSettings, as_json: bool) -> None:
 @add_common_options
 def search(query: str, settings: RoomSettings, as_json: bool, **values: Any) -> None:
     """Search the policies."""
-    sources = list(values.pop("sources")) or None
+    policy_slugs = list(values.pop("sources")) or None
     arguments = build_model(
-        SearchPolicy, query=query, sources=sources, effective_date=values.pop("day"), **values
+        SearchPolicy, query=query, sources=policy_slugs, effective_date=values.pop("day"), **values
     )
     policy_hits = run_command(SearchPolicies(question=arguments), SPEC, settings)
     printed_lines = format_hits(policy_hits)
@@ -403,8 +403,8 @@ def dates(
         changed_fields["effective_to"] = (
             None if last_day_text == "open" else parse_day(last_day_text)
         )
-    patch = build_model(RevisionPatch, **changed_fields)
-    command = ChangeRevision(source=source, revision_id=revision_id, patch=patch)
+    revision_patch = build_model(RevisionPatch, **changed_fields)
+    command = ChangeRevision(source=source, revision_id=revision_id, patch=revision_patch)
     revision_fields = run_command(command, SPEC, settings)
     period_text = f"{revision_fields['effective_from']} – {revision_fields['effective_to'] or ''}"
     print_result(
@@ -418,8 +418,8 @@ def dates(
 @add_common_options
 def delete(source: str, revision_id: str, settings: RoomSettings, as_json: bool) -> None:
     """Delete a revision of SOURCE, its text and its file."""
-    command = build_model(DeleteRevision, source=source, revision_id=revision_id)
-    deletion = run_command(command, SPEC, settings)
+    delete_command = build_model(DeleteRevision, source=source, revision_id=revision_id)
+    deletion = run_command(delete_command, SPEC, settings)
     print_result(as_json, deletion, f"Deleted {revision_id}, {deletion['chunks_removed']} chunks.")
 
 
@@ -445,8 +445,8 @@ def delete_policy(source: str, yes: bool, settings: RoomSettings, as_json: bool)
 @add_embedding_options
 def reindex(source: str, revision_id: str, settings: RoomSettings, as_json: bool) -> None:
     """Read the file of a revision again and wait until it can be searched."""
-    command = build_model(ReingestRevision, source=source, revision_id=revision_id)
-    ingested_fields = run_command(command, SPEC, settings)
+    reindex_command = build_model(ReingestRevision, source=source, revision_id=revision_id)
+    ingested_fields = run_command(reindex_command, SPEC, settings)
     chunk_count, page_count = ingested_fields["chunks_created"], ingested_fields["page_count"]
     summary_line = f"{revision_id}: {chunk_count} chunks, {page_count} pages"
     print_result(as_json, ingested_fields, summary_line)
@@ -476,8 +476,8 @@ def import_policies(file: Path, settings: RoomSettings, as_json: bool) -> None:
         f"{len(import_report['revisions_added'])} revisions; "
         f"{len(import_report['already_there'])} were there already."
     )
-    failures = [f"Failed: {failure}" for failure in import_report["failed"]]
-    print_result(as_json, import_report, "\n".join([summary_line, *failures]))
+    failure_lines = [f"Failed: {failure_text}" for failure_text in import_report["failed"]]
+    print_result(as_json, import_report, "\n".join([summary_line, *failure_lines]))
     sys.exit(1 if import_report["failed"] else 0)
 
 
@@ -485,14 +485,14 @@ def _build_new_revision(
     version_label: str,
     first_day_text: str,
     last_day_text: str | None,
-    notes: str | None,
-    stage: str | None,
+    revision_notes: str | None,
+    plan_stage: str | None,
 ) -> NewRevision:
     return build_model(
         NewRevision,
         version_label=version_label,
         effective_from=parse_day(first_day_text),
         effective_to=parse_day(last_day_text) if last_day_text else None,
-        notes=notes,
-        stage=stage,
+        notes=revision_notes,
+        stage=plan_stage,
     )

@@ -62,8 +62,10 @@ class AddPolicy(_PolicyCommand):
     name: ClassVar[str] = "policy.add"
     policy: NewPolicy
 
-    async def run(self, service: PolicyService, report_progress: ReportProgress) -> PolicyDetail:
-        return await PolicyAdmin(service).create_policy(self.policy)
+    async def run(
+        self, policy_service: PolicyService, report_progress: ReportProgress
+    ) -> PolicyDetail:
+        return await PolicyAdmin(policy_service).create_policy(self.policy)
 
 
 class ChangePolicy(_PolicyCommand):
@@ -73,8 +75,10 @@ class ChangePolicy(_PolicyCommand):
     source: SourceSlug
     patch: PolicyPatch
 
-    async def run(self, service: PolicyService, report_progress: ReportProgress) -> PolicyDetail:
-        return await PolicyAdmin(service).update_policy_details(self.source, self.patch)
+    async def run(
+        self, policy_service: PolicyService, report_progress: ReportProgress
+    ) -> PolicyDetail:
+        return await PolicyAdmin(policy_service).update_policy_details(self.source, self.patch)
 
 
 class RevisePolicy(_PolicyCommand):
@@ -87,10 +91,10 @@ class RevisePolicy(_PolicyCommand):
     extension: RevisionExtension = ".pdf"
 
     async def run(
-        self, service: PolicyService, report_progress: ReportProgress
+        self, policy_service: PolicyService, report_progress: ReportProgress
     ) -> IngestedRevision:
-        async with open_handover(service.folder, self.file) as spool_path:
-            return await PolicyAdmin(service).revise_policy(
+        async with open_handover(policy_service.folder, self.file) as spool_path:
+            return await PolicyAdmin(policy_service).revise_policy(
                 self.source, self.revision, spool_path, report_progress, self.extension
             )
 
@@ -101,8 +105,10 @@ class ListPolicies(_PolicyCommand):
     name: ClassVar[str] = "policy.list"
     reads_only: ClassVar[bool] = True
 
-    async def run(self, service: PolicyService, report_progress: ReportProgress) -> PolicyIndex:
-        return await PolicyAdmin(service).list_policies()
+    async def run(
+        self, policy_service: PolicyService, report_progress: ReportProgress
+    ) -> PolicyIndex:
+        return await PolicyAdmin(policy_service).list_policies()
 
 
 class ShowPolicy(_PolicyCommand):
@@ -112,8 +118,10 @@ class ShowPolicy(_PolicyCommand):
     reads_only: ClassVar[bool] = True
     source: SourceSlug
 
-    async def run(self, service: PolicyService, report_progress: ReportProgress) -> PolicyDetail:
-        return await PolicyAdmin(service).get_policy(self.source)
+    async def run(
+        self, policy_service: PolicyService, report_progress: ReportProgress
+    ) -> PolicyDetail:
+        return await PolicyAdmin(policy_service).get_policy(self.source)
 
 
 class EffectiveOn(_PolicyCommand):
@@ -124,9 +132,9 @@ class EffectiveOn(_PolicyCommand):
     day: str
 
     async def run(
-        self, service: PolicyService, report_progress: ReportProgress
+        self, policy_service: PolicyService, report_progress: ReportProgress
     ) -> EffectivePolicies:
-        return await PolicyAdmin(service).list_effective(parse_day(self.day))
+        return await PolicyAdmin(policy_service).list_effective(parse_day(self.day))
 
 
 class SearchPolicies(_PolicyCommand):
@@ -136,8 +144,10 @@ class SearchPolicies(_PolicyCommand):
     reads_only: ClassVar[bool] = True
     question: SearchPolicy
 
-    async def run(self, service: PolicyService, report_progress: ReportProgress) -> PolicyHits:
-        return await service.search(self.question)
+    async def run(
+        self, policy_service: PolicyService, report_progress: ReportProgress
+    ) -> PolicyHits:
+        return await policy_service.search(self.question)
 
 
 class ReadSection(_PolicyCommand):
@@ -147,8 +157,10 @@ class ReadSection(_PolicyCommand):
     reads_only: ClassVar[bool] = True
     question: GetPolicySection
 
-    async def run(self, service: PolicyService, report_progress: ReportProgress) -> SectionText:
-        return await service.get_section(self.question)
+    async def run(
+        self, policy_service: PolicyService, report_progress: ReportProgress
+    ) -> SectionText:
+        return await policy_service.get_section(self.question)
 
 
 class ListSections(_PolicyCommand):
@@ -158,8 +170,10 @@ class ListSections(_PolicyCommand):
     reads_only: ClassVar[bool] = True
     question: ListPolicySections
 
-    async def run(self, service: PolicyService, report_progress: ReportProgress) -> SectionList:
-        return await service.list_section_titles(self.question)
+    async def run(
+        self, policy_service: PolicyService, report_progress: ReportProgress
+    ) -> SectionList:
+        return await policy_service.list_section_titles(self.question)
 
 
 class CompareRevisions(_PolicyCommand):
@@ -169,8 +183,10 @@ class CompareRevisions(_PolicyCommand):
     reads_only: ClassVar[bool] = True
     question: ComparePolicyRevisions
 
-    async def run(self, service: PolicyService, report_progress: ReportProgress) -> RevisionDiff:
-        return await service.compare_revisions(self.question)
+    async def run(
+        self, policy_service: PolicyService, report_progress: ReportProgress
+    ) -> RevisionDiff:
+        return await policy_service.compare_revisions(self.question)
 
 
 class VerifyQuote(_PolicyCommand):
@@ -180,8 +196,10 @@ class VerifyQuote(_PolicyCommand):
     reads_only: ClassVar[bool] = True
     question: VerifyPolicyQuote
 
-    async def run(self, service: PolicyService, report_progress: ReportProgress) -> QuoteCheck:
-        return await service.verify_quote(self.question)
+    async def run(
+        self, policy_service: PolicyService, report_progress: ReportProgress
+    ) -> QuoteCheck:
+        return await policy_service.verify_quote(self.question)
 
 
 class TakeSnapshot(_PolicyCommand):
@@ -191,8 +209,8 @@ class TakeSnapshot(_PolicyCommand):
     reads_only: ClassVar[bool] = True
     question: PolicySnapshot
 
-    async def run(self, service: PolicyService, report_progress: ReportProgress) -> Snapshot:
-        return await service.get_snapshot(self.question)
+    async def run(self, policy_service: PolicyService, report_progress: ReportProgress) -> Snapshot:
+        return await policy_service.get_snapshot(self.question)
 
 
 class ChangeRevision(_PolicyCommand):
@@ -203,8 +221,12 @@ class ChangeRevision(_PolicyCommand):
     revision_id: str
     patch: RevisionPatch
 
-    async def run(self, service: PolicyService, report_progress: ReportProgress) -> RevisionDetail:
-        return await PolicyAdmin(service).amend_revision(self.source, self.revision_id, self.patch)
+    async def run(
+        self, policy_service: PolicyService, report_progress: ReportProgress
+    ) -> RevisionDetail:
+        return await PolicyAdmin(policy_service).amend_revision(
+            self.source, self.revision_id, self.patch
+        )
 
 
 class DeleteRevision(_PolicyCommand):
@@ -214,8 +236,10 @@ class DeleteRevision(_PolicyCommand):
     source: SourceSlug
     revision_id: str
 
-    async def run(self, service: PolicyService, report_progress: ReportProgress) -> RevisionDeleted:
-        return await PolicyAdmin(service).delete_revision(self.source, self.revision_id)
+    async def run(
+        self, policy_service: PolicyService, report_progress: ReportProgress
+    ) -> RevisionDeleted:
+        return await PolicyAdmin(policy_service).delete_revision(self.source, self.revision_id)
 
 
 class DeletePolicy(_PolicyCommand):
@@ -224,8 +248,10 @@ class DeletePolicy(_PolicyCommand):
     name: ClassVar[str] = "policy.delete_policy"
     source: SourceSlug
 
-    async def run(self, service: PolicyService, report_progress: ReportProgress) -> PolicyDeleted:
-        return await PolicyAdmin(service).delete_policy(self.source)
+    async def run(
+        self, policy_service: PolicyService, report_progress: ReportProgress
+    ) -> PolicyDeleted:
+        return await PolicyAdmin(policy_service).delete_policy(self.source)
 
 
 class ReingestRevision(_PolicyCommand):
@@ -236,9 +262,9 @@ class ReingestRevision(_PolicyCommand):
     revision_id: str
 
     async def run(
-        self, service: PolicyService, report_progress: ReportProgress
+        self, policy_service: PolicyService, report_progress: ReportProgress
     ) -> IngestedRevision:
-        return await PolicyAdmin(service).reingest_and_wait(
+        return await PolicyAdmin(policy_service).reingest_and_wait(
             self.source, self.revision_id, report_progress
         )
 
@@ -249,8 +275,10 @@ class ImportPolicies(_PolicyCommand):
     name: ClassVar[str] = "policy.import"
     policies: list[ImportedPolicy]
 
-    async def run(self, service: PolicyService, report_progress: ReportProgress) -> ImportReport:
-        return await BulkImport(service, report_progress).import_policies(self.policies)
+    async def run(
+        self, policy_service: PolicyService, report_progress: ReportProgress
+    ) -> ImportReport:
+        return await BulkImport(policy_service, report_progress).import_policies(self.policies)
 
 
 class CheckPolicies(_PolicyCommand):
@@ -259,8 +287,10 @@ class CheckPolicies(_PolicyCommand):
     name: ClassVar[str] = "policy.doctor"
     repair: bool = False
 
-    async def run(self, service: PolicyService, report_progress: ReportProgress) -> PolicyDiagnosis:
-        return await PolicyDoctor(service, self.repair).diagnose_policies()
+    async def run(
+        self, policy_service: PolicyService, report_progress: ReportProgress
+    ) -> PolicyDiagnosis:
+        return await PolicyDoctor(policy_service, self.repair).diagnose_policies()
 
 
 class BackUpPolicies(_PolicyCommand, WriteBackup):
@@ -268,8 +298,12 @@ class BackUpPolicies(_PolicyCommand, WriteBackup):
 
     name: ClassVar[str] = "policy.backup"
 
-    async def run(self, service: PolicyService, report_progress: ReportProgress) -> BackupCounts:
-        return await write_backup(service, service.folder / HANDOVER_FOLDER / self.folder)
+    async def run(
+        self, policy_service: PolicyService, report_progress: ReportProgress
+    ) -> BackupCounts:
+        return await write_backup(
+            policy_service, policy_service.folder / HANDOVER_FOLDER / self.folder
+        )
 
 
 class RestorePolicies(_PolicyCommand, ReadBackup):
@@ -277,9 +311,11 @@ class RestorePolicies(_PolicyCommand, ReadBackup):
 
     name: ClassVar[str] = "policy.restore"
 
-    async def run(self, service: PolicyService, report_progress: ReportProgress) -> BackupCounts:
-        backup = service.folder / HANDOVER_FOLDER / self.folder
-        return await restore_backup(service, backup, Path(self.home), self.replace)
+    async def run(
+        self, policy_service: PolicyService, report_progress: ReportProgress
+    ) -> BackupCounts:
+        backup_folder = policy_service.folder / HANDOVER_FOLDER / self.folder
+        return await restore_backup(policy_service, backup_folder, Path(self.home), self.replace)
 
 
 # A restore is not among them: it runs on a folder that no server owns.
@@ -307,7 +343,12 @@ COMMANDS: tuple[type[Command], ...] = (
 BACKUP = OwnerBackup("policy", BackUpPolicies, RestorePolicies, BACKUP_FILE_NAME_PATTERN)
 
 
-def run_doctor(settings: RoomSettings, repair: bool, run_command: RunCommand) -> list[Complaint]:
-    """Return what the stores of the base disagree about; with `repair`, mend what can be."""
-    diagnosis_json = run_command(CheckPolicies(repair=repair), settings)
-    return [Complaint.model_validate(complaint) for complaint in diagnosis_json["complaints"]]
+def run_doctor(
+    settings: RoomSettings, is_repairing: bool, run_command: RunCommand
+) -> list[Complaint]:
+    """Return what the stores of the base disagree about; with `is_repairing`, mend what can be."""
+    diagnosis_json = run_command(CheckPolicies(repair=is_repairing), settings)
+    return [
+        Complaint.model_validate(complaint_fields)
+        for complaint_fields in diagnosis_json["complaints"]
+    ]

@@ -29,18 +29,18 @@ class _RevisionCase:
 class PolicyDoctor:
     """One check of the whole base; with `repair` it mends what it can."""
 
-    def __init__(self, service: PolicyService, repair: bool) -> None:
-        self._service = service
-        self._should_repair = repair
+    def __init__(self, policy_service: PolicyService, is_repairing: bool) -> None:
+        self._service = policy_service
+        self._should_repair = is_repairing
 
     async def diagnose_policies(self) -> PolicyDiagnosis:
         """Check everything and return each difference with its fix."""
-        service = self._service
+        policy_service = self._service
         policies_by_slug = {
-            policy.source: policy for policy in await service.registry.list_policies()
+            policy.source: policy for policy in await policy_service.registry.list_policies()
         }
-        timelines_by_slug = await service.registry.get_timelines(policies_by_slug)
-        metadatas_by_revision = await service.store.group_metadata_by_revision()
+        timelines_by_slug = await policy_service.registry.get_timelines(policies_by_slug)
+        metadatas_by_revision = await policy_service.store.group_metadata_by_revision()
         revisions_by_key = {
             (policy_slug, revision.revision_id): revision
             for policy_slug, revisions in timelines_by_slug.items()
@@ -51,39 +51,46 @@ class PolicyDoctor:
             for revision_key, chunk_metadatas in metadatas_by_revision.items()
             if revision_key not in revisions_by_key
         }
-        complaints = await self._collect_complaints(self._check_interrupted())
-        complaints += await self._collect_complaints(self._check_orphans(orphan_chunk_counts))
+        policy_complaints = await self._collect_complaints(self._check_interrupted())
+        policy_complaints += await self._collect_complaints(
+            self._check_orphans(orphan_chunk_counts)
+        )
         for revision_key, revision in revisions_by_key.items():
             # A revision that is being ingested changes while we look at it.
-            if not service.ingestion.find_progress(revision.revision_id):
-                policy, siblings = (
+            if not policy_service.ingestion.find_progress(revision.revision_id):
+                policy, sibling_revisions = (
                     policies_by_slug[revision.source],
                     timelines_by_slug[revision.source],
                 )
                 revision_case = _RevisionCase(
-                    policy, revision, siblings, metadatas_by_revision.get(revision_key, [])
+                    policy, revision, sibling_revisions, metadatas_by_revision.get(revision_key, [])
                 )
-                complaints += await self._collect_complaints(self._check_revision(revision_case))
-        complaints += await self._collect_complaints(self._check_indexes())
+                policy_complaints += await self._collect_complaints(
+                    self._check_revision(revision_case)
+                )
+        policy_complaints += await self._collect_complaints(self._check_indexes())
         return PolicyDiagnosis(
             policies=len(policies_by_slug),
             revisions=len(revisions_by_key),
             chunks=sum(map(len, metadatas_by_revision.values())),
-            complaints=complaints,
+            complaints=policy_complaints,
         )
 
-    async def _collect_complaints(self, findings: AsyncIterator[Finding]) -> list[Complaint]:
+    async def _collect_complaints(self, policy_findings: AsyncIterator[Finding]) -> list[Complaint]:
         """Repair each finding before the next is looked for, which may depend on it."""
-        return [await finding.repair_and_report(self._should_repair) async for finding in findings]
+        return [
+            await policy_finding.repair_and_report(self._should_repair)
+            async for policy_finding in policy_findings
+        ]
 
     async def _check_interrupted(self) -> AsyncIterator[Finding]:
         # A change that is being made right now has an intent too, and is not interrupted.
         async with self._service.ingestion.pause_changes():
             interrupted_intents = await self._service.ingestion.list_unfinished()
-        for intent in interrupted_intents:
+        for change_intent in interrupted_intents:
             yield Finding(
-                str(intent.body.get("revision_id", intent.body["source"])),
-                f"an interrupted {intent.kind} could not be finished",
+                str(change_intent.body.get("revision_id", change_intent.body["source"])),
+                f"an interrupted {change_intent.kind} could not be finished",
                 "restart the server; its log says why it fails",
             )
 
@@ -122,7 +129,8 @@ class PolicyDoctor:
         last_day = timeline.find_last_day(revision, revision_case.revisions)
         registry_metadata = build_registry_metadata(revision_case.policy, revision, last_day)
         outdated_count = sum(
-            is_outdated(metadata, registry_metadata) for metadata in revision_case.chunk_metadatas
+            is_outdated(chunk_metadata, registry_metadata)
+            for chunk_metadata in revision_case.chunk_metadatas
         )
         if outdated_count:
             yield Finding(

@@ -3,14 +3,16 @@
 import re
 from urllib.parse import quote
 
+PAGE_URI_PREFIX = "readingroom://page/"
+"""Of the URI of a page's picture: `readingroom://page/SOURCE/REVISION/PAGE?quotation=WORDS`."""
 _SECTION_ID_PATTERN = re.compile(
     r"policy:([A-Za-z0-9_-]{1,80})@([A-Za-z0-9_-]{1,120})#(.{1,120})", re.ASCII
 )
 
 
-def make_resource_path(*names: str) -> str:
+def make_resource_path(*path_names: str) -> str:
     """Return the path of a policy's resource: `policy/NPPF/rev_NPPF_2024_12/Para%20116`."""
-    return "/".join(["policy", *(quote(name, safe="") for name in names)])
+    return "/".join(["policy", *(quote(path_name, safe="") for path_name in path_names)])
 
 
 def format_section_id(policy_slug: str, revision_id: str, section_ref: str) -> str:

@@ -66,12 +66,12 @@ _UPLOAD_FORM = make_upload_form_openapi(
 )
 
 
-def make_routers(service: PolicyService, read_only: bool) -> tuple[APIRouter, ...]:
+def make_routers(policy_service: PolicyService, read_only: bool) -> tuple[APIRouter, ...]:
     """Return the REST surface of the base."""
-    return (make_policy_router(service, read_only),)
+    return (make_policy_router(policy_service, read_only),)
 
 
-def make_policy_router(service: PolicyService, read_only: bool) -> APIRouter:
+def make_policy_router(policy_service: PolicyService, read_only: bool) -> APIRouter:
     """Return the routes under /api/v1; a read-only server has none that write."""
     router = APIRouter(
         prefix=API_PATH_PREFIX,
@@ -79,32 +79,18 @@ def make_policy_router(service: PolicyService, read_only: bool) -> APIRouter:
         responses=ERROR_RESPONSES,
         route_class=StrictQueryRoute,
     )
-    admin = PolicyAdmin(service)
-    _add_reading_routes(router, admin, service)
+    policy_admin = PolicyAdmin(policy_service)
+    # Searches first: their addresses would be taken for the slug of a policy.
+    _add_text_routes(router, policy_service)
+    _add_registry_routes(router, policy_admin)
+    _add_page_routes(router, policy_admin, policy_service)
     if not read_only:
-        _add_policy_writing_routes(router, admin)
-        _add_revision_writing_routes(router, admin, service)
+        _add_policy_writing_routes(router, policy_admin)
+        _add_revision_writing_routes(router, policy_admin, policy_service)
     return router
 
 
-def _add_reading_routes(router: APIRouter, admin: PolicyAdmin, service: PolicyService) -> None:
-    @router.get("/policies")
-    async def list_policies(
-        category: PolicyCategory | None = None,
-        source: Annotated[str | None, Query(max_length=80)] = None,
-    ) -> PolicyIndex:
-        """Every policy, or those of a category, or with this in their slug."""
-        return await admin.list_policies(category, source)
-
-    @router.get("/policies/effective")
-    async def effective_policies(date: str) -> EffectivePolicies:
-        """What was in force on a day."""
-        try:
-            day = parse_day(date)
-        except InvalidDate as error:
-            raise InvalidEffectiveDate(error.message) from error
-        return await admin.list_effective(day)
-
+def _add_text_routes(router: APIRouter, policy_service: PolicyService) -> None:
     @router.get("/policies/search")
     async def search_policies(
         query: Annotated[str, Query(min_length=1, max_length=2000)],
@@ -128,7 +114,7 @@ def _add_reading_routes(router: APIRouter, admin: PolicyAdmin, service: PolicySe
             include_emerging=include_emerging,
             cursor=cursor,
         )
-        return await service.search(arguments)
+        return await policy_service.search(arguments)
 
     @router.get("/policies/{source}/sections")
     async def list_sections(
@@ -138,7 +124,7 @@ def _add_reading_routes(router: APIRouter, admin: PolicyAdmin, service: PolicySe
         arguments = _validate_arguments(
             ListPolicySections, source=source, revision_id=revision_id, date=date
         )
-        return await service.list_section_titles(arguments)
+        return await policy_service.list_section_titles(arguments)
 
     @router.get("/policies/{source}/section")
     async def get_section(
@@ -148,7 +134,7 @@ def _add_reading_routes(router: APIRouter, admin: PolicyAdmin, service: PolicySe
         arguments = _validate_arguments(
             GetPolicySection, source=source, section_ref=ref, revision_id=revision_id, date=date
         )
-        return await service.get_section(arguments)
+        return await policy_service.get_section(arguments)
 
     @router.get("/policies/{source}/compare")
     async def compare_revisions(
@@ -169,33 +155,56 @@ def _add_reading_routes(router: APIRouter, admin: PolicyAdmin, service: PolicySe
             limit=limit,
             cursor=cursor,
         )
-        return await service.compare_revisions(arguments)
+        return await policy_service.compare_revisions(arguments)
 
     @router.get("/policies/{source}/verify")
     async def verify_quote(
         source: str, quote: Annotated[str, Query(max_length=4000)], date: str
     ) -> QuoteCheck:
         """Whether a policy says these words on a day."""
-        return await service.verify_quote(
+        return await policy_service.verify_quote(
             _validate_arguments(VerifyPolicyQuote, source=source, quote=quote, date=date)
         )
+
+
+def _add_registry_routes(router: APIRouter, policy_admin: PolicyAdmin) -> None:
+    @router.get("/policies")
+    async def list_policies(
+        category: PolicyCategory | None = None,
+        source: Annotated[str | None, Query(max_length=80)] = None,
+    ) -> PolicyIndex:
+        """Every policy, or those of a category, or with this in their slug."""
+        return await policy_admin.list_policies(category, source)
+
+    @router.get("/policies/effective")
+    async def effective_policies(date: str) -> EffectivePolicies:
+        """What was in force on a day."""
+        try:
+            asked_day = parse_day(date)
+        except InvalidDate as error:
+            raise InvalidEffectiveDate(error.message) from error
+        return await policy_admin.list_effective(asked_day)
 
     @router.get("/policies/{source}")
     async def get_policy(source: str) -> PolicyDetail:
         """A policy with its revisions, newest first."""
-        return await admin.get_policy(source)
+        return await policy_admin.get_policy(source)
 
     @router.get("/policies/{source}/revisions/{revision_id}")
     async def get_revision(source: str, revision_id: str) -> RevisionDetail:
         """A revision with all its fields."""
-        return await admin.get_revision(source, revision_id)
+        return await policy_admin.get_revision(source, revision_id)
 
     @router.get("/policies/{source}/revisions/{revision_id}/status")
     async def get_revision_status(source: str, revision_id: str) -> RevisionProgress:
         """A revision's status and how much of its ingestion is done."""
-        return await admin.get_progress(source, revision_id)
+        return await policy_admin.get_progress(source, revision_id)
 
-    pictures = PolicyPictures(service)
+
+def _add_page_routes(
+    router: APIRouter, policy_admin: PolicyAdmin, policy_service: PolicyService
+) -> None:
+    policy_pictures = PolicyPictures(policy_service)
 
     @router.get(
         "/policies/{source}/revisions/{revision_id}/pages/{page}.webp",
@@ -210,8 +219,10 @@ def _add_reading_routes(router: APIRouter, admin: PolicyAdmin, service: PolicySe
     ) -> Response:
         """A page of a revision as a picture without loss."""
         # The names become a path of a file, so only those of a registered revision are used.
-        revision = await admin.get_revision(source, revision_id)
-        webp_bytes = await pictures.draw_page(revision.source, revision.revision_id, page, dpi)
+        revision = await policy_admin.get_revision(source, revision_id)
+        webp_bytes = await policy_pictures.draw_page(
+            revision.source, revision.revision_id, page, dpi
+        )
         return Response(webp_bytes, media_type="image/webp")
 
     @router.get("/policies/{source}/revisions/{revision_id}/pages/{page}/marks")
@@ -219,26 +230,30 @@ def _add_reading_routes(router: APIRouter, admin: PolicyAdmin, service: PolicySe
         source: str, revision_id: str, page: _PageInPath, passage: Annotated[Passage, Query()]
     ) -> RevisionPageMarks:
         """Where a passage stands on a page, as rectangles to draw over its picture."""
-        revision = await admin.get_revision(source, revision_id)
-        marks = await pictures.mark_passage(revision.source, revision.revision_id, page, passage)
+        revision = await policy_admin.get_revision(source, revision_id)
+        page_marks = await policy_pictures.mark_passage(
+            revision.source, revision.revision_id, page, passage
+        )
         return RevisionPageMarks(
             source=revision.source,
             revision_id=revision.revision_id,
             page=page,
-            marks=[PageMark.model_validate(mark, from_attributes=True) for mark in marks],
+            marks=[
+                PageMark.model_validate(page_mark, from_attributes=True) for page_mark in page_marks
+            ],
         )
 
 
-def _add_policy_writing_routes(router: APIRouter, admin: PolicyAdmin) -> None:
+def _add_policy_writing_routes(router: APIRouter, policy_admin: PolicyAdmin) -> None:
     @router.post("/policies", status_code=201)
     async def create_policy(new_policy: NewPolicy) -> PolicyDetail:
         """Register a policy; revisions are added to it afterwards."""
-        return await admin.create_policy(new_policy)
+        return await policy_admin.create_policy(new_policy)
 
     @router.patch("/policies/{source}")
     async def change_policy(source: str, patch: PolicyPatch) -> PolicyDetail:
         """Change a policy's title, description or category."""
-        return await admin.update_policy_details(source, patch)
+        return await policy_admin.update_policy_details(source, patch)
 
     @router.delete("/policies/{source}")
     async def delete_policy(
@@ -250,28 +265,28 @@ def _add_policy_writing_routes(router: APIRouter, admin: PolicyAdmin) -> None:
             raise InvalidRequest(
                 [{"field": "confirm", "message": "must be the slug of the policy to delete"}]
             )
-        return await admin.delete_policy(source)
+        return await policy_admin.delete_policy(source)
 
 
 def _add_revision_writing_routes(
-    router: APIRouter, admin: PolicyAdmin, service: PolicyService
+    router: APIRouter, policy_admin: PolicyAdmin, policy_service: PolicyService
 ) -> None:
     @router.post("/policies/{source}/revisions", status_code=202, openapi_extra=_UPLOAD_FORM)
     async def add_revision(source: str, request: Request) -> RevisionAccepted:
         """Add a revision with its file; it is ingested in the background."""
         # An unknown policy is refused before a large file is received.
-        await service.registry.get_policy(source)
-        spool_path = service.ingestion.files.uploads_folder / f"{uuid.uuid4().hex}.pdf"
+        await policy_service.registry.get_policy(source)
+        spool_path = policy_service.ingestion.files.uploads_folder / f"{uuid.uuid4().hex}.pdf"
         try:
-            upload = await receive_upload(request, spool_path, MAX_FILE_BYTES)
-            if not upload.file_name.lower().endswith(POLICY_EXTENSIONS):
+            received_upload = await receive_upload(request, spool_path, MAX_FILE_BYTES)
+            if not received_upload.file_name.lower().endswith(POLICY_EXTENSIONS):
                 raise UnsupportedFileType(
                     "The file's name does not end in .pdf; only PDF files are accepted, and texts "
                     f"with headings: {', '.join(POLICY_EXTENSIONS)}"
                 )
-            new_revision = _parse_revision(upload.fields)
-            extension = choose_extension(upload.file_name)
-            return await admin.add_revision(source, new_revision, spool_path, extension)
+            new_revision = _parse_revision(received_upload.fields)
+            file_extension = choose_extension(received_upload.file_name)
+            return await policy_admin.add_revision(source, new_revision, spool_path, file_extension)
         finally:
             await anyio.Path(spool_path).unlink(missing_ok=True)
 
@@ -280,22 +295,24 @@ def _add_revision_writing_routes(
         source: str, revision_id: str, patch: RevisionPatch
     ) -> RevisionDetail:
         """Change a revision's dates, label or notes; its neighbours stay as they are."""
-        return await admin.amend_revision(source, revision_id, patch)
+        return await policy_admin.amend_revision(source, revision_id, patch)
 
     @router.delete("/policies/{source}/revisions/{revision_id}")
     async def delete_revision(source: str, revision_id: str) -> RevisionDeleted:
         """Delete a revision, its chunks and its file."""
-        return await admin.delete_revision(source, revision_id)
+        return await policy_admin.delete_revision(source, revision_id)
 
     @router.post("/policies/{source}/revisions/{revision_id}/reindex", status_code=202)
     async def reindex_revision(source: str, revision_id: str) -> ReindexAccepted:
         """Ingest a revision's file again, also when it had failed or is stuck."""
-        return await admin.reindex_revision(source, revision_id)
+        return await policy_admin.reindex_revision(source, revision_id)
 
 
-def _validate_arguments(question_class: type[_ToolArguments], **values: Any) -> _ToolArguments:
+def _validate_arguments(
+    question_class: type[_ToolArguments], **argument_values: Any
+) -> _ToolArguments:
     """Return the question that a request asks; raise `InvalidRequest`."""
-    return validate_model(question_class, values, InvalidRequest)
+    return validate_model(question_class, argument_values, InvalidRequest)
 
 
 def _parse_revision(form_fields: dict[str, str]) -> NewRevision:

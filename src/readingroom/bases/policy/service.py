@@ -1,11 +1,14 @@
 """What the policy base can do, independent of MCP and HTTP."""
 
+from __future__ import annotations
+
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
@@ -18,12 +21,7 @@ from readingroom.bases.policy.chunks.search import (
     to_nearest_revision,
 )
 from readingroom.bases.policy.chunks.store import PolicyStore, StoredChunk
-from readingroom.bases.policy.compare import diffs, passages, quotes
-from readingroom.bases.policy.compare.pairing import (
-    PairedRevisions,
-    make_section_not_found,
-    pair_revisions,
-)
+from readingroom.bases.policy.compare import passages
 from readingroom.bases.policy.errors import SectionNotFound
 from readingroom.bases.policy.ids import format_section_id
 from readingroom.bases.policy.ingest.ingestion import Ingestion
@@ -59,14 +57,22 @@ from readingroom.bases.policy.models import (
 )
 from readingroom.bases.policy.registry import timeline
 from readingroom.bases.policy.registry.opening import AnyPolicyRegistry, open_registry
-from readingroom.bases.policy.registry.records import Revision, format_citation
+from readingroom.bases.policy.registry.records import Revision
 from readingroom.bases.policy.registry.resolver import EffectiveDateResolver, PolicyOnDay
 from readingroom.core.dates import parse_day
+from readingroom.core.imports import LazyModule
 from readingroom.core.progress import ReportProgress
 from readingroom.ingest.context import IngestContext
 from readingroom.protocol.search import UnreadRevision
 from readingroom.storage.errors import RegistryUnavailable
 from readingroom.storage.handover import sweep_handover
+
+if TYPE_CHECKING:
+    from readingroom.bases.policy.compare import diffs, pairing, quotes
+else:
+    diffs = LazyModule("readingroom.bases.policy.compare.diffs")
+    pairing = LazyModule("readingroom.bases.policy.compare.pairing")
+    quotes = LazyModule("readingroom.bases.policy.compare.quotes")
 
 logger = logging.getLogger(__name__)
 
@@ -303,7 +309,7 @@ class PolicyService:
         unread_revisions = paired_revisions.unread_revisions
         return revision_diff.model_copy(update={"unread_revisions": unread_revisions})
 
-    async def pair_revisions(self, arguments: ComparePolicyRevisions) -> PairedRevisions:
+    async def pair_revisions(self, arguments: ComparePolicyRevisions) -> pairing.PairedRevisions:
         """Return the revisions of two days with their sections paired; raises as `compare`."""
         first_day, second_day = parse_day(arguments.from_date), parse_day(arguments.to_date)
         policy_on_first_day = await self.resolver.resolve_for_policy(arguments.source, first_day)
@@ -316,7 +322,7 @@ class PolicyService:
             for revision in (old_revision, new_revision)
         ]
         paired_revisions = await anyio.to_thread.run_sync(
-            pair_revisions,
+            pairing.pair_revisions,
             arguments.section_ref,
             (old_revision, old_chunks),
             (new_revision, new_chunks),
@@ -427,7 +433,7 @@ class PolicyService:
                 await self.store.get_sections(revision.source, other_revision.revision_id)
             )
         ]
-        return make_section_not_found(asked_ref, revision, chunks, revisions_with_section)
+        return pairing.make_section_not_found(asked_ref, revision, chunks, revisions_with_section)
 
     async def _find_quote(
         self, quote: str, searched_revisions: Sequence[Revision], revisions: Sequence[Revision]
@@ -437,7 +443,7 @@ class PolicyService:
             chunks = await self.store.get_chunks(revision.source, revision.revision_id)
             quote_position = await anyio.to_thread.run_sync(quotes.locate_quote, quote, chunks)
             if quote_position:
-                quote_places.append(_to_quote_place(quote_position, revision, revisions))
+                quote_places.append(quotes.to_quote_place(quote_position, revision, revisions))
         return quote_places
 
     async def _find_nearest_passage(
@@ -450,13 +456,13 @@ class PolicyService:
         chunks_by_id = await self.store.get_chunks_by_id([hit.chunk_id for hit in ranking.hits])
         nearest_passages: list[NearestPassage] = []
         for chunk in chunks_by_id.values():
-            closest_text, similarity = await anyio.to_thread.run_sync(
+            closest_text, text_similarity = await anyio.to_thread.run_sync(
                 quotes.find_closest_stretch, quote, chunk.text
             )
             nearest_passages.append(
                 NearestPassage(
                     text=closest_text,
-                    similarity=similarity,
+                    similarity=text_similarity,
                     section_ref=chunk.section_ref,
                     page_number=chunk.page_number,
                     chunk_id=chunk.chunk_id,
@@ -465,28 +471,6 @@ class PolicyService:
                 )
             )
         return max(nearest_passages, key=lambda candidate: candidate.similarity, default=None)
-
-
-def _to_quote_place(
-    quote_position: quotes.QuotePosition, revision: Revision, revisions: Sequence[Revision]
-) -> QuotePlace:
-    return QuotePlace(
-        **to_nearest_revision(revision, revisions).model_dump(),
-        section_ref=quote_position.chunk.section_ref,
-        page_number=quote_position.page,
-        chunk_id=quote_position.chunk.chunk_id,
-        section_title=quote_position.chunk.section_title,
-        passage_kind=quote_position.chunk.passage_kind,
-        citation=format_citation(
-            revision,
-            quote_position.chunk.section_ref,
-            [quote_position.page],
-            quote_position.chunk.section_title,
-            quote_position.chunk.weight_note,
-            passages.list_printed_pages([quote_position.chunk], [quote_position.page]),
-        ),
-        stage=revision.stage,
-    )
 
 
 def _choose_revision(

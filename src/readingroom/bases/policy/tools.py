@@ -4,9 +4,9 @@ import logging
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from readingroom.bases.policy.admin.pictures import PAGE_URI_PREFIX, PolicyPictures
-from readingroom.bases.policy.ids import make_resource_path
+from readingroom.bases.policy.ids import PAGE_URI_PREFIX, make_resource_path
 from readingroom.bases.policy.models import (
     ComparePolicyRevisions,
     GetPolicySection,
@@ -31,6 +31,7 @@ from readingroom.bases.policy.models import (
 )
 from readingroom.bases.policy.service import PolicyService
 from readingroom.bases.policy.settings import PolicySettings
+from readingroom.core.imports import LazyModule
 from readingroom.core.settings import reveal_secret
 from readingroom.engine.embedding.shared import get_shared_embedder
 from readingroom.ingest.context import IngestContext
@@ -46,14 +47,21 @@ from readingroom.protocol.tool import (
     make_tool,
 )
 
+if TYPE_CHECKING:
+    from readingroom.bases.policy.admin import pictures
+else:
+    pictures = LazyModule("readingroom.bases.policy.admin.pictures")
+
 _audit_log = logging.getLogger("readingroom.policy.audit")
 
 
 def open_base(settings: PolicySettings) -> KnowledgeBase:
     """Open the policy base as the settings say."""
     ingest_context = make_ingest_context(settings, "policy", "POLICY_ROOTS", settings.policy_roots)
-    base = open_policy(settings.data / "policy", reveal_secret(settings.redis_url), ingest_context)
-    return replace(base, unembedded=get_shared_embedder(settings).waiting_texts)
+    knowledge_base = open_policy(
+        settings.data / "policy", reveal_secret(settings.redis_url), ingest_context
+    )
+    return replace(knowledge_base, unembedded=get_shared_embedder(settings).waiting_texts)
 
 
 def open_policy(
@@ -62,7 +70,7 @@ def open_policy(
     ingest_context: IngestContext,
 ) -> KnowledgeBase:
     """Open the policy base on a folder; its stores are opened when it is served."""
-    service = PolicyService(policy_folder, redis_url, ingest_context)
+    policy_service = PolicyService(policy_folder, redis_url, ingest_context)
     return KnowledgeBase(
         name="policy",
         server_name="policy-kb-mcp",
@@ -74,28 +82,30 @@ def open_policy(
             "with verify_policy_quote before you print it."
         ),
         error_dialect=StatusDialect(),
-        tools=_make_tools(service),
-        service=service,
+        tools=_make_tools(policy_service),
+        service=policy_service,
         stateful=True,
         sse=True,
-        page_images={PAGE_URI_PREFIX: PolicyPictures(service).read_image},
-        lifespan=service.running,
-        check_ready=service.check_ready,
-        warm_up=service.warm_up,
+        page_images={
+            PAGE_URI_PREFIX: lambda uri: pictures.PolicyPictures(policy_service).read_image(uri)
+        },
+        lifespan=policy_service.running,
+        check_ready=policy_service.check_ready,
+        warm_up=policy_service.warm_up,
     )
 
 
-def _make_tools(service: PolicyService) -> tuple[Tool, ...]:
+def _make_tools(policy_service: PolicyService) -> tuple[Tool, ...]:
     return (
-        *_make_search_tools(service),
-        *_make_reading_tools(service),
-        *_make_checking_tools(service),
-        *_make_writing_tools(service),
+        *_make_search_tools(policy_service),
+        *_make_reading_tools(policy_service),
+        *_make_checking_tools(policy_service),
+        *_make_writing_tools(policy_service),
     )
 
 
-def _make_search_tools(service: PolicyService) -> Iterable[Tool]:
-    async def search_policy(arguments: SearchPolicy, call: ToolCall) -> PolicyHits:
+def _make_search_tools(policy_service: PolicyService) -> Iterable[Tool]:
+    async def search_policy(arguments: SearchPolicy, tool_call: ToolCall) -> PolicyHits:
         """Find what planning policy says on a topic, in the NPPF and other national policy and
         guidance or in the local plan: housing, green belt, design, heritage, flood risk,
         biodiversity, highways, parking. What does policy require, expect, allow or discourage,
@@ -105,20 +115,22 @@ def _make_search_tools(service: PolicyService) -> Iterable[Tool]:
         `excluded` says which policies could not answer and why. For a paragraph or section whose
         number you know use `get_policy_section`. For several topics use `search_policy_batch`.
         """
-        policy_hits = await service.search(arguments)
-        _log_revisions(call, [hit.revision_id for hit in policy_hits.results])
+        policy_hits = await policy_service.search(arguments)
+        _log_revisions(tool_call, [hit.revision_id for hit in policy_hits.results])
         return policy_hits
 
-    async def search_policy_batch(arguments: SearchPolicyBatch, call: ToolCall) -> PolicyHitsBatch:
+    async def search_policy_batch(
+        arguments: SearchPolicyBatch, tool_call: ToolCall
+    ) -> PolicyHitsBatch:
         """Find the policies on several topics at once, in one go: two, three, five or more subjects
         (parking; trees; heritage; noise), such as the headings of a report. What does planning
         policy, in the NPPF or the local plan, say on each of these? The list of questions is looked
         up together in a single pass, each answered separately and in order, on the same day. For a
         single topic use `search_policy`.
         """
-        hits_batch = await service.search_batch(arguments)
+        hits_batch = await policy_service.search_batch(arguments)
         _log_revisions(
-            call,
+            tool_call,
             [hit.revision_id for policy_hits in hits_batch.searches for hit in policy_hits.results],
         )
         return hits_batch
@@ -127,8 +139,8 @@ def _make_search_tools(service: PolicyService) -> Iterable[Tool]:
     yield make_tool(search_policy_batch, title="Search policies, several queries")
 
 
-def _make_reading_tools(service: PolicyService) -> Iterable[Tool]:
-    async def get_policy_section(arguments: GetPolicySection, call: ToolCall) -> SectionText:
+def _make_reading_tools(policy_service: PolicyService) -> Iterable[Tool]:
+    async def get_policy_section(arguments: GetPolicySection, tool_call: ToolCall) -> SectionText:
         """Read one section of a policy in full, word for word, when you know its number (`Chapter
         9`, paragraph 116 or `Para 116` of the NPPF, `Policy TR4`, `Policy BSC 1`, `Table 5-2`,
         Annex 2, Appendix B, section 6.2 of the local plan). What exactly does it say, how is it
@@ -136,28 +148,32 @@ def _make_reading_tools(service: PolicyService) -> Iterable[Tool]:
         or the one named; the reference must be the document's own. When you know the topic and not
         the number, use `search_policy`.
         """
-        section_text = await service.get_section(arguments)
-        _log_revisions(call, [section_text.revision_id])
+        section_text = await policy_service.get_section(arguments)
+        _log_revisions(tool_call, [section_text.revision_id])
         return section_text
 
-    async def list_policy_documents(arguments: ListPolicyDocuments, call: ToolCall) -> PolicyList:
+    async def list_policy_documents(
+        arguments: ListPolicyDocuments, tool_call: ToolCall
+    ) -> PolicyList:
         """List all the planning policies held here, the catalogue of the policy library or shelf.
         Which policy documents, plans, guides and manuals do you have, hold or know, and have you
         got this one? Gives the source slug, title and category of each. For the versions of one use
         `list_policy_revisions`. For what was in force on a day use `policy_snapshot`.
         """
-        return await service.list_policies()
+        return await policy_service.list_policies()
 
-    async def list_policy_revisions(arguments: ListPolicyRevisions, call: ToolCall) -> RevisionList:
+    async def list_policy_revisions(
+        arguments: ListPolicyRevisions, tool_call: ToolCall
+    ) -> RevisionList:
         """List the revisions of one policy, such as the NPPF or a local plan: its history or
         timeline of versions and editions, newest first. Which versions exist and how many, which
         one is current, from which date until when was each valid and in force, what did it replace,
         has it been superseded? It returns no text. For what changed in the text use
         `compare_policy_revisions`.
         """
-        return await service.list_revisions(arguments)
+        return await policy_service.list_revisions(arguments)
 
-    async def policy_snapshot(arguments: PolicySnapshot, call: ToolCall) -> Snapshot:
+    async def policy_snapshot(arguments: PolicySnapshot, tool_call: ToolCall) -> Snapshot:
         """Tell which version of every policy was in force on one day, the NPPF, local plans and
         all. What was the whole policy framework as it stood then, the state of all policies as of
         that date, the right edition of each document for an application that was validated, decided
@@ -165,7 +181,7 @@ def _make_reading_tools(service: PolicyService) -> Iterable[Tool]:
         returns no text. For the versions of one policy use `list_policy_revisions`. For what policy
         said on a topic that day use `search_policy`.
         """
-        return await service.get_snapshot(arguments)
+        return await policy_service.get_snapshot(arguments)
 
     yield make_tool(get_policy_section, title="Read a section", list_links=_link_section)
     yield make_tool(list_policy_documents, title="List policies")
@@ -175,29 +191,30 @@ def _make_reading_tools(service: PolicyService) -> Iterable[Tool]:
     yield make_tool(policy_snapshot, title="Everything in force on a day", view="timeline")
 
 
-def _make_checking_tools(service: PolicyService) -> Iterable[Tool]:
+def _make_checking_tools(policy_service: PolicyService) -> Iterable[Tool]:
     async def compare_policy_revisions(
-        arguments: ComparePolicyRevisions, call: ToolCall
+        arguments: ComparePolicyRevisions, tool_call: ToolCall
     ) -> RevisionDiff:
         """Compare two versions of a policy, such as the NPPF or a local plan. What changed between
         two dates or editions, what is new or different, how was a paragraph, section or chapter
         modified or reworded? Shows before and after, what was added, deleted and rewritten, as a
         word-by-word diff or redline. The differences are of exact text, not a summary of meaning.
         """
-        revision_diff = await service.compare_revisions(arguments)
+        revision_diff = await policy_service.compare_revisions(arguments)
         _log_revisions(
-            call, [revision_diff.from_revision.revision_id, revision_diff.to_revision.revision_id]
+            tool_call,
+            [revision_diff.from_revision.revision_id, revision_diff.to_revision.revision_id],
         )
         return revision_diff
 
-    async def verify_policy_quote(arguments: VerifyPolicyQuote, call: ToolCall) -> QuoteCheck:
+    async def verify_policy_quote(arguments: VerifyPolicyQuote, tool_call: ToolCall) -> QuoteCheck:
         """Check a quotation from a policy, such as the NPPF or a local plan. Does it really say
         these words, as somebody claims, is the quote right, or was it made up? Tells whether a
         quoted sentence is accurate and true word for word in the revision in force on a day, and on
         which page, or in which other revision it stands, before you cite or publish it. It does not
         judge what the words mean.
         """
-        return await service.verify_quote(arguments)
+        return await policy_service.verify_quote(arguments)
 
     yield make_tool(compare_policy_revisions, title="Compare two revisions", view="compare")
     yield make_tool(
@@ -205,9 +222,9 @@ def _make_checking_tools(service: PolicyService) -> Iterable[Tool]:
     )
 
 
-def _make_writing_tools(service: PolicyService) -> Iterable[Tool]:
+def _make_writing_tools(policy_service: PolicyService) -> Iterable[Tool]:
     async def ingest_policy_revision(
-        arguments: IngestPolicyRevision, call: ToolCall
+        arguments: IngestPolicyRevision, tool_call: ToolCall
     ) -> IngestedRevision:
         """Load the PDF of a policy (`/inbox/plan.pdf`) into its revision (`rev_PPG13_1994_03`): add
         a new edition or version of the NPPF, a local plan or SPD to the policy library, or process
@@ -215,10 +232,10 @@ def _make_writing_tools(service: PolicyService) -> Iterable[Tool]:
         already, which the REST API and the command line do. For a file of a planning application
         use `ingest_document`.
         """
-        return await service.ingest_revision(arguments, call.report_progress)
+        return await policy_service.ingest_revision(arguments, tool_call.report_progress)
 
     async def remove_policy_revision(
-        arguments: RemovePolicyRevision, call: ToolCall
+        arguments: RemovePolicyRevision, tool_call: ToolCall
     ) -> RemovedRevision:
         """Take the text of a policy revision (`rev_PPG13_1994_03`) out of the policy library, such
         as a draft local plan or the wrong file loaded by mistake: delete all its chunks from the
@@ -226,13 +243,15 @@ def _make_writing_tools(service: PolicyService) -> Iterable[Tool]:
         its dates. For a file of a planning application use `remove_document`.
         """
         # One that is not known is no question: this raises for it.
-        await service.registry.get_policy(arguments.source)
-        chunk_ids = await service.store.get_chunk_ids(arguments.source, arguments.revision_id)
-        await call.require_consent(
+        await policy_service.registry.get_policy(arguments.source)
+        chunk_ids = await policy_service.store.get_chunk_ids(
+            arguments.source, arguments.revision_id
+        )
+        await tool_call.require_consent(
             f"Remove the text of {arguments.revision_id} of {arguments.source} from the policy "
             f"library: {len(chunk_ids)} passages? The revision stays registered with its dates."
         )
-        return await service.remove(arguments)
+        return await policy_service.remove(arguments)
 
     deletion_hints = Hints(read_only=False, destructive=True)
     yield make_tool(ingest_policy_revision, title="Ingest a revision", hints=Hints(read_only=False))
@@ -270,7 +289,7 @@ def _link_places(quote_check: QuoteCheck) -> list[ResourceLink]:
     ]
 
 
-def _log_revisions(call: ToolCall, revision_ids: Iterable[str]) -> None:
+def _log_revisions(tool_call: ToolCall, revision_ids: Iterable[str]) -> None:
     """Log which revisions an answer came from, for auditors."""
-    log_fields = {"request_id": call.request_id, "revisions": sorted(set(revision_ids))}
+    log_fields = {"request_id": tool_call.request_id, "revisions": sorted(set(revision_ids))}
     _audit_log.info("answered from", extra={"fields": log_fields})

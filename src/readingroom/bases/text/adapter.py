@@ -31,16 +31,16 @@ class TextAdapter(SearchAdapter):
     base: ClassVar[str] = "text"
     id_forms = (TEXT_ID,)
 
-    def __init__(self, service: TextService, links: PageLinks) -> None:
-        self._service = service
-        self._links = links
+    def __init__(self, text_service: TextService, page_links: PageLinks) -> None:
+        self._service = text_service
+        self._links = page_links
 
     @property
     def is_searched_unasked(self) -> bool:
         # A sample among somebody's own records would pass for one of them.
         return not self._service.is_stand_in
 
-    async def search(self, request: SearchRequest, call: ToolCall) -> list[DeskHit]:
+    async def search(self, search_request: SearchRequest, tool_call: ToolCall) -> list[DeskHit]:
         text_content = (await self._service.read_content()).content
         url = self._links.make_url(TEXT_ID)
         return [
@@ -55,10 +55,10 @@ class TextAdapter(SearchAdapter):
                 citation=Citation(citation_string=self._service.description, url=url),
                 base=self.base,
             )
-            for passage, share_of_words in find_passages(request.query, text_content)
+            for passage, share_of_words in find_passages(search_request.query, text_content)
         ]
 
-    async def fetch(self, id: str, offset: int, call: ToolCall) -> DeskRecord:
+    async def fetch(self, id: str, offset: int, tool_call: ToolCall) -> DeskRecord:
         if id != TEXT_ID:
             raise RecordNotFound(f"There is one text here, {TEXT_ID}, not {id[:100]}")
         file_info = await self._service.read_file_info()
@@ -83,21 +83,21 @@ class TextAdapter(SearchAdapter):
         return TEXT_ID if resource_path == "text" else None
 
 
-def find_passages(query: str, whole_text: str) -> list[tuple[str, float]]:
+def find_passages(query_text: str, whole_text: str) -> list[tuple[str, float]]:
     """Return passages with the share of the query's words that each has, most of them first.
 
     Of a short text all passages, since one that has no word of the query may answer it; of a long
     one those with most words, rare words counting more.
     """
-    query_words = set(extract_query_words(query))
-    passages = [span.cut_from(whole_text) for span in split(whole_text)]
+    query_words = set(extract_query_words(query_text))
+    passages = [passage_span.cut_from(whole_text) for passage_span in split(whole_text)]
     matched_words = [query_words & set(split_words(passage)) for passage in passages]
     passage_count_by_word = Counter(
-        word for passage_words in matched_words for word in passage_words
+        passage_word for passage_words in matched_words for passage_word in passage_words
     )
     rarity_by_word = {
-        word: math.log(1 + len(passages) / passage_count_by_word[word])
-        for word in passage_count_by_word
+        passage_word: math.log(1 + len(passages) / passage_count_by_word[passage_word])
+        for passage_word in passage_count_by_word
     }
     if len(passages) > _MAX_FULLY_COMPARED_PASSAGES:
         ranked_indexes = [
@@ -109,7 +109,7 @@ def find_passages(query: str, whole_text: str) -> list[tuple[str, float]]:
         ranked_indexes = list(range(len(passages)))
     ranked_indexes.sort(
         key=lambda passage_index: (
-            -sum(rarity_by_word[word] for word in matched_words[passage_index])
+            -sum(rarity_by_word[passage_word] for passage_word in matched_words[passage_index])
         )
     )
     max_passages = (

@@ -8,7 +8,9 @@ from readingroom.protocol.command import RunCommand
 from readingroom.protocol.doctor import Complaint
 
 
-def check(settings: TextSettings, repair: bool, run_command: RunCommand) -> Iterator[Complaint]:
+def check(
+    settings: TextSettings, is_repairing: bool, run_command: RunCommand
+) -> Iterator[Complaint]:
     """Yield a complaint when KB_FILE names a file that cannot be read."""
     if settings.kb_file is not None and not os.access(settings.kb_file, os.R_OK):
         yield Complaint(

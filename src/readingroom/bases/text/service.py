@@ -12,9 +12,11 @@ logger = logging.getLogger(__name__)
 class TextService:
     """One text file: its description, and its content."""
 
-    def __init__(self, text_file: TextFile, description: str, is_stand_in: bool = False) -> None:
+    def __init__(
+        self, text_file: TextFile, base_description: str, is_stand_in: bool = False
+    ) -> None:
         self._text_file = text_file
-        self.description = description
+        self.description = base_description
         self.is_stand_in = is_stand_in
         """Whether it is the packaged sample, in a room that is not the sample's."""
 

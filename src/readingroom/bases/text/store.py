@@ -90,15 +90,15 @@ def _read_text(text_path: Path) -> LoadedText:
 
 def _read_bytes(text_path: Path) -> tuple[bytes, os.stat_result]:
     # Without O_NONBLOCK, opening a named pipe would wait for a writer that may never come.
-    descriptor = os.open(text_path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    file_descriptor = os.open(text_path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     try:
-        file_status = os.fstat(descriptor)
+        file_status = os.fstat(file_descriptor)
         _check_is_text_file(text_path, file_status)
-        with os.fdopen(descriptor, "rb", closefd=False) as open_file:
+        with os.fdopen(file_descriptor, "rb", closefd=False) as open_file:
             # One byte more than allowed, because the file may have grown since its size was read.
             raw_bytes = open_file.read(MAX_TEXT_BYTES + 1) or b""
     finally:
-        os.close(descriptor)
+        os.close(file_descriptor)
     if len(raw_bytes) > MAX_TEXT_BYTES:
         raise _make_too_large_error(text_path)
     return raw_bytes, file_status

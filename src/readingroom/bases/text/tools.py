@@ -34,10 +34,10 @@ def open_text(
     """Open the text base on a file (the packaged sample when none is named) and read it."""
     default_description = _DEFAULT_DESCRIPTION if file else _SAMPLE_DESCRIPTION
     is_stand_in = file is None and not is_sample_room
-    service = TextService(
+    text_service = TextService(
         TextFile(file or SAMPLE_FILE), description or default_description, is_stand_in
     )
-    service.start()
+    text_service.start()
     return KnowledgeBase(
         name="text",
         server_name="kb-mcp",
@@ -47,26 +47,26 @@ def open_text(
             "get_kb_content for all of it. There is no search: quote from the content."
         ),
         error_dialect=TextDialect(),
-        tools=_make_tools(service),
-        service=service,
+        tools=_make_tools(text_service),
+        service=text_service,
         sse=True,
     )
 
 
-def _make_tools(service: TextService) -> tuple[Tool, ...]:
-    async def get_kb_info(arguments: GetKbInfo, call: ToolCall) -> KbAvailable | KbUnavailable:
+def _make_tools(text_service: TextService) -> tuple[Tool, ...]:
+    async def get_kb_info(arguments: GetKbInfo, tool_call: ToolCall) -> KbAvailable | KbUnavailable:
         """Tell what the plain text knowledge base (kb) is about, without the text. Which subject
         does its description name, how long or big is the file, does it exist, can it be read, when
         was it last changed? For the text itself use `get_kb_content`.
         """
-        return await service.read_file_info()
+        return await text_service.read_file_info()
 
-    async def get_kb_content(arguments: GetKbContent, call: ToolCall) -> KbContent:
+    async def get_kb_content(arguments: GetKbContent, tool_call: ToolCall) -> KbContent:
         """Read the whole text of the plain text knowledge base (kb), every word from start to
         finish: its complete contents, raw and unmodified, to print, copy or quote. It is not
         searched or cut. For its length and subject alone use `get_kb_info`.
         """
-        return await service.read_content()
+        return await text_service.read_content()
 
     return (
         make_tool(get_kb_info, title="Describe the text"),

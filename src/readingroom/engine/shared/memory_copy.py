@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from readingroom.core.filters import FilterFields, Metadata
 from readingroom.core.lru import LRUCache
 from readingroom.engine.embedding.machine import return_memory
@@ -180,21 +182,22 @@ class MemoryCopy:
     def _read_postings(self, vectors: VectorIndex, stem: str) -> StemPostings:
         lexeme = quote_lexeme(stem)
         with self._collection.read() as connection:
-            chunk_rows = list(
-                connection.iterate_tuples(
-                    f"SELECT id, ({OCCURRENCES_SQL})::integer, tokens "
-                    f"FROM {self._collection.chunks_table} WHERE words @@ ?::tsquery",
-                    (lexeme, lexeme),
-                )
+            # All in one row: of a common word, hundreds of thousands would cost more than finding
+            # them. The three are in the same order, which is that of the rows inside.
+            ((chunk_ids, occurrence_bytes, token_bytes),) = connection.iterate_tuples(
+                "SELECT array_agg(id), string_agg(int4send(occurrences), ''), "
+                "string_agg(int4send(tokens), '') FROM ("
+                f"SELECT id, ({OCCURRENCES_SQL})::integer AS occurrences, tokens "
+                f"FROM {self._collection.chunks_table} WHERE words @@ ?::tsquery) AS matching",
+                (lexeme, lexeme),
             )
-        row_numbers = vectors.find_row_numbers([chunk_row[0] for chunk_row in chunk_rows])
-        # A chunk that has no row yet was written a moment ago: its row brings its words with it.
-        return StemPostings(
-            [
-                (row_numbers[chunk_id], occurrence_count, token_count)
-                for chunk_id, occurrence_count, token_count in chunk_rows
-                if chunk_id in row_numbers
-            ]
+        if chunk_ids is None:
+            return StemPostings([])
+        return StemPostings.from_columns(
+            # A chunk that has no row yet was written a moment ago: its row brings its words then.
+            vectors.list_row_numbers(chunk_ids),
+            np.frombuffer(occurrence_bytes, ">i4"),
+            np.frombuffer(token_bytes, ">i4"),
         )
 
     def _read_vector_pages(

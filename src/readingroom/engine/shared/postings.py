@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from readingroom.core.filters import Condition
 from readingroom.engine.rows import RowView
@@ -25,6 +26,19 @@ class StemPostings:
     def __init__(self, postings: Sequence[Posting]) -> None:
         self._postings = _pack_postings(postings)
         self._count = len(self._postings)
+
+    @classmethod
+    def from_columns(
+        cls, row_numbers: NDArray[Any], occurrence_counts: NDArray[Any], token_counts: NDArray[Any]
+    ) -> "StemPostings":
+        """Return the postings of rows in any order; one whose number is below 0 is left out."""
+        stem_postings = cls([])
+        is_row = row_numbers >= 0
+        stem_postings._postings = _pack_columns(
+            row_numbers[is_row], occurrence_counts[is_row], token_counts[is_row]
+        )
+        stem_postings._count = len(stem_postings._postings)
+        return stem_postings
 
     def append(self, postings: Sequence[Posting]) -> None:
         """Add rows, all of which come after those that are there."""
@@ -48,11 +62,16 @@ class StemPostings:
 
 
 def _pack_postings(postings: Sequence[Posting]) -> NDArray[np.void]:
-    packed_postings = np.empty(len(postings), _POSTING_TYPE)
     if not postings:
-        return packed_postings
+        return np.empty(0, _POSTING_TYPE)
     # Column by column, which takes a fraction of converting tuples.
-    row_numbers, occurrence_counts, token_counts = zip(*postings, strict=True)
+    return _pack_columns(*zip(*postings, strict=True))
+
+
+def _pack_columns(
+    row_numbers: ArrayLike, occurrence_counts: ArrayLike, token_counts: ArrayLike
+) -> NDArray[np.void]:
+    packed_postings = np.empty(np.shape(row_numbers)[0], _POSTING_TYPE)
     packed_postings["row"] = row_numbers
     packed_postings["occurrences"] = np.minimum(occurrence_counts, _MAX_STORED_COUNT)
     packed_postings["tokens"] = np.minimum(token_counts, _MAX_STORED_COUNT)

@@ -41,14 +41,16 @@ def find_abi() -> int:
     return max(0, int(_call_kernel(_CREATE_RULESET, None, 0, _ASK_VERSION_FLAG)))
 
 
-def restrict_files(readable_paths: Iterable[str], writable_paths: Iterable[str], abi: int) -> None:
+def restrict_files(
+    readable_paths: Iterable[str], writable_paths: Iterable[str], landlock_abi: int
+) -> None:
     """Let this thread read and write below these paths only; paths that do not exist are skipped.
 
     The caller has set `no_new_privs` and has no other thread. Raise `OSError` when the kernel
     refuses.
     """
-    handled_rights = (1 << _RIGHT_COUNT_BY_ABI.get(abi, 16)) - 1
-    scoped_actions = _SCOPE_SIGNAL if abi >= SIGNALS_ABI else 0
+    handled_rights = (1 << _RIGHT_COUNT_BY_ABI.get(landlock_abi, 16)) - 1
+    scoped_actions = _SCOPE_SIGNAL if landlock_abi >= SIGNALS_ABI else 0
     # The second number would restrict TCP: no socket can be made at all, see seccomp.py.
     ruleset_attributes = struct.pack("QQQ", handled_rights, 0, scoped_actions)
     ruleset_descriptor = _check_result(
@@ -64,20 +66,20 @@ def restrict_files(readable_paths: Iterable[str], writable_paths: Iterable[str],
         os.close(ruleset_descriptor)
 
 
-def _add_rule(ruleset_descriptor: int, allowed_path: str, rights: int) -> None:
+def _add_rule(ruleset_descriptor: int, allowed_path: str, access_rights: int) -> None:
     try:
-        descriptor = os.open(allowed_path, os.O_PATH | os.O_CLOEXEC)
+        file_descriptor = os.open(allowed_path, os.O_PATH | os.O_CLOEXEC)
     except FileNotFoundError:
         return
     try:
         if not Path(allowed_path).is_dir():
-            rights &= _FILE_RIGHTS
-        rule_bytes = struct.pack("=Qi", rights, descriptor)
+            access_rights &= _FILE_RIGHTS
+        rule_bytes = struct.pack("=Qi", access_rights, file_descriptor)
         _check_result(
             _call_kernel(_ADD_RULE, ruleset_descriptor, _PATH_BENEATH_RULE_TYPE, rule_bytes, 0)
         )
     finally:
-        os.close(descriptor)
+        os.close(file_descriptor)
 
 
 def _call_kernel(call_number: int, *arguments: int | bytes | None) -> int:

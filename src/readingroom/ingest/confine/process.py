@@ -47,26 +47,35 @@ def confine_process(confinement: Confinement) -> None:
         Path("/proc/self/oom_score_adj").write_text("1000")
     _call_prctl(_SET_NO_NEW_PRIVILEGES, 1)
     _drop_capabilities()
-    abi = landlock.find_abi()
-    if abi:
-        landlock.restrict_files(confinement.readable_paths, confinement.writable_paths, abi)
+    landlock_abi = landlock.find_abi()
+    if landlock_abi:
+        landlock.restrict_files(
+            confinement.readable_paths, confinement.writable_paths, landlock_abi
+        )
     if seccomp.is_available():
-        seccomp.refuse_calls(refuse_signals=abi < landlock.SIGNALS_ABI)
+        seccomp.refuse_calls(refuse_signals=landlock_abi < landlock.SIGNALS_ABI)
 
 
 def describe_gaps() -> str | None:
     """Return what this system cannot keep from a process that reads documents; None: nothing."""
-    abi = landlock.find_abi()
-    gaps = []
-    if abi == 0:
-        gaps.append("files (this needs Landlock, Linux 5.13 or later)")
-    elif abi < landlock.TRUNCATION_ABI:
-        gaps.append("emptying files of the installation (this needs Linux 6.2 or later)")
+    landlock_abi = landlock.find_abi()
+    confinement_gaps = []
+    if landlock_abi == 0:
+        confinement_gaps.append("files (this needs Landlock, Linux 5.13 or later)")
+    elif landlock_abi < landlock.TRUNCATION_ABI:
+        confinement_gaps.append(
+            "emptying files of the installation (this needs Linux 6.2 or later)"
+        )
     if not seccomp.is_available():
-        gaps.append("networks and other processes (this needs seccomp, on x86_64 or aarch64)")
-    if not gaps:
+        confinement_gaps.append(
+            "networks and other processes (this needs seccomp, on x86_64 or aarch64)"
+        )
+    if not confinement_gaps:
         return None
-    return f"a hostile document that takes over its reader is not kept from {' and '.join(gaps)}"
+    return (
+        "a hostile document that takes over its reader is not kept from "
+        f"{' and '.join(confinement_gaps)}"
+    )
 
 
 def hide_memory() -> None:
@@ -88,7 +97,7 @@ def _limit_resources(memory_bytes: int, cpu_seconds: int) -> None:
         import resource
     except ImportError:
         return
-    limits: dict[int, int] = {
+    resource_limits: dict[int, int] = {
         resource.RLIMIT_AS: memory_bytes,
         resource.RLIMIT_CPU: cpu_seconds,
         resource.RLIMIT_CORE: 0,
@@ -96,9 +105,9 @@ def _limit_resources(memory_bytes: int, cpu_seconds: int) -> None:
         resource.RLIMIT_NOFILE: _MAX_DESCRIPTORS,
     }
     if sys.platform == "linux":
-        limits[resource.RLIMIT_NPROC] = _count_tasks() + _MAX_ADDED_TASKS
+        resource_limits[resource.RLIMIT_NPROC] = _count_tasks() + _MAX_ADDED_TASKS
     # Never above the hard limit that the process was started with: raising it needs root.
-    for resource_id, limit_value in limits.items():
+    for resource_id, limit_value in resource_limits.items():
         _, hard_limit = resource.getrlimit(resource_id)
         limit_value = (
             limit_value if hard_limit == resource.RLIM_INFINITY else min(limit_value, hard_limit)
@@ -138,15 +147,15 @@ def _drop_capabilities() -> None:
     capability_header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
     # Effective, permitted and inheritable, for the lower and the upper 32 capabilities.
     capability_sets = (ctypes.c_uint32 * 6)()
-    libc = ctypes.CDLL(None, use_errno=True)
-    _check_result(libc.capget(capability_header, capability_sets))
+    c_library = ctypes.CDLL(None, use_errno=True)
+    _check_result(c_library.capget(capability_header, capability_sets))
     reading_capability = capability_sets[1] & _READ_ANY_FILE_CAPABILITY
     kept_sets = (ctypes.c_uint32 * 6)(reading_capability, reading_capability)
-    _check_result(libc.capset(capability_header, kept_sets))
+    _check_result(c_library.capset(capability_header, kept_sets))
 
 
-def _call_prctl(option: int, option_value: int) -> None:
-    _check_result(ctypes.CDLL(None, use_errno=True).prctl(option, option_value, 0, 0, 0))
+def _call_prctl(prctl_option: int, option_value: int) -> None:
+    _check_result(ctypes.CDLL(None, use_errno=True).prctl(prctl_option, option_value, 0, 0, 0))
 
 
 def _check_result(kernel_result: int) -> None:

@@ -22,24 +22,24 @@ os.execv(sys.argv[2], sys.argv[2:])
 
 
 def run_confined(
-    command_words: Sequence[str], environment: Mapping[str, str]
+    command_words: Sequence[str], environment_variables: Mapping[str, str]
 ) -> subprocess.CompletedProcess[str]:
     """Return how the command ended, and what it printed, inside the sandbox.
 
     Raise `subprocess.TimeoutExpired` when it takes more than a minute.
     """
-    with tempfile.TemporaryDirectory(prefix="readingroom-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="readingroom-") as scratch_folder:
         confinement = Confinement(
-            readable_paths=find_program_paths(environment),
-            writable_paths=(scratch, os.devnull),
+            readable_paths=find_program_paths(environment_variables),
+            writable_paths=(scratch_folder, os.devnull),
             memory_bytes=_MEMORY_BYTES,
             cpu_seconds=_TIMEOUT_SECONDS,
         )
         starter_words = [sys.executable, "-P", "-c", _STARTER_CODE]
         return subprocess.run(
             [*starter_words, json.dumps(asdict(confinement)), *command_words],
-            env={**environment, "TMPDIR": scratch},
-            cwd=scratch,
+            env={**environment_variables, "TMPDIR": scratch_folder},
+            cwd=scratch_folder,
             capture_output=True,
             text=True,
             timeout=_TIMEOUT_SECONDS,

@@ -17,7 +17,7 @@ _SYSTEM_PATHS = (
 )
 
 
-def find_program_paths(environment: Mapping[str, str]) -> tuple[str, ...]:
+def find_program_paths(environment_variables: Mapping[str, str]) -> tuple[str, ...]:
     """Return the paths of the programs that read documents, as a process with this environment
     finds them.
 
@@ -25,11 +25,17 @@ def find_program_paths(environment: Mapping[str, str]) -> tuple[str, ...]:
     """
     # A path named `/` would open every file.
     return tuple(
-        sorted({program_path for program_path in _list_paths(environment) if program_path != "/"})
+        sorted(
+            {
+                program_path
+                for program_path in _list_paths(environment_variables)
+                if program_path != "/"
+            }
+        )
     )
 
 
-def _list_paths(environment: Mapping[str, str]) -> Iterator[str]:
+def _list_paths(environment_variables: Mapping[str, str]) -> Iterator[str]:
     yield from _SYSTEM_PATHS
     yield from (sys.prefix, sys.base_prefix, str(Path(sys.executable).resolve().parent))
     yield from (
@@ -38,15 +44,17 @@ def _list_paths(environment: Mapping[str, str]) -> Iterator[str]:
     yield str(Path(readingroom.__file__).parent)
     if site.ENABLE_USER_SITE:
         yield site.getusersitepackages()
-    for variable in ("PYTHONPATH", "LD_LIBRARY_PATH", "TESSDATA_PREFIX"):
-        folders = environment.get(variable, "").split(os.pathsep)
+    for variable_name in ("PYTHONPATH", "LD_LIBRARY_PATH", "TESSDATA_PREFIX"):
+        folder_names = environment_variables.get(variable_name, "").split(os.pathsep)
         yield from (
-            absolute_folder for absolute_folder in folders if Path(absolute_folder).is_absolute()
+            absolute_folder
+            for absolute_folder in folder_names
+            if Path(absolute_folder).is_absolute()
         )
-    tesseract = shutil.which("tesseract", path=environment.get("PATH"))
-    if tesseract is not None:
-        program = Path(tesseract).resolve()
-        yield str(program)
+    tesseract_path = shutil.which("tesseract", path=environment_variables.get("PATH"))
+    if tesseract_path is not None:
+        program_path = Path(tesseract_path).resolve()
+        yield str(program_path)
         # Not the folder above: for `~/bin/tesseract` that is the home directory.
         for subfolder_name in ("lib", "share/tessdata", "share/tesseract-ocr"):
-            yield str(program.parents[1] / subfolder_name)
+            yield str(program_path.parents[1] / subfolder_name)

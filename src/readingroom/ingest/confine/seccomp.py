@@ -132,13 +132,13 @@ _F_SETOWN, _F_SETSIG, _F_SETOWN_EX = 8, 10, 15
 
 def is_available() -> bool:
     """Return whether this kernel takes filters and the numbers for this machine are known."""
-    architecture = _find_architecture()
-    if architecture is None:
+    cpu_architecture = _find_architecture()
+    if cpu_architecture is None:
         return False
     tried_action = ctypes.c_uint32(_REFUSE & 0xFFFF0000)
-    libc = ctypes.CDLL(None, use_errno=True)
-    kernel_answer: int = libc.syscall(
-        architecture.seccomp_number, _IS_ACTION_AVAILABLE, 0, ctypes.byref(tried_action)
+    c_library = ctypes.CDLL(None, use_errno=True)
+    kernel_answer: int = c_library.syscall(
+        cpu_architecture.seccomp_number, _IS_ACTION_AVAILABLE, 0, ctypes.byref(tried_action)
     )
     return kernel_answer == 0
 
@@ -149,15 +149,19 @@ def refuse_calls(*, refuse_signals: bool) -> None:
     With `refuse_signals`, also signals to any process but this one and its own group. The caller
     has set `no_new_privs`. Raise `OSError` when the kernel refuses.
     """
-    architecture = _find_architecture()
-    assert architecture is not None, "ask is_available() first"
-    filter_program = b"".join(_make_program(architecture, refuse_signals))
-    instructions = ctypes.create_string_buffer(filter_program, len(filter_program))
+    cpu_architecture = _find_architecture()
+    assert cpu_architecture is not None, "ask is_available() first"
+    filter_program = b"".join(_make_program(cpu_architecture, refuse_signals))
+    filter_instructions = ctypes.create_string_buffer(filter_program, len(filter_program))
     instruction_count = len(filter_program) // 8
-    program_header = struct.pack("HxxxxxxP", instruction_count, ctypes.addressof(instructions))
-    libc = ctypes.CDLL(None, use_errno=True)
+    program_header = struct.pack(
+        "HxxxxxxP", instruction_count, ctypes.addressof(filter_instructions)
+    )
+    c_library = ctypes.CDLL(None, use_errno=True)
     if (
-        libc.syscall(architecture.seccomp_number, _SET_FILTER, _SYNC_THREADS_FLAG, program_header)
+        c_library.syscall(
+            cpu_architecture.seccomp_number, _SET_FILTER, _SYNC_THREADS_FLAG, program_header
+        )
         != 0
     ):
         raise OSError(ctypes.get_errno(), "seccomp refused")
@@ -169,10 +173,10 @@ def _find_architecture() -> _Architecture | None:
     return _ARCHITECTURES.get(platform.machine())
 
 
-def _make_program(architecture: _Architecture, refuse_signals: bool) -> Iterator[bytes]:
-    table_column = architecture.table_column
+def _make_program(cpu_architecture: _Architecture, refuse_signals: bool) -> Iterator[bytes]:
+    table_column = cpu_architecture.table_column
     yield _make_instruction(_LD_WORD, _ARCHITECTURE_OFFSET)
-    yield _make_instruction(_JUMP_IF_EQUAL, architecture.audit_number, if_true=1)
+    yield _make_instruction(_JUMP_IF_EQUAL, cpu_architecture.audit_number, if_true=1)
     yield _make_instruction(_RETURN, _KILL)
     yield _make_instruction(_LD_WORD, _NUMBER_OFFSET)
     yield _make_instruction(_JUMP_IF_GREATER_OR_EQUAL, _X32_CALL_BIT, if_false=1)
@@ -210,16 +214,16 @@ def _refuse_if(call_number: int, argument_index: int, refused_values: Sequence[i
     )
 
 
-def _refuse_flags(call_number: int, argument_index: int, flags: int) -> bytes:
+def _refuse_flags(call_number: int, argument_index: int, refused_flags: int) -> bytes:
     """Return instructions that refuse a call if its argument has one of these bits."""
-    instructions = [
+    filter_instructions = [
         _make_instruction(_JUMP_IF_EQUAL, call_number, if_false=4),
         _make_instruction(_LD_WORD, _ARGUMENTS_OFFSET + 8 * argument_index),
-        _make_instruction(_JUMP_IF_ANY_BIT, flags, if_false=1),
+        _make_instruction(_JUMP_IF_ANY_BIT, refused_flags, if_false=1),
         _make_instruction(_RETURN, _REFUSE),
         _make_instruction(_RETURN, _ALLOW),
     ]
-    return b"".join(instructions)
+    return b"".join(filter_instructions)
 
 
 def _compare_argument(
@@ -231,20 +235,23 @@ def _compare_argument(
 ) -> bytes:
     value_count = len(argument_values)
     # The lower half of the argument: those compared here are of 32 bits.
-    instructions = [
+    filter_instructions = [
         _make_instruction(_JUMP_IF_EQUAL, call_number, if_false=value_count + 3),
         _make_instruction(_LD_WORD, _ARGUMENTS_OFFSET + 8 * argument_index),
     ]
-    for index, argument_value in enumerate(argument_values):
-        instructions.append(
-            _make_instruction(_JUMP_IF_EQUAL, argument_value, if_true=value_count - index)
+    for argument_number, argument_value in enumerate(argument_values):
+        filter_instructions.append(
+            _make_instruction(_JUMP_IF_EQUAL, argument_value, if_true=value_count - argument_number)
         )
-    instructions += [_make_instruction(_RETURN, if_not_found), _make_instruction(_RETURN, if_found)]
-    return b"".join(instructions)
+    filter_instructions += [
+        _make_instruction(_RETURN, if_not_found),
+        _make_instruction(_RETURN, if_found),
+    ]
+    return b"".join(filter_instructions)
 
 
 def _make_instruction(
-    operation_code: int, operand: int, *, if_true: int = 0, if_false: int = 0
+    operation_code: int, instruction_operand: int, *, if_true: int = 0, if_false: int = 0
 ) -> bytes:
     """Return one BPF instruction; jumps count the instructions to skip."""
-    return struct.pack("=HBBI", operation_code, if_true, if_false, operand & 0xFFFFFFFF)
+    return struct.pack("=HBBI", operation_code, if_true, if_false, instruction_operand & 0xFFFFFFFF)

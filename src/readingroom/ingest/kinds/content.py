@@ -178,7 +178,7 @@ def is_drawing_page(raw_page: RawPage) -> bool:
     """Whether a page is a drawing made of lines, with few words and most often a title block."""
     if raw_page.drawn_line_count < _MIN_DRAWN_LINES and raw_page.image_ratio <= _MIN_IMAGE_RATIO:
         return False
-    folded_text = fold_words(" ".join(line.text for line in raw_page.lines))
+    folded_text = fold_words(" ".join(page_line.text for page_line in raw_page.lines))
     if len(folded_text.split()) > _MAX_DRAWING_WORDS:
         return False
     block_words = {
@@ -207,15 +207,15 @@ def find_kind_by_content(raw_pages: Sequence[RawPage], document_text: str) -> st
 
 def _find_drawing_kind(page_lines: Sequence[Line]) -> str:
     """Return what is drawn: by the largest letters that say so, else by the labels on it."""
-    for line in sorted(page_lines, key=lambda line: -line.size):
-        line_words_text = fold_words(line.text[:_MAX_TITLE_CHARS])
+    for page_line in sorted(page_lines, key=lambda page_line: -page_line.size):
+        line_words_text = fold_words(page_line.text[:_MAX_TITLE_CHARS])
         for document_kind, title_pattern in DRAWING_TITLE_PATTERN_BY_KIND:
             if re.search(title_pattern, line_words_text):
                 return document_kind
-    folded_text = fold_words(" ".join(line.text for line in page_lines))
+    folded_text = fold_words(" ".join(page_line.text for page_line in page_lines))
     for labelled_kind, label_pattern in _LABELS_BY_KIND:
-        labels = {label_match[0] for label_match in re.finditer(label_pattern, folded_text)}
-        if len(labels) >= _MIN_LABELS:
+        label_texts = {label_match[0] for label_match in re.finditer(label_pattern, folded_text)}
+        if len(label_texts) >= _MIN_LABELS:
             return labelled_kind
     if re.search(_MAP_MAKER_PATTERN, folded_text):
         for map_kind, scale_pattern in _KIND_BY_MAP_SCALE:
@@ -227,18 +227,28 @@ def _find_drawing_kind(page_lines: Sequence[Line]) -> str:
 def _find_titled_kind(page_lines: Sequence[Line]) -> str | None:
     """Return the kind that a title names: in large letters, else alone on a line at the top."""
     top_lines = page_lines[:_MAX_TITLE_LINES]
-    usual_size = sorted(line.size for line in page_lines)[len(page_lines) // 2]
-    large_lines = [line for line in top_lines if line.size > _MIN_LARGE_LETTER_RATIO * usual_size]
+    usual_size = sorted(page_line.size for page_line in page_lines)[len(page_lines) // 2]
+    large_lines = [
+        page_line
+        for page_line in top_lines
+        if page_line.size > _MIN_LARGE_LETTER_RATIO * usual_size
+    ]
     # Together, because a title may go on over several lines.
-    large_text = fold_words(" ".join(line.text for line in large_lines)[: 4 * _MAX_TITLE_CHARS])
+    large_text = fold_words(
+        " ".join(page_line.text for page_line in large_lines)[: 4 * _MAX_TITLE_CHARS]
+    )
     for document_kind, title_pattern in TITLE_PATTERN_BY_KIND:
         if re.search(title_pattern, large_text):
             return document_kind
-    for line in top_lines:
-        line_words_text = fold_words(line.text)
-        if len(line.text) > _MAX_TITLE_CHARS or line.text.rstrip().endswith((".", ",", ";")):
+    for page_line in top_lines:
+        line_words_text = fold_words(page_line.text)
+        if len(page_line.text) > _MAX_TITLE_CHARS or page_line.text.rstrip().endswith(
+            (".", ",", ";")
+        ):
             continue
-        if line.text[0].islower():  # the middle of a sentence: "we have no / objection to make"
+        if page_line.text[
+            0
+        ].islower():  # the middle of a sentence: "we have no / objection to make"
             continue
         for document_kind, title_pattern in TITLE_PATTERN_BY_KIND:
             if re.match(title_pattern, line_words_text) or (
@@ -264,8 +274,10 @@ def _find_told_kind(folded_text: str) -> str | None:
 def _find_kind_by_phrases(folded_text: str) -> str | None:
     opening_text = " ".join(folded_text[:_MAX_OPENING_CHARS].lower().split())
     scores_by_kind = {
-        document_kind: sum(1 for phrase in phrases if _has_phrase(opening_text, phrase))
-        for document_kind, phrases in _TYPICAL_PHRASES_BY_KIND.items()
+        document_kind: sum(
+            1 for typical_phrase in typical_phrases if _has_phrase(opening_text, typical_phrase)
+        )
+        for document_kind, typical_phrases in _TYPICAL_PHRASES_BY_KIND.items()
     }
     best_kind = max(scores_by_kind, key=lambda document_kind: scores_by_kind[document_kind])
     # A tie says nothing: a planning statement mentions everybody else's subject once.
@@ -278,10 +290,10 @@ def _find_kind_by_phrases(folded_text: str) -> str | None:
     return best_kind if is_clear and best_kind in TYPE_BY_KIND else None
 
 
-def _has_phrase(folded_text: str, phrase: str) -> bool:
+def _has_phrase(folded_text: str, typical_phrase: str) -> bool:
     """Whether a phrase stands in a text as whole words."""
     # Looked for as it is first: a pattern takes much longer, and most texts lack most phrases.
     return (
-        phrase in folded_text
-        and re.search(rf"\b{re.escape(phrase)}(?!\w)", folded_text) is not None
+        typical_phrase in folded_text
+        and re.search(rf"\b{re.escape(typical_phrase)}(?!\w)", folded_text) is not None
     )

@@ -181,11 +181,11 @@ def find_kind_by_subject(folded_opening: str) -> str | None:
 
     The text is folded: lower case, and anything but letters and digits a space.
     """
-    opening = folded_opening[:_MAX_SUBJECT_CHARS]
+    shortened_opening = folded_opening[:_MAX_SUBJECT_CHARS]
     for document_kind, writers_pattern in _WRITER_PATTERN_BY_KIND:
-        if re.search(writers_pattern, opening):
+        if re.search(writers_pattern, shortened_opening):
             return document_kind
-    padded_opening = f" {opening} "
+    padded_opening = f" {shortened_opening} "
     counts_by_kind = {
         document_kind: sum(
             any(

@@ -55,18 +55,18 @@ def read_zip(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> li
 
 
 def _unpack_archive(file_bytes: bytes) -> list[ContainedFile]:
-    archive = Archive(file_bytes, MAX_UNPACKED_BYTES)
+    zip_archive = Archive(file_bytes, MAX_UNPACKED_BYTES)
     return [
-        ContainedFile(_clean_path(archive_entry.filename), archive.read_member(archive_entry))
-        for archive_entry in _list_entries(archive)
+        ContainedFile(_clean_path(archive_entry.filename), zip_archive.read_member(archive_entry))
+        for archive_entry in _list_entries(zip_archive)
     ]
 
 
-def _list_entries(archive: Archive) -> list[zipfile.ZipInfo]:
+def _list_entries(zip_archive: Archive) -> list[zipfile.ZipInfo]:
     """Return the entries that somebody packed: no folders, links or files of the system."""
     archive_entries = [
         archive_entry
-        for archive_entry in archive.entries
+        for archive_entry in zip_archive.entries
         if not archive_entry.is_dir() and not _is_system_file(archive_entry)
     ]
     if not archive_entries:
@@ -77,13 +77,13 @@ def _list_entries(archive: Archive) -> list[zipfile.ZipInfo]:
 
 
 def _is_system_file(archive_entry: zipfile.ZipInfo) -> bool:
-    *folders, base_name = _clean_path(archive_entry.filename).lower().split("/")
+    *folder_names, base_name = _clean_path(archive_entry.filename).lower().split("/")
     is_link = stat.S_ISLNK(archive_entry.external_attr >> 16)
     return (
         is_link
         or base_name.startswith(".")
         or base_name in _SYSTEM_NAMES
-        or _SYSTEM_FOLDER in folders
+        or _SYSTEM_FOLDER in folder_names
     )
 
 
@@ -91,7 +91,7 @@ def _clean_path(entry_path: str) -> str:
     """Return a path that leads nowhere but down: `../../etc/x` is `etc/x`."""
     path_parts = [path_part.strip() for path_part in entry_path.replace("\\", "/").split("/")]
     kept_parts = [
-        "".join(character for character in path_part if character.isprintable())
+        "".join(path_character for path_character in path_part if path_character.isprintable())
         for path_part in path_parts
         if path_part not in ("", ".", "..") and not path_part.endswith(":")
     ]
@@ -104,10 +104,10 @@ def _name_apart(contained_files: Sequence[ContainedFile]) -> list[ContainedFile]
     named_files = []
     for contained_file in contained_files:
         bare_name = PurePath(_clean_path(contained_file.name).rpartition("/")[2])
-        free_name, repetition = bare_name.name, 1
+        free_name, repetition_number = bare_name.name, 1
         while free_name in used_names:
-            repetition += 1
-            free_name = f"{bare_name.stem} ({repetition}){bare_name.suffix}"
+            repetition_number += 1
+            free_name = f"{bare_name.stem} ({repetition_number}){bare_name.suffix}"
         used_names.add(free_name)
         named_files.append(ContainedFile(free_name, contained_file.content))
     return named_files

@@ -45,25 +45,25 @@ class OcrResult:
 
     @property
     def character_count(self) -> int:
-        return sum(len(line.text) for line in self.lines)
+        return sum(len(page_line.text) for page_line in self.lines)
 
     @property
     def word_count(self) -> int:
-        return sum(len(line.text.split()) for line in self.lines)
+        return sum(len(page_line.text.split()) for page_line in self.lines)
 
 
-def recognize_text(picture: Image.Image, max_pixels: int) -> OcrResult:
+def recognize_text(page_picture: Image.Image, max_pixels: int) -> OcrResult:
     """Return the lines of a picture; raise `PageUnreadable` when tesseract fails."""
-    picture = _prepare_picture(picture, max_pixels)
-    if _is_blank(picture):
-        return OcrResult([], None, picture.height * _POINTS_PER_PIXEL)
-    upright_result = _run_tesseract(picture)
+    page_picture = _prepare_picture(page_picture, max_pixels)
+    if _is_blank(page_picture):
+        return OcrResult([], None, page_picture.height * _POINTS_PER_PIXEL)
+    upright_result = _run_tesseract(page_picture)
     if upright_result.confidence is not None and upright_result.confidence >= _SURE_CONFIDENCE:
         return upright_result
-    rotation_degrees = _detect_rotation(picture)
+    rotation_degrees = _detect_rotation(page_picture)
     if not rotation_degrees:
         return upright_result
-    rotated_result = _run_tesseract(picture.rotate(-rotation_degrees, expand=True))
+    rotated_result = _run_tesseract(page_picture.rotate(-rotation_degrees, expand=True))
     upright_words = tuple(
         _turn_back(turned_word, rotation_degrees) for turned_word in rotated_result.words
     )
@@ -83,10 +83,10 @@ class ImageFile:
     image: Image.Image
     frame_count: int
 
-    def get_frame(self, index: int) -> Image.Image:
+    def get_frame(self, frame_index: int) -> Image.Image:
         """Return one frame, the right way up."""
         with _damage_as_refusal():
-            self.image.seek(index)
+            self.image.seek(frame_index)
             _check_size(self.image)
             return ImageOps.exif_transpose(self.image)
 
@@ -99,16 +99,16 @@ def open_image(file_bytes: bytes, max_frames: int) -> Iterator[ImageFile]:
     if file_bytes[4:8] == b"ftyp":  # the only format of ours that begins so
         _register_heic()
     with _damage_as_refusal():
-        image = Image.open(io.BytesIO(file_bytes))
-        _check_size(image)
-        frame_count = getattr(image, "n_frames", 1)
-    with image:
+        opened_image = Image.open(io.BytesIO(file_bytes))
+        _check_size(opened_image)
+        frame_count = getattr(opened_image, "n_frames", 1)
+    with opened_image:
         if frame_count > max_frames:
             raise Refusal(
                 "extraction_failed",
                 f"The image has {frame_count:,} frames; at most {max_frames:,} are read",
             )
-        yield ImageFile(image, frame_count)
+        yield ImageFile(opened_image, frame_count)
 
 
 @contextmanager
@@ -141,24 +141,24 @@ def _register_heic() -> None:
     pi_heif.register_heif_opener()
 
 
-def _check_size(image: Image.Image) -> None:
-    image_width, height = image.size
-    if image_width * height > _MAX_FILE_PIXELS:
+def _check_size(opened_image: Image.Image) -> None:
+    image_width, image_height = opened_image.size
+    if image_width * image_height > _MAX_FILE_PIXELS:
         max_million_pixels = _MAX_FILE_PIXELS // 1_000_000
         raise Refusal(
             "extraction_failed",
-            f"The image has {image_width:,} by {height:,} pixels; "
+            f"The image has {image_width:,} by {image_height:,} pixels; "
             f"at most {max_million_pixels} million are read",
         )
 
 
-def _prepare_picture(picture: Image.Image, max_pixels: int) -> Image.Image:
+def _prepare_picture(page_picture: Image.Image, max_pixels: int) -> Image.Image:
     """Return the picture in grey, on white where it is transparent, and not too large."""
-    if picture.mode in ("RGBA", "LA", "PA") or "transparency" in picture.info:
-        picture = picture.convert("RGBA")
-        white_page = Image.new("RGBA", picture.size, "white")
-        picture = Image.alpha_composite(white_page, picture)
-    grey_picture = picture.convert("L")
+    if page_picture.mode in ("RGBA", "LA", "PA") or "transparency" in page_picture.info:
+        page_picture = page_picture.convert("RGBA")
+        white_page = Image.new("RGBA", page_picture.size, "white")
+        page_picture = Image.alpha_composite(white_page, page_picture)
+    grey_picture = page_picture.convert("L")
     pixel_count = grey_picture.width * grey_picture.height
     if pixel_count > max_pixels:
         # By a whole number, which averages blocks of pixels: fast, and letters stay legible.
@@ -173,11 +173,11 @@ def _is_blank(grey_picture: Image.Image) -> bool:
     return sum(shade_counts) - max(shade_counts) < _MIN_INK_PIXELS
 
 
-def _run_tesseract(picture: Image.Image) -> OcrResult:
-    picture.format = "PPM"  # the format in which it is passed on; compressing PNG takes time
+def _run_tesseract(page_picture: Image.Image) -> OcrResult:
+    page_picture.format = "PPM"  # the format in which it is passed on; compressing PNG takes time
     try:
         table_columns = pytesseract.image_to_data(
-            picture,
+            page_picture,
             config=f"--psm 3 --dpi {OCR_DPI}",
             timeout=_TESSERACT_TIMEOUT_SECONDS,
             output_type=pytesseract.Output.DICT,
@@ -186,21 +186,21 @@ def _run_tesseract(picture: Image.Image) -> OcrResult:
         raise PageUnreadable("tesseract is not installed") from error
     except (pytesseract.TesseractError, RuntimeError, OSError) as error:
         raise PageUnreadable("tesseract could not read it") from error
-    return _parse_result(table_columns, picture.width, picture.height)
+    return _parse_result(table_columns, page_picture.width, page_picture.height)
 
 
-def _detect_rotation(picture: Image.Image) -> int:
+def _detect_rotation(page_picture: Image.Image) -> int:
     """Return the degrees by which to turn a page clockwise; 0 where that cannot be determined."""
     try:
-        orientation = pytesseract.image_to_osd(
-            picture,
+        orientation_fields = pytesseract.image_to_osd(
+            page_picture,
             config=f"--dpi {OCR_DPI}",
             timeout=_TESSERACT_TIMEOUT_SECONDS,
             output_type=pytesseract.Output.DICT,
         )
     except (pytesseract.TesseractError, RuntimeError, OSError):
         return 0  # too few letters to judge by, most often
-    return int(orientation["rotate"])
+    return int(orientation_fields["rotate"])
 
 
 def _turn_back(turned_word: PageWord, rotation_degrees: int) -> PageWord:
@@ -252,8 +252,10 @@ def _parse_result(
         text_line.has_gap_above = (block_number, paragraph_number) != last_paragraph
         last_paragraph = (block_number, paragraph_number)
         text_lines.append(text_line)
-    confidences = [float(word_row["conf"]) for word_row in word_rows]
-    confidence = round(sum(confidences) / len(confidences), 1) if confidences else None
+    word_confidences = [float(word_row["conf"]) for word_row in word_rows]
+    mean_confidence = (
+        round(sum(word_confidences) / len(word_confidences), 1) if word_confidences else None
+    )
     legible_words = [
         word_row
         for word_row in word_rows
@@ -262,7 +264,7 @@ def _parse_result(
     ]
     return OcrResult(
         text_lines,
-        confidence,
+        mean_confidence,
         page_height * _POINTS_PER_PIXEL,
         len(legible_words),
         tuple(_make_word(word_row, page_width, page_height) for word_row in word_rows),
@@ -286,13 +288,13 @@ def _get_line_key(word_row: dict[str, Any]) -> tuple[int, int, int]:
 def _make_line(word_rows: list[dict[str, Any]], page_height: int) -> Line:
     line_text = normalize_text(" ".join(str(word_row["text"]).strip() for word_row in word_rows))
     lowest_pixel = max(word_row["top"] + word_row["height"] for word_row in word_rows)
-    bottom = (page_height - lowest_pixel) * _POINTS_PER_PIXEL
+    line_bottom = (page_height - lowest_pixel) * _POINTS_PER_PIXEL
     letter_size = max(word_row["height"] for word_row in word_rows) * _POINTS_PER_PIXEL
     return Line(
         line_text,
         word_rows[0]["left"] * _POINTS_PER_PIXEL,
-        bottom,
+        line_bottom,
         letter_size,
         is_bold=False,
-        last_bottom=bottom,
+        last_bottom=line_bottom,
     )

@@ -91,7 +91,7 @@ class RawPage:
 
     @property
     def character_count(self) -> int:
-        return sum(len(line.text) for line in self.lines)
+        return sum(len(page_line.text) for page_line in self.lines)
 
     @property
     def lacks_text(self) -> bool:
@@ -117,6 +117,6 @@ def normalize_text(raw_text: str) -> str:
         for text_piece in _KEPT_SIGNS_PATTERN.split(raw_text)
     ]
     return normalized_pieces[0] + "".join(
-        sign + text_piece
-        for sign, text_piece in zip(kept_signs, normalized_pieces[1:], strict=True)
+        kept_sign + text_piece
+        for kept_sign, text_piece in zip(kept_signs, normalized_pieces[1:], strict=True)
     )

@@ -122,8 +122,8 @@ def find_page_words(
             page_words = pdf.read_words(pdf_document, page_number - 1)
             if sum(len(page_word.text) for page_word in page_words) >= MIN_TEXT_CHARACTERS:
                 return page_words
-            picture = pdf.render_page(pdf_document, page_number - 1, read_options.max_pixels)
-            return _recognize_words(picture, read_options)
+            page_picture = pdf.render_page(pdf_document, page_number - 1, read_options.max_pixels)
+            return _recognize_words(page_picture, read_options)
     except PageUnreadable as failure:
         raise Refusal(
             "extraction_failed", f"Page {page_number} cannot be read: {failure}"
@@ -141,11 +141,11 @@ def _is_pdf_with_pages(file_bytes: bytes, file_name: str) -> bool:
     return file_format == "pdf"
 
 
-def _recognize_words(picture: Image, read_options: ReadOptions) -> tuple[PageWord, ...]:
+def _recognize_words(page_picture: Image, read_options: ReadOptions) -> tuple[PageWord, ...]:
     if not read_options.enable_ocr:
         return ()
     recognize_text = import_reference("readingroom.ingest.read.ocr:recognize_text")
-    page_words: tuple[PageWord, ...] = recognize_text(picture, read_options.max_pixels).words
+    page_words: tuple[PageWord, ...] = recognize_text(page_picture, read_options.max_pixels).words
     return page_words
 
 
@@ -164,12 +164,12 @@ def assemble_document(
     chunks = tuple(_make_chunks(text_flow, document_sections))
     if not chunks:
         raise Refusal("no_chunks", "There is text, but it could not be split into chunks")
-    classification = classify(file_name, text_flow.text, raw_pages)
+    document_classification = classify(file_name, text_flow.text, raw_pages)
     return Document(
         text=text_flow.text,
         pages=tuple(
-            _make_page(raw_page, page_label, index, text_flow)
-            for index, (raw_page, page_label) in enumerate(
+            _make_page(raw_page, page_label, page_index, text_flow)
+            for page_index, (raw_page, page_label) in enumerate(
                 zip(raw_pages, find_printed_labels(raw_pages), strict=True)
             )
         ),
@@ -178,9 +178,12 @@ def assemble_document(
         method=_find_extraction_method(raw_pages),
         image_ratio=round(sum(raw_page.image_ratio for raw_page in raw_pages) / len(raw_pages), 3),
         contains_drawings=contains_drawings(
-            file_name, classification.document_type, raw_pages, read_options.image_ratio_threshold
+            file_name,
+            document_classification.document_type,
+            raw_pages,
+            read_options.image_ratio_threshold,
         ),
-        classification=classification,
+        classification=document_classification,
     )
 
 
@@ -300,9 +303,12 @@ def _render_frame(
             raise PageUnreadable(f"the file has {image_file.frame_count} pages")
         frame_image = image_file.get_frame(frame_index).convert("RGB")
     pixel_count = frame_image.width * frame_image.height
-    scale = min(1.0, (read_options.max_pixels / pixel_count) ** 0.5)
+    render_scale = min(1.0, (read_options.max_pixels / pixel_count) ** 0.5)
     frame_image.thumbnail(
-        (max(1, int(frame_image.width * scale)), max(1, int(frame_image.height * scale)))
+        (
+            max(1, int(frame_image.width * render_scale)),
+            max(1, int(frame_image.height * render_scale)),
+        )
     )
     return frame_image
 
@@ -323,7 +329,7 @@ class _ScanReader:
     def __init__(
         self,
         raw_pages: Sequence[RawPage],
-        render: Callable[[RawPage], Image],
+        render_picture: Callable[[RawPage], Image],
         file_name: str,
         read_options: ReadOptions,
         report_progress: ReportProgressSync,
@@ -331,7 +337,7 @@ class _ScanReader:
     ) -> None:
         self.is_rendering = is_rendering(file_name)
         self._raw_pages = raw_pages
-        self._render_page = render
+        self._render_page = render_picture
         self._read_options = read_options
         self._report_progress = report_progress
         self._steps_before = steps_before
@@ -390,8 +396,8 @@ def _explain_no_text(raw_pages: Sequence[RawPage]) -> str:
 
 def _find_extraction_method(raw_pages: Sequence[RawPage]) -> ExtractionMethod:
     """Return how the text was extracted; pages without text do not count."""
-    methods = {raw_page.method for raw_page in raw_pages if raw_page.lines}
-    return methods.pop() if len(methods) == 1 else "mixed"
+    reading_methods = {raw_page.method for raw_page in raw_pages if raw_page.lines}
+    return reading_methods.pop() if len(reading_methods) == 1 else "mixed"
 
 
 def _make_page(
@@ -412,14 +418,14 @@ def _make_page(
 
 
 def _make_chunks(
-    text_flow: layout.TextFlow, sections: Sequence[DocumentSection]
+    text_flow: layout.TextFlow, document_sections: Sequence[DocumentSection]
 ) -> Iterator[Chunk]:
     """Yield the chunks of each section in turn, so that none crosses a section's start."""
     chunk_index = 0
-    if sections:
+    if document_sections:
         find_passage_kind = import_reference(f"{_SECTIONS_MODULE}:find_passage_kind")
     for section_start, section_end, document_section in _iterate_section_spans(
-        len(text_flow.text), sections
+        len(text_flow.text), document_sections
     ):
         for chunk_span in split(text_flow.text[section_start:section_end]):
             chunk_span = Span(section_start + chunk_span.start, section_start + chunk_span.end)
@@ -450,14 +456,14 @@ def _make_chunks(
 
 
 def _iterate_section_spans(
-    text_length: int, sections: Sequence[DocumentSection]
+    text_length: int, document_sections: Sequence[DocumentSection]
 ) -> Iterator[tuple[int, int, DocumentSection | None]]:
     """Yield the sections, each from its headings on, and the stretches between them."""
     previous_end = 0
-    for section in sections:
-        if section.lead_start > previous_end:
-            yield previous_end, section.lead_start, None
-        yield section.lead_start, section.end, section
-        previous_end = section.end
+    for document_section in document_sections:
+        if document_section.lead_start > previous_end:
+            yield previous_end, document_section.lead_start, None
+        yield document_section.lead_start, document_section.end, document_section
+        previous_end = document_section.end
     if previous_end < text_length:
         yield previous_end, text_length, None

@@ -45,8 +45,8 @@ class PageBuilder:
 
     def add_row(self, cell_texts: Iterable[str], is_first_row: bool = False) -> None:
         """Add a row of a table; empty cells are left out."""
-        clean_cells = [" ".join(normalize_text(cell).split()) for cell in cell_texts]
-        row_text = CELL_SEPARATOR.join(cell for cell in clean_cells if cell)
+        clean_cells = [" ".join(normalize_text(cell_text).split()) for cell_text in cell_texts]
+        row_text = CELL_SEPARATOR.join(cell_text for cell_text in clean_cells if cell_text)
         if row_text:
             self._page_lines.append(
                 Line(row_text, _LEFT_MARGIN, 0.0, _BODY_LETTER_SIZE, False, 0.0, is_first_row)
@@ -57,9 +57,9 @@ class PageBuilder:
         if not self._page_lines and not keep_empty:
             return
         page_number = len(self._raw_pages) + 1
-        height = _place_lines(self._page_lines)
+        page_height = _place_lines(self._page_lines)
         clean_label = normalize_text(page_label).strip() or str(page_number)
-        self._raw_pages.append(RawPage(page_number, clean_label, height, self._page_lines))
+        self._raw_pages.append(RawPage(page_number, clean_label, page_height, self._page_lines))
         self._page_lines = []
 
     def finish_pages(self) -> list[RawPage]:
@@ -70,10 +70,10 @@ class PageBuilder:
 
 def _place_lines(page_lines: Sequence[Line]) -> float:
     """Give each line a place below the one before it; return the height of the page."""
-    body_height = sum(line.size * _LINE_DISTANCE for line in page_lines)
+    body_height = sum(page_line.size * _LINE_DISTANCE for page_line in page_lines)
     page_height = body_height / _BODY_HEIGHT_SHARE
-    bottom = page_height * (1 + _BODY_HEIGHT_SHARE) / 2
-    for line in page_lines:
-        bottom -= line.size * _LINE_DISTANCE
-        line.bottom = line.last_bottom = bottom
+    line_bottom = page_height * (1 + _BODY_HEIGHT_SHARE) / 2
+    for page_line in page_lines:
+        line_bottom -= page_line.size * _LINE_DISTANCE
+        page_line.bottom = page_line.last_bottom = line_bottom
     return page_height

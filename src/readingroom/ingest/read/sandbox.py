@@ -101,14 +101,14 @@ class Sandbox:
 
     def __init__(
         self,
-        limits: Limits | None = None,
+        job_limits: Limits | None = None,
         processes_per_caller: int | None = None,
         worker_command: tuple[str, ...] = WORKER_COMMAND,
         scratch_parent: Path | None = None,
     ) -> None:
         # From the processes that it starts: they have our account, and our environment has keys.
         hide_memory()
-        self._limits = limits or Limits()
+        self._limits = job_limits or Limits()
         self._work_slots = WorkSlots(slots_per_caller=processes_per_caller or count_cores())
         self._worker_command = worker_command
         self.scratch_parent = scratch_parent or Path(tempfile.gettempdir())
@@ -140,8 +140,8 @@ class Sandbox:
         picture_format: PictureFormat = "png",
     ) -> bytes:
         """Return one page of a file as a picture."""
-        job = Job(file_name, read_options, "draw", page_number, dpi, picture_format)
-        worker_message = await self._run_job(input_file, job, no_progress)
+        reading_job = Job(file_name, read_options, "draw", page_number, dpi, picture_format)
+        worker_message = await self._run_job(input_file, reading_job, no_progress)
         if worker_message.picture is None:
             raise ExtractionFailed("The program that reads files gave no picture")
         return worker_message.picture
@@ -150,8 +150,8 @@ class Sandbox:
         self, input_file: FileIO, file_name: str, read_options: ReadOptions, page_number: int
     ) -> tuple[PageWord, ...]:
         """Return the words of one page with their places."""
-        job = Job(file_name, read_options, "find_words", page_number)
-        worker_message = await self._run_job(input_file, job, no_progress)
+        reading_job = Job(file_name, read_options, "find_words", page_number)
+        worker_message = await self._run_job(input_file, reading_job, no_progress)
         if worker_message.words is None:
             raise ExtractionFailed("The program that reads files gave no words")
         return worker_message.words
@@ -164,9 +164,11 @@ class Sandbox:
 
         They are gone when the context ends.
         """
-        job = Job(file_name, read_options, "unpack")
+        reading_job = Job(file_name, read_options, "unpack")
         async with self._scratch_folders.make_folder() as scratch_folder:
-            worker_message = await self._run_job_in(scratch_folder, input_file, job, no_progress)
+            worker_message = await self._run_job_in(
+                scratch_folder, input_file, reading_job, no_progress
+            )
             yield tuple(
                 # Its last part alone: the process may have been taken over.
                 (
@@ -177,75 +179,86 @@ class Sandbox:
             )
 
     async def _run_job(
-        self, input_file: FileIO, job: Job, report_progress: ReportProgress
+        self, input_file: FileIO, stored_job: Job, report_progress: ReportProgress
     ) -> WorkerMessage:
         """Return the last message of a process; raise the error that it reports or ends with."""
         async with self._scratch_folders.make_folder() as scratch_folder:
-            return await self._run_job_in(scratch_folder, input_file, job, report_progress)
+            return await self._run_job_in(scratch_folder, input_file, stored_job, report_progress)
 
     async def _run_job_in(
-        self, scratch_folder: str, input_file: FileIO, job: Job, report_progress: ReportProgress
+        self,
+        scratch_folder: str,
+        input_file: FileIO,
+        stored_job: Job,
+        report_progress: ReportProgress,
     ) -> WorkerMessage:
         async with (
             self._work_slots.hold_slot(current_caller.get()),
-            self._start_process(input_file, job, scratch_folder) as process,
+            self._start_process(input_file, stored_job, scratch_folder) as worker_process,
         ):
             try:
                 with anyio.fail_after(self._limits.wall_seconds):
                     worker_message = await self._receive_result(
-                        process, scratch_folder, report_progress
+                        worker_process, scratch_folder, report_progress
                     )
             except TimeoutError as error:
                 raise self._make_timeout_error() from error
             if worker_message is None:
-                await self._raise_exit_error(process, scratch_folder)
+                await self._raise_exit_error(worker_process, scratch_folder)
         if worker_message.refusal is not None:
             raise error_from_refusal(*worker_message.refusal)
         return worker_message
 
     @asynccontextmanager
     async def _start_process(
-        self, input_file: FileIO, job: Job, scratch_folder: str
+        self, input_file: FileIO, stored_job: Job, scratch_folder: str
     ) -> AsyncIterator[Process]:
         # One thread for tesseract: it is ten times slower with more threads than cores.
-        environment = make_sandbox_environment(TMPDIR=scratch_folder, OMP_THREAD_LIMIT="1")
+        environment_variables = make_sandbox_environment(
+            TMPDIR=scratch_folder, OMP_THREAD_LIMIT="1"
+        )
         confinement = Confinement(
-            readable_paths=find_program_paths(environment),
+            readable_paths=find_program_paths(environment_variables),
             writable_paths=(scratch_folder, os.devnull),
             memory_bytes=self._limits.memory_bytes,
             cpu_seconds=self._limits.cpu_seconds,
         )
-        job = replace(job, parent_id=os.getpid(), confinement=confinement)
-        with _open_for_reading(input_file) as stdin, _open_stderr(scratch_folder, "wb") as stderr:
-            process = await anyio.open_process(
-                [*self._worker_command, job.to_json()],
-                stdin=stdin,
+        stored_job = replace(stored_job, parent_id=os.getpid(), confinement=confinement)
+        with (
+            _open_for_reading(input_file) as stdin_file,
+            _open_stderr(scratch_folder, "wb") as stderr_file,
+        ):
+            worker_process = await anyio.open_process(
+                [*self._worker_command, stored_job.to_json()],
+                stdin=stdin_file,
                 # A file and not a pipe: nobody reads it while the process runs, and a full pipe
                 # would stop it.
-                stderr=stderr,
+                stderr=stderr_file,
                 cwd=scratch_folder,
-                env=environment,
+                env=environment_variables,
                 # A group of its own, so that tesseract is killed together with the process that
                 # started it.
                 start_new_session=True,
             )
         try:
-            yield process
+            yield worker_process
         finally:
-            _kill_group(process)
+            _kill_group(worker_process)
             with anyio.CancelScope(shield=True):
-                await process.aclose()
+                await worker_process.aclose()
 
     async def _receive_result(
-        self, process: Process, scratch_folder: str, report_progress: ReportProgress
+        self, child_process: Process, scratch_folder: str, report_progress: ReportProgress
     ) -> WorkerMessage | None:
         """Return the result, reporting progress until then; None when the process ends first."""
-        assert process.stdout is not None
-        output_stream = BufferedByteReceiveStream(process.stdout)
+        assert child_process.stdout is not None
+        output_stream = BufferedByteReceiveStream(child_process.stdout)
         while True:
             try:
                 with anyio.fail_after(self._limits.silent_seconds):
-                    output_line = await self._receive_line(output_stream, process, scratch_folder)
+                    output_line = await self._receive_line(
+                        output_stream, child_process, scratch_folder
+                    )
             except anyio.IncompleteRead:
                 return None
             except anyio.DelimiterNotFound as error:
@@ -257,15 +270,17 @@ class Sandbox:
             await report_progress(*worker_message.progress)
 
     async def _receive_line(
-        self, output_stream: BufferedByteReceiveStream, process: Process, scratch_folder: str
+        self, output_stream: BufferedByteReceiveStream, child_process: Process, scratch_folder: str
     ) -> bytes:
         """Return the next line of output, and kill the process if it takes too much meanwhile."""
         while True:
             with anyio.move_on_after(_LIMIT_CHECK_SECONDS):
                 return await output_stream.receive_until(b"\n", self._limits.answer_bytes)
-            if await anyio.to_thread.run_sync(self._exceeds_limits, process.pid, scratch_folder):
+            if await anyio.to_thread.run_sync(
+                self._exceeds_limits, child_process.pid, scratch_folder
+            ):
                 _log.warning("a process that reads a file took too much memory or disk: killed")
-                _kill_group(process)
+                _kill_group(child_process)
 
     def _exceeds_limits(self, group_id: int, scratch_folder: str) -> bool:
         return (
@@ -280,9 +295,9 @@ class Sandbox:
             "files, or raise READINGROOM_INGEST_SECONDS"
         )
 
-    async def _raise_exit_error(self, process: Process, scratch_folder: str) -> NoReturn:
+    async def _raise_exit_error(self, child_process: Process, scratch_folder: str) -> NoReturn:
         """Raise the error that explains why the process ended without a result."""
-        exit_status = await process.wait()
+        exit_status = await child_process.wait()
         if exit_status < 0 and -exit_status in (signal.SIGKILL, signal.SIGXCPU):
             raise ExtractionFailed(
                 f"Reading the file took more than {self._limits.cpu_seconds} processor seconds, "
@@ -298,10 +313,10 @@ class Sandbox:
                 f"The file stopped the program that reads it ({exit_cause}): "
                 "it is damaged, or needs too much memory"
             )
-        with _open_stderr(scratch_folder, "rb") as stderr:
-            stderr.seek(max(0, stderr.seek(0, os.SEEK_END) - _MAX_LOGGED_BYTES))
-            traceback = stderr.read().decode("utf-8", "replace")
-        _log.error("a file could not be read because of an unexpected error:\n%s", traceback)
+        with _open_stderr(scratch_folder, "rb") as stderr_file:
+            stderr_file.seek(max(0, stderr_file.seek(0, os.SEEK_END) - _MAX_LOGGED_BYTES))
+            worker_traceback = stderr_file.read().decode("utf-8", "replace")
+        _log.error("a file could not be read because of an unexpected error:\n%s", worker_traceback)
         raise ExtractionFailed("The file cannot be read; the server's log has the reason")
 
 
@@ -312,12 +327,14 @@ def _open_for_reading(input_file: FileIO) -> Iterator[FileIO]:
     The process could else change the copy that is kept after it has been read.
     """
     try:
-        descriptor = os.open(f"/proc/self/fd/{input_file.fileno()}", os.O_RDONLY | os.O_CLOEXEC)
+        file_descriptor = os.open(
+            f"/proc/self/fd/{input_file.fileno()}", os.O_RDONLY | os.O_CLOEXEC
+        )
     except FileNotFoundError:  # not Linux: the process inherits our descriptor with its position
         input_file.seek(0)
         yield input_file
         return
-    with FileIO(descriptor) as reopened_file:
+    with FileIO(file_descriptor) as reopened_file:
         yield reopened_file
 
 
@@ -331,15 +348,15 @@ def error_from_refusal(refusal_code: RefusalCode, refusal_message: str) -> Knowl
     return _ERROR_CLASSES[refusal_code](refusal_message)
 
 
-def _kill_group(process: Process) -> None:
+def _kill_group(child_process: Process) -> None:
     """Kill the process and all that it started; usually they have ended already."""
     if not hasattr(os, "killpg"):  # Windows
         with suppress(ProcessLookupError):
-            process.kill()
+            child_process.kill()
         return
     # macOS forbids signals to a group that consists of a dead leader alone.
     with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
+        os.killpg(child_process.pid, signal.SIGKILL)
 
 
 def _parse_message(output_line: bytes) -> WorkerMessage:

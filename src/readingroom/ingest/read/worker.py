@@ -30,13 +30,15 @@ def main() -> None:
     # What was imported until now stays, so no collection need look at it.
     gc.freeze()
     gc.enable()
-    job = Job.from_json(sys.argv[1])
+    reading_job = Job.from_json(sys.argv[1])
     # First of all, and before there is a second thread, which would stay unconfined.
-    confine_process(job.confinement)
+    confine_process(reading_job.confinement)
     if hasattr(os, "killpg"):  # not on Windows, where the end of the server goes unnoticed
-        threading.Thread(target=exit_with_parent, args=(job.parent_id,), daemon=True).start()
-    with _open_private_output() as output:
-        _write_message(output, **_run_job(job, output))
+        threading.Thread(
+            target=exit_with_parent, args=(reading_job.parent_id,), daemon=True
+        ).start()
+    with _open_private_output() as output_pipe:
+        _write_message(output_pipe, **_run_job(reading_job, output_pipe))
 
 
 def exit_with_parent(parent_id: int) -> None:
@@ -49,32 +51,39 @@ def exit_with_parent(parent_id: int) -> None:
 def _open_private_output() -> IO[str]:
     """Return the pipe to the server, and discard what libraries print to standard output."""
     # C libraries print to descriptor 1, and a stray line would not be a message.
-    pipe = os.dup(sys.stdout.fileno())
+    pipe_descriptor = os.dup(sys.stdout.fileno())
     null_device = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null_device, sys.stdout.fileno())
-    return os.fdopen(pipe, "w", encoding="utf-8")
+    return os.fdopen(pipe_descriptor, "w", encoding="utf-8")
 
 
-def _run_job(job: Job, output: IO[str]) -> dict[str, Any]:
+def _run_job(stored_job: Job, output_pipe: IO[str]) -> dict[str, Any]:
     """Return the fields of the message that ends the job."""
 
     def report(done_steps: float, total_steps: float | None, progress_message: str | None) -> None:
-        _write_message(output, progress=[done_steps, total_steps, progress_message])
+        _write_message(output_pipe, progress=[done_steps, total_steps, progress_message])
 
     try:
         file_bytes = sys.stdin.buffer.read()
-        match job.task:
+        match stored_job.task:
             case "draw":
-                picture = render_page(
-                    file_bytes, job.file_name, job.page, job.dpi, job.options, job.picture_format
+                page_picture = render_page(
+                    file_bytes,
+                    stored_job.file_name,
+                    stored_job.page,
+                    stored_job.dpi,
+                    stored_job.options,
+                    stored_job.picture_format,
                 )
-                return {"picture": binascii.b2a_base64(picture, newline=False).decode("ascii")}
+                return {"picture": binascii.b2a_base64(page_picture, newline=False).decode("ascii")}
             case "find_words":
-                page_words = find_page_words(file_bytes, job.file_name, job.page, job.options)
+                page_words = find_page_words(
+                    file_bytes, stored_job.file_name, stored_job.page, stored_job.options
+                )
                 return {"words": [asdict(page_word) for page_word in page_words]}
             case "unpack":
-                return {"unpacked": _unpack(file_bytes, job.file_name)}
-        read_result = read_file(file_bytes, job.file_name, job.options, report)
+                return {"unpacked": _unpack_contained_files(file_bytes, stored_job.file_name)}
+        read_result = read_file(file_bytes, stored_job.file_name, stored_job.options, report)
     except Refusal as refusal:
         return {"refusal": [refusal.code, refusal.message]}
     # Raised by Python at RLIMIT_AS. Where a C library meets the limit, the process ends instead.
@@ -84,20 +93,20 @@ def _run_job(job: Job, output: IO[str]) -> dict[str, Any]:
     return {field_name: asdict(read_result)}
 
 
-def _unpack(file_bytes: bytes, file_name: str) -> list[dict[str, str]]:
+def _unpack_contained_files(file_bytes: bytes, file_name: str) -> list[dict[str, str]]:
     """Write the files inside a file to the scratch folder; return their names there and here."""
     list_contained_files = import_reference(
         "readingroom.ingest.read.contained:list_contained_files"
     )
     unpacked_files = []
-    for index, contained_file in enumerate(list_contained_files(file_bytes, file_name)):
+    for file_index, contained_file in enumerate(list_contained_files(file_bytes, file_name)):
         # Never under a name that the file itself chose.
-        unpacked_file = ContainedEntry(contained_file.name, f"contained-{index}")
+        unpacked_file = ContainedEntry(contained_file.name, f"contained-{file_index}")
         Path(unpacked_file.scratch_name).write_bytes(contained_file.content)
         unpacked_files.append(asdict(unpacked_file))
     return unpacked_files
 
 
-def _write_message(output: IO[str], **message: Any) -> None:
-    output.write(json.dumps(message) + "\n")
-    output.flush()
+def _write_message(output_pipe: IO[str], **worker_message: Any) -> None:
+    output_pipe.write(json.dumps(worker_message) + "\n")
+    output_pipe.flush()

@@ -55,16 +55,16 @@ class AuthPolicy(Protocol):
 class UsersByHolder(dict[Holder, AuthenticatedUser]):
     """Each holder of a key as a user of the SDK, always the same object."""
 
-    def __missing__(self, holder: Holder) -> AuthenticatedUser:
+    def __missing__(self, key_holder: Holder) -> AuthenticatedUser:
         # The SDK wants a token but never reads it, so it need not hold the secret.
-        scopes = [] if holder.read_only else [WRITE_SCOPE]
-        if holder.operator:
-            scopes.append(OPERATOR_SCOPE)
+        oauth_scopes = [] if key_holder.read_only else [WRITE_SCOPE]
+        if key_holder.operator:
+            oauth_scopes.append(OPERATOR_SCOPE)
         sdk_token = AccessToken(
-            token="", client_id=holder.name, subject=holder.digest, scopes=scopes
+            token="", client_id=key_holder.name, subject=key_holder.digest, scopes=oauth_scopes
         )
-        self[holder] = AuthenticatedUser(sdk_token)
-        return self[holder]
+        self[key_holder] = AuthenticatedUser(sdk_token)
+        return self[key_holder]
 
 
 class OpenAccess:
@@ -85,10 +85,10 @@ class KeyAuth:
     issuers: tuple[str, ...] = ()
 
     def __init__(
-        self, api_key: str | None, key_ring: KeyRing, grants: GrantStore | None = None
+        self, api_key: str | None, key_ring: KeyRing, grant_store: GrantStore | None = None
     ) -> None:
         self.key_ring = key_ring
-        self.grants = grants
+        self.grants = grant_store
         """What holders of keys have allowed connected apps; None where apps cannot connect."""
         self._api_key = api_key.encode() if api_key else None
         self._is_required = self._api_key is not None or key_ring.has_keys()
@@ -114,30 +114,30 @@ class KeyAuth:
         if self.grants and bearer_token.startswith(ACCESS_TOKEN_PREFIX.encode()):
             app_token = bearer_token.decode("latin-1")
             return await self._find_app_user(self.grants, app_token, scope["path"])
-        holder = self._find_holder(bearer_token)
-        if holder is None:
+        key_holder = self._find_holder(bearer_token)
+        if key_holder is None:
             raise Unauthorized(INVALID_TOKEN_MESSAGE)
-        return self._users[holder]
+        return self._users[key_holder]
 
     async def _find_app_user(
-        self, grants: GrantStore, app_token: str, request_path: str
+        self, grant_store: GrantStore, app_token: str, request_path: str
     ) -> AuthenticatedUser:
         """Return the user whom a connected app calls for. Raise Unauthorized.
 
         The token is worth nothing outside the tools it was given for, nor without its key.
         """
         # In a thread: the grants may be in a database on another machine.
-        issued_token = await anyio.to_thread.run_sync(grants.find_token, "access", app_token)
+        issued_token = await anyio.to_thread.run_sync(grant_store.find_token, "access", app_token)
         if issued_token is None or not _is_in_face(request_path, issued_token.grant.face_path):
             raise Unauthorized(INVALID_TOKEN_MESSAGE)
-        user = self.find_user_by_digest(issued_token.grant.key_digest)
-        if user is None:
+        request_user = self.find_user_by_digest(issued_token.grant.key_digest)
+        if request_user is None:
             raise Unauthorized(INVALID_TOKEN_MESSAGE)
-        may_write = issued_token.grant.may_write and WRITE_SCOPE in user.scopes
+        may_write = issued_token.grant.may_write and WRITE_SCOPE in request_user.scopes
         return AuthenticatedUser(
             AccessToken(
                 token="",
-                client_id=user.username,
+                client_id=request_user.username,
                 # A session belongs to one app, and not to whoever else has the same key.
                 subject=f"{issued_token.grant.key_digest}:{issued_token.grant.grant_id}",
                 scopes=[WRITE_SCOPE] if may_write else [],
@@ -152,8 +152,8 @@ class KeyAuth:
         """Return the user whose key has this digest; None once the key was revoked."""
         if self._api_key and hmac.compare_digest(hash_secret(self._api_key).hex(), key_digest):
             return self._users[_ENVIRONMENT_HOLDER]
-        holder = self.key_ring.find_holder_by_digest(key_digest)
-        return self._users[holder] if holder else None
+        key_holder = self.key_ring.find_holder_by_digest(key_digest)
+        return self._users[key_holder] if key_holder else None
 
     def _find_holder(self, api_key: bytes) -> Holder | None:
         # In constant time: how long it takes must not tell how much of a guess was right.
@@ -174,13 +174,15 @@ class WorkerAuth:
 
     async def authenticate(self, scope: Scope) -> AuthenticatedUser:
         """Return the worker. Raise Unauthorized."""
-        worker = self._worker_keys.find_worker(read_bearer_token(scope))
-        if worker is None:
+        worker_name = self._worker_keys.find_worker(read_bearer_token(scope))
+        if worker_name is None:
             raise Unauthorized(
                 "This takes the key of a worker; the operator makes one with "
                 "`readingroom keys add NAME --worker`"
             )
-        return AuthenticatedUser(AccessToken(token="", client_id=worker, scopes=[WORKER_SCOPE]))
+        return AuthenticatedUser(
+            AccessToken(token="", client_id=worker_name, scopes=[WORKER_SCOPE])
+        )
 
 
 def read_bearer_token(scope: Scope) -> bytes:
@@ -192,9 +194,9 @@ def read_bearer_token(scope: Scope) -> bytes:
     ]
     if not header_values:
         raise Unauthorized(MISSING_HEADER_MESSAGE)
-    scheme, _, bearer_token = header_values[0].partition(b" ")
+    auth_scheme, _, bearer_token = header_values[0].partition(b" ")
     # With two headers, a proxy in front and we could each believe another one.
-    if len(header_values) > 1 or scheme.lower() != b"bearer" or not bearer_token.strip():
+    if len(header_values) > 1 or auth_scheme.lower() != b"bearer" or not bearer_token.strip():
         raise Unauthorized(MALFORMED_HEADER_MESSAGE)
     return bearer_token.strip()
 
@@ -208,29 +210,37 @@ def _is_in_face(request_path: str, face_path: str | None) -> bool:
     """Whether a path is one of MCP's, of this face or, for None, of any."""
     if face_path is None:
         return is_mcp_path(request_path)
-    return request_path in [face_path + endpoint for endpoint in MCP_ENDPOINTS]
+    return request_path in [face_path + endpoint_path for endpoint_path in MCP_ENDPOINTS]
 
 
 def may_write(scope: Scope) -> bool:
     """Whether the caller may change something: everybody may whose key is not read-only."""
-    user = scope.get("user")
+    request_user = scope.get("user")
     # A worker's key opens no route but the worker's, which all store something.
-    return user is None or WRITE_SCOPE in user.scopes or WORKER_SCOPE in user.scopes
+    return (
+        request_user is None
+        or WRITE_SCOPE in request_user.scopes
+        or WORKER_SCOPE in request_user.scopes
+    )
 
 
 def get_client_ip(scope: Scope) -> str:
     """Return the caller's address (that of the proxy's caller, when the proxy is trusted)."""
-    client = scope.get("client")
-    return client[0][:64] if client else "unknown"  # a proxy may pass on anything
+    client_address = scope.get("client")
+    return client_address[0][:64] if client_address else "unknown"  # a proxy may pass on anything
 
 
 def identify_caller(scope: Scope) -> str:
     """Return whom limits count a request for: the holder of its key, else its address."""
-    user = scope.get("user")
-    return f"key:{user.username}" if user else f"ip:{group_address(get_client_ip(scope))}"
+    request_user = scope.get("user")
+    return (
+        f"key:{request_user.username}"
+        if request_user
+        else f"ip:{group_address(get_client_ip(scope))}"
+    )
 
 
-def log_refusal(refusal: Unauthorized, scope: Scope) -> None:
+def log_refusal(refusal_error: Unauthorized, scope: Scope) -> None:
     """Log the warning that a refused key leaves behind."""
     log_fields = {
         "request_id": scope["state"]["request_id"],
@@ -239,6 +249,6 @@ def log_refusal(refusal: Unauthorized, scope: Scope) -> None:
         "endpoint": scope["path"][:200],
         "method": scope["method"],
     }
-    if "reason" in refusal.hint:
-        log_fields["reason"] = refusal.hint["reason"]
-    logger.warning("%s", refusal.message, extra={"fields": log_fields})
+    if "reason" in refusal_error.hint:
+        log_fields["reason"] = refusal_error.hint["reason"]
+    logger.warning("%s", refusal_error.message, extra={"fields": log_fields})

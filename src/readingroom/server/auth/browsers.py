@@ -46,17 +46,19 @@ class Browsers:
         if not session_id:
             return None
         # In a thread: the sessions may be in a database on another machine.
-        session = await anyio.to_thread.run_sync(self._browser_sessions.find_session, session_id)
-        if session is None:
+        browser_session = await anyio.to_thread.run_sync(
+            self._browser_sessions.find_session, session_id
+        )
+        if browser_session is None:
             return None
-        scope["state"][_SESSION_STATE_KEY] = session
-        return self._key_auth.find_user_by_digest(session.key_digest)
+        scope["state"][_SESSION_STATE_KEY] = browser_session
+        return self._key_auth.find_user_by_digest(browser_session.key_digest)
 
     def identify_visitor(self, scope: Scope) -> Visitor | None:
         """Return who looks at a page; None for somebody who has not signed in."""
-        user: AuthenticatedUser | None = scope.get("user")
-        if user is not None:
-            return Visitor(user.username, self._limit_role(_find_role(user)))
+        request_user: AuthenticatedUser | None = scope.get("user")
+        if request_user is not None:
+            return Visitor(request_user.username, self._limit_role(_find_role(request_user)))
         if self._key_auth.is_required:
             return None
         if is_direct_and_local(scope, self._settings):
@@ -76,12 +78,12 @@ class Browsers:
             await anyio.to_thread.run_sync(self._browser_sessions.end_session, session_id)
         response.delete_cookie(self._choose_cookie_name(scope), path="/")
 
-    def set_cookie(self, scope: Scope, response: Response, session: BrowserSession) -> None:
+    def set_cookie(self, scope: Scope, response: Response, browser_session: BrowserSession) -> None:
         """Give the browser its session."""
         cookie_name = self._choose_cookie_name(scope)
         response.set_cookie(
             cookie_name,
-            session.session_id,
+            browser_session.session_id,
             max_age=MAX_SESSION_AGE_SECONDS,
             path="/",
             secure=cookie_name == _SECURE_COOKIE_NAME,
@@ -92,55 +94,55 @@ class Browsers:
 
     def find_request_session(self, scope: Scope) -> BrowserSession | None:
         """Return the session that this request belongs to; None for a key that was sent along."""
-        session: BrowserSession | None = scope["state"].get(_SESSION_STATE_KEY)
-        return session
+        browser_session: BrowserSession | None = scope["state"].get(_SESSION_STATE_KEY)
+        return browser_session
 
-    def remember_session(self, scope: Scope, session: BrowserSession) -> None:
+    def remember_session(self, scope: Scope, browser_session: BrowserSession) -> None:
         """Let the rest of this request belong to a session that has just begun."""
-        scope["state"][_SESSION_STATE_KEY] = session
+        scope["state"][_SESSION_STATE_KEY] = browser_session
 
     def make_form_token(self, scope: Scope) -> str:
         """Return what the forms of one page carry; another each time, so that compressing a page
         reveals nothing of it.
         """
-        nonce = secrets.token_hex(16)
-        return f"{nonce}.{self._sign_nonce(scope, nonce)}"
+        form_nonce = secrets.token_hex(16)
+        return f"{form_nonce}.{self._sign_nonce(scope, form_nonce)}"
 
     def check_form(self, scope: Scope, form_fields: Mapping[str, str]) -> None:
         """Raise ForbiddenOrigin or FormExpired unless a form came from one of our own pages."""
         self.check_same_origin(scope)
-        nonce, _, signature = form_fields.get(FORM_TOKEN_FIELD, "").partition(".")
-        expected_signature = self._sign_nonce(scope, nonce)
-        if not hmac.compare_digest(signature.encode(), expected_signature.encode()):
+        form_nonce, _, form_signature = form_fields.get(FORM_TOKEN_FIELD, "").partition(".")
+        expected_signature = self._sign_nonce(scope, form_nonce)
+        if not hmac.compare_digest(form_signature.encode(), expected_signature.encode()):
             raise FormExpired("This form is too old, or you have signed in anew; load it again")
 
     def check_same_origin(self, scope: Scope) -> None:
         """Raise ForbiddenOrigin unless the request comes from a page of this very address."""
-        headers = dict(scope["headers"])
-        fetch_site = headers.get(b"sec-fetch-site")
+        request_headers = dict(scope["headers"])
+        fetch_site = request_headers.get(b"sec-fetch-site")
         if fetch_site == b"same-origin":
             return
         if fetch_site is None and self.is_own_origin(
-            scope, headers.get(b"origin", b"").decode("latin-1")
+            scope, request_headers.get(b"origin", b"").decode("latin-1")
         ):
             return
         raise ForbiddenOrigin("Only pages of this server may send its forms")
 
-    def is_own_origin(self, scope: Scope, origin: str) -> bool:
+    def is_own_origin(self, scope: Scope, request_origin: str) -> bool:
         """Whether an Origin is this server's own: scheme, host and port."""
-        return bool(origin) and origin.lower() in (
+        return bool(request_origin) and request_origin.lower() in (
             resolve_address(Request(scope), None).lower(),
             (self._settings.public_url or "").lower(),
         )
 
-    def _sign_nonce(self, scope: Scope, nonce: str) -> str:
-        session = self.find_request_session(scope)
-        secret = session.session_id if session else self._open_secret
-        return hmac.new(secret.encode(), nonce.encode(), sha256).hexdigest()
+    def _sign_nonce(self, scope: Scope, form_nonce: str) -> str:
+        browser_session = self.find_request_session(scope)
+        signing_secret = browser_session.session_id if browser_session else self._open_secret
+        return hmac.new(signing_secret.encode(), form_nonce.encode(), sha256).hexdigest()
 
     def _read_session_cookie(self, scope: Scope) -> str | None:
-        cookies = cookie_parser(dict(scope["headers"]).get(b"cookie", b"").decode("latin-1"))
-        return cookies.get(self._choose_cookie_name(scope))
+        cookie_values = cookie_parser(dict(scope["headers"]).get(b"cookie", b"").decode("latin-1"))
+        return cookie_values.get(self._choose_cookie_name(scope))
 
     def _choose_cookie_name(self, scope: Scope) -> str:
         request_url = Request(scope).url
@@ -150,8 +152,8 @@ class Browsers:
             return _LOOPBACK_COOKIE_NAME.format(port=request_url.port or 80)
         return _SECURE_COOKIE_NAME
 
-    def _limit_role(self, role: Role) -> Role:
-        return "reader" if self._settings.read_only else role
+    def _limit_role(self, wanted_role: Role) -> Role:
+        return "reader" if self._settings.read_only else wanted_role
 
 
 def _find_role(user: AuthenticatedUser) -> Role:

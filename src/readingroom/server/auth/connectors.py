@@ -76,8 +76,8 @@ _REFUSED_APP_SCHEMES = {
 
 def can_issue_tokens(server_url: str) -> bool:
     """Whether tokens may be sent to an address of ours: over TLS, or inside this machine."""
-    scheme, _, host = server_url.partition("://")
-    return scheme == "https" or is_loopback(_remove_port(host))
+    url_scheme, _, url_host = server_url.partition("://")
+    return url_scheme == "https" or is_loopback(_remove_port(url_host))
 
 
 class KeyBackedIssuer(
@@ -85,14 +85,18 @@ class KeyBackedIssuer(
 ):
     """What the SDK's routes ask: clients, codes and tokens, each bound to a key."""
 
-    def __init__(self, grants: GrantStore, key_auth: KeyAuth) -> None:
-        self._grants = grants
+    def __init__(self, grant_store: GrantStore, key_auth: KeyAuth) -> None:
+        self._grants = grant_store
         self._key_auth = key_auth
 
     async def get_client(self, client_id: str) -> OAuthClientInformationFull | None:
         """Return a client that has registered."""
-        metadata = await anyio.to_thread.run_sync(self._grants.find_client, client_id)
-        return OAuthClientInformationFull.model_validate_json(metadata) if metadata else None
+        client_metadata = await anyio.to_thread.run_sync(self._grants.find_client, client_id)
+        return (
+            OAuthClientInformationFull.model_validate_json(client_metadata)
+            if client_metadata
+            else None
+        )
 
     async def register_client(self, client_info: OAuthClientInformationFull) -> None:
         """Keep a client. Raise RegistrationError for one that nobody could be sent back to."""
@@ -116,13 +120,15 @@ class KeyBackedIssuer(
         kept_metadata = client_info.model_copy(
             update={"jwks": None, "jwks_uri": None, "contacts": None, "logo_uri": None}
         )
-        metadata = kept_metadata.model_dump_json(exclude_none=True)
-        if len(metadata) > _MAX_METADATA_CHARS:
+        metadata_json = kept_metadata.model_dump_json(exclude_none=True)
+        if len(metadata_json) > _MAX_METADATA_CHARS:
             raise RegistrationError(
                 "invalid_client_metadata",
                 f"what a client says of itself has at most {_MAX_METADATA_CHARS} characters",
             )
-        await anyio.to_thread.run_sync(self._grants.add_client, client_info.client_id, metadata)
+        await anyio.to_thread.run_sync(
+            self._grants.add_client, client_info.client_id, metadata_json
+        )
 
     async def authorize(
         self, client: OAuthClientInformationFull, params: AuthorizationParams
@@ -201,24 +207,26 @@ class KeyBackedIssuer(
         token_kind: TokenKind = "refresh" if isinstance(token, RefreshToken) else "access"
         await anyio.to_thread.run_sync(self._end_grant_of, token_kind, token.token)
 
-    def _end_grant_of(self, token_kind: TokenKind, token: str) -> None:
-        if issued_token := self._grants.find_token(token_kind, token):
+    def _end_grant_of(self, token_kind: TokenKind, token_text: str) -> None:
+        if issued_token := self._grants.find_token(token_kind, token_text):
             self._grants.end_grant(issued_token.grant.grant_id)
 
     async def _find_token(
-        self, token_kind: TokenKind, token: str, client: OAuthClientInformationFull
+        self, token_kind: TokenKind, token_text: str, oauth_client: OAuthClientInformationFull
     ) -> IssuedToken | None:
-        issued_token = await anyio.to_thread.run_sync(self._grants.find_token, token_kind, token)
+        issued_token = await anyio.to_thread.run_sync(
+            self._grants.find_token, token_kind, token_text
+        )
         return (
             issued_token
-            if issued_token and issued_token.grant.client_id == client.client_id
+            if issued_token and issued_token.grant.client_id == oauth_client.client_id
             else None
         )
 
     async def _exchange_token(
-        self, token_kind: TokenKind, token: str, client: OAuthClientInformationFull
+        self, token_kind: TokenKind, token_text: str, oauth_client: OAuthClientInformationFull
     ) -> OAuthToken:
-        issued_token = await self._find_token(token_kind, token, client)
+        issued_token = await self._find_token(token_kind, token_text, oauth_client)
         if (
             issued_token
             and self._key_auth.find_user_by_digest(issued_token.grant.key_digest) is None
@@ -226,7 +234,7 @@ class KeyBackedIssuer(
             await anyio.to_thread.run_sync(self._grants.end_grant, issued_token.grant.grant_id)
             raise TokenError("invalid_grant", "the key of this grant was revoked")
         new_tokens = (
-            await anyio.to_thread.run_sync(self._grants.exchange_token, token_kind, token)
+            await anyio.to_thread.run_sync(self._grants.exchange_token, token_kind, token_text)
             if issued_token
             else None
         )
@@ -243,27 +251,27 @@ class KeyBackedIssuer(
         )
 
 
-def list_scopes(grant: Grant) -> list[str]:
+def list_scopes(token_grant: Grant) -> list[str]:
     """Return what a grant allows, as OAuth names it."""
-    return _OFFERED_SCOPES if grant.may_write else [READ_SCOPE]
+    return _OFFERED_SCOPES if token_grant.may_write else [READ_SCOPE]
 
 
 def make_issuer_routes(
-    issuer: KeyBackedIssuer, key_auth: KeyAuth, public_url: str | None
+    token_issuer: KeyBackedIssuer, key_auth: KeyAuth, public_url: str | None
 ) -> list[BaseRoute]:
     """Return the routes by which clients register and get their tokens."""
-    authenticator = ClientAuthenticator(issuer)
+    client_authenticator = ClientAuthenticator(token_issuer)
     # A client may name scopes of its own; which of ours it gets, a person decides.
-    registration = ClientRegistrationOptions(enabled=True, default_scopes=_OFFERED_SCOPES)
-    authorize = partial(_authorize, AuthorizationHandler(issuer), public_url)
-    endpoints: dict[str, tuple[Callable[[Request], Awaitable[Response]], list[str]]] = {
-        AUTHORIZE_PATH: (authorize, ["GET", "POST"]),
-        TOKEN_PATH: (TokenHandler(issuer, authenticator).handle, ["POST"]),
-        REGISTER_PATH: (RegistrationHandler(issuer, registration).handle, ["POST"]),
-        REVOKE_PATH: (_Revocation(issuer, authenticator).handle, ["POST"]),
+    registration_options = ClientRegistrationOptions(enabled=True, default_scopes=_OFFERED_SCOPES)
+    authorize_client = partial(_authorize_client, AuthorizationHandler(token_issuer), public_url)
+    endpoints_by_path: dict[str, tuple[Callable[[Request], Awaitable[Response]], list[str]]] = {
+        AUTHORIZE_PATH: (authorize_client, ["GET", "POST"]),
+        TOKEN_PATH: (TokenHandler(token_issuer, client_authenticator).handle, ["POST"]),
+        REGISTER_PATH: (RegistrationHandler(token_issuer, registration_options).handle, ["POST"]),
+        REVOKE_PATH: (_Revocation(token_issuer, client_authenticator).handle, ["POST"]),
     }
 
-    def offer(handle: Callable[[Request], Awaitable[Response]]) -> Any:
+    def offer(handle_request: Callable[[Request], Awaitable[Response]]) -> Any:
         async def answer(request: Request) -> Response:
             if not key_auth.is_required or not can_issue_tokens(
                 resolve_address(request, public_url)
@@ -276,7 +284,7 @@ def make_issuer_routes(
                     },
                     404,
                 )
-            return await handle(request)
+            return await handle_request(request)
 
         return answer
 
@@ -304,61 +312,72 @@ def make_issuer_routes(
     return [
         Route(ISSUER_METADATA_PATH, offer(show_metadata), methods=["GET"]),
         *(
-            Route(route_path, offer(handle), methods=methods)
-            for route_path, (handle, methods) in endpoints.items()
+            Route(route_path, offer(handle_request), methods=http_methods)
+            for route_path, (handle_request, http_methods) in endpoints_by_path.items()
         ),
     ]
 
 
-async def _authorize(
-    handler: AuthorizationHandler, public_url: str | None, request: Request
+async def _authorize_client(
+    authorization_handler: AuthorizationHandler, public_url: str | None, request: Request
 ) -> Response:
     """Take a request to the page of consent, or its refusal back to the client.
 
     A refusal names the issuer as a consent does (RFC 9207), which the SDK leaves out.
     """
-    response = await handler.handle(request)
+    response = await authorization_handler.handle(request)
     # Ours is relative; every other leads back to the client.
-    location = response.headers.get("location")
-    if location and not location.startswith(CONSENT_PATH):
+    redirect_location = response.headers.get("location")
+    if redirect_location and not redirect_location.startswith(CONSENT_PATH):
         issuer_url = resolve_address(request, public_url)
-        response.headers["location"] = construct_redirect_uri(location, iss=issuer_url)
+        response.headers["location"] = construct_redirect_uri(redirect_location, iss=issuer_url)
     return response
 
 
 class _Revocation:
     """RFC 7009. Not the SDK's: that one refuses clients which have no secret."""
 
-    def __init__(self, issuer: KeyBackedIssuer, authenticator: ClientAuthenticator) -> None:
-        self._issuer = issuer
-        self._authenticator = authenticator
+    def __init__(
+        self, token_issuer: KeyBackedIssuer, client_authenticator: ClientAuthenticator
+    ) -> None:
+        self._issuer = token_issuer
+        self._authenticator = client_authenticator
 
     async def handle(self, request: Request) -> Response:
         try:
-            client = await self._authenticator.authenticate_request(request)
+            oauth_client = await self._authenticator.authenticate_request(request)
         except AuthenticationError as error:
             return JSONResponse(
                 {"error": "invalid_client", "error_description": error.message}, 401
             )
         revoked_token = str((await request.form()).get("token", ""))
         access_token = await self._issuer.load_access_token(revoked_token)
-        issued_token = access_token or await self._issuer.load_refresh_token(client, revoked_token)
-        if issued_token and issued_token.client_id == client.client_id:
+        issued_token = access_token or await self._issuer.load_refresh_token(
+            oauth_client, revoked_token
+        )
+        if issued_token and issued_token.client_id == oauth_client.client_id:
             await self._issuer.revoke_token(issued_token)
         # A token that is not known is revoked already.
         return Response(headers={"Cache-Control": "no-store"})
 
 
-def _is_safe_redirect(uri: AnyUrl) -> bool:
-    if len(str(uri)) > _MAX_URI_CHARS or uri.fragment is not None or uri.username or uri.password:
+def _is_safe_redirect(redirect_uri: AnyUrl) -> bool:
+    if (
+        len(str(redirect_uri)) > _MAX_URI_CHARS
+        or redirect_uri.fragment is not None
+        or redirect_uri.username
+        or redirect_uri.password
+    ):
         return False
-    if uri.scheme == "https":
-        return bool(uri.host and _HOST_PATTERN.fullmatch(uri.host))
-    if uri.scheme == "http":
-        return is_loopback((uri.host or "").strip("[]"))
+    if redirect_uri.scheme == "https":
+        return bool(redirect_uri.host and _HOST_PATTERN.fullmatch(redirect_uri.host))
+    if redirect_uri.scheme == "http":
+        return is_loopback((redirect_uri.host or "").strip("[]"))
     # Windows has many of `ms-`, some of which run programs with arguments.
-    is_reserved = uri.scheme in _REFUSED_APP_SCHEMES or uri.scheme.startswith("ms-")
-    return bool(_APP_SCHEME_PATTERN.fullmatch(uri.scheme)) and not is_reserved
+    is_reserved = redirect_uri.scheme in _REFUSED_APP_SCHEMES or redirect_uri.scheme.startswith(
+        "ms-"
+    )
+    return bool(_APP_SCHEME_PATTERN.fullmatch(redirect_uri.scheme)) and not is_reserved
 
 
 def _is_plain_name(client_name: str) -> bool:
@@ -366,15 +385,15 @@ def _is_plain_name(client_name: str) -> bool:
     if len(client_name) > _MAX_NAME_CHARS or not client_name.isprintable():
         return False
     piled_mark_count = 0
-    for character in client_name:
-        piled_mark_count = piled_mark_count + 1 if unicodedata.combining(character) else 0
+    for name_character in client_name:
+        piled_mark_count = piled_mark_count + 1 if unicodedata.combining(name_character) else 0
         if piled_mark_count > _MAX_PILED_MARKS:
             return False
     return True
 
 
-def _remove_port(host: str) -> str:
+def _remove_port(host_and_port: str) -> str:
     """Return the host of `host:port`, without the brackets of an IPv6 address."""
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.partition(":")[0]
+    if host_and_port.startswith("["):
+        return host_and_port[1:].partition("]")[0]
+    return host_and_port.partition(":")[0]

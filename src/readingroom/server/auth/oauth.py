@@ -73,12 +73,16 @@ class ResourceServer:
     strictness = 2
 
     def __init__(
-        self, key_ring: KeyRing, issuer: str, audiences: Iterable[str], signing_keys: "SigningKeys"
+        self,
+        key_ring: KeyRing,
+        issuer_url: str,
+        allowed_audiences: Iterable[str],
+        signing_keys: "SigningKeys",
     ) -> None:
-        self.issuers: tuple[str, ...] = (issuer,)
-        self._issuer = issuer
+        self.issuers: tuple[str, ...] = (issuer_url,)
+        self._issuer = issuer_url
         self._key_ring = key_ring
-        self._audiences = list(audiences)
+        self._audiences = list(allowed_audiences)
         self._signing_keys = signing_keys
         self._users = UsersByHolder()
 
@@ -89,30 +93,32 @@ class ResourceServer:
             self._key_ring.find_holder(bearer_token) or await self._find_holder(bearer_token)
         ]
 
-    async def _find_holder(self, token: bytes) -> Holder:
-        holder = self._key_ring.find_subject_holder(await self._verify_token(token))
-        if holder is None:
+    async def _find_holder(self, token_bytes: bytes) -> Holder:
+        key_holder = self._key_ring.find_subject_holder(await self._verify_token(token_bytes))
+        if key_holder is None:
             raise Unauthorized(UNKNOWN_SUBJECT_MESSAGE)
-        return holder
+        return key_holder
 
-    async def _verify_token(self, token: bytes) -> str:
+    async def _verify_token(self, token_bytes: bytes) -> str:
         """Return the subject of a token after checking everything about it. Raise Unauthorized."""
         try:
-            algorithm, kid = _read_header(token)
-            signing_key = await self._signing_keys.find_key(kid, algorithm)
+            signing_algorithm, signing_key_id = _read_header(token_bytes)
+            signing_key = await self._signing_keys.find_key(signing_key_id, signing_algorithm)
             if signing_key is None:
                 raise jwt.InvalidKeyError("the issuer has no such key")
-            return str(self._decode_token(token, signing_key, algorithm)["sub"])
+            return str(self._decode_token(token_bytes, signing_key, signing_algorithm)["sub"])
         # JSON nested too deep and a time out of range are errors, but not PyJWT's own.
         except (jwt.PyJWTError, RecursionError, OverflowError, ValueError) as error:
             raise Unauthorized(_describe_failure(error), reason=type(error).__name__) from error
 
-    def _decode_token(self, token: bytes, signing_key: jwt.PyJWK, algorithm: str) -> dict[str, Any]:
+    def _decode_token(
+        self, token_bytes: bytes, signing_key: jwt.PyJWK, signing_algorithm: str
+    ) -> dict[str, Any]:
         return jwt.decode(
-            token,
+            token_bytes,
             signing_key,
             # Only this one: it is on our list, and the key was looked up for it.
-            algorithms=[algorithm],
+            algorithms=[signing_algorithm],
             audience=self._audiences,
             issuer=self._issuer,
             leeway=_LEEWAY_SECONDS,
@@ -122,25 +128,25 @@ class ResourceServer:
 
 def make_resource_server(settings: ServerSettings, key_ring: KeyRing) -> ResourceServer:
     """Return what JOSH_AUTH=oauth needs. Raise InvalidSetting when a setting is missing."""
-    issuer, audiences = settings.josh_oauth_issuer, settings.josh_oauth_audience
-    if issuer is None or not audiences:
-        missing_setting = "JOSH_OAUTH_AUDIENCE" if issuer else "JOSH_OAUTH_ISSUER"
+    issuer_url, allowed_audiences = settings.josh_oauth_issuer, settings.josh_oauth_audience
+    if issuer_url is None or not allowed_audiences:
+        missing_setting = "JOSH_OAUTH_AUDIENCE" if issuer_url else "JOSH_OAUTH_ISSUER"
         raise InvalidSetting(f"JOSH_AUTH=oauth needs {missing_setting}")
-    signing_keys = SigningKeys(issuer, settings.josh_oauth_jwks_url)
-    return ResourceServer(key_ring, issuer, audiences, signing_keys)
+    signing_keys = SigningKeys(issuer_url, settings.josh_oauth_jwks_url)
+    return ResourceServer(key_ring, issuer_url, allowed_audiences, signing_keys)
 
 
-def _read_header(token: bytes) -> tuple[str, str | None]:
+def _read_header(token_bytes: bytes) -> tuple[str, str | None]:
     """Return the algorithm and the key id that a token names; nothing is verified yet."""
-    if len(token) > _MAX_TOKEN_BYTES:
+    if len(token_bytes) > _MAX_TOKEN_BYTES:
         raise jwt.DecodeError("too long")
-    header = jwt.get_unverified_header(token)
-    algorithm = str(header.get("alg"))
-    if algorithm not in _ALLOWED_ALGORITHMS:
+    token_header = jwt.get_unverified_header(token_bytes)
+    signing_algorithm = str(token_header.get("alg"))
+    if signing_algorithm not in _ALLOWED_ALGORITHMS:
         raise jwt.InvalidAlgorithmError("not on the list")
-    if str(header.get("typ", "JWT")).lower() not in _TOKEN_TYPES:
+    if str(token_header.get("typ", "JWT")).lower() not in _TOKEN_TYPES:
         raise jwt.InvalidTokenError("not an access token")
-    return algorithm, header.get("kid")
+    return signing_algorithm, token_header.get("kid")
 
 
 def _describe_failure(jwt_error: Exception) -> str:
@@ -157,11 +163,11 @@ class SigningKeys:
 
     def __init__(
         self,
-        issuer: str,
+        issuer_url: str,
         jwks_url: str | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._issuer = issuer
+        self._issuer = issuer_url
         self._jwks_url = jwks_url
         self._clock = clock
         self._lock = anyio.Lock()
@@ -169,16 +175,18 @@ class SigningKeys:
         self._fetched_at = self._tried_at = self._unknown_key_at = -float("inf")
         """When keys last arrived, when they were last requested, and when for an unknown id."""
 
-    async def find_key(self, kid: str | None, algorithm: str) -> jwt.PyJWK | None:
+    async def find_key(
+        self, signing_key_id: str | None, signing_algorithm: str
+    ) -> jwt.PyJWK | None:
         """Return the key of that id for that algorithm, or None when the issuer has no such key.
 
         Raise IssuerUnreachable while there are no usable keys.
         """
-        await self._refresh()
-        key_id = (kid, algorithm)
+        await self._refresh_keys()
+        key_id = (signing_key_id, signing_algorithm)
         return self._keys_by_id.get(key_id) or await self._find_new_key(key_id)
 
-    async def _refresh(self) -> None:
+    async def _refresh_keys(self) -> None:
         # While one request fetches keys, the others go on with those that are still usable.
         if self._get_keys_age() > KEYS_FRESH_SECONDS and not (
             self._is_usable() and self._lock.locked()
@@ -230,44 +238,46 @@ class SigningKeys:
         return self._clock() - earlier_time
 
 
-async def _fetch_keys(issuer: str, jwks_url: str | None) -> KeysById:
+async def _fetch_keys(issuer_url: str, jwks_url: str | None) -> KeysById:
     async with make_async_client(timeout=_FETCH_SECONDS) as http_client:
         return _parse_keys(
-            await _fetch_document(http_client, jwks_url or await _discover(http_client, issuer))
+            await _fetch_document(
+                http_client, jwks_url or await _discover_keys_url(http_client, issuer_url)
+            )
         )
 
 
-async def _discover(http_client: httpx2.AsyncClient, issuer: str) -> str:
+async def _discover_keys_url(http_client: httpx2.AsyncClient, issuer_url: str) -> str:
     """Return the jwks_uri of the issuer's own metadata. Raise ValueError when there is none."""
-    for metadata_url in list_metadata_urls(issuer):
+    for metadata_url in list_metadata_urls(issuer_url):
         try:
-            metadata = await _fetch_document(http_client, metadata_url)
+            issuer_metadata = await _fetch_document(http_client, metadata_url)
         except ValueError:
             continue  # not every server has all three
-        jwks_url = metadata.get("jwks_uri")
+        jwks_url = issuer_metadata.get("jwks_uri")
         # Metadata that names another issuer must not be used (RFC 8414, section 3.3).
-        if metadata.get("issuer") == issuer and isinstance(jwks_url, str):
+        if issuer_metadata.get("issuer") == issuer_url and isinstance(jwks_url, str):
             # An issuer elsewhere must not send us to a port of this machine.
-            is_downgrade = issuer.startswith("https:") and not jwks_url.startswith("https:")
+            is_downgrade = issuer_url.startswith("https:") and not jwks_url.startswith("https:")
             if is_downgrade or not re.fullmatch(TRUSTED_URL_PATTERN, jwks_url):
                 raise ValueError("the jwks_uri in its metadata is not an https address")
             return jwks_url
     raise ValueError("no metadata of this issuer with a jwks_uri was found")
 
 
-def list_metadata_urls(issuer: str) -> list[str]:
+def list_metadata_urls(issuer_url: str) -> list[str]:
     """Return where an issuer's metadata may be: RFC 8414, and both forms of OpenID Connect."""
-    issuer_parts = urlsplit(issuer)
-    origin, issuer_path = (
+    issuer_parts = urlsplit(issuer_url)
+    issuer_origin, issuer_path = (
         f"{issuer_parts.scheme}://{issuer_parts.netloc}",
         issuer_parts.path.rstrip("/"),
     )
     return list(
         dict.fromkeys(
             (
-                f"{origin}/.well-known/oauth-authorization-server{issuer_path}",
-                f"{origin}/.well-known/openid-configuration{issuer_path}",
-                f"{origin}{issuer_path}/.well-known/openid-configuration",
+                f"{issuer_origin}/.well-known/oauth-authorization-server{issuer_path}",
+                f"{issuer_origin}/.well-known/openid-configuration{issuer_path}",
+                f"{issuer_origin}{issuer_path}/.well-known/openid-configuration",
             )
         )
     )
@@ -283,10 +293,10 @@ async def _fetch_document(http_client: httpx2.AsyncClient, url: str) -> dict[str
             body_bytes += body_block
             if len(body_bytes) > _MAX_DOCUMENT_BYTES:
                 raise ValueError(f"{url} answered more than {_MAX_DOCUMENT_BYTES} bytes")
-    document = from_json(body_bytes)
-    if not isinstance(document, dict):
+    json_document = from_json(body_bytes)
+    if not isinstance(json_document, dict):
         raise ValueError(f"{url} did not answer a JSON object")
-    return document
+    return json_document
 
 
 def _parse_keys(key_set: Mapping[str, Any]) -> KeysById:
@@ -295,24 +305,39 @@ def _parse_keys(key_set: Mapping[str, Any]) -> KeysById:
     if not isinstance(key_descriptions, list):
         raise ValueError("the key set holds no list of keys")
     keys_by_id: dict[tuple[str | None, str], jwt.PyJWK] = {}
-    for jwk in key_descriptions[:_MAX_SIGNING_KEYS]:
-        for algorithm in _list_algorithms(jwk):
+    for jwk_fields in key_descriptions[:_MAX_SIGNING_KEYS]:
+        for signing_algorithm in _list_algorithms(jwk_fields):
             try:
-                keys_by_id[jwk.get("kid"), algorithm] = jwt.PyJWK(jwk, algorithm)
+                keys_by_id[jwk_fields.get("kid"), signing_algorithm] = jwt.PyJWK(
+                    jwk_fields, signing_algorithm
+                )
             except jwt.PyJWTError as error:
                 logger.warning("A signing key is skipped: %s", type(error).__name__)
     if not keys_by_id:  # no issuer withdraws them all: this is a fault, and the old keys are better
         raise ValueError("the key set holds no key that signs")
     if len(key_descriptions) == 1:  # then a token need not name its key
-        keys_by_id |= {(None, algorithm): key for (_, algorithm), key in keys_by_id.items()}
+        keys_by_id |= {
+            (None, signing_algorithm): signing_key
+            for (_, signing_algorithm), signing_key in keys_by_id.items()
+        }
     return keys_by_id
 
 
-def _list_algorithms(jwk: Any) -> Iterable[str]:
+def _list_algorithms(jwk_fields: Any) -> Iterable[str]:
     """Return the algorithms of a public signing key; none for any other, private ones included."""
-    if not isinstance(jwk, dict) or jwk.get("use", "sig") != "sig" or "d" in jwk:
+    if (
+        not isinstance(jwk_fields, dict)
+        or jwk_fields.get("use", "sig") != "sig"
+        or "d" in jwk_fields
+    ):
         return ()
-    if not isinstance(jwk.get("kid"), str | None):
+    if not isinstance(jwk_fields.get("kid"), str | None):
         return ()
-    algorithms = _ALGORITHMS_BY_KEY_TYPE.get((str(jwk.get("kty")), str(jwk.get("crv", ""))), ())
-    return [algorithm for algorithm in algorithms if jwk.get("alg", algorithm) == algorithm]
+    signing_algorithms = _ALGORITHMS_BY_KEY_TYPE.get(
+        (str(jwk_fields.get("kty")), str(jwk_fields.get("crv", ""))), ()
+    )
+    return [
+        signing_algorithm
+        for signing_algorithm in signing_algorithms
+        if jwk_fields.get("alg", signing_algorithm) == signing_algorithm
+    ]

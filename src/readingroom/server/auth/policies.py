@@ -33,9 +33,9 @@ RESOURCE_METADATA_PATH = "/.well-known/oauth-protected-resource"
 MANIFEST_PATH = "/server.json"
 
 
-def follows_josh_auth(base: KnowledgeBase) -> bool:
+def follows_josh_auth(knowledge_base: KnowledgeBase) -> bool:
     """Return whether JOSH_AUTH, where it is set, decides who may call a base; else the keys do."""
-    base_spec = BASES.get(base.name)  # the desk, among others, has none
+    base_spec = BASES.get(knowledge_base.name)  # the desk, among others, has none
     return base_spec is not None and base_spec.josh_auth
 
 
@@ -43,47 +43,67 @@ class AuthPolicies:
     """The policies of one process, by path."""
 
     def __init__(
-        self, faces: tuple[Face, ...], settings: ServerSettings, key_auth: KeyAuth
+        self, server_faces: tuple[Face, ...], settings: ServerSettings, key_auth: KeyAuth
     ) -> None:
         self.key_auth = key_auth
         self._worker_auth = WorkerAuth(WorkerKeys(settings.data))
         self._public_url = settings.public_url
-        josh_faces = [face for face in faces if any(map(follows_josh_auth, face.bases))]
+        josh_faces = [
+            server_face
+            for server_face in server_faces
+            if any(map(follows_josh_auth, server_face.bases))
+        ]
         self._josh_policy = _make_josh_policy(settings, key_auth) if josh_faces else key_auth
-        self._josh_pages = {f"{face.path}/mcp": face for face in josh_faces}
+        self._josh_pages = {f"{server_face.path}/mcp": server_face for server_face in josh_faces}
         """The faces whose page, like the documents about them, anybody may read."""
         # Clients read these before they have a token.
         self._public_documents = (
             {MANIFEST_PATH, *_list_metadata_paths(self._josh_pages)} if josh_faces else set()
         )
-        self._faces_by_resource = {f"{face.path}/mcp": face for face in faces}
+        self._faces_by_resource = {
+            f"{server_face.path}/mcp": server_face for server_face in server_faces
+        }
         if key_auth.grants:
             self._public_documents |= {
                 *connectors.PUBLIC_PATHS,
                 *_list_metadata_paths(self._faces_by_resource),
             }
         self._policies_by_path = {
-            face.path + endpoint: self.find_policy(face)
-            for face in faces
-            for endpoint in MCP_ENDPOINTS
+            server_face.path + endpoint_path: self.find_policy(server_face)
+            for server_face in server_faces
+            for endpoint_path in MCP_ENDPOINTS
         }
-        bases = {base.name: base for face in faces for base in face.bases}.values()
-        josh_bases = [base for base in bases if follows_josh_auth(base)]
+        bases_by_name = {
+            knowledge_base.name: knowledge_base
+            for server_face in server_faces
+            for knowledge_base in server_face.bases
+        }.values()
+        josh_bases = [
+            knowledge_base for knowledge_base in bases_by_name if follows_josh_auth(knowledge_base)
+        ]
         self._josh_prefixes = (
-            *(f"{face.path}/" for face in josh_faces if all(map(follows_josh_auth, face.bases))),
-            *(f"{router.prefix}/" for base in josh_bases for router in base.routers()),
+            *(
+                f"{server_face.path}/"
+                for server_face in josh_faces
+                if all(map(follows_josh_auth, server_face.bases))
+            ),
+            *(
+                f"{base_router.prefix}/"
+                for knowledge_base in josh_bases
+                for base_router in knowledge_base.routers()
+            ),
         )
         self._policies_by_prefix = tuple(
-            (f"{router.prefix}/", self._find_strictest((base,)))
-            for base in bases
-            for router in base.routers()
+            (f"{base_router.prefix}/", self._find_strictest((knowledge_base,)))
+            for knowledge_base in bases_by_name
+            for base_router in knowledge_base.routers()
         )
-        self.default_policy = _choose_stricter(key_auth, self._find_strictest(bases))
+        self.default_policy = _choose_stricter(key_auth, self._find_strictest(bases_by_name))
         """Protects what belongs to no face: the index, /docs, /metrics."""
 
-    def find_policy(self, face: Face) -> AuthPolicy:
+    def find_policy(self, server_face: Face) -> AuthPolicy:
         """Return the strictest of the policies of a face's bases."""
-        return self._find_strictest(face.bases)
+        return self._find_strictest(server_face.bases)
 
     def is_josh_path(self, request_path: str) -> bool:
         """Whether a path belongs to bases that JOSH_AUTH decides about, and to no others."""
@@ -105,29 +125,31 @@ class AuthPolicies:
             is_discoverable = path_policy.access == "oauth" or is_mcp_path(scope["path"])
             if not is_discoverable or not self._list_issuers(path_policy, Request(scope)):
                 raise
-            challenge = self._make_challenge(refusal.message, scope)
-            raise Unauthorized(refusal.message, **refusal.hint, challenge=challenge) from refusal
+            challenge_header = self._make_challenge(refusal.message, scope)
+            raise Unauthorized(
+                refusal.message, **refusal.hint, challenge=challenge_header
+            ) from refusal
 
     def make_routes(self) -> list[BaseRoute]:
         """Return the routes of the RFC 9728 documents: of this address, and of each face that
         takes tokens.
         """
-        faces = self._faces_by_resource if self.key_auth.grants else self._josh_pages
-        metadata_paths = _list_metadata_paths(faces) if faces else ()
+        server_faces = self._faces_by_resource if self.key_auth.grants else self._josh_pages
+        metadata_paths = _list_metadata_paths(server_faces) if server_faces else ()
         return [Route(metadata_path, self._show_metadata) for metadata_path in metadata_paths]
 
     async def _show_metadata(self, request: Request) -> Response:
         """What is protected, and by whose tokens; an empty list says that none are required."""
         resource_path = request.url.path.removeprefix(RESOURCE_METADATA_PATH)
-        face = self._faces_by_resource.get(resource_path)
-        face_policy = self.find_policy(face) if face else self.default_policy
-        metadata = {
+        server_face = self._faces_by_resource.get(resource_path)
+        face_policy = self.find_policy(server_face) if server_face else self.default_policy
+        resource_metadata = {
             "resource": resolve_address(request, self._public_url) + resource_path,
-            "resource_name": face.title if face else "Reading Room",
+            "resource_name": server_face.title if server_face else "Reading Room",
             "authorization_servers": self._list_issuers(face_policy, request),
             "bearer_methods_supported": ["header"],
         }
-        return JSONResponse(metadata)
+        return JSONResponse(resource_metadata)
 
     def _list_issuers(self, auth_policy: AuthPolicy, request: Request) -> list[str]:
         """Return who issues the tokens that a policy takes: others, this very server, or nobody."""
@@ -172,9 +194,12 @@ class AuthPolicies:
                 return prefix_policy
         return self.default_policy
 
-    def _find_strictest(self, bases: Iterable[KnowledgeBase]) -> AuthPolicy:
+    def _find_strictest(self, knowledge_bases: Iterable[KnowledgeBase]) -> AuthPolicy:
         return _choose_stricter(
-            *(self._josh_policy if follows_josh_auth(base) else self.key_auth for base in bases)
+            *(
+                self._josh_policy if follows_josh_auth(knowledge_base) else self.key_auth
+                for knowledge_base in knowledge_bases
+            )
         )
 
 

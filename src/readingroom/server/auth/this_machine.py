@@ -74,21 +74,21 @@ def _ask_kernel(client_end: tuple[str, int], server_end: tuple[str, int]) -> int
     client_address, server_address = (
         ipaddress.ip_address(connection_end[0]) for connection_end in (client_end, server_end)
     )
-    family = socket.AF_INET if client_address.version == 4 else socket.AF_INET6
+    address_family = socket.AF_INET if client_address.version == 4 else socket.AF_INET6
     port_bytes = _PORTS_STRUCT.pack(client_end[1], server_end[1])
     kernel_question = (
-        _DIAG_REQUEST_STRUCT.pack(family, socket.IPPROTO_TCP, 0xFFFFFFFF)
+        _DIAG_REQUEST_STRUCT.pack(address_family, socket.IPPROTO_TCP, 0xFFFFFFFF)
         + port_bytes
         + client_address.packed.ljust(16, b"\0")
         + server_address.packed.ljust(16, b"\0")
         + _ANY_INTERFACE_AND_COOKIE
     )
-    header = _DIAG_HEADER_STRUCT.pack(
+    diag_header = _DIAG_HEADER_STRUCT.pack(
         _DIAG_HEADER_STRUCT.size + len(kernel_question), _DIAG_BY_FAMILY_MESSAGE, 1, 0, 0
     )
     # The kernel answers while we send, so that there is nothing to wait for.
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG_PROTOCOL) as kernel_socket:
-        kernel_socket.sendto(header + kernel_question, (0, 0))
+        kernel_socket.sendto(diag_header + kernel_question, (0, 0))
         kernel_answer = kernel_socket.recv(4096, socket.MSG_DONTWAIT)
     # Anything else is an error, or somebody who listens where a connection has ended.
     if (
@@ -112,9 +112,9 @@ def _search_tables(client_end: tuple[str, int], server_end: tuple[str, int]) -> 
             continue
         for table_line in table_lines:
             # Its number, both addresses, the state, three columns of queues and timers, the account
-            columns = table_line.split(maxsplit=8)
-            if columns[1] in own_end and columns[2] in other_end:
-                return int(columns[7])
+            table_columns = table_line.split(maxsplit=8)
+            if table_columns[1] in own_end and table_columns[2] in other_end:
+                return int(table_columns[7])
     return None
 
 
@@ -124,13 +124,13 @@ def _is_proxy_header(header_name: bytes) -> bool:
 
 def _list_kernel_spellings(connection_end: tuple[str, int]) -> tuple[str, ...]:
     """Return one end of a connection as the kernel's tables write it, for IPv4 and for IPv6."""
-    host, port = connection_end
-    ip_address = ipaddress.ip_address(host)
+    host_address, port_number = connection_end
+    ip_address = ipaddress.ip_address(host_address)
     packed_addresses = [ip_address.packed]
     if ip_address.version == 4:
-        packed_addresses.append(ipaddress.ip_address(f"::ffff:{host}").packed)
+        packed_addresses.append(ipaddress.ip_address(f"::ffff:{host_address}").packed)
     return tuple(
-        f"{_format_kernel_address(packed_address)}:{port:04X}"
+        f"{_format_kernel_address(packed_address)}:{port_number:04X}"
         for packed_address in packed_addresses
     )
 

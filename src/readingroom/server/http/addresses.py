@@ -10,22 +10,22 @@ def resolve_address(request: Request, public_url: str | None) -> str:
     return public_url or f"{request.url.scheme}://{request.url.netloc}"
 
 
-def is_loopback(host: str) -> bool:
+def is_loopback(host_address: str) -> bool:
     """Whether only this machine can reach an address."""
     try:
-        return ipaddress.ip_address(host).is_loopback
+        return ipaddress.ip_address(host_address).is_loopback
     except ValueError:
-        return host == "localhost"
+        return host_address == "localhost"
 
 
-def group_address(host: str) -> str:
+def group_address(host_address: str) -> str:
     """Return what limits count an address as: itself, or for IPv6 the /64 that one customer has."""
     try:
-        ip_address = ipaddress.ip_address(host.partition("%")[0])
+        ip_address = ipaddress.ip_address(host_address.partition("%")[0])
     except ValueError:  # a proxy may pass on anything
-        return host
+        return host_address
     if ip_address.version == 4:
-        return host
+        return host_address
     if ip_address.ipv4_mapped:
         return str(ip_address.ipv4_mapped)
     return str(ipaddress.ip_network((ip_address, 64), strict=False))

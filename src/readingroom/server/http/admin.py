@@ -39,9 +39,9 @@ class AdminKey:
 
     def authorizes_request(self, scope: Scope) -> bool:
         """Whether a request carries the key, and comes from this machine."""
-        header = dict(scope["headers"]).get(b"authorization", b"")
-        scheme, _, sent_key = header.partition(b" ")
-        is_valid = scheme == b"Bearer" and hmac.compare_digest(sent_key, self._key)
+        authorization_header = dict(scope["headers"]).get(b"authorization", b"")
+        auth_scheme, _, sent_key = authorization_header.partition(b" ")
+        is_valid = auth_scheme == b"Bearer" and hmac.compare_digest(sent_key, self._key)
         return is_valid and is_loopback(get_client_ip(scope))
 
 
@@ -50,12 +50,12 @@ class AdminEndpoint:
 
     def __init__(
         self,
-        commands: Mapping[str, type[Command]],
-        services: Mapping[str, Any],
+        command_types: Mapping[str, type[Command]],
+        services_by_base: Mapping[str, Any],
         admin_key: AdminKey,
     ) -> None:
-        self._command_types = commands
-        self._services_by_base = services
+        self._command_types = command_types
+        self._services_by_base = services_by_base
         self._admin_key = admin_key
 
     async def run_command(self, request: Request) -> Response:
@@ -63,11 +63,11 @@ class AdminEndpoint:
         if not self._admin_key.authorizes_request(request.scope):
             # One refusal for a wrong key and another machine: it must not learn that its key is
             # right.
-            refusal = Unauthorized(INVALID_TOKEN_MESSAGE)
-            log_refusal(refusal, request.scope)
-            raise refusal
-        command = await self._read_command(request)
-        report_lines = _stream_lines(command, self._services_by_base[command.base])
+            refusal_error = Unauthorized(INVALID_TOKEN_MESSAGE)
+            log_refusal(refusal_error, request.scope)
+            raise refusal_error
+        base_command = await self._read_command(request)
+        report_lines = _stream_lines(base_command, self._services_by_base[base_command.base])
         return StreamingResponse(report_lines, media_type="application/x-ndjson")
 
     async def _read_command(self, request: Request) -> Command:
@@ -81,33 +81,41 @@ class AdminEndpoint:
             raise InvalidArguments.from_validation_error(error) from error
 
 
-async def _stream_lines(command: Command, service: Any) -> AsyncIterator[str]:
+async def _stream_lines(base_command: Command, base_service: Any) -> AsyncIterator[str]:
     """Run a command and yield what it reports, line by line; it stops when the reader leaves."""
     # Bounded: a reader that stalls makes the command wait, and no memory fills.
     report_stream, received_lines = anyio.create_memory_object_stream[ReportLine](16)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_run_command, command, service, report_stream)
+    async with anyio.create_task_group() as task_group:
+        task_group.start_soon(_run_command, base_command, base_service, report_stream)
         async with received_lines:
             async for report_line in received_lines:
                 yield json.dumps(report_line, ensure_ascii=False) + "\n"
 
 
 async def _run_command(
-    command: Command, service: Any, report_stream: MemoryObjectSendStream[ReportLine]
+    base_command: Command, base_service: Any, report_stream: MemoryObjectSendStream[ReportLine]
 ) -> None:
-    async def report(done: float, total: float | None, message: str | None) -> None:
-        await report_stream.send({"progress": {"done": done, "total": total, "message": message}})
+    async def report(
+        done_count: float, total_count: float | None, progress_message: str | None
+    ) -> None:
+        await report_stream.send(
+            {"progress": {"done": done_count, "total": total_count, "message": progress_message}}
+        )
 
     async with report_stream:
         try:
-            command_result = await command.run(service, report)
+            command_result = await base_command.run(base_service, report)
             await report_stream.send({"result": command_result.model_dump(mode="json")})
         except Exception as failure:
-            await report_stream.send({"error": _make_failure_line(failure, command.name)})
+            await report_stream.send({"error": _make_failure_line(failure, base_command.name)})
 
 
-def _make_failure_line(failure: Exception, command_name: str) -> ReportLine:
-    if not isinstance(failure, KnowledgeError):
-        logger.error("unexpected failure in the command %s", command_name, exc_info=failure)
-        failure = InternalError("The command failed; the server's log has the reason.")
-    return {"code": failure.code, "message": failure.message, "hint": dict(failure.hint)}
+def _make_failure_line(command_error: Exception, command_name: str) -> ReportLine:
+    if not isinstance(command_error, KnowledgeError):
+        logger.error("unexpected failure in the command %s", command_name, exc_info=command_error)
+        command_error = InternalError("The command failed; the server's log has the reason.")
+    return {
+        "code": command_error.code,
+        "message": command_error.message,
+        "hint": dict(command_error.hint),
+    }

@@ -40,24 +40,26 @@ class BodyLimitMiddleware:
         declared_size = dict(scope["headers"]).get(b"content-length", b"")
         declared_bytes = int(declared_size) if declared_size.isdigit() else 0
         self._check_size(declared_bytes)
-        caller = identify_caller(scope)
-        with self._held_bytes.hold_bytes(caller, max(declared_bytes, MIN_CHARGE_BYTES)) as charge:
-            request_body = await self._read_body(receive, charge)
+        caller_id = identify_caller(scope)
+        with self._held_bytes.hold_bytes(
+            caller_id, max(declared_bytes, MIN_CHARGE_BYTES)
+        ) as byte_charge:
+            request_body = await self._read_body(receive, byte_charge)
             if request_body is not None:
                 scope["state"]["body_bytes"] = len(request_body)
-                await self._app(scope, _replay(request_body, receive), send)
+                await self._app(scope, _replay_messages(request_body, receive), send)
 
-    async def _read_body(self, receive: Receive, charge: Charge) -> bytes | None:
+    async def _read_body(self, receive: Receive, byte_charge: Charge) -> bytes | None:
         """Return the body, or None when the caller has left. Raise what a body too large does."""
         request_body = bytearray()
         while True:
-            message = await receive()
-            if message["type"] != "http.request":
+            asgi_message = await receive()
+            if asgi_message["type"] != "http.request":
                 return None
-            request_body += message.get("body", b"")
+            request_body += asgi_message.get("body", b"")
             self._check_size(len(request_body))
-            charge.grow_to(len(request_body))
-            if not message.get("more_body", False):
+            byte_charge.grow_to(len(request_body))
+            if not asgi_message.get("more_body", False):
                 return bytes(request_body)
 
     def _check_size(self, byte_count: int) -> None:
@@ -68,15 +70,15 @@ class BodyLimitMiddleware:
             )
 
 
-def make_upload_test(routes: Iterable[BaseRoute]) -> Callable[[Scope], bool]:
+def make_upload_test(http_routes: Iterable[BaseRoute]) -> Callable[[Scope], bool]:
     """Return a function that tells whether a request is an upload to a route that takes them."""
-    upload_routes = [route for route in routes if _takes_uploads(route)]
+    upload_routes = [http_route for http_route in http_routes if _takes_uploads(http_route)]
 
     def is_upload(scope: Scope) -> bool:
         content_type = dict(scope["headers"]).get(b"content-type", b"").lower()
         # The header alone proves nothing: every other route would read the form into memory.
         return content_type.startswith(_UPLOAD_CONTENT_TYPE.encode()) and any(
-            route.matches(scope)[0] is Match.FULL for route in upload_routes
+            http_route.matches(scope)[0] is Match.FULL for http_route in upload_routes
         )
 
     return is_upload
@@ -89,9 +91,9 @@ def is_no_form(scope: Scope) -> bool:
     )
 
 
-def _takes_uploads(route: BaseRoute) -> bool:
+def _takes_uploads(http_route: BaseRoute) -> bool:
     """Whether a FastAPI route documents a form with a file (`make_upload_form_openapi`)."""
-    route_description = getattr(route, "openapi_extra", None) or {}
+    route_description = getattr(http_route, "openapi_extra", None) or {}
     return _UPLOAD_CONTENT_TYPE in route_description.get("requestBody", {}).get("content", {})
 
 
@@ -103,10 +105,12 @@ def _has_body(scope: Scope) -> bool:
     )
 
 
-def _replay(request_body: bytes, receive: Receive) -> Receive:
-    messages: list[Message] = [{"type": "http.request", "body": request_body, "more_body": False}]
+def _replay_messages(request_body: bytes, receive: Receive) -> Receive:
+    asgi_messages: list[Message] = [
+        {"type": "http.request", "body": request_body, "more_body": False}
+    ]
 
     async def receive_replayed() -> Message:
-        return messages.pop() if messages else await receive()
+        return asgi_messages.pop() if asgi_messages else await receive()
 
     return receive_replayed

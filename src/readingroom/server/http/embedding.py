@@ -36,42 +36,44 @@ class BatchRequest(BaseModel):
     max_passages: int = Field(256, ge=1, le=MAX_BATCH_PASSAGES)
 
 
-def make_embedding_router(work: CheckedEmbedding) -> APIRouter:
+def make_embedding_router(checked_embedding: CheckedEmbedding) -> APIRouter:
     """Return the routes that a worker's key opens; `WorkerAuth` lets nobody else in."""
-    routes = APIRouter(
+    embedding_router = APIRouter(
         prefix=EMBEDDING_PATH_PREFIX, responses=_PROBLEM_RESPONSES, tags=["embedding"]
     )
 
-    @routes.get("/progress")
+    @embedding_router.get("/progress")
     async def progress() -> EmbeddingProgress:
         """How far the embedding is, how fast it goes, and how long it will take."""
-        return await anyio.to_thread.run_sync(work.read_progress)
+        return await anyio.to_thread.run_sync(checked_embedding.read_progress)
 
-    @routes.post("/batches")
+    @embedding_router.post("/batches")
     async def claim_batch(batch_request: BatchRequest, request: Request) -> LeasedBatch:
         """Passages to embed, the most wanted first; none when all are embedded or given out."""
-        work.check_worker(request.scope["user"].username)
+        checked_embedding.check_worker(request.scope["user"].username)
         return await anyio.to_thread.run_sync(
-            work.claim_batch, batch_request.model, batch_request.max_passages
+            checked_embedding.claim_batch, batch_request.model, batch_request.max_passages
         )
 
-    @routes.post("/batches/{lease_id}/heartbeat")
+    @embedding_router.post("/batches/{lease_id}/heartbeat")
     async def extend_lease(lease_id: LeaseId, request: Request) -> LeaseState:
         """Say that the worker is alive, so that nobody else gets its passages."""
-        work.check_worker(request.scope["user"].username)
-        return await anyio.to_thread.run_sync(work.extend_lease, lease_id)
+        checked_embedding.check_worker(request.scope["user"].username)
+        return await anyio.to_thread.run_sync(checked_embedding.extend_lease, lease_id)
 
-    @routes.delete("/batches/{lease_id}", status_code=204)
+    @embedding_router.delete("/batches/{lease_id}", status_code=204)
     async def release_lease(lease_id: LeaseId) -> None:
         """Give a batch back that will not be embedded, so that another worker gets it now."""
-        await anyio.to_thread.run_sync(work.release_lease, lease_id)
+        await anyio.to_thread.run_sync(checked_embedding.release_lease, lease_id)
 
-    @routes.post("/batches/{lease_id}/vectors")
+    @embedding_router.post("/batches/{lease_id}/vectors")
     async def store_vectors(
         lease_id: LeaseId, sent_vectors: SentVectors, request: Request
     ) -> StoredVectors:
         """The vectors of a batch, which are checked before they are stored."""
         worker = request.scope["user"].username
-        return await anyio.to_thread.run_sync(work.store_vectors, worker, lease_id, sent_vectors)
+        return await anyio.to_thread.run_sync(
+            checked_embedding.store_vectors, worker, lease_id, sent_vectors
+        )
 
-    return routes
+    return embedding_router

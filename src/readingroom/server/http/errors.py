@@ -53,12 +53,12 @@ class ErrorMiddleware:
     def __init__(
         self,
         app: ASGIApp,
-        frame: PageFrame | None = None,
+        page_frame: PageFrame | None = None,
         is_page: Callable[[Scope], bool] = _is_no_page,
         is_josh_path: Callable[[str], bool] = _is_no_josh_path,
     ) -> None:
         self._app = app
-        self._frame = frame
+        self._frame = page_frame
         self._is_page = is_page
         self._is_josh_path = is_josh_path
 
@@ -79,17 +79,17 @@ class ErrorMiddleware:
             put_frame(scope, self._frame)
         has_started = has_finished = False
 
-        async def send_with_id(message: Message) -> None:
+        async def send_with_id(asgi_message: Message) -> None:
             nonlocal has_started, has_finished
-            if message["type"] == "http.response.start":
+            if asgi_message["type"] == "http.response.start":
                 has_started = True
-                allowance = scope["state"].get("allowance")
-                limit_headers = allowance.to_headers() if allowance else []
-                response_headers = [*message["headers"], *id_headers, *limit_headers]
-                message["headers"] = response_headers + _list_missing(response_headers)
-            elif message["type"] == "http.response.body":
-                has_finished = not message.get("more_body", False)
-            await send(message)
+                request_allowance = scope["state"].get("allowance")
+                limit_headers = request_allowance.to_headers() if request_allowance else []
+                response_headers = [*asgi_message["headers"], *id_headers, *limit_headers]
+                asgi_message["headers"] = response_headers + _list_missing(response_headers)
+            elif asgi_message["type"] == "http.response.body":
+                has_finished = not asgi_message.get("more_body", False)
+            await send(asgi_message)
 
         try:
             await self._app(scope, receive, send_with_id)
@@ -116,10 +116,10 @@ class ErrorMiddleware:
 
 def _send_to_sign_in(scope: Scope) -> Response:
     """Return what leads a browser to the sign-in page, and from there to where it wanted to go."""
-    query = scope["query_string"].decode("latin-1")
+    query_string = scope["query_string"].decode("latin-1")
     return_address = "/"
     if scope["method"] == "GET":
-        return_address = scope["path"] + (f"?{query}" if query else "")
+        return_address = scope["path"] + (f"?{query_string}" if query_string else "")
     return RedirectResponse(f"{SIGN_IN_PATH}?next={quote(return_address, safe='')}", 303)
 
 
@@ -132,10 +132,14 @@ _BROWSER_HEADERS = (
 )
 
 
-def _list_missing(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+def _list_missing(response_headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     """Return the headers for browsers that a response does not have of its own."""
-    present_names = {header_name for header_name, _ in headers}
-    return [header for header in _BROWSER_HEADERS if header[0] not in present_names]
+    present_names = {header_name for header_name, _ in response_headers}
+    return [
+        browser_header
+        for browser_header in _BROWSER_HEADERS
+        if browser_header[0] not in present_names
+    ]
 
 
 _READ_HEADER_NAMES = {b"x-request-id", b"x-correlation-id", b"traceparent", b"content-length"}
@@ -167,8 +171,8 @@ def render_error_page(scope: Scope, error: KnowledgeError, request_id: str) -> R
         scope,
         "error.html",
         _ERROR_PAGE_TITLE,
-        status=error.http_status,
-        headers=_response_headers(error),
+        http_status=error.http_status,
+        extra_headers=_response_headers(error),
         message=error.message,
         code=error.code,
         # An address of a record comes from a citation; another one from a form on its page.
@@ -198,18 +202,18 @@ _LABEL_BY_HINT = {
 
 def _render_router_error(
     request: Request,
-    failure: HTTPException,
+    raised_error: HTTPException,
     error_code: str,
-    message: str,
+    error_message: str,
     form_address: str | None = None,
 ) -> Response:
     return render_page(
         request.scope,
         "error.html",
         _ERROR_PAGE_TITLE,
-        status=failure.status_code,
-        headers=failure.headers or {},
-        message=message,
+        http_status=raised_error.status_code,
+        extra_headers=raised_error.headers or {},
+        message=error_message,
         code=error_code,
         hints=[],
         form_address=form_address,
@@ -217,22 +221,22 @@ def _render_router_error(
     )
 
 
-async def handle_http_exception(request: Request, failure: Exception) -> Response:
+async def handle_http_exception(request: Request, raised_error: Exception) -> Response:
     """Return what the router itself refuses (no such path, wrong method) in the same envelope."""
-    assert isinstance(failure, HTTPException)
+    assert isinstance(raised_error, HTTPException)
     error_kind, error_code = _KIND_AND_CODE_BY_STATUS.get(
-        failure.status_code, ("invalid_request", "bad_request")
+        raised_error.status_code, ("invalid_request", "bad_request")
     )
-    error_message = f"{request.method} {request.url.path[:200]}: {failure.detail}"
+    error_message = f"{request.method} {request.url.path[:200]}: {raised_error.detail}"
     # Somebody followed a broken link; whoever calls REST does not ask for HTML.
     if accepts_html(request.scope) and has_frame(request.scope):
-        if failure.status_code == 404:
+        if raised_error.status_code == 404:
             message = "There is no page at this address."
-            return _render_router_error(request, failure, error_code, message)
-        if failure.status_code == 405:
+            return _render_router_error(request, raised_error, error_code, message)
+        if raised_error.status_code == 405:
             message = "This address takes what a form or a program sends; it is no page."
             return _render_router_error(
-                request, failure, error_code, message, _find_parent_page(request)
+                request, raised_error, error_code, message, _find_parent_page(request)
             )
     error_body = {
         "type": error_kind,
@@ -240,7 +244,7 @@ async def handle_http_exception(request: Request, failure: Exception) -> Respons
         "message": error_message,
         "request_id": request.state.request_id,
     }
-    return JSONResponse({"error": error_body}, failure.status_code, failure.headers)
+    return JSONResponse({"error": error_body}, raised_error.status_code, raised_error.headers)
 
 
 def _find_parent_page(request: Request) -> str | None:
@@ -248,7 +252,7 @@ def _find_parent_page(request: Request) -> str | None:
     parent_path = request.url.path.rpartition("/")[0]
     parent_scope = {**request.scope, "path": parent_path, "root_path": "", "method": "GET"}
     is_page = parent_path and any(
-        route.matches(parent_scope)[0] is Match.FULL for route in request.app.routes
+        app_route.matches(parent_scope)[0] is Match.FULL for app_route in request.app.routes
     )
     return parent_path if is_page else None
 
@@ -259,23 +263,27 @@ _KIND_AND_CODE_BY_STATUS = {
 }
 
 
-def _to_knowledge_error(failure: Exception, request_id: str) -> KnowledgeError:
+def _to_knowledge_error(raised_error: Exception, request_id: str) -> KnowledgeError:
     """Return the error to answer with, and log what is our fault."""
     log_fields = {"request_id": request_id}
-    if isinstance(failure, KnowledgeError):
-        if failure.http_status >= 500:
+    if isinstance(raised_error, KnowledgeError):
+        if raised_error.http_status >= 500:
             logger.error(
-                "%s", failure.message, extra={"fields": {**log_fields, "code": failure.code}}
+                "%s",
+                raised_error.message,
+                extra={"fields": {**log_fields, "code": raised_error.code}},
             )
-        return failure
-    logger.error("unexpected failure in a request", exc_info=failure, extra={"fields": log_fields})
+        return raised_error
+    logger.error(
+        "unexpected failure in a request", exc_info=raised_error, extra={"fields": log_fields}
+    )
     return InternalError(INTERNAL_MESSAGE)
 
 
 def _response_headers(error: KnowledgeError) -> dict[str, str]:
-    headers = {}
+    response_headers = {}
     if error.http_status == 401:
-        headers["WWW-Authenticate"] = str(error.hint.get("challenge", "Bearer"))
+        response_headers["WWW-Authenticate"] = str(error.hint.get("challenge", "Bearer"))
     if "retry_after" in error.hint:
-        headers["Retry-After"] = str(error.hint["retry_after"])
-    return headers
+        response_headers["Retry-After"] = str(error.hint["retry_after"])
+    return response_headers

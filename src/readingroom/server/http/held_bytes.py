@@ -27,30 +27,30 @@ class HeldBytes:
         self._total_bytes = 0
 
     @contextmanager
-    def hold_bytes(self, caller: str, byte_count: int) -> Iterator["Charge"]:
+    def hold_bytes(self, caller_id: str, byte_count: int) -> Iterator["Charge"]:
         """Count these bytes while this is entered. Raise TooManyBytes."""
-        charge = Charge(self, caller)
-        charge.grow_to(byte_count)
+        byte_charge = Charge(self, caller_id)
+        byte_charge.grow_to(byte_count)
         try:
-            yield charge
+            yield byte_charge
         finally:
-            charge.release_bytes()
+            byte_charge.release_bytes()
 
-    def add_bytes(self, caller: str, byte_count: int) -> None:
+    def add_bytes(self, caller_id: str, byte_count: int) -> None:
         """Count bytes that are already here, however many there are; `remove_bytes` ends it."""
-        self._bytes_by_caller[caller] += byte_count
+        self._bytes_by_caller[caller_id] += byte_count
         self._total_bytes += byte_count
 
-    def remove_bytes(self, caller: str, byte_count: int) -> None:
+    def remove_bytes(self, caller_id: str, byte_count: int) -> None:
         """Count bytes no longer that were counted for a caller."""
         self._total_bytes -= byte_count
-        self._bytes_by_caller[caller] -= byte_count
-        if not self._bytes_by_caller[caller]:
-            del self._bytes_by_caller[caller]
+        self._bytes_by_caller[caller_id] -= byte_count
+        if not self._bytes_by_caller[caller_id]:
+            del self._bytes_by_caller[caller_id]
 
-    def check_limits(self, caller: str, byte_count: int) -> None:
+    def check_limits(self, caller_id: str, byte_count: int) -> None:
         """Raise TooManyBytes unless a caller may have so many more."""
-        held_bytes = self._bytes_by_caller[caller]
+        held_bytes = self._bytes_by_caller[caller_id]
         is_over = held_bytes + byte_count > self._max_bytes_per_caller
         is_crowded = self._total_bytes + byte_count > self._max_total_bytes
         if held_bytes > _MAX_SMALL_BODY_BYTES and (is_over or is_crowded):
@@ -64,9 +64,9 @@ class HeldBytes:
 class Charge:
     """What one request is counted for; it may grow, and is released once."""
 
-    def __init__(self, held_bytes: HeldBytes, caller: str) -> None:
+    def __init__(self, held_bytes: HeldBytes, caller_id: str) -> None:
         self._held_bytes = held_bytes
-        self._caller = caller
+        self._caller = caller_id
         self._byte_count = 0
 
     def grow_to(self, byte_count: int) -> None:

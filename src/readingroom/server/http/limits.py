@@ -52,12 +52,12 @@ class RateLimiter:
         """By caller, the requests that other processes have not heard of; empty with one alone."""
         self._is_shared = False
 
-    def spend_request(self, caller: str) -> None:
+    def spend_request(self, caller_id: str) -> None:
         """Count one request. Raise RateLimited, with the seconds to wait, when none remains."""
         if not self._capacity:
             return
-        now = self._clock()
-        remaining_requests = self._refill_bucket(caller, now)
+        now_seconds = self._clock()
+        remaining_requests = self._refill_bucket(caller_id, now_seconds)
         if remaining_requests < 1:
             # A refused request is not counted, so whoever waits as long as it says is served.
             wait_seconds = math.ceil((1 - remaining_requests) / self._requests_per_second)
@@ -65,15 +65,15 @@ class RateLimiter:
                 f"Too many requests; try again in {wait_seconds} s", retry_after=wait_seconds
             )
         if (
-            caller not in self._remaining_by_caller
+            caller_id not in self._remaining_by_caller
             and len(self._remaining_by_caller) >= _MAX_REMEMBERED_CALLERS
         ):
-            self._forget_fullest(now)
-        self._remaining_by_caller[caller] = (remaining_requests - 1, now)
+            self._forget_fullest(now_seconds)
+        self._remaining_by_caller[caller_id] = (remaining_requests - 1, now_seconds)
         if self._is_shared:
-            self._unshared_by_caller[caller] += 1
+            self._unshared_by_caller[caller_id] += 1
 
-    async def keep_sharing(self, buckets: SharedBuckets) -> None:
+    async def keep_sharing(self, shared_buckets: SharedBuckets) -> None:
         """Count with the other processes on a database, until this is cancelled.
 
         A caller can exceed its limit by what it sends to each process within a moment. While the
@@ -83,10 +83,10 @@ class RateLimiter:
         is_failing, next_clearing = False, self._clock()
         while self._is_shared:
             try:
-                await self.exchange_spending(buckets)
+                await self.exchange_spending(shared_buckets)
                 if self._clock() >= next_clearing:
                     next_clearing = self._clock() + _SECONDS_BETWEEN_CLEARINGS
-                    await anyio.to_thread.run_sync(buckets.forget_full)
+                    await anyio.to_thread.run_sync(shared_buckets.forget_full)
                 is_failing = False
             except StorageFailed as error:
                 if not is_failing:  # once, not at every attempt
@@ -94,7 +94,7 @@ class RateLimiter:
                 is_failing = True
             await anyio.sleep(_SHARING_PAUSE_SECONDS)
 
-    async def exchange_spending(self, buckets: SharedBuckets) -> None:
+    async def exchange_spending(self, shared_buckets: SharedBuckets) -> None:
         """Take what was spent here out of the shared buckets, and keep what is left in them.
 
         Raise `StorageFailed`; what was spent is then told the next time.
@@ -105,48 +105,49 @@ class RateLimiter:
             return
         try:
             remaining_by_caller = await anyio.to_thread.run_sync(
-                buckets.spend_requests, spent_by_caller, int(self._capacity)
+                shared_buckets.spend_requests, spent_by_caller, int(self._capacity)
             )
         except StorageFailed:
             self._unshared_by_caller.update(spent_by_caller)
             raise
-        now = self._clock()
-        for caller, remaining_requests in remaining_by_caller.items():
+        now_seconds = self._clock()
+        for caller_id, remaining_requests in remaining_by_caller.items():
             # Those that came meanwhile are told the next time.
-            self._remaining_by_caller[caller] = (
-                remaining_requests - self._unshared_by_caller[caller],
-                now,
+            self._remaining_by_caller[caller_id] = (
+                remaining_requests - self._unshared_by_caller[caller_id],
+                now_seconds,
             )
 
-    def find_allowance(self, caller: str) -> Allowance | None:
+    def find_allowance(self, caller_id: str) -> Allowance | None:
         """Return what remains to a caller whose request was counted; None without a limit."""
         if not self._capacity:
             return None
-        remaining_requests = self._refill_bucket(caller, self._clock())
+        remaining_requests = self._refill_bucket(caller_id, self._clock())
         reset_seconds = math.ceil((self._capacity - remaining_requests) / self._requests_per_second)
         return Allowance(int(self._capacity), max(0, int(remaining_requests)), reset_seconds)
 
-    def _refill_bucket(self, caller: str, now: float) -> float:
+    def _refill_bucket(self, caller_id: str, now_seconds: float) -> float:
         """Return how many requests a caller has by now."""
         remaining_requests, updated_at = self._remaining_by_caller.get(
-            caller, (self._capacity, now)
+            caller_id, (self._capacity, now_seconds)
         )
         return min(
-            self._capacity, remaining_requests + (now - updated_at) * self._requests_per_second
+            self._capacity,
+            remaining_requests + (now_seconds - updated_at) * self._requests_per_second,
         )
 
-    def _forget_fullest(self, now: float) -> None:
+    def _forget_fullest(self, now_seconds: float) -> None:
         """Forget a tenth of the callers: those to whom a new bucket gives the least.
 
         Whoever used up its own would else be served again after a flood of other addresses.
         """
         callers_by_remaining = sorted(
             self._remaining_by_caller,
-            key=lambda caller: self._refill_bucket(caller, now),
+            key=lambda caller_id: self._refill_bucket(caller_id, now_seconds),
             reverse=True,
         )
-        for caller in callers_by_remaining[: _MAX_REMEMBERED_CALLERS // 10]:
-            del self._remaining_by_caller[caller]
+        for caller_id in callers_by_remaining[: _MAX_REMEMBERED_CALLERS // 10]:
+            del self._remaining_by_caller[caller_id]
 
 
 class OpenRequests:
@@ -160,18 +161,18 @@ class OpenRequests:
         self._counts_by_caller: Counter[str] = Counter()
 
     @contextmanager
-    def hold_request(self, caller: str) -> Iterator[None]:
+    def hold_request(self, caller_id: str) -> Iterator[None]:
         """Count a request while this is entered. Raise TooManyOpenRequests."""
-        if self._counts_by_caller[caller] >= self._max_per_caller:
+        if self._counts_by_caller[caller_id] >= self._max_per_caller:
             raise TooManyOpenRequests(
                 f"{self._max_per_caller} requests of this caller have no answer yet; wait for "
                 "some of them before you send more",
                 retry_after=1,
             )
-        self._counts_by_caller[caller] += 1
+        self._counts_by_caller[caller_id] += 1
         try:
             yield
         finally:
-            self._counts_by_caller[caller] -= 1
-            if not self._counts_by_caller[caller]:
-                del self._counts_by_caller[caller]
+            self._counts_by_caller[caller_id] -= 1
+            if not self._counts_by_caller[caller_id]:
+                del self._counts_by_caller[caller_id]

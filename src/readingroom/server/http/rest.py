@@ -49,16 +49,16 @@ def build_rest_app(
 
     `passages_to_embed` are passages that workers on other machines may embed.
     """
-    routers = [*base_routers]
+    all_routers = [*base_routers]
     if passages_to_embed:
-        routers.append(make_embedding_router(CheckedEmbedding(passages_to_embed)))
-    app = _RestApp(
+        all_routers.append(make_embedding_router(CheckedEmbedding(passages_to_embed)))
+    rest_app = _RestApp(
         title="Reading Room",
         description="What agents reach over MCP, for programs. To connect an agent: [/mcp](/mcp).",
         version=__version__,
         redirect_slashes=False,
         # One list: an included router would look for the route of each request a second time.
-        routes=[route for router in routers for route in router.routes],
+        routes=[rest_route for base_router in all_routers for rest_route in base_router.routes],
         # The framework's own pages load their scripts from a public host.
         docs_url=None,
         redoc_url=None,
@@ -70,15 +70,15 @@ def build_rest_app(
             Exception: _handle_unexpected,
         },
     )
-    app.add_route("/docs", make_operations_page(app.openapi), include_in_schema=False)
-    return app
+    rest_app.add_route("/docs", make_operations_page(rest_app.openapi), include_in_schema=False)
+    return rest_app
 
 
 class ReadOnlyMiddleware:
     """ASGI middleware: refuses unsafe methods to a caller whose key is read-only."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    def __init__(self, rest_app: ASGIApp) -> None:
+        self._app = rest_app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         is_http = scope["type"] == "http"
@@ -98,8 +98,8 @@ async def _handle_knowledge_error(request: Request, error: Exception) -> Respons
 async def _handle_invalid_request(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     field_problems = [
-        {"field": _format_field(problem["loc"]), "message": problem["msg"]}
-        for problem in error.errors()
+        {"field": _format_field(validation_problem["loc"]), "message": validation_problem["msg"]}
+        for validation_problem in error.errors()
     ]
     return render_error(InvalidRequest(field_problems), request.state.request_id)
 
@@ -108,10 +108,10 @@ async def _handle_unexpected(request: Request, error: Exception) -> Response:
     return render_error(InternalError(INTERNAL_MESSAGE), request.state.request_id)
 
 
-def _format_field(location: tuple[str | int, ...]) -> str:
+def _format_field(field_location: tuple[str | int, ...]) -> str:
     """Return a field's name as the caller wrote it: `limit` for `("query", "limit")`.
 
     `("body", 17)` is the offset at which JSON breaks off, where no field can be named.
     """
-    is_offset = isinstance(location[-1], int) and len(location) == 2
-    return ".".join(map(str, () if is_offset else location[1:])) or "body"
+    is_offset = isinstance(field_location[-1], int) and len(field_location) == 2
+    return ".".join(map(str, () if is_offset else field_location[1:])) or "body"

@@ -31,22 +31,24 @@ class _MarkingSend:
         self._response_start: Message | None = None
         self._body = b""
 
-    async def __call__(self, message: Message) -> None:
-        if message["type"] == "http.response.start" and _is_json(message):
-            self._response_start = message
+    async def __call__(self, asgi_message: Message) -> None:
+        if asgi_message["type"] == "http.response.start" and _is_json(asgi_message):
+            self._response_start = asgi_message
             return
         if self._response_start is None:
-            await self._send(message)
+            await self._send(asgi_message)
             return
-        self._body += message.get("body", b"")
-        if not message.get("more_body"):
+        self._body += asgi_message.get("body", b"")
+        if not asgi_message.get("more_body"):
             await self._send_marked(self._response_start)
 
     async def _send_marked(self, response_start: Message) -> None:
         marked_body = _mark_body(self._body)
         # The marks make the body longer.
         kept_headers = [
-            header for header in response_start["headers"] if header[0] != b"content-length"
+            response_header
+            for response_header in response_start["headers"]
+            if response_header[0] != b"content-length"
         ]
         new_length_header = (b"content-length", str(len(marked_body)).encode())
         await self._send({**response_start, "headers": [*kept_headers, new_length_header]})
@@ -54,8 +56,8 @@ class _MarkingSend:
 
 
 def _is_json(response_start: Message) -> bool:
-    headers: dict[bytes, bytes] = dict(response_start["headers"])
-    return headers.get(b"content-type", b"").startswith(_JSON_CONTENT_TYPE)
+    response_headers: dict[bytes, bytes] = dict(response_start["headers"])
+    return response_headers.get(b"content-type", b"").startswith(_JSON_CONTENT_TYPE)
 
 
 def _mark_body(json_body: bytes) -> bytes:

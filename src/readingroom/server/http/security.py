@@ -44,9 +44,11 @@ def build_allowed_names(settings: ServerSettings) -> AllowedNames:
     if settings.public_url:
         host_names.append(urlsplit(settings.public_url).netloc)
     hosts = tuple(dict.fromkeys(_add_any_port(host_name.lower() for host_name in host_names)))
-    origins = [f"{scheme}://{host}" for host in hosts for scheme in ("http", "https")]
-    named_origins = tuple(origin.lower() for origin in settings.allowed_origins)
-    return AllowedNames(hosts, (*origins, *named_origins), named_origins)
+    allowed_origins = [
+        f"{url_scheme}://{host}" for host in hosts for url_scheme in ("http", "https")
+    ]
+    named_origins = tuple(request_origin.lower() for request_origin in settings.allowed_origins)
+    return AllowedNames(hosts, (*allowed_origins, *named_origins), named_origins)
 
 
 class SecurityMiddleware:
@@ -56,8 +58,8 @@ class SecurityMiddleware:
         self,
         app: ASGIApp,
         allowed_names: AllowedNames,
-        policies: AuthPolicies,
-        limiter: RateLimiter,
+        auth_policies: AuthPolicies,
+        rate_limiter: RateLimiter,
         open_requests: OpenRequests,
         admin_key: AdminKey | None,
         browsers: Browsers,
@@ -65,8 +67,8 @@ class SecurityMiddleware:
     ) -> None:
         self._app = app
         self._allowed_names = allowed_names
-        self._policies = policies
-        self._limiter = limiter
+        self._policies = auth_policies
+        self._limiter = rate_limiter
         self._open_requests = open_requests
         self._admin_key = admin_key
         self._browsers = browsers
@@ -88,38 +90,42 @@ class SecurityMiddleware:
 
     def _check_names(self, scope: Scope) -> None:
         """Raise Misdirected or ForbiddenOrigin, before anything is counted."""
-        headers = dict(scope["headers"])
-        host = headers.get(b"host", b"").decode("latin-1").lower()
+        request_headers = dict(scope["headers"])
+        host_name = request_headers.get(b"host", b"").decode("latin-1").lower()
         # Against DNS rebinding: a page whose name resolves to our address has its own name here.
-        if not _is_allowed(host, self._allowed_names.hosts):
+        if not _is_allowed(host_name, self._allowed_names.hosts):
             raise Misdirected(
-                f"This server does not answer to the host {host[:100]!r}; "
+                f"This server does not answer to the host {host_name[:100]!r}; "
                 "the operator can add it with READINGROOM_ALLOWED_HOSTS"
             )
-        if b"origin" not in headers:
-            _refuse_embedding(scope["method"], headers)
+        if b"origin" not in request_headers:
+            _refuse_embedding(scope["method"], request_headers)
             return
         for header_name, header_value in scope["headers"]:
-            origin = header_value.decode("latin-1").lower() if header_name == b"origin" else ""
-            if origin and not self._may_call(scope, origin, headers):
+            request_origin = (
+                header_value.decode("latin-1").lower() if header_name == b"origin" else ""
+            )
+            if request_origin and not self._may_call(scope, request_origin, request_headers):
                 raise ForbiddenOrigin(
-                    f"Pages of {origin[:100]!r} may not call this server; "
+                    f"Pages of {request_origin[:100]!r} may not call this server; "
                     "the operator can add them with READINGROOM_ALLOWED_ORIGINS"
                 )
 
-    def _may_call(self, scope: Scope, origin: str, headers: Mapping[bytes, bytes]) -> bool:
+    def _may_call(
+        self, scope: Scope, request_origin: str, request_headers: Mapping[bytes, bytes]
+    ) -> bool:
         """Whether pages of an origin may send this request.
 
         Where no key is asked for, a page of another port of this machine may use the tools, as
         inspectors do; but it may not change anything over REST, where nobody is asked first.
         """
-        if not _is_allowed(origin, self._allowed_names.origins):
+        if not _is_allowed(request_origin, self._allowed_names.origins):
             return False
         is_write = scope["method"] not in _SAFE_METHODS and not is_mcp_path(scope["path"])
-        if not is_write or b"authorization" in headers:
+        if not is_write or b"authorization" in request_headers:
             return True
-        return origin in self._allowed_names.named_origins or self._browsers.is_own_origin(
-            scope, origin
+        return request_origin in self._allowed_names.named_origins or self._browsers.is_own_origin(
+            scope, request_origin
         )
 
     def _is_operator(self, scope: Scope) -> bool:
@@ -139,21 +145,21 @@ class SecurityMiddleware:
             self._spend_request(scope)  # the route itself refuses the key
             return
         try:
-            user = await self._authenticate(scope)
+            request_user = await self._authenticate_caller(scope)
         except (Unauthorized, IssuerUnreachable) as refusal:
             self._spend_request(scope)  # guessing keys is limited, too
             if isinstance(refusal, Unauthorized) and not self._is_signed_out(scope):
                 log_refusal(refusal, scope)
             raise
-        if user:
-            scope["user"] = user
+        if request_user:
+            scope["user"] = request_user
         self._spend_request(scope)
 
     def _is_signed_out(self, scope: Scope) -> bool:
         """Whether a browser opens a page before it has signed in: it has shown no wrong key."""
         return accepts_html(scope) and not _sends_key(scope) and self._is_page(scope)
 
-    async def _authenticate(self, scope: Scope) -> AuthenticatedUser | None:
+    async def _authenticate_caller(self, scope: Scope) -> AuthenticatedUser | None:
         """Return the caller by the key it sends, or on a page by its session.
 
         Raise Unauthorized.
@@ -163,23 +169,23 @@ class SecurityMiddleware:
         except Unauthorized:
             if _sends_key(scope) or not self._is_page(scope):
                 raise
-            user = await self._browsers.find_user(scope)
-            if user is None and not _is_open_page(scope["path"]):
+            request_user = await self._browsers.find_user(scope)
+            if request_user is None and not _is_open_page(scope["path"]):
                 raise
-            return user
+            return request_user
 
     def _spend_request(self, scope: Scope) -> None:
         """Count a request; ErrorMiddleware sends the caller what remains."""
-        caller = identify_caller(scope)
+        caller_id = identify_caller(scope)
         if "user" not in scope and _is_cross_site(scope):
             # A page elsewhere may open ours as often as it likes; this machine's own callers,
             # who have the same address, must not pay for that.
-            caller += " from other sites"
-        current_caller.set(caller)
+            caller_id += " from other sites"
+        current_caller.set(caller_id)
         try:
-            self._limiter.spend_request(caller)
+            self._limiter.spend_request(caller_id)
         finally:
-            scope["state"]["allowance"] = self._limiter.find_allowance(caller)
+            scope["state"]["allowance"] = self._limiter.find_allowance(caller_id)
 
     def _make_rechecking_receive(self, scope: Scope, receive: Receive) -> Receive:
         """Return a `receive` that ends an event stream when its key is revoked or expires.
@@ -194,7 +200,7 @@ class SecurityMiddleware:
                 with anyio.move_on_after(RECHECK_SECONDS):
                     return await receive()
                 try:
-                    await self._authenticate(scope)
+                    await self._authenticate_caller(scope)
                 except Unauthorized:
                     has_lost_access = True
                 except IssuerUnreachable:
@@ -204,19 +210,21 @@ class SecurityMiddleware:
         return receive_while_authorized
 
 
-def _refuse_embedding(method: str, headers: Mapping[bytes, bytes]) -> None:
+def _refuse_embedding(http_method: str, request_headers: Mapping[bytes, bytes]) -> None:
     """Raise ForbiddenOrigin for what a page of another site loads without an Origin: its images,
     scripts and frames, which would spend the allowance of this machine's own callers.
     """
-    if headers.get(b"sec-fetch-site") != b"cross-site":
+    if request_headers.get(b"sec-fetch-site") != b"cross-site":
         return
     is_navigation = (
-        method == "GET"
-        and headers.get(b"sec-fetch-mode") == b"navigate"
-        and headers.get(b"sec-fetch-dest") == b"document"
+        http_method == "GET"
+        and request_headers.get(b"sec-fetch-mode") == b"navigate"
+        and request_headers.get(b"sec-fetch-dest") == b"document"
     )
     # A page can have others fetched beforehand, without anybody opening them.
-    is_prefetch = b"sec-purpose" in headers or headers.get(b"purpose") == b"prefetch"
+    is_prefetch = (
+        b"sec-purpose" in request_headers or request_headers.get(b"purpose") == b"prefetch"
+    )
     if not is_navigation or is_prefetch:
         raise ForbiddenOrigin(
             "Pages of other sites may link to this server, and load nothing of it"
@@ -246,31 +254,31 @@ def _is_open(scope: Scope) -> bool:
 
 
 def _is_allowed(host_or_origin: str, allowed_names: Collection[str]) -> bool:
-    name_without_port, colon, port = host_or_origin.rpartition(":")
+    name_without_port, colon_mark, port_text = host_or_origin.rpartition(":")
     # A caller must not be able to send the wildcard of our own list.
-    if port == "*":
+    if port_text == "*":
         return False
     return host_or_origin in allowed_names or (
-        bool(colon) and port.isdecimal() and f"{name_without_port}:*" in allowed_names
+        bool(colon_mark) and port_text.isdecimal() and f"{name_without_port}:*" in allowed_names
     )
 
 
-def _add_any_port(hosts: Iterable[str]) -> Iterable[str]:
+def _add_any_port(host_names: Iterable[str]) -> Iterable[str]:
     """Yield each host; one without a port also stands for every port of it."""
-    for host in hosts:
-        yield host
+    for host_name in host_names:
+        yield host_name
         # After the bracket, because an IPv6 address has colons of its own.
-        if not host.rpartition("]")[2].count(":"):
-            yield f"{host}:*"
+        if not host_name.rpartition("]")[2].count(":"):
+            yield f"{host_name}:*"
 
 
-def _format_host(host: str) -> list[str]:
+def _format_host(host_name: str) -> list[str]:
     """Return the address we listen on as a Host header has it; none for a wildcard address."""
     try:
-        ip_address = ipaddress.ip_address(host)
+        ip_address = ipaddress.ip_address(host_name)
     except ValueError:
-        return [host]
+        return [host_name]
     # 0.0.0.0 is where we listen, and no name that anybody calls us by.
     if ip_address.is_unspecified:
         return []
-    return [f"[{host}]" if ip_address.version == 6 else host]
+    return [f"[{host_name}]" if ip_address.version == 6 else host_name]

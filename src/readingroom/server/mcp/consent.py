@@ -21,38 +21,44 @@ _EMPTY_FORM = {"type": "object", "properties": {}}
 class ConsentRequired(Exception):
     """The client has to ask its user, and then call the tool again with the response."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
+    def __init__(self, consent_question: str) -> None:
+        super().__init__(consent_question)
         arguments = wire.ElicitRequest(
-            params=wire.ElicitRequestFormParams(message=message, requested_schema=_EMPTY_FORM)
+            params=wire.ElicitRequestFormParams(
+                message=consent_question, requested_schema=_EMPTY_FORM
+            )
         )
         self.result = wire.InputRequiredResult(input_requests={_QUESTION_ID: arguments})
 
 
-def make_person_asker(context: Context, params: wire.CallToolRequestParams) -> AskPerson:
+def make_person_asker(
+    request_context: Context, request_params: wire.CallToolRequestParams
+) -> AskPerson:
     """Return how a tool asks the person at this client; the function raises ConsentRequired where
     the response comes with a second call.
     """
-    if not _can_ask(context):
+    if not _can_ask(request_context):
         return assume_consent
-    protocol_version = context.session.protocol_version
+    protocol_version = request_context.session.protocol_version
     if protocol_version and is_version_at_least(
         protocol_version, _FIRST_VERSION_WITHOUT_SERVER_REQUESTS
     ):
 
-        async def read_response(message: str) -> bool:
+        async def read_response(consent_question: str) -> bool:
             # Nothing is kept between the two calls: a client that makes the response up could as
             # well have declared that it cannot ask.
-            response = (params.input_responses or {}).get(_QUESTION_ID)
+            response = (request_params.input_responses or {}).get(_QUESTION_ID)
             if response is None:
-                raise ConsentRequired(message)
+                raise ConsentRequired(consent_question)
             return isinstance(response, wire.ElicitResult) and response.action == "accept"
 
         return read_response
 
-    async def send_question(message: str) -> bool:
+    async def send_question(consent_question: str) -> bool:
         try:
-            response = await context.session.elicit_form(message, _EMPTY_FORM, context.request_id)
+            response = await request_context.session.elicit_form(
+                consent_question, _EMPTY_FORM, request_context.request_id
+            )
         except NoBackChannelError:
             # It declared what this connection cannot carry: then it is as one that cannot ask.
             return True
@@ -65,8 +71,10 @@ def make_person_asker(context: Context, params: wire.CallToolRequestParams) -> A
     return send_question
 
 
-def _can_ask(context: Context) -> bool:
+def _can_ask(request_context: Context) -> bool:
     """Whether the client shows forms: one that names no mode does, one for addresses only not."""
-    capabilities = context.session.client_capabilities
-    elicitation = capabilities.elicitation if capabilities else None
-    return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
+    client_capabilities = request_context.session.client_capabilities
+    elicitation_capability = client_capabilities.elicitation if client_capabilities else None
+    return elicitation_capability is not None and (
+        elicitation_capability.form is not None or elicitation_capability.url is None
+    )

@@ -41,37 +41,39 @@ _LISTING_CACHE_HINT = CacheHint(ttl_ms=60_000, scope="private")
 
 
 def build_mcp_server(
-    face: Face,
-    recorders: Sequence[Recorder],
+    server_face: Face,
+    call_recorders: Sequence[Recorder],
     is_sample: bool = False,
     public_url: str | None = None,
 ) -> Server[Any]:
     """Return the protocol server of a face, for any transport.
 
-    `recorders` are called with the record of each tool call; with `is_sample`, every answer is
+    `call_recorders` are called with the record of each tool call; with `is_sample`, every answer is
     marked as sample. Views link to `public_url`, else to the address they were asked at.
     """
-    handlers = _ToolHandlers(face, recorders, is_sample)
-    server: Server[Any] = Server(
-        face.server_name,
+    tool_handlers = _ToolHandlers(server_face, call_recorders, is_sample)
+    mcp_server: Server[Any] = Server(
+        server_face.server_name,
         version=__version__,
-        title=face.title,
-        website_url=f"{public_url}{face.path}/mcp" if public_url else None,
+        title=server_face.title,
+        website_url=f"{public_url}{server_face.path}/mcp" if public_url else None,
         icons=[_make_icon(public_url)],
-        instructions=face.instructions,
+        instructions=server_face.instructions,
         cache_hints={"tools/list": _LISTING_CACHE_HINT},
-        get_tool_input_schema=handlers.input_schema,
-        on_list_tools=handlers.list_tools,
-        on_call_tool=handlers.call_tool,
+        get_tool_input_schema=tool_handlers.input_schema,
+        on_list_tools=tool_handlers.list_tools,
+        on_call_tool=tool_handlers.call_tool,
     )
-    if any(tool.view for tool, _ in face.tools.values()):
-        server.extensions[APPS_EXTENSION] = {"mimeTypes": [VIEW_MEDIA_TYPE]}
-    server.middleware = [TracedOnly(middleware) for middleware in server.middleware]
-    for base in face.bases:
-        if base.add_handlers:
-            base.add_handlers(server)
-    add_resources(server, face, is_sample, public_url)
-    return server
+    if any(tool.view for tool, _ in server_face.tools.values()):
+        mcp_server.extensions[APPS_EXTENSION] = {"mimeTypes": [VIEW_MEDIA_TYPE]}
+    mcp_server.middleware = [
+        TracedOnly(server_middleware) for server_middleware in mcp_server.middleware
+    ]
+    for knowledge_base in server_face.bases:
+        if knowledge_base.add_handlers:
+            knowledge_base.add_handlers(mcp_server)
+    add_resources(mcp_server, server_face, is_sample, public_url)
+    return mcp_server
 
 
 def _make_icon(public_url: str | None) -> wire.Icon:
@@ -85,9 +87,11 @@ def _make_icon(public_url: str | None) -> wire.Icon:
 class _ToolHandlers:
     """Answers `tools/list` and `tools/call` for one face."""
 
-    def __init__(self, face: Face, recorders: Sequence[Recorder], is_sample: bool) -> None:
-        self._face = face
-        self._tools_by_name = face.tools
+    def __init__(
+        self, server_face: Face, call_recorders: Sequence[Recorder], is_sample: bool
+    ) -> None:
+        self._face = server_face
+        self._tools_by_name = server_face.tools
         self._is_sample = is_sample
         self._schemas_with_headers = {
             tool_name: tool.input_schema
@@ -95,23 +99,23 @@ class _ToolHandlers:
             # The annotation may be at any depth of the schema.
             if "x-mcp-header" in str(tool.input_schema)
         }
-        self._recorders = recorders
+        self._recorders = call_recorders
         self._has_schemas = False
-        self._has_resources = any(base.resources for base in face.bases)
+        self._has_resources = any(knowledge_base.resources for knowledge_base in server_face.bases)
         self._read_only_tools = {
             tool_name: (tool, error_dialect)
             for tool_name, (tool, error_dialect) in self._tools_by_name.items()
             if tool.hints.read_only
         }
 
-    def _get_caller_tools(self, context: Context) -> dict[str, tuple[Tool, ErrorDialect]]:
+    def _get_caller_tools(self, request_context: Context) -> dict[str, tuple[Tool, ErrorDialect]]:
         """Return the tools of this caller: a read-only key has none that writes."""
-        can_write = context.request is None or may_write(context.request.scope)
+        can_write = request_context.request is None or may_write(request_context.request.scope)
         return self._tools_by_name if can_write else self._read_only_tools
 
-    def _list_tool_names(self, context: Context) -> Collection[str]:
+    def _list_tool_names(self, request_context: Context) -> Collection[str]:
         """Return the names of the tools that the address of this request asks for."""
-        query_parameters = context.request.query_params if context.request else {}
+        query_parameters = request_context.request.query_params if request_context.request else {}
         chosen_bases = [
             base_name.strip() for base_name in query_parameters.get(BASES_PARAMETER, "").split(",")
         ]
@@ -127,12 +131,12 @@ class _ToolHandlers:
         return self._schemas_with_headers.get(tool_name)
 
     async def list_tools(
-        self, context: Context, params: wire.PaginatedRequestParams | None
+        self, request_context: Context, request_params: wire.PaginatedRequestParams | None
     ) -> wire.ListToolsResult:
-        listed_names = self._list_tool_names(context)
+        listed_names = self._list_tool_names(request_context)
         listed_tools = [
             tool
-            for tool_name, (tool, _) in self._get_caller_tools(context).items()
+            for tool_name, (tool, _) in self._get_caller_tools(request_context).items()
             if tool_name in listed_names
         ]
         if not self._has_schemas:
@@ -143,14 +147,15 @@ class _ToolHandlers:
         return wire.ListToolsResult(tools=[make_wire_tool(tool) for tool in listed_tools])
 
     async def call_tool(
-        self, context: Context, params: wire.CallToolRequestParams
+        self, request_context: Context, request_params: wire.CallToolRequestParams
     ) -> wire.CallToolResult | wire.InputRequiredResult:
         tool_call = replace(
-            make_call_from_context(context), ask_person=make_person_asker(context, params)
+            make_call_from_context(request_context),
+            ask_person=make_person_asker(request_context, request_params),
         )
-        tool_and_dialect = self._get_caller_tools(context).get(params.name)
+        tool_and_dialect = self._get_caller_tools(request_context).get(request_params.name)
         # A name that callers make up must not become a time series of its own in the metrics.
-        tool_name = params.name if tool_and_dialect else "unknown"
+        tool_name = request_params.name if tool_and_dialect else "unknown"
         # A call that ends without an answer or an error was cancelled by its caller.
         call_record = CallRecord(
             tool_name,
@@ -163,17 +168,25 @@ class _ToolHandlers:
         try:
             if tool_and_dialect is None:
                 call_record.error_code = "unknown_tool"
-                reason = ": this key may only read" if params.name in self._tools_by_name else ""
-                raise MCPError(wire.INVALID_PARAMS, f"Unknown tool: {params.name[:100]}{reason}")
-            if "input_responses" in params.model_fields_set and params.input_responses is None:
+                refusal_reason = (
+                    ": this key may only read" if request_params.name in self._tools_by_name else ""
+                )
+                raise MCPError(
+                    wire.INVALID_PARAMS,
+                    f"Unknown tool: {request_params.name[:100]}{refusal_reason}",
+                )
+            if (
+                "input_responses" in request_params.model_fields_set
+                and request_params.input_responses is None
+            ):
                 call_record.error_code = "invalid_arguments"
                 raise MCPError(wire.INVALID_PARAMS, "Invalid params: inputResponses: null")
             tool_result = await _run_tool(
                 *tool_and_dialect,
-                params.arguments or {},
+                request_params.arguments or {},
                 tool_call,
                 call_record,
-                self._has_resources and _knows_links(context),
+                self._has_resources and _knows_links(request_context),
             )
             if self._is_sample:
                 tool_result = _mark_as_sample(tool_result)
@@ -203,8 +216,8 @@ async def _run_tool(
     Raise MCPError, or ConsentRequired where the client has to ask its user first.
     """
     try:
-        answer = await tool.run(tool.parse_arguments(arguments), tool_call)
-        tool_result = _render_answer(tool, answer, shows_links)
+        tool_answer = await tool.run(tool.parse_arguments(arguments), tool_call)
+        tool_result = _render_answer(tool, tool_answer, shows_links)
         call_record.error_code = None
         return tool_result
     except Exception as failure:
@@ -218,28 +231,31 @@ async def _run_tool(
         if error_dialect.bad_arguments_are_protocol_errors and isinstance(
             knowledge_error, InvalidArguments
         ):
-            message = f"Invalid params: {knowledge_error.summary}"
+            error_message = f"Invalid params: {knowledge_error.summary}"
             raise MCPError(
-                wire.INVALID_PARAMS, message, data={"errors": knowledge_error.errors}
+                wire.INVALID_PARAMS, error_message, data={"errors": knowledge_error.errors}
             ) from knowledge_error
         return _render_error(
             error_dialect.render_error(knowledge_error, tool_call.request_id), tool.meta
         )
 
 
-def _render_answer(tool: Tool, answer: Any, shows_links: bool) -> wire.CallToolResult:
+def _render_answer(tool: Tool, tool_answer: Any, shows_links: bool) -> wire.CallToolResult:
     """Return the answer as structured content and, as the same JSON, in the one text item; links to
     resources follow it.
     """
     if tool.answer_adapter is None:
-        assert isinstance(answer, wire.CallToolResult)
-        return answer
+        assert isinstance(tool_answer, wire.CallToolResult)
+        return tool_answer
     return wire.CallToolResult(
         content=[
-            wire.TextContent(text=tool.answer_adapter.dump_json(answer).decode()),
-            *(_make_link(link) for link in (tool.list_links(answer) if shows_links else ())),
+            wire.TextContent(text=tool.answer_adapter.dump_json(tool_answer).decode()),
+            *(
+                _make_link(resource_link)
+                for resource_link in (tool.list_links(tool_answer) if shows_links else ())
+            ),
         ],
-        structured_content=tool.answer_adapter.dump_python(answer, mode="json"),
+        structured_content=tool.answer_adapter.dump_python(tool_answer, mode="json"),
         _meta=dict(tool.meta) or None,
     )
 
@@ -264,23 +280,27 @@ def _mark_as_sample(tool_result: wire.CallToolResult) -> wire.CallToolResult:
     )
 
 
-def _make_link(link: ResourceLink) -> wire.ResourceLink:
-    uri = RESOURCE_SCHEME + link.path
-    return wire.ResourceLink(uri=uri, name=link.path, title=link.title, mime_type="text/plain")
-
-
-def _mark_link(link: wire.ContentBlock) -> wire.ContentBlock:
-    # Its title is a citation, and those of a sample never pass for real ones.
-    if not isinstance(link, wire.ResourceLink):
-        return link
-    return link.model_copy(
-        update={"title": sample.SAMPLE_CITATION_PREFIX + (link.title or link.name)}
+def _make_link(resource_link: ResourceLink) -> wire.ResourceLink:
+    resource_uri = RESOURCE_SCHEME + resource_link.path
+    return wire.ResourceLink(
+        uri=resource_uri, name=resource_link.path, title=resource_link.title, mime_type="text/plain"
     )
 
 
-def _knows_links(context: Context) -> bool:
+def _mark_link(resource_link: wire.ContentBlock) -> wire.ContentBlock:
+    # Its title is a citation, and those of a sample never pass for real ones.
+    if not isinstance(resource_link, wire.ResourceLink):
+        return resource_link
+    return resource_link.model_copy(
+        update={
+            "title": sample.SAMPLE_CITATION_PREFIX + (resource_link.title or resource_link.name)
+        }
+    )
+
+
+def _knows_links(request_context: Context) -> bool:
     """Whether the client's version of the protocol has links; older clients refuse the result."""
-    protocol_version = context.session.protocol_version
+    protocol_version = request_context.session.protocol_version
     return bool(protocol_version) and is_version_at_least(
         protocol_version, _FIRST_VERSION_WITH_LINKS
     )
@@ -303,25 +323,25 @@ def _render_error(error_result: ErrorResult, tool_meta: Mapping[str, Any]) -> wi
     )
 
 
-def _to_knowledge_error(failure: Exception, tool_call: ToolCall) -> KnowledgeError:
-    if isinstance(failure, KnowledgeError):
-        return failure
+def _to_knowledge_error(raised_error: Exception, tool_call: ToolCall) -> KnowledgeError:
+    if isinstance(raised_error, KnowledgeError):
+        return raised_error
     logger.error(
         "unexpected failure in a tool",
-        exc_info=failure,
+        exc_info=raised_error,
         extra={"fields": {"request_id": tool_call.request_id}},
     )
     return InternalError(f"Something went wrong on our side. Request id: {tool_call.request_id}")
 
 
-def _prepare_schemas(tools: Mapping[str, tuple[Tool, ErrorDialect]]) -> None:
-    for tool, _ in tools.values():
+def _prepare_schemas(tools_with_dialect: Mapping[str, tuple[Tool, ErrorDialect]]) -> None:
+    for tool, _ in tools_with_dialect.values():
         tool.prepare_schemas()
 
 
 def make_wire_tool(tool: Tool) -> wire.Tool:
     """Return a tool as `tools/list` shows it."""
-    hints = tool.hints
+    tool_hints = tool.hints
     return wire.Tool(
         name=tool.name,
         title=tool.title,
@@ -330,10 +350,10 @@ def make_wire_tool(tool: Tool) -> wire.Tool:
         output_schema=tool.output_schema,
         annotations=wire.ToolAnnotations(
             title=tool.title,
-            read_only_hint=hints.read_only,
-            destructive_hint=hints.destructive,
-            idempotent_hint=hints.idempotent,
-            open_world_hint=hints.open_world,
+            read_only_hint=tool_hints.read_only,
+            destructive_hint=tool_hints.destructive,
+            idempotent_hint=tool_hints.idempotent,
+            open_world_hint=tool_hints.open_world,
         ),
         _meta={**tool.meta, **_make_view_meta(tool)} or None,
     )
@@ -343,8 +363,8 @@ def _make_view_meta(tool: Tool) -> dict[str, Any]:
     """Return how a host finds the view of a tool: as the extension says, and as it once did."""
     if not tool.view:
         return {}
-    uri = make_view_uri(tool.view)
-    return {"ui": {"resourceUri": uri}, "ui/resourceUri": uri}
+    resource_uri = make_view_uri(tool.view)
+    return {"ui": {"resourceUri": resource_uri}, "ui/resourceUri": resource_uri}
 
 
 def _count_chars(tool_result: wire.CallToolResult) -> int:

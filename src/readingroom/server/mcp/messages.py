@@ -32,13 +32,13 @@ class MessageLimitMiddleware:
 
     async def _check_envelope(self, scope: Scope, receive: Receive, send: Send) -> None:
         body_message = await receive()  # the whole body: the limit above has collected it
-        if problem := find_long_part(body_message.get("body", b"")):
-            await _make_long_part_response(problem)(scope, receive, send)
+        if problem_text := find_long_part(body_message.get("body", b"")):
+            await _make_long_part_response(problem_text)(scope, receive, send)
             return
-        messages = [body_message]
+        asgi_messages = [body_message]
 
         async def receive_again() -> Message:
-            return messages.pop() if messages else await receive()
+            return asgi_messages.pop() if asgi_messages else await receive()
 
         await self._app(scope, receive_again, send)
 
@@ -64,15 +64,17 @@ def find_long_part(request_body: bytes) -> str | None:
     if len(request_body) <= _MAX_PART_CHARS:
         return None
     try:
-        envelope = _Envelope.model_validate_json(request_body)
+        message_envelope = _Envelope.model_validate_json(request_body)
     except ValidationError:  # the SDK tells what is wrong with it
         return None
-    if envelope.method == "initialize" and len(request_body) > _MAX_INITIALIZE_BYTES:
+    if message_envelope.method == "initialize" and len(request_body) > _MAX_INITIALIZE_BYTES:
         return f"initialize: at most {_MAX_INITIALIZE_BYTES} bytes"
-    request_meta = envelope.params.meta if isinstance(envelope.params, _Params) else None
+    request_meta = (
+        message_envelope.params.meta if isinstance(message_envelope.params, _Params) else None
+    )
     short_parts = {
-        "id": envelope.id,
-        "method": envelope.method,
+        "id": message_envelope.id,
+        "method": message_envelope.method,
         "progressToken": request_meta.progress_token if isinstance(request_meta, _Meta) else None,
     }
     for part_name, long_value in short_parts.items():
@@ -87,8 +89,8 @@ def _is_long(json_value: Any) -> bool:
     return isinstance(json_value, str) and len(json_value) > _MAX_PART_CHARS
 
 
-def _make_long_part_response(problem: str) -> Response:
-    error = wire.ErrorData(code=wire.INVALID_REQUEST, message=f"Invalid Request: {problem}")
+def _make_long_part_response(problem_text: str) -> Response:
+    error = wire.ErrorData(code=wire.INVALID_REQUEST, message=f"Invalid Request: {problem_text}")
     # Without the id: JSON-RPC has null where it cannot be repeated.
     response_body = wire.JSONRPCError(jsonrpc="2.0", id=None, error=error)
     response_content = response_body.model_dump_json(by_alias=True, exclude_unset=True)

@@ -38,22 +38,33 @@ Handler = Callable[[Context, Params], Awaitable[Result]]
 
 
 def add_resources(
-    server: Server[Any], face: Face, is_sample: bool, public_url: str | None = None
+    mcp_server: Server[Any], server_face: Face, is_sample: bool, public_url: str | None = None
 ) -> None:
     """Give the protocol server the prompts, resources and views of a face's bases, where it has
     any.
     """
-    prompts = {prompt.name: prompt for base in face.bases for prompt in base.prompts}
-    resource_provider = next((base.resources for base in face.bases if base.resources), None)
+    prompts_by_name = {
+        prompt.name: prompt
+        for knowledge_base in server_face.bases
+        for prompt in knowledge_base.prompts
+    }
+    resource_provider = next(
+        (
+            knowledge_base.resources
+            for knowledge_base in server_face.bases
+            if knowledge_base.resources
+        ),
+        None,
+    )
     page_params = wire.PaginatedRequestParams
-    add_handler = server.add_request_handler
-    if prompts:
-        prompt_handlers = _PromptHandlers(prompts)
+    add_handler = mcp_server.add_request_handler
+    if prompts_by_name:
+        prompt_handlers = _PromptHandlers(prompts_by_name)
         add_handler("prompts/list", page_params, prompt_handlers.list_prompts)
         add_handler("prompts/get", wire.GetPromptRequestParams, prompt_handlers.get_prompt)
-    has_views = any(tool.view for tool, _ in face.tools.values())
+    has_views = any(tool.view for tool, _ in server_face.tools.values())
     if resource_provider or has_views:
-        view_reader = _ViewReader(_collect_page_images(face), public_url)
+        view_reader = _ViewReader(_collect_page_images(server_face), public_url)
         resource_handlers = _ResourceHandlers(
             resource_provider or _NoResources(), view_reader, is_sample
         )
@@ -64,13 +75,13 @@ def add_resources(
         add_handler("completion/complete", wire.CompleteRequestParams, resource_handlers.complete)
 
 
-def _translate_errors(handler: Handler[Params, Result]) -> Handler[Params, Result]:
+def _translate_errors(resource_handler: Handler[Params, Result]) -> Handler[Params, Result]:
     """Raise our errors as MCP errors; log anything else, and hide it from the client."""
 
-    @wraps(handler)
+    @wraps(resource_handler)
     async def handle(*args: Any) -> Result:
         try:
-            return await handler(*args)
+            return await resource_handler(*args)
         except MCPError:
             raise
         except KnowledgeError as error:
@@ -80,17 +91,17 @@ def _translate_errors(handler: Handler[Params, Result]) -> Handler[Params, Resul
             )
             raise MCPError(error_code, error.message, data=error_data) from error
         except Exception as error:
-            logger.exception("unexpected failure in %s", handler.__name__)
+            logger.exception("unexpected failure in %s", resource_handler.__name__)
             raise MCPError(wire.INTERNAL_ERROR, "Something went wrong on our side") from error
 
     return handle
 
 
 class _PromptHandlers:
-    def __init__(self, prompts: Mapping[str, Prompt]) -> None:
-        self._prompts = prompts
+    def __init__(self, prompts_by_name: Mapping[str, Prompt]) -> None:
+        self._prompts = prompts_by_name
 
-    async def list_prompts(self, context: Context, params: Any) -> wire.ListPromptsResult:
+    async def list_prompts(self, request_context: Context, params: Any) -> wire.ListPromptsResult:
         return wire.ListPromptsResult(
             prompts=[
                 wire.Prompt(
@@ -99,11 +110,11 @@ class _PromptHandlers:
                     description=prompt.description,
                     arguments=[
                         wire.PromptArgument(
-                            name=argument.name,
-                            description=argument.description,
-                            required=argument.required,
+                            name=prompt_argument.name,
+                            description=prompt_argument.description,
+                            required=prompt_argument.required,
                         )
-                        for argument in prompt.arguments
+                        for prompt_argument in prompt.arguments
                     ],
                 )
                 for _, prompt in sorted(self._prompts.items())
@@ -111,16 +122,16 @@ class _PromptHandlers:
         )
 
     async def get_prompt(
-        self, context: Context, params: wire.GetPromptRequestParams
+        self, request_context: Context, request_params: wire.GetPromptRequestParams
     ) -> wire.GetPromptResult:
-        prompt = self._prompts.get(params.name)
+        prompt = self._prompts.get(request_params.name)
         if prompt is None:
-            raise MCPError(wire.INVALID_PARAMS, f"Unknown prompt: {params.name[:100]}")
-        arguments = params.arguments or {}
+            raise MCPError(wire.INVALID_PARAMS, f"Unknown prompt: {request_params.name[:100]}")
+        arguments = request_params.arguments or {}
         missing_names = [
-            argument.name
-            for argument in prompt.arguments
-            if argument.required and not arguments.get(argument.name)
+            prompt_argument.name
+            for prompt_argument in prompt.arguments
+            if prompt_argument.required and not arguments.get(prompt_argument.name)
         ]
         if missing_names:
             raise MCPError(wire.INVALID_PARAMS, f"{prompt.name} needs {', '.join(missing_names)}")
@@ -135,9 +146,9 @@ class _PromptHandlers:
 
 class _ResourceHandlers:
     def __init__(
-        self, resources: ResourceProvider, view_reader: "_ViewReader", is_sample: bool
+        self, listed_resources: ResourceProvider, view_reader: "_ViewReader", is_sample: bool
     ) -> None:
-        self._provider = resources
+        self._provider = listed_resources
         self._view_reader = view_reader
         self._is_sample = is_sample
         self.list_resources = _translate_errors(self._list_resources)
@@ -145,57 +156,63 @@ class _ResourceHandlers:
         self.complete = _translate_errors(self._complete_argument)
 
     async def list_templates(
-        self, context: Context, params: Any
+        self, request_context: Context, params: Any
     ) -> wire.ListResourceTemplatesResult:
         return wire.ListResourceTemplatesResult(
             resource_templates=[
-                wire.ResourceTemplate(uri_template=template.uri, **_make_common_fields(template))
-                for template in self._provider.templates
+                wire.ResourceTemplate(
+                    uri_template=resource_template.uri, **_make_common_fields(resource_template)
+                )
+                for resource_template in self._provider.templates
             ]
         )
 
     async def _list_resources(
-        self, context: Context, params: wire.PaginatedRequestParams | None
+        self, request_context: Context, request_params: wire.PaginatedRequestParams | None
     ) -> wire.ListResourcesResult:
-        resources, cursor = await self._provider.list_resources(params.cursor if params else None)
+        listed_resources, next_cursor = await self._provider.list_resources(
+            request_params.cursor if request_params else None
+        )
         return wire.ListResourcesResult(
             resources=[
-                wire.Resource(uri=resource.uri, **_make_common_fields(resource))
-                for resource in resources
+                wire.Resource(uri=listed_resource.uri, **_make_common_fields(listed_resource))
+                for listed_resource in listed_resources
             ],
-            next_cursor=cursor,
+            next_cursor=next_cursor,
         )
 
     async def _read_resource(
-        self, context: Context, params: wire.ReadResourceRequestParams
+        self, request_context: Context, request_params: wire.ReadResourceRequestParams
     ) -> wire.ReadResourceResult:
-        if view := await self._view_reader.read_view_or_picture(params.uri, context):
-            return wire.ReadResourceResult(contents=[view])
+        if view_contents := await self._view_reader.read_view_or_picture(
+            request_params.uri, request_context
+        ):
+            return wire.ReadResourceResult(contents=[view_contents])
         resource_text = await self._provider.read_resource(
-            params.uri, make_call_from_context(context)
+            request_params.uri, make_call_from_context(request_context)
         )
-        contents = wire.TextResourceContents(
-            uri=params.uri,
+        resource_contents = wire.TextResourceContents(
+            uri=request_params.uri,
             mime_type=_PLAIN_TEXT_MEDIA_TYPE,
             text=sample.SAMPLE_CITATION_PREFIX + resource_text
             if self._is_sample
             else resource_text,
             _meta=sample.SAMPLE_META if self._is_sample else None,
         )
-        return wire.ReadResourceResult(contents=[contents])
+        return wire.ReadResourceResult(contents=[resource_contents])
 
     async def _complete_argument(
-        self, context: Context, params: wire.CompleteRequestParams
+        self, request_context: Context, request_params: wire.CompleteRequestParams
     ) -> wire.CompleteResult:
-        arguments = (params.context.arguments if params.context else None) or {}
-        completions = await self._provider.complete_argument(
-            params.argument.name, params.argument.value, arguments
+        arguments = (request_params.context.arguments if request_params.context else None) or {}
+        completion_values = await self._provider.complete_argument(
+            request_params.argument.name, request_params.argument.value, arguments
         )
         return wire.CompleteResult(
             completion=wire.Completion(
-                values=completions[:_MAX_COMPLETIONS],
-                total=len(completions),
-                has_more=len(completions) > _MAX_COMPLETIONS,
+                values=completion_values[:_MAX_COMPLETIONS],
+                total=len(completion_values),
+                has_more=len(completion_values) > _MAX_COMPLETIONS,
             )
         )
 
@@ -211,43 +228,45 @@ class _ViewReader:
         self._public_url = public_url
 
     async def read_view_or_picture(
-        self, resource_uri: str, context: Context
+        self, resource_uri: str, request_context: Context
     ) -> wire.TextResourceContents | wire.BlobResourceContents | None:
         """Return a view or a picture; None for what is neither. Raise RecordNotFound."""
-        for prefix, read_page_image in self._image_readers_by_prefix.items():
-            if not resource_uri.startswith(prefix):
+        for uri_prefix, read_page_image in self._image_readers_by_prefix.items():
+            if not resource_uri.startswith(uri_prefix):
                 continue
-            image = await read_page_image(resource_uri)
+            page_image = await read_page_image(resource_uri)
             return wire.BlobResourceContents(
                 uri=resource_uri,
-                mime_type=image.media_type,
-                blob=base64.b64encode(image.content).decode(),
-                _meta={"marks": [list(mark) for mark in image.marks]},
+                mime_type=page_image.media_type,
+                blob=base64.b64encode(page_image.content).decode(),
+                _meta={"marks": [list(page_mark) for page_mark in page_image.marks]},
             )
-        request = context.request
+        request = request_context.request
         room_url = resolve_address(request, self._public_url) if request else ""
-        html = render_view(resource_uri, room_url)
-        if html is None:
+        view_html = render_view(resource_uri, room_url)
+        if view_html is None:
             return None
         # It loads nothing, so it asks for no leave to.
         content_meta = {"ui": {"csp": {}, "prefersBorder": True}}
         return wire.TextResourceContents(
-            uri=resource_uri, mime_type=VIEW_MEDIA_TYPE, text=html, _meta=content_meta
+            uri=resource_uri, mime_type=VIEW_MEDIA_TYPE, text=view_html, _meta=content_meta
         )
 
 
-def _collect_page_images(face: Face) -> dict[str, ReadPageImage]:
+def _collect_page_images(server_face: Face) -> dict[str, ReadPageImage]:
     """Return who reads the pictures of a face's views. Raise ValueError where two bases would."""
     page_images: dict[str, ReadPageImage] = {}
-    for base in face.bases:
-        for prefix, read_page_image in base.page_images.items():
+    for knowledge_base in server_face.bases:
+        for uri_prefix, read_page_image in knowledge_base.page_images.items():
             # Also where one begins with the other: the order of the bases must not decide.
             if any(
-                prefix.startswith(taken_prefix) or taken_prefix.startswith(prefix)
+                uri_prefix.startswith(taken_prefix) or taken_prefix.startswith(uri_prefix)
                 for taken_prefix in page_images
             ):
-                raise ValueError(f"{base.name} has pictures at {prefix}, as another base has")
-            page_images[prefix] = read_page_image
+                raise ValueError(
+                    f"{knowledge_base.name} has pictures at {uri_prefix}, as another base has"
+                )
+            page_images[uri_prefix] = read_page_image
     return page_images
 
 
@@ -256,23 +275,25 @@ class _NoResources:
 
     templates: tuple[ResourceTemplate, ...] = ()
 
-    async def list_resources(self, after: str | None) -> tuple[Sequence[ListedResource], None]:
+    async def list_resources(
+        self, page_cursor: str | None
+    ) -> tuple[Sequence[ListedResource], None]:
         return (), None
 
-    async def read_resource(self, uri: str, call: ToolCall) -> str:
-        raise RecordNotFound(f"There is no resource at {uri[:200]}")
+    async def read_resource(self, resource_uri: str, tool_call: ToolCall) -> str:
+        raise RecordNotFound(f"There is no resource at {resource_uri[:200]}")
 
     async def complete_argument(
-        self, argument_name: str, prefix: str, earlier_arguments: Mapping[str, str]
+        self, argument_name: str, uri_prefix: str, earlier_arguments: Mapping[str, str]
     ) -> list[str]:
         return []
 
 
-def _make_common_fields(resource: ListedResource | ResourceTemplate) -> dict[str, Any]:
+def _make_common_fields(listed_resource: ListedResource | ResourceTemplate) -> dict[str, Any]:
     """Return the fields that the listings of resources and of templates have in common."""
     return {
-        "name": resource.name,
-        "title": resource.title,
-        "description": resource.description,
+        "name": listed_resource.name,
+        "title": listed_resource.title,
+        "description": listed_resource.description,
         "mime_type": _PLAIN_TEXT_MEDIA_TYPE,
     }

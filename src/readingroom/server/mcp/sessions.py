@@ -29,35 +29,35 @@ class SessionOwners:
         self._reserved_counts: Counter[str] = Counter()
 
     @contextmanager
-    def reserve_session(self, caller: str) -> Iterator[None]:
+    def reserve_session(self, caller_id: str) -> Iterator[None]:
         """Hold one of the caller's places while this is entered. Raise TooManySessions."""
-        owned_count = sum(owner == caller for owner in self._callers_by_session.values())
-        if owned_count + self._reserved_counts[caller] >= self._max_per_caller:
+        owned_count = sum(owner_id == caller_id for owner_id in self._callers_by_session.values())
+        if owned_count + self._reserved_counts[caller_id] >= self._max_per_caller:
             raise TooManySessions(
                 f"{self._max_per_caller} sessions of this caller are open; end one, or ask the "
                 "operator for more (READINGROOM_MAX_SESSIONS_PER_CALLER)",
                 retry_after=30,
             )
-        self._reserved_counts[caller] += 1
+        self._reserved_counts[caller_id] += 1
         try:
             yield
         finally:
-            self._reserved_counts[caller] -= 1
-            if not self._reserved_counts[caller]:
-                del self._reserved_counts[caller]
+            self._reserved_counts[caller_id] -= 1
+            if not self._reserved_counts[caller_id]:
+                del self._reserved_counts[caller_id]
 
     def count_reserved(self) -> int:
         """Return how many places are held, by all callers together."""
         return self._reserved_counts.total()
 
-    def add_session(self, session_id: str, caller: str) -> None:
+    def add_session(self, session_id: str, caller_id: str) -> None:
         """Note a session that was opened."""
-        self._callers_by_session[session_id] = caller
+        self._callers_by_session[session_id] = caller_id
 
     def keep_only_sessions(self, session_ids: Container[str]) -> None:
         """Forget the sessions that are not among these."""
         self._callers_by_session = {
-            session_id: owner
-            for session_id, owner in self._callers_by_session.items()
+            session_id: owner_id
+            for session_id, owner_id in self._callers_by_session.items()
             if session_id in session_ids
         }

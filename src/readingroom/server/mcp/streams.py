@@ -18,8 +18,8 @@ from readingroom.server.http.held_bytes import HeldBytes
 class _StreamProxy:
     """Passes everything on to another stream."""
 
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
+    def __init__(self, wrapped_stream: Any) -> None:
+        self._stream = wrapped_stream
 
     async def aclose(self) -> None:
         await self._stream.aclose()
@@ -41,22 +41,22 @@ class WatchedReceiveStream(_StreamProxy):
 
     def __init__(
         self,
-        stream: Any,
+        wrapped_stream: Any,
         on_message: Callable[[Any], None],
         on_end: Callable[[], Awaitable[None]],
     ) -> None:
-        super().__init__(stream)
+        super().__init__(wrapped_stream)
         self._on_message = on_message
         self._on_end = on_end
 
     async def receive(self) -> Any:
         try:
-            message = await self._stream.receive()
+            mcp_message = await self._stream.receive()
         except anyio.EndOfStream:
             await self._on_end()
             raise
-        self._on_message(message)
-        return message
+        self._on_message(mcp_message)
+        return mcp_message
 
     def __aiter__(self) -> Self:
         return self
@@ -71,13 +71,13 @@ class WatchedReceiveStream(_StreamProxy):
 class WatchedSendStream(_StreamProxy):
     """Outgoing messages: calls `on_sent` with each after it was sent."""
 
-    def __init__(self, stream: Any, on_sent: Callable[[Any], None]) -> None:
-        super().__init__(stream)
+    def __init__(self, wrapped_stream: Any, on_sent: Callable[[Any], None]) -> None:
+        super().__init__(wrapped_stream)
         self._on_sent = on_sent
 
-    async def send(self, message: Any) -> None:
-        await self._stream.send(message)
-        self._on_sent(message)
+    async def send(self, mcp_message: Any) -> None:
+        await self._stream.send(mcp_message)
+        self._on_sent(mcp_message)
 
 
 class BoundedSendStream(_StreamProxy):
@@ -87,21 +87,25 @@ class BoundedSendStream(_StreamProxy):
     """
 
     def __init__(
-        self, stream: Any, held_bytes: HeldBytes, caller: str, tasks: anyio.abc.TaskGroup
+        self,
+        wrapped_stream: Any,
+        held_bytes: HeldBytes,
+        caller_id: str,
+        task_group: anyio.abc.TaskGroup,
     ) -> None:
-        super().__init__(stream)
+        super().__init__(wrapped_stream)
         self._held_bytes = held_bytes
-        self._caller = caller
-        self._tasks = tasks
+        self._caller = caller_id
+        self._tasks = task_group
 
-    async def send(self, message: Any) -> None:
+    async def send(self, mcp_message: Any) -> None:
         """Send a message. Raise BrokenResourceError when it is dropped."""
         try:
-            with self._held_bytes.hold_bytes(self._caller, estimate_size(message.message)):
-                await self._stream.send(message)
+            with self._held_bytes.hold_bytes(self._caller, estimate_size(mcp_message.message)):
+                await self._stream.send(mcp_message)
         except TooManyBytes as error:
-            if isinstance(message.message, wire.JSONRPCResponse | wire.JSONRPCError):
-                dropped_answer_error = _make_dropped_answer_error(message.message.id, error)
+            if isinstance(mcp_message.message, wire.JSONRPCResponse | wire.JSONRPCError):
+                dropped_answer_error = _make_dropped_answer_error(mcp_message.message.id, error)
                 self._tasks.start_soon(self._send_error, dropped_answer_error)
             # Whoever waits to send a message keeps it in memory; this ends the wait.
             raise anyio.BrokenResourceError from error
@@ -119,10 +123,10 @@ def _make_dropped_answer_error(
     return SessionMessage(wire.JSONRPCError(jsonrpc="2.0", id=answer_id, error=detail))
 
 
-def estimate_size(message: Any) -> int:
+def estimate_size(mcp_message: Any) -> int:
     """Return about how many bytes a message takes as JSON."""
     byte_count = 0
-    unmeasured_parts = [message]
+    unmeasured_parts = [mcp_message]
     while unmeasured_parts:
         message_part = unmeasured_parts.pop()
         if isinstance(message_part, BaseModel):
@@ -148,29 +152,33 @@ class UnansweredRequests:
         self.request_count = 0
         self._all_answered = anyio.Event()
 
-    def record_incoming(self, message: Any, byte_count: int = 0) -> None:
+    def record_incoming(self, mcp_message: Any, byte_count: int = 0) -> None:
         """Count an incoming message if it is a request."""
-        request = getattr(message, "message", None)
+        request = getattr(mcp_message, "message", None)
         if isinstance(request, wire.JSONRPCRequest):
             self.request_count += 1
             # A client may use an id twice.
             self._sizes_by_id.setdefault(request.id, []).append(byte_count)
             # A request that its caller cancels gets no answer; then the SDK calls this.
-            metadata = message.metadata or ServerMessageMetadata()
-            metadata.on_request_unanswered = partial(self._settle, request.id)
-            message.metadata = metadata
+            message_metadata = mcp_message.metadata or ServerMessageMetadata()
+            message_metadata.on_request_unanswered = partial(self._settle_request, request.id)
+            mcp_message.metadata = message_metadata
         else:
             self._on_settled(byte_count)
 
-    def note_outgoing(self, message: Any) -> None:
+    def note_outgoing(self, mcp_message: Any) -> None:
         """Note an outgoing message if it is an answer."""
-        if isinstance(message.message, wire.JSONRPCResponse | wire.JSONRPCError):
-            self._forget_one(message.message.id)
+        if isinstance(mcp_message.message, wire.JSONRPCResponse | wire.JSONRPCError):
+            self._forget_request(mcp_message.message.id)
 
     def forget_all(self) -> None:
         """Forget all of them, as their session ends."""
-        for request_id in [id for id, sizes in self._sizes_by_id.items() for _ in sizes]:
-            self._forget_one(request_id)
+        for request_id in [
+            waiting_id
+            for waiting_id, request_sizes in self._sizes_by_id.items()
+            for _ in request_sizes
+        ]:
+            self._forget_request(request_id)
 
     async def wait_until_answered(self) -> None:
         """Return when every request is answered."""
@@ -178,16 +186,16 @@ class UnansweredRequests:
             self._all_answered = anyio.Event()
             await self._all_answered.wait()
 
-    async def _settle(self, request_id: wire.RequestId) -> None:
-        self._forget_one(request_id)
+    async def _settle_request(self, request_id: wire.RequestId) -> None:
+        self._forget_request(request_id)
 
-    def _forget_one(self, request_id: wire.RequestId | None) -> None:
+    def _forget_request(self, request_id: wire.RequestId | None) -> None:
         # An error may answer no request, or one that was cancelled before.
         if request_id is None or request_id not in self._sizes_by_id:
             return
-        sizes = self._sizes_by_id[request_id]
-        self._on_settled(sizes.pop())
-        if not sizes:
+        request_sizes = self._sizes_by_id[request_id]
+        self._on_settled(request_sizes.pop())
+        if not request_sizes:
             del self._sizes_by_id[request_id]
         self.request_count -= 1
         if not self.request_count:

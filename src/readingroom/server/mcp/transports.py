@@ -38,30 +38,34 @@ class StreamableHttp:
     """`/mcp`: the protocol for clients, a page for browsers."""
 
     def __init__(
-        self, server: Server[Any], stateful: bool, limits: SessionLimits, render_page: RenderPage
+        self,
+        mcp_server: Server[Any],
+        keeps_sessions: bool,
+        session_limits: SessionLimits,
+        render_page: RenderPage,
     ) -> None:
-        self._stateful = stateful
+        self._stateful = keeps_sessions
         self._render_page = render_page
-        self._owners = SessionOwners(limits.max_sessions_per_caller)
+        self._owners = SessionOwners(session_limits.max_sessions_per_caller)
         # Host and Origin are checked by SecurityMiddleware, so the SDK gets no security settings.
         self.manager = StreamableHTTPSessionManager(
-            server,
-            stateless=not stateful,
-            json_response=not stateful,
-            session_idle_timeout=limits.idle_seconds,
-            max_sessions=limits.max_sessions,
-            max_request_body_size=limits.max_body_bytes,
+            mcp_server,
+            stateless=not keeps_sessions,
+            json_response=not keeps_sessions,
+            session_idle_timeout=session_limits.idle_seconds,
+            max_sessions=session_limits.max_sessions,
+            max_request_body_size=session_limits.max_body_bytes,
         )
         self._app = MessageLimitMiddleware(
-            self.manager.asgi_app, limits.max_body_bytes, limits.held_bytes
+            self.manager.asgi_app, session_limits.max_body_bytes, session_limits.held_bytes
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if is_page_request(scope):
             await self._render_page(Request(scope))(scope, receive, send)
         elif scope["method"] == "GET" and not self._stateful:
-            detail = "this face keeps no sessions and sends no event stream; use POST"
-            raise HTTPException(405, detail, {"Allow": "POST"})
+            refusal_detail = "this face keeps no sessions and sends no event stream; use POST"
+            raise HTTPException(405, refusal_detail, {"Allow": "POST"})
         elif self._stateful and _opens_session(scope):
             await self._open_session(scope, receive, send)
         else:
@@ -69,37 +73,41 @@ class StreamableHttp:
 
     async def _open_session(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let the SDK open a session and note whose it is. Raise TooManySessions."""
-        caller = identify_caller(scope)
+        caller_id = identify_caller(scope)
 
-        async def note_session(message: Message) -> None:
-            if message["type"] == "http.response.start" and message["status"] < 400:
-                session_id = Headers(raw=message["headers"]).get("mcp-session-id")
+        async def note_session(asgi_message: Message) -> None:
+            if asgi_message["type"] == "http.response.start" and asgi_message["status"] < 400:
+                session_id = Headers(raw=asgi_message["headers"]).get("mcp-session-id")
                 if session_id:
-                    self._owners.add_session(session_id, caller)
-            await send(message)
+                    self._owners.add_session(session_id, caller_id)
+            await send(asgi_message)
 
         # The SDK does not say when a session has ended.
         self._owners.keep_only_sessions(self.manager._server_instances)
-        with self._owners.reserve_session(caller):
+        with self._owners.reserve_session(caller_id):
             await self._app(scope, receive, note_session)
 
 
 class Sse:
     """`/sse` and `/messages/`: an event stream per session, and where its messages are posted."""
 
-    def __init__(self, server: Server[Any], face_path: str, limits: SessionLimits) -> None:
-        self._server = server
-        self._limits = limits
-        self._owners = SessionOwners(limits.max_sessions_per_caller)
+    def __init__(
+        self, mcp_server: Server[Any], face_path: str, session_limits: SessionLimits
+    ) -> None:
+        self._server = mcp_server
+        self._limits = session_limits
+        self._owners = SessionOwners(session_limits.max_sessions_per_caller)
         self._unanswered_by_session: dict[str, UnansweredRequests] = {}
         """By session, the requests that were taken from it."""
         self._posting_counts: Counter[str] = Counter()
         """By session, the messages that are being posted."""
         self._transport = SseServerTransport(
-            f"{face_path}/messages/", max_request_body_size=limits.max_body_bytes
+            f"{face_path}/messages/", max_request_body_size=session_limits.max_body_bytes
         )
         self._post_app = MessageLimitMiddleware(
-            self._transport.handle_post_message, limits.max_body_bytes, limits.held_bytes
+            self._transport.handle_post_message,
+            session_limits.max_body_bytes,
+            session_limits.held_bytes,
         )
 
     async def serve_stream(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -114,9 +122,9 @@ class Sse:
     async def receive_message(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a message to the session that its address names. Raise TooManyMessages."""
         session_id = _read_session_id(scope)
-        unanswered = self._unanswered_by_session.get(session_id)
+        unanswered_requests = self._unanswered_by_session.get(session_id)
         request_count = self._posting_counts[session_id] + (
-            unanswered.request_count if unanswered else 0
+            unanswered_requests.request_count if unanswered_requests else 0
         )
         if request_count >= _MAX_UNANSWERED_MESSAGES:
             raise TooManyMessages(
@@ -137,43 +145,45 @@ class Sse:
 
     async def _serve_stream(self, scope: Scope, receive: Receive, send: Send) -> None:
         server_options = self._server.create_initialization_options()
-        held_bytes, caller = self._limits.held_bytes, identify_caller(scope)
-        unanswered_requests = UnansweredRequests(partial(held_bytes.remove_bytes, caller))
+        held_bytes, caller_id = self._limits.held_bytes, identify_caller(scope)
+        unanswered_requests = UnansweredRequests(partial(held_bytes.remove_bytes, caller_id))
         session_id = ""
 
-        async def send_counted(message: Message) -> None:
+        async def send_counted(mcp_message: Message) -> None:
             # It waits here until the client has read what was sent before.
-            message_bytes = len(message.get("body", b""))
-            held_bytes.add_bytes(caller, message_bytes)
+            message_bytes = len(mcp_message.get("body", b""))
+            held_bytes.add_bytes(caller_id, message_bytes)
             try:
-                await send(message)
+                await send(mcp_message)
             finally:
-                held_bytes.remove_bytes(caller, message_bytes)
+                held_bytes.remove_bytes(caller_id, message_bytes)
 
-        async with self._transport.connect_sse(scope, receive, send_counted) as streams:
-            incoming, outgoing = streams
+        async with self._transport.connect_sse(scope, receive, send_counted) as stream_pair:
+            incoming_stream, outgoing_stream = stream_pair
             with anyio.move_on_after(self._limits.idle_seconds) as session_lifetime:
 
-                def note_message(message: Any) -> None:
+                def note_message(mcp_message: Any) -> None:
                     nonlocal session_id
                     session_lifetime.deadline = anyio.current_time() + self._limits.idle_seconds
-                    if isinstance(message, Exception):  # what was posted is no message
+                    if isinstance(mcp_message, Exception):  # what was posted is no message
                         return
                     # The SDK does not tell a stream its id; the messages posted to it know it.
-                    session_id = message.metadata.request_context.state.session_id
+                    session_id = mcp_message.metadata.request_context.state.session_id
                     self._unanswered_by_session[session_id] = unanswered_requests
-                    body_bytes = message.metadata.request_context.state.body_bytes
-                    held_bytes.add_bytes(caller, body_bytes)
-                    unanswered_requests.record_incoming(message, body_bytes)
+                    body_bytes = mcp_message.metadata.request_context.state.body_bytes
+                    held_bytes.add_bytes(caller_id, body_bytes)
+                    unanswered_requests.record_incoming(mcp_message, body_bytes)
 
                 watched_incoming = WatchedReceiveStream(
-                    incoming, note_message, anyio.lowlevel.checkpoint
+                    incoming_stream, note_message, anyio.lowlevel.checkpoint
                 )
-                watched_outgoing = WatchedSendStream(outgoing, unanswered_requests.note_outgoing)
+                watched_outgoing = WatchedSendStream(
+                    outgoing_stream, unanswered_requests.note_outgoing
+                )
                 try:
                     async with anyio.create_task_group() as refusal_tasks:
                         bounded_outgoing = BoundedSendStream(
-                            watched_outgoing, held_bytes, caller, refusal_tasks
+                            watched_outgoing, held_bytes, caller_id, refusal_tasks
                         )
                         await self._server.run(watched_incoming, bounded_outgoing, server_options)
                         refusal_tasks.cancel_scope.cancel()
@@ -192,10 +202,10 @@ def is_page_request(scope: Scope) -> bool:
 
 def _opens_session(scope: Scope) -> bool:
     """Whether the SDK may open a session for a request: it has none, and is of a wire with them."""
-    headers = Headers(scope=scope)
-    protocol_version = headers.get("mcp-protocol-version")
+    request_headers = Headers(scope=scope)
+    protocol_version = request_headers.get("mcp-protocol-version")
     is_handshake = protocol_version is None or protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
-    return scope["method"] == "POST" and is_handshake and "mcp-session-id" not in headers
+    return scope["method"] == "POST" and is_handshake and "mcp-session-id" not in request_headers
 
 
 def _read_session_id(scope: Scope) -> str:

@@ -52,9 +52,9 @@ class CallSummary:
 class CallHistory:
     """The last hour of a process, for whoever runs it."""
 
-    def __init__(self, now: Callable[[], float] = clock.unix_seconds) -> None:
-        self._read_clock = now
-        self.started_at = now()
+    def __init__(self, now_seconds: Callable[[], float] = clock.unix_seconds) -> None:
+        self._read_clock = now_seconds
+        self.started_at = now_seconds()
         self._calls_by_name: dict[str, _CallsOfName] = {}
         self._recent_errors: deque[RecentError] = deque(maxlen=_MAX_KEPT_ERRORS)
 
@@ -76,41 +76,47 @@ class CallHistory:
             if len(self._calls_by_name) >= _MAX_CALL_NAMES:
                 return
             calls_of_name = self._calls_by_name[call_name] = _CallsOfName()
-        now = self._read_clock()
-        minute = int(now // 60)
-        calls_of_name.counts_by_minute[minute] = calls_of_name.counts_by_minute.get(minute, 0) + 1
+        now_seconds = self._read_clock()
+        this_minute = int(now_seconds // 60)
+        calls_of_name.counts_by_minute[this_minute] = (
+            calls_of_name.counts_by_minute.get(this_minute, 0) + 1
+        )
         for old_minute in [
             kept_minute
             for kept_minute in calls_of_name.counts_by_minute
-            if kept_minute <= minute - HISTORY_MINUTES
+            if kept_minute <= this_minute - HISTORY_MINUTES
         ]:
             del calls_of_name.counts_by_minute[old_minute]
-        calls_of_name.timed_durations_ms.append((now, duration_ms))
+        calls_of_name.timed_durations_ms.append((now_seconds, duration_ms))
         if error_code is not None:
-            calls_of_name.error_times.append(now)
-            self._recent_errors.append(RecentError(now, call_name, error_code, request_id))
+            calls_of_name.error_times.append(now_seconds)
+            self._recent_errors.append(RecentError(now_seconds, call_name, error_code, request_id))
 
     def summarise_calls(self) -> list[CallSummary]:
         """Return what was called in the last hour, the busiest first."""
-        now = self._read_clock()
-        minute = int(now // 60)
-        summaries = []
+        now_seconds = self._read_clock()
+        this_minute = int(now_seconds // 60)
+        call_summaries = []
         for call_name, calls_of_name in self._calls_by_name.items():
             counts_by_minute = [
-                calls_of_name.counts_by_minute.get(minute - HISTORY_MINUTES + 1 + minute_offset, 0)
+                calls_of_name.counts_by_minute.get(
+                    this_minute - HISTORY_MINUTES + 1 + minute_offset, 0
+                )
                 for minute_offset in range(HISTORY_MINUTES)
             ]
             if not any(counts_by_minute):
                 continue
             sorted_durations_ms = sorted(
                 duration_ms
-                for at, duration_ms in calls_of_name.timed_durations_ms
-                if now - at < 60 * HISTORY_MINUTES
+                for call_time, duration_ms in calls_of_name.timed_durations_ms
+                if now_seconds - call_time < 60 * HISTORY_MINUTES
             )
             error_count = sum(
-                1 for at in calls_of_name.error_times if now - at < 60 * HISTORY_MINUTES
+                1
+                for call_time in calls_of_name.error_times
+                if now_seconds - call_time < 60 * HISTORY_MINUTES
             )
-            summaries.append(
+            call_summaries.append(
                 CallSummary(
                     call_name,
                     counts_by_minute,
@@ -120,14 +126,16 @@ class CallHistory:
                     _find_percentile(sorted_durations_ms, 0.95),
                 )
             )
-        return sorted(summaries, key=lambda summary: -summary.total)
+        return sorted(call_summaries, key=lambda summary: -summary.total)
 
     def list_recent_errors(self) -> list[RecentError]:
         """Return the last errors, newest first."""
         return list(reversed(self._recent_errors))
 
 
-def _find_percentile(ordered_times: Sequence[float], fraction: float) -> float:
+def _find_percentile(ordered_times: Sequence[float], percentile_fraction: float) -> float:
     if not ordered_times:
         return 0.0
-    return ordered_times[min(len(ordered_times) - 1, math.ceil(fraction * len(ordered_times)) - 1)]
+    return ordered_times[
+        min(len(ordered_times) - 1, math.ceil(percentile_fraction * len(ordered_times)) - 1)
+    ]

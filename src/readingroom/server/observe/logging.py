@@ -51,7 +51,7 @@ class CallRecord:
         return log_fields
 
 
-def configure_logging(level: LogLevel, should_block: bool = True) -> None:
+def configure_logging(log_level: LogLevel, should_block: bool = True) -> None:
     """Send every logger of the process to standard error as JSON lines.
 
     Without `should_block`, lines are dropped when nobody reads them: a client that starts a stdio
@@ -60,11 +60,11 @@ def configure_logging(level: LogLevel, should_block: bool = True) -> None:
     # No line of ours has these, and finding them out costs as much as writing the line.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     logging._srcfile = None  # as the logging documentation recommends
-    handler: logging.Handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
+    log_handler: logging.Handler = logging.StreamHandler(sys.stderr)
+    log_handler.setFormatter(JsonLines())
     if not should_block:
-        handler = _write_in_thread(handler)
-    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+        log_handler = _write_in_thread(log_handler)
+    logging.basicConfig(level=log_level.upper(), handlers=[log_handler], force=True)
     for logger_name in _CHATTY_LOGGERS:
         logging.getLogger(logger_name).setLevel(logging.WARNING)
 
@@ -79,22 +79,22 @@ def log_call(call_record: CallRecord) -> None:
         _call_logger.handle(log_record)
 
 
-def _write_in_thread(handler: logging.Handler) -> logging.Handler:
+def _write_in_thread(log_handler: logging.Handler) -> logging.Handler:
     """Return a handler that never blocks: a thread writes its lines with the given one."""
     waiting_records: queue.Queue[logging.LogRecord | None] = queue.Queue(1000)
 
     def write() -> None:
         while (log_record := waiting_records.get()) is not None:
-            handler.handle(log_record)
+            log_handler.handle(log_record)
 
     def finish() -> None:
         with contextlib.suppress(queue.Full):
             waiting_records.put_nowait(None)
         # Not for ever: when nobody reads standard error, the thread cannot finish.
-        writer.join(timeout=1)
+        writer_thread.join(timeout=1)
 
-    writer = threading.Thread(target=write, daemon=True)
-    writer.start()
+    writer_thread = threading.Thread(target=write, daemon=True)
+    writer_thread.start()
     atexit.register(finish)
     return _DroppingHandler(waiting_records)
 
@@ -134,13 +134,13 @@ class JsonLines(logging.Formatter):
             line_fields["error"] = self._format_failure(record)
         return escape_controls(to_json(line_fields, fallback=str).decode())
 
-    def _format_time(self, created: float) -> str:
+    def _format_time(self, created_seconds: float) -> str:
         """Return `2026-01-31T09:30:00.123+00:00`; the calendar is computed once a second."""
-        second = int(created)
-        if second != self._second:
-            self._second = second
-            self._second_text = clock.from_timestamp(second).strftime("%Y-%m-%dT%H:%M:%S")
-        return f"{self._second_text}.{int((created - second) * 1000):03d}+00:00"
+        whole_second = int(created_seconds)
+        if whole_second != self._second:
+            self._second = whole_second
+            self._second_text = clock.from_timestamp(whole_second).strftime("%Y-%m-%dT%H:%M:%S")
+        return f"{self._second_text}.{int((created_seconds - whole_second) * 1000):03d}+00:00"
 
     def _format_failure(self, log_record: logging.LogRecord) -> str:
         """Return our own traceback; for a library the type only: its text may quote a payload."""

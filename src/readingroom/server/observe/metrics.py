@@ -32,10 +32,10 @@ _HISTOGRAM_SECONDS = (
 class Metrics:
     """The metrics of one process, in a registry of their own."""
 
-    def __init__(self, collectors: Iterable[Collector] = ()) -> None:
+    def __init__(self, metric_collectors: Iterable[Collector] = ()) -> None:
         self._registry = CollectorRegistry()
-        for collector in collectors:
-            self._registry.register(collector)
+        for metric_collector in metric_collectors:
+            self._registry.register(metric_collector)
         self._call_counter = Counter(
             "readingroom_tool_calls",
             "Tool calls by result.",
@@ -77,10 +77,10 @@ class Metrics:
         if call_record.error_code:
             self._error_counter.labels(call_record.tool_name, call_record.error_code).inc()
 
-    def record_request(self, route: str, status: int, seconds: float) -> None:
+    def record_request(self, route_path: str, http_status: int, duration_seconds: float) -> None:
         """Add one request for REST or a page, by its route."""
-        self._request_counter.labels(route, str(status)).inc()
-        self._request_seconds.labels(route).observe(seconds)
+        self._request_counter.labels(route_path, str(http_status)).inc()
+        self._request_seconds.labels(route_path).observe(duration_seconds)
 
     def render_metrics(self) -> bytes:
         """Return every metric in the text format of Prometheus."""

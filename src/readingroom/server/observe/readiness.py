@@ -18,8 +18,8 @@ _MAX_CHECK_AGE_SECONDS = 1.0
 class Readiness:
     """Asks each base whether it can answer."""
 
-    def __init__(self, bases: Sequence[KnowledgeBase]) -> None:
-        self._bases = bases
+    def __init__(self, knowledge_bases: Sequence[KnowledgeBase]) -> None:
+        self._bases = knowledge_bases
         self._lock = anyio.Lock()
         self._checked_at = -math.inf
         self._error_codes_by_base: dict[str, str] = {}
@@ -38,16 +38,16 @@ class Readiness:
     async def _check_bases(self) -> dict[str, str]:
         error_codes: dict[str, str] = {}
 
-        async def check(base: KnowledgeBase) -> None:
+        async def check(knowledge_base: KnowledgeBase) -> None:
             try:
                 with anyio.fail_after(_CHECK_TIMEOUT_SECONDS):
-                    await base.check_ready()
+                    await knowledge_base.check_ready()
             except KnowledgeError as error:
-                error_codes[base.name] = error.code
+                error_codes[knowledge_base.name] = error.code
             except TimeoutError:
-                error_codes[base.name] = "timeout"
+                error_codes[knowledge_base.name] = "timeout"
 
-        async with anyio.create_task_group() as tasks:
-            for base in self._bases:
-                tasks.start_soon(check, base)
+        async with anyio.create_task_group() as task_group:
+            for knowledge_base in self._bases:
+                task_group.start_soon(check, knowledge_base)
         return dict(sorted(error_codes.items()))

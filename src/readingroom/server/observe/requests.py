@@ -20,28 +20,28 @@ class RequestCounter:
     def __init__(
         self,
         app: ASGIApp,
-        metrics: Metrics,
-        history: CallHistory,
-        timer: Callable[[], float] = time.perf_counter,
+        request_metrics: Metrics,
+        call_history: CallHistory,
+        read_timer: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._app = app
-        self._metrics = metrics
-        self._history = history
-        self._timer = timer
+        self._metrics = request_metrics
+        self._history = call_history
+        self._timer = read_timer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
         started_at = self._timer()
 
-        async def send_counted(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                self._record_request(scope, message["status"], self._timer() - started_at)
-            await send(message)
+        async def send_counted(asgi_message: Message) -> None:
+            if asgi_message["type"] == "http.response.start":
+                self._record_request(scope, asgi_message["status"], self._timer() - started_at)
+            await send(asgi_message)
 
         await self._app(scope, receive, send_counted)
 
-    def _record_request(self, scope: Scope, status: int, seconds: float) -> None:
+    def _record_request(self, scope: Scope, http_status: int, duration_seconds: float) -> None:
         request_state = scope.get("state", {})
         route_path = request_state.get(ROUTE_PATH_STATE_KEY) or getattr(
             scope.get("route"), "path", None
@@ -49,8 +49,8 @@ class RequestCounter:
         if route_path is None:
             return
         route_name = f"{scope['method']} {route_path}"
-        self._metrics.record_request(route_name, status, seconds)
-        error_code = str(status) if status >= 500 else None
+        self._metrics.record_request(route_name, http_status, duration_seconds)
+        error_code = str(http_status) if http_status >= 500 else None
         self._history.add_named_call(
-            route_name, seconds * 1000, error_code, request_state.get("request_id", "")
+            route_name, duration_seconds * 1000, error_code, request_state.get("request_id", "")
         )

@@ -12,9 +12,9 @@ from readingroom import __version__
 logger = logging.getLogger(__name__)
 
 
-def start_tracing(endpoint: str | None) -> Callable[[], None]:
-    """Export spans to `endpoint` from now on; return the function that flushes the last of them."""
-    if endpoint is None:
+def start_tracing(otlp_endpoint: str | None) -> Callable[[], None]:
+    """Export spans to `otlp_endpoint` from now on; return the function that flushes the last."""
+    if otlp_endpoint is None:
         return _no_op
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -24,13 +24,13 @@ def start_tracing(endpoint: str | None) -> Callable[[], None]:
     except ImportError:
         logger.warning("No spans are sent: install readingroom[otel] to export them")
         return _no_op
-    resource = Resource({"service.name": "readingroom", "service.version": __version__})
-    provider = TracerProvider(resource=resource)
+    otel_resource = Resource({"service.name": "readingroom", "service.version": __version__})
+    tracer_provider = TracerProvider(resource=otel_resource)
     # An unreachable collector must not delay the shutdown: one second, retries included.
-    exporter = OTLPSpanExporter(endpoint=endpoint.rstrip("/") + "/v1/traces", timeout=1)
-    provider.add_span_processor(BatchSpanProcessor(exporter))
-    trace.set_tracer_provider(provider)
-    return provider.shutdown
+    span_exporter = OTLPSpanExporter(endpoint=otlp_endpoint.rstrip("/") + "/v1/traces", timeout=1)
+    tracer_provider.add_span_processor(BatchSpanProcessor(span_exporter))
+    trace.set_tracer_provider(tracer_provider)
+    return tracer_provider.shutdown
 
 
 def _no_op() -> None: ...

@@ -43,11 +43,13 @@ VSCODE = ClientFormat("VS Code", ".vscode/mcp.json", "servers", "${env:%s}", Tru
 LM_STUDIO = ClientFormat("LM Studio", "mcp.json", "mcpServers", "${%s}", False)
 
 
-def _make_coded_link(prefix: str, server_name: str, configuration_entry: dict[str, Any]) -> str:
+def _make_coded_link(
+    link_prefix: str, server_name: str, configuration_entry: dict[str, Any]
+) -> str:
     """Return a link with the entry in base64, as Cursor and LM Studio read it."""
     # The ordinary alphabet, which both decode; its `+` and `=` are escaped in the address.
     coded_entry = base64.b64encode(json.dumps(configuration_entry).encode()).decode()
-    return f"{prefix}?{urlencode({'name': server_name, 'config': coded_entry})}"
+    return f"{link_prefix}?{urlencode({'name': server_name, 'config': coded_entry})}"
 
 
 def _make_cursor_link(server_name: str, configuration_entry: dict[str, Any]) -> str:
@@ -76,6 +78,6 @@ _LINK_MAKERS: tuple[tuple[ClientFormat, Callable[[str, dict[str, Any]], str]], .
 def make_install_links(server_name: str, url: str, bearer_key: str | None) -> list[tuple[str, str]]:
     """Return the clients that add a server by one click on a link, each with its link."""
     return [
-        (client.title, make_link(server_name, client.build_entry(url, bearer_key)))
-        for client, make_link in _LINK_MAKERS
+        (client_format.title, make_link(server_name, client_format.build_entry(url, bearer_key)))
+        for client_format, make_link in _LINK_MAKERS
     ]

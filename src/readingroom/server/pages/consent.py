@@ -28,13 +28,13 @@ class ConsentPages:
 
     def __init__(
         self,
-        frame: PageFrame,
-        grants: GrantStore,
+        page_frame: PageFrame,
+        grant_store: GrantStore,
         face_titles: Mapping[str, str],
         public_url: str | None,
     ) -> None:
-        self._browsers = frame.browsers
-        self._grants = grants
+        self._browsers = page_frame.browsers
+        self._grants = grant_store
         self._face_titles = face_titles
         self._public_url = public_url
 
@@ -50,18 +50,18 @@ class ConsentPages:
         visitor, _ = self._require_session(request)
         request_id = request.query_params.get("request", "")
         consent_request = await self._find_request(request_id)
-        params = _read_parameters(consent_request)
+        authorization_params = _read_parameters(consent_request)
         try:
-            face_path = self._find_face(request, params.resource)
+            face_path = self._find_face(request, authorization_params.resource)
         except _UnknownResource:
             await anyio.to_thread.run_sync(self._grants.remove_request, request_id)
-            return self._send_back(request, params, error="invalid_target")
-        redirect_uri = str(params.redirect_uri)
+            return self._send_back(request, authorization_params, error="invalid_target")
+        redirect_uri = str(authorization_params.redirect_uri)
         return render_page(
             request.scope,
             "consent.html",
             "Connect an app",
-            headers={"Content-Security-Policy": _allow_return(redirect_uri)},
+            extra_headers={"Content-Security-Policy": _allow_return(redirect_uri)},
             request_id=request_id,
             client_name=await self._find_client_name(consent_request.client_id),
             return_address=_describe_return(redirect_uri),
@@ -71,7 +71,7 @@ class ConsentPages:
                 if face_path is None or offered_path == face_path
             ],
             key_name=visitor.name,
-            may_offer_write=_may_offer_write(visitor, params),
+            may_offer_write=_may_offer_write(visitor, authorization_params),
             form_token=self._browsers.make_form_token(request.scope),
         )
 
@@ -79,31 +79,37 @@ class ConsentPages:
         """Send the browser back to the client, with a code or with a refusal."""
         form_fields = await receive_fields(request)
         self._browsers.check_form(request.scope, form_fields)
-        visitor, session = self._require_session(request)
+        visitor, browser_session = self._require_session(request)
         request_id = form_fields.get("request", "")
         consent_request = await self._find_request(request_id)
-        params = _read_parameters(consent_request)
+        authorization_params = _read_parameters(consent_request)
         try:
-            face_path = self._find_face(request, params.resource)
+            face_path = self._find_face(request, authorization_params.resource)
         except _UnknownResource:
-            return self._send_back(request, params, error="invalid_target")
+            return self._send_back(request, authorization_params, error="invalid_target")
         if not await anyio.to_thread.run_sync(self._grants.remove_request, request_id):
             raise FormExpired(_EXPIRED_MESSAGE)
         if form_fields.get("answer") != "allow":
-            return self._send_back(request, params, error="access_denied")
-        may_write = form_fields.get("changes") == "yes" and _may_offer_write(visitor, params)
-        authorization_code = await anyio.to_thread.run_sync(
-            self._grants.add_grant, consent_request, session.key_digest, may_write, face_path
+            return self._send_back(request, authorization_params, error="access_denied")
+        may_write = form_fields.get("changes") == "yes" and _may_offer_write(
+            visitor, authorization_params
         )
-        return self._send_back(request, params, code=authorization_code)
+        authorization_code = await anyio.to_thread.run_sync(
+            self._grants.add_grant,
+            consent_request,
+            browser_session.key_digest,
+            may_write,
+            face_path,
+        )
+        return self._send_back(request, authorization_params, code=authorization_code)
 
     def _require_session(self, request: Request) -> tuple[Visitor, BrowserSession]:
         """Return who has signed in, with their session. Raise Unauthorized."""
         visitor = self._browsers.identify_visitor(request.scope)
-        session = self._browsers.find_request_session(request.scope)
-        if visitor is None or session is None:
+        browser_session = self._browsers.find_request_session(request.scope)
+        if visitor is None or browser_session is None:
             raise Unauthorized("Sign in with a key to answer this request")
-        return visitor, session
+        return visitor, browser_session
 
     async def _find_request(self, request_id: str) -> ConsentRequest:
         consent_request = await anyio.to_thread.run_sync(self._grants.find_request, request_id)
@@ -112,34 +118,37 @@ class ConsentPages:
         return consent_request
 
     async def _find_client_name(self, client_id: str) -> str | None:
-        metadata = await anyio.to_thread.run_sync(self._grants.find_client, client_id)
-        if metadata is None:
+        client_metadata = await anyio.to_thread.run_sync(self._grants.find_client, client_id)
+        if client_metadata is None:
             raise FormExpired(_EXPIRED_MESSAGE)
-        return OAuthClientInformationFull.model_validate_json(metadata).client_name
+        return OAuthClientInformationFull.model_validate_json(client_metadata).client_name
 
-    def _find_face(self, request: Request, resource: str | None) -> str | None:
+    def _find_face(self, request: Request, resource_url: str | None) -> str | None:
         """Return the path of the face that a resource names; None when it names all of them.
 
         Raise _UnknownResource when it names something that is not ours.
         """
         server_address = resolve_address(request, self._public_url)
-        if resource is None or resource.rstrip("/") == server_address:
+        if resource_url is None or resource_url.rstrip("/") == server_address:
             return None
-        face_path = resource.removeprefix(server_address).rstrip("/").removesuffix("/mcp")
+        face_path = resource_url.removeprefix(server_address).rstrip("/").removesuffix("/mcp")
         if (
-            resource.rstrip("/") == f"{server_address}{face_path}/mcp"
+            resource_url.rstrip("/") == f"{server_address}{face_path}/mcp"
             and face_path in self._face_titles
         ):
             return face_path
-        raise _UnknownResource(f"This server has no face at {resource[:200]}")
+        raise _UnknownResource(f"This server has no face at {resource_url[:200]}")
 
     def _send_back(
-        self, request: Request, params: AuthorizationParams, **answer_parameters: str
+        self, request: Request, authorization_params: AuthorizationParams, **answer_parameters: str
     ) -> Response:
         # The issuer is named, so that a client with several cannot mix their answers up.
-        issuer = resolve_address(request, self._public_url)
+        issuer_url = resolve_address(request, self._public_url)
         return_url = construct_redirect_uri(
-            str(params.redirect_uri), **answer_parameters, state=params.state, iss=issuer
+            str(authorization_params.redirect_uri),
+            **answer_parameters,
+            state=authorization_params.state,
+            iss=issuer_url,
         )
         return RedirectResponse(return_url, 302, {"Cache-Control": "no-store"})
 
@@ -152,9 +161,11 @@ def _read_parameters(consent_request: ConsentRequest) -> AuthorizationParams:
     return AuthorizationParams.model_validate_json(consent_request.parameters)
 
 
-def _may_offer_write(visitor: Visitor, params: AuthorizationParams) -> bool:
+def _may_offer_write(visitor: Visitor, authorization_params: AuthorizationParams) -> bool:
     """Whether the client asks to change something, and the key is of somebody who may."""
-    return visitor.role != "reader" and (params.scopes is None or WRITE_SCOPE in params.scopes)
+    return visitor.role != "reader" and (
+        authorization_params.scopes is None or WRITE_SCOPE in authorization_params.scopes
+    )
 
 
 def _describe_return(redirect_uri: str) -> str:

@@ -78,60 +78,67 @@ def open_spools(settings: ServerSettings) -> ScratchFolders:
 
 
 def make_page_routes(
-    pages: Iterable[BasePage], frame: PageFrame, settings: ServerSettings, spools: ScratchFolders
+    base_pages: Iterable[BasePage],
+    page_frame: PageFrame,
+    settings: ServerSettings,
+    upload_spools: ScratchFolders,
 ) -> list[BaseRoute]:
     """Return a route for each page; those that change something are left out of a read-only
     server.
     """
-    allowed_pages = [page for page in pages if not (settings.read_only and page.method == "POST")]
+    allowed_pages = [
+        base_page
+        for base_page in base_pages
+        if not (settings.read_only and base_page.method == "POST")
+    ]
     return [
         Route(
-            page.path,
-            partial(_answer_request, page, frame, settings, spools),
-            methods=[page.method],
+            base_page.path,
+            partial(_answer_request, base_page, page_frame, settings, upload_spools),
+            methods=[base_page.method],
         )
-        for page in allowed_pages
+        for base_page in allowed_pages
     ]
 
 
 async def _answer_request(
-    page: BasePage,
-    frame: PageFrame,
+    base_page: BasePage,
+    page_frame: PageFrame,
     settings: ServerSettings,
-    spools: ScratchFolders,
+    upload_spools: ScratchFolders,
     request: Request,
 ) -> Response:
-    request.scope["state"][ROUTE_PATH_STATE_KEY] = page.path
-    visitor = frame.browsers.identify_visitor(request.scope)
+    request.scope["state"][ROUTE_PATH_STATE_KEY] = base_page.path
+    visitor = page_frame.browsers.identify_visitor(request.scope)
     if visitor is None:
         raise Unauthorized("Sign in to open this page")
-    if not visitor.may_act_as(page.role):
-        raise RoleRequired(f"This takes a key of an {page.role}; yours is of a {visitor.role}")
-    parameters = _NotedParameters({**request.query_params, **request.path_params})
+    if not visitor.may_act_as(base_page.role):
+        raise RoleRequired(f"This takes a key of an {base_page.role}; yours is of a {visitor.role}")
+    noted_parameters = _NotedParameters({**request.query_params, **request.path_params})
     page_request = PageRequest(
-        parameters=parameters,
+        parameters=noted_parameters,
         visitor=visitor,
         call=make_call_from_scope(request.scope, no_progress),
         is_sample=settings.is_sample,
-        form_token=frame.browsers.make_form_token(request.scope),
+        form_token=page_frame.browsers.make_form_token(request.scope),
     )
     try:
-        async with _receive_form(page, frame, settings, spools, request) as (
+        async with _receive_form(base_page, page_frame, settings, upload_spools, request) as (
             form_fields,
             sent_files,
         ):
-            parameters.add_fields(form_fields, request.path_params)
+            noted_parameters.add_fields(form_fields, request.path_params)
             page_request = replace(page_request, files=sent_files)
-            page_answer = await page.render(page_request)
+            page_answer = await base_page.render(page_request)
     except KnowledgeError as error:
         # Also of a form that was too large to be received: its fields are not known then.
         is_for_program = request.query_params.get(JSON_PARAMETER) == "json"
         is_mendable = error.http_status in _STATUSES_FORM_CAN_MEND and not is_for_program
-        if page.form_page is None or not is_mendable:
+        if base_page.form_page is None or not is_mendable:
             raise
-        if page.method == "GET" and not _is_for_reading(request):
+        if base_page.method == "GET" and not _is_for_reading(request):
             raise
-        page_answer = await _show_form_again(page.form_page, page_request, error)
+        page_answer = await _show_form_again(base_page.form_page, page_request, error)
     match page_answer:
         case SeeOther(address):
             return RedirectResponse(address, 303)
@@ -151,16 +158,16 @@ async def _answer_request(
             unused_names = [
                 parameter_name
                 for parameter_name, parameter_value in request.query_params.items()
-                if parameter_value and parameter_name not in parameters.used_names
+                if parameter_value and parameter_name not in noted_parameters.used_names
             ]
-            return frame.make_response(request.scope, page_answer, unused_names=unused_names)
+            return page_frame.make_response(request.scope, page_answer, unused_names=unused_names)
 
 
 class _NotedParameters(Mapping[str, str]):
     """The parameters of a page, and which of them it has looked at."""
 
-    def __init__(self, values: Mapping[str, Any]) -> None:
-        self._values: dict[str, str] = dict(values)
+    def __init__(self, parameter_values: Mapping[str, Any]) -> None:
+        self._values: dict[str, str] = dict(parameter_values)
         self.used_names = {JSON_PARAMETER}
 
     def add_fields(self, form_fields: Mapping[str, str], path_params: Mapping[str, Any]) -> None:
@@ -188,10 +195,10 @@ async def _show_form_again(
     page_request: PageRequest,
     error: KnowledgeError,
 ) -> PageAnswer:
-    problems = error.errors if isinstance(error, InvalidArguments) else []
-    refused_fields = frozenset(field_problem["field"] for field_problem in problems)
-    refusal = FormRefusal(error.code, error.message, refused_fields)
-    form_answer = await form_page(replace(page_request, refusal=refusal))
+    field_problems = error.errors if isinstance(error, InvalidArguments) else []
+    refused_fields = frozenset(field_problem["field"] for field_problem in field_problems)
+    form_refusal = FormRefusal(error.code, error.message, refused_fields)
+    form_answer = await form_page(replace(page_request, refusal=form_refusal))
     if isinstance(form_answer, RenderedPage):
         return replace(form_answer, status=error.http_status)
     return form_answer
@@ -199,32 +206,35 @@ async def _show_form_again(
 
 @contextlib.asynccontextmanager
 async def _receive_form(
-    page: BasePage,
-    frame: PageFrame,
+    base_page: BasePage,
+    page_frame: PageFrame,
     settings: ServerSettings,
-    spools: ScratchFolders,
+    upload_spools: ScratchFolders,
     request: Request,
 ) -> AsyncIterator[tuple[dict[str, str], Sequence[SentFile]]]:
     """Yield the fields and the files of a form; files that nobody has moved are deleted after."""
-    if page.method == "GET":
+    if base_page.method == "GET":
         yield {}, ()
         return
     # Before the body is read: who may not send it sends it in vain.
-    frame.browsers.check_same_origin(request.scope)
-    async with spools.make_folder() as spool_folder:
+    page_frame.browsers.check_same_origin(request.scope)
+    async with upload_spools.make_folder() as spool_folder:
         file_numbers = itertools.count()
-        form = await receive_form(
+        upload_form = await receive_form(
             request,
             lambda: Path(spool_folder) / str(next(file_numbers)),
-            page.max_upload_bytes or 0,
+            base_page.max_upload_bytes or 0,
             settings.max_body_bytes,
         )
-        frame.browsers.check_form(request.scope, form.fields)
-        yield form.fields, [SentFile(file_name, spool_path) for file_name, spool_path in form.files]
+        page_frame.browsers.check_form(request.scope, upload_form.fields)
+        yield (
+            upload_form.fields,
+            [SentFile(file_name, spool_path) for file_name, spool_path in upload_form.files],
+        )
 
 
-def _respond_json(page: RenderedPage, is_sample: bool) -> Response:
-    json_document: Any = page.data
+def _respond_json(rendered_page: RenderedPage, is_sample: bool) -> Response:
+    json_document: Any = rendered_page.data
     if isinstance(json_document, BaseModel):
         json_document = json_document.model_dump(mode="json")
     else:

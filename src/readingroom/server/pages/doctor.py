@@ -37,9 +37,9 @@ class Checkup:
 class DoctorPages:
     """The form that begins the checks, and the job that runs them."""
 
-    def __init__(self, settings: ServerSettings, jobs: JobStore) -> None:
+    def __init__(self, settings: ServerSettings, job_store: JobStore) -> None:
         self._settings = settings
-        self._jobs = jobs
+        self._jobs = job_store
 
     def make_pages(self) -> list[BasePage]:
         """Return the page that begins a check."""
@@ -56,10 +56,12 @@ class DoctorPages:
             add_job = partial(
                 self._jobs.add_job, DOCTOR_JOB, "Check of the data and the machine", {}
             )
-            job = await anyio.to_thread.run_sync(partial(add_job, caller=request.visitor.name))
+            background_job = await anyio.to_thread.run_sync(
+                partial(add_job, caller_id=request.visitor.name)
+            )
         else:
-            job = newest_checkup.job
-        return SeeOther(f"/jobs/{job.id}")
+            background_job = newest_checkup.job
+        return SeeOther(f"/jobs/{background_job.id}")
 
     async def find_newest_checkup(self) -> Checkup | None:
         """Return the newest check, also one that runs; None before the first."""
@@ -74,34 +76,40 @@ class DoctorPages:
         # The command itself: it asks this server about the bases that it owns.
         command_line = [sys.executable, "-m", "readingroom", "doctor", "--json"]
         command_line += ["--data", str(self._settings.data)]
-        findings = _read_findings(await _run_command(command_line))
-        complaints, notes = findings["complaints"], findings["notes"]
+        doctor_findings = _read_findings(await _run_command(command_line))
+        complaint_entries, note_entries = doctor_findings["complaints"], doctor_findings["notes"]
         return {
             "link": "/operations",
             "link_label": "Operations",
             "headers": _TABLE_HEADERS,
-            "rows": [_make_row(finding, "") for finding in complaints]
-            + [_make_row(finding, "note: ") for finding in notes]
+            "rows": [_make_row(finding_entry, "") for finding_entry in complaint_entries]
+            + [_make_row(finding_entry, "note: ") for finding_entry in note_entries]
             or [["everything", "none was found", ""]],
-            "complaint_count": len(complaints),
-            "checked": findings["checked"],
+            "complaint_count": len(complaint_entries),
+            "checked": doctor_findings["checked"],
         }
 
 
 async def _run_command(command_line: list[str]) -> bytes:
     with anyio.move_on_after(_MAX_CHECKUP_SECONDS):
-        process = await anyio.run_process(command_line, check=False, stdin=subprocess.DEVNULL)
-        return process.stdout
+        doctor_process = await anyio.run_process(
+            command_line, check=False, stdin=subprocess.DEVNULL
+        )
+        return doctor_process.stdout
     raise DoctorFailed(f"The check did not end within {_MAX_CHECKUP_SECONDS} seconds")
 
 
-def _read_findings(output: bytes) -> dict[str, Any]:
+def _read_findings(json_output: bytes) -> dict[str, Any]:
     try:
-        findings: dict[str, Any] = json.loads(output)
+        doctor_findings: dict[str, Any] = json.loads(json_output)
     except ValueError as error:
         raise DoctorFailed("The check ended without a result; run `readingroom doctor`") from error
-    return findings
+    return doctor_findings
 
 
-def _make_row(finding: Mapping[str, Any], problem_prefix: str) -> list[str]:
-    return [finding["subject"], problem_prefix + finding["problem"], finding["fix"]]
+def _make_row(finding_entry: Mapping[str, Any], problem_prefix: str) -> list[str]:
+    return [
+        finding_entry["subject"],
+        problem_prefix + finding_entry["problem"],
+        finding_entry["fix"],
+    ]

@@ -50,16 +50,18 @@ class MenuEntry:
 class PageFrame:
     """Renders pages of one server into its frame."""
 
-    def __init__(self, browsers: Browsers, menu: Sequence[MenuEntry], is_sample: bool) -> None:
+    def __init__(
+        self, browsers: Browsers, menu_entries: Sequence[MenuEntry], is_sample: bool
+    ) -> None:
         self.browsers = browsers
-        self._menu_entries = menu
+        self._menu_entries = menu_entries
         self._is_sample = is_sample
 
     def make_response(
         self,
         scope: Scope,
-        page: RenderedPage,
-        headers: Mapping[str, str] = {},
+        rendered_page: RenderedPage,
+        extra_headers: Mapping[str, str] = {},
         unused_names: Sequence[str] = (),
     ) -> Response:
         """Return a page with its frame, compressed where the browser takes it.
@@ -67,13 +69,13 @@ class PageFrame:
         It says which parameters of its address it does not use: a misspelt filter filters nothing.
         """
         visitor = self.browsers.identify_visitor(scope)
-        html = render_template(
+        page_html = render_template(
             "frame.html",
-            page=page,
+            page=rendered_page,
             unused_names=unused_names,
             menu=self._list_menu(visitor),
             path=scope["path"],
-            json_address=_make_json_address(scope) if page.data is not None else None,
+            json_address=_make_json_address(scope) if rendered_page.data is not None else None,
             visitor=visitor,
             is_open=visitor is not None and "user" not in scope,
             is_sample=self._is_sample,
@@ -82,10 +84,10 @@ class PageFrame:
         )
         return compress_text(
             scope,
-            html.encode(),
+            page_html.encode(),
             "text/html; charset=utf-8",
-            page.status,
-            PAGE_HEADERS | dict(headers),
+            rendered_page.status,
+            PAGE_HEADERS | dict(extra_headers),
         )
 
     def _list_menu(self, visitor: Visitor | None) -> list[MenuEntry]:
@@ -97,13 +99,15 @@ class PageFrame:
 
 
 def _make_json_address(scope: Scope) -> str:
-    query = scope["query_string"].decode("latin-1")
-    return f"{quote(scope['path'])}?{query}{'&' if query else ''}{JSON_PARAMETER}=json"
+    query_string = scope["query_string"].decode("latin-1")
+    return (
+        f"{quote(scope['path'])}?{query_string}{'&' if query_string else ''}{JSON_PARAMETER}=json"
+    )
 
 
-def put_frame(scope: Scope, frame: PageFrame) -> None:
+def put_frame(scope: Scope, page_frame: PageFrame) -> None:
     """Let whatever answers this request render pages."""
-    scope["state"][_FRAME_STATE_KEY] = frame
+    scope["state"][_FRAME_STATE_KEY] = page_frame
 
 
 def has_frame(scope: Scope) -> bool:
@@ -122,14 +126,14 @@ def render_page(
     template_name: str,
     page_title: str,
     *,
-    status: int = 200,
-    headers: Mapping[str, str] = {},
+    http_status: int = 200,
+    extra_headers: Mapping[str, str] = {},
     **values: Any,
 ) -> Response:
     """Return the page that a template of `web/templates` makes of the values, in its frame."""
-    page_html = render_template(template_name, title=page_title, status=status, **values)
+    page_html = render_template(template_name, title=page_title, status=http_status, **values)
     return get_frame(scope).make_response(
-        scope, RenderedPage(page_title, page_html, status=status), headers
+        scope, RenderedPage(page_title, page_html, status=http_status), extra_headers
     )
 
 
@@ -139,12 +143,16 @@ def accepts_html(scope: Scope) -> bool:
 
 
 def compress_text(
-    scope: Scope, body: bytes, media_type: str, status: int, headers: Mapping[str, str]
+    scope: Scope,
+    body_bytes: bytes,
+    media_type: str,
+    http_status: int,
+    response_headers: Mapping[str, str],
 ) -> Response:
     """Return a response whose body is compressed where the client takes it and it is worth it."""
-    sent_headers = {**headers, "Content-Type": media_type}
+    sent_headers = {**response_headers, "Content-Type": media_type}
     accepted_encodings_header = Headers(scope=scope).get("accept-encoding", "")
-    if "gzip" in accepted_encodings_header and len(body) >= _MIN_COMPRESSED_BYTES:
-        body = gzip.compress(body, 5, mtime=0)
+    if "gzip" in accepted_encodings_header and len(body_bytes) >= _MIN_COMPRESSED_BYTES:
+        body_bytes = gzip.compress(body_bytes, 5, mtime=0)
         sent_headers["Content-Encoding"] = "gzip"
-    return Response(body, status, sent_headers)
+    return Response(body_bytes, http_status, sent_headers)

@@ -9,11 +9,15 @@ from readingroom.storage.jobs.store import JobStore
 from readingroom.web.templates import render_template
 
 
-def make_job_pages(jobs: JobStore) -> list[BasePage]:
+def make_job_pages(job_store: JobStore) -> list[BasePage]:
     """Return the page of one job."""
-    return [BasePage("/jobs/{job_id}", partial(_show_job, jobs), role="editor")]
+    return [BasePage("/jobs/{job_id}", partial(_show_job, job_store), role="editor")]
 
 
-async def _show_job(jobs: JobStore, request: PageRequest) -> RenderedPage:
-    job = await anyio.to_thread.run_sync(jobs.get_job, request.get("job_id"))
-    return RenderedPage(job.title, render_template("job.html", job=job), data=job.hide_question())
+async def _show_job(job_store: JobStore, request: PageRequest) -> RenderedPage:
+    background_job = await anyio.to_thread.run_sync(job_store.get_job, request.get("job_id"))
+    return RenderedPage(
+        background_job.title,
+        render_template("job.html", job=background_job),
+        data=background_job.hide_question(),
+    )

@@ -33,8 +33,8 @@ class ConnectedApp:
 class KeyPages:
     """The page of keys and of the apps that use them, and its forms."""
 
-    def __init__(self, frame: PageFrame, key_auth: KeyAuth) -> None:
-        self._browsers = frame.browsers
+    def __init__(self, page_frame: PageFrame, key_auth: KeyAuth) -> None:
+        self._browsers = page_frame.browsers
         self._key_auth = key_auth
         self._key_ring = key_auth.key_ring
 
@@ -60,40 +60,43 @@ class KeyPages:
         self._browsers.check_form(request.scope, form_fields)
         # Whoever makes the first key must not lock themselves out with it.
         is_first = not self._key_auth.is_required
-        role = "operator" if is_first else form_fields.get("role", "reader")
+        chosen_role = "operator" if is_first else form_fields.get("role", "reader")
         key_name = form_fields.get("name", "").strip()
         try:
             # On this thread, as the key ring is used at every request.
-            secret = self._key_ring.add_key(key_name, role == "reader", role == "operator")
+            key_secret = self._key_ring.add_key(
+                key_name, chosen_role == "reader", chosen_role == "operator"
+            )
         except KnowledgeError as error:
             return await self._render_page(
-                request, refusal_message=error.message, status=error.http_status
+                request, refusal_message=error.message, http_status=error.http_status
             )
         if not is_first:
-            return await self._render_page(request, new_key=secret, new_name=key_name)
-        session = await self._browsers.sign_in(secret)
-        request.scope["user"] = self._key_auth.find_user_by_digest(session.key_digest)
-        self._browsers.remember_session(request.scope, session)
-        response = await self._render_page(request, new_key=secret, new_name=key_name)
-        self._browsers.set_cookie(request.scope, response, session)
+            return await self._render_page(request, new_key=key_secret, new_name=key_name)
+        browser_session = await self._browsers.sign_in(key_secret)
+        request.scope["user"] = self._key_auth.find_user_by_digest(browser_session.key_digest)
+        self._browsers.remember_session(request.scope, browser_session)
+        response = await self._render_page(request, new_key=key_secret, new_name=key_name)
+        self._browsers.set_cookie(request.scope, response, browser_session)
         return response
 
     async def confirm_revoking(self, request: Request) -> Response:
         """Ask whether to revoke a key, and say what that ends. Raise KeyNotFound."""
         self._check_operator(request)
-        keys = self._key_ring.list_keys()
+        room_keys = self._key_ring.list_keys()
         key_name = request.query_params.get("name", "")
-        key = next((key for key in keys if key.name == key_name), None)
-        if key is None:
+        room_key = next((room_key for room_key in room_keys if room_key.name == key_name), None)
+        if room_key is None:
             raise make_unknown_error(key_name)
         visitor = self._browsers.identify_visitor(request.scope)
         return render_page(
             request.scope,
             "revoke_key.html",
             "Revoke a key",
-            key=key,
-            is_own=visitor is not None and visitor.name == key.name,
-            is_last_operator=key.operator and sum(other.operator for other in keys) == 1,
+            key=room_key,
+            is_own=visitor is not None and visitor.name == room_key.name,
+            is_last_operator=room_key.operator
+            and sum(other_key.operator for other_key in room_keys) == 1,
             form_token=self._browsers.make_form_token(request.scope),
         )
 
@@ -120,17 +123,17 @@ class KeyPages:
         """Return the apps that can call, each with whose key it calls for."""
         if self._key_auth.grants is None:
             return []
-        grants = await anyio.to_thread.run_sync(self._key_auth.grants.list_grants)
+        app_grants = await anyio.to_thread.run_sync(self._key_auth.grants.list_grants)
         return [
             ConnectedApp(
-                grant.grant_id,
-                from_json(metadata).get("client_name") or "An app without a name",
-                user.username,
-                grant.may_write,
-                dt.datetime.fromtimestamp(grant.created_at, dt.UTC),
+                app_grant.grant_id,
+                from_json(client_metadata).get("client_name") or "An app without a name",
+                request_user.username,
+                app_grant.may_write,
+                dt.datetime.fromtimestamp(app_grant.created_at, dt.UTC),
             )
-            for grant, metadata in grants
-            if (user := self._key_auth.find_user_by_digest(grant.key_digest))
+            for app_grant, client_metadata in app_grants
+            if (request_user := self._key_auth.find_user_by_digest(app_grant.key_digest))
         ]
 
     def _check_operator(self, request: Request) -> None:
@@ -144,7 +147,7 @@ class KeyPages:
         self,
         request: Request,
         refusal_message: str = "",
-        status: int = 200,
+        http_status: int = 200,
         new_key: str = "",
         new_name: str = "",
     ) -> Response:
@@ -152,7 +155,7 @@ class KeyPages:
             request.scope,
             "keys.html",
             "Keys",
-            status=status,
+            http_status=http_status,
             keys=self._key_ring.list_keys(),
             apps=await self._list_apps(),
             message=refusal_message,

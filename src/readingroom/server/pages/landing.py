@@ -27,12 +27,17 @@ from readingroom.server.settings import ServerSettings
 
 
 def format_client_configuration(
-    face: Face, server_address: str, needs_key: bool, client: ClientFormat = CLAUDE_CODE
+    server_face: Face,
+    server_address: str,
+    needs_key: bool,
+    client_format: ClientFormat = CLAUDE_CODE,
 ) -> str:
     """Return the text to paste into a client's configuration file."""
-    url = f"{server_address}{face.path}/mcp"
+    url = f"{server_address}{server_face.path}/mcp"
     key_placeholder = "YOUR_KEY" if needs_key else None
-    return json.dumps(client.build_configuration(face.server_name, url, key_placeholder), indent=2)
+    return json.dumps(
+        client_format.build_configuration(server_face.server_name, url, key_placeholder), indent=2
+    )
 
 
 class LandingPages:
@@ -40,64 +45,67 @@ class LandingPages:
 
     def __init__(
         self,
-        faces: tuple[Face, ...],
+        server_faces: tuple[Face, ...],
         settings: ServerSettings,
-        policies: AuthPolicies,
+        auth_policies: AuthPolicies,
         menu_entries: Sequence[MenuEntry] = (),
         list_events: Callable[[], Awaitable[Sequence[RecentEvent]]] = list_no_events,
     ) -> None:
         """`menu_entries` are the pages that the home page leads to, and `list_events` its news."""
         self._list_events = list_events
-        self._faces = faces
+        self._faces = server_faces
         self._menu_entries = menu_entries
-        self._policies = policies
+        self._policies = auth_policies
         self._settings = settings
 
-    def show_face(self, face: Face, request: Request) -> Response:
+    def show_face(self, server_face: Face, request: Request) -> Response:
         """`GET /mcp` by a browser: what this endpoint is, and how clients connect to it."""
         server_address = resolve_address(request, self._settings.public_url)
-        access = self._policies.find_policy(face).access
-        needs_key = access == "key"
-        url = f"{server_address}{face.path}/mcp"
+        face_access = self._policies.find_policy(server_face).access
+        needs_key = face_access == "key"
+        url = f"{server_address}{server_face.path}/mcp"
         key_option = ' --header "Authorization: Bearer YOUR_KEY"' if needs_key else ""
         return render_page(
             request.scope,
             "face.html",
-            face.title,
+            server_face.title,
             url=url,
-            access=access,
+            access=face_access,
             has_connectors=self._policies.can_connect_apps(request),
-            shell_command=f"claude mcp add --transport http {face.server_name} {url}{key_option}",
+            shell_command=f"claude mcp add --transport http {server_face.server_name} "
+            f"{url}{key_option}",
             clients=[
                 {
-                    "title": client.title,
-                    "file": client.file,
+                    "title": client_format.title,
+                    "file": client_format.file,
                     "configuration": format_client_configuration(
-                        face, server_address, needs_key, client
+                        server_face, server_address, needs_key, client_format
                     ),
                 }
-                for client in (CLAUDE_CODE, CURSOR, VSCODE)
+                for client_format in (CLAUDE_CODE, CURSOR, VSCODE)
             ],
-            registry=self._make_registry_entry(face),
-            tools=self._list_tools(face, access),
+            registry=self._make_registry_entry(server_face),
+            tools=self._list_tools(server_face, face_access),
         )
 
-    def _list_tools(self, face: Face, access: Access) -> list[tuple[str, str]]:
+    def _list_tools(self, server_face: Face, face_access: Access) -> list[tuple[str, str]]:
         """Return the names and titles of a face's tools that whoever opens its page may know.
 
         Where the federal base is served the page is open to strangers, who need a key for the rest.
         """
-        josh_bases = filter(follows_josh_auth, face.bases)
-        open_tool_names = {tool.name for base in josh_bases for tool in base.tools}
-        is_open_page = access != "open" and bool(open_tool_names)
+        josh_bases = filter(follows_josh_auth, server_face.bases)
+        open_tool_names = {
+            base_tool.name for knowledge_base in josh_bases for base_tool in knowledge_base.tools
+        }
+        is_open_page = face_access != "open" and bool(open_tool_names)
         return [
-            (tool_name, tool.title)
-            for tool_name, (tool, _) in face.tools.items()
+            (tool_name, base_tool.title)
+            for tool_name, (base_tool, _) in server_face.tools.items()
             if tool_name in open_tool_names or not is_open_page
         ]
 
-    def _make_registry_entry(self, face: Face) -> dict[str, str] | None:
-        if not any(map(follows_josh_auth, face.bases)):
+    def _make_registry_entry(self, server_face: Face) -> dict[str, str] | None:
+        if not any(map(follows_josh_auth, server_face.bases)):
             return None
         return {
             "name": make_registry_name(self._settings),
@@ -139,42 +147,53 @@ class LandingPages:
             "Connect an AI client",
             address=resolve_address(request, self._settings.public_url),
             faces=[
-                (face, self._policies.find_policy(face).access, self._make_links(face, request))
-                for face in self._faces
+                (
+                    server_face,
+                    self._policies.find_policy(server_face).access,
+                    self._make_links(server_face, request),
+                )
+                for server_face in self._faces
             ],
             has_rest=self._has_rest,
             is_open=_is_open_to_browsers(request),
         )
 
-    def _make_links(self, face: Face, request: Request) -> list[tuple[str, str]]:
+    def _make_links(self, server_face: Face, request: Request) -> list[tuple[str, str]]:
         """Return the links that add a face to a client; with a sign-in they need no key."""
         # No real key: whoever the page is sent on to must not get it.
-        takes_key = self._policies.find_policy(face).access == "key"
+        takes_key = self._policies.find_policy(server_face).access == "key"
         bearer_key = (
             "YOUR_KEY" if takes_key and not self._policies.can_connect_apps(request) else None
         )
-        url = f"{resolve_address(request, self._settings.public_url)}{face.path}/mcp"
-        return make_install_links(face.server_name, url, bearer_key)
+        url = f"{resolve_address(request, self._settings.public_url)}{server_face.path}/mcp"
+        return make_install_links(server_face.server_name, url, bearer_key)
 
     async def show_llms(self, request: Request) -> Response:
         """`GET /llms.txt`: what is served here, for a model that was given the address."""
         server_address = resolve_address(request, self._settings.public_url)
-        lines = ["# Reading Room", "", "> Official knowledge that AI agents can cite.", ""]
-        lines += ["## MCP", ""]
-        lines += [f"- [{face.title}]({server_address}{face.path}/mcp)" for face in self._faces]
-        lines += ["", "## Pages", ""]
-        lines += [
+        text_lines = ["# Reading Room", "", "> Official knowledge that AI agents can cite.", ""]
+        text_lines += ["## MCP", ""]
+        text_lines += [
+            f"- [{server_face.title}]({server_address}{server_face.path}/mcp)"
+            for server_face in self._faces
+        ]
+        text_lines += ["", "## Pages", ""]
+        text_lines += [
             f"- [{menu_entry.label}]({server_address}{menu_entry.path}): {menu_entry.summary}"
             for menu_entry in self._menu_entries
             if menu_entry.summary
         ]
         if self._has_rest:
-            lines += ["", "## REST", "", f"- [OpenAPI]({server_address}/openapi.json)"]
-        return PlainTextResponse("\n".join([*lines, ""]))
+            text_lines += ["", "## REST", "", f"- [OpenAPI]({server_address}/openapi.json)"]
+        return PlainTextResponse("\n".join([*text_lines, ""]))
 
     @property
     def _has_rest(self) -> bool:
-        return any(base.routers() for face in self._faces for base in face.bases)
+        return any(
+            knowledge_base.routers()
+            for server_face in self._faces
+            for knowledge_base in server_face.bases
+        )
 
     def build_server_index(self, server_address: str) -> dict[str, Any]:
         """Return the index as JSON: the address and the access of every face."""
@@ -183,19 +202,25 @@ class LandingPages:
             "version": __version__,
             "health": f"{server_address}/health",
             "metrics": f"{server_address}/metrics",
-            "servers": [self._build_server_entry(face, server_address) for face in self._faces],
+            "servers": [
+                self._build_server_entry(server_face, server_address) for server_face in self._faces
+            ],
         }
 
-    def _build_server_entry(self, face: Face, server_address: str) -> dict[str, Any]:
-        urls = {"mcp": f"{server_address}{face.path}/mcp"}
-        if face.sse:
-            urls["sse"] = f"{server_address}{face.path}/sse"
+    def _build_server_entry(self, server_face: Face, server_address: str) -> dict[str, Any]:
+        server_urls = {"mcp": f"{server_address}{server_face.path}/mcp"}
+        if server_face.sse:
+            server_urls["sse"] = f"{server_address}{server_face.path}/sse"
         return {
-            "name": face.server_name,
-            "title": face.title,
-            "bases": [base.name for base in face.bases if base.name in BASES],  # not the desk
-            "access": self._policies.find_policy(face).access,
-            **urls,
+            "name": server_face.server_name,
+            "title": server_face.title,
+            "bases": [
+                knowledge_base.name
+                for knowledge_base in server_face.bases
+                if knowledge_base.name in BASES
+            ],  # not the desk
+            "access": self._policies.find_policy(server_face).access,
+            **server_urls,
         }
 
 

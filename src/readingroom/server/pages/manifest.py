@@ -37,41 +37,48 @@ def make_registry_url(settings: ServerSettings) -> str:
 
 
 def build_manifest_routes(
-    faces: tuple[Face, ...], settings: ServerSettings, policies: AuthPolicies
+    server_faces: tuple[Face, ...], settings: ServerSettings, auth_policies: AuthPolicies
 ) -> list[BaseRoute]:
     """Return the manifest's route, where the federal base has a face of its own."""
-    federal_faces = [face for face in faces if all(map(follows_josh_auth, face.bases))]
+    federal_faces = [
+        server_face
+        for server_face in server_faces
+        if all(map(follows_josh_auth, server_face.bases))
+    ]
     return [
-        Route(MANIFEST_PATH, partial(_show_manifest, face, settings, policies))
-        for face in federal_faces
+        Route(MANIFEST_PATH, partial(_show_manifest, server_face, settings, auth_policies))
+        for server_face in federal_faces
     ]
 
 
 async def _show_manifest(
-    face: Face, settings: ServerSettings, policies: AuthPolicies, request: Request
+    server_face: Face, settings: ServerSettings, auth_policies: AuthPolicies, request: Request
 ) -> Response:
     server_address = resolve_address(request, settings.public_url)
-    endpoint = f"{server_address}{face.path}/mcp"
-    tools = [
-        {"name": tool_name, "title": tool.title} for tool_name, (tool, _) in face.tools.items()
+    mcp_url = f"{server_address}{server_face.path}/mcp"
+    tool_entries = [
+        {"name": tool_name, "title": tool.title}
+        for tool_name, (tool, _) in server_face.tools.items()
     ]
-    manifest: dict[str, object] = {
+    server_manifest: dict[str, object] = {
         "$schema": _MANIFEST_SCHEMA_URL,
         "name": make_registry_name(settings),
-        "title": face.title,
+        "title": server_face.title,
         "description": _SERVER_DESCRIPTION,
         "version": __version__,
-        "websiteUrl": endpoint,  # browsers get the page on how to connect
-        "_meta": {_PUBLISHER_META_KEY: {"tools": tools, "documentation": endpoint}},
+        "websiteUrl": mcp_url,  # browsers get the page on how to connect
+        "_meta": {_PUBLISHER_META_KEY: {"tools": tool_entries, "documentation": mcp_url}},
     }
     if _is_public(server_address):
-        takes_key = policies.find_policy(face).access == "key"
-        can_sign_in = policies.can_connect_apps(request)
-        manifest["remotes"] = [_make_remote_entry(endpoint, takes_key, can_sign_in)]
+        takes_key = auth_policies.find_policy(server_face).access == "key"
+        can_sign_in = auth_policies.can_connect_apps(request)
+        server_manifest["remotes"] = [_make_remote_entry(mcp_url, takes_key, can_sign_in)]
         # The registry takes icons by an https address only.
         icon_url = server_address + get_asset_address("icon.svg")
-        manifest["icons"] = [{"src": icon_url, "mimeType": "image/svg+xml", "sizes": ["any"]}]
-    return JSONResponse(manifest)
+        server_manifest["icons"] = [
+            {"src": icon_url, "mimeType": "image/svg+xml", "sizes": ["any"]}
+        ]
+    return JSONResponse(server_manifest)
 
 
 def _is_public(server_address: str) -> bool:
@@ -80,8 +87,8 @@ def _is_public(server_address: str) -> bool:
     return url_parts.scheme == "https" and not is_loopback(url_parts.hostname or "localhost")
 
 
-def _make_remote_entry(endpoint: str, takes_key: bool, can_sign_in: bool) -> dict[str, object]:
-    remote_entry: dict[str, object] = {"type": "streamable-http", "url": endpoint}
+def _make_remote_entry(mcp_url: str, takes_key: bool, can_sign_in: bool) -> dict[str, object]:
+    remote_entry: dict[str, object] = {"type": "streamable-http", "url": mcp_url}
     if takes_key:
         authorization_header = {
             "name": "Authorization",

@@ -39,21 +39,21 @@ class OperationsPages:
 
     def __init__(
         self,
-        bases: Sequence[KnowledgeBase],
+        knowledge_bases: Sequence[KnowledgeBase],
         settings: ServerSettings,
-        jobs: JobStore,
-        history: CallHistory,
+        job_store: JobStore,
+        call_history: CallHistory,
         base_pages: Sequence[BasePages],
         key_ring: KeyRing,
-        doctor: DoctorPages,
+        doctor_pages: DoctorPages,
     ) -> None:
-        self._bases = bases
+        self._bases = knowledge_bases
         self._settings = settings
-        self._jobs = jobs
-        self._history = history
+        self._jobs = job_store
+        self._history = call_history
         self._base_pages = base_pages
         self._key_ring = key_ring
-        self._doctor = doctor
+        self._doctor = doctor_pages
 
     def make_pages(self) -> list[BasePage]:
         """Return them."""
@@ -71,11 +71,20 @@ class OperationsPages:
 
     async def show_jobs(self, request: PageRequest) -> RenderedPage:
         """Return the jobs that run, wait or have ended, the newest first."""
-        jobs = await anyio.to_thread.run_sync(self._jobs.list_newest_jobs, _MAX_LISTED_JOBS)
-        page_html = render_template(
-            "jobs.html", jobs=jobs, work=await self._list_work(), format_moment=_format_moment
+        background_jobs = await anyio.to_thread.run_sync(
+            self._jobs.list_newest_jobs, _MAX_LISTED_JOBS
         )
-        return RenderedPage("Jobs", page_html, data=[job.hide_question() for job in jobs])
+        page_html = render_template(
+            "jobs.html",
+            jobs=background_jobs,
+            work=await self._list_work(),
+            format_moment=_format_moment,
+        )
+        return RenderedPage(
+            "Jobs",
+            page_html,
+            data=[background_job.hide_question() for background_job in background_jobs],
+        )
 
     async def show_errors(self, request: PageRequest) -> RenderedPage:
         """Return the last errors, and how many there were of each kind."""
@@ -90,27 +99,33 @@ class OperationsPages:
 
     async def _list_work(self) -> list[RunningWork]:
         """Return what is being read or embedded and is no job."""
-        return [work for pages in self._base_pages for work in await pages.list_work()]
+        return [
+            work_entry
+            for pages_of_base in self._base_pages
+            for work_entry in await pages_of_base.list_work()
+        ]
 
     async def show_overview(self, request: PageRequest) -> RenderedPage:
         """Return the state of the server on one page."""
         call_summaries = self._history.summarise_calls()
-        jobs = await anyio.to_thread.run_sync(self._jobs.list_newest_jobs, _MAX_SHOWN_ITEMS)
+        background_jobs = await anyio.to_thread.run_sync(
+            self._jobs.list_newest_jobs, _MAX_SHOWN_ITEMS
+        )
         # What fits on the page; those of jobs and errors have more, and the log has all.
         all_errors = self._history.list_recent_errors()
         recent_errors = all_errors[:_MAX_SHOWN_ITEMS]
-        base_states = [await _check_base(base) for base in self._bases]
+        base_states = [await _check_base(knowledge_base) for knowledge_base in self._bases]
         machine_state = await anyio.to_thread.run_sync(_inspect_machine, self._settings)
-        checkup = await self._doctor.find_newest_checkup()
+        newest_checkup = await self._doctor.find_newest_checkup()
         freshness_of_sources = [
-            freshness
-            for pages in self._base_pages
-            for freshness in await pages.list_source_freshness()
+            source_freshness
+            for pages_of_base in self._base_pages
+            for source_freshness in await pages_of_base.list_source_freshness()
         ]
         page_html = render_template(
             "operations.html",
-            calls=[_show_calls(summary) for summary in call_summaries[:40]],
-            jobs=jobs,
+            calls=[_show_calls(call_summary) for call_summary in call_summaries[:40]],
+            jobs=background_jobs,
             work=await self._list_work(),
             errors=[
                 (_format_moment(recent_error.at), recent_error) for recent_error in recent_errors
@@ -120,9 +135,9 @@ class OperationsPages:
             machine=machine_state,
             gigabyte=_BYTES_PER_GIGABYTE,
             uptime=format_seconds(clock.unix_seconds() - self._history.started_at),
-            checkup=checkup,
-            checked_ago=format_seconds(clock.unix_seconds() - checkup.job.created_at)
-            if checkup
+            checkup=newest_checkup,
+            checked_ago=format_seconds(clock.unix_seconds() - newest_checkup.job.created_at)
+            if newest_checkup
             else "",
             freshness=freshness_of_sources,
             keys=self._key_ring.list_keys(),
@@ -132,7 +147,7 @@ class OperationsPages:
         json_data: dict[str, Any] = {
             "calls": call_summaries,
             "errors": recent_errors,
-            "jobs": [job.hide_question() for job in jobs],
+            "jobs": [background_job.hide_question() for background_job in background_jobs],
             "work": await self._list_work(),
             "bases": {base_state.name: base_state.problem or "ready" for base_state in base_states},
             "free_bytes": machine_state.free_bytes,
@@ -163,32 +178,32 @@ class _BaseState:
     problem: str
 
 
-async def _check_base(base: KnowledgeBase) -> _BaseState:
+async def _check_base(knowledge_base: KnowledgeBase) -> _BaseState:
     try:
-        await base.check_ready()
+        await knowledge_base.check_ready()
     except KnowledgeError as error:
-        return _BaseState(base.name, base.title, error.message)
-    return _BaseState(base.name, base.title, "")
+        return _BaseState(knowledge_base.name, knowledge_base.title, error.message)
+    return _BaseState(knowledge_base.name, knowledge_base.title, "")
 
 
-def _show_calls(summary: CallSummary) -> _ShownCalls:
-    busiest_count = max(summary.by_minute)
+def _show_calls(call_summary: CallSummary) -> _ShownCalls:
+    busiest_count = max(call_summary.by_minute)
     chart_finding = (
-        f"{summary.total} calls of {summary.name} in the last hour, "
+        f"{call_summary.total} calls of {call_summary.name} in the last hour, "
         f"at most {busiest_count} a minute"
     )
-    chart = draw_sparkline(summary.by_minute, chart_finding, ("Minute", "Calls"))
-    minute_count = len(summary.by_minute)
+    call_chart = draw_sparkline(call_summary.by_minute, chart_finding, ("Minute", "Calls"))
+    minute_count = len(call_summary.by_minute)
     counts_in_words = [
         f"{minute_count - 1 - minute_index} min ago {call_count}"
-        for minute_index, call_count in enumerate(summary.by_minute)
+        for minute_index, call_count in enumerate(call_summary.by_minute)
         if call_count
     ]
-    return _ShownCalls(summary, chart, ", ".join(reversed(counts_in_words)))
+    return _ShownCalls(call_summary, call_chart, ", ".join(reversed(counts_in_words)))
 
 
-def _format_moment(seconds: float) -> str:
-    return dt.datetime.fromtimestamp(seconds, dt.UTC).strftime("%Y-%m-%d %H:%M:%S")
+def _format_moment(unix_seconds: float) -> str:
+    return dt.datetime.fromtimestamp(unix_seconds, dt.UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +217,7 @@ class _Machine:
 
 
 def _inspect_machine(settings: ServerSettings) -> _Machine:
-    used_bytes = sum(_measure_file(path) for path in settings.data.rglob("*"))
+    used_bytes = sum(_measure_file(data_path) for data_path in settings.data.rglob("*"))
     has_model = has_weights(settings.models_folder, settings.embedding_model_dir)
     model_problem = (
         "" if has_model else "not here: searches go by words (`readingroom model install`)"
@@ -213,10 +228,10 @@ def _inspect_machine(settings: ServerSettings) -> _Machine:
 def _measure_file(file_path: Path) -> int:
     """Return the bytes of a plain file; 0 for anything else, also for what was just deleted."""
     try:
-        status = file_path.lstat()
+        file_status = file_path.lstat()
     except FileNotFoundError:
         return 0
-    return status.st_size if stat.S_ISREG(status.st_mode) else 0
+    return file_status.st_size if stat.S_ISREG(file_status.st_mode) else 0
 
 
 def _collect_versions() -> dict[str, str]:

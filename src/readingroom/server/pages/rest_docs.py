@@ -21,10 +21,12 @@ def make_operations_page(describe_api: Callable[[], Schema]) -> Callable[[Reques
 
     @cache
     def render_operations(is_open: bool) -> RenderedPage:
-        operations = sorted(_read_operations(describe_api()), key=lambda operation: operation.tag)
+        api_operations = sorted(
+            _read_operations(describe_api()), key=lambda operation: operation.tag
+        )
         operations_by_tag = [
-            (tag, list(tagged_operations))
-            for tag, tagged_operations in groupby(operations, lambda item: item.tag)
+            (operation_tag, list(tagged_operations))
+            for operation_tag, tagged_operations in groupby(api_operations, lambda item: item.tag)
         ]
         body_html = render_template("rest_docs.html", groups=operations_by_tag, is_open=is_open)
         return RenderedPage("REST", body_html)
@@ -58,47 +60,55 @@ class _Operation:
     @property
     def can_open(self) -> bool:
         """Whether a browser can call it as it is."""
-        return self.method == "GET" and not any(parameter.required for parameter in self.parameters)
+        return self.method == "GET" and not any(
+            operation_parameter.required for operation_parameter in self.parameters
+        )
 
 
-def _read_operations(api: Schema) -> Iterator[_Operation]:
+def _read_operations(openapi_schema: Schema) -> Iterator[_Operation]:
     """Yield every operation of an OpenAPI document, in the order of the routes."""
-    schemas = api["components"]["schemas"]
-    for route_path, methods in api["paths"].items():
-        for method, operation in methods.items():
+    component_schemas = openapi_schema["components"]["schemas"]
+    for route_path, operations_by_method in openapi_schema["paths"].items():
+        for http_method, api_operation in operations_by_method.items():
             # A summary that nobody wrote is the name of a function.
-            operation_text = operation.get("description") or operation["summary"]
-            summary, _, details = operation_text.partition(". ")
+            operation_text = api_operation.get("description") or api_operation["summary"]
+            summary_text, _, details_text = operation_text.partition(". ")
             yield _Operation(
-                tag=operation.get("tags", ["other"])[0],
-                method=method.upper(),
+                tag=api_operation.get("tags", ["other"])[0],
+                method=http_method.upper(),
                 path=route_path,
-                summary=summary.removesuffix("."),
-                details=details,
+                summary=summary_text.removesuffix("."),
+                details=details_text,
                 parameters=[
                     _Parameter(
-                        parameter["name"],
-                        _format_type(parameter["schema"], schemas),
-                        parameter["required"],
-                        parameter.get("description", ""),
+                        operation_parameter["name"],
+                        _format_type(operation_parameter["schema"], component_schemas),
+                        operation_parameter["required"],
+                        operation_parameter.get("description", ""),
                     )
-                    for parameter in operation.get("parameters", [])
+                    for operation_parameter in api_operation.get("parameters", [])
                 ],
-                body_types=list(operation.get("requestBody", {}).get("content", {})),
+                body_types=list(api_operation.get("requestBody", {}).get("content", {})),
             )
 
 
-def _format_type(schema: Schema, schemas: Schema) -> str:
+def _format_type(json_schema: Schema, component_schemas: Schema) -> str:
     """Return a parameter's type, or the values it may have."""
-    if "anyOf" in schema:
+    if "anyOf" in json_schema:
         member_schemas = [
             member_schema
-            for member_schema in schema["anyOf"]
+            for member_schema in json_schema["anyOf"]
             if member_schema.get("type") != "null"
         ]
-        return " or ".join(_format_type(member_schema, schemas) for member_schema in member_schemas)
-    if "$ref" in schema:
-        return _format_type(schemas[schema["$ref"].rpartition("/")[2]], schemas)
-    if "enum" in schema:
-        return " | ".join(map(str, schema["enum"]))
-    return str(schema.get("const") or schema.get("format") or schema.get("type", "any"))
+        return " or ".join(
+            _format_type(member_schema, component_schemas) for member_schema in member_schemas
+        )
+    if "$ref" in json_schema:
+        return _format_type(
+            component_schemas[json_schema["$ref"].rpartition("/")[2]], component_schemas
+        )
+    if "enum" in json_schema:
+        return " | ".join(map(str, json_schema["enum"]))
+    return str(
+        json_schema.get("const") or json_schema.get("format") or json_schema.get("type", "any")
+    )

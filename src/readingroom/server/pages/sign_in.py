@@ -20,8 +20,8 @@ _MAX_FORM_BYTES = 16 * 1024
 class SignInPages:
     """The two pages by which people come in and leave."""
 
-    def __init__(self, frame: PageFrame) -> None:
-        self._browsers = frame.browsers
+    def __init__(self, page_frame: PageFrame) -> None:
+        self._browsers = page_frame.browsers
 
     def make_routes(self) -> list[BaseRoute]:
         """Return their routes."""
@@ -44,12 +44,12 @@ class SignInPages:
         form_fields = await receive_fields(request)
         return_address = read_local_target(form_fields.get("next", ""))
         try:
-            session = await self._browsers.sign_in(form_fields.get("key", ""))
+            browser_session = await self._browsers.sign_in(form_fields.get("key", ""))
         except Unauthorized as refusal:
             log_refusal(refusal, request.scope)
             return self._render_form(request, return_address, refusal)
         response = RedirectResponse(return_address, 303)
-        self._browsers.set_cookie(request.scope, response, session)
+        self._browsers.set_cookie(request.scope, response, browser_session)
         return response
 
     async def sign_out(self, request: Request) -> Response:
@@ -60,18 +60,18 @@ class SignInPages:
         return response
 
     def _render_form(
-        self, request: Request, return_address: str, refusal: KnowledgeError | None
+        self, request: Request, return_address: str, sign_in_error: KnowledgeError | None
     ) -> Response:
-        host = request.url.hostname or ""
+        host_name = request.url.hostname or ""
         return render_page(
             request.scope,
             "sign_in.html",
             "Sign in",
-            status=401 if refusal else 200,
+            http_status=401 if sign_in_error else 200,
             target=return_address,
-            message=refusal.message if refusal else None,
+            message=sign_in_error.message if sign_in_error else None,
             # A browser keeps a secure cookie of such an address for no one.
-            is_unprotected=request.url.scheme == "http" and not is_loopback(host),
+            is_unprotected=request.url.scheme == "http" and not is_loopback(host_name),
         )
 
 
@@ -87,8 +87,8 @@ def read_local_target(wanted_address: str) -> str:
 
 async def receive_fields(request: Request) -> dict[str, str]:
     """Return the fields of a small form without files."""
-    form = await receive_form(request, _refuse_file, 0, _MAX_FORM_BYTES)
-    return form.fields
+    sign_in_form = await receive_form(request, _refuse_file, 0, _MAX_FORM_BYTES)
+    return sign_in_form.fields
 
 
 def _refuse_file() -> NoReturn:

@@ -48,65 +48,82 @@ class Site:
 
 
 def build_site(
-    bases: Sequence[KnowledgeBase],
+    knowledge_bases: Sequence[KnowledgeBase],
     browsers: Browsers,
     settings: ServerSettings,
     key_auth: KeyAuth,
-    history: CallHistory,
+    call_history: CallHistory,
 ) -> Site:
     """Return the pages of all bases, those to sign in, and the runner of the jobs they begin."""
-    jobs = open_jobs(settings)
-    base_pages = [base.pages(jobs) for base in bases]
-    doctor = DoctorPages(settings, jobs)
-    operations = OperationsPages(
-        bases, settings, jobs, history, base_pages, key_auth.key_ring, doctor
+    job_store = open_jobs(settings)
+    base_pages = [knowledge_base.pages(job_store) for knowledge_base in knowledge_bases]
+    doctor_pages = DoctorPages(settings, job_store)
+    operations_pages = OperationsPages(
+        knowledge_bases,
+        settings,
+        job_store,
+        call_history,
+        base_pages,
+        key_auth.key_ring,
+        doctor_pages,
     )
-    pages = [page for pages_of_base in base_pages for page in pages_of_base.pages]
-    pages += [*make_job_pages(jobs), *operations.make_pages(), *doctor.make_pages()]
-    menu = _make_menu(pages)
-    frame = PageFrame(browsers, menu, settings.is_sample)
-    spools = open_spools(settings)
+    all_pages = [base_page for pages_of_base in base_pages for base_page in pages_of_base.pages]
+    all_pages += [
+        *make_job_pages(job_store),
+        *operations_pages.make_pages(),
+        *doctor_pages.make_pages(),
+    ]
+    menu_entries = _make_menu(all_pages)
+    page_frame = PageFrame(browsers, menu_entries, settings.is_sample)
+    upload_spools = open_spools(settings)
     job_handlers = {
-        job_kind: handler
+        job_kind: job_handler
         for pages_of_base in base_pages
-        for job_kind, handler in pages_of_base.job_handlers.items()
+        for job_kind, job_handler in pages_of_base.job_handlers.items()
     }
     # The checks are no base's own, and run like any other job.
-    job_handlers |= doctor.make_job_handlers()
-    routes: list[BaseRoute] = [
+    job_handlers |= doctor_pages.make_job_handlers()
+    page_routes: list[BaseRoute] = [
         Route(f"{ASSET_PREFIX}{{digest}}/{{file_name}}", _show_asset),
-        *SignInPages(frame).make_routes(),
-        *KeyPages(frame, key_auth).make_routes(),
-        *make_page_routes(pages, frame, settings, spools),
+        *SignInPages(page_frame).make_routes(),
+        *KeyPages(page_frame, key_auth).make_routes(),
+        *make_page_routes(all_pages, page_frame, settings, upload_spools),
     ]
     list_events = partial(_list_events, base_pages)
-    return Site(routes, frame, menu, JobRunner(jobs, job_handlers), spools, list_events)
+    return Site(
+        page_routes,
+        page_frame,
+        menu_entries,
+        JobRunner(job_store, job_handlers),
+        upload_spools,
+        list_events,
+    )
 
 
 async def _list_events(base_pages: Sequence[BasePages]) -> Sequence[RecentEvent]:
     """Return what happened lately in every base, the newest first."""
-    events: list[RecentEvent] = []
-    for pages in base_pages:
+    recent_events: list[RecentEvent] = []
+    for pages_of_base in base_pages:
         # A base that cannot answer says so on its own pages.
         with contextlib.suppress(KnowledgeError):
-            events += await pages.list_events()
-    return sorted(events, key=lambda event: event.day, reverse=True)[:_MAX_HOME_PAGE_EVENTS]
+            recent_events += await pages_of_base.list_events()
+    return sorted(recent_events, key=lambda event: event.day, reverse=True)[:_MAX_HOME_PAGE_EVENTS]
 
 
-def make_page_test(routes: Sequence[BaseRoute]) -> Callable[[Scope], bool]:
+def make_page_test(page_routes: Sequence[BaseRoute]) -> Callable[[Scope], bool]:
     """Return a function that tells whether a request is for one of these pages."""
 
     def is_page(scope: Scope) -> bool:
-        return any(route.matches(scope)[0] is not Match.NONE for route in routes)
+        return any(page_route.matches(scope)[0] is not Match.NONE for page_route in page_routes)
 
     return is_page
 
 
-def _make_menu(pages: Sequence[BasePage]) -> list[MenuEntry]:
+def _make_menu(base_pages: Sequence[BasePage]) -> list[MenuEntry]:
     menu_entries = [
-        MenuEntry(page.menu_label, page.path, page.role, page.summary)
-        for page in pages
-        if page.menu_label
+        MenuEntry(base_page.menu_label, base_page.path, base_page.role, base_page.summary)
+        for base_page in base_pages
+        if base_page.menu_label
     ]
     return sorted(menu_entries, key=_rank_entry)
 
@@ -118,15 +135,17 @@ def _rank_entry(menu_entry: MenuEntry) -> tuple[int, str]:
 
 
 async def _show_asset(request: Request) -> Response:
-    asset = load_assets().get(request.url.path)
-    if asset is None:
+    web_asset = load_assets().get(request.url.path)
+    if web_asset is None:
         return Response(status_code=404)
-    headers = {
+    response_headers = {
         # The address changes with the content.
         "Cache-Control": "public, max-age=31536000, immutable",
         "Vary": "Accept-Encoding",
     }
     if "gzip" in request.headers.get("accept-encoding", ""):
-        headers["Content-Encoding"] = "gzip"
-        return Response(asset.compressed, headers=headers, media_type=asset.media_type)
-    return Response(asset.content, headers=headers, media_type=asset.media_type)
+        response_headers["Content-Encoding"] = "gzip"
+        return Response(
+            web_asset.compressed, headers=response_headers, media_type=web_asset.media_type
+        )
+    return Response(web_asset.content, headers=response_headers, media_type=web_asset.media_type)

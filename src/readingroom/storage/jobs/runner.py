@@ -32,9 +32,9 @@ processes that read files and the embedding model have seats of their own.
 class JobRunner:
     """Does the jobs of the kinds that it has handlers for, one at a time for each caller."""
 
-    def __init__(self, store: JobStore, handlers: Mapping[str, JobHandler]) -> None:
-        self._job_store = store
-        self._handlers_by_kind = handlers
+    def __init__(self, job_store: JobStore, handlers_by_kind: Mapping[str, JobHandler]) -> None:
+        self._job_store = job_store
+        self._handlers_by_kind = handlers_by_kind
         self._worker = secrets.token_hex(8)
         self._running_count = 0
         self._has_changed = anyio.Event()
@@ -50,11 +50,11 @@ class JobRunner:
         """Do jobs until this is cancelled. What is then unfinished is begun again by the next."""
         if not self._handlers_by_kind:
             return
-        async with anyio.create_task_group() as tasks:
+        async with anyio.create_task_group() as task_group:
             while True:
-                while job := await self._claim_job():
+                while claimed_job := await self._claim_job():
                     self._running_count += 1
-                    tasks.start_soon(self._run_job, job)
+                    task_group.start_soon(self._run_job, claimed_job)
                 self._has_changed = anyio.Event()
                 with anyio.move_on_after(_SECONDS_BETWEEN_LOOKS):
                     await self._has_changed.wait()
@@ -64,53 +64,69 @@ class JobRunner:
             return None
         job_kinds = tuple(self._handlers_by_kind)
         try:
-            job: BackgroundJob | None = await _run_in_thread(
+            claimed_job: BackgroundJob | None = await _run_in_thread(
                 self._job_store.claim_job, job_kinds, self._worker
             )
         except StorageFailed as error:
             logger.warning("Jobs wait: %s", error.message)
             return None
-        return job
+        return claimed_job
 
-    async def _run_job(self, job: BackgroundJob) -> None:
-        current_caller.set(job.caller)  # whose seats this takes
+    async def _run_job(self, background_job: BackgroundJob) -> None:
+        current_caller.set(background_job.caller)  # whose seats this takes
         try:
-            await self._run_handler(job)
+            await self._run_handler(background_job)
         except StorageFailed as error:  # the next worker begins the job again
             logger.warning("The outcome of a job cannot be kept: %s", error.message)
         finally:
             self._running_count -= 1
             self._has_changed.set()
 
-    async def _run_handler(self, job: BackgroundJob) -> None:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._send_heartbeats, job)
+    async def _run_handler(self, background_job: BackgroundJob) -> None:
+        async with anyio.create_task_group() as task_group:
+            task_group.start_soon(self._send_heartbeats, background_job)
             try:
-                job_outcome = await self._handlers_by_kind[job.kind](
-                    job.question, partial(self._report_progress, job)
+                job_outcome = await self._handlers_by_kind[background_job.kind](
+                    background_job.question, partial(self._report_progress, background_job)
                 )
             except KnowledgeError as error:
-                await _run_in_thread(self._job_store.fail_job, job.id, self._worker, error.message)
+                await _run_in_thread(
+                    self._job_store.fail_job, background_job.id, self._worker, error.message
+                )
             except Exception as error:
-                logger.error("job %s failed", job.kind, exc_info=error)
-                reason = "Something went wrong on our side; the log has the reason"
-                await _run_in_thread(self._job_store.fail_job, job.id, self._worker, reason)
+                logger.error("job %s failed", background_job.kind, exc_info=error)
+                failure_reason = "Something went wrong on our side; the log has the reason"
+                await _run_in_thread(
+                    self._job_store.fail_job, background_job.id, self._worker, failure_reason
+                )
             except anyio.get_cancelled_exc_class():
                 with anyio.CancelScope(shield=True):
-                    await _run_in_thread(self._job_store.put_job_back, job.id, self._worker)
+                    await _run_in_thread(
+                        self._job_store.put_job_back, background_job.id, self._worker
+                    )
                 raise
             else:
-                await _run_in_thread(self._job_store.finish_job, job.id, self._worker, job_outcome)
-            tasks.cancel_scope.cancel()
+                await _run_in_thread(
+                    self._job_store.finish_job, background_job.id, self._worker, job_outcome
+                )
+            task_group.cancel_scope.cancel()
 
-    async def _send_heartbeats(self, job: BackgroundJob) -> None:
+    async def _send_heartbeats(self, background_job: BackgroundJob) -> None:
         while True:
             await anyio.sleep(MAX_SILENT_SECONDS / 6)
-            await _run_in_thread(self._job_store.record_heartbeat, job.id, self._worker)
+            await _run_in_thread(self._job_store.record_heartbeat, background_job.id, self._worker)
 
-    async def _report_progress(self, job: BackgroundJob, percent: float, phase: str) -> None:
-        await _run_in_thread(self._job_store.report_progress, job.id, self._worker, percent, phase)
+    async def _report_progress(
+        self, background_job: BackgroundJob, done_percent: float, phase_name: str
+    ) -> None:
+        await _run_in_thread(
+            self._job_store.report_progress,
+            background_job.id,
+            self._worker,
+            done_percent,
+            phase_name,
+        )
 
 
-async def _run_in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
-    return await anyio.to_thread.run_sync(partial(function, *arguments))
+async def _run_in_thread(blocking_function: Callable[..., Any], *arguments: Any) -> Any:
+    return await anyio.to_thread.run_sync(partial(blocking_function, *arguments))

@@ -111,10 +111,12 @@ class JobStore:
         self,
         data_directory: Path,
         now: Callable[[], float] = clock.unix_seconds,
-        tables: StateTables | None = None,
+        state_tables: StateTables | None = None,
     ) -> None:
-        """Without `tables` they are in a file, which is created with the first job."""
-        self._tables = tables or StateFile(data_directory / JOBS_FILE, "The jobs", _create_tables)
+        """Without `state_tables` they are in a file, which is created with the first job."""
+        self._tables = state_tables or StateFile(
+            data_directory / JOBS_FILE, "The jobs", _create_tables
+        )
         self._data_directory = data_directory
         self._files_folder = data_directory / _FILES_FOLDER
         self._now = now
@@ -127,50 +129,63 @@ class JobStore:
 
     def add_job(
         self,
-        kind: str,
-        title: str,
+        job_kind: str,
+        job_title: str,
         job_arguments: Mapping[str, Any],
-        caller: str = "",
-        folder: Path | None = None,
+        caller_id: str = "",
+        job_folder: Path | None = None,
     ) -> BackgroundJob:
-        """Queue a job and return it. `folder` has its files, and is deleted when it has ended.
+        """Queue a job and return it. `job_folder` has its files, and is deleted when it has ended.
 
         Raise `TooManyJobs`, and delete the folder, when too much waits already.
         """
-        job_id = folder.name if folder else secrets.token_hex(8)
+        job_id = job_folder.name if job_folder else secrets.token_hex(8)
         try:
             with translate_os_errors("The files of the job cannot be read"):
-                file_bytes = sum(path.stat().st_size for path in folder.iterdir()) if folder else 0
-            now = self._now()
+                file_bytes = (
+                    sum(spooled_path.stat().st_size for spooled_path in job_folder.iterdir())
+                    if job_folder
+                    else 0
+                )
+            now_seconds = self._now()
             with self._tables.begin_writing() as db:
-                self._refuse_excess(db, caller, file_bytes)
+                self._refuse_excess(db, caller_id, file_bytes)
                 db.execute(
                     f"INSERT INTO jobs ({_COLUMNS_SQL}) "
                     "VALUES (?, ?, ?, ?, 'queued', 0, 'waiting', '{}', '', '', 0, ?, ?, 0, ?, ?)",
-                    (job_id, kind, title, json.dumps(job_arguments), now, now, caller, file_bytes),
+                    (
+                        job_id,
+                        job_kind,
+                        job_title,
+                        json.dumps(job_arguments),
+                        now_seconds,
+                        now_seconds,
+                        caller_id,
+                        file_bytes,
+                    ),
                 )
-                if folder:
-                    self._keep_files(db, job_id, folder)
+                if job_folder:
+                    self._keep_files(db, job_id, job_folder)
         except BaseException:
             self._delete_folder(job_id)
             raise
         return self.get_job(job_id)
 
-    def claim_job(self, job_kinds: Sequence[str], worker: str) -> BackgroundJob | None:
+    def claim_job(self, job_kinds: Sequence[str], worker_name: str) -> BackgroundJob | None:
         """Return a job of these kinds that waits, or whose worker fell silent.
 
-        It belongs to `worker` from then on. None when there is nothing to do. A caller has one job
-        done at a time, and whoever's last one is longest ago comes first.
+        It belongs to `worker_name` from then on. None when there is nothing to do. A caller has one
+        job done at a time, and whoever's last one is longest ago comes first.
         """
         if not job_kinds or not self._tables.has_data():
             return None
-        now = self._now()
-        placeholders = ", ".join("?" * len(job_kinds))
-        silent_since = now - MAX_SILENT_SECONDS
+        now_seconds = self._now()
+        kind_placeholders = ", ".join("?" * len(job_kinds))
+        silent_since = now_seconds - MAX_SILENT_SECONDS
         with self._tables.begin_writing() as db:
-            self._give_up_hopeless(db, now)
+            self._give_up_hopeless(db, now_seconds)
             job_row = db.execute(
-                f"SELECT {_COLUMNS_SQL} FROM jobs WHERE kind IN ({placeholders}) AND "
+                f"SELECT {_COLUMNS_SQL} FROM jobs WHERE kind IN ({kind_placeholders}) AND "
                 "(state = 'queued' OR (state = 'running' AND heard_at < ?)) AND caller NOT IN "
                 "(SELECT caller FROM jobs WHERE state = 'running' AND heard_at >= ?) "
                 "ORDER BY COALESCE((SELECT MAX(CASE WHEN other.heard_at > other.ended_at "
@@ -184,13 +199,17 @@ class JobStore:
             db.execute(
                 "UPDATE jobs SET state = 'running', worker = ?, heard_at = ?, "
                 "attempts = attempts + 1, phase = 'starting' WHERE id = ?",
-                (worker, now, job_row["id"]),
+                (worker_name, now_seconds, job_row["id"]),
             )
             claimed_row = db.execute(
                 f"SELECT {_COLUMNS_SQL} FROM jobs WHERE id = ?", (job_row["id"],)
             ).fetchone()
-        job = _read_job(claimed_row)
-        return self._copy_files_to_folder(job, worker) if claimed_row["file_bytes"] else job
+        claimed_job = _read_job(claimed_row)
+        return (
+            self._copy_files_to_folder(claimed_job, worker_name)
+            if claimed_row["file_bytes"]
+            else claimed_job
+        )
 
     def take_over_jobs(self, job_kinds: Sequence[str]) -> None:
         """Queue the running jobs of these kinds again, and delete the files of no job.
@@ -212,47 +231,55 @@ class JobStore:
                 if job_folder.name not in open_ids:
                     self._delete_folder(job_folder.name)
 
-    def report_progress(self, job_id: str, worker: str, percent: float, phase: str) -> bool:
+    def report_progress(
+        self, job_id: str, worker_name: str, done_percent: float, phase_name: str
+    ) -> bool:
         """Say that a worker is alive, and how far it is; False when the job is not its any more."""
         return self._run_write(
             "UPDATE jobs SET percent = ?, phase = ?, heard_at = ? "
             "WHERE id = ? AND worker = ? AND state = 'running'",
-            (min(100.0, max(0.0, percent)), phase[:200], self._now(), job_id, worker),
+            (
+                min(100.0, max(0.0, done_percent)),
+                phase_name[:200],
+                self._now(),
+                job_id,
+                worker_name,
+            ),
         )
 
-    def record_heartbeat(self, job_id: str, worker: str) -> bool:
+    def record_heartbeat(self, job_id: str, worker_name: str) -> bool:
         """Say that a worker is alive; False when the job is not its any more."""
         return self._run_write(
             "UPDATE jobs SET heard_at = ? WHERE id = ? AND worker = ? AND state = 'running'",
-            (self._now(), job_id, worker),
+            (self._now(), job_id, worker_name),
         )
 
-    def finish_job(self, job_id: str, worker: str, job_outcome: Mapping[str, Any]) -> bool:
+    def finish_job(self, job_id: str, worker_name: str, job_outcome: Mapping[str, Any]) -> bool:
         """Write the outcome of a job; False when it is not this worker's any more."""
         is_still_ours = self._run_write(
             "UPDATE jobs SET state = 'done', percent = 100, phase = 'done', outcome = ?, "
             "ended_at = ? WHERE id = ? AND worker = ? AND state = 'running'",
-            (json.dumps(job_outcome), self._now(), job_id, worker),
+            (json.dumps(job_outcome), self._now(), job_id, worker_name),
         )
         self._clean_up(job_id, is_still_ours)
         return is_still_ours
 
-    def fail_job(self, job_id: str, worker: str, reason: str) -> bool:
+    def fail_job(self, job_id: str, worker_name: str, failure_reason: str) -> bool:
         """Write why a job failed; False when it is not this worker's any more."""
         is_still_ours = self._run_write(
             "UPDATE jobs SET state = 'failed', phase = 'failed', error = ?, ended_at = ? "
             "WHERE id = ? AND worker = ? AND state = 'running'",
-            (reason[:1000], self._now(), job_id, worker),
+            (failure_reason[:1000], self._now(), job_id, worker_name),
         )
         self._clean_up(job_id, is_still_ours)
         return is_still_ours
 
-    def put_job_back(self, job_id: str, worker: str) -> None:
+    def put_job_back(self, job_id: str, worker_name: str) -> None:
         """Queue a job again that its worker cannot end, since it was told to stop."""
         self._run_write(
             "UPDATE jobs SET state = 'queued', phase = 'waiting', attempts = attempts - 1 "
             "WHERE id = ? AND worker = ? AND state = 'running'",
-            (job_id, worker),
+            (job_id, worker_name),
         )
 
     def get_job(self, job_id: str) -> BackgroundJob:
@@ -262,22 +289,22 @@ class JobStore:
             raise JobNotFound(f"There is no job {job_id[:40]!r}; ended ones are kept for a while")
         return _read_job(job_rows[0])
 
-    def list_newest_jobs(self, limit: int = 50, kind_prefix: str = "") -> list[BackgroundJob]:
+    def list_newest_jobs(self, max_jobs: int = 50, kind_prefix: str = "") -> list[BackgroundJob]:
         """Return the newest jobs, of the kinds that begin like this, newest first."""
         job_rows = self._run_read(
             f"SELECT {_COLUMNS_SQL} FROM jobs WHERE substr(kind, 1, ?) = ? "
             "ORDER BY created_at DESC, id LIMIT ?",
-            (len(kind_prefix), kind_prefix, limit),
+            (len(kind_prefix), kind_prefix, max_jobs),
         )
         return [_read_job(job_row) for job_row in job_rows]
 
-    def _refuse_excess(self, db: Any, caller: str, file_bytes: int) -> None:
+    def _refuse_excess(self, db: Any, caller_id: str, file_bytes: int) -> None:
         """Raise TooManyJobs unless one more job, with so many bytes of files, may wait."""
         total_count = db.execute("SELECT COUNT(*) FROM jobs WHERE ended_at = 0").fetchone()[0]
         own_count, own_bytes = db.execute(
             "SELECT COUNT(*), COALESCE(SUM(file_bytes), 0) FROM jobs "
             "WHERE ended_at = 0 AND caller = ?",
-            (caller,),
+            (caller_id,),
         ).fetchone()
         if own_count >= MAX_WAITING_JOBS or own_bytes + file_bytes > MAX_WAITING_BYTES:
             raise TooManyJobs(
@@ -289,13 +316,13 @@ class JobStore:
         if file_bytes and shutil.disk_usage(self._data_directory).free < MIN_FREE_BYTES:
             raise TooManyJobs("The disk is nearly full; tell the operator, and send this later")
 
-    def _give_up_hopeless(self, db: Any, now: float) -> None:
+    def _give_up_hopeless(self, db: Any, now_seconds: float) -> None:
         """Fail the jobs whose workers have ended too often without an outcome."""
         failed_rows = db.execute(
             "UPDATE jobs SET state = 'failed', phase = 'failed', ended_at = ?, "
             "error = 'It was interrupted each time it was begun; look at the log, then try again' "
             "WHERE state = 'running' AND heard_at < ? AND attempts >= ? RETURNING id",
-            (now, now - MAX_SILENT_SECONDS, MAX_JOB_ATTEMPTS),
+            (now_seconds, now_seconds - MAX_SILENT_SECONDS, MAX_JOB_ATTEMPTS),
         ).fetchall()
         for job_row in failed_rows:
             self._delete_folder(job_row["id"])
@@ -315,23 +342,25 @@ class JobStore:
         for job_folder in self._files_folder.glob(f"*/{job_id}"):
             shutil.rmtree(job_folder, ignore_errors=True)
 
-    def _keep_files(self, db: Any, job_id: str, folder: Path) -> None:
+    def _keep_files(self, db: Any, job_id: str, job_folder: Path) -> None:
         """Keep the files of a job until it has ended: here they stay where they are."""
 
-    def _copy_files_to_folder(self, job: BackgroundJob, worker: str) -> BackgroundJob:
+    def _copy_files_to_folder(
+        self, background_job: BackgroundJob, worker_name: str
+    ) -> BackgroundJob:
         """Return a job whose question names the folder that its files can be read in."""
-        return job
+        return background_job
 
-    def _run_write(self, sql: str, values: Sequence[Any]) -> bool:
+    def _run_write(self, sql: str, sql_values: Sequence[Any]) -> bool:
         """Run one statement in a transaction; return whether it changed a row."""
         with self._tables.begin_writing() as db:
-            return bool(db.execute(sql, values).rowcount > 0)
+            return bool(db.execute(sql, sql_values).rowcount > 0)
 
-    def _run_read(self, sql: str, values: Sequence[Any]) -> list[Row]:
+    def _run_read(self, sql: str, sql_values: Sequence[Any]) -> list[Row]:
         if not self._tables.has_data():
             return []
         with self._tables.begin_reading() as db:
-            job_rows: list[Row] = db.execute(sql, values).fetchall()
+            job_rows: list[Row] = db.execute(sql, sql_values).fetchall()
         return job_rows
 
 
@@ -339,10 +368,10 @@ def _create_tables(db: Database) -> None:
     db.execute(_SCHEMA_SQL)
     db.execute(_INDEX_SQL)
     with db.transaction():  # so that two connections do not add the same column
-        column_names = {row["name"] for row in db.execute("PRAGMA table_info(jobs)")}
-        for column_name, definition in _LATER_ADDED_COLUMNS.items():
+        column_names = {column_row["name"] for column_row in db.execute("PRAGMA table_info(jobs)")}
+        for column_name, column_definition in _LATER_ADDED_COLUMNS.items():
             if column_name not in column_names:
-                db.execute(f"ALTER TABLE jobs ADD COLUMN {column_name} {definition}")
+                db.execute(f"ALTER TABLE jobs ADD COLUMN {column_name} {column_definition}")
 
 
 def _read_job(job_row: Row) -> BackgroundJob:

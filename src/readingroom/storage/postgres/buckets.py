@@ -25,8 +25,8 @@ _FORGET_OLD_BUCKETS_SQL = (
 class SharedBuckets:
     """One bucket for each caller, which every process takes its requests out of."""
 
-    def __init__(self, database: PostgresDatabase) -> None:
-        self._database = database
+    def __init__(self, postgres_database: PostgresDatabase) -> None:
+        self._database = postgres_database
 
     def spend_requests(
         self, spent_by_caller: Mapping[str, int], per_minute: int
@@ -35,28 +35,30 @@ class SharedBuckets:
 
         Less than 0 when several processes let too many through at once. Raise `StorageFailed`.
         """
-        capacity, per_second = float(per_minute), per_minute / 60
+        bucket_capacity, per_second = float(per_minute), per_minute / 60
         # In one order for everybody, so that nobody waits crosswise.
-        callers = sorted(spent_by_caller)
-        spent_counts = [float(spent_by_caller[caller]) for caller in callers]
+        caller_ids = sorted(spent_by_caller)
+        spent_counts = [float(spent_by_caller[caller_id]) for caller_id in caller_ids]
         try:
             self._database.prepare()
             with self._database.lend_connection() as connection:
                 bucket_rows = connection.execute(
                     _SPEND_REQUESTS_SQL,
                     (
-                        capacity,
-                        [clean_text(caller) for caller in callers],
+                        bucket_capacity,
+                        [clean_text(caller_id) for caller_id in caller_ids],
                         spent_counts,
-                        capacity,
+                        bucket_capacity,
                         per_second,
-                        capacity,
-                        capacity,
+                        bucket_capacity,
+                        bucket_capacity,
                     ),
                 ).fetchall()
         except DatabaseFailed as error:
             raise StorageFailed(f"The limits cannot be shared: {error.message}") from error
-        return {caller: float(remaining_requests) for caller, remaining_requests in bucket_rows}
+        return {
+            caller_id: float(remaining_requests) for caller_id, remaining_requests in bucket_rows
+        }
 
     def forget_full(self) -> None:
         """Delete the buckets that are full again. Raise `StorageFailed`."""

@@ -18,10 +18,10 @@ class TransactionChanges:
     """The changes of one base; the methods of `StoreChanges`, with nothing to recover."""
 
     def __init__(
-        self, database: PostgresDatabase, base_name: str, on_step: StepHook = ignore_step
+        self, postgres_database: PostgresDatabase, base_name: str, on_step: StepHook = ignore_step
     ) -> None:
         self.on_step = on_step
-        self._database = database
+        self._database = postgres_database
         self._base_name = base_name
         self._locks_by_key: dict[str, anyio.Lock] = defaultdict(anyio.Lock)
 
@@ -39,10 +39,10 @@ class TransactionChanges:
         return self._database.begin_snapshot()
 
     @asynccontextmanager
-    async def record_intent(self, intent_kind: str, **body: Any) -> AsyncIterator[Intent]:
+    async def record_intent(self, intent_kind: str, **intent_body: Any) -> AsyncIterator[Intent]:
         """Name the steps of a change; the transaction around it needs no record of it."""
         self.on_step(f"{intent_kind}:begin")
-        yield Intent(0, intent_kind, body)
+        yield Intent(0, intent_kind, intent_body)
         self.on_step(f"{intent_kind}:end")
 
     async def list_unfinished(self) -> list[Intent]:
@@ -63,16 +63,20 @@ AnyChanges = StoreChanges | TransactionChanges
 
 
 def open_changes(
-    base_name: str, base_folder: Path, database: PostgresDatabase | None, on_step: StepHook
+    base_name: str, base_folder: Path, postgres_database: PostgresDatabase | None, on_step: StepHook
 ) -> AnyChanges:
     """Return the changes of a base in its folder, or in the database where there is one."""
-    if database is None:
+    if postgres_database is None:
         return StoreChanges(base_folder / "intents.db", on_step)
-    return TransactionChanges(database, base_name, on_step)
+    return TransactionChanges(postgres_database, base_name, on_step)
 
 
 def open_restore(
-    database: PostgresDatabase | None, base_name: str
+    postgres_database: PostgresDatabase | None, base_name: str
 ) -> AbstractAsyncContextManager[None]:
     """Return a context in which a backup is put back: in a database, one transaction."""
-    return nullcontext() if database is None else database.begin_change(f"{base_name}:restore")
+    return (
+        nullcontext()
+        if postgres_database is None
+        else postgres_database.begin_change(f"{base_name}:restore")
+    )

@@ -60,8 +60,8 @@ class _PendingChange:
 class PostgresChunkStore:
     """The collections of one base in the shared database."""
 
-    def __init__(self, database: PostgresDatabase) -> None:
-        self._database = database
+    def __init__(self, postgres_database: PostgresDatabase) -> None:
+        self._database = postgres_database
 
     def open_collection(
         self, collection_name: str, filter_fields: FilterFields, read_by: Sequence[str] = ()
@@ -81,14 +81,14 @@ class PostgresChunkStore:
                     )
                 )
             )
-            with self._database.transaction() as transaction:
-                connection = transaction.connection
+            with self._database.transaction() as shared_transaction:
+                connection = shared_transaction.connection
                 # Processes that start at once take turns.
                 connection.execute(
                     "SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", (collection_name,)
                 )
-                for statement in list_collection_statements(collection_name, field_names):
-                    connection.execute(statement)
+                for sql_statement in list_collection_statements(collection_name, field_names):
+                    connection.execute(sql_statement)
                 connection.execute(
                     "INSERT INTO collections (name) VALUES (?) ON CONFLICT DO NOTHING",
                     (collection_name,),
@@ -104,9 +104,12 @@ class PostgresCollection:
     """One collection; a write is durable when its transaction has ended."""
 
     def __init__(
-        self, database: PostgresDatabase, collection_name: str, field_names: tuple[str, ...]
+        self,
+        postgres_database: PostgresDatabase,
+        collection_name: str,
+        field_names: tuple[str, ...],
     ) -> None:
-        self.database = database
+        self.database = postgres_database
         self.name = collection_name
         self.field_names = field_names
         self.split_stems: SplitStems = _find_no_stems
@@ -115,7 +118,7 @@ class PostgresCollection:
 
     def read_chunks(
         self,
-        ids: Sequence[str] | None = None,
+        chunk_ids: Sequence[str] | None = None,
         where: Filter | None = None,
         with_vectors: bool = False,
         limit: int | None = None,
@@ -125,18 +128,18 @@ class PostgresCollection:
 
         Unknown ids are left out. `limit` and `offset` are for reading everything page by page.
         """
-        clauses, statement_values = build_clauses(flatten_filter(where), self.field_names)
-        if ids is not None:
-            clauses.append("id = ANY(?)")
-            statement_values.append(list(ids))
-        condition = " AND ".join(clauses) or "true"
+        sql_clauses, statement_values = build_clauses(flatten_filter(where), self.field_names)
+        if chunk_ids is not None:
+            sql_clauses.append("id = ANY(?)")
+            statement_values.append(list(chunk_ids))
+        where_sql = " AND ".join(sql_clauses) or "true"
         page_clause = f"LIMIT {int(limit)} OFFSET {int(offset)}" if limit is not None else ""
         embedding_sql = ", embedding" if with_vectors else ""
         join_sql = f"JOIN {self.vectors_table} USING (id)" if with_vectors else ""
         # The filter is on the chunks alone, whose columns the vectors repeat.
         sql = (
             f"SELECT id, body, metadata{embedding_sql} FROM "
-            f"(SELECT * FROM {self.chunks_table} WHERE {condition} "
+            f"(SELECT * FROM {self.chunks_table} WHERE {where_sql} "
             f"ORDER BY chunk_number {page_clause}) AS chosen {join_sql} ORDER BY chunk_number"
         )
         with _translate_errors(), self.database.connection() as connection:
@@ -158,7 +161,7 @@ class PostgresCollection:
             raise ValueError("a vector contains a number that is not finite")
         stem_lists = [self.split_stems(clean_text(chunk_text)) for chunk_text in chunks.texts]
         with self._begin_write() as (connection, pending_change):
-            self._remove(connection, pending_change, chunks.ids)
+            self._remove_chunks(connection, pending_change, chunks.ids)
             connection.copy_in(
                 f"{self.chunks_table} (id, body, metadata, words, tokens)",
                 encode_chunks(chunks, stem_lists),
@@ -174,14 +177,14 @@ class PostgresCollection:
                 pending_change.tokens += len(chunk_stems)
                 pending_change.stem_counts.update(set(map(cut_stem, chunk_stems)))
 
-    def update_metadata(self, ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
+    def update_metadata(self, chunk_ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
         """Merge new values into the metadata of chunks; unknown ids are ignored."""
         with self._begin_write() as (connection, pending_change):
             connection.executemany(
                 f"UPDATE {self.chunks_table} SET metadata = metadata || ?::jsonb WHERE id = ?",
                 [
-                    (encode_json(metadata), chunk_id)
-                    for chunk_id, metadata in zip(ids, metadatas, strict=True)
+                    (encode_json(chunk_metadata), chunk_id)
+                    for chunk_id, chunk_metadata in zip(chunk_ids, metadatas, strict=True)
                 ],
             )
             assignments_sql = ", ".join(
@@ -199,9 +202,9 @@ class PostgresCollection:
                     f"FROM {self.chunks_table} WHERE "
                     f"{self.chunks_table}.id = {self.vectors_table}.id AND "
                     f"{self.vectors_table}.id = ANY(?) AND ({differs_sql})",
-                    (list(ids),),
+                    (list(chunk_ids),),
                 )
-            pending_change.touched_ids.update(ids)
+            pending_change.touched_ids.update(chunk_ids)
 
     def get_without_field(self, field_name: str) -> Chunks:
         """Return the chunks whose metadata has no such field, without vectors."""
@@ -223,23 +226,23 @@ class PostgresCollection:
             connection.executemany(
                 f"UPDATE {self.vectors_table} SET embedding = ?::vector WHERE id = ?",
                 [
-                    (format_vector(vector), chunk_id)
-                    for chunk_id, vector in zip(chunks.ids, chunks.vectors, strict=True)
+                    (format_vector(chunk_vector), chunk_id)
+                    for chunk_id, chunk_vector in zip(chunks.ids, chunks.vectors, strict=True)
                 ],
             )
             self.update_metadata(
                 chunks.ids,
                 [
-                    {field_name: metadata[field_name] for field_name in field_names}
-                    for metadata in chunks.metadatas
+                    {field_name: chunk_metadata[field_name] for field_name in field_names}
+                    for chunk_metadata in chunks.metadatas
                 ],
             )
 
-    def delete_chunks(self, ids: Sequence[str]) -> None:
+    def delete_chunks(self, chunk_ids: Sequence[str]) -> None:
         """Remove chunks; unknown ids are ignored."""
         with self._begin_write() as (connection, pending_change):
-            self._remove(connection, pending_change, ids)
-            pending_change.touched_ids.update(ids)
+            self._remove_chunks(connection, pending_change, chunk_ids)
+            pending_change.touched_ids.update(chunk_ids)
 
     def count_chunks(self) -> int:
         return int(self._read_value(f"SELECT count(*) FROM {self.chunks_table}"))
@@ -252,28 +255,29 @@ class PostgresCollection:
     @property
     def embedding_identity(self) -> str | None:
         """Identity of the model that made the vectors; None before the first vector."""
-        embedding: str | None = self._read_value(
+        model_identity: str | None = self._read_value(
             "SELECT embedding FROM collections WHERE name = ?", self.name
         )
-        return embedding
+        return model_identity
 
-    def claim_embedding(self, embedding: str) -> None:
+    def claim_embedding(self, model_identity: str) -> None:
         """Record which model makes the vectors; raise `EmbeddingMismatch` when another one did."""
         if self.embedding_identity is None:
             # The first of several processes wins.
             with _translate_errors(), self.database.connection() as connection:
                 connection.execute(
                     "UPDATE collections SET embedding = coalesce(embedding, ?) WHERE name = ?",
-                    (embedding, self.name),
+                    (model_identity, self.name),
                 )
         stored_embedding = self.embedding_identity
-        if stored_embedding != embedding:
+        if stored_embedding != model_identity:
             raise EmbeddingMismatch(
-                f"The vectors of {self.name} were made by {stored_embedding}, and {embedding} is "
+                f"The vectors of {self.name} were made by {stored_embedding}, and "
+                f"{model_identity} is "
                 "what runs now; the two must not be mixed. Set the model and the precision back, "
                 "or ingest everything anew.",
                 held=stored_embedding,
-                running=embedding,
+                running=model_identity,
             )
 
     def list_changes(self, generation: int) -> tuple[int, list[str] | None]:
@@ -336,27 +340,29 @@ class PostgresCollection:
         with _translate_errors(), self.database.connection() as connection:
             yield connection
 
-    def _read_value(self, sql: str, *values: Any) -> Any:
+    def _read_value(self, sql: str, *sql_values: Any) -> Any:
         with _translate_errors(), self.database.connection() as connection:
-            return connection.execute(sql, values).fetchone()[0]
+            return connection.execute(sql, sql_values).fetchone()[0]
 
     @contextmanager
     def _begin_write(self) -> Iterator[tuple[Connection, _PendingChange]]:
-        with _translate_errors(), self.database.transaction() as transaction:
-            yield transaction.connection, self._find_pending(transaction)
+        with _translate_errors(), self.database.transaction() as shared_transaction:
+            yield shared_transaction.connection, self._find_pending(shared_transaction)
 
-    def _find_pending(self, transaction: SharedTransaction) -> _PendingChange:
+    def _find_pending(self, shared_transaction: SharedTransaction) -> _PendingChange:
         """Return what this transaction has done so far; it is told to everybody as it commits."""
         finish_key = f"collection {self.name}"
-        finish = transaction.at_commit.get(finish_key)
-        if finish is None:
+        finish_change = shared_transaction.at_commit.get(finish_key)
+        if finish_change is None:
             pending_change = _PendingChange()
-            transaction.at_commit[finish_key] = _WritePendingChange(self.name, pending_change)
+            shared_transaction.at_commit[finish_key] = _WritePendingChange(
+                self.name, pending_change
+            )
             return pending_change
-        assert isinstance(finish, _WritePendingChange)
-        return finish.change
+        assert isinstance(finish_change, _WritePendingChange)
+        return finish_change.change
 
-    def _remove(
+    def _remove_chunks(
         self, connection: Connection, pending_change: _PendingChange, chunk_ids: Sequence[str]
     ) -> None:
         removed_stems = connection.execute(
@@ -386,13 +392,15 @@ class _WritePendingChange:
     def __call__(self, connection: Connection) -> None:
         pending_change = self.change
         # First: whoever holds this row is the only one to count, so nobody waits crosswise.
-        (generation,) = connection.execute(
+        (new_generation,) = connection.execute(
             "UPDATE collections SET generation = generation + 1, chunks = chunks + ?, "
             "tokens = tokens + ? WHERE name = ? RETURNING generation",
             (pending_change.chunks, pending_change.tokens, self.collection),
         ).fetchone()
         changed_counts = {
-            stem: count for stem, count in sorted(pending_change.stem_counts.items()) if count
+            stem: stem_count
+            for stem, stem_count in sorted(pending_change.stem_counts.items())
+            if stem_count
         }
         if changed_counts:
             connection.execute(
@@ -403,12 +411,12 @@ class _WritePendingChange:
             )
         connection.execute(
             "INSERT INTO chunk_changes VALUES (?, ?, ?)",
-            (self.collection, generation, sorted(pending_change.touched_ids)),
+            (self.collection, new_generation, sorted(pending_change.touched_ids)),
         )
-        if generation % 100 == 0:
+        if new_generation % 100 == 0:
             connection.execute(
                 "DELETE FROM chunk_changes WHERE collection = ? AND generation <= ?",
-                (self.collection, generation - _MAX_KEPT_GENERATIONS),
+                (self.collection, new_generation - _MAX_KEPT_GENERATIONS),
             )
         connection.execute("SELECT pg_notify('readingroom', ?)", (self.collection,))
 

@@ -3,6 +3,10 @@
 import json
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import chain
+from operator import add
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -21,9 +25,21 @@ first squares' reciprocals over that of all, and PostgreSQL has no other functio
 
 _COPY_HEADER = b"PGCOPY\n\xff\r\n\0" + struct.pack(">ii", 0, 0)
 _COPY_TRAILER = struct.pack(">h", -1)
+# The backslash first: the others have one then.
+_COPY_ESCAPES = (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r"))
 _MAX_WORD_POSITION = 16_383
 _MAX_POSITIONS_PER_WORD = 255
-_MAX_STEM_BYTES = 2_000
+_MAX_STEM_CHARS = 500  # of up to four bytes each
+# What follows a stem at each position; `A` is the highest weight.
+_POSITION_TEXTS = [f":{position}A" for position in range(1, _MAX_POSITIONS_PER_WORD + 1)]
+_NO_WORDS = struct.pack(">i", 0)
+_NO_WORDS_FIELD = struct.pack(">i", len(_NO_WORDS)) + _NO_WORDS
+# The highest weight, for which the rank of a stem tells how often it stands there.
+_HIGHEST_WEIGHT = 0xC000
+# Between a stem and its positions stand a zero and how many there are: by their bytes, two each.
+_ENCODED_COUNTS = [
+    struct.pack(">xH", byte_count // 2) for byte_count in range(2 * _MAX_POSITIONS_PER_WORD + 1)
+]
 _ROWS_PER_BLOCK = 200
 # PostgreSQL estimates each value of a list by itself, for milliseconds; of a longer one it is
 # told nothing but how many there are.
@@ -31,44 +47,44 @@ _MAX_ESTIMATED_VALUES = 50
 
 
 def build_clauses(
-    conditions: Iterable[Condition], field_names: Sequence[str]
+    filter_conditions: Iterable[Condition], field_names: Sequence[str]
 ) -> tuple[list[str], list[Any]]:
     """Return the conditions of a filter in SQL, and the values in them."""
-    clauses: list[str] = []
+    sql_clauses: list[str] = []
     clause_values: list[Any] = []
-    for condition in conditions:
-        if isinstance(condition, In):
-            value_texts = [encode_json(filter_value) for filter_value in condition.values]
+    for filter_condition in filter_conditions:
+        if isinstance(filter_condition, In):
+            value_texts = [encode_json(filter_value) for filter_value in filter_condition.values]
             is_plain = all(
-                isinstance(filter_value, str | bool) for filter_value in condition.values
+                isinstance(filter_value, str | bool) for filter_value in filter_condition.values
             )
-            if is_plain and condition.field in field_names:
-                clauses.append(
-                    f"field_{condition.field} = ANY(?::text[])"
+            if is_plain and filter_condition.field in field_names:
+                sql_clauses.append(
+                    f"field_{filter_condition.field} = ANY(?::text[])"
                     if len(value_texts) <= _MAX_ESTIMATED_VALUES
-                    else f"field_{condition.field} IN (SELECT unnest(?::text[]))"
+                    else f"field_{filter_condition.field} IN (SELECT unnest(?::text[]))"
                 )
                 clause_values.append(format_texts(value_texts))
             else:
-                clauses.append("metadata -> ? = ANY(?::jsonb[])")
-                clause_values += [condition.field, value_texts]
+                sql_clauses.append("metadata -> ? = ANY(?::jsonb[])")
+                clause_values += [filter_condition.field, value_texts]
             continue
-        is_column = condition.field in field_names
-        value_sql = f"field_{condition.field}::jsonb" if is_column else "(metadata -> ?)"
-        bounds = [("", None), (">=", condition.low), ("<=", condition.high)]
-        for operator_sql, bound in bounds:
-            if operator_sql and bound is None:
+        is_column = filter_condition.field in field_names
+        value_sql = f"field_{filter_condition.field}::jsonb" if is_column else "(metadata -> ?)"
+        bound_operators = [("", None), (">=", filter_condition.low), ("<=", filter_condition.high)]
+        for operator_sql, bound_value in bound_operators:
+            if operator_sql and bound_value is None:
                 continue
             if not is_column:
-                clause_values.append(condition.field)
-            clauses.append(
+                clause_values.append(filter_condition.field)
+            sql_clauses.append(
                 f"{value_sql} {operator_sql} ?::jsonb"
                 if operator_sql
                 else f"jsonb_typeof({value_sql}) = 'number'"
             )
             if operator_sql:
-                clause_values.append(encode_json(bound))
-    return clauses, clause_values
+                clause_values.append(encode_json(bound_value))
+    return sql_clauses, clause_values
 
 
 def format_texts(texts: Sequence[str]) -> str:
@@ -87,29 +103,29 @@ def decode_vectors(encoded_vectors: Sequence[bytes]) -> NDArray[np.float32]:
     return np.ascontiguousarray(joined_bytes[:, 4:]).view(">f4").astype(np.float32)
 
 
-def format_vector(vector: NDArray[np.float32]) -> str:
+def format_vector(float_vector: NDArray[np.float32]) -> str:
     """Return a vector as a parameter of a statement."""
-    return "[" + ",".join(map(repr, vector.astype(float).tolist())) + "]"
+    return "[" + ",".join(map(repr, float_vector.astype(float).tolist())) + "]"
 
 
 def encode_chunks(chunks: Chunks, stems: Sequence[Stems]) -> Iterator[bytes]:
     """Yield chunks with the stems of their texts for COPY."""
 
-    def encode_row(index: int) -> bytes:
-        metadata = {
+    def encode_row(chunk_index: int) -> bytes:
+        chunk_metadata = {
             metadata_name: metadata_value
-            for metadata_name, metadata_value in chunks.metadatas[index].items()
+            for metadata_name, metadata_value in chunks.metadatas[chunk_index].items()
             if metadata_value is not None
         }
         return b"".join(
             (
                 struct.pack(">h", 5),
-                _encode_field(clean_text(chunks.ids[index]).encode()),
-                _encode_field(clean_text(chunks.texts[index]).encode()),
+                _encode_field(clean_text(chunks.ids[chunk_index]).encode()),
+                _encode_field(clean_text(chunks.texts[chunk_index]).encode()),
                 # One byte says which version of the binary form of JSON follows.
-                _encode_field(b"\x01" + encode_json(metadata).encode()),
-                _encode_field(_encode_words(stems[index])),
-                _encode_field(struct.pack(">i", len(stems[index]))),
+                _encode_field(b"\x01" + encode_json(chunk_metadata).encode()),
+                _encode_field(_encode_words(stems[chunk_index])),
+                _encode_field(struct.pack(">i", len(stems[chunk_index]))),
             )
         )
 
@@ -135,47 +151,83 @@ def _encode_field(field_bytes: bytes | None) -> bytes:
 
 def _encode_words(stems: Stems) -> bytes:
     """Return a tsvector: each stem with the positions that it stands at."""
-    positions: dict[str, list[int]] = {}
-    for word_position, stem in enumerate(stems, 1):
-        position_bytes = positions.setdefault(cut_stem(stem), [])
-        if len(position_bytes) < _MAX_POSITIONS_PER_WORD and word_position <= _MAX_WORD_POSITION:
-            # The highest weight, for which the rank of a stem tells how often it stands there.
-            position_bytes.append(word_position | 0xC000)
-    encoded_words = [struct.pack(">i", len(positions))]
-    for stem, position_bytes in positions.items():
-        encoded_words += [
-            stem.encode() + b"\0",
-            struct.pack(f">H{len(position_bytes)}H", len(position_bytes), *position_bytes),
-        ]
+    if not stems:
+        return _NO_WORDS
+    stored_stems = stems if max(map(len, stems)) < _MAX_STEM_CHARS else list(map(cut_stem, stems))
+    encoded_positions = _encode_positions()
+    positions_by_stem: dict[str, bytes] = {}
+    for stem, position_bytes in zip(stored_stems, encoded_positions, strict=False):
+        positions_by_stem[stem] = positions_by_stem.get(stem, b"") + position_bytes
+    if len(stored_stems) > len(encoded_positions):
+        positions_by_stem = dict.fromkeys(stored_stems, b"") | positions_by_stem
+    encoded_words = [struct.pack(">i", len(positions_by_stem))]
+    if len(stored_stems) > _MAX_POSITIONS_PER_WORD:
+        positions_by_stem = {
+            stem: all_positions[: 2 * _MAX_POSITIONS_PER_WORD]
+            for stem, all_positions in positions_by_stem.items()
+        }
+    for stem, all_positions in positions_by_stem.items():
+        encoded_words += (stem.encode(), _ENCODED_COUNTS[len(all_positions)], all_positions)
     return b"".join(encoded_words)
+
+
+@cache
+def _encode_positions() -> list[bytes]:
+    """Return each position from 1 on as a tsvector has it."""
+    return [
+        struct.pack(">H", word_position | _HIGHEST_WEIGHT)
+        for word_position in range(1, _MAX_WORD_POSITION + 1)
+    ]
 
 
 def decode_words(encoded_words: bytes) -> Iterator[tuple[str, int]]:
     """Yield the stems of a tsvector as PostgreSQL sends it, each with how often it occurs."""
-    offset = 4
-    while offset < len(encoded_words):
-        stem_end = encoded_words.index(b"\0", offset)
+    byte_offset = 4
+    while byte_offset < len(encoded_words):
+        stem_end = encoded_words.index(b"\0", byte_offset)
         (position_count,) = struct.unpack_from(">H", encoded_words, stem_end + 1)
         # PostgreSQL keeps no position of a word that stands too far behind.
-        yield encoded_words[offset:stem_end].decode(), max(position_count, 1)
-        offset = stem_end + 3 + 2 * position_count
+        yield encoded_words[byte_offset:stem_end].decode(), max(position_count, 1)
+        byte_offset = stem_end + 3 + 2 * position_count
 
 
-def encode_words_rows(rows: Sequence[tuple[int, Sequence[Stems]]]) -> Iterator[bytes]:
+def encode_words_rows(numbered_rows: Sequence[tuple[int, Sequence[Stems]]]) -> Iterator[bytes]:
     """Yield numbered passages for COPY: the stems of each of their fields, and how many in all."""
 
-    def encode_row(index: int) -> bytes:
-        passage_number, field_stems = rows[index]
+    def encode_row(chunk_index: int) -> bytes:
+        passage_number, field_stems = numbered_rows[chunk_index]
         return b"".join(
             (
                 struct.pack(">h", 2 + len(field_stems)),
                 _encode_field(struct.pack(">q", passage_number)),
-                *(_encode_field(_encode_words(stems)) for stems in field_stems),
+                *[
+                    _encode_field(_encode_words(stems)) if stems else _NO_WORDS_FIELD
+                    for stems in field_stems
+                ],
                 _encode_field(struct.pack(">q", sum(map(len, field_stems)))),
             )
         )
 
-    yield from _encode_rows(len(rows), encode_row)
+    yield from _encode_rows(len(numbered_rows), encode_row)
+
+
+def format_words_rows(rows: Sequence[tuple[int, Sequence[Stems]]]) -> bytes | None:
+    """Return what `encode_words_rows` yields in COPY's text format; None if a field is too long.
+
+    The database groups the positions of a stem then, which costs it less than it costs here. Stems
+    of letters and digits need no escapes; for others None is returned too.
+    """
+    text_rows = []
+    for passage_number, field_stems in rows:
+        stem_counts = list(map(len, field_stems))
+        if max(stem_counts) > _MAX_POSITIONS_PER_WORD:
+            return None
+        all_letters = "".join(chain.from_iterable(field_stems))
+        if all_letters and not all_letters.isalnum():
+            return None
+        field_texts = [" ".join(map(add, stems, _POSITION_TEXTS)) for stems in field_stems]
+        text_rows.append("\t".join((str(passage_number), *field_texts, f"{sum(stem_counts)}\n")))
+    return "".join(text_rows).encode()
 
 
 def format_phrase(stems: Stems) -> str:
@@ -190,7 +242,7 @@ def quote_lexeme(stem: str) -> str:
 
 def cut_stem(stem: str) -> str:
     """Return a stem as it is stored: a word of any length does not fit."""
-    return stem if len(stem) < _MAX_STEM_BYTES // 4 else stem[: _MAX_STEM_BYTES // 4]
+    return stem[:_MAX_STEM_CHARS]
 
 
 def encode_json(json_value: object) -> str:
@@ -208,22 +260,61 @@ def encode_vectors(chunks: Chunks, field_names: Sequence[str]) -> Iterator[bytes
     vector_header = struct.pack(">HH", vectors.shape[1] if len(chunks) else 0, 0)
     column_count = struct.pack(">h", 2 + len(field_names))
 
-    def encode_row(index: int) -> bytes:
-        metadata = chunks.metadatas[index]
+    def encode_row(chunk_index: int) -> bytes:
+        chunk_metadata = chunks.metadatas[chunk_index]
         encoded_fields = b"".join(
             _encode_field(
-                encode_json(metadata[field_name]).encode()
-                if metadata.get(field_name) is not None
+                encode_json(chunk_metadata[field_name]).encode()
+                if chunk_metadata.get(field_name) is not None
                 else None
             )
             for field_name in field_names
         )
-        chunk_id = _encode_field(clean_text(chunks.ids[index]).encode())
+        chunk_id = _encode_field(clean_text(chunks.ids[chunk_index]).encode())
         return (
             column_count
             + chunk_id
             + encoded_fields
-            + _encode_field(vector_header + vectors[index].tobytes())
+            + _encode_field(vector_header + vectors[chunk_index].tobytes())
         )
 
     yield from _encode_rows(len(chunks), encode_row)
+
+
+def encode_text_rows(rows: Sequence[Sequence[Any]]) -> bytes | None:
+    """Return rows for COPY in its text format; None if they have values other than these.
+
+    Texts, whole numbers and None are encoded, whole columns at a time; a text with a zero, which
+    PostgreSQL refuses, is not.
+    """
+    encoded_columns = [_encode_column(column_values) for column_values in zip(*rows, strict=True)]
+    if any(encoded_column is None for encoded_column in encoded_columns):
+        return None
+    encoded_rows = map("\t".join, zip(*encoded_columns, strict=True))
+    return ("\n".join(encoded_rows) + "\n").encode()
+
+
+def _encode_column(column_values: Sequence[Any]) -> Sequence[str] | None:
+    value_types = set(map(type, column_values))
+    if value_types == {int}:
+        return list(map(str, column_values))
+    if not all(value_type is NoneType or issubclass(value_type, str) for value_type in value_types):
+        return None
+    if NoneType not in value_types:
+        return _escape_texts(column_values)
+    escaped_texts = _escape_texts([value or "" for value in column_values])
+    return escaped_texts and [
+        "\\N" if value is None else escaped_text
+        for value, escaped_text in zip(column_values, escaped_texts, strict=True)
+    ]
+
+
+def _escape_texts(texts: Sequence[str]) -> Sequence[str] | None:
+    """Return texts with what COPY would misread escaped; None if it refuses them."""
+    all_texts = "".join(texts)
+    if "\0" in all_texts or "\\u0000" in all_texts:
+        return None
+    for character, escaped_character in _COPY_ESCAPES:
+        if character in all_texts:
+            texts = [text.replace(character, escaped_character) for text in texts]
+    return texts

@@ -23,10 +23,10 @@ class HealthProblem:
     """Whether it is only worth knowing: nothing fails because of it."""
 
 
-def list_problems(database: PostgresDatabase) -> list[HealthProblem]:
+def list_problems(postgres_database: PostgresDatabase) -> list[HealthProblem]:
     """Return what is wrong with a database. Raise `DatabaseFailed` or `SchemaTooNew`."""
-    database.prepare()
-    with database.connection() as connection:
+    postgres_database.prepare()
+    with postgres_database.connection() as connection:
         return [
             *_check_versions(connection),
             *_check_collation(connection),
@@ -46,7 +46,9 @@ def _check_versions(connection: Connection) -> Iterator[HealthProblem]:
     (vector_version,) = connection.execute(
         "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
     ).fetchone()
-    version_numbers = tuple(int(number) for number in re.findall(r"\d+", vector_version)[:3])
+    version_numbers = tuple(
+        int(version_part) for version_part in re.findall(r"\d+", vector_version)[:3]
+    )
     if version_numbers < _MIN_VECTOR_VERSION:
         yield HealthProblem(
             f"pgvector {vector_version} has defects that can damage data",

@@ -46,9 +46,9 @@ class _KeyCopy:
 class SharedKeyRing(KeyRing):
     """The keys of all processes on one database."""
 
-    def __init__(self, data_directory: Path, database: PostgresDatabase) -> None:
+    def __init__(self, data_directory: Path, postgres_database: PostgresDatabase) -> None:
         super().__init__(data_directory)
-        self._database = database
+        self._database = postgres_database
         self._key_copy: _KeyCopy | None = None
         self._read_at = 0.0
         self._copy_lock = threading.Lock()
@@ -62,15 +62,15 @@ class SharedKeyRing(KeyRing):
                 f"SELECT {_COLUMNS_SQL} FROM api_keys ORDER BY name"
             ).fetchall()
         return [
-            Key(key_name, created_at, subject, read_only, operator)
-            for key_name, _, created_at, subject, read_only, operator in key_rows
+            Key(key_name, created_at, oauth_subject, read_only, is_operator)
+            for key_name, _, created_at, oauth_subject, read_only, is_operator in key_rows
         ]
 
     def revoke_key(self, key_name: str) -> None:
         """Delete a key, which every process refuses within a second; raise `KeyNotFound`."""
         with self._open_tables() as connection:
-            deleted = connection.execute("DELETE FROM api_keys WHERE name = ?", (key_name,))
-            if deleted.rowcount == 0:
+            deleted_row = connection.execute("DELETE FROM api_keys WHERE name = ?", (key_name,))
+            if deleted_row.rowcount == 0:
                 raise make_unknown_error(key_name)
             _raise_generation(connection)
         self._follow_own_change()
@@ -104,10 +104,17 @@ class SharedKeyRing(KeyRing):
 
     def insert_rows(self, key_rows: list[KeyRow]) -> None:
         with self._open_tables() as connection:
-            for key_name, key_digest, created_at, subject, read_only, operator in key_rows:
+            for key_name, key_digest, created_at, oauth_subject, read_only, is_operator in key_rows:
                 connection.execute(
                     f"INSERT INTO api_keys ({_COLUMNS_SQL}) VALUES (?, ?, ?, ?, ?, ?)",
-                    (key_name, key_digest, created_at, subject, bool(read_only), bool(operator)),
+                    (
+                        key_name,
+                        key_digest,
+                        created_at,
+                        oauth_subject,
+                        bool(read_only),
+                        bool(is_operator),
+                    ),
                 )
             _raise_generation(connection)
         self._follow_own_change()
@@ -162,26 +169,26 @@ class SharedKeyRing(KeyRing):
             generation_row = connection.execute(
                 "SELECT generation FROM generations WHERE store_name = ?", (_STORE_NAME,)
             ).fetchone()
-            generation = generation_row[0] if generation_row else 0
-            if previous_copy is not None and previous_copy.generation == generation:
+            keys_generation = generation_row[0] if generation_row else 0
+            if previous_copy is not None and previous_copy.generation == keys_generation:
                 self._read_at = begun_at
                 return previous_copy
             key_rows = connection.execute(f"SELECT {_COLUMNS_SQL} FROM api_keys").fetchall()
-        holders: dict[bytes | str, Holder] = {}
-        for key_name, key_digest, _, subject, read_only, operator in key_rows:
-            holder = Holder(key_name, bytes(key_digest).hex(), read_only, operator)
-            holders[bytes(key_digest)] = holder
-            if subject is not None:
-                holders[subject] = holder
+        holders_by_key: dict[bytes | str, Holder] = {}
+        for key_name, key_digest, _, oauth_subject, read_only, is_operator in key_rows:
+            key_holder = Holder(key_name, bytes(key_digest).hex(), read_only, is_operator)
+            holders_by_key[bytes(key_digest)] = key_holder
+            if oauth_subject is not None:
+                holders_by_key[oauth_subject] = key_holder
         self._read_at = begun_at
-        return _KeyCopy(generation, holders)
+        return _KeyCopy(keys_generation, holders_by_key)
 
     @contextmanager
     def _open_tables(self) -> Iterator[Connection]:
         try:
             self._database.prepare()
-            with self._database.transaction() as transaction:
-                yield transaction.connection
+            with self._database.transaction() as shared_transaction:
+                yield shared_transaction.connection
         except DatabaseConflict as error:
             raise KeyExists(
                 "There is a key of that name or for that subject already; revoke it first, or "
@@ -193,8 +200,12 @@ class SharedKeyRing(KeyRing):
 
 def open_keys(settings: RoomSettings) -> KeyRing:
     """Return the keys in the data directory, or in the database that the settings name."""
-    database = find_database(settings)
-    return KeyRing(settings.data) if database is None else SharedKeyRing(settings.data, database)
+    postgres_database = find_database(settings)
+    return (
+        KeyRing(settings.data)
+        if postgres_database is None
+        else SharedKeyRing(settings.data, postgres_database)
+    )
 
 
 def _raise_generation(connection: Any) -> None:

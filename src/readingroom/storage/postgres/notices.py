@@ -25,20 +25,20 @@ WakeSubscriber = Callable[[], None]
 class NoticeListener:
     """Calls those who wait for a store whenever any process has written to it."""
 
-    def __init__(self, connect: Callable[[], Any]) -> None:
-        self._connect = connect
+    def __init__(self, open_connection: Callable[[], Any]) -> None:
+        self._connect = open_connection
         self._lock = threading.Lock()
         self._wakes_by_store: dict[str, list[WakeSubscriber]] = defaultdict(list)
         self._thread: threading.Thread | None = None
         self._has_ended = threading.Event()
 
-    def subscribe(self, store_name: str, wake: WakeSubscriber) -> None:
-        """Call `wake`, from another thread, after each write to a store, and whenever some may have
-        been missed. The first subscriber starts the thread.
+    def subscribe(self, store_name: str, wake_subscriber: WakeSubscriber) -> None:
+        """Call `wake_subscriber`, from another thread, after each write to a store, and whenever
+        some may have been missed. The first subscriber starts the thread.
         """
         with self._lock:
-            if wake not in self._wakes_by_store[store_name]:
-                self._wakes_by_store[store_name].append(wake)
+            if wake_subscriber not in self._wakes_by_store[store_name]:
+                self._wakes_by_store[store_name].append(wake_subscriber)
             if self._thread is None:
                 self._has_ended = threading.Event()
                 self._thread = threading.Thread(
@@ -46,11 +46,11 @@ class NoticeListener:
                 )
                 self._thread.start()
 
-    def unsubscribe(self, store_name: str, wake: WakeSubscriber) -> None:
-        """Call `wake` no more; with the last subscriber the thread ends."""
+    def unsubscribe(self, store_name: str, wake_subscriber: WakeSubscriber) -> None:
+        """Call `wake_subscriber` no more; with the last subscriber the thread ends."""
         with self._lock:
-            if wake in self._wakes_by_store[store_name]:
-                self._wakes_by_store[store_name].remove(wake)
+            if wake_subscriber in self._wakes_by_store[store_name]:
+                self._wakes_by_store[store_name].remove(wake_subscriber)
             if any(self._wakes_by_store.values()):
                 return
         self.close()
@@ -90,9 +90,9 @@ class NoticeListener:
     def _wake_all(self, store_names: Sequence[str]) -> None:
         for store_name in dict.fromkeys(store_names):
             with self._lock:
-                wakes = list(self._wakes_by_store.get(store_name, ()))
-            for wake in wakes:
+                wake_subscribers = list(self._wakes_by_store.get(store_name, ()))
+            for wake_subscriber in wake_subscribers:
                 try:
-                    wake()
+                    wake_subscriber()
                 except Exception as error:  # one subscriber must not make the others deaf
                     logger.warning("A change of %s was not followed: %s", store_name, error)

@@ -2,9 +2,11 @@
 
 import re
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import psycopg
@@ -15,6 +17,7 @@ from readingroom.storage.database import StatementStopped
 from readingroom.storage.errors import DatabaseFailed
 from readingroom.storage.postgres.database import clean_text
 from readingroom.storage.postgres.driver import PostgresConnection, open_connection
+from readingroom.storage.postgres.encoding import encode_text_rows
 
 _SECONDS_BETWEEN_CHECKS = 0.02
 _ROWS_PER_STATEMENT = 500
@@ -44,6 +47,8 @@ _INSERT_TARGET_PATTERN = re.compile(r"\s*INSERT INTO (\w+)(?: \(([\w, ]+)\))?\s+
 _TYPES_WITHOUT_CLEANING = {str, int, float, bytes, type(None)}
 _MIN_STAGED_ROWS = 50
 """Rows that are inserted from a table they are copied into first, where some may be there."""
+_MAX_UNFINISHED_WORK = 8
+"""Pieces of work that wait for the database: what they are to write is in memory."""
 _MIN_COPIED_ROWS = 8
 """Rows that are copied in rather than inserted by a statement: for fewer it takes longer."""
 
@@ -58,27 +63,35 @@ def connect_records(url: str, schema_name: str, *, writing: bool = False) -> "Re
     # Records are answered as they are stored: nobody needs them parsed.
     set_json_loads(_keep_json, connection)
     connection.adapters.register_loader("numeric", _NumberLoader)
-    return RecordsConnection(connection)
+    return RecordsConnection(connection, url)
 
 
 class RecordsConnection(PostgresConnection):
     """A connection, used by one thread at a time. Every method raises `DatabaseFailed`."""
 
-    def __init__(self, connection: Any) -> None:
+    def __init__(self, connection: Any, address: str) -> None:
         super().__init__(connection)
+        self.address = address
+        """The URL of the database, for what a process knows of it; it may hold a password."""
         self.total_changes = 0
         """How many rows were written, as SQLite counts them."""
         self._trace_statement: Callable[[str], None] | None = None
         self._was_stopped = threading.Event()
+        self._later_thread: ThreadPoolExecutor | None = None
+        self._later_thread_id = 0
+        self._later_error: BaseException | None = None
+        self._unfinished_work: deque[Future[None]] = deque()
 
     @property
     def in_transaction(self) -> bool:
+        self._finish_later_work()
         status = self._connection.info.transaction_status
         return bool(status != psycopg.pq.TransactionStatus.IDLE)
 
     def execute(
         self, sql: str, values: Sequence[Any] = (), binary: bool = False, plan_anew: bool = False
     ) -> Any:
+        self._wait_for_later_work(is_failure_told=not sql.startswith("ROLLBACK"))
         self._announce_statement(sql)
         cursor = super().execute(
             _translate_fragments(sql), [_clean_value(value) for value in values], binary, plan_anew
@@ -93,10 +106,16 @@ class RecordsConnection(PostgresConnection):
 
     def executemany(self, sql: str, value_rows: Iterable[Sequence[Any]]) -> None:
         """Run a statement for each of the rows; rows that are inserted go many at once."""
-        rows = _clean_rows(list(value_rows))
-        plain_insert = _PLAIN_INSERT_PATTERN.fullmatch(sql)
-        if plain_insert and len(rows) >= _MIN_COPIED_ROWS:
-            self.copy_rows(plain_insert[1], rows)
+        self._wait_for_later_work()
+        rows: Sequence[Sequence[Any]] = list(value_rows)
+        copy_target = _find_copy_target(sql, rows)
+        encoded_rows = encode_text_rows(rows) if copy_target else None
+        if copy_target and encoded_rows is not None:
+            self._copy_encoded(copy_target, encoded_rows, len(rows))
+            return
+        rows = _clean_rows(rows)
+        if copy_target:
+            self.copy_rows(copy_target, rows)
             self.total_changes += len(rows)
             return
         row_marks = _VALUES_PATTERN.search(sql)
@@ -117,6 +136,28 @@ class RecordsConnection(PostgresConnection):
                 [value for values in row_batch for value in values],
             )
 
+    def insert_later(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Insert rows on a thread, before the next statement, as `run_later` does work.
+
+        A text that is none, with half a character, is refused at once: whoever has it is here.
+        """
+        copy_target = _find_copy_target(sql, rows)
+        encoded_rows = encode_text_rows(rows) if copy_target else None
+        if copy_target and encoded_rows is not None:
+            self.run_later(partial(self._copy_encoded, copy_target, encoded_rows, len(rows)))
+        else:
+            self.run_later(partial(self.executemany, sql, rows))
+
+    def _copy_encoded(self, copy_target: str, encoded_rows: bytes, row_count: int) -> None:
+        self.copy_text(copy_target, encoded_rows)
+        self.total_changes += row_count
+
+    def copy_text(self, table_and_columns_sql: str, encoded_rows: bytes) -> None:
+        """Write rows in COPY's text format into `table (columns)`."""
+        self._wait_for_later_work()
+        with self._open_copy(f"COPY {table_and_columns_sql} FROM STDIN") as copy_stream:
+            copy_stream.write(encoded_rows)
+
     def _stage_and_insert(
         self, table_name: str, column_list: str, conflict_sql: str, rows: Sequence[Sequence[Any]]
     ) -> None:
@@ -126,7 +167,11 @@ class RecordsConnection(PostgresConnection):
             f"CREATE TEMP TABLE IF NOT EXISTS {staging_name} ON COMMIT DELETE ROWS "
             f"AS SELECT {column_list} FROM {table_name} WITH NO DATA"
         )
-        self.copy_rows(staging_name, rows)
+        encoded_rows = encode_text_rows(rows)
+        if encoded_rows is None:
+            self.copy_rows(staging_name, rows)
+        else:
+            self.copy_text(staging_name, encoded_rows)
         insert_columns_sql = "" if column_list == "*" else f" ({column_list})"
         self.execute(
             f"INSERT INTO {table_name}{insert_columns_sql} "
@@ -135,8 +180,59 @@ class RecordsConnection(PostgresConnection):
         self.execute(f"TRUNCATE {staging_name}")
 
     def iterate_tuples(self, sql: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+        self._wait_for_later_work()
         self._announce_statement(sql)
         return super().iterate_tuples(_translate_fragments(sql), values)
+
+    def copy_in(self, table_and_columns_sql: str, blocks: Iterable[bytes]) -> None:
+        self._wait_for_later_work()
+        super().copy_in(table_and_columns_sql, blocks)
+
+    def run_later(self, work: Callable[[], object]) -> None:
+        """Do some work with this connection on a thread, before its next statement.
+
+        The database is busy then while the caller goes on. The next statement raises what the work
+        raised, unless it rolls back; work that was to follow is left out.
+        """
+        if self._later_thread is None:
+            self._later_thread = ThreadPoolExecutor(1, "federal-rows")
+        while len(self._unfinished_work) >= _MAX_UNFINISHED_WORK:
+            self._wait_for_oldest_work()
+        self._unfinished_work.append(self._later_thread.submit(self._do_later, work))
+
+    def _do_later(self, work: Callable[[], object]) -> None:
+        self._later_thread_id = threading.get_ident()
+        if self._later_error is None:
+            try:
+                work()
+            except BaseException as error:
+                self._later_error = error
+
+    def _wait_for_later_work(self, *, is_failure_told: bool = True) -> None:
+        """Wait until the work of `run_later` is done; raise the first of what it raised."""
+        if threading.get_ident() == self._later_thread_id:
+            return
+        self._finish_later_work()
+        later_error, self._later_error = self._later_error, None
+        if later_error and is_failure_told:
+            raise later_error
+
+    def _finish_later_work(self) -> None:
+        while self._unfinished_work and threading.get_ident() != self._later_thread_id:
+            self._wait_for_oldest_work()
+
+    def _wait_for_oldest_work(self) -> None:
+        self._unfinished_work[0].result()
+        self._unfinished_work.popleft()  # not before: who is interrupted there must wait again
+
+    def roll_back(self) -> None:
+        self._wait_for_later_work(is_failure_told=False)
+        super().roll_back()
+
+    def close(self) -> None:
+        if self._later_thread is not None:
+            self._later_thread.shutdown()
+        super().close()
 
     def _announce_statement(self, sql: str) -> None:
         """Tell the tracer; raise `StatementStopped` when nothing may run any more."""
@@ -183,6 +279,12 @@ class RecordsConnection(PostgresConnection):
             has_ended.set()
             watcher.join()
             self._was_stopped.clear()
+
+
+def _find_copy_target(sql: str, rows: Sequence[Sequence[Any]]) -> str | None:
+    """Return the table and the columns that rows are copied into; None if they are few."""
+    plain_insert = _PLAIN_INSERT_PATTERN.fullmatch(sql) if len(rows) >= _MIN_COPIED_ROWS else None
+    return plain_insert[1] if plain_insert else None
 
 
 @lru_cache(maxsize=2_000)

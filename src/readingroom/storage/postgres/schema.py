@@ -271,22 +271,23 @@ def migrate(connection: Any) -> None:
             return
         create_extensions(connection, _POSTGRES_EXTENSIONS)
         for next_version in range(stored_version + 1, SCHEMA_VERSION + 1):
-            for statement in _MIGRATION_STATEMENTS_BY_VERSION[next_version]:
-                connection.execute(statement)
+            for sql_statement in _MIGRATION_STATEMENTS_BY_VERSION[next_version]:
+                connection.execute(sql_statement)
         connection.execute("DELETE FROM readingroom.schema_version")
         connection.execute("INSERT INTO readingroom.schema_version VALUES (?)", (SCHEMA_VERSION,))
 
 
 def create_extensions(connection: Any, extension_names: Sequence[str]) -> None:
     """Create the extensions that are missing; raise `DatabaseFailed`, with what to do about it."""
-    for extension in extension_names:
+    for extension_name in extension_names:
         # Where it is installed already, the role need not be allowed to install it.
         try:
-            connection.execute(f"CREATE EXTENSION IF NOT EXISTS {extension} SCHEMA public")
+            connection.execute(f"CREATE EXTENSION IF NOT EXISTS {extension_name} SCHEMA public")
         except DatabaseFailed as error:
             raise DatabaseFailed(
-                f"The database needs the extension {extension}: {error}. Install it on the server, "
-                f"then run CREATE EXTENSION {extension} in this database as its owner"
+                f"The database needs the extension {extension_name}: {error}. Install it on the "
+                "server, "
+                f"then run CREATE EXTENSION {extension_name} in this database as its owner"
             ) from error
 
 
@@ -295,9 +296,9 @@ def list_collection_statements(collection_name: str, field_names: tuple[str, ...
 
     Vectors are apart from texts: a search by meaning reads all those that pass a filter.
     """
-    for identifier in (collection_name, *field_names):
-        if not _SQL_IDENTIFIER_PATTERN.fullmatch(identifier):
-            raise ValueError(f"{identifier!r} cannot be the name of a table or a column")
+    for sql_identifier in (collection_name, *field_names):
+        if not _SQL_IDENTIFIER_PATTERN.fullmatch(sql_identifier):
+            raise ValueError(f"{sql_identifier!r} cannot be the name of a table or a column")
     chunk_columns_sql = "".join(
         f"""field_{field_name} text COLLATE "C" GENERATED ALWAYS AS
             ((metadata -> '{field_name}')::text) STORED, """
@@ -306,7 +307,7 @@ def list_collection_statements(collection_name: str, field_names: tuple[str, ...
     vector_columns_sql = "".join(
         f'field_{field_name} text COLLATE "C", ' for field_name in field_names
     )
-    statements = [
+    sql_statements = [
         f"""
         CREATE TABLE IF NOT EXISTS {collection_name}_chunks (
             chunk_number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -332,9 +333,9 @@ def list_collection_statements(collection_name: str, field_names: tuple[str, ...
         f"ON {collection_name}_chunks USING gin (words)",
     ]
     for table_name in (f"{collection_name}_chunks", f"{collection_name}_vectors"):
-        statements += [
+        sql_statements += [
             f"CREATE INDEX IF NOT EXISTS {table_name}_{field_name} "
             f"ON {table_name} (field_{field_name})"
             for field_name in field_names
         ]
-    return statements
+    return sql_statements

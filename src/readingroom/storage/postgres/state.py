@@ -27,11 +27,13 @@ _PIECE_BYTES = 1024 * 1024
 class SharedTables(StateTables):
     """Some tables of the shared database; who writes to them waits for whoever does already."""
 
-    def __init__(self, database: PostgresDatabase, store_name: str, subject: str) -> None:
-        """`subject` is what the tables hold, for errors: "The jobs"."""
-        self._database = database
+    def __init__(
+        self, postgres_database: PostgresDatabase, store_name: str, subject_words: str
+    ) -> None:
+        """`subject_words` is what the tables hold, for errors: "The jobs"."""
+        self._database = postgres_database
         self._store_name = store_name
-        self._subject = subject
+        self._subject = subject_words
 
     def has_data(self) -> bool:
         return True
@@ -54,8 +56,8 @@ class SharedTables(StateTables):
     def read_clock(self) -> float:
         """Return the seconds since 1970 by the clock of the database, which is the same for all."""
         with self.begin_reading() as connection:
-            row = connection.execute("SELECT extract(epoch FROM clock_timestamp())::float8")
-            return float(row.fetchone()[0])
+            clock_row = connection.execute("SELECT extract(epoch FROM clock_timestamp())::float8")
+            return float(clock_row.fetchone()[0])
 
 
 class _CleaningConnection:
@@ -64,9 +66,10 @@ class _CleaningConnection:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def execute(self, sql: str, values: Sequence[Any] = ()) -> Any:
+    def execute(self, sql: str, sql_values: Sequence[Any] = ()) -> Any:
         cleaned_values = [
-            clean_text(value) if isinstance(value, str) else value for value in values
+            clean_text(sql_value) if isinstance(sql_value, str) else sql_value
+            for sql_value in sql_values
         ]
         return self._connection.execute(sql, cleaned_values)
 
@@ -87,25 +90,25 @@ class SharedJobStore(JobStore):
     def __init__(
         self,
         data_directory: Path,
-        database: PostgresDatabase,
-        now: Callable[[], float] | None = None,
+        postgres_database: PostgresDatabase,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         """Files are written into the data directory while this process does their job.
 
-        Without `now` it is the time of the database, whose clock all processes share.
+        Without `clock` it is the time of the database, whose clock all processes share.
         """
-        tables = SharedTables(database, "jobs", "The jobs")
-        super().__init__(data_directory, now or tables.read_clock, tables)
+        shared_tables = SharedTables(postgres_database, "jobs", "The jobs")
+        super().__init__(data_directory, clock or shared_tables.read_clock, shared_tables)
 
     def take_over_jobs(self, job_kinds: Sequence[str]) -> None:
         """Do nothing: what another process has begun is its own until it falls silent."""
 
-    def put_job_back(self, job_id: str, worker: str) -> None:
-        super().put_job_back(job_id, worker)
+    def put_job_back(self, job_id: str, worker_name: str) -> None:
+        super().put_job_back(job_id, worker_name)
         self._delete_folder(job_id)
 
-    def _keep_files(self, db: Any, job_id: str, folder: Path) -> None:
-        for file_path in sorted(folder.iterdir()):
+    def _keep_files(self, db: Any, job_id: str, job_folder: Path) -> None:
+        for file_path in sorted(job_folder.iterdir()):
             with file_path.open("rb") as open_file:
                 # A piece even of an empty file.
                 piece_number, file_piece = 0, open_file.read(_PIECE_BYTES)
@@ -117,32 +120,36 @@ class SharedJobStore(JobStore):
                     piece_number, file_piece = piece_number + 1, open_file.read(_PIECE_BYTES)
         self._delete_folder(job_id)
 
-    def _copy_files_to_folder(self, job: BackgroundJob, worker: str) -> BackgroundJob:
-        folder = self._files_folder / job.kind / f"{job.id}-{worker}"
+    def _copy_files_to_folder(
+        self, background_job: BackgroundJob, worker_name: str
+    ) -> BackgroundJob:
+        job_folder = self._files_folder / background_job.kind / f"{background_job.id}-{worker_name}"
         with (
             translate_os_errors("The files of the job cannot be kept"),
             self._tables.begin_reading() as db,
         ):
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir(mode=0o700, parents=True)
-            pieces = db.execute(
+            shutil.rmtree(job_folder, ignore_errors=True)
+            job_folder.mkdir(mode=0o700, parents=True)
+            piece_rows = db.execute(
                 "SELECT file_name, piece_number FROM job_files WHERE job_id = ? "
                 "ORDER BY file_name, piece_number",
-                (job.id,),
+                (background_job.id,),
             ).fetchall()
-            for file_name, piece_number in pieces:
+            for file_name, piece_number in piece_rows:
                 if not is_plain_name(file_name):
                     raise StorageFailed(f"{file_name[:100]!r} cannot be the name of a job's file")
                 content_row = db.execute(
                     "SELECT content FROM job_files WHERE job_id = ? AND file_name = ? "
                     "AND piece_number = ?",
-                    (job.id, file_name, piece_number),
+                    (background_job.id, file_name, piece_number),
                 ).fetchone()
                 if content_row is None:
                     break  # the job has ended meanwhile
-                with (folder / file_name).open("ab") as job_file:
+                with (job_folder / file_name).open("ab") as job_file:
                     job_file.write(content_row[0])
-        return replace(job, question={**job.question, "folder": str(folder)})
+        return replace(
+            background_job, question={**background_job.question, "folder": str(job_folder)}
+        )
 
     def _clean_up(self, job_id: str, has_ended: bool) -> None:
         super()._clean_up(job_id, has_ended)
@@ -151,43 +158,55 @@ class SharedJobStore(JobStore):
         if has_ended:
             self._run_write("DELETE FROM job_files WHERE job_id = ?", (job_id,))
 
-    def _give_up_hopeless(self, db: Any, now: float) -> None:
-        super()._give_up_hopeless(db, now)
+    def _give_up_hopeless(self, db: Any, now_seconds: float) -> None:
+        super()._give_up_hopeless(db, now_seconds)
         db.execute(
             "DELETE FROM job_files WHERE job_id IN (SELECT id FROM jobs WHERE state = 'failed')"
         )
 
     def _delete_folder(self, job_id: str) -> None:
-        for folder in self._files_folder.glob(f"*/{job_id}*"):
-            shutil.rmtree(folder, ignore_errors=True)
+        for job_folder in self._files_folder.glob(f"*/{job_id}*"):
+            shutil.rmtree(job_folder, ignore_errors=True)
 
 
 def open_jobs(settings: RoomSettings) -> JobStore:
     """Return the jobs of the data directory, or of the database that the settings name."""
-    database = find_database(settings)
-    return JobStore(settings.data) if database is None else SharedJobStore(settings.data, database)
+    postgres_database = find_database(settings)
+    return (
+        JobStore(settings.data)
+        if postgres_database is None
+        else SharedJobStore(settings.data, postgres_database)
+    )
 
 
 def open_sessions(settings: RoomSettings) -> BrowserSessions:
     """Return the signed-in browsers of the data directory, or of the database in the settings."""
-    database = find_database(settings)
-    tables = SharedTables(database, "browser_sessions", "The sessions") if database else None
-    return BrowserSessions(settings.data, tables=tables)
+    postgres_database = find_database(settings)
+    shared_tables = (
+        SharedTables(postgres_database, "browser_sessions", "The sessions")
+        if postgres_database
+        else None
+    )
+    return BrowserSessions(settings.data, state_tables=shared_tables)
 
 
 def open_grant_store(settings: RoomSettings) -> GrantStore:
     """Return the connected apps of the data directory, or of the database in the settings."""
-    database = find_database(settings)
-    tables = SharedTables(database, "grants", "The connected apps") if database else None
-    return GrantStore(settings.data, tables=tables)
+    postgres_database = find_database(settings)
+    shared_tables = (
+        SharedTables(postgres_database, "grants", "The connected apps")
+        if postgres_database
+        else None
+    )
+    return GrantStore(settings.data, state_tables=shared_tables)
 
 
 def list_collection_models(settings: RoomSettings) -> list[str]:
     """Return the models whose vectors the database has in collections; none without a database."""
-    database = find_database(settings)
-    if database is None:
+    postgres_database = find_database(settings)
+    if postgres_database is None:
         return []
-    with SharedTables(database, "collections", "The collections").begin_reading() as db:
+    with SharedTables(postgres_database, "collections", "The collections").begin_reading() as db:
         model_rows = db.execute(
             "SELECT DISTINCT embedding FROM collections WHERE embedding IS NOT NULL ORDER BY 1"
         )
@@ -198,7 +217,7 @@ def open_waiting_tables(
     settings: RoomSettings, create_file_tables: Callable[[Database], object]
 ) -> StateTables:
     """Return the tables of texts that workers may embed: in the data directory or the database."""
-    database = find_database(settings)
-    if database is not None:
-        return SharedTables(database, "waiting_texts", "The waiting texts")
+    postgres_database = find_database(settings)
+    if postgres_database is not None:
+        return SharedTables(postgres_database, "waiting_texts", "The waiting texts")
     return StateFile(settings.data / "embedding.db", "The waiting texts", create_file_tables)

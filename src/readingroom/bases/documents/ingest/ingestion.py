@@ -55,16 +55,16 @@ class Ingestion:
     def __init__(
         self,
         documents_folder: Path,
-        store: DocumentStore,
-        applications: ApplicationStore,
-        pictures: PagePictures,
+        document_store: DocumentStore,
+        application_store: ApplicationStore,
+        page_pictures: PagePictures,
         ingest_context: IngestContext,
     ) -> None:
         self._documents_folder = documents_folder
         self._file_store = open_files("documents", documents_folder, ingest_context.database)
-        self._pictures = pictures
-        self._store = store
-        self._applications = applications
+        self._pictures = page_pictures
+        self._store = document_store
+        self._applications = application_store
         self._context = ingest_context
         self._changes = open_changes(
             "documents", documents_folder, ingest_context.database, ingest_context.on_step
@@ -135,14 +135,14 @@ class Ingestion:
         complete_record = await self._find_complete_record(application_ref, private_copy)
         if complete_record:
             return _make_already_ingested(complete_record)
-        document = await self._context.pipeline.read_document(
+        parsed_document = await self._context.pipeline.read_document(
             private_copy, scale_progress(report_progress, 0, 50)
         )
-        if isinstance(document, SkippedFile):
-            return await self._record_skip(private_copy, application_ref, document)
+        if isinstance(parsed_document, SkippedFile):
+            return await self._record_skip(private_copy, application_ref, parsed_document)
         # Outside of the lock, which would otherwise be held for minutes.
         embedded_chunks = await embed_document(
-            document,
+            parsed_document,
             make_title_from_name(private_copy.file_name),
             self._context.embedder,
             scale_progress(report_progress, 50, 95),
@@ -152,9 +152,9 @@ class Ingestion:
             complete_record = await self._find_complete_record(application_ref, private_copy)
             if complete_record:
                 return _make_already_ingested(complete_record)
-            document_record = await self._create_record(private_copy, submission, document)
+            document_record = await self._create_record(private_copy, submission, parsed_document)
             return await self._store_document(
-                document_record, document, embedded_chunks, private_copy
+                document_record, parsed_document, embedded_chunks, private_copy
             )
 
     async def remove_document(self, document_id: str) -> int:
@@ -201,12 +201,12 @@ class Ingestion:
         """Return the changes that were begun and have not ended."""
         return await self._changes.list_unfinished()
 
-    async def _finish_change(self, intent: Intent) -> None:
-        document_id = intent.body["document_id"]
+    async def _finish_change(self, change_intent: Intent) -> None:
+        document_id = change_intent.body["document_id"]
         # An ingestion that wrote its registry entry is complete; one that did not is undone.
-        if intent.kind == "remove" or await self._store.find_record(document_id) is None:
+        if change_intent.kind == "remove" or await self._store.find_record(document_id) is None:
             await self._delete_document(document_id)
-            if file_hash := intent.body.get("file_hash"):
+            if file_hash := change_intent.body.get("file_hash"):
                 await self._pictures.forget_pictures(file_hash)
 
     # --- for the doctor ---
@@ -240,10 +240,7 @@ class Ingestion:
         return None
 
     async def _create_record(
-        self,
-        private_copy: PrivateCopy,
-        submission: Submission,
-        document: Document,
+        self, private_copy: PrivateCopy, submission: Submission, parsed_document: Document
     ) -> DocumentRecord:
         document_id = await self._choose_id(submission.application_ref, private_copy.sha256)
         copy_path = str(
@@ -259,21 +256,25 @@ class Ingestion:
             file_hash=private_copy.sha256,
             application_ref=submission.application_ref,
             document_type=submission.document_type
-            or ("other" if is_archive else document.classification.document_type),
-            chunk_count=len(document.chunks),
+            or ("other" if is_archive else parsed_document.classification.document_type),
+            chunk_count=len(parsed_document.chunks),
             ingested_at=self._context.now().isoformat(timespec="seconds"),
-            extraction_method=document.method,
-            contains_drawings=document.contains_drawings,
+            extraction_method=parsed_document.method,
+            contains_drawings=parsed_document.contains_drawings,
             source_file=private_copy.file_name,
-            total_chars=document.total_chars,
-            total_words=document.total_words,
-            page_starts=tuple(page.start for page in document.pages),
-            blank_pages=tuple(page.number for page in document.pages if page.start == page.end),
+            total_chars=parsed_document.total_chars,
+            total_words=parsed_document.total_words,
+            page_starts=tuple(document_page.start for document_page in parsed_document.pages),
+            blank_pages=tuple(
+                document_page.number
+                for document_page in parsed_document.pages
+                if document_page.start == document_page.end
+            ),
             container_id=submission.container_id,
             # A type that somebody chose says more than a kind that was guessed.
             kind=""
             if submission.document_type or is_archive
-            else document.classification.document_kind,
+            else parsed_document.classification.document_kind,
         )
 
     async def _choose_id(self, application_ref: str, sha256: str) -> str:
@@ -289,12 +290,12 @@ class Ingestion:
     async def _store_document(
         self,
         document_record: DocumentRecord,
-        document: Document,
+        parsed_document: Document,
         embedded_chunks: EmbeddedChunks,
         private_copy: PrivateCopy,
     ) -> IngestedDocument:
         on_step = self._changes.on_step
-        chunks = build_chunks(document_record, document, embedded_chunks)
+        chunks = build_chunks(document_record, parsed_document, embedded_chunks)
         async with self._changes.record_intent("ingest", document_id=document_record.document_id):
             # The copy before the entry: a registered document always has pages to draw.
             await anyio.to_thread.run_sync(self._write_copy, private_copy, document_record)
@@ -310,7 +311,7 @@ class Ingestion:
             on_step("ingest:surplus")
             await self._store.register_document(document_record)
             on_step("ingest:registry")
-        await self._pictures.keep_words(document_record.file_hash, document)
+        await self._pictures.keep_words(document_record.file_hash, parsed_document)
         await anyio.to_thread.run_sync(
             self._applications.delete_unread,
             document_record.application_ref,
@@ -326,7 +327,7 @@ class Ingestion:
             document_kind=document_record.document_kind,
             page_count=document_record.page_count,
             pages_without_text=document_record.pages_without_text,
-            pages_without_text_reason=_find_textless_reason(document),
+            pages_without_text_reason=_find_textless_reason(parsed_document),
         )
 
     async def _delete_document(self, document_id: str) -> int:
@@ -373,9 +374,9 @@ class Ingestion:
         self,
         private_copy: PrivateCopy,
         application_ref: str,
-        outcome: Literal["skipped", "error"],
-        reason: str,
-        message: str,
+        unread_outcome: Literal["skipped", "error"],
+        unread_reason: str,
+        unread_message: str,
     ) -> None:
         unread_entry = UnreadEntry(
             application_ref=application_ref,
@@ -383,9 +384,9 @@ class Ingestion:
             source_file=private_copy.file_name,
             # Its text could not be read, so the name has to do.
             document_type=classify(private_copy.file_name).document_type,
-            outcome=outcome,
-            reason=reason,
-            message=message,
+            outcome=unread_outcome,
+            reason=unread_reason,
+            message=unread_message,
             at=self._context.now().isoformat(timespec="seconds"),
         )
         await anyio.to_thread.run_sync(self._applications.add_unread, unread_entry)
@@ -451,9 +452,11 @@ def _make_already_ingested(document_record: DocumentRecord) -> AlreadyIngested:
     )
 
 
-def _find_textless_reason(document: Document) -> str | None:
+def _find_textless_reason(parsed_document: Document) -> str | None:
     """Return why pages gave no text, by the first page that says so."""
-    return next((page.note for page in document.pages if page.note), None)
+    return next(
+        (document_page.note for document_page in parsed_document.pages if document_page.note), None
+    )
 
 
 def make_not_found_error(document_id: str) -> DocumentNotFound:

@@ -83,13 +83,13 @@ class _ApplicationLine:
 
     @classmethod
     def make(
-        cls, listed_application: ListedApplication, application: Application | None
+        cls, listed_application: ListedApplication, known_application: Application | None
     ) -> "_ApplicationLine":
         return cls(
             listed_application.reference,
             make_application_address(listed_application.reference),
-            (application.address if application else None) or "",
-            (application.status if application else None) or "",
+            (known_application.address if known_application else None) or "",
+            (known_application.status if known_application else None) or "",
             listed_application.validation_date,
             listed_application.document_count,
         )
@@ -103,9 +103,9 @@ _SORT_KEY_BY_ORDER: dict[str, tuple[Callable[[_ApplicationLine], Any], bool]] = 
 """How the list may be sorted: by what, and whether the largest comes first."""
 
 
-def make_pages(service: DocumentsService, jobs: JobStore) -> BasePages:
+def make_pages(documents_service: DocumentsService, job_store: JobStore) -> BasePages:
     """Return the pages of the documents base, and the job that reads uploaded files."""
-    document_pages = DocumentPages(service, jobs)
+    document_pages = DocumentPages(documents_service, job_store)
     return BasePages(
         [
             BasePage(
@@ -140,7 +140,7 @@ def make_pages(service: DocumentsService, jobs: JobStore) -> BasePages:
                 "/documents/{document_id}/pages/{page:page_number}.webp", document_pages.draw_page
             ),
         ],
-        job_handlers={UPLOAD_JOB: UploadJobs(service).run_job},
+        job_handlers={UPLOAD_JOB: UploadJobs(documents_service).run_job},
         aid_reading=document_pages.aid_reading,
         list_events=document_pages.list_events,
     )
@@ -149,9 +149,9 @@ def make_pages(service: DocumentsService, jobs: JobStore) -> BasePages:
 class DocumentPages:
     """The pages of the documents base, over its service."""
 
-    def __init__(self, service: DocumentsService, jobs: JobStore) -> None:
-        self._service = service
-        self._jobs = jobs
+    def __init__(self, documents_service: DocumentsService, job_store: JobStore) -> None:
+        self._service = documents_service
+        self._jobs = job_store
 
     async def show_applications(self, request: PageRequest) -> RenderedPage:
         """Return every application, sorted as the address says."""
@@ -178,21 +178,28 @@ class DocumentPages:
     async def list_events(self) -> list[RecentEvent]:
         """Return the applications that were validated last."""
         application_list = await self._service.list_applications()
-        events = [
+        recent_events = [
             RecentEvent(
-                application.validation_date,
-                f"Application {application.reference}",
-                make_application_address(application.reference),
-                f"validated; {format_count(application.document_count, 'document')}",
+                known_application.validation_date,
+                f"Application {known_application.reference}",
+                make_application_address(known_application.reference),
+                f"validated; {format_count(known_application.document_count, 'document')}",
             )
-            for application in application_list.applications
-            if application.validation_date
+            for known_application in application_list.applications
+            if known_application.validation_date
         ]
-        return sorted(events, key=lambda event: event.day, reverse=True)[:_MAX_HOME_PAGE_EVENTS]
+        return sorted(recent_events, key=lambda event: event.day, reverse=True)[
+            :_MAX_HOME_PAGE_EVENTS
+        ]
 
     async def _list_lines(self, application_list: ApplicationList) -> list[_ApplicationLine]:
-        applications = await anyio.to_thread.run_sync(self._service.applications.list_applications)
-        applications_by_ref = {application.reference: application for application in applications}
+        known_applications = await anyio.to_thread.run_sync(
+            self._service.applications.list_applications
+        )
+        applications_by_ref = {
+            known_application.reference: known_application
+            for known_application in known_applications
+        }
         return [
             _ApplicationLine.make(
                 listed_application, applications_by_ref.get(listed_application.reference)
@@ -202,28 +209,37 @@ class DocumentPages:
 
     async def show_application(self, request: PageRequest) -> RenderedPage:
         """Return one application: its record, its documents by kind, what was not read."""
-        reference = request.get("ref")
-        arguments = validate_model(ApplicationOverview, {"application_ref": reference})
-        overview = await self._service.get_overview(arguments)
-        jobs = await anyio.to_thread.run_sync(self._jobs.list_newest_jobs, 50, UPLOAD_JOB)
+        application_ref = request.get("ref")
+        arguments = validate_model(ApplicationOverview, {"application_ref": application_ref})
+        application_overview = await self._service.get_overview(arguments)
+        background_jobs = await anyio.to_thread.run_sync(
+            self._jobs.list_newest_jobs, 50, UPLOAD_JOB
+        )
         body_html = _render(
             "application.html",
-            overview=overview,
-            kinds=_list_kinds(overview),
-            chart=_draw_reading_chart(overview),
-            jobs=[job for job in jobs if job.question.get("application_ref") == reference][:5],
+            overview=application_overview,
+            kinds=_list_kinds(application_overview),
+            chart=_draw_reading_chart(application_overview),
+            jobs=[
+                background_job
+                for background_job in background_jobs
+                if background_job.question.get("application_ref") == application_ref
+            ][:5],
             request=request,
             can_edit=request.visitor.may_act_as("editor"),
             make_page_address=_make_page_address,
             fields=fill_form(
                 request.parameters,
-                _make_form_values(overview.application),
+                _make_form_values(application_overview.application),
                 is_refused=bool(request.refusal),
             ),
         )
-        tool_example = ToolExample("application_overview", {"application_ref": reference})
+        tool_example = ToolExample("application_overview", {"application_ref": application_ref})
         return RenderedPage(
-            overview.application_ref, body_html, data=overview, tool_example=tool_example
+            application_overview.application_ref,
+            body_html,
+            data=application_overview,
+            tool_example=tool_example,
         )
 
     async def change_application(self, request: PageRequest) -> SeeOther:
@@ -232,34 +248,40 @@ class DocumentPages:
         Raise `RecordChanged` where somebody else changed one of them meanwhile.
         """
         arguments = validate_model(ApplicationOverview, {"application_ref": request.get("ref")})
-        reference = arguments.application_ref
-        application = await self._service.find_application(reference)
-        changed_fields = read_changed_fields(request.parameters, _make_form_values(application))
+        application_ref = arguments.application_ref
+        known_application = await self._service.find_application(application_ref)
+        changed_fields = read_changed_fields(
+            request.parameters, _make_form_values(known_application)
+        )
         if changed_fields:
             await self._service.set_application(
-                validate_model(SetApplication, {"reference": reference, **changed_fields})
+                validate_model(SetApplication, {"reference": application_ref, **changed_fields})
             )
-        return SeeOther(make_application_address(reference))
+        return SeeOther(make_application_address(application_ref))
 
     async def add_files(self, request: PageRequest) -> SeeOther:
         """Queue the reading of uploaded files, and lead to the page of that job."""
         arguments = validate_model(ApplicationOverview, {"application_ref": request.get("ref")})
         if not request.files:
             raise InvalidArguments([{"field": "files", "message": "choose at least one file"}])
-        reference = arguments.application_ref
-        job = await anyio.to_thread.run_sync(
-            self._queue_files, reference, request.files, current_caller.get()
+        application_ref = arguments.application_ref
+        background_job = await anyio.to_thread.run_sync(
+            self._queue_files, application_ref, request.files, current_caller.get()
         )
-        return SeeOther(f"/jobs/{job.id}")
+        return SeeOther(f"/jobs/{background_job.id}")
 
     def _queue_files(
-        self, reference: str, sent_files: Sequence[SentFile], caller: str
+        self, application_ref: str, sent_files: Sequence[SentFile], caller_id: str
     ) -> BackgroundJob:
         job_folder = self._jobs.make_folder(UPLOAD_JOB)
         moved_files = move_files(sent_files, job_folder)
-        job_title = f"{format_count(len(moved_files), 'file')} for {reference}"
-        arguments = {"application_ref": reference, "folder": str(job_folder), "files": moved_files}
-        return self._jobs.add_job(UPLOAD_JOB, job_title, arguments, caller, job_folder)
+        job_title = f"{format_count(len(moved_files), 'file')} for {application_ref}"
+        arguments = {
+            "application_ref": application_ref,
+            "folder": str(job_folder),
+            "files": moved_files,
+        }
+        return self._jobs.add_job(UPLOAD_JOB, job_title, arguments, caller_id, job_folder)
 
     async def ask_removal(self, request: PageRequest) -> RenderedPage:
         """Return the page that asks once more before a document is removed."""
@@ -304,35 +326,42 @@ class DocumentPages:
             f"Application {document_record.application_ref}",
             make_application_address(document_record.application_ref),
         )
-        trail = [
+        breadcrumb_links = [
             PageLink("Applications", "/applications"),
             PageLink(document_record.application_ref, application_link.href),
         ]
         citation = f"{document_record.application_ref}, {desk_record.citation.citation_string}"
         file_link = PageLink("The file as it was received", f"/documents/{quote(document_id)}/file")
-        facts = [("Read from", _TEXT_BY_EXTRACTION_METHOD[document_record.extraction_method])]
+        document_facts = [
+            ("Read from", _TEXT_BY_EXTRACTION_METHOD[document_record.extraction_method])
+        ]
         _, _, page_text = desk_record.id.partition("#page=")
         if not page_text:
             first_page_link = PageLink("Page by page", _make_page_address(document_id, 1))
             related_links = [first_page_link, application_link, file_link]
-            return ReadingAid(trail=trail, related=related_links, citation=citation, facts=facts)
+            return ReadingAid(
+                trail=breadcrumb_links,
+                related=related_links,
+                citation=citation,
+                facts=document_facts,
+            )
         page_number = int(page_text)
         related_links = [
             application_link,
             PageLink("The whole document", make_read_path(format_doc_id(document_id))),
             file_link,
         ]
-        if quotation := request.get("quote"):
-            beside_address = _make_beside_address(document_record.application_ref, quotation)
+        if quoted_text := request.get("quote"):
+            beside_address = _make_beside_address(document_record.application_ref, quoted_text)
             related_links.insert(0, PageLink("Policy on this, of its day", beside_address))
         return ReadingAid(
-            trail=trail,
+            trail=breadcrumb_links,
             previous=_link_page(document_id, page_number - 1) if page_number > 1 else None,
             next=_link_page(document_id, page_number + 1)
             if page_number < document_record.page_count
             else None,
             related=related_links,
-            facts=facts,
+            facts=document_facts,
             picture=await self._show_picture(
                 request, document_id, document_record.source_file, page_number
             ),
@@ -344,16 +373,16 @@ class DocumentPages:
     ) -> Markup:
         """Return a page with the quotation marked that the address names, if it stands there."""
         passage_marks: list[PageMark] = []
-        if quotation := request.get("quote"):
+        if quoted_text := request.get("quote"):
             passage_marks = (
-                await self._service.mark_passage(document_id, page_number, quotation)
+                await self._service.mark_passage(document_id, page_number, quoted_text)
             ).marks
         picture_address = f"{_make_page_address(document_id, page_number)}.webp"
         return show_marked_page(
             picture_address,
             f"Page {page_number} of {file_name}",
             passage_marks,
-            is_sought=bool(quotation),
+            is_sought=bool(quoted_text),
         )
 
 
@@ -372,20 +401,21 @@ class _KindSummary:
     """The first page of its first document."""
 
 
-def _make_form_values(application: Application | ApplicationRecord | None) -> dict[str, Any]:
+def _make_form_values(known_application: Application | ApplicationRecord | None) -> dict[str, Any]:
     """Return the fields of an application's record that its form changes."""
     return {
-        field_name: getattr(application, field_name, None) for field_name in _APPLICATION_FIELDS
+        field_name: getattr(known_application, field_name, None)
+        for field_name in _APPLICATION_FIELDS
     }
 
 
-def _list_kinds(overview: Overview) -> list[_KindSummary]:
+def _list_kinds(application_overview: Overview) -> list[_KindSummary]:
     """Return every kind of document that an application may have, with what is there of it."""
     documents_by_type = {
-        present_type.document_type: present_type for present_type in overview.types
+        present_type.document_type: present_type for present_type in application_overview.types
     }
     unread_files_by_type = {
-        unread_file.document_type: unread_file for unread_file in overview.not_ingested
+        unread_file.document_type: unread_file for unread_file in application_overview.not_ingested
     }
     document_kinds = []
     for document_type in EXPECTED_TYPES:
@@ -402,22 +432,22 @@ def _list_kinds(overview: Overview) -> list[_KindSummary]:
             document_kinds.append(
                 _KindSummary(kind_name, "unread", f"{unread_file.source_file}: {reason_text}")
             )
-        elif document_type in overview.missing_types:
+        elif document_type in application_overview.missing_types:
             document_kinds.append(_KindSummary(kind_name, "missing"))
     return document_kinds
 
 
-def _draw_reading_chart(overview: Overview) -> Chart | None:
+def _draw_reading_chart(application_overview: Overview) -> Chart | None:
     """Return how the pages of each kind were read: from text, by OCR, or not at all."""
     chart_rows = []
-    for present_type in overview.types:
+    for present_type in application_overview.types:
         blank_page_count = sum(
-            len(document.pages_without_text) for document in present_type.documents
+            len(document_entry.pages_without_text) for document_entry in present_type.documents
         )
         scanned_page_count = sum(
-            document.page_count - len(document.pages_without_text)
-            for document in present_type.documents
-            if document.extraction_method == "ocr"
+            document_entry.page_count - len(document_entry.pages_without_text)
+            for document_entry in present_type.documents
+            if document_entry.extraction_method == "ocr"
         )
         page_counts = [
             present_type.page_count - blank_page_count - scanned_page_count,
@@ -428,7 +458,7 @@ def _draw_reading_chart(overview: Overview) -> Chart | None:
     if not chart_rows:
         return None
     blank_page_count = sum(chart_row.counts[2] for chart_row in chart_rows)
-    chart_finding = f"{overview.page_count} pages were read"
+    chart_finding = f"{application_overview.page_count} pages were read"
     chart_finding += (
         f", {blank_page_count} of them without any text."
         if blank_page_count
@@ -448,6 +478,8 @@ def _make_page_address(document_id: str, page_number: int) -> str:
     return f"/documents/{quote(document_id, safe='')}/pages/{page_number}"
 
 
-def _make_beside_address(reference: str, topic: str) -> str:
+def _make_beside_address(application_ref: str, question_topic: str) -> str:
     # A topic is a question to a search, which a whole passage would drown.
-    return "/applications/beside?" + urlencode({"ref": reference, "topic": topic[:200]})
+    return "/applications/beside?" + urlencode(
+        {"ref": application_ref, "topic": question_topic[:200]}
+    )

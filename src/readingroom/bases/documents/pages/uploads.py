@@ -22,8 +22,8 @@ UPLOAD_JOB = "documents.upload"
 class UploadJobs:
     """Reads the files that a form has left in a folder."""
 
-    def __init__(self, service: DocumentsService) -> None:
-        self._service = service
+    def __init__(self, documents_service: DocumentsService) -> None:
+        self._service = documents_service
 
     async def run_job(
         self, job_arguments: Mapping[str, Any], report_percent: ReportPercent
@@ -99,6 +99,6 @@ def move_files(sent_files: Sequence[SentFile], job_folder: Path) -> list[dict[st
     return moved_files
 
 
-def make_application_address(reference: str) -> str:
+def make_application_address(application_ref: str) -> str:
     """Return the address of an application's page."""
-    return f"/applications/view?ref={quote(reference, safe='')}"
+    return f"/applications/view?ref={quote(application_ref, safe='')}"

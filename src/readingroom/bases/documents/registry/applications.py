@@ -61,10 +61,12 @@ class ApplicationStore:
     A change is durable when its method returns, or when the transaction that it joins has ended.
     """
 
-    def __init__(self, database_path: Path, database: PostgresDatabase | None = None) -> None:
-        """`database` has the tables where there is one, else the file at `database_path`."""
+    def __init__(
+        self, database_path: Path, postgres_database: PostgresDatabase | None = None
+    ) -> None:
+        """`postgres_database` has the tables where given, else the file at `database_path`."""
         self._database_path = database_path
-        self._database = database
+        self._database = postgres_database
 
     @contextmanager
     def _open_tables(self) -> Iterator[Any]:
@@ -76,10 +78,10 @@ class ApplicationStore:
             with open_small_database(self._database_path, _SCHEMA_SQL) as db:
                 yield db
 
-    def find_application(self, reference: str) -> Application | None:
+    def find_application(self, application_ref: str) -> Application | None:
         """Return an application's record, or None if it has none."""
         with self._open_tables() as db:
-            application_row = db.execute(_SELECT_APPLICATION_SQL, (reference,)).fetchone()
+            application_row = db.execute(_SELECT_APPLICATION_SQL, (application_ref,)).fetchone()
         return _to_application(application_row) if application_row else None
 
     def list_applications(self) -> list[Application]:
@@ -91,32 +93,36 @@ class ApplicationStore:
         return [_to_application(application_row) for application_row in application_rows]
 
     def update_application(
-        self, reference: str, changed_fields: Mapping[str, Any], now: datetime
+        self, application_ref: str, changed_fields: Mapping[str, Any], now: datetime
     ) -> Application:
         """Write these fields of an application, keep the others, and return the new record."""
         with self._open_tables() as db:
-            application_row = db.execute(_SELECT_APPLICATION_SQL, (reference,)).fetchone()
+            application_row = db.execute(_SELECT_APPLICATION_SQL, (application_ref,)).fetchone()
             application_before = (
-                _to_application(application_row) if application_row else Application(reference)
+                _to_application(application_row)
+                if application_row
+                else Application(application_ref)
             )
             updated_application = replace(application_before, **changed_fields, updated_at=now)
             *column_values, local_authority = [
                 column_value.isoformat() if isinstance(column_value, date) else column_value
                 for column_value in astuple(updated_application)
             ]
-            db.execute("DELETE FROM applications WHERE reference = ?", (reference,))
+            db.execute("DELETE FROM applications WHERE reference = ?", (application_ref,))
             db.execute("INSERT INTO applications VALUES (?, ?, ?, ?, ?, ?)", column_values)
-            db.execute("DELETE FROM authorities WHERE application_ref = ?", (reference,))
+            db.execute("DELETE FROM authorities WHERE application_ref = ?", (application_ref,))
             if local_authority is not None:
-                db.execute("INSERT INTO authorities VALUES (?, ?)", (reference, local_authority))
+                db.execute(
+                    "INSERT INTO authorities VALUES (?, ?)", (application_ref, local_authority)
+                )
         return updated_application
 
-    def list_unread(self, reference: str) -> list[UnreadEntry]:
+    def list_unread(self, application_ref: str) -> list[UnreadEntry]:
         """Return the files of an application that are not among its documents, oldest first."""
         with self._open_tables() as db:
             unread_rows = db.execute(
                 "SELECT * FROM unread WHERE application_ref = ? ORDER BY at, source_file",
-                (reference,),
+                (application_ref,),
             ).fetchall()
         unread_entries = [UnreadEntry(*unread_row) for unread_row in unread_rows]
         return [
@@ -132,11 +138,11 @@ class ApplicationStore:
 
         Files of different names are different files, even with the same bytes.
         """
-        reference, file_hash = unread_entry.application_ref, unread_entry.file_hash
+        application_ref, file_hash = unread_entry.application_ref, unread_entry.file_hash
         with self._open_tables() as db:
             same_bytes_rows = db.execute(
                 f"SELECT file_hash, source_file FROM unread WHERE {_HAS_SAME_BYTES_SQL}",
-                _list_same_bytes_values(reference, file_hash),
+                _list_same_bytes_values(application_ref, file_hash),
             ).fetchall()
             keys_by_name = {source_file: hash_key for hash_key, source_file in same_bytes_rows}
             free_key = file_hash
@@ -145,7 +151,7 @@ class ApplicationStore:
             hash_key = keys_by_name.get(unread_entry.source_file, free_key)
             db.execute(
                 "DELETE FROM unread WHERE application_ref = ? AND file_hash = ?",
-                (reference, hash_key),
+                (application_ref, hash_key),
             )
             db.execute(
                 f"INSERT INTO unread VALUES ({_UNREAD_PLACEHOLDERS})",
@@ -179,12 +185,12 @@ class ApplicationStore:
             db.executemany("INSERT INTO authorities VALUES (?, ?)", authority_rows)
             db.executemany(f"INSERT INTO unread VALUES ({_UNREAD_PLACEHOLDERS})", unread_rows)
 
-    def delete_unread(self, reference: str, file_hash: str) -> None:
+    def delete_unread(self, application_ref: str, file_hash: str) -> None:
         """Delete the entries of a file that was ingested after all, whatever its names were."""
         with self._open_tables() as db:
             db.execute(
                 f"DELETE FROM unread WHERE {_HAS_SAME_BYTES_SQL}",
-                _list_same_bytes_values(reference, file_hash),
+                _list_same_bytes_values(application_ref, file_hash),
             )
 
     def dump_to_file(self, dump_path: Path) -> None:
@@ -196,9 +202,10 @@ class ApplicationStore:
             }
         with open_small_database(dump_path, _SCHEMA_SQL) as copied_database:
             for table_name, table_rows in rows_by_table.items():
-                placeholders = ", ".join("?" * _COLUMN_COUNTS[table_name])
+                value_placeholders = ", ".join("?" * _COLUMN_COUNTS[table_name])
                 copied_database.executemany(
-                    f"INSERT INTO {table_name} VALUES ({placeholders})", map(tuple, table_rows)
+                    f"INSERT INTO {table_name} VALUES ({value_placeholders})",
+                    map(tuple, table_rows),
                 )
 
     def delete_all_rows(self) -> None:
@@ -208,8 +215,8 @@ class ApplicationStore:
                 db.execute(f"DELETE FROM {table_name}")
 
 
-def _list_same_bytes_values(reference: str, file_hash: str) -> tuple[str, str, str]:
-    return reference, file_hash, f"{file_hash}{_HASH_AND_NAME_SEPARATOR}%"
+def _list_same_bytes_values(application_ref: str, file_hash: str) -> tuple[str, str, str]:
+    return application_ref, file_hash, f"{file_hash}{_HASH_AND_NAME_SEPARATOR}%"
 
 
 def _read_authorities(db: sqlite3.Connection) -> list[tuple[Any, ...]]:
@@ -221,15 +228,21 @@ def _read_authorities(db: sqlite3.Connection) -> list[tuple[Any, ...]]:
 
 
 def _to_application(application_row: tuple[Any, ...]) -> Application:
-    reference, address, description, validation_date, status, updated_at, local_authority = (
-        application_row
-    )
+    (
+        application_ref,
+        site_address,
+        description_text,
+        validation_date,
+        status_text,
+        updated_at,
+        local_authority,
+    ) = application_row
     return Application(
-        reference,
-        address,
-        description,
+        application_ref,
+        site_address,
+        description_text,
         date.fromisoformat(validation_date) if validation_date else None,
-        status,
+        status_text,
         datetime.fromisoformat(updated_at) if updated_at else None,
         local_authority,
     )

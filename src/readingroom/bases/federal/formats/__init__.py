@@ -41,7 +41,9 @@ class Loader(Protocol):
         """Whether a file is in this format, judged by its name and its beginning."""
         ...
 
-    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord | FileProblem]:
+    def parse(
+        self, raw_file: RawFile, provenance: Provenance
+    ) -> Iterator[ParsedRecord | FileProblem]:
         """Yield the records of a file, and what it names that could not be loaded."""
         ...
 
@@ -58,7 +60,7 @@ class ListsAllCurrentMembers(Protocol):
 class HasCompanionFiles(Protocol):
     """A loader whose files name other files next to them, which are read with them."""
 
-    def list_companions(self, file: RawFile) -> Iterator[str]:
+    def list_companions(self, raw_file: RawFile) -> Iterator[str]:
         """Yield the names of the companions."""
         ...
 

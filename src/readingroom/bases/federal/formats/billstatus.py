@@ -156,9 +156,9 @@ class _BillParser:
     def build_referenced_records(self) -> Iterator[ParsedRecord]:
         """Yield stubs of what the bill refers to, so that every reference leads somewhere."""
         yield from self._build_people_stubs((*self.sponsors, *self.cosponsors))
-        for committee in self.committees:
+        for bill_committee in self.committees:
             yield build_committee_stub(
-                committee.id, committee.name, committee.chamber, self._provenance
+                bill_committee.id, bill_committee.name, bill_committee.chamber, self._provenance
             )
         yield from self._build_topics()
 
@@ -170,7 +170,7 @@ class _BillParser:
         return ParsedRecord(
             bill_record,
             head=SearchHead(
-                "\n".join((self._cite(bill_record.title), *bill_record.short_titles)),
+                "\n".join((self._format_citation(bill_record.title), *bill_record.short_titles)),
                 bill_record.summary.text if bill_record.summary else "",
                 "\n".join((latest_text, *format_sponsor_lines(bill_record.sponsors))).strip(),
             ),
@@ -180,7 +180,7 @@ class _BillParser:
             revision=bill_record.updated_at,
         )
 
-    def _cite(self, bill_title: str) -> str:
+    def _format_citation(self, bill_title: str) -> str:
         bill_label = format_bill_number(self.congress, self.bill_type, self.bill_number)
         return f"{bill_label}, {bill_title}"
 
@@ -195,7 +195,7 @@ class _BillParser:
             for law_id in parse_law_ids(law_element)
         ]
         report_ids = map(parse_report_citation, self.evidence_by_report)
-        progress = determine_progress(
+        source_progress = determine_progress(
             self.congress,
             self.bill_type,
             self.actions,
@@ -230,10 +230,10 @@ class _BillParser:
             cosponsor_count=count_cosponsors(bill_element, self.cosponsors),
             action_count=len(self.actions),
             amendment_count=len(bill_element.findall("amendments/amendment")),
-            stage=progress.stage,
-            stage_at=progress.reached_at
-            or (introduced_at if progress.stage == "introduced" else None),
-            outcome=progress.outcome,
+            stage=source_progress.stage,
+            stage_at=source_progress.reached_at
+            or (introduced_at if source_progress.stage == "introduced" else None),
+            outcome=source_progress.outcome,
             calendar_numbers=list(parse_calendar_numbers(bill_element)),
             summary_versions=[
                 SummaryVersion(
@@ -248,7 +248,7 @@ class _BillParser:
                 self._provenance,
                 url=self.bill_url,
                 org=GPO_PUBLISHER,
-                cite=self._cite(bill_title),
+                cite=self._format_citation(bill_title),
                 published_at=introduced_at,
                 as_of=updated_at,
             ),
@@ -268,7 +268,7 @@ class _BillParser:
                     estimate.date,
                     [self.bill_id],
                     self._provenance,
-                    partial=True,
+                    is_partial=True,
                 )
 
     def build_reports(self) -> Iterator[ParsedRecord]:
@@ -311,39 +311,39 @@ class _BillParser:
             yield build_topic(topic_name, self._provenance, parent_name=parent_name)
 
     def _list_vote_ids(self) -> Iterator[str]:
-        for action in self.actions:
-            yield from action.votes
+        for bill_action in self.actions:
+            yield from bill_action.votes
         for vote_element in self._bill_element.findall("recordedVotes/recordedVote"):
             yield from parse_vote_ids(vote_element)
 
     def _build_facets(self, bill_record: Bill) -> dict[str, list[str]]:
         first_sponsors = self.sponsors[:1]
-        facets: dict[str, Sequence[str | None]] = {
+        facet_values: dict[str, Sequence[str | None]] = {
             "congress": [str(self.congress)],
             "type": [self.bill_type],
             "chamber": [bill_record.origin_chamber],
-            "party": [person.party for person in first_sponsors],
-            "state": [person.state for person in first_sponsors],
+            "party": [named_person.party for named_person in first_sponsors],
+            "state": [named_person.state for named_person in first_sponsors],
             "topic": self._list_topic_names(),
-            "member": [sponsor.bioguide_id for sponsor in self.sponsors],
+            "member": [bill_sponsor.bioguide_id for bill_sponsor in self.sponsors],
         }
-        return drop_empty_values(facets)
+        return drop_empty_values(facet_values)
 
     def _build_children(self, summaries: Sequence[BillSummary]) -> dict[str, list[tuple[Any, ...]]]:
-        committee_ids = sorted({committee.id for committee in self.committees})
+        committee_ids = sorted({bill_committee.id for bill_committee in self.committees})
         return {
             "bill_cosponsors": [
-                (position, cosponsor.bioguide_id, cosponsor.model_dump_json())
-                for position, cosponsor in enumerate(self.cosponsors, start=1)
+                (list_position, bill_cosponsor.bioguide_id, bill_cosponsor.model_dump_json())
+                for list_position, bill_cosponsor in enumerate(self.cosponsors, start=1)
             ],
             "bill_actions": [
-                (position, action.date, action.model_dump_json())
-                for position, action in enumerate(self.actions, start=1)
+                (list_position, bill_action.date, bill_action.model_dump_json())
+                for list_position, bill_action in enumerate(self.actions, start=1)
             ],
             "bill_committees": [(committee_id,) for committee_id in committee_ids],
             "bill_summaries": [
-                (position, summary.model_dump_json())
-                for position, summary in enumerate(summaries, start=1)
+                (list_position, summary.model_dump_json())
+                for list_position, summary in enumerate(summaries, start=1)
             ],
         }
 
@@ -360,19 +360,19 @@ class _BillParser:
                 filter(None, (find_text(vote_element, field_name) for field_name in _VOTE_FIELDS))
             )
             for vote_id in parse_vote_ids(vote_element):
-                evidence = f"recordedVotes/recordedVote: {vote_description}"
-                yield RecordLink(LinkKind.VOTE, vote_id, evidence)
+                evidence_text = f"recordedVotes/recordedVote: {vote_description}"
+                yield RecordLink(LinkKind.VOTE, vote_id, evidence_text)
         yield from build_vote_links(self._bill_element.iterfind("actions/item"), self.actions)
         for related_bill in bill_record.related_bills:
             relations = ", ".join(related_bill.relationships) or "related"
             yield RecordLink(LinkKind.RELATED, related_bill.id, f"relatedBills/item: {relations}")
         for estimate in bill_record.cost_estimates:
             if estimate.id:
-                evidence = f"cboCostEstimates/item: {estimate.title} {estimate.url}"
-                yield RecordLink(LinkKind.COST_ESTIMATE, estimate.id, evidence)
-        for citation, evidence in self.evidence_by_report.items():
+                evidence_text = f"cboCostEstimates/item: {estimate.title} {estimate.url}"
+                yield RecordLink(LinkKind.COST_ESTIMATE, estimate.id, evidence_text)
+        for citation, evidence_text in self.evidence_by_report.items():
             if report_id := parse_report_citation(citation):
-                yield RecordLink(LinkKind.COMMITTEE_REPORT, report_id, evidence)
+                yield RecordLink(LinkKind.COMMITTEE_REPORT, report_id, evidence_text)
         yield from build_topic_links(drop_repeated_topics((self.policy_area,)), "policyArea")
         yield from build_topic_links(drop_repeated_topics(self.subjects), "subjects")
 
@@ -381,13 +381,13 @@ class _BillParser:
         yield from self._build_people_stubs(
             (*amendment_record.sponsors, *amendment_record.cosponsors)
         )
-        facets: dict[str, Sequence[str | None]] = {
+        facet_values: dict[str, Sequence[str | None]] = {
             "congress": [str(amendment_record.congress)],
             "type": [amendment_record.type],
             "chamber": [amendment_record.chamber],
-            "party": [sponsor.party for sponsor in amendment_record.sponsors[:1]],
-            "state": [sponsor.state for sponsor in amendment_record.sponsors[:1]],
-            "member": [sponsor.bioguide_id for sponsor in amendment_record.sponsors],
+            "party": [bill_sponsor.party for bill_sponsor in amendment_record.sponsors[:1]],
+            "state": [bill_sponsor.state for bill_sponsor in amendment_record.sponsors[:1]],
+            "member": [bill_sponsor.bioguide_id for bill_sponsor in amendment_record.sponsors],
             "bill": [self.bill_id],
         }
         latest_action = amendment_record.latest_action
@@ -398,7 +398,7 @@ class _BillParser:
                 amendment_record.description or "",
                 latest_action.text if latest_action else "",
             ),
-            facets=drop_empty_values(facets),
+            facets=drop_empty_values(facet_values),
             links=[
                 *self._build_amendment_links(amendment_element, amendment_record),
                 *build_vote_links(
@@ -415,7 +415,7 @@ class _BillParser:
             require_text(amendment_element, "type").lower(),
         )
         amendment_number = int(require_text(amendment_element, "number"))
-        cosponsors = [
+        bill_cosponsors = [
             parse_cosponsor(cosponsor_element)
             for cosponsor_element in amendment_element.iterfind("cosponsors/item")
         ]
@@ -433,11 +433,11 @@ class _BillParser:
             f"{'S.Amdt.' if amendment_type == 'samdt' else 'H.Amdt.'} {amendment_number}"
         )
         bill_label = f"{BILL_LABELS[self.bill_type]} {self.bill_number}"
-        cite = f"{amendment_label} to {bill_label}, {format_ordinal(congress)} Congress"
+        citation_text = f"{amendment_label} to {bill_label}, {format_ordinal(congress)} Congress"
         url_slug = "senate-amendment" if amendment_type == "samdt" else "house-amendment"
         return Amendment(
             id=make_amendment_id(congress, amendment_type, amendment_number),
-            title=f"{cite}: {purpose}" if purpose else cite,
+            title=f"{citation_text}: {purpose}" if purpose else citation_text,
             congress=congress,
             type=amendment_type,
             number=amendment_number,
@@ -453,8 +453,8 @@ class _BillParser:
                 parse_person(sponsor_element)
                 for sponsor_element in amendment_element.iterfind("sponsors/item")
             ],
-            cosponsor_count=count_cosponsors(amendment_element, cosponsors),
-            cosponsors=cosponsors,
+            cosponsor_count=count_cosponsors(amendment_element, bill_cosponsors),
+            cosponsors=bill_cosponsors,
             latest_action=latest_action,
             actions=actions,
             votes=list(dict.fromkeys(vote_id for action in actions for vote_id in action.votes)),
@@ -462,7 +462,7 @@ class _BillParser:
                 self._provenance,
                 url=f"https://www.congress.gov/amendment/{format_ordinal(congress)}-congress/{url_slug}/{amendment_number}",
                 org=GPO_PUBLISHER,
-                cite=cite,
+                cite=citation_text,
                 published_at=submitted_at or proposed_at or first_action_date or latest_action_date,
                 as_of=find_text(amendment_element, "updateDate")
                 or find_text(self._bill_element, "updateDate"),
@@ -475,8 +475,8 @@ class _BillParser:
         self, amendment_element: Element, amendment_record: Amendment
     ) -> Iterator[RecordLink]:
         bill_label = f"{BILL_LABELS[self.bill_type]} {self.bill_number}"
-        evidence = f"amendments/amendment in the file of {bill_label}"
-        yield RecordLink(LinkKind.AMENDMENT, self.bill_id, evidence)
+        evidence_text = f"amendments/amendment in the file of {bill_label}"
+        yield RecordLink(LinkKind.AMENDMENT, self.bill_id, evidence_text)
         if amendment_record.amends:
             field_paths = (
                 f"amendedAmendment/{field_name}" for field_name in ("type", "number", "purpose")
@@ -492,9 +492,9 @@ class _BillParser:
                 f"amendedAmendment: {amended_description}",
             )
 
-    def _build_people_stubs(self, people: Iterable[Person]) -> Iterator[ParsedRecord]:
+    def _build_people_stubs(self, named_people: Iterable[Person]) -> Iterator[ParsedRecord]:
         """Stubs of those whom the file has not named before; a Senator may offer a hundred."""
-        for person in people:
-            if person.bioguide_id and person.bioguide_id not in self._stubbed_ids:
-                self._stubbed_ids.add(person.bioguide_id)
-                yield build_legislator_stub(person, self._provenance)
+        for named_person in named_people:
+            if named_person.bioguide_id and named_person.bioguide_id not in self._stubbed_ids:
+                self._stubbed_ids.add(named_person.bioguide_id)
+                yield build_legislator_stub(named_person, self._provenance)

@@ -38,21 +38,21 @@ class CostEstimateLoader:
     def recognizes_file(self, file_start: FileStart) -> bool:
         return b"<response>" in file_start.head and b"cbo.gov/" in file_start.head
 
-    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        for feed_item in parse_xml(file.data).findall("item"):
+    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+        for feed_item in parse_xml(raw_file.data).findall("item"):
             yield _parse_item(feed_item, provenance)
 
 
 def build_estimate(
     url: str,
-    title: str,
+    estimate_title: str,
     published_at: str | None,
     bill_ids: list[str],
     provenance: Provenance,
     *,
-    description: str | None = None,
+    estimate_description: str | None = None,
     raw_sha256: str | None = None,
-    partial: bool = False,
+    is_partial: bool = False,
 ) -> ParsedRecord:
     """Return the record of an estimate, whoever describes it; the URL has its number.
 
@@ -64,30 +64,31 @@ def build_estimate(
     congress = get_congress_on(published_at) if published_at else None
     estimate_record = CboEstimate(
         id=estimate_id,
-        title=title,
+        title=estimate_title,
         congress=congress,
-        description=description,
+        description=estimate_description,
         bills=bill_ids,
         **build_citation_fields(
             provenance,
             url=url,
             org=PUBLISHER,
-            cite=f"CBO, {title}, Publication {estimate_id.partition(':')[2]}",
+            cite=f"CBO, {estimate_title}, Publication {estimate_id.partition(':')[2]}",
             published_at=published_at,
             raw_sha256=raw_sha256,
         ),
     )
-    facets = {"congress": [str(congress)] if congress else [], "bill": bill_ids}
+    facet_values = {"congress": [str(congress)] if congress else [], "bill": bill_ids}
     return ParsedRecord(
         estimate_record,
-        partial=partial,
-        head=SearchHead(title, description or ""),
-        facets=facets,
+        partial=is_partial,
+        head=SearchHead(estimate_title, estimate_description or ""),
+        facets=facet_values,
         # What a bill's file says of an estimate is a link of the bill.
         links=()
-        if partial
+        if is_partial
         else [
-            RecordLink(LinkKind.COST_ESTIMATE, bill_id, f"Title: {title}") for bill_id in bill_ids
+            RecordLink(LinkKind.COST_ESTIMATE, bill_id, f"Title: {estimate_title}")
+            for bill_id in bill_ids
         ],
     )
 
@@ -104,7 +105,7 @@ def _parse_item(feed_item: Element, provenance: Provenance) -> ParsedRecord:
         if published_at
         else [],
         provenance,
-        description=find_text(feed_item, "Description"),
+        estimate_description=find_text(feed_item, "Description"),
         raw_sha256=hash_element(feed_item),
     )
 

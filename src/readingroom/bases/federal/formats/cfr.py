@@ -53,13 +53,13 @@ class CfrLoader:
     def recognizes_file(self, file_start: FileStart) -> bool:
         return is_uslm(file_start, b"<cfrDoc ")
 
-    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        volume_element = parse_xml(file.data)
-        metadata = volume_element.find("meta")
-        title_number = int(find_text(metadata, "docNumber") or "")
-        revised_at = parse_iso_date(find_text(metadata, "docReleasePoint")) or parse_iso_date(
-            find_text(metadata, "created")
-        )
+    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+        volume_element = parse_xml(raw_file.data)
+        metadata_element = volume_element.find("meta")
+        title_number = int(find_text(metadata_element, "docNumber") or "")
+        revised_at = parse_iso_date(
+            find_text(metadata_element, "docReleasePoint")
+        ) or parse_iso_date(find_text(metadata_element, "created"))
         main_element = volume_element.find("main")
         if main_element is None:
             raise ValueError("no <main> in this file")
@@ -113,23 +113,23 @@ class _ProvisionLabel:
 
 
 def _iterate_provisions(
-    node: Element, cfr_context: _CfrContext
+    xml_node: Element, cfr_context: _CfrContext
 ) -> Iterator[tuple[Element, _CfrContext]]:
-    for child_node in node:
+    for child_node in xml_node:
         if child_node.tag in ("section", "appendix"):
             yield child_node, cfr_context
         else:
             yield from _iterate_provisions(child_node, _enter_level(child_node, cfr_context))
 
 
-def _enter_level(node: Element, cfr_context: _CfrContext) -> _CfrContext:
-    if node.tag not in _LEVEL_TAGS:
+def _enter_level(xml_node: Element, cfr_context: _CfrContext) -> _CfrContext:
+    if xml_node.tag not in _LEVEL_TAGS:
         return cfr_context
-    level_heading, number_element = find_text(node, "heading"), node.find("num")
+    level_heading, number_element = find_text(xml_node, "heading"), xml_node.find("num")
     level_number = number_element.get("value") if number_element is not None else None
-    if node.tag == "chapter":
+    if xml_node.tag == "chapter":
         return replace(cfr_context, chapter_heading=_soften_capitals(level_heading))
-    authority_element = node.find("authority")
+    authority_element = xml_node.find("authority")
     if authority_element is not None:
         authority_text = re.sub(r"^Authority:\s*", "", find_text(authority_element) or "")
         cfr_context = replace(
@@ -137,7 +137,7 @@ def _enter_level(node: Element, cfr_context: _CfrContext) -> _CfrContext:
             authority_text=authority_text,
             authority_references=collect_references((authority_element,)),
         )
-    if node.tag == "part":
+    if xml_node.tag == "part":
         return replace(
             cfr_context,
             part_number=level_number,
@@ -145,7 +145,9 @@ def _enter_level(node: Element, cfr_context: _CfrContext) -> _CfrContext:
             subpart_number=None,
         )
     return (
-        replace(cfr_context, subpart_number=level_number) if node.tag == "subpart" else cfr_context
+        replace(cfr_context, subpart_number=level_number)
+        if xml_node.tag == "subpart"
+        else cfr_context
     )
 
 
@@ -266,7 +268,7 @@ def _build_provision(
 
 
 def _build_links(
-    section_id: str, section_cite: str, own_references: References, cfr_context: _CfrContext
+    section_id: str, section_citation: str, own_references: References, cfr_context: _CfrContext
 ) -> Iterator[RecordLink]:
     for law_id in cfr_context.authority_references.laws:
         yield RecordLink(
@@ -276,12 +278,14 @@ def _build_links(
     for law_id, cited_words in own_references.laws.items():
         if law_id not in cfr_context.authority_references.laws:
             yield RecordLink(
-                LinkKind.MENTION, law_id, f"reference in {section_cite}: {cited_words}"
+                LinkKind.MENTION, law_id, f"reference in {section_citation}: {cited_words}"
             )
     for cited_section_id, cited_words in own_references.cfr_sections.items():
         if cited_section_id != section_id:
             yield RecordLink(
-                LinkKind.MENTION, cited_section_id, f"reference in {section_cite}: {cited_words}"
+                LinkKind.MENTION,
+                cited_section_id,
+                f"reference in {section_citation}: {cited_words}",
             )
 
 
@@ -296,8 +300,8 @@ def _read_section_number(section_element: Element) -> str:
     return attribute_number
 
 
-def _soften_capitals(heading: str | None) -> str | None:
-    return to_title_case(heading) if heading and heading.isupper() else heading
+def _soften_capitals(heading_text: str | None) -> str | None:
+    return to_title_case(heading_text) if heading_text and heading_text.isupper() else heading_text
 
 
 def _build_govinfo_url(cfr_context: _CfrContext, provision_label: _ProvisionLabel) -> str:

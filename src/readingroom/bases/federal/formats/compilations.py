@@ -37,31 +37,31 @@ class CompilationLoader:
     def recognizes_file(self, file_start: FileStart) -> bool:
         return is_uslm(file_start, b"<statuteCompilation ")
 
-    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        compilation_element = parse_xml(file.data)
-        metadata = compilation_element.find("meta")
-        if metadata is None:
+    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+        compilation_element = parse_xml(raw_file.data)
+        metadata_element = compilation_element.find("meta")
+        if metadata_element is None:
             raise ValueError("no <meta> in this file")
-        yield _build_compilation(compilation_element, metadata, provenance)
+        yield _build_compilation(compilation_element, metadata_element, provenance)
 
 
 def _build_compilation(
-    compilation_element: Element, metadata: Element, provenance: Provenance
+    compilation_element: Element, metadata_element: Element, provenance: Provenance
 ) -> ParsedRecord:
-    file_number = find_text(metadata, "property[@role='fileId']")
+    file_number = find_text(metadata_element, "property[@role='fileId']")
     if not file_number:
         raise ValueError("the file does not say which compilation it is")
     edition_note = compilation_element.find("preface/editionNote")
-    last_law_id = _find_last_law_id(edition_note, metadata)
+    last_law_id = _find_last_law_id(edition_note, metadata_element)
     amended_at, approved_at = (
         _read_amendment_date(edition_note),
-        parse_iso_date(find_text(metadata, "approvedDate")),
+        parse_iso_date(find_text(metadata_element, "approvedDate")),
     )
-    compilation_title = find_text(metadata, "title") or f"Compilation {file_number}"
+    compilation_title = find_text(metadata_element, "title") or f"Compilation {file_number}"
     compilation_title = (
         to_title_case(compilation_title) if compilation_title.isupper() else compilation_title
     )
-    law_id = _find_law_id(compilation_element, metadata)
+    law_id = _find_law_id(compilation_element, metadata_element)
     compilation_text = extract_body(compilation_element)
     published_at = amended_at or approved_at
     law_label = f"Public Law {law_id.partition(':')[2]}" if law_id else f"COMPS-{file_number}"
@@ -70,34 +70,36 @@ def _build_compilation(
         if last_law_id and last_law_id != law_id
         else ""
     )
-    cite = f"{compilation_title}, {law_label}{amended_note}"
+    citation_text = f"{compilation_title}, {law_label}{amended_note}"
     url = f"https://www.govinfo.gov/app/details/COMPS-{file_number}"
     short_titles = [
         short_title
-        for short_title_element in metadata.findall("containsShortTitle")
+        for short_title_element in metadata_element.findall("containsShortTitle")
         if (short_title := find_text(short_title_element))
     ]
     compilation_record = Compilation(
         id=make_compilation_id(file_number),
         title=compilation_title,
-        congress=int(find_text(metadata, "congress") or 0) or None,
+        congress=int(find_text(metadata_element, "congress") or 0) or None,
         law_id=law_id,
         approved_at=approved_at,
         amended_through=last_law_id,
         amended_at=amended_at,
-        statutes_at_large=_find_statutes_citation(metadata),
+        statutes_at_large=_find_statutes_citation(metadata_element),
         short_titles=short_titles,
         usc_references=list(references.collect_references((compilation_element,)).usc_sections),
         sections=sum(1 for _ in compilation_element.iter("section")),
         characters=len(compilation_text),
         **build_citation_fields(
-            provenance, url=url, org=PUBLISHER, cite=cite, published_at=published_at
+            provenance, url=url, org=PUBLISHER, cite=citation_text, published_at=published_at
         ),
     )
     congress_facet = [str(compilation_record.congress)] if compilation_record.congress else []
     return ParsedRecord(
         compilation_record,
-        head=SearchHead("\n".join(dict.fromkeys((compilation_title, *short_titles))), cite),
+        head=SearchHead(
+            "\n".join(dict.fromkeys((compilation_title, *short_titles))), citation_text
+        ),
         facets={"congress": congress_facet, "type": ["compilation"]},
         # Each edition is a version of the text, so that two of them can be compared.
         text=RecordText(
@@ -109,16 +111,18 @@ def _build_compilation(
             f"As amended through {_cite_law(last_law_id)}" if last_law_id else "As amended",
             published_at,
         ),
-        links=[RecordLink(LinkKind.COMPILATION, law_id, f"the law it is the text of: {cite}")]
+        links=[
+            RecordLink(LinkKind.COMPILATION, law_id, f"the law it is the text of: {citation_text}")
+        ]
         if law_id
         else (),
         revision=published_at,
     )
 
 
-def _find_law_id(compilation_element: Element, metadata: Element) -> str | None:
+def _find_law_id(compilation_element: Element, metadata_element: Element) -> str | None:
     """The law it is the text of: as cited, else as its sections are numbered."""
-    for citation_element in metadata.iterfind("citableAs"):
+    for citation_element in metadata_element.iterfind("citableAs"):
         if law_match := _LAW_NUMBER_PATTERN.match(fold_dashes(find_text(citation_element) or "")):
             return make_law_id(f"{law_match[1]}-{law_match[2]}")
     for section_element in compilation_element.iter("section"):
@@ -129,9 +133,9 @@ def _find_law_id(compilation_element: Element, metadata: Element) -> str | None:
     return None
 
 
-def _find_last_law_id(edition_note: Element | None, metadata: Element) -> str | None:
+def _find_last_law_id(edition_note: Element | None, metadata_element: Element) -> str | None:
     """The last law in it. The printed note is right where the metadata was not kept up."""
-    for stating_element in (edition_note, metadata):
+    for stating_element in (edition_note, metadata_element):
         law_match = _LAW_NUMBER_PATTERN.search(
             fold_dashes(find_text(stating_element, "currentThroughPublicLaw") or "")
         )
@@ -145,11 +149,12 @@ def _read_amendment_date(edition_note: Element | None) -> str | None:
     return parse_iso_date(date_element.get("date")) if date_element is not None else None
 
 
-def _find_statutes_citation(metadata: Element) -> str | None:
-    citations = (
-        find_text(citation_element) or "" for citation_element in metadata.iterfind("citableAs")
+def _find_statutes_citation(metadata_element: Element) -> str | None:
+    citation_texts = (
+        find_text(citation_element) or ""
+        for citation_element in metadata_element.iterfind("citableAs")
     )
-    return next((citation for citation in citations if "Stat." in citation), None)
+    return next((citation for citation in citation_texts if "Stat." in citation), None)
 
 
 def _cite_law(law_id: str) -> str:

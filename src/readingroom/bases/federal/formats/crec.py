@@ -91,8 +91,8 @@ class RecordPageLoader:
             "CREC-"
         )
 
-    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        item_page = _ItemPage(file, provenance)
+    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+        item_page = _ItemPage(raw_file, provenance)
         yield item_page.build_entry()
         yield from item_page.find_amendments()
 
@@ -107,8 +107,8 @@ class RecordIssueLoader:
     def recognizes_file(self, file_start: FileStart) -> bool:
         return b"http://www.loc.gov/mods" in file_start.head and b">CREC<" in file_start.head
 
-    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        issue_element = parse_xml(file.data)
+    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+        issue_element = parse_xml(raw_file.data)
         issue_parser = _IssueParser(issue_element)
         people_by_id: dict[str, Person] = {}
         for item_element in issue_element.findall("relatedItem[@type='constituent']"):
@@ -119,8 +119,8 @@ class RecordIssueLoader:
             )
             yield parsed_item
         yield from (
-            build_legislator_stub(person, provenance)
-            for bioguide_id, person in sorted(people_by_id.items())
+            build_legislator_stub(named_person, provenance)
+            for bioguide_id, named_person in sorted(people_by_id.items())
             if bioguide_id
         )
 
@@ -128,16 +128,16 @@ class RecordIssueLoader:
 class _ItemPage:
     """Parses a page of HTML."""
 
-    def __init__(self, file: RawFile, provenance: Provenance) -> None:
+    def __init__(self, raw_file: RawFile, provenance: Provenance) -> None:
         # The printing office marked some lines with a NUL, which no reader can use.
-        markup = file.data.decode("utf-8", "replace").replace("\0", "")
+        markup = raw_file.data.decode("utf-8", "replace").replace("\0", "")
         pre_match = _PRE_ELEMENT_PATTERN.search(markup)
         plain_text = html.unescape(_HTML_TAG_PATTERN.sub("", pre_match[1] if pre_match else markup))
         header_match = _PAGE_HEADER_PATTERN.search(plain_text)
         if header_match is None:
             raise ValueError("no header of the Congressional Record on this page")
         self._provenance = provenance
-        self._granule_id = file.name.rpartition(".")[0]
+        self._granule_id = raw_file.name.rpartition(".")[0]
         self._indented_text = plain_text[header_match.end() :]
         self.volume, self.issue_number = int(header_match[1]), int(header_match[2])
         self.published_at = parse_spelled_date(header_match[3])
@@ -186,9 +186,9 @@ class _ItemPage:
         first_page = (self.page_range or "").partition("-")[0]
         page_parts = [first_page, *_NEW_PAGE_PATTERN.split(self.text)]
         for printed_page, page_text in zip(page_parts[::2], page_parts[1::2], strict=True):
-            location = f"page {printed_page}" if printed_page else "text"
-            yield from find_bills(page_text, self.congress, LinkKind.MENTION, location)
-            yield from find_laws(page_text, LinkKind.MENTION, location)
+            page_words = f"page {printed_page}" if printed_page else "text"
+            yield from find_bills(page_text, self.congress, LinkKind.MENTION, page_words)
+            yield from find_laws(page_text, LinkKind.MENTION, page_words)
 
     def find_amendments(self) -> Iterator[ParsedRecord]:
         """The amendments printed in full: the one place where those of the Senate stand."""
@@ -200,9 +200,9 @@ class _ItemPage:
     def _build_amendment(self, amendment_number: int, printed_text: str) -> ParsedRecord:
         amendment_text = _remove_indents(printed_text).rstrip("_\n ")
         # Sponsor and bill stand in the first sentence; the text after it may name other bills.
-        opening = " ".join(amendment_text[:1000].split())
-        sponsor_match = _AMENDMENT_SPONSOR_PATTERN.match(opening)
-        bill_id = _find_bill_id(opening, self.congress)
+        opening_text = " ".join(amendment_text[:1000].split())
+        sponsor_match = _AMENDMENT_SPONSOR_PATTERN.match(opening_text)
+        bill_id = _find_bill_id(opening_text, self.congress)
         congress_ordinal = format_ordinal(self.congress)
         cite = f"S.Amdt. {amendment_number}{_format_amended(bill_id)}, {congress_ordinal} Congress"
         url = f"https://www.congress.gov/amendment/{congress_ordinal}-congress/senate-amendment/{amendment_number}"
@@ -225,7 +225,7 @@ class _ItemPage:
                 raw_sha256=hash_item(printed_text),
             ),
         )
-        facets = {
+        facet_values = {
             "congress": [str(self.congress)],
             "type": ["samdt"],
             "chamber": ["senate"],
@@ -234,13 +234,13 @@ class _ItemPage:
         text_version = RecordText(
             "text", amendment_text, cite, url, amendment.raw_sha256, "Submitted", self.published_at
         )
-        evidence = f"printed as an amendment to it: {opening[:_MAX_EVIDENCE_CHARS]}"
-        bill_links = [RecordLink(LinkKind.AMENDMENT, bill_id, evidence)] if bill_id else []
+        evidence_text = f"printed as an amendment to it: {opening_text[:_MAX_EVIDENCE_CHARS]}"
+        bill_links = [RecordLink(LinkKind.AMENDMENT, bill_id, evidence_text)] if bill_id else []
         return ParsedRecord(
             amendment,
             partial=True,
             head=SearchHead(cite),
-            facets=facets,
+            facets=facet_values,
             text=text_version,
             links=bill_links,
         )
@@ -270,7 +270,7 @@ class _IssueParser:
         spoken_at = parse_iso_date(find_text(item_mods, "granuleDate"))
         page_prefix = find_text(item_mods, "pagePrefix") or ""
         first_page, last_page = (
-            find_text(item_element, f"part/extent/{edge}") for edge in ("start", "end")
+            find_text(item_element, f"part/extent/{page_edge}") for page_edge in ("start", "end")
         )
         item_title = find_text(item_element, "titleInfo/title") or granule_id
         mentions = self._find_mentions(item_mods)
@@ -317,8 +317,8 @@ class _IssueParser:
 
     def _find_votes(self, item_mods: Element) -> Mentions:
         for vote_element, congress, vote_number in _iterate_numbered(item_mods, "congVote"):
-            if chamber := vote_element.get("chamber"):
-                yield make_vote_id(chamber, congress, self._session, vote_number), vote_element
+            if chamber_name := vote_element.get("chamber"):
+                yield make_vote_id(chamber_name, congress, self._session, vote_number), vote_element
 
 
 def _build_proceeding(
@@ -381,8 +381,8 @@ def _read_heading(page_text: str) -> str:
     """The heading: the lines before the first empty one, or a first line in brackets."""
     if bracket_match := re.match(r"\[([^\]\n]+)\]\n", page_text):
         return bracket_match[1]
-    heading = page_text.partition("\n\n")[0]
-    return " ".join(heading.split())[:300].strip("_ ")
+    heading_text = page_text.partition("\n\n")[0]
+    return " ".join(heading_text.split())[:300].strip("_ ")
 
 
 def _format_amended(bill_id: str | None) -> str:
@@ -403,9 +403,9 @@ def _find_bill_id(opening_text: str, congress: int) -> str | None:
 # --- what an item names ---
 
 
-def _build_speech_links(item_mods: Element, proceeding: Proceeding) -> Iterator[RecordLink]:
+def _build_speech_links(item_mods: Element, floor_proceeding: Proceeding) -> Iterator[RecordLink]:
     for member_element, speaker in zip(
-        item_mods.findall("congMember"), proceeding.speakers, strict=True
+        item_mods.findall("congMember"), floor_proceeding.speakers, strict=True
     ):
         if speaker.bioguide_id:
             name = find_text(member_element, "name[@type='parsed']") or speaker.name
@@ -449,9 +449,9 @@ def _parse_speaker(member_element: Element) -> Person:
     )
 
 
-def _iterate_numbered(item_mods: Element, tag: str) -> Iterator[tuple[Element, str, str]]:
+def _iterate_numbered(item_mods: Element, tag_name: str) -> Iterator[tuple[Element, str, str]]:
     """What is named by congress and number; a few lack one, and name nothing."""
-    for element in item_mods.findall(tag):
+    for element in item_mods.findall(tag_name):
         named_congress, item_number = element.get("congress", ""), element.get("number", "")
         if named_congress.isdecimal() and item_number.isdecimal():
             yield element, named_congress, item_number

@@ -43,19 +43,19 @@ class CrsReportLoader:
     def recognizes_file(self, file_start: FileStart) -> bool:
         return file_start.head.lstrip()[:1] == b"{" and b'"CRSReport' in file_start.head
 
-    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        parsed_file = json.loads(file.data)
+    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+        parsed_file = json.loads(raw_file.data)
         if report_data := parsed_file.get("CRSReport"):
             for topic_name in drop_repeated_topics(_list_values(report_data, "topics", "topic")):
                 yield build_topic(topic_name, provenance)
-            yield _build_report(report_data, provenance, partial=False)
+            yield _build_report(report_data, provenance, is_partial=False)
         for report_data in parsed_file.get("CRSReports") or ():
             # A list has no summaries: it must not replace a report that was read by itself.
-            yield _build_report(report_data, provenance, partial=True)
+            yield _build_report(report_data, provenance, is_partial=True)
 
 
 def _build_report(
-    report_data: dict[str, Any], provenance: Provenance, *, partial: bool
+    report_data: dict[str, Any], provenance: Provenance, *, is_partial: bool
 ) -> ParsedRecord:
     report_id = parse_federal_id(f"crs:{report_data['id']}").id
     report_title = " ".join(report_data["title"].split())
@@ -63,7 +63,7 @@ def _build_report(
         parse_iso_date(report_data.get("publishDate")),
         report_data.get("updateDate"),
     )
-    topics = _list_values(report_data, "topics", "topic")
+    topic_names = _list_values(report_data, "topics", "topic")
     related_items = report_data.get("relatedMaterials") or []
     evidence_by_bill, evidence_by_law = (
         dict(_find_related_bills(related_items)),
@@ -78,7 +78,7 @@ def _build_report(
         version=report_data.get("version"),
         updated_at=updated_at,
         authors=_list_values(report_data, "authors", "author"),
-        topics=topics,
+        topics=topic_names,
         bills=list(evidence_by_bill),
         laws=list(evidence_by_law),
         pdf_url=_find_pdf_url(report_data),
@@ -95,9 +95,9 @@ def _build_report(
     type_facet = [report_record.type] if report_record.type else []
     return ParsedRecord(
         report_record,
-        partial=partial,
+        partial=is_partial,
         head=SearchHead(f"{report_title}, CRS {report_id}"),
-        facets={"type": type_facet, "topic": topics, "bill": report_record.bills},
+        facets={"type": type_facet, "topic": topic_names, "bill": report_record.bills},
         text=RecordText(
             "text",
             summary_text,
@@ -109,12 +109,12 @@ def _build_report(
         if summary_text
         else None,
         links=[
-            RecordLink(LinkKind.CRS_REPORT, related_id, f"relatedMaterials: {evidence}")
-            for related_id, evidence in (evidence_by_bill | evidence_by_law).items()
+            RecordLink(LinkKind.CRS_REPORT, related_id, f"relatedMaterials: {evidence_text}")
+            for related_id, evidence_text in (evidence_by_bill | evidence_by_law).items()
         ]
         + [
             *_find_title_links(report_title, published_at),
-            *build_topic_links(drop_repeated_topics(topics), "topics"),
+            *build_topic_links(drop_repeated_topics(topic_names), "topics"),
         ],
         revision=updated_at,
     )

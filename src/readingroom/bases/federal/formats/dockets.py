@@ -33,30 +33,30 @@ class DocketLoader:
             and b'"attributes"' in first_bytes
         )
 
-    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        resource_data = json.loads(file.data)["data"]
+    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+        resource_data = json.loads(raw_file.data)["data"]
         for docket_data in resource_data if isinstance(resource_data, list) else [resource_data]:
             if docket_data["type"] == "dockets":
                 yield _build_docket(docket_data["id"], docket_data["attributes"], provenance)
 
 
 def _build_docket(
-    docket_number: str, attributes: dict[str, Any], provenance: Provenance
+    docket_number: str, docket_attributes: dict[str, Any], provenance: Provenance
 ) -> ParsedRecord:
     # An agency may leave a docket without a title.
-    docket_title = attributes.get("title") or docket_number
-    modified_at = attributes.get("modifyDate") or attributes.get("lastModifiedDate")
-    rin = attributes.get("rin")
+    docket_title = docket_attributes.get("title") or docket_number
+    modified_at = docket_attributes.get("modifyDate") or docket_attributes.get("lastModifiedDate")
+    rule_id_number = docket_attributes.get("rin")
     docket_record = Docket(
         id=make_docket_id(docket_number),
         title=docket_title,
-        agency=attributes.get("agencyId"),
-        type=attributes.get("docketType"),
-        abstract=attributes.get("dkAbstract"),
-        rin=rin if rin != _UNASSIGNED_RIN else None,
-        keywords=attributes.get("keywords") or [],
-        program=attributes.get("program"),
-        organization=attributes.get("organization"),
+        agency=docket_attributes.get("agencyId"),
+        type=docket_attributes.get("docketType"),
+        abstract=docket_attributes.get("dkAbstract"),
+        rin=rule_id_number if rule_id_number != _UNASSIGNED_RIN else None,
+        keywords=docket_attributes.get("keywords") or [],
+        program=docket_attributes.get("program"),
+        organization=docket_attributes.get("organization"),
         modified_at=modified_at,
         **build_citation_fields(
             provenance,
@@ -64,10 +64,10 @@ def _build_docket(
             org="Regulations.gov",
             cite=f"Docket {docket_number}, {docket_title}",
             published_at=parse_iso_date(modified_at),
-            raw_sha256=hash_item(attributes),
+            raw_sha256=hash_item(docket_attributes),
         ),
     )
     # A page of results has no abstract: it makes a docket known, and changes none that is.
-    is_summary = "modifyDate" not in attributes
-    docket_names = (docket_title, docket_number, attributes.get("shortTitle") or "")
+    is_summary = "modifyDate" not in docket_attributes
+    docket_names = (docket_title, docket_number, docket_attributes.get("shortTitle") or "")
     return ParsedRecord(docket_record, partial=is_summary, names=docket_names, revision=modified_at)

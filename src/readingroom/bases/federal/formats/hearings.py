@@ -46,8 +46,8 @@ class HouseMeetingLoader:
     def recognizes_file(self, file_start: FileStart) -> bool:
         return b"<committee-meeting" in file_start.head
 
-    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        yield from _parse_house_meeting(parse_xml(file.data), provenance)
+    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+        yield from _parse_house_meeting(parse_xml(raw_file.data), provenance)
 
 
 class HouseWitnessLoader:
@@ -60,8 +60,8 @@ class HouseWitnessLoader:
     def recognizes_file(self, file_start: FileStart) -> bool:
         return b"<witness-list" in file_start.head
 
-    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        yield _parse_house_witnesses(parse_xml(file.data), provenance)
+    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+        yield _parse_house_witnesses(parse_xml(raw_file.data), provenance)
 
 
 class CongressMeetingLoader:
@@ -74,8 +74,10 @@ class CongressMeetingLoader:
     def recognizes_file(self, file_start: FileStart) -> bool:
         return _has_object(file_start, b"committeeMeeting")
 
-    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        yield from _parse_congress_meeting(json.loads(file.data)["committeeMeeting"], provenance)
+    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+        yield from _parse_congress_meeting(
+            json.loads(raw_file.data)["committeeMeeting"], provenance
+        )
 
 
 class CongressHearingLoader:
@@ -88,8 +90,8 @@ class CongressHearingLoader:
     def recognizes_file(self, file_start: FileStart) -> bool:
         return _has_object(file_start, b"hearing")
 
-    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        yield from _parse_congress_hearing(json.loads(file.data)["hearing"], provenance)
+    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+        yield from _parse_congress_hearing(json.loads(raw_file.data)["hearing"], provenance)
 
 
 def _has_object(file_start: FileStart, object_name: bytes) -> bool:
@@ -139,9 +141,9 @@ def _parse_house_meeting(
         named_committees,
         hearing_links,
         revision=meeting_element.get("update-date"),
-        org=_HOUSE_PUBLISHER,
+        publisher_name=_HOUSE_PUBLISHER,
         url=f"https://docs.house.gov/Committee/Calendar/ByEvent.aspx?EventID={event_id}",
-        cite=meeting_title,
+        citation_text=meeting_title,
         raw_sha256=provenance.sha256,
         id=make_meeting_id("house", event_id),
         title=meeting_title,
@@ -172,7 +174,7 @@ def _read_meeting_place(meeting_details: Element | None, xml_prefix: str) -> str
 
 def _parse_house_witnesses(meeting_element: Element, provenance: Provenance) -> ParsedRecord:
     event_id = _read_event_id(meeting_element)
-    witnesses = [
+    hearing_witnesses = [
         Witness(
             name=" ".join(
                 filter(None, (find_text(witness_element, name_tag) for name_tag in _NAME_TAGS))
@@ -201,7 +203,7 @@ def _parse_house_witnesses(meeting_element: Element, provenance: Provenance) -> 
         hearing_record,
         partial=True,
         names=(meeting_title,),
-        children=_build_witness_rows(witnesses),
+        children=_build_witness_rows(hearing_witnesses),
     )
 
 
@@ -220,7 +222,7 @@ def _parse_congress_meeting(
     meeting_data: dict[str, Any], provenance: Provenance
 ) -> Iterator[ParsedRecord]:
     event_id, congress = str(meeting_data["eventId"]), int(meeting_data["congress"])
-    chamber = parse_chamber(_read_chamber(meeting_data))
+    chamber_name = parse_chamber(_read_chamber(meeting_data))
     meeting_title = meeting_data.get("title") or f"Meeting {event_id}"
     related_bills = (meeting_data.get("relatedItems") or {}).get("bills") or ()
     hearing_links = [
@@ -233,7 +235,7 @@ def _parse_congress_meeting(
         provenance,
         _list_committees(meeting_data),
         hearing_links,
-        witnesses=[
+        hearing_witnesses=[
             Witness(
                 **{
                     field_name: witness_data.get(field_name)
@@ -243,18 +245,18 @@ def _parse_congress_meeting(
             for witness_data in meeting_data.get("witnesses") or ()
         ],
         revision=meeting_data.get("updateDate"),
-        org=_CONGRESS_GOV_PUBLISHER,
+        publisher_name=_CONGRESS_GOV_PUBLISHER,
         url=(
             f"{_EVENTS_URL}/{format_ordinal(congress)}-congress/"
-            f"{chamber or 'joint'}-event/{event_id}"
+            f"{chamber_name or 'joint'}-event/{event_id}"
         ),
-        cite=meeting_title,
+        citation_text=meeting_title,
         raw_sha256=hash_item(meeting_data),
-        id=make_meeting_id(chamber, event_id),
+        id=make_meeting_id(chamber_name, event_id),
         title=meeting_title,
         type=meeting_type if meeting_type in ("hearing", "markup") else "meeting",
         congress=congress,
-        chamber=chamber,
+        chamber=chamber_name,
         held_at=parse_iso_date(meeting_data.get("date")),
         time=(meeting_data.get("date") or "")[11:16] or None,
         status=meeting_data.get("meetingStatus"),
@@ -267,16 +269,18 @@ def _parse_congress_hearing(
     hearing_data: dict[str, Any], provenance: Provenance
 ) -> Iterator[ParsedRecord]:
     congress, jacket_number = int(hearing_data["congress"]), str(hearing_data["jacketNumber"])
-    chamber = parse_chamber(_read_chamber(hearing_data))
+    chamber_name = parse_chamber(_read_chamber(hearing_data))
     hearing_title = hearing_data.get("title") or f"Hearing {jacket_number}"
-    hearing_id = make_transcript_id(congress, chamber, jacket_number)
+    hearing_id = make_transcript_id(congress, chamber_name, jacket_number)
     hearing_links = list(find_bills(hearing_title, congress, LinkKind.HEARING, "title"))
     meeting_data = hearing_data.get("associatedMeeting") or {}
     # The API's documentation writes `eventID`, its answers have `eventId`.
     if event_id := meeting_data.get("eventId") or meeting_data.get("eventID"):
-        evidence = f"associatedMeeting: {event_id}"
+        evidence_text = f"associatedMeeting: {event_id}"
         hearing_links.append(
-            RecordLink(LinkKind.RELATED, make_meeting_id(chamber, str(event_id)), evidence)
+            RecordLink(
+                LinkKind.RELATED, make_meeting_id(chamber_name, str(event_id)), evidence_text
+            )
         )
     package_id = hearing_id.removeprefix("hearing:")
     hearing_days = sorted(
@@ -294,15 +298,15 @@ def _parse_congress_hearing(
         _list_committees(hearing_data),
         hearing_links,
         revision=hearing_data.get("updateDate"),
-        org=_CONGRESS_GOV_PUBLISHER,
+        publisher_name=_CONGRESS_GOV_PUBLISHER,
         url=f"https://www.congress.gov/{congress}/chrg/{package_id}/{package_id}.htm",
-        cite=", ".join(filter(None, (hearing_title, printed_citation))),
+        citation_text=", ".join(filter(None, (hearing_title, printed_citation))),
         raw_sha256=hash_item(hearing_data),
         id=hearing_id,
         title=hearing_title,
         type="transcript",
         congress=congress,
-        chamber=chamber,
+        chamber=chamber_name,
         # A printed hearing may have lasted several days; it is dated by the first.
         held_at=hearing_days[0] if hearing_days else None,
         number=printed_citation,
@@ -311,8 +315,8 @@ def _parse_congress_hearing(
 
 def _read_chamber(hearing_data: dict[str, Any]) -> str | None:
     """`NoChamber` is what both chambers hold together."""
-    chamber: str | None = hearing_data.get("chamber")
-    return "joint" if chamber == "NoChamber" else chamber
+    chamber_name: str | None = hearing_data.get("chamber")
+    return "joint" if chamber_name == "NoChamber" else chamber_name
 
 
 def _list_committees(hearing_data: dict[str, Any]) -> list[NamedCommittee]:
@@ -344,30 +348,32 @@ def _build_bill_links(related_bills: Sequence[dict[str, Any]]) -> Iterator[Recor
 def _build_entries(
     provenance: Provenance,
     named_committees: Sequence[NamedCommittee],
-    links: Sequence[RecordLink],
+    record_links: Sequence[RecordLink],
     *,
-    org: str,
+    publisher_name: str,
     url: str,
-    cite: str,
+    citation_text: str,
     raw_sha256: str,
     revision: str | None,
-    witnesses: Sequence[Witness] | None = None,
-    **fields: Any,
+    hearing_witnesses: Sequence[Witness] | None = None,
+    **record_fields: Any,
 ) -> Iterator[ParsedRecord]:
-    chamber: Chamber | None = fields["chamber"]
+    chamber_name: Chamber | None = record_fields["chamber"]
     for committee_id, committee_name in named_committees:
-        yield build_committee_stub(committee_id, committee_name, chamber, provenance)
-    bill_ids = dict.fromkeys(link.id for link in links if link.kind is LinkKind.HEARING)
+        yield build_committee_stub(committee_id, committee_name, chamber_name, provenance)
+    bill_ids = dict.fromkeys(
+        record_link.id for record_link in record_links if record_link.kind is LinkKind.HEARING
+    )
     hearing_record = Hearing(
-        **fields,
+        **record_fields,
         committees=[committee_id for committee_id, _ in named_committees],
         bills=list(bill_ids),
         **build_citation_fields(
             provenance,
             url=url,
-            org=org,
-            cite=cite,
-            published_at=fields["held_at"],
+            org=publisher_name,
+            cite=citation_text,
+            published_at=record_fields["held_at"],
             raw_sha256=raw_sha256,
         ),
     )
@@ -382,15 +388,16 @@ def _build_entries(
             hearing_record.number or "",
             hearing_record.id.removeprefix("hearing:"),
         ),
-        links=[*links, *committee_links],
+        links=[*record_links, *committee_links],
         # None is not empty: the House lists witnesses in another file, whose rows must stay.
-        children={} if witnesses is None else _build_witness_rows(witnesses),
+        children={} if hearing_witnesses is None else _build_witness_rows(hearing_witnesses),
         revision=revision,
     )
 
 
-def _build_witness_rows(witnesses: Sequence[Witness]) -> dict[str, list[tuple[Any, ...]]]:
+def _build_witness_rows(hearing_witnesses: Sequence[Witness]) -> dict[str, list[tuple[Any, ...]]]:
     witness_rows = [
-        (position, witness.model_dump_json()) for position, witness in enumerate(witnesses, start=1)
+        (list_position, hearing_witness.model_dump_json())
+        for list_position, hearing_witness in enumerate(hearing_witnesses, start=1)
     ]
     return {"hearing_witnesses": witness_rows}

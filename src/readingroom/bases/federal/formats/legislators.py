@@ -54,11 +54,11 @@ class LegislatorLoader:
         has_members = b"  - type: sen" in first_bytes or b"  - type: rep" in first_bytes
         return has_members and b"  - type: prez" not in first_bytes
 
-    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        people = load_yaml(file.data)
-        provenance = _add_file_date(provenance, people)
-        is_current_list = "current" in file.name
-        for person_data in people:
+    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+        people_data = load_yaml(raw_file.data)
+        provenance = _add_file_date(provenance, people_data)
+        is_current_list = "current" in raw_file.name
+        for person_data in people_data:
             legislator_record = _build_legislator(person_data, is_current_list, provenance)
             latest_term = person_data["terms"][-1]
             yield ParsedRecord(
@@ -80,8 +80,8 @@ class CommitteeLoader:
     def recognizes_file(self, file_start: FileStart) -> bool:
         return file_start.head.startswith(b"- type: ") and b"thomas_id:" in file_start.head
 
-    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        for committee_data in load_yaml(file.data):
+    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+        for committee_data in load_yaml(raw_file.data):
             subcommittees = committee_data.get("subcommittees", ())
             committee_id = make_committee_id(str(committee_data["thomas_id"]))
             subcommittee_ids = [
@@ -114,15 +114,17 @@ class RosterLoader:
             and b"bioguide:" in file_start.head
         )
 
-    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         # The file does not say of which Congress it is: it is that of the day it was read.
         congress = get_congress_on(provenance.retrieved_at)
-        for committee_code, seats in load_yaml(file.data).items():
-            for seat in seats:
-                person = Person(bioguide_id=seat["bioguide"], name=seat["name"])
-                yield build_legislator_stub(person, provenance)
+        for committee_code, committee_seats in load_yaml(raw_file.data).items():
+            for committee_seat in committee_seats:
+                named_person = Person(
+                    bioguide_id=committee_seat["bioguide"], name=committee_seat["name"]
+                )
+                yield build_legislator_stub(named_person, provenance)
                 yield _build_membership(
-                    make_committee_id(committee_code), congress, seat, provenance
+                    make_committee_id(committee_code), congress, committee_seat, provenance
                 )
 
 
@@ -137,8 +139,8 @@ class DistrictOfficeLoader:
     def recognizes_file(self, file_start: FileStart) -> bool:
         return file_start.head.startswith(b"- id:\n") and b"\n  offices:\n" in file_start.head
 
-    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        for member_data in load_yaml(file.data):
+    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+        for member_data in load_yaml(raw_file.data):
             for office_data in member_data["offices"]:
                 yield _build_district_office(member_data["id"]["bioguide"], office_data, provenance)
 
@@ -153,15 +155,17 @@ class SocialMediaLoader:
     def recognizes_file(self, file_start: FileStart) -> bool:
         return b"- id:\n" in file_start.head and b"\n  social:\n" in file_start.head
 
-    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        for member_data in load_yaml(file.data):
+    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+        for member_data in load_yaml(raw_file.data):
             yield _build_accounts(member_data["id"]["bioguide"], member_data["social"], provenance)
 
 
-def _add_file_date(provenance: Provenance, people: list[dict[str, Any]]) -> Provenance:
+def _add_file_date(provenance: Provenance, people_data: list[dict[str, Any]]) -> Provenance:
     """Date a file that bears no date: it is of no earlier day than the newest term that began."""
     today = provenance.retrieved_at[:10]
-    start_days = [term["start"] for person_data in people for term in person_data["terms"]]
+    start_days = [
+        term_data["start"] for person_data in people_data for term_data in person_data["terms"]
+    ]
     newest_start = max((start_day for start_day in start_days if start_day <= today), default=None)
     return replace(provenance, file_date=provenance.file_date or newest_start)
 
@@ -180,8 +184,8 @@ def _build_legislator(
     person_data: dict[str, Any], is_current_list: bool, provenance: Provenance
 ) -> Legislator:
     name_parts = person_data["name"]
-    terms = [_build_term(term) for term in person_data["terms"]]
-    last_term = terms[-1]
+    office_terms = [_build_term(term_data) for term_data in person_data["terms"]]
+    last_term = office_terms[-1]
     full_name = name_parts.get("official_full") or f"{name_parts['first']} {name_parts['last']}"
     bioguide_id = person_data["id"]["bioguide"]
     return Legislator(
@@ -205,7 +209,7 @@ def _build_legislator(
             for id_name, id_value in person_data["id"].items()
             if not isinstance(id_value, list)
         },
-        terms=terms,
+        terms=office_terms,
         leadership=[
             Leadership(
                 **{
@@ -227,22 +231,22 @@ def _build_legislator(
 
 
 def _build_washington_office(
-    member: Legislator, latest_term: dict[str, Any], provenance: Provenance
+    office_member: Legislator, latest_term: dict[str, Any], provenance: Provenance
 ) -> ParsedRecord:
-    office_title = f"Washington office of {member.name}"
+    office_title = f"Washington office of {office_member.name}"
     contact_fields = {
         field_name: latest_term.get(field_name)
         for field_name in ("address", "phone", "fax", "contact_form")
     }
     return build_office(
-        f"{member.id}-washington",
-        member.id,
+        f"{office_member.id}-washington",
+        office_member.id,
         provenance,
         type="washington_office",
         office_title=office_title,
-        office_names=(office_title, member.name),
-        evidence=f"terms: address {latest_term['address']}",
-        raw_sha256=hash_item([member.name, latest_term]),
+        office_names=(office_title, office_member.name),
+        evidence_text=f"terms: address {latest_term['address']}",
+        raw_sha256=hash_item([office_member.name, latest_term]),
         city="Washington",
         state="DC",
         website=latest_term.get("url"),
@@ -287,7 +291,7 @@ def _build_committee(
     subcommittee_ids: list[str],
     provenance: Provenance,
 ) -> ParsedRecord:
-    congresses = [int(congress) for congress in committee_data.get("congresses", ())]
+    congress_numbers = [int(congress) for congress in committee_data.get("congresses", ())]
     committee_name = (
         f"{parent_data['name']}, {committee_data['name']}"
         if parent_data
@@ -304,8 +308,8 @@ def _build_committee(
         phone=committee_data.get("phone"),
         address=committee_data.get("address"),
         # Only committees of the past come with the Congresses in which they existed.
-        current=not (congresses or (parent_data or {}).get("congresses")),
-        congresses=congresses,
+        current=not (congress_numbers or (parent_data or {}).get("congresses")),
+        congresses=congress_numbers,
         former_names=list(dict.fromkeys(committee_data.get("names", {}).values())),
         **build_citation_fields(
             provenance,
@@ -326,32 +330,32 @@ def _build_committee(
 
 
 def _build_membership(
-    committee_id: str, congress: int, seat: dict[str, Any], provenance: Provenance
+    committee_id: str, congress: int, committee_seat: dict[str, Any], provenance: Provenance
 ) -> ParsedRecord:
-    membership_id = make_membership_id(congress, committee_id, seat["bioguide"])
-    role_suffix = f", {seat['title']}" if seat.get("title") else ""
-    membership_title = f"{seat['name']} on {committee_id}{role_suffix}"
+    membership_id = make_membership_id(congress, committee_id, committee_seat["bioguide"])
+    role_suffix = f", {committee_seat['title']}" if committee_seat.get("title") else ""
+    membership_title = f"{committee_seat['name']} on {committee_id}{role_suffix}"
     membership_record = Membership(
         id=membership_id,
         title=membership_title,
         committee_id=committee_id,
         congress=congress,
-        bioguide_id=seat["bioguide"],
-        name=seat["name"],
-        side=seat["party"],
-        rank=seat["rank"],
-        role=seat.get("title"),
-        chamber=seat.get("chamber"),
+        bioguide_id=committee_seat["bioguide"],
+        name=committee_seat["name"],
+        side=committee_seat["party"],
+        rank=committee_seat["rank"],
+        role=committee_seat.get("title"),
+        chamber=committee_seat.get("chamber"),
         **build_citation_fields(
             provenance,
             url=_COMMITTEES_URL,
             org=LEGISLATORS_PUBLISHER,
             cite=f"{membership_title}, {congress}th Congress",
             published_at=None,
-            raw_sha256=hash_item([committee_id, seat]),
+            raw_sha256=hash_item([committee_id, committee_seat]),
         ),
     )
-    return ParsedRecord(membership_record, names=(seat["name"],))
+    return ParsedRecord(membership_record, names=(committee_seat["name"],))
 
 
 def _build_district_office(
@@ -371,7 +375,7 @@ def _build_district_office(
         type="district_office",
         office_title=office_title,
         office_names=(f"{city_and_state} district office", office_data.get("building") or ""),
-        evidence=f"offices: {office_data['id']} under bioguide {bioguide_id}",
+        evidence_text=f"offices: {office_data['id']} under bioguide {bioguide_id}",
         raw_sha256=hash_item([bioguide_id, office_data]),
         latitude=office_data.get("latitude"),
         longitude=office_data.get("longitude"),
@@ -383,13 +387,13 @@ def _build_accounts(
     bioguide_id: str, social_data: dict[str, Any], provenance: Provenance
 ) -> ParsedRecord:
     account_by_service = {
-        service: str(account_name) for service, account_name in social_data.items()
+        service_name: str(account_name) for service_name, account_name in social_data.items()
     }
     # `twitter_id` and the like are numbers that nobody searches for.
-    handles = [
+    account_handles = [
         account_name
-        for service, account_name in account_by_service.items()
-        if not service.endswith("_id")
+        for service_name, account_name in account_by_service.items()
+        if not service_name.endswith("_id")
     ]
     return build_office(
         f"{bioguide_id}-social",
@@ -397,8 +401,8 @@ def _build_accounts(
         provenance,
         type="social_media",
         office_title=f"Accounts on social media ({bioguide_id})",
-        office_names=tuple(handles),
-        evidence=f"social: {', '.join(account_by_service)} under bioguide {bioguide_id}",
+        office_names=tuple(account_handles),
+        evidence_text=f"social: {', '.join(account_by_service)} under bioguide {bioguide_id}",
         raw_sha256=hash_item([bioguide_id, social_data]),
         accounts=account_by_service,
     )

@@ -38,17 +38,19 @@ class LobbyingFilingLoader:
     def recognizes_file(self, file_start: FileStart) -> bool:
         return file_start.head.lstrip()[:1] == b"{" and b'"filing_uuid"' in file_start.head
 
-    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         # Money is never a float, not even on its way in.
-        parsed_file = json.loads(file.data, parse_float=Decimal)
+        parsed_file = json.loads(raw_file.data, parse_float=Decimal)
         for filing_data in parsed_file.get("results", [parsed_file]):
-            activities = [
+            lobbying_activities = [
                 _parse_activity(activity_data)
                 for activity_data in filing_data.get("lobbying_activities") or ()
             ]
-            issue_names = drop_repeated_topics(activity.issue for activity in activities)
+            issue_names = drop_repeated_topics(
+                lobbying_activity.issue for lobbying_activity in lobbying_activities
+            )
             yield from (build_topic(issue_name, provenance, "lda") for issue_name in issue_names)
-            yield _build_filing(filing_data, activities, issue_names, provenance)
+            yield _build_filing(filing_data, lobbying_activities, issue_names, provenance)
 
 
 def parse_dollars(written_amount: Any) -> Decimal | None:
@@ -63,7 +65,7 @@ def parse_dollars(written_amount: Any) -> Decimal | None:
 
 def _build_filing(
     filing_data: dict[str, Any],
-    activities: list[LobbyingActivity],
+    lobbying_activities: list[LobbyingActivity],
     issue_names: list[str],
     provenance: Provenance,
 ) -> ParsedRecord:
@@ -76,12 +78,12 @@ def _build_filing(
     client_id, client_name = _read_party(filing_data["client"])
     is_registration = filing_type.startswith("R")
     posted_at = _to_utc(filing_data.get("dt_posted"))
-    income, expenses = (
+    income_dollars, expense_dollars = (
         parse_dollars(filing_data.get("income")),
         parse_dollars(filing_data.get("expenses")),
     )
     # Firms report their income from a client; those who lobby for themselves report expenses.
-    reported_amount = expenses if income is None else income
+    reported_amount = expense_dollars if income_dollars is None else income_dollars
     filing_type_name = filing_data.get("filing_type_display") or filing_type
     filing_title = f"{filing_type_name} {filing_year}: {registrant_name} for {client_name}"
     filing_url = f"https://lda.senate.gov/filings/public/filing/{filing_uuid}/print/"
@@ -101,12 +103,12 @@ def _build_filing(
         registrant=registrant_name,
         client_id=client_id,
         client=client_name,
-        income=None if income is None else str(income),
-        expenses=None if expenses is None else str(expenses),
+        income=None if income_dollars is None else str(income_dollars),
+        expenses=None if expense_dollars is None else str(expense_dollars),
         amount_cents=None if reported_amount is None else int(reported_amount * 100),
         posted_at=posted_at,
         series=f"{registrant_id}:{client_id}:{filing_year}:{filing_period}:{series_kind}",
-        activities=activities,
+        activities=lobbying_activities,
         **build_citation_fields(
             provenance,
             url=filing_data.get("filing_document_url") or filing_url,
@@ -131,21 +133,21 @@ def _read_party(party_data: dict[str, Any]) -> tuple[str, str]:
     return str(party_data.get("id") or party_name), party_name
 
 
-def _to_utc(timestamp: str | None) -> str | None:
+def _to_utc(timestamp_text: str | None) -> str | None:
     """In UTC: the clock of Washington goes back once a year, and order matters here."""
-    if not timestamp:
+    if not timestamp_text:
         return None
-    return datetime.fromisoformat(timestamp).astimezone(UTC).isoformat(timespec="microseconds")
+    return datetime.fromisoformat(timestamp_text).astimezone(UTC).isoformat(timespec="microseconds")
 
 
 def _parse_activity(activity_data: dict[str, Any]) -> LobbyingActivity:
-    lobbyists = (
+    lobbyist_entries = (
         lobbyist_data.get("lobbyist") or {}
         for lobbyist_data in activity_data.get("lobbyists") or ()
     )
     lobbyist_names = (
-        " ".join(filter(None, map(lobbyist.get, ("first_name", "last_name"))))
-        for lobbyist in lobbyists
+        " ".join(filter(None, map(lobbyist_entry.get, ("first_name", "last_name"))))
+        for lobbyist_entry in lobbyist_entries
     )
     return LobbyingActivity(
         issue_code=activity_data.get("general_issue_code"),
@@ -162,8 +164,8 @@ def _find_filing_links(filing_record: Filing) -> Iterator[RecordLink]:
     """The bills and laws its descriptions name; bills of the Congress that sat in its year."""
     # Mid-year: on 1 and 2 January the Congress of the year before still sits.
     congress = get_congress_on(f"{filing_record.year}-06-30")
-    for activity in filing_record.activities:
-        field_name = f"description ({activity.issue_code})"
-        activity_description = activity.description or ""
+    for lobbying_activity in filing_record.activities:
+        field_name = f"description ({lobbying_activity.issue_code})"
+        activity_description = lobbying_activity.description or ""
         yield from find_bills(activity_description, congress, LinkKind.FILING, field_name)
         yield from find_laws(activity_description, LinkKind.FILING, field_name)

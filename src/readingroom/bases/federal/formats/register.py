@@ -76,12 +76,14 @@ class RegisterIssueLoader:
     def recognizes_file(self, file_start: FileStart) -> bool:
         return USLM_NAMESPACE in file_start.head and b"<frDoc" in file_start.head
 
-    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord | FileProblem]:
-        issue_element = parse_xml(file.data)
-        metadata = issue_element.find("meta")
+    def parse(
+        self, raw_file: RawFile, provenance: Provenance
+    ) -> Iterator[ParsedRecord | FileProblem]:
+        issue_element = parse_xml(raw_file.data)
+        metadata_element = issue_element.find("meta")
         published_at, volume_number = (
-            parse_iso_date(find_text(metadata, "date")),
-            find_text(metadata, "volume"),
+            parse_iso_date(find_text(metadata_element, "date")),
+            find_text(metadata_element, "volume"),
         )
         listed_titles = _read_listed_titles(issue_element)
         printed_numbers = set()
@@ -139,8 +141,8 @@ class RegisterJsonLoader:
             :1
         ] == b"{" and b'"document_number"' in file_start.read_start(_JSON_HEAD_BYTES)
 
-    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        parsed_file = json.loads(file.data)
+    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+        parsed_file = json.loads(raw_file.data)
         for document_data in parsed_file.get("results", [parsed_file]):
             for topic_name in drop_repeated_topics(document_data.get("topics") or ()):
                 yield build_topic(topic_name, provenance, "federal_register")
@@ -158,18 +160,21 @@ def _parse_printed_document(
     listed_titles: Mapping[str, str],
     provenance: Provenance,
 ) -> ParsedRecord:
-    metadata, preface = document_element.find("meta"), document_element.find("preface")
-    document_number = parse_federal_id(find_text(metadata, "docNumber") or "").id
-    document_type = _parse_document_type(document_element.tag, find_text(metadata, "type"))
-    agency_names = list(dict.fromkeys(_read_agencies(preface)))
-    first_page = find_text(metadata, "startingPage")
+    metadata_element, preface_element = (
+        document_element.find("meta"),
+        document_element.find("preface"),
+    )
+    document_number = parse_federal_id(find_text(metadata_element, "docNumber") or "").id
+    document_type = _parse_document_type(document_element.tag, find_text(metadata_element, "type"))
+    agency_names = list(dict.fromkeys(_read_agencies(preface_element)))
+    first_page = find_text(metadata_element, "startingPage")
     summary_element = document_element.find(".//statement[@role='summary']")
     main_element = document_element.find("main")
-    action_text = find_text(metadata, "property[@role='ACTION']")
+    action_text = find_text(metadata_element, "property[@role='ACTION']")
     document_fields = {
         "number": document_number,
         "kind": document_type,
-        "title": find_text(preface, "subject")
+        "title": find_text(preface_element, "subject")
         or listed_titles.get(document_number)
         or document_number,
         "published": published_at,
@@ -180,10 +185,11 @@ def _parse_printed_document(
         "action": action_text,
         "url": f"https://www.federalregister.gov/d/{document_number}",
         "raw": hash_element(document_element),
-        "cfr": _read_references(preface, "affected"),
-        "dockets": _read_references(preface, "property[@role='DEPDOC']"),
+        "cfr": _read_references(preface_element, "affected"),
+        "dockets": _read_references(preface_element, "property[@role='DEPDOC']"),
         "rins": [
-            rin.removeprefix("RIN ") for rin in _read_references(preface, "property[@role='RIN']")
+            rule_id_number.removeprefix("RIN ")
+            for rule_id_number in _read_references(preface_element, "property[@role='RIN']")
         ],
         "body": extract_prose(main_element) if main_element is not None else "",
         "authorities": [
@@ -201,10 +207,10 @@ def _parse_printed_document(
     return _build_document(document_fields, provenance)
 
 
-def _parse_document_type(tag: str, stated_type: str | None) -> str:
-    if tag.startswith("presidential"):
+def _parse_document_type(tag_name: str, stated_type: str | None) -> str:
+    if tag_name.startswith("presidential"):
         return _PRESIDENTIAL_DOCUMENT
-    return (stated_type or tag).removeprefix("Federal Register ").lower()
+    return (stated_type or tag_name).removeprefix("Federal Register ").lower()
 
 
 def _parse_presidential_fields(
@@ -217,7 +223,7 @@ def _parse_presidential_fields(
 
     These are printed without a subject: the heading below `Notice of May 10, 2018` is the title.
     """
-    preface, main_element = document_element.find("preface"), document_element.find("main")
+    preface_element, main_element = document_element.find("preface"), document_element.find("main")
     block_texts = [
         fold_dashes(block_text)
         for element in document_element.iter()
@@ -232,10 +238,10 @@ def _parse_presidential_fields(
     signed_at = parse_spelled_date(signed_day) or parse_spelled_date(
         find_text(document_element, ".//signatureDate")
     )
-    president = find_president_on(signed_at or published_at or "")
-    headings = (
+    signing_president = find_president_on(signed_at or published_at or "")
+    heading_texts = (
         block_text
-        for heading_parent in (preface, main_element)
+        for heading_parent in (preface_element, main_element)
         for element in (heading_parent.iter("heading") if heading_parent is not None else ())
         if (block_text := find_text(element))
         and not (
@@ -244,14 +250,16 @@ def _parse_presidential_fields(
         )
     )
     document_title = (
-        find_text(preface, "subject") or next(headings, None) or listed_titles.get(document_number)
+        find_text(preface_element, "subject")
+        or next(heading_texts, None)
+        or listed_titles.get(document_number)
     )
     return {
         "title": document_title or (designation_match[0] if designation_match else document_number),
         "subtype": _PRESIDENTIAL_TYPES.get(document_type, document_type) if document_type else None,
         "order": order_number if document_type == "Executive Order" else None,
         "signed": signed_at,
-        "president": president.name if president else None,
+        "president": signing_president.name if signing_president else None,
         "body": extract_prose(main_element if main_element is not None else document_element),
     }
 
@@ -261,8 +269,10 @@ def _read_summary(summary_element: Element | None) -> str | None:
     return re.sub(r"^SUMMARY:\s*", "", summary_text) if summary_text else None
 
 
-def _read_agencies(preface: Element | None) -> Iterator[str]:
-    for organization_element in preface.iterfind("organization") if preface is not None else ():
+def _read_agencies(preface_element: Element | None) -> Iterator[str]:
+    for organization_element in (
+        preface_element.iterfind("organization") if preface_element is not None else ()
+    ):
         element_style = (organization_element.get("style") or "").rpartition(":")[2]
         if element_style in ("AGENCY", "SUBAGY") and (
             agency_name := find_text(organization_element)
@@ -272,14 +282,17 @@ def _read_agencies(preface: Element | None) -> Iterator[str]:
 
 def to_title_case(capital_text: str) -> str:
     """`BUREAU OF LAND MANAGEMENT` as `Bureau of Land Management`."""
-    title_words = [word.capitalize() for word in capital_text.split()]
+    title_words = [capital_word.capitalize() for capital_word in capital_text.split()]
     return " ".join(
-        word.lower() if word in ("Of", "And", "The", "For") else word for word in title_words
+        capital_word.lower() if capital_word in ("Of", "And", "The", "For") else capital_word
+        for capital_word in title_words
     )
 
 
-def _read_references(preface: Element | None, reference_path: str) -> list[str]:
-    reference_elements = preface.iterfind(reference_path) if preface is not None else ()
+def _read_references(preface_element: Element | None, reference_path: str) -> list[str]:
+    reference_elements = (
+        preface_element.iterfind(reference_path) if preface_element is not None else ()
+    )
     return [
         fold_dashes(reference_text).strip("[]")
         for reference_element in reference_elements
@@ -332,12 +345,12 @@ def _parse_api_document(document_data: dict[str, Any], provenance: Provenance) -
 def _build_document(document_fields: dict[str, Any], provenance: Provenance) -> ParsedRecord:
     """The two readings meet: a presidential document, or one of an agency."""
     citation_label = document_fields["fr_citation"] or f"FR Doc. {document_fields['number']}"
-    cite = f"{document_fields['title']}, {citation_label}"
+    citation_text = f"{document_fields['title']}, {citation_label}"
     citation_fields = build_citation_fields(
         provenance,
         url=document_fields["url"],
         org=PUBLISHER,
-        cite=cite,
+        cite=citation_text,
         published_at=document_fields["published"],
         raw_sha256=document_fields["raw"],
     )
@@ -354,7 +367,7 @@ def _build_document(document_fields: dict[str, Any], provenance: Provenance) -> 
         document_fields["raw"],
         dated=document_fields["published"],
     )
-    facets = {
+    facet_values = {
         "type": [document_fields["kind"]],
         "agency": [*document_fields["slugs"], *document_fields["agencies"]],
     }
@@ -365,7 +378,7 @@ def _build_document(document_fields: dict[str, Any], provenance: Provenance) -> 
             document_fields["abstract"] or "",
             document_fields["action"] or "",
         ),
-        facets=facets
+        facets=facet_values
         | {"topic": document_fields.get("topics", []), "rin": document_fields["rins"]},
         text=text_version if document_text else None,
         links=list(_find_document_links(document_fields)),

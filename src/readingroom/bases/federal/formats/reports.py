@@ -50,8 +50,8 @@ class CommitteeReportLoader:
     def recognizes_file(self, file_start: FileStart) -> bool:
         return file_start.head.lstrip()[:1] == b"{" and b'"committeeReports"' in file_start.head
 
-    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        for report_data in json.loads(file.data)["committeeReports"]:
+    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+        for report_data in json.loads(raw_file.data)["committeeReports"]:
             yield _parse_report(report_data, provenance)
 
 
@@ -67,11 +67,11 @@ class CommitteeReportTextLoader:
             _PRINTED_REPORT_PATTERN.search(file_start.head.decode("utf-8", "replace")) is not None
         )
 
-    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        markup = file.data.decode("utf-8", "replace")
+    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+        markup_text = raw_file.data.decode("utf-8", "replace")
         printed_citation, title_match = (
-            _PRINTED_REPORT_PATTERN.search(markup),
-            _HTML_TITLE_PATTERN.search(markup),
+            _PRINTED_REPORT_PATTERN.search(markup_text),
+            _HTML_TITLE_PATTERN.search(markup_text),
         )
         if printed_citation is None:
             raise ValueError("the page does not say which report it is")
@@ -80,7 +80,7 @@ class CommitteeReportTextLoader:
             f",{printed_citation[4]}" if printed_citation[4] else ""
         )
         report_text = html.unescape(
-            _HTML_TAG_PATTERN.sub("", markup[printed_citation.start() :])
+            _HTML_TAG_PATTERN.sub("", markup_text[printed_citation.start() :])
         ).strip()
         yield build_cited_report(
             report_citation,
@@ -181,7 +181,7 @@ def _build_record(
     issued_at: str | None,
     provenance: Provenance,
     raw_sha256: str,
-    **fields: Any,
+    **record_fields: Any,
 ) -> CommitteeReport:
     report_label = f"{_REPORT_PREFIXES[report_type]} {congress}-{report_number}" + (
         f", {_spell_report_part(report_part)}" if report_part else ""
@@ -208,7 +208,7 @@ def _build_record(
             published_at=issued_at,
             raw_sha256=raw_sha256,
         ),
-        **fields,
+        **record_fields,
     )
 
 

@@ -52,20 +52,22 @@ class StatementLoader:
     def recognizes_file(self, file_start: FileStart) -> bool:
         return file_start.head.startswith(b"- bills:") and b"document_title:" in file_start.head
 
-    def list_companions(self, file: RawFile) -> Iterator[str]:
+    def list_companions(self, raw_file: RawFile) -> Iterator[str]:
         """The PDFs that the file names; in YAML, so plain a name needs no parser to be found."""
-        for pdf_name in _PDF_NAME_PATTERN.findall(file.data):
+        for pdf_name in _PDF_NAME_PATTERN.findall(raw_file.data):
             yield pdf_name.decode().strip("'\"")
 
-    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord | FileProblem]:
-        administration = _parse_administration(file.name)
+    def parse(
+        self, raw_file: RawFile, provenance: Provenance
+    ) -> Iterator[ParsedRecord | FileProblem]:
+        statement_administration = _parse_administration(raw_file.name)
         id_counts: Counter[str] = Counter()
-        statements = load_yaml(file.data)
-        yield from _find_missing_pdfs(file, statements)
-        for batch_start in range(0, len(statements), _PDF_BATCH_SIZE):
-            statement_batch = statements[batch_start : batch_start + _PDF_BATCH_SIZE]
+        statement_entries = load_yaml(raw_file.data)
+        yield from _find_missing_pdfs(raw_file, statement_entries)
+        for batch_start in range(0, len(statement_entries), _PDF_BATCH_SIZE):
+            statement_batch = statement_entries[batch_start : batch_start + _PDF_BATCH_SIZE]
             for statement_data, pdf_text in zip(
-                statement_batch, self._read_statement_texts(file, statement_batch), strict=True
+                statement_batch, self._read_statement_texts(raw_file, statement_batch), strict=True
             ):
                 if pdf_text.problem:
                     yield FileProblem(f"{statement_data['file']} was not read: {pdf_text.problem}")
@@ -82,16 +84,16 @@ class StatementLoader:
                     id_counts[id_without_number],
                 )
                 yield _build_statement(
-                    statement_id, statement_data, administration, pdf_text, provenance
+                    statement_id, statement_data, statement_administration, pdf_text, provenance
                 )
 
     def _read_statement_texts(
-        self, file: RawFile, statements: list[dict[str, Any]]
+        self, raw_file: RawFile, statement_entries: list[dict[str, Any]]
     ) -> list[PdfText]:
         """The words of the PDFs that the archive has here; older statements have none."""
         pdf_contents = [
-            file.read_sibling(statement_data["file"]) if statement_data.get("file") else None
-            for statement_data in statements
+            raw_file.read_sibling(statement_data["file"]) if statement_data.get("file") else None
+            for statement_data in statement_entries
         ]
         pdf_texts = iter(
             self._read_pdf_texts([pdf_content for pdf_content in pdf_contents if pdf_content])
@@ -108,8 +110,8 @@ class Administration:
 
     @property
     def president_name(self) -> str | None:
-        president = PRESIDENTS_BY_NUMBER.get(self.president_number or 0)
-        return president.name if president else None
+        numbered_president = PRESIDENTS_BY_NUMBER.get(self.president_number or 0)
+        return numbered_president.name if numbered_president else None
 
 
 def _parse_administration(file_name: str) -> Administration:
@@ -134,12 +136,14 @@ def _find_titled_bills(statement_title: str, congress: int) -> Iterator[str]:
             yield bill_link.id
 
 
-def _find_missing_pdfs(file: RawFile, statements: list[dict[str, Any]]) -> Iterator[FileProblem]:
+def _find_missing_pdfs(
+    raw_file: RawFile, statement_entries: list[dict[str, Any]]
+) -> Iterator[FileProblem]:
     """Say of how many statements the text is not here: nothing but their titles can be found."""
     pdf_names = [
-        statement_data["file"] for statement_data in statements if statement_data.get("file")
+        statement_data["file"] for statement_data in statement_entries if statement_data.get("file")
     ]
-    missing_names = [pdf_name for pdf_name in pdf_names if not file.has_sibling(pdf_name)]
+    missing_names = [pdf_name for pdf_name in pdf_names if not raw_file.has_sibling(pdf_name)]
     if missing_names:
         yield FileProblem(
             f"{len(missing_names)} of the {len(pdf_names)} PDFs it names are not there, such as "
@@ -151,7 +155,7 @@ def _find_missing_pdfs(file: RawFile, statements: list[dict[str, Any]]) -> Itera
 def _build_statement(
     statement_id: str,
     statement_data: dict[str, Any],
-    administration: Administration,
+    statement_administration: Administration,
     pdf_text: PdfText,
     provenance: Provenance,
 ) -> ParsedRecord:
@@ -179,9 +183,9 @@ def _build_statement(
         congress=congress,
         issued_at=issued_at,
         bills=bill_ids,
-        president=administration.president_surname,
-        president_number=administration.president_number,
-        president_name=administration.president_name,
+        president=statement_administration.president_surname,
+        president_number=statement_administration.president_number,
+        president_name=statement_administration.president_name,
         position=stated_position.position,
         position_evidence=stated_position.evidence,
         rescinded=bool(statement_data.get("rescinded")),
@@ -197,10 +201,12 @@ def _build_statement(
             raw_sha256=raw_sha256,
         ),
     )
-    evidence = f"bills: {', '.join(statement_data['bills'])}; document_title: {statement_title}"
+    evidence_text = (
+        f"bills: {', '.join(statement_data['bills'])}; document_title: {statement_title}"
+    )
     return ParsedRecord(
         statement_record,
-        links=[RecordLink(LinkKind.STATEMENT, bill_id, evidence) for bill_id in bill_ids],
+        links=[RecordLink(LinkKind.STATEMENT, bill_id, evidence_text) for bill_id in bill_ids],
         # As people ask for it: nobody calls a statement by its title alone.
         head=SearchHead(
             f"White House position: {statement_title}\nStatement of Administration Policy",
@@ -210,7 +216,13 @@ def _build_statement(
             "congress": [str(congress)],
             "president": list(
                 dict.fromkeys(
-                    filter(None, (administration.president_surname, administration.president_name))
+                    filter(
+                        None,
+                        (
+                            statement_administration.president_surname,
+                            statement_administration.president_name,
+                        ),
+                    )
                 )
             ),
             "bill": bill_ids,

@@ -72,8 +72,8 @@ class BillTextLoader:
     def recognizes_file(self, file_start: FileStart) -> bool:
         return is_uslm(file_start, b"<bill ", b"<resolution ", b"<engrossedAmendment ")
 
-    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        bill_element = parse_xml(file.data)
+    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+        bill_element = parse_xml(raw_file.data)
         parsed_bill = _build_bill(bill_element, _find_meta(bill_element), provenance)
         # Stubs first: rows of cosponsors and committees have foreign keys to them.
         yield from _build_first_page_stubs(parsed_bill, provenance)
@@ -90,8 +90,8 @@ class LawLoader:
     def recognizes_file(self, file_start: FileStart) -> bool:
         return is_uslm(file_start, b"<pLaw ")
 
-    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        law_element = parse_xml(file.data)
+    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+        law_element = parse_xml(raw_file.data)
         cited_reports = list(_find_cited_reports(law_element))
         yield _build_law(law_element, _find_meta(law_element), cited_reports, provenance)
         bill_id_and_evidence = _find_bill_and_evidence(law_element)
@@ -101,28 +101,30 @@ class LawLoader:
             )
 
 
-def is_uslm(file_start: FileStart, *roots: bytes) -> bool:
+def is_uslm(file_start: FileStart, *root_names: bytes) -> bool:
     """Whether a file is in this language, and of one of these kinds."""
     return USLM_NAMESPACE in file_start.head and any(
-        root_tag in file_start.head for root_tag in roots
+        root_tag in file_start.head for root_tag in root_names
     )
 
 
 def _find_meta(document_element: Element) -> Element:
-    for tag in ("meta", "amendMeta"):
-        if (metadata := document_element.find(tag)) is not None:
-            return metadata
+    for tag_name in ("meta", "amendMeta"):
+        if (metadata_element := document_element.find(tag_name)) is not None:
+            return metadata_element
     raise ValueError("no <meta> in this file")
 
 
-def _build_bill(bill_element: Element, metadata: Element, provenance: Provenance) -> ParsedRecord:
-    congress, bill_type, bill_number, version_code = _parse_bill_identity(metadata)
+def _build_bill(
+    bill_element: Element, metadata_element: Element, provenance: Provenance
+) -> ParsedRecord:
+    congress, bill_type, bill_number, version_code = _parse_bill_identity(metadata_element)
     bill_id = make_bill_id(congress, bill_type, bill_number)
-    bill_subject = _find_subject(bill_element, metadata) or bill_id
-    stage_label = find_text(metadata, "docStage")
+    bill_subject = _find_subject(bill_element, metadata_element) or bill_id
+    stage_label = find_text(metadata_element, "docStage")
     newest_date = _find_newest_date(bill_element)
     bill_url = build_bill_page_url(congress, bill_type, bill_number)
-    cite = f"{format_bill_number(congress, bill_type, bill_number)}, {bill_subject}"
+    citation_text = f"{format_bill_number(congress, bill_type, bill_number)}, {bill_subject}"
     dated_actions = [
         (
             _read_date(date_element)
@@ -133,7 +135,7 @@ def _build_bill(bill_element: Element, metadata: Element, provenance: Provenance
         for preface_tag in ("preface", "amendPreface")
         for action_element in bill_element.iterfind(f"{preface_tag}//action")
     ]
-    preface = parse_preface(dated_actions)
+    printed_preface = parse_preface(dated_actions)
     short_titles = find_short_titles(bill_element)
     bill_record = Bill(
         id=bill_id,
@@ -142,16 +144,20 @@ def _build_bill(bill_element: Element, metadata: Element, provenance: Provenance
         type=bill_type,
         number=bill_number,
         origin_chamber=parse_chamber(bill_type),
-        introduced_at=preface.introduced_at,
-        sponsors=preface.sponsors,
-        committees=preface.committees,
+        introduced_at=printed_preface.introduced_at,
+        sponsors=printed_preface.sponsors,
+        committees=printed_preface.committees,
         short_titles=short_titles,
-        cosponsor_count=len(preface.cosponsors),
+        cosponsor_count=len(printed_preface.cosponsors),
         stage=get_stage_of_version(version_code),
         stage_at=newest_date,
         status_loaded=False,
         **build_citation_fields(
-            provenance, url=bill_url, org=GPO_PUBLISHER, cite=cite, published_at=newest_date
+            provenance,
+            url=bill_url,
+            org=GPO_PUBLISHER,
+            cite=citation_text,
+            published_at=newest_date,
         ),
     )
     return ParsedRecord(
@@ -159,16 +165,20 @@ def _build_bill(bill_element: Element, metadata: Element, provenance: Provenance
         partial=True,
         is_fallback=True,
         head=SearchHead(
-            "\n".join((cite, *short_titles)),
-            action="\n".join(format_sponsor_lines(preface.sponsors)),
+            "\n".join((citation_text, *short_titles)),
+            action="\n".join(format_sponsor_lines(printed_preface.sponsors)),
         ),
         facets={
             "congress": [str(congress)],
             "type": [bill_type],
             "chamber": [parse_chamber(bill_type) or ""],
-            "member": [sponsor.bioguide_id for sponsor in preface.sponsors if sponsor.bioguide_id],
+            "member": [
+                bill_sponsor.bioguide_id
+                for bill_sponsor in printed_preface.sponsors
+                if bill_sponsor.bioguide_id
+            ],
         },
-        children=_build_children(preface),
+        children=_build_children(printed_preface),
         text=RecordText(
             part=version_code,
             body=extract_body(bill_element),
@@ -182,13 +192,13 @@ def _build_bill(bill_element: Element, metadata: Element, provenance: Provenance
     )
 
 
-def _build_children(preface: PrintedPreface) -> dict[str, list[tuple[Any, ...]]]:
+def _build_children(printed_preface: PrintedPreface) -> dict[str, list[tuple[Any, ...]]]:
     rows_by_table: dict[str, list[tuple[Any, ...]]] = {
         "bill_cosponsors": [
-            (position, cosponsor.bioguide_id, cosponsor.model_dump_json())
-            for position, cosponsor in enumerate(preface.cosponsors, start=1)
+            (list_position, bill_cosponsor.bioguide_id, bill_cosponsor.model_dump_json())
+            for list_position, bill_cosponsor in enumerate(printed_preface.cosponsors, start=1)
         ],
-        "bill_committees": [(committee.id,) for committee in preface.committees],
+        "bill_committees": [(bill_committee.id,) for bill_committee in printed_preface.committees],
     }
     return {
         table_name: child_rows for table_name, child_rows in rows_by_table.items() if child_rows
@@ -201,19 +211,21 @@ def _build_first_page_stubs(
     """Yield stubs of the people and committees that the first page names."""
     assert isinstance(parsed_bill.record, Bill)
     cosponsor_rows = parsed_bill.children.get("bill_cosponsors", ())
-    cosponsors = (
+    bill_cosponsors = (
         Cosponsor.model_validate_json(cosponsor_row[2]) for cosponsor_row in cosponsor_rows
     )
-    for person in (*parsed_bill.record.sponsors, *cosponsors):
-        if person.bioguide_id:
-            yield build_legislator_stub(person, provenance)
-    for committee in parsed_bill.record.committees:
-        yield build_committee_stub(committee.id, committee.name, committee.chamber, provenance)
+    for named_person in (*parsed_bill.record.sponsors, *bill_cosponsors):
+        if named_person.bioguide_id:
+            yield build_legislator_stub(named_person, provenance)
+    for bill_committee in parsed_bill.record.committees:
+        yield build_committee_stub(
+            bill_committee.id, bill_committee.name, bill_committee.chamber, provenance
+        )
 
 
-def _parse_bill_identity(metadata: Element) -> tuple[int, str, int, str]:
+def _parse_bill_identity(metadata_element: Element) -> tuple[int, str, int, str]:
     """Congress, type, number and version, from the compact citation or from the title."""
-    for citation_element in metadata.iterfind("citableAs"):
+    for citation_element in metadata_element.iterfind("citableAs"):
         if identity_match := _COMPACT_CITATION_PATTERN.fullmatch(
             (find_text(citation_element) or "").lower()
         ):
@@ -224,7 +236,7 @@ def _parse_bill_identity(metadata: Element) -> tuple[int, str, int, str]:
                 identity_match[4],
             )
     if identity_match := _SPACED_CITATION_PATTERN.match(
-        (find_text(metadata, "title") or "").removeprefix("AMENDMENTS to ")
+        (find_text(metadata_element, "title") or "").removeprefix("AMENDMENTS to ")
     ):
         version_code = identity_match[4].replace(" ", "").lower()
         return (
@@ -242,18 +254,20 @@ def _parse_bill_type(type_text: str) -> str:
     raise ValueError(f"{type_text!r} is not a type of bill")
 
 
-def _find_subject(bill_element: Element, metadata: Element) -> str | None:
+def _find_subject(bill_element: Element, metadata_element: Element) -> str | None:
     """What a bill is about: its title, or what stands for one where a file has none.
 
     Amendments name the act they amend, simple resolutions begin with what they resolve.
     """
-    if official_title := find_text(bill_element, ".//officialTitle") or _read_title(metadata):
+    if official_title := find_text(bill_element, ".//officialTitle") or _read_title(
+        metadata_element
+    ):
         return official_title
     text_element = next(
         (
             main_element
-            for tag in _MAIN_TAGS
-            if (main_element := bill_element.find(tag)) is not None
+            for tag_name in _MAIN_TAGS
+            if (main_element := bill_element.find(tag_name)) is not None
         ),
         bill_element,
     )
@@ -264,8 +278,8 @@ def _find_subject(bill_element: Element, metadata: Element) -> str | None:
     return (first_heading and _soften_capitals(first_heading)) or _cut_first_sentence(opening_text)
 
 
-def _read_title(metadata: Element) -> str | None:
-    title_match = _SPACED_CITATION_PATTERN.match(find_text(metadata, "title") or "")
+def _read_title(metadata_element: Element) -> str | None:
+    title_match = _SPACED_CITATION_PATTERN.match(find_text(metadata_element, "title") or "")
     printed_title = title_match[5] if title_match else ""
     return (
         None
@@ -274,20 +288,20 @@ def _read_title(metadata: Element) -> str | None:
     )
 
 
-def _soften_capitals(heading: str) -> str:
-    plain_heading = heading.rstrip(".")
+def _soften_capitals(heading_text: str) -> str:
+    plain_heading = heading_text.rstrip(".")
     return plain_heading.capitalize() if plain_heading.isupper() else plain_heading
 
 
-def _cut_first_sentence(paragraph: str) -> str | None:
-    first_sentence = paragraph.removeprefix("That ").partition(". ")[0].rstrip(".")
+def _cut_first_sentence(paragraph_text: str) -> str | None:
+    first_sentence = paragraph_text.removeprefix("That ").partition(". ")[0].rstrip(".")
     return (first_sentence[:1].upper() + first_sentence[1:])[:200] or None
 
 
 def extract_body(document_element: Element) -> str:
     """What the document says, from its title to its last section, without its metadata."""
-    for tag in _MAIN_TAGS:
-        if (main_element := document_element.find(tag)) is not None:
+    for tag_name in _MAIN_TAGS:
+        if (main_element := document_element.find(tag_name)) is not None:
             return extract_prose(main_element)
     raise ValueError("no <main> in this file")
 
@@ -320,33 +334,35 @@ def parse_spelled_date(date_text: str | None) -> str | None:
 
 def _build_law(
     law_element: Element,
-    metadata: Element,
+    metadata_element: Element,
     cited_reports: Sequence[tuple[str, str]],
     provenance: Provenance,
 ) -> ParsedRecord:
     # Where `publicPrivate` is missing, the type says it.
     is_private = (
-        (find_text(metadata, "publicPrivate") or find_text(metadata, "type") or "")
+        (find_text(metadata_element, "publicPrivate") or find_text(metadata_element, "type") or "")
         .lower()
         .startswith("private")
     )
-    congress = int(find_text(metadata, "congress") or "")
-    law_number = int(find_text(metadata, "docNumber") or "")
+    congress = int(find_text(metadata_element, "congress") or "")
+    law_number = int(find_text(metadata_element, "docNumber") or "")
     law_id = make_law_id(f"{congress}-{law_number}", is_private)
     law_label = f"{'Private' if is_private else 'Public'} Law {congress}-{law_number}"
     law_title = (
-        fold_dashes(find_text(metadata, "title") or law_label).partition(": ")[2] or law_label
+        fold_dashes(find_text(metadata_element, "title") or law_label).partition(": ")[2]
+        or law_label
     )
     approved_at = _find_approval_date(law_element)
     bill_id_and_evidence = _find_bill_and_evidence(law_element)
     law_text = extract_body(law_element)
-    citations = [
-        find_text(citation_element) or "" for citation_element in metadata.iterfind("citableAs")
+    citation_texts = [
+        find_text(citation_element) or ""
+        for citation_element in metadata_element.iterfind("citableAs")
     ]
-    statutes_citations = [citation for citation in citations if "Stat." in citation]
+    statutes_citations = [citation for citation in citation_texts if "Stat." in citation]
     package_id = f"PLAW-{congress}{'pvtl' if is_private else 'publ'}{law_number}"
     url = f"{_GOVINFO_URL}/{package_id}"
-    cite = ", ".join((law_label, *statutes_citations[:1]))
+    citation_text = ", ".join((law_label, *statutes_citations[:1]))
     law_record = Law(
         id=law_id,
         title=f"{law_label}: {law_title}" if law_title != law_label else law_label,
@@ -358,22 +374,24 @@ def _build_law(
         statutes_at_large=statutes_citations[0] if statutes_citations else None,
         characters=len(law_text),
         **build_citation_fields(
-            provenance, url=url, org=GPO_PUBLISHER, cite=cite, published_at=approved_at
+            provenance, url=url, org=GPO_PUBLISHER, cite=citation_text, published_at=approved_at
         ),
     )
-    facets = {"congress": [str(congress)], "type": ["private" if is_private else "public"]}
+    facet_values = {"congress": [str(congress)], "type": ["private" if is_private else "public"]}
     text_version = RecordText(
         "text", law_text, law_record.title, url, provenance.sha256, "Enacted", approved_at
     )
     law_links = [RecordLink(LinkKind.LAW, *bill_id_and_evidence)] if bill_id_and_evidence else []
-    for citation, evidence in cited_reports:
+    for citation, evidence_text in cited_reports:
         law_links.append(
-            RecordLink(LinkKind.COMMITTEE_REPORT, parse_report_citation(citation) or "", evidence)
+            RecordLink(
+                LinkKind.COMMITTEE_REPORT, parse_report_citation(citation) or "", evidence_text
+            )
         )
     return ParsedRecord(
         law_record,
         head=SearchHead(law_record.title),
-        facets=facets,
+        facets=facet_values,
         text=text_version,
         links=law_links,
     )

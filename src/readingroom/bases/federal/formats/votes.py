@@ -67,12 +67,12 @@ class HouseVoteLoader:
     def recognizes_file(self, file_start: FileStart) -> bool:
         return b"<rollcall-vote" in file_start.head
 
-    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        vote_element = parse_xml(file.data)
-        metadata = vote_element.find("vote-metadata")
-        if metadata is None:
+    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+        vote_element = parse_xml(raw_file.data)
+        metadata_element = vote_element.find("vote-metadata")
+        if metadata_element is None:
             raise ValueError("no <vote-metadata> in this file")
-        yield from _parse_house_vote(metadata, vote_element, provenance)
+        yield from _parse_house_vote(metadata_element, vote_element, provenance)
 
 
 class SenateVoteLoader:
@@ -85,45 +85,45 @@ class SenateVoteLoader:
     def recognizes_file(self, file_start: FileStart) -> bool:
         return b"<roll_call_vote" in file_start.head
 
-    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        yield from _parse_senate_vote(parse_xml(file.data), provenance)
+    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+        yield from _parse_senate_vote(parse_xml(raw_file.data), provenance)
 
 
 def _parse_house_vote(
-    metadata: Element, vote_element: Element, provenance: Provenance
+    metadata_element: Element, vote_element: Element, provenance: Provenance
 ) -> Iterator[ParsedRecord]:
     congress, vote_number = (
-        int(find_text(metadata, "congress") or ""),
-        int(find_text(metadata, "rollcall-num") or ""),
+        int(find_text(metadata_element, "congress") or ""),
+        int(find_text(metadata_element, "rollcall-num") or ""),
     )
     # `1st` or `2nd`.
-    session = int((find_text(metadata, "session") or "")[:1])
-    voted_at = _parse_vote_date(find_text(metadata, "action-date"), "%d-%b-%Y")
+    session_number = int((find_text(metadata_element, "session") or "")[:1])
+    voted_at = _parse_vote_date(find_text(metadata_element, "action-date"), "%d-%b-%Y")
     # Each session is one year long.
-    vote_year = int(voted_at[:4]) if voted_at else get_first_day(congress).year + session - 1
+    vote_year = int(voted_at[:4]) if voted_at else get_first_day(congress).year + session_number - 1
     member_votes = list(_read_house_rows(vote_element))
-    bill_number = find_text(metadata, "legis-num")
+    bill_number = find_text(metadata_element, "legis-num")
     bill_ids = list(_find_voted_bill_ids(bill_number, congress))
     # Before the vote: its rows have foreign keys to the members.
     yield from _build_voter_stubs(member_votes, provenance)
     yield _build_vote(
         "house",
-        (congress, session, vote_number),
+        (congress, session_number, vote_number),
         member_votes,
         provenance,
         url=f"https://clerk.house.gov/Votes/{vote_year}{vote_number}",
         voted_at=voted_at,
-        question=find_text(metadata, "vote-question") or "",
-        type=find_text(metadata, "vote-type"),
-        result=find_text(metadata, "vote-result"),
-        description=find_text(metadata, "vote-desc"),
+        question=find_text(metadata_element, "vote-question") or "",
+        type=find_text(metadata_element, "vote-type"),
+        result=find_text(metadata_element, "vote-result"),
+        description=find_text(metadata_element, "vote-desc"),
         bills=bill_ids,
         record_links=[
             RecordLink(LinkKind.VOTE, bill_id, f"legis-num: {bill_number}") for bill_id in bill_ids
         ],
-        amendment=find_text(metadata, "amendment-author"),
-        totals=_read_totals(metadata.find("vote-totals/totals-by-vote"), "-total"),
-        party_totals=list(_read_party_totals(metadata)) or _count_by_party(member_votes),
+        amendment=find_text(metadata_element, "amendment-author"),
+        totals=_read_totals(metadata_element.find("vote-totals/totals-by-vote"), "-total"),
+        party_totals=list(_read_party_totals(metadata_element)) or _count_by_party(member_votes),
     )
 
 
@@ -136,17 +136,17 @@ def _read_house_rows(vote_element: Element) -> Iterator[MemberVoteRow]:
         is_bioguide = (
             _BIOGUIDE_ID_PATTERN.fullmatch(name_id) is not None
         )  # before 2003 there is none
-        person = Person(
+        named_person = Person(
             bioguide_id=name_id if is_bioguide else None,
             name=find_text(member_element) or member_element.get("sort-field") or name_id,
             party=member_element.get("party"),
             state=member_element.get("state"),
         )
-        yield person, find_text(recorded_vote, "vote") or "", None
+        yield named_person, find_text(recorded_vote, "vote") or "", None
 
 
 def _parse_senate_vote(vote_element: Element, provenance: Provenance) -> Iterator[ParsedRecord]:
-    congress, session = (
+    congress, session_number = (
         int(find_text(vote_element, "congress") or ""),
         int(find_text(vote_element, "session") or ""),
     )
@@ -158,10 +158,12 @@ def _parse_senate_vote(vote_element: Element, provenance: Provenance) -> Iterato
         for bill_id, bill_name in name_by_bill_id.items()
     ]
     vote_links += _find_senate_amendment(vote_element, congress)
-    page_path = f"vote{congress}{session}/vote_{congress}_{session}_{vote_number:05}.htm"
+    page_path = (
+        f"vote{congress}{session_number}/vote_{congress}_{session_number}_{vote_number:05}.htm"
+    )
     yield _build_vote(
         "senate",
-        (congress, session, vote_number),
+        (congress, session_number, vote_number),
         member_votes,
         provenance,
         url=f"https://www.senate.gov/legislative/LIS/roll_call_votes/{page_path}",
@@ -195,7 +197,7 @@ def _read_senate_rows(vote_element: Element) -> Iterator[MemberVoteRow]:
             find_text(member_element, "first_name"),
             find_text(member_element, "last_name"),
         )
-        person = Person(
+        named_person = Person(
             bioguide_id=None,
             name=" ".join(filter(None, (first_name, last_name)))
             or find_text(member_element, "member_full")
@@ -203,7 +205,7 @@ def _read_senate_rows(vote_element: Element) -> Iterator[MemberVoteRow]:
             party=find_text(member_element, "party"),
             state=find_text(member_element, "state"),
         )
-        yield person, find_text(member_element, "vote_cast") or "", lis_id
+        yield named_person, find_text(member_element, "vote_cast") or "", lis_id
 
 
 def _parse_senate_date(date_text: str | None) -> str | None:
@@ -258,32 +260,38 @@ def _build_vote(
     *,
     url: str,
     record_links: Sequence[RecordLink],
-    **fields: Any,
+    **record_fields: Any,
 ) -> ParsedRecord:
-    congress, session, vote_number = vote_numbers
+    congress, session_number, vote_number = vote_numbers
     vote_id = make_vote_id(chamber, *vote_numbers)
     vote_label = (
         f"{chamber.title()} roll call vote {vote_number}, {format_ordinal(congress)} Congress"
     )
-    vote_label += f", {format_ordinal(session)} session"
-    bill_list = ", ".join(fields["bills"])
-    vote_title = f"{vote_label}: {fields['question']}" + (f" ({bill_list})" if bill_list else "")
-    org = "Clerk of the House" if chamber == "house" else "Secretary of the Senate"
+    vote_label += f", {format_ordinal(session_number)} session"
+    bill_list = ", ".join(record_fields["bills"])
+    vote_title = f"{vote_label}: {record_fields['question']}" + (
+        f" ({bill_list})" if bill_list else ""
+    )
+    publisher_name = "Clerk of the House" if chamber == "house" else "Secretary of the Senate"
     vote_record = RollCall(
         id=vote_id,
         title=vote_title,
         chamber=chamber,
         congress=congress,
-        session=session,
+        session=session_number,
         number=vote_number,
         recorded=len(member_votes),
-        **fields,
+        **record_fields,
         **build_citation_fields(
-            provenance, url=url, org=org, cite=vote_label, published_at=fields["voted_at"]
+            provenance,
+            url=url,
+            org=publisher_name,
+            cite=vote_label,
+            published_at=record_fields["voted_at"],
         ),
     )
     # Compared as text: by day, and within a day by number.
-    sort_key = f"{fields['voted_at'] or ''}#{vote_number:05}"
+    sort_key = f"{record_fields['voted_at'] or ''}#{vote_number:05}"
     member_rows = [
         (row_number, person.bioguide_id, lis_id, congress, sort_key, person.name, person.party,
          person.state, vote_position)
@@ -298,9 +306,9 @@ def _build_vote(
 def _build_voter_stubs(
     member_votes: list[MemberVoteRow], provenance: Provenance
 ) -> Iterator[ParsedRecord]:
-    for person, *_ in member_votes:
-        if person.bioguide_id:
-            yield build_legislator_stub(person, provenance)
+    for named_person, *_ in member_votes:
+        if named_person.bioguide_id:
+            yield build_legislator_stub(named_person, provenance)
 
 
 def _read_totals(totals_element: Element | None, tag_suffix: str) -> VoteTotals:
@@ -314,24 +322,27 @@ def _read_totals(totals_element: Element | None, tag_suffix: str) -> VoteTotals:
     )
 
 
-def _read_party_totals(metadata: Element) -> Iterator[PartyTotals]:
+def _read_party_totals(metadata_element: Element) -> Iterator[PartyTotals]:
     """The Clerk prints how each party voted."""
-    for totals_element in metadata.iterfind("vote-totals/totals-by-party"):
-        party = find_text(totals_element, "party") or ""
+    for totals_element in metadata_element.iterfind("vote-totals/totals-by-party"):
+        party_name = find_text(totals_element, "party") or ""
         party_counts = _read_totals(totals_element, "-total")
         yield PartyTotals(
-            party=PARTY_LETTERS_BY_NAME.get(party, party), **party_counts.model_dump()
+            party=PARTY_LETTERS_BY_NAME.get(party_name, party_name), **party_counts.model_dump()
         )
 
 
 def _count_by_party(member_votes: Sequence[MemberVoteRow]) -> list[PartyTotals]:
     """The Senate prints no totals of parties: they are counted from its members."""
     counts_by_party: dict[str, Counter[str]] = {}
-    for person, vote_position, _ in member_votes:
+    for named_person, vote_position, _ in member_votes:
         total_field = _TOTAL_FIELD_BY_POSITION.get(vote_position.lower().partition(",")[0])
-        if person.party and total_field:
-            counts_by_party.setdefault(person.party, Counter())[total_field] += 1
-    return [PartyTotals(party=party, **counts_by_party[party]) for party in sorted(counts_by_party)]
+        if named_person.party and total_field:
+            counts_by_party.setdefault(named_person.party, Counter())[total_field] += 1
+    return [
+        PartyTotals(party=party_name, **counts_by_party[party_name])
+        for party_name in sorted(counts_by_party)
+    ]
 
 
 def _read_count(element: Element, xml_path: str) -> int:

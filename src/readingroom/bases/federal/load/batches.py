@@ -13,7 +13,7 @@ from readingroom.storage.database import Database, Row
 
 T = TypeVar("T")
 
-_RECORDS_PER_BLOCK = 500
+_RECORDS_PER_BLOCK = 1_000
 
 
 class RowBatch:
@@ -25,11 +25,12 @@ class RowBatch:
         self._insert_sql = insert_sql
         self.rows: list[tuple[Any, ...]] = []
 
-    def write_rows(self) -> None:
-        if self.rows:
-            if self._insert_sql:
-                self._db.executemany(self._insert_sql, self.rows)
-            self.rows.clear()
+    def write_rows(self) -> int:
+        """Have the rows inserted before the next statement; return how many there are."""
+        rows, self.rows = self.rows, []
+        if rows and self._insert_sql:
+            self._db.insert_later(self._insert_sql, rows)
+        return len(rows)
 
 
 class RecordRows:
@@ -82,10 +83,9 @@ class RecordRows:
             batch = self._batch_by_source[record.source] = RowBatch(self._db, insert_sql)
         batch.rows.append((record.id, record_json, writer_mark))
 
-    def write(self) -> None:
-        """Insert the records that wait."""
-        for batch in self._batch_by_source.values():
-            batch.write_rows()
+    def write(self) -> int:
+        """Insert the records that wait; return how many there are."""
+        return sum(batch.write_rows() for batch in self._batch_by_source.values())
 
     def discard(self) -> None:
         """Drop what waits and what was looked up: the transaction is rolled back."""

@@ -11,6 +11,7 @@ from readingroom.bases.federal.models import ChangeKind
 from readingroom.bases.federal.names.agencies import build_agencies
 from readingroom.bases.federal.query import changes
 from readingroom.bases.federal.schema.records import Agency
+from readingroom.bases.federal.schema.tables import lacks_agencies
 from readingroom.bases.federal.store import FederalPlace, connect, translate_errors
 from readingroom.core.clock import format_now
 from readingroom.storage.database import Database
@@ -81,10 +82,9 @@ def register_agencies_of_older_records(place: FederalPlace) -> None:
     Raise StorageFailed when the records cannot be used.
     """
     with translate_errors(place), closing(connect(place, writing=True)) as db:
-        has_none_registered = db.execute("SELECT 1 FROM agencies LIMIT 1").fetchone() is None
-        is_any_named = db.execute("SELECT 1 FROM facets WHERE field = 'agency' LIMIT 1").fetchone()
-        if has_none_registered and is_any_named:
+        if lacks_agencies(db):
             with db.transaction():
+                db.execute("UPDATE generation SET value = value + 1")
                 name_index = NameIndex(db)
                 register_agencies(db, name_index)
                 name_index.write_names()

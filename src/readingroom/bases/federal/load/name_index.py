@@ -3,8 +3,8 @@
 import json
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
+from functools import partial
 
-from readingroom.bases.federal.load.batches import RowBatch
 from readingroom.bases.federal.schema import fold
 from readingroom.bases.federal.schema.entries import AnyRecord
 from readingroom.bases.federal.search.full_text import find_name_index_statement
@@ -44,16 +44,8 @@ class NameIndex:
 
     def __init__(self, db: Database) -> None:
         self._db = db
-        self._name_batch = RowBatch(
-            db, "INSERT INTO names (name_row, source, folded, initials) VALUES (?, ?, ?, ?)"
-        )
-        self._form_batch = RowBatch(
-            db,
-            """INSERT INTO name_forms (name_row, record_id, form) VALUES (?, ?, ?)
-               ON CONFLICT DO NOTHING""",
-        )
         # Apart from the table of names, for the reason that `SearchIndex.index_new_passages` gives.
-        self._index_batch = RowBatch(db, find_name_index_statement(db))
+        self._index_sql = find_name_index_statement(db)
         self._waiting_names: list[_WaitingName] = []
 
     def put_names(self, record: AnyRecord, record_names: Sequence[str]) -> None:
@@ -65,31 +57,48 @@ class NameIndex:
             waiting_name = _WaitingName(source_name, folded_words, record_id, record_name)
             self._waiting_names.append(waiting_name)
 
-    def write_names(self) -> None:
-        """Write the names that wait, equal ones once."""
+    def write_names(self) -> int:
+        """Write the names that wait, equal ones once; return how many there are."""
+        waiting_names, self._waiting_names = self._waiting_names, []
         names_by_source: dict[str, list[_WaitingName]] = {}
-        for waiting_name in self._waiting_names:
+        for waiting_name in waiting_names:
             names_by_source.setdefault(waiting_name.source_name, []).append(waiting_name)
         for source_name, source_names in names_by_source.items():
-            self._write_source_names(source_name, source_names)
-        self._waiting_names.clear()
+            self._db.run_later(partial(self._write_source_names, source_name, source_names))
+        return len(waiting_names)
 
     def _write_source_names(self, source_name: str, waiting_names: Sequence[_WaitingName]) -> None:
         row_by_name = self._read_name_rows(source_name, {name.folded for name in waiting_names})
         newest_row = self._read_newest_row(source_name)
+        name_rows: list[tuple[int, str, str, str]] = []
+        form_rows: dict[tuple[int, str], str] = {}
+        last_row_before = newest_row
         for waiting_name in waiting_names:
             folded_name = waiting_name.folded
             if folded_name not in row_by_name:
                 newest_row += 1
                 row_by_name[folded_name] = newest_row
                 initials = fold.sort_initials(waiting_name.folded_words)
-                self._name_batch.rows.append((newest_row, source_name, folded_name, initials))
-                self._index_batch.rows.append((newest_row, folded_name))
-            self._form_batch.rows.append(
-                (row_by_name[folded_name], waiting_name.record_id, waiting_name.form)
+                name_rows.append((newest_row, source_name, folded_name, initials))
+            form_key = (row_by_name[folded_name], waiting_name.record_id)
+            form_rows.setdefault(form_key, waiting_name.form)
+        self._db.executemany(
+            "INSERT INTO names (name_row, source, folded, initials) VALUES (?, ?, ?, ?)", name_rows
+        )
+        insert_form_sql = "INSERT INTO name_forms (name_row, record_id, form) VALUES (?, ?, ?)"
+        for is_new_name, conflict_sql in ((True, ""), (False, " ON CONFLICT DO NOTHING")):
+            self._db.executemany(
+                insert_form_sql + conflict_sql,
+                [
+                    (*form_key, form)
+                    for form_key, form in form_rows.items()
+                    if (form_key[0] > last_row_before) is is_new_name
+                ],
             )
-        for batch in (self._name_batch, self._form_batch, self._index_batch):
-            batch.write_rows()
+        if self._index_sql:
+            self._db.executemany(
+                self._index_sql, [(name_row, folded) for name_row, _, folded, _ in name_rows]
+            )
 
     def _read_name_rows(self, source_name: str, folded_names: Set[str]) -> dict[str, int]:
         name_rows = self._db.execute(
@@ -124,5 +133,3 @@ class NameIndex:
     def discard(self) -> None:
         """Drop the names that wait: the transaction is rolled back."""
         self._waiting_names.clear()
-        for batch in (self._name_batch, self._form_batch, self._index_batch):
-            batch.rows.clear()

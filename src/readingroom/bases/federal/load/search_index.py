@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 from readingroom.bases.federal import store
 from readingroom.bases.federal.load.batches import RowBatch
 from readingroom.bases.federal.schema.entries import AnyRecord, ParsedRecord, RecordText, SearchHead
-from readingroom.bases.federal.search.full_text import index_passages
+from readingroom.bases.federal.search.full_text import copy_passage_words, index_passages
 from readingroom.engine.chunking import Span, split
 from readingroom.storage.database import Database, Row
 
@@ -33,6 +34,9 @@ class SearchIndex:
             db,
             "INSERT INTO facets (field, value, doc) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
         )
+        self._new_facet_batch = RowBatch(
+            db, "INSERT INTO facets (field, value, doc) VALUES (?, ?, ?)"
+        )
         self._chunk_batch = RowBatch(
             db, "INSERT INTO chunks (chunk, doc, part, ordinal) VALUES (?, ?, ?, ?)"
         )
@@ -42,7 +46,7 @@ class SearchIndex:
         )
         # In this order: a row may refer to those of the batches before it.
         self._batches = (
-            *(self._document_batch, self._facet_batch),
+            *(self._document_batch, self._facet_batch, self._new_facet_batch),
             *(self._chunk_batch, self._passage_batch),
         )
         self._waiting_documents: dict[str, int] = {}
@@ -53,7 +57,11 @@ class SearchIndex:
     @property
     def waiting_row_count(self) -> int:
         """How many rows wait in memory."""
-        return len(self._passage_batch.rows) + len(self._facet_batch.rows)
+        return (
+            len(self._passage_batch.rows)
+            + len(self._facet_batch.rows)
+            + len(self._new_facet_batch.rows)
+        )
 
     def start_after_newest(self) -> None:
         """Start a transaction after the newest document and the newest chunk."""
@@ -63,11 +71,21 @@ class SearchIndex:
         ).fetchone()
         self.last_numbers = LastNumbers(int(document_number), chunk_number, chunk_number)
 
-    def write_batches(self) -> None:
-        """Write the rows that wait."""
-        for batch in self._batches:
-            batch.write_rows()
+    def write_batches(self) -> int:
+        """Write the rows that wait; return how many there are."""
+        passage_rows = self._passage_batch.rows
+        row_count = sum(batch.write_rows() for batch in self._batches)
+        if passage_rows and self._db.dialect.engine == "postgres":
+            # Without reading them back: what is written is committed with its words.
+            self._db.run_later(partial(self._copy_words, passage_rows))
+            self.last_numbers = self.last_numbers._replace(indexed_chunk=self.last_numbers.chunk)
         self._waiting_documents.clear()
+        return row_count
+
+    def _copy_words(self, passage_rows: Sequence[tuple[Any, ...]]) -> None:
+        copy_passage_words(
+            self._db, [(number, *field_texts) for number, _, *field_texts in passage_rows]
+        )
 
     def discard(self) -> None:
         """Drop the rows that wait: the transaction is rolled back."""
@@ -107,11 +125,7 @@ class SearchIndex:
         if existing_number is not None:
             self._reset_date_and_facets(existing_number, record)
         document_number = existing_number or self._add_document(record)
-        self._facet_batch.rows += [
-            (facet_name, facet_value, document_number)
-            for facet_name, facet_values in parsed_record.facets.items()
-            for facet_value in facet_values
-        ]
+        self._put_facets(parsed_record.facets, document_number, is_new=existing_number is None)
         # Title and action stand in the first passage only: in each, they would count several times.
         first_span, *other_spans = split(search_head.abstract) or [Span(0, 0)]
         first_abstract = first_span.cut_from(search_head.abstract)
@@ -128,6 +142,17 @@ class SearchIndex:
             passages,
             self._read_chunks(document_number, "head") if existing_number else {},
         )
+
+    def _put_facets(
+        self, facets: Mapping[str, Sequence[str]], document_number: int, *, is_new: bool
+    ) -> None:
+        for facet_name, facet_values in facets.items():
+            # Of several, some may be equal to a database that ignores the case of letters.
+            is_surely_new = is_new and len(facet_values) == 1
+            batch = self._new_facet_batch if is_surely_new else self._facet_batch
+            batch.rows += [
+                (facet_name, facet_value, document_number) for facet_value in facet_values
+            ]
 
     def add_to_head(
         self, parsed_record: ParsedRecord, published_at: str | None, other_titles: Sequence[str]
@@ -242,7 +267,8 @@ class SearchIndex:
         taken back, so that one passage between two others would cost three times as much.
         """
         self.write_batches()
-        index_passages(self._db, self.last_numbers.indexed_chunk)
+        if self.last_numbers.indexed_chunk < self.last_numbers.chunk:
+            index_passages(self._db, self.last_numbers.indexed_chunk)
         self.last_numbers = self.last_numbers._replace(indexed_chunk=self.last_numbers.chunk)
 
     def put_text(

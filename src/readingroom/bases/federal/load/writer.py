@@ -1,9 +1,9 @@
 """Writes parsed records into the federal database: a file completely, and nothing twice."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Executor, Future
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Executor
+from functools import partial
 
 from pydantic_core import from_json, to_json
 
@@ -16,9 +16,9 @@ from readingroom.bases.federal.load.batches import (
     replace_children,
 )
 from readingroom.bases.federal.load.completeness import check_removals
-from readingroom.bases.federal.load.merging import merge_fields
 from readingroom.bases.federal.load.name_index import NameIndex, list_titles
 from readingroom.bases.federal.load.search_index import SearchIndex
+from readingroom.bases.federal.load.steps import StepWriter
 from readingroom.bases.federal.models import ChangeKind
 from readingroom.bases.federal.query import changes
 from readingroom.bases.federal.schema.entries import (
@@ -30,122 +30,47 @@ from readingroom.bases.federal.schema.entries import (
 from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Shape, Source
 from readingroom.bases.federal.schema.tables import PARENT_COLUMN_BY_CHILD_TABLE
 from readingroom.storage.database import Database, Row
-from readingroom.storage.errors import StorageFailed
 
-_MAX_WAITING_ROWS = 4_000
+_MAX_WAITING_ROWS = 1_000
 """How many passages and facets wait in memory to be inserted together."""
 
-_MIN_COMMIT_ROWS = 2_000
-"""How many rows are committed together, at least: each commit merges the full-text index."""
 
-
-class Writer:
-    """Writes to the federal database. All changes of a `step()` are made, or none.
-
-    Steps that follow one another are committed together, a `transaction()` by itself. With a
-    commit thread a commit happens there: SQLite indexes the words and writes to disk while the
-    caller reads on. The next step waits for it, and tells if it failed.
-    """
+class Writer(StepWriter):
+    """Writes parsed records to the federal database, each file of them in a step."""
 
     def __init__(self, db: Database, commit_thread: Executor | None = None) -> None:
-        self._db = db
-        self._commit_thread = commit_thread
-        self._running_commit: Future[None] | None = None
+        super().__init__(db, SearchIndex(db), commit_thread)
         self._last_change_before = changes.read_last_change_number(db)
-        self._row_changes_before = 0
-        self._is_in_step = False
-        self._link_batch = RowBatch(
-            db, "INSERT INTO links VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
-        )
-        self._search_index = SearchIndex(db)
+        insert_link_sql = "INSERT INTO links VALUES (?, ?, ?, ?, ?)"
+        self._link_batch = RowBatch(db, f"{insert_link_sql} ON CONFLICT DO NOTHING")
+        self._new_link_batch = RowBatch(db, insert_link_sql)
         self._name_index = NameIndex(db)
         self._record_rows = RecordRows(db)
         self._waiting_changes: list[changes.ChangeRow] = []
         self._stored_stub_ids: set[str] = set()
         """Ids of stubs that are known to be stored, so that they need no second look-up."""
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        with self.file_savepoint():
-            yield
-        self.commit()
-
-    @contextmanager
-    def file_savepoint(self) -> Iterator[None]:
-        self._is_in_step = True
-        self._begin_transaction()
-        last_numbers = self._search_index.last_numbers
-        # A bad file is taken back alone: those before it stay in the transaction.
-        self._db.execute("SAVEPOINT step")
-        try:
-            yield
-            self._write_batches()
-        except BaseException:
-            self._roll_back("ROLLBACK TO step")
-            self._search_index.last_numbers = last_numbers
-            self._is_in_step = False
-            raise
-        self._db.execute("RELEASE step")
-        self._is_in_step = False
-        if self._db.total_changes - self._row_changes_before > _MIN_COMMIT_ROWS:
-            self.commit()
-
-    def _begin_transaction(self) -> None:
-        self.wait_for_commit()
-        if not self._db.in_transaction:
-            # Not deferred: a transaction that began by reading may not write after another one did.
-            self._db.execute(self._db.dialect.begin_write)
-            self._db.execute("UPDATE generation SET value = value + 1")
-            self._search_index.start_after_newest()
-            self._row_changes_before = self._db.total_changes
-
-    def commit(self) -> None:
-        """Commit the open transaction, if any; on the commit thread that may take a while."""
-        self.wait_for_commit()
-        if self._is_in_step:
-            self._roll_back("ROLLBACK")  # a second interrupt hit the rollback of a step
-            self._is_in_step = False
-        if self._db.in_transaction:
-            if self._commit_thread:
-                self._running_commit = self._commit_thread.submit(self._commit_now)
-            else:
-                self._commit_now()
-
-    def wait_for_commit(self) -> None:
-        """Wait for the last commit. Raise `StorageFailed` if it failed: no file is to blame."""
-        commit_error = self._running_commit.exception() if self._running_commit else None
-        self._running_commit = None  # not before: after an interrupt somebody has to wait again
-        if commit_error:
-            raise StorageFailed(
-                f"The records that were read could not be written: {commit_error}"
-            ) from commit_error
-
-    def _commit_now(self) -> None:
-        try:
-            self._search_index.index_new_passages()
-            self._db.execute("COMMIT")
-        except BaseException:
-            self._roll_back("ROLLBACK")
-            raise
-
-    def _roll_back(self, rollback_sql: str) -> None:
-        """Drop waiting rows and roll back, unless SQLite has done so already, as on a full disk."""
+    def _discard_batches(self) -> None:
         self._record_rows.discard()
         self._search_index.discard()
         self._link_batch.rows.clear()
+        self._new_link_batch.rows.clear()
         self._name_index.discard()
         self._waiting_changes.clear()
         self._stored_stub_ids.clear()
-        if self._db.in_transaction:
-            self._db.execute(rollback_sql)
 
     def _write_batches(self) -> None:
-        """Write all waiting rows."""
-        self._record_rows.write()
-        self._search_index.write_batches()
-        self._link_batch.write_rows()
-        self._name_index.write_names()
-        self._write_changes()
+        self._queued_row_count += (
+            self._record_rows.write()
+            + self._search_index.write_batches()
+            + self._write_links()
+            + self._name_index.write_names()
+            + self._write_changes()
+        )
+
+    def _write_links(self) -> int:
+        # The new ones first: what a file says twice of a record is known to be stored then.
+        return self._new_link_batch.write_rows() + self._link_batch.write_rows()
 
     def log_file(
         self,
@@ -358,9 +283,11 @@ class Writer:
     ) -> None:
         self._waiting_changes.append((source_name, record_id, change_kind, changed_at))
 
-    def _write_changes(self) -> None:
-        changes.add_changes(self._db, self._waiting_changes)
-        self._waiting_changes.clear()
+    def _write_changes(self) -> int:
+        waiting_changes, self._waiting_changes = self._waiting_changes, []
+        if waiting_changes:
+            self._db.run_later(partial(changes.add_changes, self._db, waiting_changes))
+        return len(waiting_changes)
 
     # --- the record and what hangs on it ---
 
@@ -414,7 +341,9 @@ class Writer:
         if stored_row["loader"] != "partial" or stored_row["status"] != "active":
             return False
         stored_fields = from_json(stored_row["record"])
-        merged_fields = merge_fields(stored_fields, from_json(dump_record(parsed_record.record)))
+        merged_fields = revisions.merge_fields(
+            stored_fields, from_json(dump_record(parsed_record.record))
+        )
         self._record_rows.write()  # its rows refer to people that the file names
         for child_table, child_rows in parsed_record.children.items():
             parent_column = PARENT_COLUMN_BY_CHILD_TABLE[child_table]
@@ -483,11 +412,16 @@ class Writer:
         record_id = parsed_record.record.id
         link_owner = revisions.format_link_owner(parsed_record, format_id)
         if stored_row is not None:
-            self._link_batch.write_rows()
+            self._write_links()
             self._db.execute(
                 "DELETE FROM links WHERE from_id = ? AND loader = ?", (record_id, link_owner)
             )
-        self._link_batch.rows += [
-            (record_id, link.kind, link.id, link_owner, link.evidence)
-            for link in parsed_record.links
+        # No loader has links of a record that is not stored.
+        link_batch = self._new_link_batch if stored_row is None else self._link_batch
+        evidence_by_link: dict[tuple[str, str], str] = {}
+        for link in parsed_record.links:
+            evidence_by_link.setdefault((link.kind, link.id), link.evidence)
+        link_batch.rows += [
+            (record_id, *kind_and_id, link_owner, evidence)
+            for kind_and_id, evidence in evidence_by_link.items()
         ]

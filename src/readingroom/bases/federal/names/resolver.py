@@ -339,15 +339,14 @@ def _find_names_by_trigrams(
     trigrams = dict.fromkeys(
         trigram for word in query.lookup_words for trigram in fold.list_trigrams(word)
     )
-    counted_rows = find_names_sharing_trigrams(
+    sharing_rows = find_names_sharing_trigrams(
         db,
         query.lookup_words,
         list(trigrams),
         first_row,
         first_row + fold.MAX_ROWS_PER_SOURCE,
     )
-    nearest_first = (row["name_row"] for row in counted_rows)
-    passing_rows = _filter_names(db, source, nearest_first, row_filter)
+    passing_rows = _filter_names(db, source, iter(sharing_rows), row_filter)
     nearest_rows = list(islice(passing_rows, _MAX_MATCHED_NAMES))
     rows = db.execute(
         "SELECT name_row, folded FROM names WHERE source = ? AND folded = ?",

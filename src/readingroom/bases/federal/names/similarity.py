@@ -5,10 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-
-from rapidfuzz.distance import OSA, Prefix
+from typing import TYPE_CHECKING
 
 from readingroom.bases.federal.schema.fold import load_vocabulary
+from readingroom.core.imports import LazyModule
+
+if TYPE_CHECKING:
+    from rapidfuzz import distance
+else:
+    distance = LazyModule("rapidfuzz.distance")
 
 # Scores of a word that explains another one other than by being it.
 _NICKNAME_SCORE, _INITIALS_SCORE, _PREFIX_SCORE, _STEM_SCORE, _INITIAL_SCORE = (
@@ -167,7 +172,7 @@ def _is_contraction(query_word: str, name_word: str) -> bool:
 
 def _has_same_stem(query_word: str, name_word: str) -> bool:
     """`China` and `Chinese`, `immigrants` and `immigration` differ only in a common ending."""
-    shared_length = Prefix.similarity(query_word, name_word)
+    shared_length = distance.Prefix.similarity(query_word, name_word)
     endings = load_vocabulary().word_endings
     # The last letter they share may belong to both endings: immigr-ants, immigr-ation.
     return any(
@@ -281,4 +286,4 @@ def _share_letter_pair(query_word: str, name_word: str) -> bool:
 
 def count_typos(query_word: str, name_word: str) -> int:
     """Count the letters to add, drop, change or swap with a neighbour to get from word to word."""
-    return OSA.distance(query_word, name_word)
+    return distance.OSA.distance(query_word, name_word)

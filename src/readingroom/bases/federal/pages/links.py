@@ -37,8 +37,8 @@ _UNDRAWN_RELATIONS = {
 class LinkPages:
     """The page of a record's links."""
 
-    def __init__(self, service: FederalService) -> None:
-        self._service = service
+    def __init__(self, federal_service: FederalService) -> None:
+        self._service = federal_service
 
     async def show_links(self, request: PageRequest) -> RenderedPage:
         """Return what a record is linked to, one hop away, each link with its evidence."""
@@ -95,7 +95,9 @@ class LinkPages:
 
 
 def _drop_repeated(link_cards: Sequence[LinkCard]) -> list[LinkCard]:
-    return list({(card["kind"], card["id"]): card for card in link_cards}.values())
+    return list(
+        {(link_card["kind"], link_card["id"]): link_card for link_card in link_cards}.values()
+    )
 
 
 def _list_bill_links(source_name: str, record_id: str) -> Sequence[PageLink]:

@@ -42,30 +42,34 @@ _MAX_DAYS_SHOWN_BY_DAY = 62
 class ListPages:
     """The pages that list records."""
 
-    def __init__(self, service: FederalService) -> None:
-        self._service = service
+    def __init__(self, federal_service: FederalService) -> None:
+        self._service = federal_service
 
     async def show_sources(self, request: PageRequest) -> RenderedPage:
         """Return every source with how much of it is loaded."""
         loaded_sources = [
-            progress for progress in await self._service.list_progress() if progress.is_loaded
+            source_progress
+            for source_progress in await self._service.list_progress()
+            if source_progress.is_loaded
         ]
-        sources_by_size = sorted(loaded_sources, key=lambda progress: -progress.records)
-        record_count = sum(progress.records for progress in sources_by_size)
-        chart = draw_bars(
+        sources_by_size = sorted(
+            loaded_sources, key=lambda source_progress: -source_progress.records
+        )
+        record_count = sum(source_progress.records for source_progress in sources_by_size)
+        source_chart = draw_bars(
             [
                 Bar(
-                    SOURCES_BY_NAME[progress.source].label,
-                    progress.records,
-                    f"/records/{progress.source}",
+                    SOURCES_BY_NAME[source_progress.source].label,
+                    source_progress.records,
+                    f"/records/{source_progress.source}",
                 )
-                for progress in sources_by_size
+                for source_progress in sources_by_size
             ],
             f"{record_count:,} federal records of {len(sources_by_size)} kinds are loaded.",
             ("Source", "Records"),
         )
         body_html = render(
-            "sources.html", chart=chart if sources_by_size else None, sources=sources_by_size
+            "sources.html", chart=source_chart if sources_by_size else None, sources=sources_by_size
         )
         return RenderedPage("Federal records", body_html, data=sources_by_size)
 
@@ -73,14 +77,14 @@ class ListPages:
         """Return up to which day each source is loaded, or the day of its newest record."""
         return [
             SourceFreshness(
-                SOURCES_BY_NAME[progress.source].label,
-                f"/records/{progress.source}",
-                format_count(progress.records, "record"),
-                progress.loaded_up_to,
-                progress.newest_record_at,
+                SOURCES_BY_NAME[source_progress.source].label,
+                f"/records/{source_progress.source}",
+                format_count(source_progress.records, "record"),
+                source_progress.loaded_up_to,
+                source_progress.newest_record_at,
             )
-            for progress in await self._service.list_progress()
-            if progress.is_loaded
+            for source_progress in await self._service.list_progress()
+            if source_progress.is_loaded
         ]
 
     async def show_source(self, request: PageRequest) -> RenderedPage:
@@ -89,9 +93,9 @@ class ListPages:
         chosen_filters = read_filters(record_source, request)
         form_values = _make_list_form_values(record_source, chosen_filters, request)
         if request.refusal:
-            candidates = _list_candidates(record_source, chosen_filters, request.refusal)
+            name_candidates = _list_candidates(record_source, chosen_filters, request.refusal)
             body_html = render(
-                "source.html", **form_values, candidates=candidates, loaded_up_to=None
+                "source.html", **form_values, candidates=name_candidates, loaded_up_to=None
             )
             return RenderedPage(record_source.label, body_html)
         row_filter = parse_filters(record_source.record_table, chosen_filters)
@@ -103,7 +107,9 @@ class ListPages:
         body_html = render(
             "source.html",
             **form_values,
-            records=[_RecordLine.from_record(record) for record in record_page.results],
+            records=[
+                _RecordLine.from_record(listed_record) for listed_record in record_page.results
+            ],
             chart=time_chart,
             groups=group_chart,
             next_address=make_list_address(
@@ -116,8 +122,10 @@ class ListPages:
             series_address=_make_series_address(record_source, chosen_filters),
         )
         example_arguments = {"source": record_source.name, "filters": chosen_filters}
-        example = ToolExample("list_records", example_arguments)
-        return RenderedPage(record_source.label, body_html, data=record_page, tool_example=example)
+        tool_example = ToolExample("list_records", example_arguments)
+        return RenderedPage(
+            record_source.label, body_html, data=record_page, tool_example=tool_example
+        )
 
     async def _draw_time_chart(
         self, record_source: Source, chosen_filters: Mapping[str, Any]
@@ -126,7 +134,7 @@ class ListPages:
         if (_DATE_FIELD, _DATE_FIELD) not in record_source.record_table.plan.times:
             return None
         time_series = await self._read_series(record_source, chosen_filters, "year")
-        nonempty_buckets = [bucket for bucket in time_series.buckets if bucket.value]
+        nonempty_buckets = [time_bucket for time_bucket in time_series.buckets if time_bucket.value]
         if not nonempty_buckets:
             return None
         time_span = dt.date.fromisoformat(nonempty_buckets[-1].end) - dt.date.fromisoformat(
@@ -139,12 +147,15 @@ class ListPages:
         return _draw_series_chart(record_source, time_series, chosen_filters)
 
     async def _read_series(
-        self, record_source: Source, chosen_filters: Mapping[str, Any], interval: Interval
+        self, record_source: Source, chosen_filters: Mapping[str, Any], time_interval: Interval
     ) -> Series:
         row_filter = parse_filters(record_source.record_table, chosen_filters)
         return await self._service.compute_time_series(
             Aggregation(
-                record_source.record_table, row_filter, time_field=_DATE_FIELD, interval=interval
+                record_source.record_table,
+                row_filter,
+                time_field=_DATE_FIELD,
+                interval=time_interval,
             )
         )
 
@@ -206,7 +217,8 @@ def _count_shown_days(chosen_filters: Mapping[str, Any]) -> float:
     """Return how many days the filters leave; infinitely many where they do not say both ends."""
     try:
         first_day, last_day = [
-            dt.date.fromisoformat(chosen_filters.get(name, "")) for name in ("since", "until")
+            dt.date.fromisoformat(chosen_filters.get(bound_name, ""))
+            for bound_name in ("since", "until")
         ]
     except ValueError:
         return math.inf
@@ -226,26 +238,31 @@ class _RecordLine:
         self.detail = row_detail
 
     @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> "_RecordLine":
-        latest_action = record.get("latest_action") or {}
-        row_detail = latest_action.get("text") or record.get("result") or record.get("type") or ""
+    def from_record(cls, listed_record: Mapping[str, Any]) -> "_RecordLine":
+        latest_action = listed_record.get("latest_action") or {}
+        row_detail = (
+            latest_action.get("text")
+            or listed_record.get("result")
+            or listed_record.get("type")
+            or ""
+        )
         return cls(
-            record["id"],
-            str(record.get("title") or record["id"]),
-            make_record_address(record["id"]),
-            str(record.get("published_at") or ""),
+            listed_record["id"],
+            str(listed_record.get("title") or listed_record["id"]),
+            make_record_address(listed_record["id"]),
+            str(listed_record.get("published_at") or ""),
             str(row_detail),
         )
 
 
 def lower_label(record_source: Source) -> str:
     """Return the name of a source inside a sentence: `bills`, but `CRS reports`."""
-    label = record_source.label
-    return label if label[:2].isupper() else label[:1].lower() + label[1:]
+    list_label = record_source.label
+    return list_label if list_label[:2].isupper() else list_label[:1].lower() + list_label[1:]
 
 
 async def list_filter_readings(
-    service: FederalService, filters_read: Mapping[str, Any] | None
+    federal_service: FederalService, filters_read: Mapping[str, Any] | None
 ) -> list[dict[str, Any]]:
     """Return the filters that were read otherwise than written, each with what was taken.
 
@@ -253,8 +270,10 @@ async def list_filter_readings(
     """
     if not filters_read:
         return []
-    record_ids = [str(filters_read[name]) for name in filters_read if name in REFERENCES]
-    title_by_id = await service.store.query(lambda db: read_titles(db, record_ids))
+    record_ids = [
+        str(filters_read[bound_name]) for bound_name in filters_read if bound_name in REFERENCES
+    ]
+    title_by_id = await federal_service.store.query(lambda db: read_titles(db, record_ids))
     return [
         {
             "label": format_words(filter_name),
@@ -273,18 +292,18 @@ def _make_shown_value(
     value_text = str(stored_value)
     if not is_record_id:
         return {"text": value_text, "href": None}
-    title = title_by_id.get(value_text, {}).get("title")
+    record_title = title_by_id.get(value_text, {}).get("title")
     return {
-        "text": f"{title} ({value_text})" if title else value_text,
-        "href": make_record_address(value_text) if title else None,
+        "text": f"{record_title} ({value_text})" if record_title else value_text,
+        "href": make_record_address(value_text) if record_title else None,
     }
 
 
 def list_member_bill_links(member_id: str) -> Sequence[PageLink]:
     """Return the ways to the bills that a member sponsored and cosponsored."""
     return [
-        PageLink(label, make_list_address(SOURCES_BY_NAME["bills"], {filter_name: member_id}))
-        for label, filter_name in (
+        PageLink(list_label, make_list_address(SOURCES_BY_NAME["bills"], {filter_name: member_id}))
+        for list_label, filter_name in (
             ("Bills sponsored", "sponsor"),
             ("Bills cosponsored", "cosponsor"),
         )
@@ -326,7 +345,7 @@ def read_filters(record_source: Source, request: PageRequest) -> dict[str, Any]:
     }
     filter_names = [
         *column_kinds,
-        *(facet.name for facet in record_source.record_table.plan.facets),
+        *(group_facet.name for group_facet in record_source.record_table.plan.facets),
         "since",
         "until",
     ]
@@ -370,23 +389,25 @@ def _make_list_form_values(
 
 
 def _list_candidates(
-    record_source: Source, chosen_filters: Mapping[str, Any], refusal: FormRefusal
+    record_source: Source, chosen_filters: Mapping[str, Any], form_refusal: FormRefusal
 ) -> list[PageLink]:
     """Return the records that a refused name may mean, each leading to the list for it."""
-    refused_names = [field_name.removeprefix("filters.") for field_name in refusal.fields]
+    refused_names = [field_name.removeprefix("filters.") for field_name in form_refusal.fields]
     return [
         PageLink(
-            f"{candidate['title']} ({candidate['id']})",
-            make_list_address(record_source, {**chosen_filters, filter_name: candidate["id"]}),
+            f"{candidate_match['title']} ({candidate_match['id']})",
+            make_list_address(
+                record_source, {**chosen_filters, filter_name: candidate_match["id"]}
+            ),
         )
         for filter_name in refused_names
         if filter_name in REFERENCES
-        for candidate in _ID_AND_TITLE_PATTERN.finditer(refusal.message)
+        for candidate_match in _ID_AND_TITLE_PATTERN.finditer(form_refusal.message)
     ]
 
 
 def _make_filter_field(table_column: Column, chosen_filters: Mapping[str, Any]) -> dict[str, Any]:
-    choices = (
+    allowed_choices = (
         ("true", "false") if table_column.kind == "BOOLEAN" else tuple(table_column.choices or ())
     )
     chosen_value = chosen_filters.get(table_column.name, "")
@@ -394,6 +415,6 @@ def _make_filter_field(table_column: Column, chosen_filters: Mapping[str, Any]) 
     return {
         "name": table_column.name,
         "label": format_words(table_column.name),
-        "choices": choices,
+        "choices": allowed_choices,
         "value": shown_value,
     }

@@ -54,10 +54,10 @@ _VOTE_POSITIONS = ("Yea", "Nay", "Present", "Not Voting")
 _VOTE_POSITION_SYNONYMS = {"Aye": "Yea", "Yes": "Yea", "No": "Nay"}
 
 
-def make_pages(service: FederalService, jobs: JobStore) -> BasePages:
+def make_pages(federal_service: FederalService, job_store: JobStore) -> BasePages:
     """Return the pages of the federal base."""
-    list_pages, record_pages = ListPages(service), RecordPages(service)
-    series_pages = SeriesPages(service)
+    list_pages, record_pages = ListPages(federal_service), RecordPages(federal_service)
+    series_pages = SeriesPages(federal_service)
     return BasePages(
         [
             BasePage(
@@ -67,8 +67,8 @@ def make_pages(service: FederalService, jobs: JobStore) -> BasePages:
                 summary="Bills, votes, members, laws and rules of the United States, over time.",
             ),
             BasePage("/records/view", record_pages.show_record),
-            BasePage("/records/links", LinkPages(service).show_links),
-            BasePage("/records/text", BillTextPages(service).show_text),
+            BasePage("/records/links", LinkPages(federal_service).show_links),
+            BasePage("/records/text", BillTextPages(federal_service).show_text),
             BasePage("/records/{source}", list_pages.show_source, form_page=list_pages.show_source),
             BasePage(
                 "/records/{source}/series",
@@ -84,8 +84,8 @@ def make_pages(service: FederalService, jobs: JobStore) -> BasePages:
 class RecordPages:
     """The pages of single records."""
 
-    def __init__(self, service: FederalService) -> None:
-        self._service = service
+    def __init__(self, federal_service: FederalService) -> None:
+        self._service = federal_service
 
     async def show_record(self, request: PageRequest) -> RenderedPage | SeeOther:
         """Return the dossier of a bill, member, committee or law, or a vote; else lead to `/read`.
@@ -96,15 +96,15 @@ class RecordPages:
         source_name = parse_federal_id(record_id).source
         if source_name == "roll_call_votes":
             return await self._show_vote(record_id, request.citation_mark)
-        dossier = await self._read_dossier(source_name, record_id)
-        if dossier is None:
+        record_dossier = await self._read_dossier(source_name, record_id)
+        if record_dossier is None:
             return SeeOther(make_read_path(record_id))
         version_links: Sequence[TextVersionLink] = ()
         if source_name == "bills":
             version_links = await list_text_versions(
-                self._service, str(dossier.record_fields["id"])
+                self._service, str(record_dossier.record_fields["id"])
             )
-        return _render_dossier(dossier, version_links, request.citation_mark)
+        return _render_dossier(record_dossier, version_links, request.citation_mark)
 
     async def _read_dossier(self, source_name: str, record_id: str) -> "_Dossier | None":
         match source_name:
@@ -161,14 +161,14 @@ class RecordPages:
 
     async def _list_member_votes(self, vote_id: str) -> list[MemberVote]:
         member_votes: list[MemberVote] = []
-        cursor: str | None = None
+        vote_cursor: str | None = None
         while len(member_votes) < _MAX_MEMBER_VOTES:
             voter_page = await self._service.list_roll_call_votes(
-                vote_id, _MEMBER_VOTES_PER_READ, cursor
+                vote_id, _MEMBER_VOTES_PER_READ, vote_cursor
             )
             member_votes += voter_page.results
-            cursor = voter_page.next_cursor
-            if cursor is None:
+            vote_cursor = voter_page.next_cursor
+            if vote_cursor is None:
                 break
         return member_votes
 
@@ -186,11 +186,11 @@ class RecordPages:
             related_links.insert(
                 0, PageLink("Everything about it", make_record_address(desk_record.id))
             )
-        trail = [
+        breadcrumb_links = [
             PageLink("Federal records", "/records"),
             PageLink(record_source.label, f"/records/{record_source.name}"),
         ]
-        return ReadingAid(trail=trail, related=related_links)
+        return ReadingAid(trail=breadcrumb_links, related=related_links)
 
 
 class _Dossier:
@@ -397,7 +397,7 @@ def _make_shown_item(section_item: Mapping[str, Any]) -> dict[str, str | None]:
     return {
         "label": str(item_label or record_id or ""),
         "href": make_record_address(str(record_id)) if record_id else None,
-        "detail": ", ".join(str(detail) for detail in item_details),
+        "detail": ", ".join(str(item_detail) for item_detail in item_details),
     }
 
 
@@ -447,11 +447,11 @@ def _make_count_address(
     """Return the list of the bills that a number counts; None for a number of something else."""
     if field_name not in _BILL_FILTER_BY_COUNT_FIELD or not section_item[field_name]:
         return None
-    filters = {
+    filter_values = {
         _BILL_FILTER_BY_COUNT_FIELD[field_name]: member_id,
         "congress": section_item["congress"],
     }
-    return make_list_address(SOURCES_BY_NAME["bills"], filters)
+    return make_list_address(SOURCES_BY_NAME["bills"], filter_values)
 
 
 # --- votes ---
@@ -462,20 +462,20 @@ def _draw_vote_chart(
 ) -> Chart | None:
     if not member_votes:
         return None
-    party_sizes = Counter(voter.party or "none" for voter in member_votes)
+    party_sizes = Counter(voting_member.party or "none" for voting_member in member_votes)
     party_rows = [StackedRow("All", _count_positions(member_votes))]
     party_rows += [
         StackedRow(
-            party,
+            party_name,
             _count_positions(
                 [
                     member_vote
                     for member_vote in member_votes
-                    if (member_vote.party or "none") == party
+                    if (member_vote.party or "none") == party_name
                 ]
             ),
         )
-        for party, _ in party_sizes.most_common()
+        for party_name, _ in party_sizes.most_common()
     ]
     yea_count, nay_count = party_rows[0].counts[0], party_rows[0].counts[1]
     votes_needed = count_votes_needed(

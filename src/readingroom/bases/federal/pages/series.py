@@ -27,8 +27,8 @@ _INTERVALS: tuple[Interval, ...] = get_args(Interval)
 class SeriesPages:
     """The page of a source over time."""
 
-    def __init__(self, service: FederalService) -> None:
-        self._service = service
+    def __init__(self, federal_service: FederalService) -> None:
+        self._service = federal_service
 
     async def show_series(self, request: PageRequest) -> RenderedPage:
         """Return one chart, or one for each of the largest groups. Raise InvalidArguments."""
@@ -56,8 +56,8 @@ class SeriesPages:
             ),
             readings=await list_filter_readings(self._service, time_series.filters_read),
         )
-        example = ToolExample("time_series", tool_arguments)
-        return RenderedPage(page_title, body_html, data=time_series, tool_example=example)
+        tool_example = ToolExample("time_series", tool_arguments)
+        return RenderedPage(page_title, body_html, data=time_series, tool_example=tool_example)
 
     async def show_refused_form(self, request: PageRequest) -> RenderedPage:
         """Return the form as it was sent, with why it was refused."""
@@ -102,13 +102,13 @@ def _read_arguments(record_source: Source, request: PageRequest) -> dict[str, An
         problem_text = f"{record_source.label} have no date, so there is no series of them"
         raise InvalidArguments([{"field": "source", "message": problem_text}])
     time_field = request.get("time_field") or time_fields[0]
-    group_by, interval = (
+    group_by, time_interval = (
         request.get("group_by"),
         request.get("interval") or "month",
     )
     for field_name, field_value, allowed_values in (
         ("time_field", time_field, time_fields),
-        ("interval", interval, _INTERVALS),
+        ("interval", time_interval, _INTERVALS),
         ("group_by", group_by, ["", *record_source.record_table.plan.groups]),
     ):
         if field_value not in allowed_values:
@@ -117,7 +117,7 @@ def _read_arguments(record_source: Source, request: PageRequest) -> dict[str, An
     tool_arguments: dict[str, Any] = {
         "resource": record_source.name,
         "time_field": time_field,
-        "interval": interval,
+        "interval": time_interval,
         "filters": read_filters(record_source, request),
     }
     return tool_arguments | ({"group_by": group_by} if group_by else {})
@@ -133,8 +133,10 @@ def _draw_charts(
     for time_bucket in time_series.buckets:
         buckets_by_group.setdefault(time_bucket.group, []).append(time_bucket)
     return [
-        _draw_group_chart(record_source, time_series, buckets, chosen_filters, group_by, group_key)
-        for group_key, buckets in buckets_by_group.items()
+        _draw_group_chart(
+            record_source, time_series, group_buckets, chosen_filters, group_by, group_key
+        )
+        for group_key, group_buckets in buckets_by_group.items()
     ]
 
 

@@ -32,15 +32,18 @@ class TextVersionLink:
     """The page that compares it with the version before it; None for the first."""
 
 
-async def list_text_versions(service: FederalService, bill_id: str) -> list[TextVersionLink]:
+async def list_text_versions(
+    federal_service: FederalService, bill_id: str
+) -> list[TextVersionLink]:
     """Return the versions whose text is here, the newest first."""
     try:
-        newest_text = await service.read_bill_text(bill_id, None, 0)
+        newest_text = await federal_service.read_bill_text(bill_id, None, 0)
     except RecordNotFound:
         return []
     version_codes = newest_text.versions[:_MAX_TEXT_VERSIONS]
     version_texts = [newest_text] + [
-        await service.read_bill_text(bill_id, version_code, 0) for version_code in version_codes[1:]
+        await federal_service.read_bill_text(bill_id, version_code, 0)
+        for version_code in version_codes[1:]
     ]
     earlier_codes = [*version_codes[1:], None]
     return [
@@ -57,11 +60,11 @@ async def list_text_versions(service: FederalService, bill_id: str) -> list[Text
     ]
 
 
-def make_text_address(bill_id: str, **values: object) -> str:
+def make_text_address(bill_id: str, **query_values: object) -> str:
     """Return the address of a bill's text: of a version, a section, or a comparison."""
     query_string = "".join(
         f"&{param_name}={quote_for_url(param_value)}"
-        for param_name, param_value in values.items()
+        for param_name, param_value in query_values.items()
         if param_value is not None
     )
     return f"/records/text?id={quote_for_url(bill_id)}{query_string}"
@@ -70,8 +73,8 @@ def make_text_address(bill_id: str, **values: object) -> str:
 class BillTextPages:
     """The page of a bill's text."""
 
-    def __init__(self, service: FederalService) -> None:
-        self._service = service
+    def __init__(self, federal_service: FederalService) -> None:
+        self._service = federal_service
 
     async def show_text(self, request: PageRequest) -> RenderedPage:
         """Return a version of a bill's text, or what differs between two."""
@@ -143,10 +146,12 @@ def _list_section_links(bill_text: BillText, whole_text: BillText) -> Sequence[t
     """Return the sections that begin in the first part of the text, each with its page."""
     return [
         (
-            f"{section.label}. {section.heading}".rstrip(),
-            make_text_address(bill_text.bill_id, version=bill_text.version, section=section.label),
+            f"{text_section.label}. {text_section.heading}".rstrip(),
+            make_text_address(
+                bill_text.bill_id, version=bill_text.version, section=text_section.label
+            ),
         )
-        for section in list_sections(whole_text.text)
+        for text_section in list_sections(whole_text.text)
     ]
 
 

@@ -6,17 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from readingroom.bases.federal import store
 from readingroom.bases.federal.errors import AggregateTimeout, AggregateTooBroad
 from readingroom.bases.federal.filters import RowFilter
-from readingroom.bases.federal.names.filter_values import (
-    describe_missing_numbers,
-    find_reinterpreted_values,
-    resolve_filters,
-)
-from readingroom.bases.federal.names.group_labels import read_group_labels
 from readingroom.bases.federal.query.aggregate_models import (
     AggregateQuery,
     Bucket,
@@ -34,6 +28,7 @@ from readingroom.bases.federal.query.intervals import (
     LAST_DAY,
     count_intervals,
     find_interval_start,
+    find_largest_groups,
     find_next_interval_start,
     format_interval_label,
     iterate_interval_starts,
@@ -42,7 +37,14 @@ from readingroom.bases.federal.query.intervals import (
 from readingroom.bases.federal.query.narrowing import suggest_filters, suggest_recent
 from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Facet, Measure, RecordTable
 from readingroom.core.errors import InvalidArguments
+from readingroom.core.imports import LazyModule
 from readingroom.storage.database import Database, StatementStopped
+
+if TYPE_CHECKING:
+    from readingroom.bases.federal.names import filter_values, group_labels
+else:
+    filter_values = LazyModule("readingroom.bases.federal.names.filter_values")
+    group_labels = LazyModule("readingroom.bases.federal.names.group_labels")
 
 AnswerT = TypeVar("AnswerT")
 
@@ -117,8 +119,8 @@ class Aggregator:
     def _run_within_budget(
         self, request: Aggregation, read_aggregate: Callable[[Aggregation, AggregateQuery], AnswerT]
     ) -> AnswerT:
-        row_filter = resolve_filters(self._db, request.table, request.row_filter)
-        self._filters_read = find_reinterpreted_values(
+        row_filter = filter_values.resolve_filters(self._db, request.table, request.row_filter)
+        self._filters_read = filter_values.find_reinterpreted_values(
             request.row_filter.filters, row_filter.filters
         )
         request = replace(request, row_filter=row_filter)
@@ -146,7 +148,9 @@ class Aggregator:
             "resource": request.table.slug,
             "unit": query.measure.unit if query.measure else None,
             "filters_read": self._filters_read,
-            "note": describe_missing_numbers(self._db, request.table, request.row_filter.filters),
+            "note": filter_values.describe_missing_numbers(
+                self._db, request.table, request.row_filter.filters
+            ),
             "loaded_up_to": store.read_progress(self._db, record_source).loaded_up_to,
             "query_cost": QueryCost(
                 rows=query.row_count,
@@ -289,7 +293,7 @@ class Aggregator:
         ).fetchall()
         group_count = group_rows[0]["groups"] if group_rows else 0
         read_key = _make_key_reader(request)
-        label_by_key = read_group_labels(
+        label_by_key = group_labels.read_group_labels(
             self._db, request.table, request.group_by, [row["key"] for row in group_rows]
         )
         return Buckets(
@@ -312,7 +316,7 @@ class Aggregator:
         counts_by_group, undated = self._read_values_by_group(request, query)
         first_start, last_start = self._find_span(request, counts_by_group)
         group_keys = (
-            _find_largest_groups(counts_by_group, request.top) if request.group_by else [None]
+            find_largest_groups(counts_by_group, request.top) if request.group_by else [None]
         )
         interval_count = (
             count_intervals(request.interval, first_start, last_start)
@@ -327,7 +331,9 @@ class Aggregator:
             else []
         )
         read_key = _make_key_reader(request)
-        label_by_group = read_group_labels(self._db, request.table, request.group_by, group_keys)
+        label_by_group = group_labels.read_group_labels(
+            self._db, request.table, request.group_by, group_keys
+        )
         buckets = [
             TimeBucket(
                 key=format_interval_label(request.interval, bucket_start),
@@ -400,16 +406,16 @@ class Aggregator:
         self, request: Aggregation, interval_count: int, group_count: int
     ) -> AggregateTooBroad:
         longer_intervals = INTERVALS[INTERVALS.index(request.interval) + 1 :]
-        suggestions: list[dict[str, Any]] = [
+        narrowing_steps: list[dict[str, Any]] = [
             {"interval": interval} for interval in longer_intervals[:1]
         ]
         if group_count > 1:
-            suggestions.append({"top": max(1, MAX_BUCKETS // interval_count)})
+            narrowing_steps.append({"top": max(1, MAX_BUCKETS // interval_count)})
         return AggregateTooBroad(
             f"{interval_count:,} intervals for {group_count:,} groups are more than "
             f"{MAX_BUCKETS:,} buckets: take a longer interval, or a shorter time",
             suggest_narrowing=[
-                *suggestions,
+                *narrowing_steps,
                 *suggest_recent(
                     self._db, request.table, request.interval, MAX_BUCKETS // group_count
                 ),
@@ -444,17 +450,17 @@ class Aggregator:
         They are searched in a fraction of the time limit: an error must not come later than an
         answer.
         """
-        suggestions: list[dict[str, Any]] = []
+        narrowing_steps: list[dict[str, Any]] = []
         with (
             suppress(StatementStopped),
             self._limit_cost(
                 time.perf_counter() + self._budget.seconds * _TIME_SHARE_FOR_SUGGESTIONS
             ),
         ):
-            suggestions.extend(
+            narrowing_steps.extend(
                 suggest_filters(self._db, request.table, request.row_filter, max_records)
             )
-        return {"suggest_narrowing": suggestions}
+        return {"suggest_narrowing": narrowing_steps}
 
 
 # --- fields that may be requested ---
@@ -485,15 +491,10 @@ def _check_field(
 
 def _make_key_reader(request: Aggregation) -> Callable[[Any], Key]:
     """Return a function that reads the keys of a group: SQLite has no booleans."""
-    column_kinds = {column.name: column.kind for column in request.table.columns}
+    column_kinds = {table_column.name: table_column.kind for table_column in request.table.columns}
     is_boolean = column_kinds.get(request.group_by or "") == "BOOLEAN"
 
     def read_key(stored_key: Any) -> Key:
         return bool(stored_key) if is_boolean and stored_key is not None else stored_key
 
     return read_key
-
-
-def _find_largest_groups(counts_by_group: Mapping[Any, Mapping[date, int]], top: int) -> list[Any]:
-    totals = {group_key: sum(series.values()) for group_key, series in counts_by_group.items()}
-    return sorted(totals, key=lambda group_key: (-totals[group_key], str(group_key)))[:top]

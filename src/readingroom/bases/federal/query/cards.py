@@ -42,24 +42,28 @@ def make_card(record_fields: Mapping[str, Any]) -> dict[str, Any]:
     field_names: Iterable[str] = record_fields
     if "citation_string" in record_fields or "raw_sha256" in record_fields:
         field_names = (*_IDENTITY_FIELDS, *_TELLING_FIELDS)
-    card = {
+    record_card = {
         field_name: _shorten_value(record_fields[field_name])
         for field_name in field_names
         if field_name not in _PROVENANCE_FIELDS
         and record_fields.get(field_name) not in (None, [], {}, "")
     }
-    if sponsors := record_fields.get("sponsors"):
-        card["sponsor"] = _name_person(sponsors[0])
-    if speakers := record_fields.get("speakers"):
-        card["speakers"] = _shorten_value([_name_person(speaker) for speaker in speakers])
-    if committees := record_fields.get("committees"):
-        card["committees"] = _shorten_value(
+    if sponsor_list := record_fields.get("sponsors"):
+        record_card["sponsor"] = _name_person(sponsor_list[0])
+    if speaker_list := record_fields.get("speakers"):
+        record_card["speakers"] = _shorten_value(
+            [_name_person(speaker_fields) for speaker_fields in speaker_list]
+        )
+    if committee_list := record_fields.get("committees"):
+        record_card["committees"] = _shorten_value(
             [
-                committee["id"] if isinstance(committee, Mapping) else committee
-                for committee in committees
+                committee_fields["id"]
+                if isinstance(committee_fields, Mapping)
+                else committee_fields
+                for committee_fields in committee_list
             ]
         )
-    return card
+    return record_card
 
 
 def _name_person(person_fields: Mapping[str, Any]) -> str:
@@ -74,7 +78,7 @@ def _shorten_value(field_value: Any) -> Any:
     if isinstance(field_value, str) and len(field_value) > _MAX_TEXT_LENGTH:
         return field_value[: _MAX_TEXT_LENGTH - 1].rstrip() + "…"
     if isinstance(field_value, list):
-        shown_items = [_shorten_value(item) for item in field_value[:_MAX_ITEMS]]
+        shown_items = [_shorten_value(list_item) for list_item in field_value[:_MAX_ITEMS]]
         return (
             [*shown_items, f"… {len(field_value)} in all"]
             if len(field_value) > _MAX_ITEMS
@@ -114,15 +118,15 @@ def shorten_fields(
     return shortened_fields, cut_fields
 
 
-def fit_answer(items: Sequence[ItemT], max_bytes: int = MAX_ANSWER_BYTES) -> Sequence[ItemT]:
+def fit_answer(answer_items: Sequence[ItemT], max_bytes: int = MAX_ANSWER_BYTES) -> Sequence[ItemT]:
     """Return the first items that fit into an answer, at least one."""
     total_size = 0
-    for item_index, item_size in enumerate(map(_measure_json_bytes, items)):
+    for item_index, item_size in enumerate(map(_measure_json_bytes, answer_items)):
         total_size += item_size
         if total_size > max_bytes and item_index:
-            return items[:item_index]
-    return items
+            return answer_items[:item_index]
+    return answer_items
 
 
-def _measure_json_bytes(item: Any) -> int:
-    return len(to_json(item))
+def _measure_json_bytes(list_item: Any) -> int:
+    return len(to_json(list_item))

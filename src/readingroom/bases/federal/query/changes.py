@@ -48,13 +48,15 @@ def add_changes(db: Database, new_changes: Sequence[ChangeRow]) -> None:
             *(record_id, source_name, change_kind, changed_at),
             *(first_at, change_number, first_number_of_record),
         )
+    insert_sql = """INSERT INTO changes (record_id, source, kind, at, new_at, seq, new_seq)
+           VALUES (?, ?, ?, ?, ?, ?, ?)"""
+    # A record that is new has no change yet.
+    db.executemany(insert_sql, [row for row in rows_by_id.values() if row[6] >= first_number])
     # Each record once: then any number of rows is one statement.
     db.executemany(
-        """INSERT INTO changes (record_id, source, kind, at, new_at, seq, new_seq)
-           VALUES (?, ?, ?, ?, ?, ?, ?)
-           ON CONFLICT (record_id) DO UPDATE
+        f"""{insert_sql} ON CONFLICT (record_id) DO UPDATE
            SET kind = excluded.kind, at = excluded.at, seq = excluded.seq""",
-        list(rows_by_id.values()),
+        [row for row in rows_by_id.values() if row[6] < first_number],
     )
 
 
@@ -72,10 +74,10 @@ def tally_changes(db: Database, after_number: int) -> dict[str, ChangeTally]:
            FROM changes WHERE seq > ? ORDER BY seq""",
         (after_number, after_number),
     ):
-        tally = tally_by_source.setdefault(tally_row["source"], ChangeTally())
-        setattr(tally, tally_row["kind"], getattr(tally, tally_row["kind"]) + 1)
-        if len(tally.first) < _MAX_SHOWN_IDS:
-            tally.first.append(tally_row["record_id"])
+        source_tally = tally_by_source.setdefault(tally_row["source"], ChangeTally())
+        setattr(source_tally, tally_row["kind"], getattr(source_tally, tally_row["kind"]) + 1)
+        if len(source_tally.first) < _MAX_SHOWN_IDS:
+            source_tally.first.append(tally_row["record_id"])
     return tally_by_source
 
 
@@ -88,21 +90,21 @@ def read_change_page(
     after_number: int,
 ) -> tuple[list[dict[str, Any]], int, bool]:
     """Return a page of changes, oldest first, the number of its last, and whether more follow."""
-    conditions: list[str] = ["at >= ?", "seq > ?"]
+    sql_conditions: list[str] = ["at >= ?", "seq > ?"]
     condition_values: list[Any] = [since_day or "", after_number]
     kind_sql = _KIND_SQL.format(
         new="new_at" if since_day else "new_seq", than=">=" if since_day else ">"
     )
     since_day_or_number = since_day or after_number
     if record_source:
-        conditions.append("source = ?")
+        sql_conditions.append("source = ?")
         condition_values.append(record_source.name)
     if change_kind:
-        conditions.append(f"{kind_sql} = ?")
+        sql_conditions.append(f"{kind_sql} = ?")
         condition_values += [since_day_or_number, change_kind]
     change_rows = db.execute(
         f"""SELECT record_id, source, at, seq, {kind_sql} AS kind FROM changes
-            WHERE {" AND ".join(conditions)} ORDER BY seq LIMIT ?""",
+            WHERE {" AND ".join(sql_conditions)} ORDER BY seq LIMIT ?""",
         (since_day_or_number, *condition_values, max_results + 1),
     ).fetchall()
     page_rows = change_rows[:max_results]

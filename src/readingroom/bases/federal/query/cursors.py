@@ -19,21 +19,27 @@ def encode(list_name: str, after_key: Sequence[Any] | None) -> str | None:
 
 
 def decode(
-    list_name: str, cursor: str | None, *types: type | tuple[type, ...]
+    list_name: str, page_cursor: str | None, *value_types: type | tuple[type, ...]
 ) -> tuple[Any, ...] | None:
     """Return the sort key in a cursor, or None without one.
 
     Raise InvalidCursor if another list gave it out, or its parts are not of these types.
     """
-    if cursor is None:
+    if page_cursor is None:
         return None
     try:
         # Validated: else characters outside the alphabet would be passed over.
-        cursor_fields = json.loads(base64.b64decode(cursor.encode(), altchars=b"-_", validate=True))
+        cursor_fields = json.loads(
+            base64.b64decode(page_cursor.encode(), altchars=b"-_", validate=True)
+        )
         after_key = (*cursor_fields["sort_key"], cursor_fields["id"])
         # Cursors of 0.1.0 do not name their list.
         is_of_list = cursor_fields.get("list", list_name) == list_name
-        is_valid = is_of_list and len(after_key) == len(types) and all(map(_fits, after_key, types))
+        is_valid = (
+            is_of_list
+            and len(after_key) == len(value_types)
+            and all(map(_fits_type, after_key, value_types))
+        )
     except (binascii.Error, ValueError, KeyError, TypeError):
         is_valid = False
     if not is_valid:
@@ -43,7 +49,7 @@ def decode(
     return after_key
 
 
-def _fits(key_part: Any, expected_type: type | tuple[type, ...]) -> bool:
+def _fits_type(key_part: Any, expected_type: type | tuple[type, ...]) -> bool:
     """Return whether a part has its type and SQLite can store it."""
     if isinstance(key_part, str):
         key_part.encode()  # raises ValueError for a lone surrogate

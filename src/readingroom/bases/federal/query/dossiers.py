@@ -87,9 +87,9 @@ def make_child_reader(
 ) -> SectionReader:
     """Return a reader of what belongs to a bill, in its own order; `id_field` is the id field."""
 
-    def read(subject: DossierSubject) -> Section:
+    def read(dossier_subject: DossierSubject) -> Section:
         child_page, total_count = store.list_children(
-            subject.db, table_name, "bill_id", subject.id, MAX_SECTION_ITEMS, 0
+            dossier_subject.db, table_name, "bill_id", dossier_subject.id, MAX_SECTION_ITEMS, 0
         )
         child_records = [from_json(child_row["record"]) for child_row in child_page.rows]
         if id_field:
@@ -100,7 +100,7 @@ def make_child_reader(
             table_name,
             child_records,
             total_count,
-            f"{subject.rest_path}/{part_name}",
+            f"{dossier_subject.rest_path}/{part_name}",
             child_page.after_key,
         )
 
@@ -121,11 +121,11 @@ _SOURCES_BY_LINK_KIND: Mapping[LinkKind | SponsorKind, str] = {
 def make_link_reader(link_kind: LinkKind | SponsorKind) -> SectionReader:
     """Return a reader of linked records; of one that is not loaded, only the id."""
 
-    def read(subject: DossierSubject) -> Section:
+    def read(dossier_subject: DossierSubject) -> Section:
         link_rows, after_key, total_count = list_links_and_sponsors(
-            subject.db, subject.id, link_kind, MAX_SECTION_ITEMS, None
+            dossier_subject.db, dossier_subject.id, link_kind, MAX_SECTION_ITEMS, None
         )
-        linked_record_by_id = _read_linked_records(subject.db, link_rows)
+        linked_record_by_id = _read_linked_records(dossier_subject.db, link_rows)
         link_section = _build_section(
             "links",
             [
@@ -133,24 +133,30 @@ def make_link_reader(link_kind: LinkKind | SponsorKind) -> SectionReader:
                 for link_row in link_rows
             ],
             total_count,
-            f"{subject.rest_path}/links",
+            f"{dossier_subject.rest_path}/links",
             after_key,
             kind=link_kind.value,
         )
-        return _note_missing_source(subject.db, link_section, _SOURCES_BY_LINK_KIND.get(link_kind))
+        return _note_missing_source(
+            dossier_subject.db, link_section, _SOURCES_BY_LINK_KIND.get(link_kind)
+        )
 
     return read
 
 
-def _note_missing_source(db: Database, section: Section, source_name: str | None) -> Section:
+def _note_missing_source(
+    db: Database, dossier_section: Section, source_name: str | None
+) -> Section:
     """Tell a section that is empty because nothing of its source is loaded."""
     if (
-        section.total
+        dossier_section.total
         or source_name is None
         or store.read_progress(db, SOURCES_BY_NAME[source_name]).records
     ):
-        return section
-    return section.model_copy(update={"note": f"No record of {source_name} is loaded here."})
+        return dossier_section
+    return dossier_section.model_copy(
+        update={"note": f"No record of {source_name} is loaded here."}
+    )
 
 
 def _read_linked_records(db: Database, link_rows: Sequence[LinkRow]) -> dict[str, dict[str, Any]]:
@@ -180,28 +186,28 @@ def make_list_reader(
     """Return a reader of the records of a source whose field has this id, newest first."""
     record_source = SOURCES_BY_NAME[source_name]
 
-    def read(subject: DossierSubject) -> Section:
-        filters: dict[str, Any] = {filter_field: subject.id}
-        if by_congress and subject.congress is not None:
-            filters["congress"] = subject.congress
-        row_filter = build_row_filter(record_source.record_table, filters)
+    def read(dossier_subject: DossierSubject) -> Section:
+        filter_values: dict[str, Any] = {filter_field: dossier_subject.id}
+        if by_congress and dossier_subject.congress is not None:
+            filter_values["congress"] = dossier_subject.congress
+        row_filter = build_row_filter(record_source.record_table, filter_values)
         record_page = store.list_records(
-            subject.db, record_source, row_filter, MAX_SECTION_ITEMS, None
+            dossier_subject.db, record_source, row_filter, MAX_SECTION_ITEMS, None
         )
         total_count = (
-            store.count_records(subject.db, record_source, row_filter)
+            store.count_records(dossier_subject.db, record_source, row_filter)
             if record_page.after_key
             else len(record_page.rows)
         )
         list_section = _build_section(
             record_source.name,
-            [make_card(record) for record in record_page.rows],
+            [make_card(listed_record) for listed_record in record_page.rows],
             total_count,
             f"/v1/{record_source.slug}",
             record_page.after_key,
-            **filters,
+            **filter_values,
         )
-        return _note_missing_source(subject.db, list_section, record_source.name)
+        return _note_missing_source(dossier_subject.db, list_section, record_source.name)
 
     return read
 
@@ -209,13 +215,13 @@ def make_list_reader(
 def make_field_reader(field_name: str, *, by_congress: bool = False) -> SectionReader:
     """Return a reader of a list in the record itself: terms, leadership posts."""
 
-    def read(subject: DossierSubject) -> Section:
-        field_items = list(subject.record.get(field_name) or ())
-        if by_congress and subject.congress is not None:
+    def read(dossier_subject: DossierSubject) -> Section:
+        field_items = list(dossier_subject.record.get(field_name) or ())
+        if by_congress and dossier_subject.congress is not None:
             field_items = [
                 field_item
                 for field_item in field_items
-                if _overlaps_congress(field_item, subject.congress)
+                if _overlaps_congress(field_item, dossier_subject.congress)
             ]
         # The record lists them from the first to the last.
         newest_items = list(reversed(field_items))[:MAX_SECTION_ITEMS]
@@ -223,20 +229,20 @@ def make_field_reader(field_name: str, *, by_congress: bool = False) -> SectionR
             items=newest_items,
             total=len(field_items),
             truncated=len(field_items) > len(newest_items),
-            more_url=subject.rest_path if len(field_items) > len(newest_items) else None,
+            more_url=dossier_subject.rest_path if len(field_items) > len(newest_items) else None,
         )
 
     return read
 
 
-def _overlaps_congress(period: Mapping[str, Any], congress: int) -> bool:
+def _overlaps_congress(period_fields: Mapping[str, Any], congress: int) -> bool:
     """Return whether a period has a day in common with a Congress."""
     first_day, next_first_day = (
         get_first_day(congress).isoformat(),
         get_first_day(congress + 1).isoformat(),
     )
     # ISO dates compare as text; whoever still serves has no end.
-    period_start, period_end = period.get("start") or "", period.get("end") or "9999"
+    period_start, period_end = period_fields.get("start") or "", period_fields.get("end") or "9999"
     return bool(period_start < next_first_day and period_end > first_day)
 
 
@@ -249,13 +255,13 @@ _read_cosponsor_rows = make_child_reader("bill_cosponsors", "cosponsors", "biogu
 def read_cosponsors(dossier_subject: DossierSubject) -> Section:
     """Read the first cosponsors of a bill, each with what the bill's file says of them."""
     cosponsor_section = _read_cosponsor_rows(dossier_subject)
-    for cosponsor in cosponsor_section.items:
-        if cosponsor["bioguide_id"]:
-            cosponsor["evidence"] = read_sponsor_evidence(
+    for cosponsor_fields in cosponsor_section.items:
+        if cosponsor_fields["bioguide_id"]:
+            cosponsor_fields["evidence"] = read_sponsor_evidence(
                 dossier_subject.db,
                 SponsorKind.COSPONSOR,
                 dossier_subject.id,
-                cosponsor["bioguide_id"],
+                cosponsor_fields["bioguide_id"],
             )
     return cosponsor_section
 
@@ -308,11 +314,15 @@ def read_seats(dossier_subject: DossierSubject) -> Section:
         dossier_subject
     )
     committee_titles = read_titles(
-        dossier_subject.db, (seat["committee_id"] for seat in seat_section.items)
+        dossier_subject.db,
+        (committee_seat["committee_id"] for committee_seat in seat_section.items),
     )
     seat_items = [
-        {**seat, "committee": committee_titles.get(seat["committee_id"], {}).get("title")}
-        for seat in seat_section.items
+        {
+            **committee_seat,
+            "committee": committee_titles.get(committee_seat["committee_id"], {}).get("title"),
+        }
+        for committee_seat in seat_section.items
     ]
     return seat_section.model_copy(update={"items": seat_items})
 
@@ -324,23 +334,23 @@ def read_subcommittees(dossier_subject: DossierSubject) -> Section:
            WHERE parent_id = ? AND status = 'active' ORDER BY current DESC NULLS LAST, id""",
         (dossier_subject.id,),
     ).fetchall()
-    subcommittees = [from_json(committee_row["record"]) for committee_row in committee_rows]
+    subcommittee_records = [from_json(committee_row["record"]) for committee_row in committee_rows]
     if dossier_subject.congress is not None:
-        subcommittees = [
-            subcommittee
-            for subcommittee in subcommittees
-            if _is_of_congress(subcommittee, dossier_subject.congress)
+        subcommittee_records = [
+            subcommittee_record
+            for subcommittee_record in subcommittee_records
+            if _is_of_congress(subcommittee_record, dossier_subject.congress)
         ]
     subcommittee_items = [
         {
-            "id": subcommittee["id"],
-            "title": subcommittee["title"],
-            "current": subcommittee["current"],
+            "id": subcommittee_record["id"],
+            "title": subcommittee_record["title"],
+            "current": subcommittee_record["current"],
         }
-        for subcommittee in subcommittees
+        for subcommittee_record in subcommittee_records
     ]
     is_history_unknown = dossier_subject.congress is not None and any(
-        not subcommittee.get("congresses") for subcommittee in subcommittees
+        not subcommittee_record.get("congresses") for subcommittee_record in subcommittee_records
     )
     return Section(
         items=subcommittee_items,
@@ -352,9 +362,9 @@ def read_subcommittees(dossier_subject: DossierSubject) -> Section:
     )
 
 
-def _is_of_congress(committee: Mapping[str, Any], congress: int) -> bool:
-    known_congresses = committee.get("congresses") or []
-    return congress in known_congresses if known_congresses else bool(committee["current"])
+def _is_of_congress(committee_fields: Mapping[str, Any], congress: int) -> bool:
+    known_congresses = committee_fields.get("congresses") or []
+    return congress in known_congresses if known_congresses else bool(committee_fields["current"])
 
 
 def summarize_votes(dossier_subject: DossierSubject) -> Section:
@@ -381,7 +391,10 @@ def read_members(dossier_subject: DossierSubject) -> Section:
     )
     member_section = _build_section(
         "committee_members",
-        [make_card(seat) for seat in add_party_and_state(dossier_subject.db, member_page.rows)],
+        [
+            make_card(committee_seat)
+            for committee_seat in add_party_and_state(dossier_subject.db, member_page.rows)
+        ],
         total_count,
         f"{dossier_subject.rest_path}/members",
         member_page.after_key,
@@ -444,13 +457,13 @@ def _build_section(
     total_count: int,
     list_path: str,
     after_key: tuple[Any, ...] | None,
-    **params: Any,
+    **query_params: Any,
 ) -> Section:
     more_url = None
     if after_key is not None:
         more_url = _build_url(
             list_path,
-            **params,
+            **query_params,
             limit=MAX_SECTION_ITEMS,
             cursor=cursors.encode(list_name, after_key),
         )
@@ -459,10 +472,10 @@ def _build_section(
     )
 
 
-def _build_url(list_path: str, **params: Any) -> str:
+def _build_url(list_path: str, **query_params: Any) -> str:
     stated_params = {
         param_name: param_value
-        for param_name, param_value in params.items()
+        for param_name, param_value in query_params.items()
         if param_value is not None
     }
     return f"{list_path}?{urlencode(stated_params)}"

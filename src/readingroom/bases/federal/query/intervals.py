@@ -1,7 +1,8 @@
 """Intervals of a time series: days, weeks, months, quarters and years, from start to start."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import date, timedelta
+from typing import Any
 
 from readingroom.bases.federal.query.aggregate_models import Interval
 
@@ -31,30 +32,32 @@ def parse_first_day(iso_date: str | None) -> date | None:
         return None
 
 
-def find_interval_start(interval: Interval, calendar_day: date) -> date:
+def find_interval_start(time_interval: Interval, calendar_day: date) -> date:
     """Return the first day of the interval that a day is in."""
-    if interval == "day":
+    if time_interval == "day":
         return calendar_day
-    if interval == "week":
+    if time_interval == "week":
         return calendar_day - timedelta(days=calendar_day.weekday())
-    if interval == "year":
+    if time_interval == "year":
         return calendar_day.replace(month=1, day=1)
-    month = calendar_day.month if interval == "month" else (calendar_day.month - 1) // 3 * 3 + 1
-    return calendar_day.replace(month=month, day=1)
+    start_month = (
+        calendar_day.month if time_interval == "month" else (calendar_day.month - 1) // 3 * 3 + 1
+    )
+    return calendar_day.replace(month=start_month, day=1)
 
 
-def find_next_interval_start(interval: Interval, interval_start: date) -> date:
+def find_next_interval_start(time_interval: Interval, interval_start: date) -> date:
     # From any start this leads into the next interval, and `start_of` back to its first day.
-    longest_days = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}[interval]
-    return find_interval_start(interval, interval_start + timedelta(days=longest_days))
+    longest_days = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}[time_interval]
+    return find_interval_start(time_interval, interval_start + timedelta(days=longest_days))
 
 
-def count_intervals(interval: Interval, first_start: date, last_start: date) -> int:
+def count_intervals(time_interval: Interval, first_start: date, last_start: date) -> int:
     """Return how many intervals there are from the first to the last start, without a loop."""
-    if interval in ("day", "week"):
-        interval_count = (last_start - first_start).days // (1 if interval == "day" else 7) + 1
+    if time_interval in ("day", "week"):
+        interval_count = (last_start - first_start).days // (1 if time_interval == "day" else 7) + 1
     else:
-        months_per_interval = {"month": 1, "quarter": 3, "year": 12}[interval]
+        months_per_interval = {"month": 1, "quarter": 3, "year": 12}[time_interval]
         month_distance = (
             (last_start.year - first_start.year) * 12 + last_start.month - first_start.month
         )
@@ -63,18 +66,24 @@ def count_intervals(interval: Interval, first_start: date, last_start: date) -> 
 
 
 def iterate_interval_starts(
-    interval: Interval, first_start: date, last_start: date
+    time_interval: Interval, first_start: date, last_start: date
 ) -> Iterator[date]:
     """Yield every start from the first to the last; an interval without rows is not left out."""
     while first_start <= last_start:
         yield first_start
-        first_start = find_next_interval_start(interval, first_start)
+        first_start = find_next_interval_start(time_interval, first_start)
 
 
-def format_interval_label(interval: Interval, interval_start: date) -> str:
-    if interval == "week":
-        iso_year, week, _ = interval_start.isocalendar()
-        return f"{iso_year}-W{week:02}"
-    if interval == "quarter":
+def format_interval_label(time_interval: Interval, interval_start: date) -> str:
+    if time_interval == "week":
+        iso_year, calendar_week, _ = interval_start.isocalendar()
+        return f"{iso_year}-W{calendar_week:02}"
+    if time_interval == "quarter":
         return f"{interval_start.year}-Q{(interval_start.month + 2) // 3}"
-    return interval_start.isoformat()[: KEY_LENGTH_BY_INTERVAL[interval]]
+    return interval_start.isoformat()[: KEY_LENGTH_BY_INTERVAL[time_interval]]
+
+
+def find_largest_groups(counts_by_group: Mapping[Any, Mapping[date, int]], top: int) -> list[Any]:
+    """Return the keys of the series that count most in all, the largest first."""
+    totals = {group_key: sum(series.values()) for group_key, series in counts_by_group.items()}
+    return sorted(totals, key=lambda group_key: (-totals[group_key], str(group_key)))[:top]

@@ -48,14 +48,14 @@ def read_link_page(
     after_key: Sequence[str] | None,
 ) -> tuple[list[LinkRow], tuple[str, str] | None, int]:
     """Return a page of a record's links by kind and id, the last key if more follow, the total."""
-    directions = _list_directions(record_id)
+    link_directions = _list_directions(record_id)
     # Each direction is sorted by its index, so no more is read of each than a page can show.
     kind_id_pairs = sorted(
         {
-            pair
-            for direction in directions
-            for pair in _read_kind_id_pairs(
-                db, direction, link_kind_filter, max_results + 1, after_key
+            kind_id_pair
+            for link_direction in link_directions
+            for kind_id_pair in _read_kind_id_pairs(
+                db, link_direction, link_kind_filter, max_results + 1, after_key
             )
         }
     )
@@ -66,7 +66,7 @@ def read_link_page(
         LinkRow(
             link_kind,
             other_id,
-            _read_evidence(db, directions, link_kind, other_id),
+            _read_evidence(db, link_directions, link_kind, other_id),
             find_source_name(other_id),
             **title_by_id.get(other_id, {}),
         )
@@ -83,23 +83,23 @@ def read_link_page(
 def count_links(db: Database, record_id: str) -> dict[str, int]:
     """Return how many records a record is linked to, by kind."""
     count_by_kind: Counter[str] = Counter()
-    directions = _list_directions(record_id)
-    for direction_index, direction in enumerate(directions):
+    link_directions = _list_directions(record_id)
+    for direction_index, link_direction in enumerate(link_directions):
         # Leave out what an earlier direction counted; the first is the one that may be long.
-        earlier_directions = directions[:direction_index]
+        earlier_directions = link_directions[:direction_index]
         not_counted_sql = "".join(
             f""" AND NOT EXISTS (SELECT 1 FROM links e WHERE e.{earlier_direction.own_column} = ?
                  AND e.kind = l.kind
-                 AND e.{earlier_direction.other_column} = l.{direction.other_column})"""
+                 AND e.{earlier_direction.other_column} = l.{link_direction.other_column})"""
             for earlier_direction in earlier_directions
         )
         count_rows = db.execute(
             f"""SELECT kind, count(*) AS linked FROM (
-                    SELECT DISTINCT kind, {direction.other_column} FROM links l
-                    WHERE {direction.own_column} = ?{not_counted_sql})
+                    SELECT DISTINCT kind, {link_direction.other_column} FROM links l
+                    WHERE {link_direction.own_column} = ?{not_counted_sql})
                 GROUP BY kind""",
             (
-                direction.record_id,
+                link_direction.record_id,
                 *(earlier_direction.record_id for earlier_direction in earlier_directions),
             ),
         )
@@ -109,32 +109,32 @@ def count_links(db: Database, record_id: str) -> dict[str, int]:
 
 def _list_directions(record_id: str) -> list[_Direction]:
     # The links that lead here come first: a topic or a member has thousands of them.
-    directions = [
+    link_directions = [
         _Direction("to_id", "from_id", record_id),
         _Direction("from_id", "to_id", record_id),
     ]
     if (containing_id := get_containing_id(record_id)) != record_id:
-        directions.append(_Direction("to_id", "from_id", containing_id))
-    return directions
+        link_directions.append(_Direction("to_id", "from_id", containing_id))
+    return link_directions
 
 
 def _read_kind_id_pairs(
     db: Database,
-    direction: _Direction,
+    link_direction: _Direction,
     link_kind: LinkKind | None,
     max_results: int,
     after_key: Sequence[str] | None,
 ) -> list[tuple[str, str]]:
-    where_sql, sql_values = f"{direction.own_column} = ?", [direction.record_id]
+    where_sql, sql_values = f"{link_direction.own_column} = ?", [link_direction.record_id]
     if link_kind:
         where_sql += " AND kind = ?"
         sql_values.append(link_kind)
     if after_key:
-        where_sql += f" AND (kind, {direction.other_column}) > (?, ?)"
+        where_sql += f" AND (kind, {link_direction.other_column}) > (?, ?)"
         sql_values += after_key
     pair_rows = db.execute(
-        f"""SELECT DISTINCT kind, {direction.other_column} FROM links WHERE {where_sql}
-            ORDER BY kind, {direction.other_column} LIMIT ?""",
+        f"""SELECT DISTINCT kind, {link_direction.other_column} FROM links WHERE {where_sql}
+            ORDER BY kind, {link_direction.other_column} LIMIT ?""",
         (*sql_values, max_results),
     )
     return [(pair_row[0], pair_row[1]) for pair_row in pair_rows]
@@ -209,10 +209,10 @@ def _list_sponsors(
     db: Database, record_id: str, sponsor_kind: SponsorKind, max_results: int, after_id: str
 ) -> list[LinkRow]:
     """Return who sponsored a bill, or what a member sponsored, by id; of other records none."""
-    columns = _COLUMNS_BY_SOURCE.get(find_source_name(record_id) or "")
-    if columns is None or not max_results:
+    sponsor_columns = _COLUMNS_BY_SOURCE.get(find_source_name(record_id) or "")
+    if sponsor_columns is None or not max_results:
         return []
-    own_column, other_column = columns
+    own_column, other_column = sponsor_columns
     id_rows = db.execute(
         f"""SELECT DISTINCT {other_column} FROM {_SQL_BY_SPONSOR_KIND[sponsor_kind]}
             WHERE {own_column} = ? AND {other_column} > ? ORDER BY {other_column} LIMIT ?""",
@@ -242,10 +242,10 @@ def count_links_and_sponsors(db: Database, record_id: str) -> dict[str, int]:
 
 
 def _count_sponsors(db: Database, record_id: str) -> dict[str, int]:
-    columns = _COLUMNS_BY_SOURCE.get(find_source_name(record_id) or "")
-    if columns is None:
+    sponsor_columns = _COLUMNS_BY_SOURCE.get(find_source_name(record_id) or "")
+    if sponsor_columns is None:
         return {}
-    own_column, other_column = columns
+    own_column, other_column = sponsor_columns
     count_by_kind: dict[str, int] = {}
     for sponsor_kind, sponsors_sql in _SQL_BY_SPONSOR_KIND.items():
         (sponsor_count,) = db.execute(
@@ -279,15 +279,21 @@ def read_sponsor_evidence(
 def _describe_sponsor(bioguide_id: str, stored_sponsors: Any) -> str:
     if isinstance(stored_sponsors, list):
         sponsor_names = [
-            sponsor["name"] for sponsor in stored_sponsors if sponsor["bioguide_id"] == bioguide_id
+            stored_sponsor["name"]
+            for stored_sponsor in stored_sponsors
+            if stored_sponsor["bioguide_id"] == bioguide_id
         ]
         return f"sponsors: {', '.join(sponsor_names)}"
-    cosponsor: Mapping[str, Any] = stored_sponsors
+    cosponsor_fields: Mapping[str, Any] = stored_sponsors
     cosponsor_facts = [
-        str(cosponsor["name"]),
-        f"since {cosponsor['sponsored_at']}" if cosponsor.get("sponsored_at") else None,
-        "original cosponsor" if cosponsor.get("original") else None,
-        f"withdrawn {cosponsor['withdrawn_at']}" if cosponsor.get("withdrawn_at") else None,
+        str(cosponsor_fields["name"]),
+        f"since {cosponsor_fields['sponsored_at']}"
+        if cosponsor_fields.get("sponsored_at")
+        else None,
+        "original cosponsor" if cosponsor_fields.get("original") else None,
+        f"withdrawn {cosponsor_fields['withdrawn_at']}"
+        if cosponsor_fields.get("withdrawn_at")
+        else None,
     ]
     return f"cosponsors: {', '.join(filter(None, cosponsor_facts))}"
 
@@ -303,10 +309,10 @@ def read_titles(db: Database, record_ids: Iterable[str]) -> dict[str, dict[str, 
             ids_by_source[source_name].append(record_id)
     title_by_id: dict[str, dict[str, Any]] = {}
     for source_name, source_ids in ids_by_source.items():
-        placeholders = ", ".join("?" * len(source_ids))
+        id_placeholders = ", ".join("?" * len(source_ids))
         for title_row in db.execute(
             f"""SELECT id, record ->> 'title' AS title, source_url AS url
-                FROM {source_name} WHERE id IN ({placeholders}) AND status = 'active'""",
+                FROM {source_name} WHERE id IN ({id_placeholders}) AND status = 'active'""",
             source_ids,
         ):
             title_by_id[title_row["id"]] = {"title": title_row["title"], "url": title_row["url"]}

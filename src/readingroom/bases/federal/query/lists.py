@@ -49,8 +49,8 @@ _ROLL_CALL_FIELDS = ("voted_at", "question", "result", "bills", "title", "url")
 
 def build_next_page_fields(list_name: str, after_key: Sequence[Any] | None) -> dict[str, Any]:
     """Return the fields of a page that lead to the next one."""
-    cursor = cursors.encode(list_name, after_key)
-    return {"next_cursor": cursor, "has_more": cursor is not None}
+    next_cursor = cursors.encode(list_name, after_key)
+    return {"next_cursor": next_cursor, "has_more": next_cursor is not None}
 
 
 def list_records(
@@ -114,17 +114,20 @@ def add_party_and_state(
     db: Database, committee_seats: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """Return seats on a committee with the party and the state of their members."""
-    member_ids = [seat["bioguide_id"] for seat in committee_seats]
-    placeholders = ", ".join("?" * len(member_ids))
+    member_ids = [committee_seat["bioguide_id"] for committee_seat in committee_seats]
+    id_placeholders = ", ".join("?" * len(member_ids))
     member_rows = db.execute(
-        f"SELECT id, party, state FROM legislators WHERE id IN ({placeholders})",
+        f"SELECT id, party, state FROM legislators WHERE id IN ({id_placeholders})",
         member_ids,
     )
     party_and_state_by_id = {
         member_row["id"]: {"party": member_row["party"], "state": member_row["state"]}
         for member_row in member_rows
     }
-    return [seat | party_and_state_by_id.get(seat["bioguide_id"], {}) for seat in committee_seats]
+    return [
+        committee_seat | party_and_state_by_id.get(committee_seat["bioguide_id"], {})
+        for committee_seat in committee_seats
+    ]
 
 
 def list_members(
@@ -137,7 +140,8 @@ def list_members(
     )
     return MembershipPage(
         results=[
-            Membership.model_validate(seat) for seat in add_party_and_state(db, member_page.rows)
+            Membership.model_validate(committee_seat)
+            for committee_seat in add_party_and_state(db, member_page.rows)
         ],
         total=total_count,
         committee_id=record_id,
@@ -242,3 +246,9 @@ def list_changes(
         resume_cursor=resume_cursor,
         since=since_day,
     )
+
+
+def build_next_match_fields(list_name: str, page_slice: slice, match_count: int) -> dict[str, Any]:
+    """Return the fields that say where a list of names goes on after a page."""
+    after_key = (page_slice.stop,) if page_slice.stop < match_count else None
+    return build_next_page_fields(list_name, after_key)

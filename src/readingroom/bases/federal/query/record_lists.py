@@ -52,15 +52,15 @@ def check_part(record_source: Source, part_name: str | None) -> str:
 def list_voters(
     db: Database,
     vote_id: str,
-    filters: Mapping[str, Any] | None,
+    filter_values: Mapping[str, Any] | None,
     max_results: int,
-    cursor: str | None,
+    page_cursor: str | None,
 ) -> RecordList:
     """List how members voted in a roll call, all or those of a position, party or state."""
     roll_call = store.read_record(db, SOURCES_BY_NAME["roll_call_votes"], vote_id)
-    parsed_filters = parse_filters(MEMBER_VOTES, {**(filters or {}), "vote_id": vote_id})
+    parsed_filters = parse_filters(MEMBER_VOTES, {**(filter_values or {}), "vote_id": vote_id})
     row_filter = resolve_filters(db, MEMBER_VOTES, parsed_filters)
-    (after_key,) = cursors.decode("roll_call_members", cursor, int) or (0,)
+    (after_key,) = cursors.decode("roll_call_members", page_cursor, int) or (0,)
     (total_count,) = db.execute(
         f"SELECT count(*) FROM member_votes WHERE {row_filter.sql}", row_filter.values
     ).fetchone()
@@ -97,12 +97,12 @@ def list_link_cards(
     record_id: str,
     kind_filter: LinkKind | SponsorKind | None,
     max_results: int,
-    cursor: str | None,
+    page_cursor: str | None,
 ) -> RecordList:
     """List what a record is linked to, then its sponsors and cosponsors, with the evidence."""
     record_fields = store.read_record(db, record_source, record_id)
     link_rows, last_key, total_count = list_links_and_sponsors(
-        db, record_id, kind_filter, max_results, cursors.decode("links", cursor, str, str)
+        db, record_id, kind_filter, max_results, cursors.decode("links", page_cursor, str, str)
     )
     return build_list(
         record_source.name,
@@ -117,18 +117,18 @@ def list_link_cards(
 
 
 def list_voting_alike(
-    db: Database, bioguide_id: str, congress: int | None, max_results: int, cursor: str | None
+    db: Database, bioguide_id: str, congress: int | None, max_results: int, page_cursor: str | None
 ) -> RecordList:
     """List who voted most often as a member did, and over how many votes of which days."""
     store.read_record(db, SOURCES_BY_NAME["legislators"], bioguide_id)
-    (start_index,) = cursors.decode("voted_alike", cursor, int) or (0,)
-    members, total_count = list_members_voting_alike(
+    (start_index,) = cursors.decode("voted_alike", page_cursor, int) or (0,)
+    alike_members, total_count = list_members_voting_alike(
         db, bioguide_id, congress, max_results, start_index
     )
-    end_index = start_index + len(members)
+    end_index = start_index + len(alike_members)
     return build_list(
         "legislators",
-        members,
+        alike_members,
         "voted_alike",
         (end_index,) if end_index < total_count else None,
         id=bioguide_id,
@@ -142,37 +142,37 @@ def list_voting_alike(
 def list_committee_actions(
     db: Database,
     committee_id: str,
-    filters: Mapping[str, Any],
+    filter_values: Mapping[str, Any],
     max_results: int,
-    cursor: str | None,
+    page_cursor: str | None,
 ) -> RecordList:
     """List what a committee and its subcommittees did with bills, and when they met, newest first.
 
     The filters `since` and `until` are about the day of each action.
     """
-    committee = store.read_record(db, SOURCES_BY_NAME["committees"], committee_id)
-    time_span = validate_model(SourceFilters, filters)
-    (start_index,) = cursors.decode("committee_actions", cursor, int) or (0,)
+    committee_record = store.read_record(db, SOURCES_BY_NAME["committees"], committee_id)
+    time_span = validate_model(SourceFilters, filter_values)
+    (start_index,) = cursors.decode("committee_actions", page_cursor, int) or (0,)
     all_actions = (*_read_bill_activities(db, committee_id), *_read_meetings(db, committee_id))
-    actions = sorted(
+    dated_actions = sorted(
         (
-            action
-            for action in all_actions
-            if (time_span.since or "") <= action["date"] <= (time_span.until or "9999")
+            dated_action
+            for dated_action in all_actions
+            if (time_span.since or "") <= dated_action["date"] <= (time_span.until or "9999")
         ),
-        key=lambda action: (action["date"], action["id"], action["action"]),
+        key=lambda dated_action: (dated_action["date"], dated_action["id"], dated_action["action"]),
         reverse=True,
     )
     end_index = start_index + max_results
     return build_list(
         "committees",
-        actions[start_index:end_index],
+        dated_actions[start_index:end_index],
         "committee_actions",
-        (end_index,) if end_index < len(actions) else None,
+        (end_index,) if end_index < len(dated_actions) else None,
         id=committee_id,
         part="actions",
-        total=len(actions),
-        loaded_up_to=committee["loaded_up_to"],
+        total=len(dated_actions),
+        loaded_up_to=committee_record["loaded_up_to"],
         note="Of the bills and meetings that are loaded here.",
     )
 
@@ -189,10 +189,10 @@ def _read_bill_activities(db: Database, committee_id: str) -> Iterator[dict[str,
         for bill_committee in from_json(bill_row["committees"]):
             if not bill_committee["id"].startswith(committee_id):
                 continue
-            for activity in bill_committee.get("dated_activities") or ():
+            for dated_activity in bill_committee.get("dated_activities") or ():
                 yield {
-                    "date": (activity["date"] or "")[:10],
-                    "action": activity["name"],
+                    "date": (dated_activity["date"] or "")[:10],
+                    "action": dated_activity["name"],
                     "id": bill_row["id"],
                     "title": bill_row["title"],
                     "committee": bill_committee["id"],
@@ -223,15 +223,15 @@ def build_list(
     result_rows: Sequence[Mapping[str, Any]],
     list_name: str,
     after_key: Sequence[Any] | None,
-    **fields: Any,
+    **answer_fields: Any,
 ) -> RecordList:
-    cursor = cursors.encode(list_name, after_key)
+    page_cursor = cursors.encode(list_name, after_key)
     return RecordList(
         source=source_name,
         results=[dict(result_row) for result_row in result_rows],
-        next_cursor=cursor,
-        has_more=cursor is not None,
-        **fields,
+        next_cursor=page_cursor,
+        has_more=page_cursor is not None,
+        **answer_fields,
     )
 
 
@@ -273,8 +273,8 @@ def parse_list_address(list_address: str) -> ListRecords | None:
         for path_segment in split_url.path.removeprefix("/v1/").strip("/").split("/")
     ]
     query_params: dict[str, Any] = dict(parse_qsl(split_url.query))
-    page_size, cursor = query_params.pop("limit", None), query_params.pop("cursor", None)
-    page_fields: dict[str, Any] = {"cursor": cursor}
+    page_size, page_cursor = query_params.pop("limit", None), query_params.pop("cursor", None)
+    page_fields: dict[str, Any] = {"cursor": page_cursor}
     if page_size and page_size.isdecimal() and 1 <= int(page_size) <= 200:
         page_fields["limit"] = int(page_size)
     if path_segments == [CHANGES_LIST]:
@@ -285,11 +285,11 @@ def parse_list_address(list_address: str) -> ListRecords | None:
         record_source = find_source(path_segments[0])
     except UnknownSource:
         return None
-    filters = {
+    filter_values = {
         path_segment: int(param_value) if param_value.isdecimal() else param_value
         for path_segment, param_value in query_params.items()
     }
-    page_fields |= {"source": record_source.name, "filters": filters or None}
+    page_fields |= {"source": record_source.name, "filters": filter_values or None}
     if len(path_segments) == 1:
         return ListRecords.model_validate(page_fields)
     if len(path_segments) == 3 and path_segments[2] in _PART_NAMES:

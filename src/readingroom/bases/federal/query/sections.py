@@ -41,7 +41,7 @@ def list_sections(body_text: str) -> list[TextSection]:
     """Return the sections of a text in its order."""
     heading_matches = _find_headings(body_text)
     label_counts: Counter[str] = Counter()
-    sections = []
+    text_sections = []
     for heading_index, heading_match in enumerate(heading_matches):
         section_number = heading_match[1].replace("\u2013", "-")
         label_counts[section_number] += 1
@@ -56,10 +56,10 @@ def list_sections(body_text: str) -> list[TextSection]:
             else len(body_text)
         )
         heading_text = heading_match[2].strip()[:_MAX_HEADING]
-        sections.append(
+        text_sections.append(
             TextSection(section_label, heading_text, heading_match.start(), section_end)
         )
-    return sections
+    return text_sections
 
 
 def _find_headings(body_text: str) -> list[re.Match[str]]:
@@ -106,18 +106,20 @@ def find_section(body_text: str, wanted_section: str) -> TextSection:
 
     Raise InvalidArguments, which lists the sections there are.
     """
-    sections = list_sections(body_text)
+    text_sections = list_sections(body_text)
     section_label = (
         _LEADING_SECTION_WORD_PATTERN.sub("", wanted_section)
         .strip()
         .rstrip(".")
         .replace("\u2013", "-")
     )
-    for section in sections:
-        if section.label.lower() == section_label.lower():
-            return section
-    section_labels_text = ", ".join(section.label for section in sections[:_MAX_NAMED])
-    total_hint = f", … {len(sections)} in all" if len(sections) > _MAX_NAMED else ""
+    for text_section in text_sections:
+        if text_section.label.lower() == section_label.lower():
+            return text_section
+    section_labels_text = ", ".join(
+        text_section.label for text_section in text_sections[:_MAX_NAMED]
+    )
+    total_hint = f", … {len(text_sections)} in all" if len(text_sections) > _MAX_NAMED else ""
     problem_text = (
         f"there is no section {wanted_section[:50]!r}; "
         f"there are {section_labels_text or 'none'}{total_hint}"
@@ -128,8 +130,8 @@ def find_section(body_text: str, wanted_section: str) -> TextSection:
 def format_outline(body_text: str) -> str:
     """Return a line for each section: its number, its heading and its offset in the text."""
     outline_lines = [
-        f"Sec. {section.label}. {section.heading} [offset {section.start}]"
-        for section in list_sections(body_text)
+        f"Sec. {text_section.label}. {text_section.heading} [offset {text_section.start}]"
+        for text_section in list_sections(body_text)
     ]
     return "\n".join(outline_lines) or "No section headings were found in this text."
 
@@ -142,7 +144,9 @@ def compare_versions(older_text: str, newer_text: str) -> str:
 
     Removed words stand in [-…-], added ones in {+…+}; equal sections are only counted.
     """
-    old_section_by_label = {section.label: section for section in list_sections(older_text)}
+    old_section_by_label = {
+        text_section.label: text_section for text_section in list_sections(older_text)
+    }
     new_sections = list_sections(newer_text)
     report_lines = []
     unchanged_count = 0
@@ -161,8 +165,8 @@ def compare_versions(older_text: str, newer_text: str) -> str:
                 f"{heading_line}:\n{_mark_changes(old_section_text, new_section_text)}"
             )
     report_lines += [
-        f"Sec. {section.label}. {section.heading}: removed."
-        for section in old_section_by_label.values()
+        f"Sec. {text_section.label}. {text_section.heading}: removed."
+        for text_section in old_section_by_label.values()
     ]
     if not new_sections and not report_lines:
         report_lines = [_mark_changes(older_text, newer_text)]

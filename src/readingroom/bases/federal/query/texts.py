@@ -79,7 +79,7 @@ def read_bill_text(
     db: Database,
     parsed_id: FederalId,
     version_code: str | None,
-    offset: int,
+    text_offset: int,
     section_label: str | None = None,
     compare_with: str | None = None,
 ) -> BillText:
@@ -102,7 +102,7 @@ def read_bill_text(
         body_text = _compare_texts(older_text.body, body_text, section_label)
     elif section_label:
         body_text = choose_section(body_text, section_label)
-    end_offset = offset + MAX_TEXT_CHARS
+    end_offset = text_offset + MAX_TEXT_CHARS
     next_offset = end_offset if end_offset < len(body_text) else None
     query_params = {
         "version": stored_text.part,
@@ -123,8 +123,8 @@ def read_bill_text(
         stage=stored_text.stage,
         dated=stored_text.dated,
         title=stored_text.title,
-        text=body_text[offset:end_offset],
-        offset=offset,
+        text=body_text[text_offset:end_offset],
+        offset=text_offset,
         total_chars=len(body_text),
         next_offset=next_offset,
         more_url=f"/v1/bills/{versioned_record_id}/body?{query_string}" if next_offset else None,
@@ -177,7 +177,7 @@ def fetch_record(
     db: Database,
     record_source: Source,
     record_id: str,
-    offset: int,
+    text_offset: int,
     section_label: str | None = None,
 ) -> Fetched:
     """Return a record with as much of its text, or of a section of it, as one answer contains."""
@@ -189,12 +189,12 @@ def fetch_record(
     if section_label:
         whole_text = choose_section(whole_text, section_label)
     link_counts = count_links_and_sponsors(db, record_id)
-    end_offset = offset + MAX_TEXT_CHARS
+    end_offset = text_offset + MAX_TEXT_CHARS
     next_offset = end_offset if end_offset < len(whole_text) else None
     return Fetched(
         id=record_id,
         title=record_fields["title"],
-        text=whole_text[offset:end_offset],
+        text=whole_text[text_offset:end_offset],
         url=record_fields["url"],
         metadata={
             "source": record_fields["source"],
@@ -203,7 +203,7 @@ def fetch_record(
         source=record_fields["source"],
         citation=Citation.model_validate(record_fields["citation"]),
         record=record_fields,
-        offset=offset,
+        offset=text_offset,
         total_chars=len(whole_text),
         next_offset=next_offset,
         more_url=_build_fetch_url(record_id, section_label, next_offset) if next_offset else None,
@@ -214,8 +214,8 @@ def fetch_record(
     )
 
 
-def _build_fetch_url(record_id: str, section_label: str | None, offset: int) -> str:
-    query_params = {"id": record_id, "section": section_label, "offset": offset}
+def _build_fetch_url(record_id: str, section_label: str | None, text_offset: int) -> str:
+    query_params = {"id": record_id, "section": section_label, "offset": text_offset}
     stated_params = {
         param_name: param_value
         for param_name, param_value in query_params.items()
@@ -290,7 +290,7 @@ def _describe_fields(record_fields: dict[str, Any]) -> str:
         record_fields.get("summary") or {},
         record_fields.get("latest_action") or {},
     )
-    paragraphs = (
+    paragraph_texts = (
         record_fields["title"],
         record_fields.get("abstract"),
         record_fields.get("description"),
@@ -301,4 +301,4 @@ def _describe_fields(record_fields: dict[str, Any]) -> str:
         else None,
         record_fields["citation_string"],
     )
-    return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
+    return "\n\n".join(paragraph_text for paragraph_text in paragraph_texts if paragraph_text)

@@ -29,11 +29,12 @@ def tally_by_party(db: Database, vote_id: str) -> dict[str, dict[str, int]]:
             "members"
         ]
     parties_by_size = sorted(
-        side_counts_by_party, key=lambda party: (-sum(side_counts_by_party[party].values()), party)
+        side_counts_by_party,
+        key=lambda party_name: (-sum(side_counts_by_party[party_name].values()), party_name),
     )
     return {
-        party: dict(sorted(side_counts_by_party[party].items(), reverse=True))
-        for party in parties_by_size
+        party_name: dict(sorted(side_counts_by_party[party_name].items(), reverse=True))
+        for party_name in parties_by_size
     }
 
 
@@ -152,8 +153,8 @@ def count_votes_needed(required_majority: str, voter_count: int) -> int | None:
 
     None for a majority that is not stated as a share.
     """
-    numerator, slash, denominator = required_majority.partition("/")
-    if not (slash and numerator.isdecimal() and denominator.isdecimal() and int(denominator)):
+    numerator, slash_mark, denominator = required_majority.partition("/")
+    if not (slash_mark and numerator.isdecimal() and denominator.isdecimal() and int(denominator)):
         return None
     # Not by floats, which cannot write two thirds.
     required_share = Fraction(int(numerator), int(denominator))
@@ -181,11 +182,12 @@ def describe_roll_call(
         description_lines.append(
             f"By party, of the {recorded_count} members whose votes are loaded here:"
         )
-    for party, count_by_side in side_counts_by_party.items():
+    for party_name, count_by_side in side_counts_by_party.items():
         side_counts_text = ", ".join(
-            f"{side.replace('_', ' ')} {vote_count}" for side, vote_count in count_by_side.items()
+            f"{vote_side.replace('_', ' ')} {vote_count}"
+            for vote_side, vote_count in count_by_side.items()
         )
-        description_lines.append(f"{party}: {side_counts_text}")
+        description_lines.append(f"{party_name}: {side_counts_text}")
     if not side_counts_by_party:
         description_lines.append("How each member voted is not loaded here.")
     return "\n".join(description_lines)

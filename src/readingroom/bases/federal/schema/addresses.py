@@ -15,21 +15,27 @@ _UUID_REGEX = r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
 
 def rewrite_url(url_or_citation: str) -> str | None:
     """Return the id, or a spelling of it, that an address names; None for any other text."""
-    for url_pattern, rewrite in _URL_RULES:
+    for url_pattern, rewrite_rule in _URL_RULES:
         if url_match := url_pattern.fullmatch(url_or_citation):
-            return rewrite(url_match)
+            return rewrite_rule(url_match)
     return None
 
 
-def _make_url_rule(path_pattern: str, rewrite: str | _Rewrite) -> tuple[re.Pattern[str], _Rewrite]:
-    expand = (lambda match: match.expand(rewrite)) if isinstance(rewrite, str) else rewrite
-    return re.compile(path_pattern + _REST, re.ASCII | re.I), expand
+def _make_url_rule(
+    path_pattern: str, rewrite_rule: str | _Rewrite
+) -> tuple[re.Pattern[str], _Rewrite]:
+    expand_match = (
+        (lambda match: match.expand(rewrite_rule))
+        if isinstance(rewrite_rule, str)
+        else rewrite_rule
+    )
+    return re.compile(path_pattern + _REST, re.ASCII | re.I), expand_match
 
 
 def _make_house_vote_id(url_match: re.Match[str]) -> str:
     """The Clerk counts votes by year; a session is a year of a Congress."""
-    year = int(url_match[1])
-    return f"house:{(year - 1787) // 2}:{1 if year % 2 else 2}:{url_match[2]}"
+    vote_year = int(url_match[1])
+    return f"house:{(vote_year - 1787) // 2}:{1 if vote_year % 2 else 2}:{url_match[2]}"
 
 
 def _make_law_id(url_match: re.Match[str]) -> str:

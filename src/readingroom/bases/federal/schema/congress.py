@@ -37,11 +37,13 @@ def get_first_day(congress: int) -> date:
     return date(1787 + 2 * congress, 1, 3)
 
 
-def format_ordinal(number: int) -> str:
+def format_ordinal(ordinal_number: int) -> str:
     ordinal_suffix = (
-        "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+        "th"
+        if ordinal_number % 100 in (11, 12, 13)
+        else {1: "st", 2: "nd", 3: "rd"}.get(ordinal_number % 10, "th")
     )
-    return f"{number}{ordinal_suffix}"
+    return f"{ordinal_number}{ordinal_suffix}"
 
 
 def format_bill_number(congress: int, bill_type: str, bill_number: int) -> str:

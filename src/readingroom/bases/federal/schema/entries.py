@@ -62,29 +62,29 @@ class PackedRecord:
     json: str
 
     @classmethod
-    def pack(cls, record: Record) -> "PackedRecord":
+    def pack(cls, full_record: Record) -> "PackedRecord":
         return cls(
-            record.id,
-            record.source,
-            record.title,
-            record.published_at,
-            record.retrieved_at,
-            record.raw_sha256,
-            record.as_of,
-            getattr(record, "short_titles", ()),
-            dump_record(record),
+            full_record.id,
+            full_record.source,
+            full_record.title,
+            full_record.published_at,
+            full_record.retrieved_at,
+            full_record.raw_sha256,
+            full_record.as_of,
+            getattr(full_record, "short_titles", ()),
+            dump_record(full_record),
         )
 
 
 AnyRecord = Record | PackedRecord
 
 
-def dump_record(record: AnyRecord) -> str:
+def dump_record(full_record: AnyRecord) -> str:
     """Return the JSON that is stored of a record."""
-    if isinstance(record, PackedRecord):
-        return record.json
+    if isinstance(full_record, PackedRecord):
+        return full_record.json
     # That date is the source's, not the record's: it is added when the record is read.
-    return record.model_dump_json(exclude={"loaded_up_to"})
+    return full_record.model_dump_json(exclude={"loaded_up_to"})
 
 
 @dataclass(frozen=True)

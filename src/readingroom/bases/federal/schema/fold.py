@@ -41,38 +41,40 @@ class NameVocabulary:
 @cache
 def load_vocabulary() -> NameVocabulary:
     """Return the vocabulary in `names.toml`."""
-    tables = tomllib.loads(_VOCABULARY_FILE.read_text("utf-8"))
-    codes_by_code = {(state_code.lower(),): state_code for state_code in tables["states"]}
+    vocabulary_tables = tomllib.loads(_VOCABULARY_FILE.read_text("utf-8"))
+    codes_by_code = {
+        (state_code.lower(),): state_code for state_code in vocabulary_tables["states"]
+    }
     codes_by_name = {
         tuple(state_name.split("-")): state_code
-        for state_code, state_names in tables["states"].items()
+        for state_code, state_names in vocabulary_tables["states"].items()
         for state_name in state_names.split()
     }
     return NameVocabulary(
-        stopwords=frozenset(tables["stopwords"].split()),
-        weak_words=frozenset(tables["weak"].split()),
-        word_endings=frozenset(["", *tables["endings"].split()]),
-        committee_words=frozenset(tables["committee"].split()),
-        subcommittee_words=frozenset(tables["subcommittee"].split()),
-        chambers_by_word=_index_by_word(tables["chambers"]),
-        parties_by_word=_index_by_word(tables["parties"]),
-        periods_by_word=_index_by_word(tables["periods"]),
+        stopwords=frozenset(vocabulary_tables["stopwords"].split()),
+        weak_words=frozenset(vocabulary_tables["weak"].split()),
+        word_endings=frozenset(["", *vocabulary_tables["endings"].split()]),
+        committee_words=frozenset(vocabulary_tables["committee"].split()),
+        subcommittee_words=frozenset(vocabulary_tables["subcommittee"].split()),
+        chambers_by_word=_index_by_word(vocabulary_tables["chambers"]),
+        parties_by_word=_index_by_word(vocabulary_tables["parties"]),
+        periods_by_word=_index_by_word(vocabulary_tables["periods"]),
         kind_words_by_registry={
             registry_name: frozenset(kind_words.split())
-            for registry_name, kind_words in tables["kinds"].items()
+            for registry_name, kind_words in vocabulary_tables["kinds"].items()
         },
-        popular_names=tables["popular_names"],
-        value_aliases=tables["value_aliases"],
+        popular_names=vocabulary_tables["popular_names"],
+        value_aliases=vocabulary_tables["value_aliases"],
         codes_by_state_words=codes_by_code | codes_by_name,
-        equivalents_by_name=_group_nicknames(tables["nicknames"]["groups"].split("\n")),
+        equivalents_by_name=_group_nicknames(vocabulary_tables["nicknames"]["groups"].split("\n")),
     )
 
 
 def _index_by_word(words_by_meaning: Mapping[str, str]) -> dict[str, str]:
     return {
-        word: meaning
-        for meaning, words_of_meaning in words_by_meaning.items()
-        for word in words_of_meaning.split()
+        meaning_word: word_meaning
+        for word_meaning, words_of_meaning in words_by_meaning.items()
+        for meaning_word in words_of_meaning.split()
     }
 
 
@@ -91,7 +93,11 @@ def fold_name(full_name: str) -> tuple[str, ...]:
     """Return a name as folded words, without stopwords unless it has no other words."""
     folded_words = fold_all_words(full_name)
     return (
-        tuple(word for word in folded_words if word not in load_vocabulary().stopwords)
+        tuple(
+            folded_word
+            for folded_word in folded_words
+            if folded_word not in load_vocabulary().stopwords
+        )
         or folded_words
     )
 
@@ -102,9 +108,11 @@ def fold_all_words(written_text: str) -> tuple[str, ...]:
         written_text.lower() if written_text.isascii() else _lower_without_accents(written_text)
     )
     return tuple(
-        word
-        for word in _SEPARATORS_PATTERN.split(_DROPPED_CHARACTERS_PATTERN.sub("", lower_text))
-        if word
+        separated_word
+        for separated_word in _SEPARATORS_PATTERN.split(
+            _DROPPED_CHARACTERS_PATTERN.sub("", lower_text)
+        )
+        if separated_word
     )
 
 
@@ -114,7 +122,9 @@ def _lower_without_accents(accented_text: str) -> str:
         "NFKD", accented_text.replace("ß", "ss").replace("ø", "o")
     )
     return "".join(
-        letter for letter in decomposed_text if not unicodedata.combining(letter)
+        decomposed_letter
+        for decomposed_letter in decomposed_text
+        if not unicodedata.combining(decomposed_letter)
     ).lower()
 
 
@@ -140,7 +150,11 @@ def sort_initials(name_words: Sequence[str]) -> str:
     Sorted, because acronyms do not keep the order of a name: `HASC` is Armed Services.
     """
     return "".join(
-        sorted(word[0] for word in name_words if word not in load_vocabulary().weak_words)
+        sorted(
+            name_word[0]
+            for name_word in name_words
+            if name_word not in load_vocabulary().weak_words
+        )
     )
 
 

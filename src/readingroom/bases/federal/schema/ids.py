@@ -41,9 +41,9 @@ def make_bill_id(congress: int | str, bill_type: str, bill_number: int | str) ->
 
 
 def make_vote_id(
-    chamber: str, congress: int | str, session: int | str, roll_number: int | str
+    chamber_name: str, congress: int | str, session_number: int | str, roll_number: int | str
 ) -> str:
-    return f"{chamber.lower()}:{int(congress)}:{int(session)}:{int(roll_number)}"
+    return f"{chamber_name.lower()}:{int(congress)}:{int(session_number)}:{int(roll_number)}"
 
 
 def make_law_id(law_number: str, is_private: bool = False) -> str:
@@ -63,10 +63,10 @@ def make_amendment_id(congress: int | str, amendment_type: str, amendment_number
 
 
 def make_sap_id(
-    congress: int | str, issued_on: str, bills: Sequence[str], repeat_number: int = 1
+    congress: int | str, issued_on: str, bill_ids: Sequence[str], repeat_number: int = 1
 ) -> str:
     """Return the id of a statement; those of a day on the same bills differ in a last number."""
-    bill_list = "-".join(bills).lower() or "unnumbered"
+    bill_list = "-".join(bill_ids).lower() or "unnumbered"
     return f"sap:{int(congress)}:{issued_on}:{bill_list}" + (
         f":{repeat_number}" if repeat_number > 1 else ""
     )
@@ -143,12 +143,12 @@ def make_agency_id(agency_name: str) -> str:
     `Department of the Interior` and `Interior Department` become `agency:interior-department`, and
     `Bureau of Prisons, Department of Justice` becomes `agency:prisons-bureau`.
     """
-    slug = "-".join(re.findall("[a-z0-9]+", agency_name.lower()))
-    if agency_of_department_match := _AGENCY_OF_DEPARTMENT_PATTERN.fullmatch(slug):
-        slug = agency_of_department_match[1]
-    if kind_match := _AGENCY_NAMED_BY_KIND_PATTERN.fullmatch(slug):
-        slug = f"{kind_match[2]}-{kind_match[1]}"
-    return f"agency:{slug}"
+    agency_slug = "-".join(re.findall("[a-z0-9]+", agency_name.lower()))
+    if agency_of_department_match := _AGENCY_OF_DEPARTMENT_PATTERN.fullmatch(agency_slug):
+        agency_slug = agency_of_department_match[1]
+    if kind_match := _AGENCY_NAMED_BY_KIND_PATTERN.fullmatch(agency_slug):
+        agency_slug = f"{kind_match[2]}-{kind_match[1]}"
+    return f"agency:{agency_slug}"
 
 
 _ESTIMATE_URL_PATTERN = re.compile(r"cbo\.gov/publication/(\d+)", re.I)
@@ -170,14 +170,16 @@ def make_docket_id(docket_number: str) -> str:
     return f"docket:{fold_dashes(docket_number).strip().upper()}"
 
 
-def make_meeting_id(chamber: str | None, event_id: str) -> str:
+def make_meeting_id(chamber_name: str | None, event_id: str) -> str:
     """Return the id of a meeting; each chamber has event numbers of its own."""
-    return f"hearing:{(chamber or 'joint').lower()}-{event_id}"
+    return f"hearing:{(chamber_name or 'joint').lower()}-{event_id}"
 
 
-def make_transcript_id(congress: int | str, chamber: str | None, jacket_number: int | str) -> str:
+def make_transcript_id(
+    congress: int | str, chamber_name: str | None, jacket_number: int | str
+) -> str:
     """Return the id of a printed hearing, as GovInfo has it: `hearing:CHRG-116shrg37721`."""
-    return f"hearing:CHRG-{int(congress)}{(chamber or 'joint')[0].lower()}hrg{jacket_number}"
+    return f"hearing:CHRG-{int(congress)}{(chamber_name or 'joint')[0].lower()}hrg{jacket_number}"
 
 
 def make_membership_id(congress: int | str, committee_id: str, bioguide_id: str) -> str:
@@ -196,9 +198,9 @@ def parse_federal_id(written_id: str, congress: int | None = None) -> FederalId:
         else fold_dashes(unicodedata.normalize("NFKC", written_id))
     )
     stripped_id = plain_id.strip()
-    for spelling in (stripped_id, rewrite_url(stripped_id)):
-        for id_form in _ID_FORMS if spelling else ():
-            if id_match := id_form.pattern.fullmatch(spelling or ""):
+    for id_spelling in (stripped_id, rewrite_url(stripped_id)):
+        for id_form in _ID_FORMS if id_spelling else ():
+            if id_match := id_form.pattern.fullmatch(id_spelling or ""):
                 return FederalId(id_form.source, id_form.build_id(id_match))
     if congress and (id_match := _BARE_BILL_PATTERN.fullmatch(stripped_id)):
         return FederalId("bills", make_bill_id(congress, id_match[1], id_match[2]))
@@ -224,13 +226,13 @@ def parse_bill_number(written_number: str) -> tuple[str, int] | None:
 def _parse_bill_type(written_type: str) -> str:
     """`H.J.Res.`, `House Joint Resolution` and the `house-joint-resolution` of a URL are hjres."""
     type_letters = re.sub(r"[^a-z]", "", written_type.lower())
-    for chamber_word, abbreviation in (
+    for chamber_word, word_abbreviation in (
         ("house", "h"),
         ("senate", "s"),
         ("joint", "j"),
         ("concurrent", "con"),
     ):
-        type_letters = type_letters.replace(chamber_word, abbreviation)
+        type_letters = type_letters.replace(chamber_word, word_abbreviation)
     type_letters = type_letters.replace("resolution", "res")
     return {"hbill": "hr", "sbill": "s"}.get(type_letters, type_letters)
 
@@ -282,49 +284,49 @@ _ID_FORMS = (
         "bills",
         "hr:|s:|hjres:|sjres:|hres:|sres:|hconres:|sconres: (hr:119:1)",
         f"{_BILL_TYPE_REGEX}:{_CONGRESS_REGEX}:{_NUMBER_REGEX}",
-        lambda m: make_bill_id(m[2], m[1], m[3]),
+        lambda match: make_bill_id(match[2], match[1], match[3]),
     ),
     _make_form(
         "bills",
         "",
         f"bill:{_CONGRESS_REGEX}-{_BILL_TYPE_REGEX}-{_NUMBER_REGEX}",
-        lambda m: make_bill_id(m[1], m[2], m[3]),
+        lambda match: make_bill_id(match[1], match[2], match[3]),
     ),
     _make_form(
         "bills",
         "",
         rf"{_PRINTED_BILL_TYPE_REGEX}\s*{_NUMBER_SIGN_REGEX}{_NUMBER_REGEX}{_OF_CONGRESS_REGEX}",
-        lambda m: make_bill_id(m[3], m[1], m[2]),
+        lambda match: make_bill_id(match[3], match[1], match[2]),
     ),
     _make_form(
         "bills",
         "",
         rf"{_ORDINAL_CONGRESS_REGEX}[\s,]+{_PRINTED_BILL_TYPE_REGEX}\s*{_NUMBER_SIGN_REGEX}{_NUMBER_REGEX}",
-        lambda m: make_bill_id(m[1], m[2], m[3]),
+        lambda match: make_bill_id(match[1], match[2], match[3]),
     ),
     _make_form(
         "roll_call_votes",
         "house:|senate: (house:118:1:37)",
         rf"(house|senate):{_CONGRESS_REGEX}:([1-3]):{_NUMBER_REGEX}",
-        lambda m: make_vote_id(m[1], m[2], m[3], m[4]),
+        lambda match: make_vote_id(match[1], match[2], match[3], match[4]),
     ),
     _make_form(
         "congressional_record",
         "crec: (crec:CREC-2005-07-20-pt1-PgE1551-2)",
         rf"(?:crec:)?(CREC-{_ID_WORD_REGEX})",
-        lambda m: make_proceeding_id(m[1]),
+        lambda match: make_proceeding_id(match[1]),
     ),
     _make_form(
         "public_laws",
         "pl: (pl:117-103)",
         rf"(?:pl:|P\.?\s?L\.?\s?|Pub(?:lic|\.)?\s?L(?:aw|\.)?\s?){_NUMBER_SIGN_REGEX}{_CONGRESS_REGEX}[-:]{_NUMBER_REGEX}",
-        lambda m: make_law_id(f"{m[1]}-{m[2]}"),
+        lambda match: make_law_id(f"{match[1]}-{match[2]}"),
     ),
     _make_form(
         "public_laws",
         "pvtl: (pvtl:112-1)",
         rf"(?:pvtl:|Priv(?:ate|\.)?\s?L(?:aw|\.)?\s?){_NUMBER_SIGN_REGEX}{_CONGRESS_REGEX}[-:]{_NUMBER_REGEX}",
-        lambda m: make_law_id(f"{m[1]}-{m[2]}", is_private=True),
+        lambda match: make_law_id(f"{match[1]}-{match[2]}", is_private=True),
     ),
     _make_form(
         "legislators", "a bioguide id (S000033)", r"(?:member:|bioguide:)?([A-Z]\d{6})", _to_upper
@@ -345,13 +347,13 @@ _ID_FORMS = (
         "committees",
         "a committee code (HSAG, HSAG15)",
         r"(?:committee:)?([HSJ][A-Z]{3}(?:-?\d{2})?)",
-        lambda m: make_committee_id(m[1]),
+        lambda match: make_committee_id(match[1]),
     ),
     _make_form(
         "amendments",
         "amdt: (amdt:117:samdt:4999)",
         rf"amdt:{_CONGRESS_REGEX}:(hamdt|samdt|suamdt):{_NUMBER_REGEX}",
-        lambda m: make_amendment_id(m[1], m[2], m[3]),
+        lambda match: make_amendment_id(match[1], match[2], match[3]),
     ),
     _make_form(
         "amendments",
@@ -359,7 +361,7 @@ _ID_FORMS = (
         r"(S|H)(?:\.?\s?A(?:mdt|mendment)\.?|A|enate Amendment|ouse Amendment)\s?"
         rf"{_NUMBER_SIGN_REGEX}{_NUMBER_REGEX}"
         rf"(?:\s+to\s+[\w. ]+?)?{_OF_CONGRESS_REGEX}",
-        lambda m: make_amendment_id(m[3], f"{m[1]}amdt", m[2]),
+        lambda match: make_amendment_id(match[3], f"{match[1]}amdt", match[2]),
     ),
     _make_form(
         "saps",
@@ -371,13 +373,13 @@ _ID_FORMS = (
         "presidential_documents",
         "presdoc: (presdoc:2026-11741)",
         f"presdoc:{_FR_NUMBER_REGEX}",
-        lambda m: f"presdoc:{m[1].upper()}",
+        lambda match: f"presdoc:{match[1].upper()}",
     ),
     _make_form(
         "committee_memberships",
         "membership: (membership:119:HSAG:S001157)",
         rf"membership:{_CONGRESS_REGEX}:([HSJ][A-Z]{{3}}(?:\d{{2}})?):([A-Z]\d{{6}})",
-        lambda m: make_membership_id(m[1], m[2].upper(), m[3].upper()),
+        lambda match: make_membership_id(match[1], match[2].upper(), match[3].upper()),
     ),
     _make_form(
         "topic_taxonomy", "topic: (topic:taxation)", r"topic:[a-z0-9]+(?:-[a-z0-9]+)*", _to_lower
@@ -386,10 +388,13 @@ _ID_FORMS = (
         "agencies",
         "agency: (agency:coast-guard)",
         r"agency:([a-z0-9]+(?:-[a-z0-9]+)*)",
-        lambda m: make_agency_id(m[1]),
+        lambda match: make_agency_id(match[1]),
     ),
     _make_form(
-        "cbo_cost_estimates", "cbo: (cbo:62589)", rf"cbo:{_NUMBER_REGEX}", lambda m: f"cbo:{m[1]}"
+        "cbo_cost_estimates",
+        "cbo: (cbo:62589)",
+        rf"cbo:{_NUMBER_REGEX}",
+        lambda match: f"cbo:{match[1]}",
     ),
     _make_form(
         "committee_reports",
@@ -401,32 +406,32 @@ _ID_FORMS = (
         "cfr_sections",
         "cfr: (cfr:27:447.21)",
         rf"cfr:([1-9]\d?):({_ID_WORD_REGEX})",
-        lambda m: make_cfr_id(m[1], m[2]),
+        lambda match: make_cfr_id(match[1], match[2]),
     ),
     _make_form(
         "committee_reports",
         "",
         _REPORT_CITATION_PATTERN.pattern,
-        lambda m: parse_report_citation(m[0]) or m[0],
+        lambda match: parse_report_citation(match[0]) or match[0],
     ),
     _make_form(
         "cfr_sections",
         "",
         r"([1-9]\d?)\s?C\.?\s?F\.?\s?R\.?\s?(?:\xa7\s?)?(\d{1,4}\.[\w.-]{1,60})",
-        lambda m: make_cfr_id(m[1], m[2]),
+        lambda match: make_cfr_id(match[1], match[2]),
     ),
     _make_form(
         "cfr_sections",
         "",
         r"([1-9]\d?)\s?C\.?\s?F\.?\s?R\.?\s?(?:Part|Pt\.)\s?(\d{1,4}[a-z]?),?\s"
         r"App(?:endix|\.)\s([A-Z0-9]{1,4}(?:-[A-Z0-9]{1,4})?)",
-        lambda m: make_cfr_id(m[1], f"{m[2]}.appendix-{m[3]}"),
+        lambda match: make_cfr_id(match[1], f"{match[2]}.appendix-{match[3]}"),
     ),
     _make_form(
         "statute_compilations",
         "comps: (comps:1565)",
         rf"comps:{_NUMBER_REGEX}",
-        lambda m: make_compilation_id(m[1]),
+        lambda match: make_compilation_id(match[1]),
     ),
     _make_form(
         "lda_filings",
@@ -438,19 +443,19 @@ _ID_FORMS = (
         "regulations_dot_gov_dockets",
         "docket: (docket:EPA-HQ-OAR-2025-0001)",
         rf"docket:({_ID_WORD_REGEX})",
-        lambda m: f"docket:{m[1].upper()}",
+        lambda match: f"docket:{match[1].upper()}",
     ),
     _make_form(
         "hearings",
         "hearing: (hearing:<id>)",
         rf"hearing:({_ID_WORD_REGEX})",
-        lambda m: f"hearing:{m[1]}",
+        lambda match: f"hearing:{match[1]}",
     ),
     _make_form(
         "staff_directories",
         "staff: (staff:<id>)",
         rf"staff:({_ID_WORD_REGEX})",
-        lambda m: f"staff:{m[1]}",
+        lambda match: f"staff:{match[1]}",
     ),
 )
 

@@ -168,37 +168,39 @@ def ensure_shared_schema(db: Any) -> None:
         db.execute("SELECT pg_advisory_xact_lock(?)", (_SCHEMA_LOCK,))
         db.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA_NAME}")
         db.execute(f"CREATE TABLE IF NOT EXISTS {SCHEMA_NAME}.schema_version (version bigint)")
-        row = db.execute(f"SELECT max(version) FROM {SCHEMA_NAME}.schema_version").fetchone()
-        stored_version = row[0] or 0
+        version_row = db.execute(
+            f"SELECT max(version) FROM {SCHEMA_NAME}.schema_version"
+        ).fetchone()
+        stored_version = version_row[0] or 0
         if stored_version > SHARED_SCHEMA_VERSION:
             raise SchemaTooNew(
                 f"The federal tables are of version {stored_version}, and this Reading Room knows "
                 f"those up to {SHARED_SCHEMA_VERSION}; install the version that wrote them"
             )
         if stored_version == SHARED_SCHEMA_VERSION:
-            for statement in _list_missing_tables(db):
-                db.execute(statement)
+            for sql_statement in _list_missing_tables(db):
+                db.execute(sql_statement)
             return
         create_extensions(db, _EXTENSIONS)
-        statements = _list_upgrades(db, stored_version) if stored_version else None
-        for statement in statements or list_shared_statements():
-            db.execute(statement)
+        sql_statements = _list_upgrades(db, stored_version) if stored_version else None
+        for sql_statement in sql_statements or list_shared_statements():
+            db.execute(sql_statement)
         db.execute(f"INSERT INTO {SCHEMA_NAME}.schema_version VALUES ({SHARED_SCHEMA_VERSION})")
 
 
 def _list_upgrades(db: Any, stored_version: int) -> list[str]:
     """Return the SQL that makes the tables of an older version those of this one."""
-    upgrades = _list_missing_tables(db)
+    upgrade_statements = _list_missing_tables(db)
     if stored_version < 2:
-        upgrades.append(_LEADERS_INDEX_SQL)
-    for source in SOURCES:  # version 3
+        upgrade_statements.append(_LEADERS_INDEX_SQL)
+    for record_source in SOURCES:  # version 3
         dropped_sql = ", ".join(
             f"ALTER COLUMN {column_name} DROP EXPRESSION IF EXISTS"
-            for column_name in _map_computed_columns(source)
+            for column_name in _map_computed_columns(record_source)
         )
-        upgrades.append(f"ALTER TABLE {source.name} {dropped_sql}")
-        upgrades += _list_trigger_statements(source)
-    return upgrades
+        upgrade_statements.append(f"ALTER TABLE {record_source.name} {dropped_sql}")
+        upgrade_statements += _list_trigger_statements(record_source)
+    return upgrade_statements
 
 
 def _list_missing_tables(db: Any) -> list[str]:
@@ -208,32 +210,32 @@ def _list_missing_tables(db: Any) -> list[str]:
     )
     existing_tables = {table_row["table_name"] for table_row in table_rows}
     return [
-        statement
-        for source in SOURCES
-        if source.name not in existing_tables
-        for statement in _list_table_statements(source)
+        sql_statement
+        for record_source in SOURCES
+        if record_source.name not in existing_tables
+        for sql_statement in _list_table_statements(record_source)
     ]
 
 
 def list_shared_statements() -> Iterator[str]:
     """Yield every statement that makes the tables in an empty schema."""
-    for source in SOURCES:
-        yield from _list_table_statements(source)
-    for statement in list_fixed_statements():
-        if "VIRTUAL TABLE" in statement or "CREATE TRIGGER" in statement:
+    for record_source in SOURCES:
+        yield from _list_table_statements(record_source)
+    for sql_statement in list_fixed_statements():
+        if "VIRTUAL TABLE" in sql_statement or "CREATE TRIGGER" in sql_statement:
             continue
-        yield _translate_statement(statement)
+        yield _translate_statement(sql_statement)
     yield from _WORD_SEARCH_STATEMENTS
     yield _LEADERS_INDEX_SQL
 
 
-def _list_table_statements(source: Source) -> Iterator[str]:
+def _list_table_statements(record_source: Source) -> Iterator[str]:
     columns_sql = "".join(
         f",\n    {column_name} {column_type}"
-        for column_name, (column_type, _) in _map_computed_columns(source).items()
+        for column_name, (column_type, _) in _map_computed_columns(record_source).items()
     )
     yield f"""
-CREATE TABLE {source.name} (
+CREATE TABLE {record_source.name} (
     id text COLLATE "C" PRIMARY KEY,
     record json NOT NULL,
     loader text COLLATE "C" NOT NULL,
@@ -242,36 +244,36 @@ CREATE TABLE {source.name} (
     tombstone_reason text,
     successor_id text{columns_sql}
 )"""
-    yield from _list_trigger_statements(source)
-    for index_name, index_columns in build_source_indexes(source).items():
+    yield from _list_trigger_statements(record_source)
+    for index_name, index_columns in build_source_indexes(record_source).items():
         column_list = ", ".join(
-            column.replace(" DESC", " DESC NULLS LAST") for column in index_columns
+            table_column.replace(" DESC", " DESC NULLS LAST") for table_column in index_columns
         )
-        yield f"CREATE INDEX {index_name} ON {source.name} ({column_list})"
+        yield f"CREATE INDEX {index_name} ON {record_source.name} ({column_list})"
 
 
-def _list_trigger_statements(source: Source) -> Iterator[str]:
+def _list_trigger_statements(record_source: Source) -> Iterator[str]:
     """Yield what computes columns from the record whenever that is written.
 
     Not generated columns: each of those would parse the whole record again.
     """
     assignments_sql = "\n".join(
         f"    NEW.{column_name} := {value_sql};"
-        for column_name, (_, value_sql) in _map_computed_columns(source).items()
+        for column_name, (_, value_sql) in _map_computed_columns(record_source).items()
     )
     yield f"""
-CREATE OR REPLACE FUNCTION compute_{source.name}() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION compute_{record_source.name}() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE fields jsonb := NEW.record::jsonb;
 BEGIN
 {assignments_sql}
     RETURN NEW;
 END $$"""
     yield f"""
-CREATE OR REPLACE TRIGGER {source.name}_computed BEFORE INSERT OR UPDATE OF record
-    ON {source.name} FOR EACH ROW EXECUTE FUNCTION compute_{source.name}()"""
+CREATE OR REPLACE TRIGGER {record_source.name}_computed BEFORE INSERT OR UPDATE OF record
+    ON {record_source.name} FOR EACH ROW EXECUTE FUNCTION compute_{record_source.name}()"""
 
 
-def _map_computed_columns(source: Source) -> dict[str, tuple[str, str]]:
+def _map_computed_columns(record_source: Source) -> dict[str, tuple[str, str]]:
     """Return the type of each column that is computed, and its value in terms of `fields`."""
     computed_columns = {
         citation_field: (
@@ -280,27 +282,27 @@ def _map_computed_columns(source: Source) -> dict[str, tuple[str, str]]:
         )
         for citation_field in CITATION_FIELDS
     }
-    for column in source.columns:
-        computed_columns[column.name] = (
-            _POSTGRES_TYPE_BY_SQLITE_TYPE[column.kind],
-            _format_column_value(column),
+    for table_column in record_source.columns:
+        computed_columns[table_column.name] = (
+            _POSTGRES_TYPE_BY_SQLITE_TYPE[table_column.kind],
+            _format_column_value(table_column),
         )
     return computed_columns
 
 
-def _format_column_value(column: Column) -> str:
-    path_steps = re.findall(r"[^.\[\]$]+", column.path or f"$.{column.name}")
+def _format_column_value(table_column: Column) -> str:
+    path_steps = re.findall(r"[^.\[\]$]+", table_column.path or f"$.{table_column.name}")
     value_sql = f"fields #>> '{{{','.join(path_steps)}}}'"
-    if column.kind == "BOOLEAN":
+    if table_column.kind == "BOOLEAN":
         return f"CASE {value_sql} WHEN 'true' THEN 1 WHEN 'false' THEN 0 END"
     return (
         value_sql
-        if column.kind == "TEXT"
-        else f"({value_sql})::{_POSTGRES_TYPE_BY_SQLITE_TYPE[column.kind]}"
+        if table_column.kind == "TEXT"
+        else f"({value_sql})::{_POSTGRES_TYPE_BY_SQLITE_TYPE[table_column.kind]}"
     )
 
 
-def _translate_statement(statement: str) -> str:
+def _translate_statement(sql_statement: str) -> str:
     for sqlite_sql, postgres_sql in _SQL_REPLACEMENTS:
-        statement = statement.replace(sqlite_sql, postgres_sql)
-    return re.sub(r" TEXT\b", ' text COLLATE "C"', statement)
+        sql_statement = sql_statement.replace(sqlite_sql, postgres_sql)
+    return re.sub(r" TEXT\b", ' text COLLATE "C"', sql_statement)

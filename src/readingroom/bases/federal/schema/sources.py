@@ -103,7 +103,7 @@ class AggregationPlan:
 
     @property
     def groups(self) -> tuple[str, ...]:
-        return (*self.group_by, *(facet.name for facet in self.facets))
+        return (*self.group_by, *(group_facet.name for group_facet in self.facets))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class RecordTable:
 
     @property
     def filters(self) -> tuple[Column, ...]:
-        return tuple(column for column in self.columns if not column.is_measure)
+        return tuple(table_column for table_column in self.columns if not table_column.is_measure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,9 @@ class Source:
     @property
     def record_table(self) -> RecordTable:
         """The table of the source, to filter and count its rows."""
-        filters = tuple(column.name for column in self.columns if not column.is_measure)
+        filters = tuple(
+            table_column.name for table_column in self.columns if not table_column.is_measure
+        )
         return RecordTable(
             self.name,
             self.columns,
@@ -171,9 +173,9 @@ class Source:
             facts=f"{self.name}_facts",
             lookups=filters,
             newest_sql=tuple(
-                (column.name, f"SELECT max({column.name}) FROM {self.name}")
-                for column in self.columns
-                if column.kind == "INTEGER" and not column.is_measure
+                (table_column.name, f"SELECT max({table_column.name}) FROM {self.name}")
+                for table_column in self.columns
+                if table_column.kind == "INTEGER" and not table_column.is_measure
             ),
         )
 
@@ -211,9 +213,9 @@ def _make_search_facet(facet_field: str) -> Facet:
     )
 
 
-def _make_link_facet(facet_name: str, *kinds: str) -> Facet:
+def _make_link_facet(facet_name: str, *link_kinds: str) -> Facet:
     """Return the facet of records linked by these kinds, in either direction."""
-    kind_list = ", ".join(f"'{link_kind}'" for link_kind in kinds)
+    kind_list = ", ".join(f"'{link_kind}'" for link_kind in link_kinds)
     return Facet(
         facet_name,
         f"""SELECT from_id AS id, to_id AS value FROM links WHERE kind IN ({kind_list})
@@ -594,7 +596,7 @@ _SOURCES_BY_ALIAS = {alias: source for source in SOURCES for alias in source.ali
 
 def find_source(source_name: str) -> Source:
     """Return a source by its name or an alias, with `-` or `_`; raise UnknownSource if none."""
-    record_source = _find(source_name)
+    record_source = _find_source_named(source_name)
     if record_source is None:
         raise UnknownSource(
             _describe_unknown_source(source_name), valid_sources=list_source_names(SOURCES)
@@ -610,12 +612,12 @@ def _describe_unknown_source(source_name: str) -> str:
 
 def is_source_name(written_name: str) -> bool:
     """Return whether this is the name of a source, or an alias."""
-    return _find(written_name) is not None
+    return _find_source_named(written_name) is not None
 
 
 def find_registry(registry_name: str) -> Source:
     """Return a registry by its name or an alias; raise InvalidArguments if it is not one."""
-    record_source = _find(registry_name)
+    record_source = _find_source_named(registry_name)
     if record_source is not None and record_source.has_names:
         return record_source
     valid_names_text = ", ".join(
@@ -633,7 +635,7 @@ def find_registry(registry_name: str) -> Source:
 
 def find_table(table_name: str) -> RecordTable:
     """Return what can be aggregated, by its name or an alias; raise InvalidArguments if none."""
-    record_source = _find(table_name)
+    record_source = _find_source_named(table_name)
     table = TABLES_BY_NAME.get(record_source.name if record_source else _fold_name(table_name))
     if table is None:
         valid_names_text = ", ".join(valid_table.slug for valid_table in TABLES_BY_NAME.values())
@@ -660,7 +662,7 @@ def find_sources(source_names: str | Sequence[str] | None) -> tuple[Source, ...]
     return tuple(dict.fromkeys((*found_sources, *included_sources)))
 
 
-def _find(source_name: str) -> Source | None:
+def _find_source_named(source_name: str) -> Source | None:
     folded_name = _fold_name(source_name)
     return SOURCES_BY_NAME.get(folded_name) or _SOURCES_BY_ALIAS.get(folded_name)
 
@@ -669,8 +671,8 @@ def _fold_name(source_name: str) -> str:
     return source_name.strip().lower().replace("-", "_")
 
 
-def list_sources_of_shape(*shapes: Shape) -> tuple[Source, ...]:
-    return tuple(record_source for record_source in SOURCES if record_source.shape in shapes)
+def list_sources_of_shape(*text_shapes: Shape) -> tuple[Source, ...]:
+    return tuple(record_source for record_source in SOURCES if record_source.shape in text_shapes)
 
 
 def list_source_names(record_sources: Iterable[Source]) -> list[str]:

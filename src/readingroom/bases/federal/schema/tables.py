@@ -52,14 +52,21 @@ def ensure_schema(db: Database, database_path: Path) -> None:
         with db.transaction():
             # Another process may have created them while this one waited for the lock.
             if _read_version(db) == 0:
-                for statement in list_statements():
-                    db.execute(statement)
+                for sql_statement in list_statements():
+                    db.execute(sql_statement)
                 db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
     _check_version(_read_version(db), database_path)
     if any(_list_missing(db)):
         with db.transaction():
-            for statement in list(_list_missing(db)):
-                db.execute(statement)
+            for sql_statement in list(_list_missing(db)):
+                db.execute(sql_statement)
+
+
+def lacks_agencies(db: Database) -> bool:
+    """Return whether records name agencies, but were loaded before there was a registry of them."""
+    has_none_registered = db.execute("SELECT 1 FROM agencies LIMIT 1").fetchone() is None
+    is_any_named = db.execute("SELECT 1 FROM facets WHERE field = 'agency' LIMIT 1").fetchone()
+    return has_none_registered and is_any_named is not None
 
 
 def _read_version(db: Database) -> int:
@@ -91,33 +98,35 @@ def _list_missing(db: Database) -> Iterator[str]:
         if not existing_columns:
             yield from _list_table_statements(record_source)
             continue
-        for column in record_source.columns:
-            if column.name not in existing_columns:
+        for table_column in record_source.columns:
+            if table_column.name not in existing_columns:
                 # SQLite cannot add a column that it would have to store in every row.
-                column_sql = _define_generated(column).replace("STORED", "VIRTUAL")
+                column_sql = _define_generated(table_column).replace("STORED", "VIRTUAL")
                 yield f"ALTER TABLE {record_source.name} ADD COLUMN {column_sql}"
         for index_name, index_columns in build_source_indexes(record_source).items():
             indexed_columns = [
                 column_row[2] for column_row in db.execute(f"PRAGMA index_info({index_name})")
             ]
-            if indexed_columns != [column.removesuffix(" DESC") for column in index_columns]:
+            if indexed_columns != [
+                table_column.removesuffix(" DESC") for table_column in index_columns
+            ]:
                 # Those of 0.1.0 end in the column they are named after, so its lists were sorted.
                 yield f"DROP INDEX IF EXISTS {index_name}"
                 yield _create_index(record_source, index_name, index_columns)
     vote_columns = {column_row[1] for column_row in db.execute("PRAGMA table_xinfo(member_votes)")}
     if vote_columns and "standard_position" not in vote_columns:
         yield f"ALTER TABLE member_votes ADD COLUMN {_STANDARD_POSITION_COLUMN_SQL}"
-    for added_table, statements in _ADDED_TABLES.items():
+    for added_table, sql_statements in _ADDED_TABLES.items():
         if not db.execute(f"PRAGMA table_info({added_table})").fetchall():
-            yield from statements
+            yield from sql_statements
 
 
 def list_statements() -> Iterator[str]:
     """Yield every statement that makes a new file."""
     for record_source in SOURCES:
         yield from _list_table_statements(record_source)
-    for statement in list_fixed_statements():
-        yield statement.replace("{tokenizer}", tokenizer_spec())
+    for sql_statement in list_fixed_statements():
+        yield sql_statement.replace("{tokenizer}", tokenizer_spec())
 
 
 def list_fixed_statements() -> tuple[str, ...]:
@@ -127,7 +136,7 @@ def list_fixed_statements() -> tuple[str, ...]:
 
 def _list_table_statements(record_source: Source) -> Iterator[str]:
     generated_columns_sql = "".join(
-        f",\n    {_define_generated(column)}" for column in record_source.columns
+        f",\n    {_define_generated(table_column)}" for table_column in record_source.columns
     )
     citation_columns_sql = "".join(
         f",\n    {citation_field} TEXT "
@@ -167,13 +176,13 @@ def build_source_indexes(record_source: Source) -> dict[str, tuple[str, ...]]:
     return {
         f"{record_source.name}_newest": _LIST_ORDER,
         **{
-            f"{record_source.name}_{column.name}": (column.name, *_LIST_ORDER)
-            for column in record_source.record_table.filters
+            f"{record_source.name}_{table_column.name}": (table_column.name, *_LIST_ORDER)
+            for table_column in record_source.record_table.filters
         },
         f"{record_source.name}_facts": (
             "published_at",
             "status",
-            *(column.name for column in record_source.columns),
+            *(table_column.name for table_column in record_source.columns),
             "id",
         ),
     }

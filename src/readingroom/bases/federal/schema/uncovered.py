@@ -28,38 +28,46 @@ class UncoveredKind:
 def find_uncovered_source(source_name: str) -> UncoveredKind | None:
     """Return the kind that somebody takes for a source, or None."""
     folded_name = source_name.strip().lower().replace("-", "_").replace(" ", "_")
-    return next((kind for kind in _UNCOVERED_KINDS if folded_name in kind.source_names), None)
+    return next(
+        (
+            uncovered_kind
+            for uncovered_kind in _UNCOVERED_KINDS
+            if folded_name in uncovered_kind.source_names
+        ),
+        None,
+    )
 
 
 def refuse_uncovered_citation(citation: str) -> None:
     """Raise RecordNotFound for the citation or the official address of an uncovered record."""
-    for kind in _UNCOVERED_KINDS:
-        if kind.citation_pattern.match(citation.strip()):
+    for uncovered_kind in _UNCOVERED_KINDS:
+        if uncovered_kind.citation_pattern.match(citation.strip()):
             raise RecordNotFound(
-                f"{citation.strip()[:100]!r} cannot be fetched. {kind.notice}",
-                source=kind.source_names[0],
+                f"{citation.strip()[:100]!r} cannot be fetched. {uncovered_kind.notice}",
+                source=uncovered_kind.source_names[0],
             )
 
 
 def describe_uncovered(question_text: str) -> str | None:
     """Return what to tell beside an answer to a question about uncovered records, or None."""
-    notices = [
-        kind.notice
-        for kind in _UNCOVERED_KINDS
-        if kind.mention_pattern.search(question_text) or kind.citation_pattern.match(question_text)
+    notice_texts = [
+        uncovered_kind.notice
+        for uncovered_kind in _UNCOVERED_KINDS
+        if uncovered_kind.mention_pattern.search(question_text)
+        or uncovered_kind.citation_pattern.match(question_text)
     ]
-    return " ".join(notices) or None
+    return " ".join(notice_texts) or None
 
 
 def _make_kind(
-    label: str,
+    kind_label: str,
     source_names: tuple[str, ...],
     citation_pattern: str,
     mention_pattern: str,
     covered_instead: str,
 ) -> UncoveredKind:
     return UncoveredKind(
-        label,
+        kind_label,
         source_names,
         re.compile(citation_pattern, re.ASCII | re.I),
         re.compile(rf"\b(?:{mention_pattern})\b", re.I),

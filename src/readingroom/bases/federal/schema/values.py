@@ -29,9 +29,15 @@ def _parse_chamber(written_chamber: Any) -> Any:
     """`House`, `Senators`, `House of Representatives`; other values are left for the type."""
     if not isinstance(written_chamber, str):
         return written_chamber
-    chambers = fold.load_vocabulary().chambers_by_word
-    meanings = {chambers.get(chamber_word) for chamber_word in fold.fold_name(written_chamber)}
-    return meanings.pop() if len(meanings) == 1 and None not in meanings else written_chamber
+    chambers_by_word = fold.load_vocabulary().chambers_by_word
+    chamber_meanings = {
+        chambers_by_word.get(chamber_word) for chamber_word in fold.fold_name(written_chamber)
+    }
+    return (
+        chamber_meanings.pop()
+        if len(chamber_meanings) == 1 and None not in chamber_meanings
+        else written_chamber
+    )
 
 
 AnyChamber = Annotated[Chamber, BeforeValidator(_parse_chamber)]
@@ -82,15 +88,19 @@ def _fold_value(written_value: str) -> str:
     return re.sub(r"[\W_]", "", written_value).lower()
 
 
-def make_choice_type(choices: Sequence[str]) -> Any:
+def make_choice_type(allowed_choices: Sequence[str]) -> Any:
     """Return the type of one of these, whatever its case and punctuation: `H.R.` is hr."""
-    choice_by_folded = {_fold_value(choice): choice for choice in choices}
+    choice_by_folded = {
+        _fold_value(allowed_choice): allowed_choice for allowed_choice in allowed_choices
+    }
 
     def parse(written_choice: str) -> str:
-        choice = choice_by_folded.get(_fold_value(written_choice))
-        if choice is None:
-            raise ValueError(f"there is no {written_choice!r} here; one of {', '.join(choices)}")
-        return choice
+        allowed_choice = choice_by_folded.get(_fold_value(written_choice))
+        if allowed_choice is None:
+            raise ValueError(
+                f"there is no {written_choice!r} here; one of {', '.join(allowed_choices)}"
+            )
+        return allowed_choice
 
     return Annotated[ShortText, AfterValidator(parse)]
 

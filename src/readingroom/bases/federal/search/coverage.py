@@ -23,15 +23,15 @@ class EmbeddingCoverage:
 
     def read_percents(self, db: Database) -> dict[str, int]:
         """Return the percentage of each source that has passages; 100 only when all have one."""
-        generation = read_generation(db)
+        records_generation = read_generation(db)
         started_at = time.monotonic()
-        if generation != self._generation and started_at >= self._count_again_at:
+        if records_generation != self._generation and started_at >= self._count_again_at:
             self._percent_by_source = {
-                row["source"]: row["embedded_percent"]
-                for row in store.read_status(db)
-                if row["chunks"]
+                status_row["source"]: status_row["embedded_percent"]
+                for status_row in store.read_status(db)
+                if status_row["chunks"]
             }
-            self._generation = generation
+            self._generation = records_generation
             self._count_again_at = started_at + _PAUSE_PER_COUNT_SECOND * (
                 time.monotonic() - started_at
             )
@@ -40,7 +40,7 @@ class EmbeddingCoverage:
 
 def build_degraded(
     search_mode: Mode,
-    degraded: Degraded | None,
+    degraded_search: Degraded | None,
     source_names: Sequence[str],
     percent_by_source: Mapping[str, int],
 ) -> Degraded | None:
@@ -54,11 +54,12 @@ def build_degraded(
         if percent_by_source.get(source_name, 100) < 100
     }
     if not partly_embedded_percents:
-        return degraded
-    if degraded is not None:
-        return degraded.model_copy(update={"embedded_percent": partly_embedded_percents})
+        return degraded_search
+    if degraded_search is not None:
+        return degraded_search.model_copy(update={"embedded_percent": partly_embedded_percents})
     percent_list = ", ".join(
-        f"{source_name} {percent} %" for source_name, percent in partly_embedded_percents.items()
+        f"{source_name} {embedded_percent} %"
+        for source_name, embedded_percent in partly_embedded_percents.items()
     )
     return Degraded(
         requested_mode=search_mode,

@@ -52,13 +52,13 @@ EVIDENCE_WEIGHTS = EvidenceWeights()
 
 def compute_bonuses(
     db: Database,
-    query: str,
+    query_text: str,
     chunk_numbers: Sequence[int],
     evidence_weights: EvidenceWeights = EVIDENCE_WEIGHTS,
 ) -> dict[int, float]:
     """Return what is added to the fit of each passage, by its number, for the record it is of."""
-    query_years = frozenset(_YEAR_PATTERN.findall(query))
-    named_source_names = find_named_sources(query)
+    query_years = frozenset(_YEAR_PATTERN.findall(query_text))
+    named_source_names = find_named_sources(query_text)
     return {
         record_row["chunk"]: _compute_bonus(
             record_row, query_years, named_source_names, evidence_weights
@@ -67,9 +67,9 @@ def compute_bonuses(
     }
 
 
-def find_named_sources(query: str) -> frozenset[str]:
+def find_named_sources(query_text: str) -> frozenset[str]:
     """Return the sources whose kind of record a question names."""
-    lowered_query = query.lower()
+    lowered_query = query_text.lower()
     query_words = set(_WORD_PATTERN.findall(lowered_query))
     named_source_names = {
         source_name

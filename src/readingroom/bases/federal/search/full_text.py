@@ -8,10 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
+from readingroom.bases.federal.search.name_copy import name_copies
 from readingroom.engine.stems import shared_stemmer
 from readingroom.engine.words import LexicalQuery, parse_query
 from readingroom.storage.database import Database
-from readingroom.storage.postgres.encoding import cut_stem, encode_words_rows, format_phrase
+from readingroom.storage.postgres.encoding import (
+    cut_stem,
+    encode_words_rows,
+    format_phrase,
+    format_words_rows,
+)
 
 FIELD_WEIGHTS: Mapping[str, float] = {"title": 10.0, "abstract": 4.0, "action": 2.0, "body": 1.0}
 _ALL_FIELDS_SQL = " || ".join(FIELD_WEIGHTS)
@@ -32,20 +38,27 @@ def index_passages(db: Database, after_chunk_number: int) -> None:
             (after_chunk_number,),
         )
         return
-    split_stems = shared_stemmer().split_all
     cursor = db.execute(
         f"SELECT chunk, {field_columns_sql} FROM passages WHERE chunk > ?", (after_chunk_number,)
     )
     while passage_rows := cursor.fetchmany(_ROWS_PER_BATCH):
-        stemmed_rows = [
-            (chunk_number, [split_stems(field_text) for field_text in field_texts])
-            for chunk_number, *field_texts in passage_rows
-        ]
-        _copy_rows(
-            db,
-            f"passage_words (chunk, {field_columns_sql}, tokens)",
-            encode_words_rows(stemmed_rows),
-        )
+        copy_passage_words(db, passage_rows)
+
+
+def copy_passage_words(db: Database, passages: Sequence[Sequence[Any]]) -> None:
+    """Add the words of passages to the index of a shared database; each begins with its number."""
+    stems_by_text = shared_stemmer().split_each(chain.from_iterable(row[1:] for row in passages))
+    field_count = len(FIELD_WEIGHTS)
+    stemmed_rows = [
+        (row[0], stems_by_text[field_count * place : field_count * (place + 1)])
+        for place, row in enumerate(passages)
+    ]
+    copy_target = f"passage_words (chunk, {', '.join(FIELD_WEIGHTS)}, tokens)"
+    formatted_rows = format_words_rows(stemmed_rows)
+    if formatted_rows is None:
+        _copy_rows(db, copy_target, encode_words_rows(stemmed_rows))
+    else:
+        _copy_text(db, copy_target, formatted_rows)
 
 
 def find_passages(
@@ -72,15 +85,15 @@ def find_passages(
     )
 
 
-def count_passages_with_word(db: Database, word: str) -> int:
+def count_passages_with_word(db: Database, counted_word: str) -> int:
     """Return how many passages have a word."""
     if db.dialect.engine == "sqlite":
         (passage_count,) = db.execute(
-            "SELECT count(*) FROM passages_fts WHERE passages_fts MATCH ?", (f'"{word}"',)
+            "SELECT count(*) FROM passages_fts WHERE passages_fts MATCH ?", (f'"{counted_word}"',)
         ).fetchone()
         return int(passage_count)
-    stems = [cut_stem(stem) for stem in shared_stemmer().split_all(word)]
-    return min(_count_passages_by_stem(db, stems).values(), default=0) if stems else 0
+    word_stems = [cut_stem(word_stem) for word_stem in shared_stemmer().split_all(counted_word)]
+    return min(_count_passages_by_stem(db, word_stems).values(), default=0) if word_stems else 0
 
 
 def _rank_passages(
@@ -91,21 +104,23 @@ def _rank_passages(
     ).fetchone()
     split_stems = shared_stemmer().split_all
     query_text = " ".join((*lexical_query.words, *lexical_query.phrases))
-    stems = list(dict.fromkeys(cut_stem(stem) for stem in split_stems(query_text)))
-    passage_count_by_stem = _count_passages_by_stem(db, stems)
+    word_stems = list(dict.fromkeys(cut_stem(word_stem) for word_stem in split_stems(query_text)))
+    passage_count_by_stem = _count_passages_by_stem(db, word_stems)
     rarity_by_stem = {
         # As in FTS5: a word of most passages would count against a match.
-        stem: max(
+        word_stem: max(
             math.log((passage_count - stem_passage_count + 0.5) / (stem_passage_count + 0.5)), 1e-6
         )
-        for stem, stem_passage_count in passage_count_by_stem.items()
+        for word_stem, stem_passage_count in passage_count_by_stem.items()
         if stem_passage_count <= passage_count
     }
     if not rarity_by_stem:
         return iter(())
-    phrase_tsqueries = [format_phrase(split_stems(phrase)) for phrase in lexical_query.phrases]
+    phrase_tsqueries = [
+        format_phrase(split_stems(query_phrase)) for query_phrase in lexical_query.phrases
+    ]
     match_tsquery = " | ".join(
-        phrase_tsqueries or [format_phrase([stem]) for stem in rarity_by_stem]
+        phrase_tsqueries or [format_phrase([word_stem]) for word_stem in rarity_by_stem]
     )
     in_one_field_sql = " OR ".join(f"w.{field_name} @@ ?::tsquery" for field_name in FIELD_WEIGHTS)
     count_columns_sql = ", ".join(
@@ -122,7 +137,7 @@ def _rank_passages(
         for stem_index in range(len(rarity_by_stem))
     )
     average_token_count = max(token_count / max(passage_count, 1), 1e-9)
-    stem_tsqueries = [format_phrase([stem]) for stem in rarity_by_stem]
+    stem_tsqueries = [format_phrase([word_stem]) for word_stem in rarity_by_stem]
     return db.iterate_tuples(
         f"""SELECT chunk, -({score_sql}) FROM (
                 SELECT w.chunk, {_K1} * ({1 - _B} + {_B} * w.tokens / ?::float8) AS relative_length,
@@ -144,16 +159,20 @@ def _rank_passages(
     )
 
 
-def _count_passages_by_stem(db: Database, stems: Sequence[str]) -> dict[str, int]:
+def _count_passages_by_stem(db: Database, word_stems: Sequence[str]) -> dict[str, int]:
     stem_rows = db.execute(
         "SELECT stem, passages FROM passage_stems WHERE stem = ANY(?) AND passages > 0",
-        (list(stems),),
+        (list(word_stems),),
     )
     return {stem_row["stem"]: stem_row["passages"] for stem_row in stem_rows}
 
 
 def _copy_rows(db: Any, table_and_columns_sql: str, encoded_blocks: Iterator[bytes]) -> None:
     db.copy_in(table_and_columns_sql, encoded_blocks)
+
+
+def _copy_text(db: Any, table_and_columns_sql: str, formatted_rows: bytes) -> None:
+    db.copy_text(table_and_columns_sql, formatted_rows)
 
 
 # --- names ---
@@ -174,49 +193,59 @@ def index_stored_names(db: Database) -> None:
 
 def find_names_sharing_trigrams(
     db: Database,
-    words: Sequence[str],
-    trigrams: Sequence[str],
+    name_words: Sequence[str],
+    name_trigrams: Sequence[str],
     first_name_row: int,
     last_name_row: int,
-) -> list[Any]:
-    """Return the names in a range that share trigrams with words, most of them first.
+) -> list[int]:
+    """Return the rows of names in a range that share trigrams with words, most of them first.
 
     Those that share fewer than half as many as the first are left out.
     """
-    if not trigrams:
+    if not name_trigrams:
         return []
     name_range = (first_name_row, last_name_row)
     if db.dialect.engine == "sqlite":
         sharing_sql = "SELECT rowid AS name_row FROM names_fts WHERE names_fts MATCH ?"
-        patterns = [f'"{trigram}"' for trigram in trigrams]
+        match_patterns = [f'"{name_trigram}"' for name_trigram in name_trigrams]
         return _find_names_by_patterns(
-            db, f"{sharing_sql} AND rowid BETWEEN ? AND ?", patterns, name_range
+            db, f"{sharing_sql} AND rowid BETWEEN ? AND ?", match_patterns, name_range
         )
+    trigram_copy = name_copies.find_copy(db, first_name_row, last_name_row)
+    if trigram_copy is not None:
+        return trigram_copy.find_rows(name_trigrams)
     # The index tells at once which names share many; only of these it is counted how many.
-    shared_sql = " + ".join(["(strpos(folded, ?) > 0)::int"] * len(trigrams))
+    shared_sql = " + ".join(["(strpos(folded, ?) > 0)::int"] * len(name_trigrams))
     counted_sql = f"""SELECT name_row, {shared_sql} AS shared FROM names
                       WHERE folded %> ? AND name_row + 0 BETWEEN ? AND ?"""
-    nearest_rows = _cut_counted(db, counted_sql, [*trigrams, " ".join(words), *name_range])
+    nearest_rows = _cut_counted(
+        db, counted_sql, [*name_trigrams, " ".join(name_words), *name_range]
+    )
     # Where even the best shares few, others that share as many may have them far apart.
-    if nearest_rows and 4 * nearest_rows[0]["shared"] >= 3 * len(trigrams):
-        return nearest_rows
+    if nearest_rows and 4 * nearest_rows[0]["shared"] >= 3 * len(name_trigrams):
+        return [row["name_row"] for row in nearest_rows]
     # Folded names have letters and digits only: nothing in a trigram is a pattern.
     sharing_sql = "SELECT name_row FROM names WHERE folded LIKE ? AND name_row + 0 BETWEEN ? AND ?"
     return _find_names_by_patterns(
-        db, sharing_sql, [f"%{trigram}%" for trigram in trigrams], name_range
+        db, sharing_sql, [f"%{name_trigram}%" for name_trigram in name_trigrams], name_range
     )
 
 
 def _find_names_by_patterns(
-    db: Database, sharing_sql: str, patterns: Sequence[str], name_range: tuple[int, int]
-) -> list[Any]:
-    all_sharing_sql = " UNION ALL ".join([sharing_sql] * len(patterns))
-    return _cut_counted(
+    db: Database, sharing_sql: str, match_patterns: Sequence[str], name_range: tuple[int, int]
+) -> list[int]:
+    all_sharing_sql = " UNION ALL ".join([sharing_sql] * len(match_patterns))
+    counted_rows = _cut_counted(
         db,
         f"SELECT name_row, count(*) AS shared FROM ({all_sharing_sql}) AS sharing "
         "GROUP BY name_row",
-        [sql_value for pattern in patterns for sql_value in (pattern, *name_range)],
+        [
+            sql_value
+            for match_pattern in match_patterns
+            for sql_value in (match_pattern, *name_range)
+        ],
     )
+    return [row["name_row"] for row in counted_rows]
 
 
 def _cut_counted(db: Database, counted_sql: str, sql_values: Sequence[Any]) -> list[Any]:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
@@ -75,7 +75,7 @@ class RankedRecord:
 
 def rank_records(
     db: Database,
-    query: str,
+    query_text: str,
     query_vector: Vector | None,
     vector_index: FederalVectors,
     passage_count: int,
@@ -89,71 +89,51 @@ def rank_records(
     query calls by their name come first.
     """
     named_document_numbers = _find_named_documents(
-        db, query, [proposed.document_number for proposed in proposed_by_words]
+        db, query_text, [proposed_record.document_number for proposed_record in proposed_by_words]
     )
     proposed_by_words = sorted(
         proposed_by_words,
-        key=lambda proposed: proposed.document_number not in named_document_numbers,
+        key=lambda proposed_record: proposed_record.document_number not in named_document_numbers,
     )
     ranking_mode: Mode = "lexical"
     if proposed_by_meaning:
         ranking_mode = "hybrid" if proposed_by_words else "semantic"
     bonus_by_chunk: dict[int, float] = {}
     if ranking_mode == "hybrid":
-        chunk_numbers = [
-            proposed.chunk_number for proposed in (*proposed_by_words, *proposed_by_meaning)
-        ]
-        bonus_by_chunk = compute_bonuses(db, query, chunk_numbers)
-        # What is read side by side is cut off below: by what the records are worth, too.
-        proposed_by_meaning = sorted(
-            proposed_by_meaning,
-            key=lambda proposed: (
-                -(proposed.cosine + bonus_by_chunk.get(proposed.chunk_number, 0.0))
-            ),
-        )
+        bonus_by_chunk = _compute_bonuses(db, query_text, proposed_by_words, proposed_by_meaning)
+        proposed_by_meaning = _sort_by_worth(proposed_by_meaning, bonus_by_chunk)
     document_by_chunk_id = {
-        str(proposed.chunk_number): proposed.document_number
-        for proposed in (*proposed_by_words, *proposed_by_meaning)
+        str(proposed_record.chunk_number): proposed_record.document_number
+        for proposed_record in (*proposed_by_words, *proposed_by_meaning)
     }
     match_strength_by_chunk_id = {
-        str(proposed.chunk_number): proposed.match_strength for proposed in proposed_by_words
+        str(proposed_record.chunk_number): proposed_record.match_strength
+        for proposed_record in proposed_by_words
     }
     scored_passages = rank_proposals(
-        query,
-        [str(proposed.chunk_number) for proposed in proposed_by_meaning],
-        [str(proposed.chunk_number) for proposed in proposed_by_words],
+        query_text,
+        [str(proposed_record.chunk_number) for proposed_record in proposed_by_meaning],
+        [str(proposed_record.chunk_number) for proposed_record in proposed_by_words],
         partial(
             _judge_passages,
             db,
-            query,
+            query_text,
             query_vector,
             vector_index,
             match_strength_by_chunk_id,
             bonus_by_chunk,
-            _WordStatistics(db, query, passage_count),
+            _WordStatistics(db, query_text, passage_count),
         ),
         ranking_mode,
         # By both, two passages may belong to one record.
         2 * max_records if ranking_mode == "hybrid" else max_records,
     )
-    best_passage_by_document: dict[int, ScoredPassage] = {}
-    for scored_passage in scored_passages:
-        best_passage_by_document.setdefault(
-            document_by_chunk_id[scored_passage.passage_id], scored_passage
-        )
-    named_passages = [
-        replace(scored_passage, score=max(scored_passage.score, _NAMED_SCORE))
-        for document_number, scored_passage in best_passage_by_document.items()
-        if document_number in named_document_numbers
-    ]
-    other_passages = [
-        scored_passage
-        for document_number, scored_passage in best_passage_by_document.items()
-        if document_number not in named_document_numbers
-    ]
+    named_passages, other_passages = _part_named_records(
+        scored_passages, document_by_chunk_id, named_document_numbers
+    )
     if ranking_mode == "hybrid":
         other_passages = look_again(
-            query, other_passages, partial(_fetch_texts, db), vector_index.embedder.reranker
+            query_text, other_passages, partial(_fetch_texts, db), vector_index.embedder.reranker
         )
     return [
         RankedRecord(
@@ -166,9 +146,58 @@ def rank_records(
     ]
 
 
+def _compute_bonuses(
+    db: Database,
+    query_text: str,
+    proposed_by_words: Sequence[ProposedRecord],
+    proposed_by_meaning: Sequence[ProposedRecord],
+) -> dict[int, float]:
+    """Return what the record of each proposed passage is worth beside the passage itself."""
+    chunk_numbers = [
+        proposed_record.chunk_number
+        for proposed_record in (*proposed_by_words, *proposed_by_meaning)
+    ]
+    return compute_bonuses(db, query_text, chunk_numbers)
+
+
+def _sort_by_worth(
+    proposed_by_meaning: Sequence[ProposedRecord], bonus_by_chunk: Mapping[int, float]
+) -> list[ProposedRecord]:
+    """Return the records by nearness and worth together.
+
+    What is read side by side is cut off later, and must not be cut off by nearness alone.
+    """
+
+    def measure_worth(proposed_record: ProposedRecord) -> float:
+        return proposed_record.cosine + bonus_by_chunk.get(proposed_record.chunk_number, 0.0)
+
+    return sorted(proposed_by_meaning, key=measure_worth, reverse=True)
+
+
+def _part_named_records(
+    scored_passages: Sequence[ScoredPassage],
+    document_by_chunk_id: Mapping[str, int],
+    named_document_numbers: Container[int],
+) -> tuple[list[ScoredPassage], list[ScoredPassage]]:
+    """Return the best passage of each record: of those that the query names, and of the others."""
+    best_passage_by_document: dict[int, ScoredPassage] = {}
+    for scored_passage in scored_passages:
+        best_passage_by_document.setdefault(
+            document_by_chunk_id[scored_passage.passage_id], scored_passage
+        )
+    named_passages, other_passages = [], []
+    for document_number, scored_passage in best_passage_by_document.items():
+        if document_number in named_document_numbers:
+            named_score = max(scored_passage.score, _NAMED_SCORE)
+            named_passages.append(replace(scored_passage, score=named_score))
+        else:
+            other_passages.append(scored_passage)
+    return named_passages, other_passages
+
+
 def _judge_passages(
     db: Database,
-    query: str,
+    query_text: str,
     query_vector: Vector | None,
     vector_index: FederalVectors,
     match_strength_by_chunk_id: Mapping[str, float],
@@ -196,19 +225,27 @@ def _judge_passages(
                 guessed_cosine,
             )
         )
-    relevances = rank_passages(
-        query, query_vector, proposed_passages, word_statistics, _RANKING_WEIGHTS
+    passage_relevances = rank_passages(
+        query_text, query_vector, proposed_passages, word_statistics, _RANKING_WEIGHTS
     )
     weighed_relevances = [
         replace(
-            relevance,
-            fit=round(relevance.fit + bonus_by_chunk.get(int(relevance.passage_id), 0.0), 6),
+            passage_relevance,
+            fit=round(
+                passage_relevance.fit + bonus_by_chunk.get(int(passage_relevance.passage_id), 0.0),
+                6,
+            ),
             # A guess orders passages; as a likeness it is not told.
-            cosine=relevance.cosine if relevance.passage_id in vector_by_chunk_id else None,
+            cosine=passage_relevance.cosine
+            if passage_relevance.passage_id in vector_by_chunk_id
+            else None,
         )
-        for relevance in relevances
+        for passage_relevance in passage_relevances
     ]
-    return sorted(weighed_relevances, key=lambda relevance: (-relevance.fit, relevance.passage_id))
+    return sorted(
+        weighed_relevances,
+        key=lambda passage_relevance: (-passage_relevance.fit, passage_relevance.passage_id),
+    )
 
 
 def _read_passages(db: Database, chunk_ids: Iterable[str]) -> list[Row]:
@@ -229,29 +266,31 @@ def _fetch_texts(db: Database, chunk_ids: Iterable[str]) -> dict[str, str]:
 class _WordStatistics:
     """How many passages have each word of a query, and each stem that is asked for beside them."""
 
-    def __init__(self, db: Database, query: str, passage_count: int) -> None:
+    def __init__(self, db: Database, query_text: str, passage_count: int) -> None:
         self.document_count = passage_count
         self.average_length = _AVERAGE_WORD_COUNT
         self._db = db
-        self._words_by_stem = map_stems_to_words(query)
+        self._words_by_stem = map_stems_to_words(query_text)
         self._passage_count_by_stem: dict[str, int] = {}
 
-    def frequencies(self, stems: Sequence[str]) -> Mapping[str, int]:
-        for stem in stems:
-            if stem not in self._passage_count_by_stem:
+    def frequencies(self, word_stems: Sequence[str]) -> Mapping[str, int]:
+        for word_stem in word_stems:
+            if word_stem not in self._passage_count_by_stem:
                 # A stem of the vocabulary stands for its word, which FTS5 cuts to nearly the same.
-                self._passage_count_by_stem[stem] = count_passages_with_word(
-                    self._db, self._words_by_stem.get(stem, stem)
+                self._passage_count_by_stem[word_stem] = count_passages_with_word(
+                    self._db, self._words_by_stem.get(word_stem, word_stem)
                 )
-        return {stem: self._passage_count_by_stem[stem] for stem in stems}
+        return {word_stem: self._passage_count_by_stem[word_stem] for word_stem in word_stems}
 
 
 # --- records that are named ---
 
 
-def _find_named_documents(db: Database, query: str, document_numbers: Sequence[int]) -> set[int]:
+def _find_named_documents(
+    db: Database, query_text: str, document_numbers: Sequence[int]
+) -> set[int]:
     """Return those of the records that the query calls by a title, a citation or a short title."""
-    query_words = fold_all_words(_YEAR_AT_END_PATTERN.sub("", query.strip()))
+    query_words = fold_all_words(_YEAR_AT_END_PATTERN.sub("", query_text.strip()))
     # The words of a title count most in a search by words, so one that is named is among the first.
     return {
         document_number

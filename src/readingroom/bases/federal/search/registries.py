@@ -35,14 +35,14 @@ _HIDDEN_FIELDS = frozenset(
 )
 
 
-def find_registry_records(db: Database, query: str, max_results: int) -> list[Hit]:
+def find_registry_records(db: Database, query_text: str, max_results: int) -> list[Hit]:
     """Return the records whose names share most with the query, rare words counting more."""
-    query_stems = dict.fromkeys(shared_stemmer().split_stems(query)[:_MAX_QUERY_STEMS])
+    query_stems = dict.fromkeys(shared_stemmer().split_stems(query_text)[:_MAX_QUERY_STEMS])
     score_by_name_row: defaultdict[int, float] = defaultdict(float)
     source_by_name_row: dict[int, str] = {}
     match_count_by_name_row: Counter[int] = Counter()
-    for stem in query_stems:
-        names_with_stem = _find_names(db, stem)
+    for word_stem in query_stems:
+        names_with_stem = _find_names(db, word_stem)
         for name_row, source_name in names_with_stem:
             score_by_name_row[name_row] += math.log(1 + _MAX_NAMES_PER_WORD / len(names_with_stem))
             source_by_name_row[name_row] = source_name
@@ -65,11 +65,11 @@ def find_registry_records(db: Database, query: str, max_results: int) -> list[Hi
     return list(_read_registry_hits(db, found_name_rows, source_by_name_row, max_results))
 
 
-def _find_names(db: Database, stem: str) -> list[tuple[int, str]]:
+def _find_names(db: Database, word_stem: str) -> list[tuple[int, str]]:
     """Return names with a word that begins with the stem, each with its source."""
-    if len(stem) < 3 or not stem.isalnum():
+    if len(word_stem) < 3 or not word_stem.isalnum():
         return []
-    found_names = find_names_with_word(db, stem, _MAX_NAMES_PER_WORD)
+    found_names = find_names_with_word(db, word_stem, _MAX_NAMES_PER_WORD)
     return [
         (found_name["name_row"], found_name["source"])
         for found_name in found_names
@@ -78,11 +78,11 @@ def _find_names(db: Database, stem: str) -> list[tuple[int, str]]:
 
 
 def _find_named_sources(query_stems: Mapping[str, None]) -> set[str]:
-    stemmer = shared_stemmer()
+    word_stemmer = shared_stemmer()
     return {
         source_name
         for source_name, kind_words in _KIND_WORDS_BY_SOURCE.items()
-        if query_stems.keys() & set(stemmer.split_stems(kind_words))
+        if query_stems.keys() & set(word_stemmer.split_stems(kind_words))
     }
 
 

@@ -106,7 +106,7 @@ def plan_search(arguments: Search, search_mode: Mode) -> SearchPlan:
     semantic_sources = tuple(
         record_source for record_source in wanted_sources if record_source.shape in embedded_shapes
     )
-    filters = dict(arguments.filters or ())
+    filter_values = dict(arguments.filters or ())
     return SearchPlan(
         query=arguments.query,
         mode=search_mode,
@@ -114,7 +114,7 @@ def plan_search(arguments: Search, search_mode: Mode) -> SearchPlan:
         semantic_sources=() if search_mode == "lexical" else semantic_sources,
         facet_filters={
             filter_name: filter_value if isinstance(filter_value, tuple) else (str(filter_value),)
-            for filter_name, filter_value in filters.items()
+            for filter_name, filter_value in filter_values.items()
             if filter_value is not None
         },
         since=arguments.since,
@@ -125,47 +125,53 @@ def plan_search(arguments: Search, search_mode: Mode) -> SearchPlan:
 
 
 def run_search(
-    db: Database, plan: SearchPlan, vector_index: FederalVectors, passage_owners: PassageOwners
+    db: Database,
+    search_plan: SearchPlan,
+    vector_index: FederalVectors,
+    passage_owners: PassageOwners,
 ) -> tuple[SearchPlan, SearchResult]:
     """Run a search, and return it with the plan, which changes if sources have no vectors."""
-    plan, query_vector = _embed_query(db, plan, vector_index)
+    search_plan, query_vector = _embed_query(db, search_plan, vector_index)
     passage_owners.add_new_passages(db)
     with enforce_deadline(db, _TIME_LIMIT_SECONDS):
         proposed_by_words, matching_count = (
-            rank_by_words(db, plan, passage_owners) if plan.lexical_sources else ([], 0)
+            rank_by_words(db, search_plan, passage_owners)
+            if search_plan.lexical_sources
+            else ([], 0)
         )
         proposed_by_meaning = (
             []
             if query_vector is None
-            else rank_by_meaning(db, plan, query_vector, vector_index, passage_owners)
+            else rank_by_meaning(db, search_plan, query_vector, vector_index, passage_owners)
         )
         ranked_records = rank_records(
             db,
-            plan.query,
+            search_plan.query,
             query_vector,
             vector_index,
             len(passage_owners),
             proposed_by_words,
             proposed_by_meaning,
-            plan.offset + plan.limit,
+            search_plan.offset + search_plan.limit,
         )
         proposed_document_numbers = {
-            proposed.document_number for proposed in (*proposed_by_words, *proposed_by_meaning)
+            proposed_passage.document_number
+            for proposed_passage in (*proposed_by_words, *proposed_by_meaning)
         }
-        page_records = ranked_records[plan.offset : plan.offset + plan.limit]
+        page_records = ranked_records[search_plan.offset : search_plan.offset + search_plan.limit]
         vector_index.ask_for_missing(
             {
                 str(ranked_record.chunk_number): ranked_record.document_number
                 for ranked_record in page_records
             }
         )
-        hits = list(_read_record_hits(db, page_records, plan.query))
-        first_citation = hits[0].citation.citation_string if hits and not plan.offset else ""
-        return plan, SearchResult(
+        hits = list(_read_record_hits(db, page_records, search_plan.query))
+        first_citation = hits[0].citation.citation_string if hits and not search_plan.offset else ""
+        return search_plan, SearchResult(
             hits=hits,
             # By meaning everything matches a little, so only what was ranked is counted there.
             matching_count=max(matching_count, len(proposed_document_numbers)),
-            searched_sources=_list_searched_sources(db, plan),
+            searched_sources=_list_searched_sources(db, search_plan),
             confidence=judge_confidence(
                 [ranked_record.score for ranked_record in ranked_records], first_citation
             ),
@@ -173,63 +179,65 @@ def run_search(
 
 
 def _embed_query(
-    db: Database, plan: SearchPlan, vector_index: FederalVectors
+    db: Database, search_plan: SearchPlan, vector_index: FederalVectors
 ) -> tuple[SearchPlan, Vector | None]:
     """Return the query as a vector, and the plan with sources that have none searched by words."""
-    if not plan.semantic_sources:
-        return plan, None
+    if not search_plan.semantic_sources:
+        return search_plan, None
     try:
         vector_index.apply_vector_changes(db)
         reduced_plan = _plan_by_words_only(
-            plan, _list_sources_without_vectors(db, plan, vector_index), _UNEMBEDDED_REASON
+            search_plan,
+            _list_sources_without_vectors(db, search_plan, vector_index),
+            _UNEMBEDDED_REASON,
         )
         if not reduced_plan.semantic_sources:
             return reduced_plan, None
-        return reduced_plan, vector_index.embedder.embed(plan.query)
+        return reduced_plan, vector_index.embedder.embed(search_plan.query)
     except ModelUnavailable as error:
-        return _plan_by_words_only(plan, plan.semantic_sources, error.message), None
+        return _plan_by_words_only(search_plan, search_plan.semantic_sources, error.message), None
 
 
 def _list_sources_without_vectors(
-    db: Database, plan: SearchPlan, vector_index: FederalVectors
+    db: Database, search_plan: SearchPlan, vector_index: FederalVectors
 ) -> tuple[Source, ...]:
     """Return the sources with records but no vectors, as after a load; all if nothing has any."""
     unindexed_sources = [
-        source
-        for source in plan.semantic_sources
-        if source.name not in vector_index.embedded_sources
+        record_source
+        for record_source in search_plan.semantic_sources
+        if record_source.name not in vector_index.embedded_sources
     ]
     return tuple(
-        source
-        for source in unindexed_sources
-        if not len(vector_index) or read_progress(db, source).records
+        record_source
+        for record_source in unindexed_sources
+        if not len(vector_index) or read_progress(db, record_source).records
     )
 
 
 def _plan_by_words_only(
-    plan: SearchPlan, skipped_sources: Sequence[Source], skip_reason: str
+    search_plan: SearchPlan, skipped_sources: Sequence[Source], skip_reason: str
 ) -> SearchPlan:
     """Return the plan with these sources searched by words only, and the reason."""
     if not skipped_sources:
-        return plan
-    degraded = Degraded(
-        requested_mode=plan.mode,
+        return search_plan
+    degraded_search = Degraded(
+        requested_mode=search_plan.mode,
         used_mode="lexical",
         sources=[
             *list_source_names(skipped_sources),
-            *(plan.degraded.sources if plan.degraded else ()),
+            *(search_plan.degraded.sources if search_plan.degraded else ()),
         ],
         reason=skip_reason,
     )
     return replace(
-        plan,
-        lexical_sources=tuple(dict.fromkeys((*plan.lexical_sources, *skipped_sources))),
+        search_plan,
+        lexical_sources=tuple(dict.fromkeys((*search_plan.lexical_sources, *skipped_sources))),
         semantic_sources=tuple(
             record_source
-            for record_source in plan.semantic_sources
+            for record_source in search_plan.semantic_sources
             if record_source not in skipped_sources
         ),
-        degraded=degraded,
+        degraded=degraded_search,
     )
 
 
@@ -237,18 +245,20 @@ def _plan_by_words_only(
 
 
 def rank_by_words(
-    db: Database, plan: SearchPlan, passage_owners: PassageOwners
+    db: Database, search_plan: SearchPlan, passage_owners: PassageOwners
 ) -> tuple[list[ProposedRecord], int]:
     """Return records by the BM25 rank of their best passage, and how many match."""
-    matching_rows = _find_matching_passages(db, plan)
+    matching_rows = _find_matching_passages(db, search_plan)
     matching_rows = matching_rows[
-        passage_owners.mask_sources(list_source_names(plan.lexical_sources), matching_rows["chunk"])
+        passage_owners.mask_sources(
+            list_source_names(search_plan.lexical_sources), matching_rows["chunk"]
+        )
     ]
     document_numbers = passage_owners.get_document_numbers(matching_rows["chunk"])
     # The ranks of FTS5 are negative, the best the lowest. Equal ones go by the record's number.
     row_order = np.lexsort((document_numbers, matching_rows["rank"]))
     _, first_positions = np.unique(document_numbers[row_order], return_index=True)
-    best_row_indexes = row_order[np.sort(first_positions)[: plan.ranking_depth]]
+    best_row_indexes = row_order[np.sort(first_positions)[: search_plan.ranking_depth]]
     best_ranks = matching_rows["rank"][best_row_indexes]
     match_strengths = best_ranks / best_ranks[0] if len(best_ranks) else best_ranks
     proposed_records = [
@@ -263,37 +273,37 @@ def rank_by_words(
     return proposed_records, len(first_positions)
 
 
-def _find_matching_passages(db: Database, plan: SearchPlan) -> NDArray[np.void]:
+def _find_matching_passages(db: Database, search_plan: SearchPlan) -> NDArray[np.void]:
     """Return every passage that has one of the words and passes the filters, and its rank."""
-    condition, condition_values = _build_condition(plan)
-    matching_rows = find_passages(db, plan.query, condition, condition_values)
+    sql_condition, condition_values = _build_condition(search_plan)
+    matching_rows = find_passages(db, search_plan.query, sql_condition, condition_values)
     return np.fromiter(matching_rows, np.dtype([("chunk", np.int64), ("rank", np.float64)]))
 
 
-def _build_condition(plan: SearchPlan) -> tuple[str, list[str]]:
+def _build_condition(search_plan: SearchPlan) -> tuple[str, list[str]]:
     """Return the filters as SQL that is checked before a row is scored; empty without filters."""
-    clauses: list[str] = []
+    sql_clauses: list[str] = []
     condition_values: list[str] = []
-    if plan.since:
-        clauses.append("d.published_at >= ?")
-        condition_values.append(plan.since)
-    if plan.until:
-        clauses.append("d.published_at <= ?")
-        condition_values.append(plan.until)
-    for filter_name, allowed_values in plan.facet_filters.items():
+    if search_plan.since:
+        sql_clauses.append("d.published_at >= ?")
+        condition_values.append(search_plan.since)
+    if search_plan.until:
+        sql_clauses.append("d.published_at <= ?")
+        condition_values.append(search_plan.until)
+    for filter_name, allowed_values in search_plan.facet_filters.items():
         value_placeholders = ", ".join("?" * len(allowed_values))
-        clauses.append(
+        sql_clauses.append(
             "EXISTS (SELECT 1 FROM facets f WHERE f.field = ? "
             f"AND f.value IN ({value_placeholders}) AND f.doc = d.doc)"
         )
         condition_values += [filter_name, *allowed_values]
-    if not clauses:
+    if not sql_clauses:
         return "", []
     # EXISTS is checked for each row that has a word. `rowid IN (…)` would make FTS5 search anew for
     # each chunk that passes, and listing those costs more than the search.
     return (
         f"""AND EXISTS (SELECT 1 FROM chunks c JOIN documents d USING (doc)
-                        WHERE c.chunk = {{chunk}} AND {" AND ".join(clauses)})""",
+                        WHERE c.chunk = {{chunk}} AND {" AND ".join(sql_clauses)})""",
         condition_values,
     )
 
@@ -303,24 +313,30 @@ def _build_condition(plan: SearchPlan) -> tuple[str, list[str]]:
 
 def rank_by_meaning(
     db: Database,
-    plan: SearchPlan,
+    search_plan: SearchPlan,
     query_vector: Vector,
     vector_index: FederalVectors,
     passage_owners: PassageOwners,
 ) -> list[ProposedRecord]:
     """Return records by their nearest passage."""
-    allowed_document_numbers = _find_documents_by_facets(db, plan.facet_filters)
-    source_names = list_source_names(plan.semantic_sources)
+    allowed_document_numbers = _find_documents_by_facets(db, search_plan.facet_filters)
+    source_names = list_source_names(search_plan.semantic_sources)
     vector_filter = vectors.build_vector_filter(
-        source_names, plan.facet_filters, plan.since, plan.until, allowed_document_numbers
+        source_names,
+        search_plan.facet_filters,
+        search_plan.since,
+        search_plan.until,
+        allowed_document_numbers,
     )
-    nearest_chunks = vector_index.find_nearest(query_vector, plan.ranking_depth, vector_filter)
+    nearest_chunks = vector_index.find_nearest(
+        query_vector, search_plan.ranking_depth, vector_filter
+    )
     document_numbers = passage_owners.get_document_numbers(
         [chunk_number for chunk_number, _ in nearest_chunks]
     ).tolist()
     return [
-        ProposedRecord(document_number, chunk_number, cosine=cosine)
-        for document_number, (chunk_number, cosine) in zip(
+        ProposedRecord(document_number, chunk_number, cosine=chunk_cosine)
+        for document_number, (chunk_number, chunk_cosine) in zip(
             document_numbers, nearest_chunks, strict=True
         )
     ]
@@ -338,8 +354,9 @@ def _find_documents_by_facets(
     if not multivalued_filters:
         return None
     intersection_sql = " INTERSECT ".join(
-        f"SELECT doc FROM facets WHERE field = ? AND value IN ({', '.join('?' * len(values))})"
-        for values in multivalued_filters.values()
+        "SELECT doc FROM facets WHERE field = ? AND value IN "
+        f"({', '.join('?' * len(facet_values))})"
+        for facet_values in multivalued_filters.values()
     )
     sql_values = [
         sql_value
@@ -353,7 +370,7 @@ def _find_documents_by_facets(
 
 
 def _read_record_hits(
-    db: Database, ranked_records: Sequence[RankedRecord], query: str
+    db: Database, ranked_records: Sequence[RankedRecord], query_text: str
 ) -> Iterable[Hit]:
     for ranked_record in ranked_records:
         document_row = db.execute(
@@ -365,7 +382,9 @@ def _read_record_hits(
         ).fetchone()
         if document_row is None or passage_row is None:
             continue  # the index in memory may be a load ahead of this reader's snapshot
-        shown_passage_row = _choose_passage(db, ranked_record.document_number, passage_row, query)
+        shown_passage_row = _choose_passage(
+            db, ranked_record.document_number, passage_row, query_text
+        )
         table_name = SOURCES_BY_NAME[document_row["source"]].name
         record_title, source_url, citation_string, published_at = db.execute(
             f"""SELECT record ->> 'title', source_url, citation_string, published_at
@@ -377,7 +396,7 @@ def _read_record_hits(
             title=record_title,
             url=source_url,
             source=document_row["source"],
-            snippet=cut_snippet(shown_passage_row, query),
+            snippet=cut_snippet(shown_passage_row, query_text),
             score=ranked_record.score,
             parts=ranked_record.score_parts,
             published_at=published_at,
@@ -387,14 +406,14 @@ def _read_record_hits(
         )
 
 
-def _choose_passage(db: Database, document_number: int, passage_row: Row, query: str) -> Row:
+def _choose_passage(db: Database, document_number: int, passage_row: Row, query_text: str) -> Row:
     """Return the passage, or one with more to say if it is little more than the title.
 
     That is the one with most words of the query among the first passages of the text.
     """
     if len(passage_row["body"] or passage_row["abstract"]) >= _MIN_PASSAGE_LENGTH:
         return passage_row
-    stems = _list_query_stems(query)
+    word_stems = _list_query_stems(query_text)
     opening_rows = db.execute(
         f"""SELECT part, passages.* FROM chunks JOIN passages USING (chunk)
             WHERE doc = ? AND part = 'text' AND ordinal < {_OPENING_PASSAGE_COUNT}
@@ -404,20 +423,20 @@ def _choose_passage(db: Database, document_number: int, passage_row: Row, query:
     ).fetchall()
     return max(
         opening_rows,
-        key=lambda opening: _count_stems(opening["body"].lower(), stems),
+        key=lambda opening: _count_stems(opening["body"].lower(), word_stems),
         default=passage_row,
     )
 
 
-def cut_snippet(passage_row: Row, query: str) -> str:
+def cut_snippet(passage_row: Row, query_text: str) -> str:
     """Return the part of a passage that has most words of the query."""
-    stems = _list_query_stems(query)
+    word_stems = _list_query_stems(query_text)
     field_texts = [
         passage_row[field_name] for field_name in ("body", "abstract", "title", "action")
     ]
     best_field_text = max(
         filter(None, field_texts),
-        key=lambda field: _count_stems(field.lower(), stems),
+        key=lambda field: _count_stems(field.lower(), word_stems),
         default="",
     )
     plain_text = " ".join(best_field_text.split())
@@ -427,7 +446,7 @@ def cut_snippet(passage_row: Row, query: str) -> str:
     lowered_text = plain_text.lower()
     best_start = max(
         candidate_starts,
-        key=lambda start: _count_stems(lowered_text[start : start + _SNIPPET_LENGTH], stems),
+        key=lambda start: _count_stems(lowered_text[start : start + _SNIPPET_LENGTH], word_stems),
     )
     snippet_start = plain_text.rfind(" ", 0, best_start) + 1 if best_start else 0
     end_offset = plain_text.rfind(" ", snippet_start, snippet_start + _SNIPPET_LENGTH)
@@ -440,25 +459,27 @@ def cut_snippet(passage_row: Row, query: str) -> str:
     return f"{'…' if snippet_start else ''}{snippet_text}{'…' if has_more else ''}"
 
 
-def _list_query_stems(query: str) -> list[str]:
+def _list_query_stems(query_text: str) -> list[str]:
     # Five letters are stem enough to choose a snippet by: regul-ation, regul-ate.
     return [
-        *parse_query(query).phrases,
-        *(query_word[:5] for query_word in extract_query_words(query)),
+        *parse_query(query_text).phrases,
+        *(query_word[:5] for query_word in extract_query_words(query_text)),
     ]
 
 
-def _count_stems(passage_text: str, stems: Sequence[str]) -> int:
-    return sum(stem in passage_text for stem in stems)
+def _count_stems(passage_text: str, word_stems: Sequence[str]) -> int:
+    return sum(word_stem in passage_text for word_stem in word_stems)
 
 
-def _list_searched_sources(db: Database, plan: SearchPlan) -> list[Searched]:
-    searched_sources = dict.fromkeys((*plan.lexical_sources, *plan.semantic_sources))
+def _list_searched_sources(db: Database, search_plan: SearchPlan) -> list[Searched]:
+    searched_sources = dict.fromkeys((*search_plan.lexical_sources, *search_plan.semantic_sources))
     return [
         Searched(
-            source=progress.source,
-            records=progress.records,
-            loaded_up_to=progress.loaded_up_to,
+            source=source_progress.source,
+            records=source_progress.records,
+            loaded_up_to=source_progress.loaded_up_to,
         )
-        for progress in (read_progress(db, record_source) for record_source in searched_sources)
+        for source_progress in (
+            read_progress(db, record_source) for record_source in searched_sources
+        )
     ]

@@ -151,23 +151,25 @@ def embed_passages(
     """
     drop_other_models(db, embedder.identity)
     waiting_count = count_unembedded(db)
-    queue, lease_id = EmbeddingQueue(), make_local_lease()
+    embedding_queue, lease_id = EmbeddingQueue(), make_local_lease()
     release_dead_leases(db)
     embedded_count, started_at = 0, time.monotonic()
     try:
         while True:
-            batches = (
+            text_batches = (
                 (passage_rows, [build_embedded_text(passage_row) for passage_row in passage_rows])
-                for passage_rows in _claim_batches(db, queue, lease_id, embedder.batch_texts)
+                for passage_rows in _claim_batches(
+                    db, embedding_queue, lease_id, embedder.batch_texts
+                )
             )
-            for passage_rows, vector_matrix in embedder.embed_stream(batches):
+            for passage_rows, vector_matrix in embedder.embed_stream(text_batches):
                 store_vectors(
                     db,
                     [passage_row["chunk"] for passage_row in passage_rows],
                     vector_matrix,
                     embedder.identity,
                 )
-                queue.extend_lease(db, lease_id)
+                embedding_queue.extend_lease(db, lease_id)
                 embedded_count += len(passage_rows)
                 passages_per_second = embedded_count / max(time.monotonic() - started_at, 0.001)
                 report_progress(
@@ -178,7 +180,7 @@ def embed_passages(
             report_progress(embedded_count, waiting_count, "the rest is being embedded elsewhere")
             sleep(_WAIT_SECONDS)
     finally:
-        queue.release_lease(db, lease_id)
+        embedding_queue.release_lease(db, lease_id)
 
 
 def build_embedded_text(passage_row: Row) -> str:
@@ -192,10 +194,10 @@ def drop_other_models(db: Database, model_identity: str) -> None:
 
 
 def _claim_batches(
-    db: Database, queue: EmbeddingQueue, lease_id: str, batch_size: int
+    db: Database, embedding_queue: EmbeddingQueue, lease_id: str, batch_size: int
 ) -> Iterator[list[Row]]:
     """Yield passages to embed; some batches may be claimed before the last is stored."""
-    while passage_rows := queue.claim_passages(db, lease_id, batch_size):
+    while passage_rows := embedding_queue.claim_passages(db, lease_id, batch_size):
         yield passage_rows
 
 
@@ -214,12 +216,12 @@ def store_vectors(
     stored_count = 0
     with db.transaction():
         db.execute("UPDATE generation SET value = value + 1")
-        for chunk_number, vector in zip(chunk_numbers, vector_matrix, strict=True):
+        for chunk_number, passage_vector in zip(chunk_numbers, vector_matrix, strict=True):
             was_stored = db.execute(
                 """INSERT INTO vectors (chunk, model, embedding)
                    SELECT chunk, ?, ? FROM chunks WHERE chunk = ?
                    ON CONFLICT (chunk) DO NOTHING""",
-                (model_identity, vector.astype(np.float32).tobytes(), chunk_number),
+                (model_identity, passage_vector.astype(np.float32).tobytes(), chunk_number),
             ).rowcount
             stored_count += was_stored
             if was_stored and worker_name is not None:
@@ -236,12 +238,12 @@ def store_vectors(
 
 
 def _read_new_rows(db: Database, newest_seen_seq: int, model_identity: str) -> Iterator[list[Row]]:
-    cursor = db.execute(
+    vector_cursor = db.execute(
         """SELECT v.seq, v.chunk, v.embedding, c.doc FROM vectors v JOIN chunks c USING (chunk)
            WHERE v.seq > ? AND v.model = ? ORDER BY v.seq""",
         (newest_seen_seq, model_identity),
     )
-    while vector_rows := cursor.fetchmany(_ROWS_PER_FETCH):
+    while vector_rows := vector_cursor.fetchmany(_ROWS_PER_FETCH):
         yield vector_rows
 
 

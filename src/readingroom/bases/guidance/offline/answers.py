@@ -40,9 +40,11 @@ class OfflineHits:
 class OfflineGuidance:
     """The offline copy of the guidance, searched and read; it may not exist yet."""
 
-    def __init__(self, library: GuidanceLibrary, embedder: Embedder, max_age_days: float) -> None:
-        self.library = library
-        self._offline_index = OfflineIndex(library, embedder)
+    def __init__(
+        self, guidance_library: GuidanceLibrary, embedder: Embedder, max_age_days: float
+    ) -> None:
+        self.library = guidance_library
+        self._offline_index = OfflineIndex(guidance_library, embedder)
         self._max_age_days = max_age_days
 
     @property
@@ -56,30 +58,30 @@ class OfflineGuidance:
 
     def search(
         self,
-        query: str,
-        filters: dict[str, Any],
+        query_text: str,
+        filter_values: dict[str, Any],
         first_index: int,
         max_hits: int,
         newest_first: bool,
     ) -> OfflineHits:
         """Return the best pages, each with its best passage."""
         best_passages, degraded_reason = self._offline_index.search_passages(
-            query, _MAX_RANKED_PAGES
+            query_text, _MAX_RANKED_PAGES
         )
         hits = []
         for best_passage in best_passages:
             stored_page = self.library.read_page(best_passage.path)
-            page = stored_page.parse_page() if stored_page else None
-            if page and _passes_filters(page, filters):
-                hits.append(_make_hit(page, best_passage))
+            govuk_page = stored_page.parse_page() if stored_page else None
+            if govuk_page and _passes_filters(govuk_page, filter_values):
+                hits.append(_make_hit(govuk_page, best_passage))
         nearest_title = hits[0].title if hits else ""
-        confidence = judge_confidence([hit.score or 0.0 for hit in hits], nearest_title)
+        answer_confidence = judge_confidence([hit.score or 0.0 for hit in hits], nearest_title)
         if newest_first:
             hits.sort(key=lambda hit: hit.public_updated_at or "", reverse=True)
         return OfflineHits(
             hits[first_index : first_index + max_hits],
             len(hits),
-            confidence,
+            answer_confidence,
             self._make_offline_copy(degraded_reason),
         )
 
@@ -87,10 +89,10 @@ class OfflineGuidance:
         """Return the pages that changed since a day, the latest first, with what was changed."""
         hits = []
         for stored_page in self.library.iterate_pages():
-            page = stored_page.parse_page()
-            changed_on = (page.public_updated_at or "")[:10]
+            govuk_page = stored_page.parse_page()
+            changed_on = (govuk_page.public_updated_at or "")[:10]
             if changed_on >= arguments.since.isoformat():
-                hits.append(_make_hit(page, None))
+                hits.append(_make_hit(govuk_page, None))
         hits.sort(key=lambda hit: hit.public_updated_at or "", reverse=True)
         return hits, self._make_offline_copy(None)
 
@@ -110,7 +112,7 @@ class OfflineGuidance:
         return noted_hits
 
     def read_stale_page(
-        self, page_path: str, failure: UpstreamError
+        self, page_path: str, upstream_error: UpstreamError
     ) -> tuple[GovukPage, CachedReply] | None:
         """Return a page to answer with while GOV.UK fails; None where it is missing or too old."""
         stored_page = self.library.read_page(page_path) if self.library.exists else None
@@ -119,7 +121,9 @@ class OfflineGuidance:
         age_seconds = max(0.0, clock.unix_seconds() - stored_page.checked_at)
         if age_seconds > self._max_age_days * _SECONDS_PER_DAY:
             return None
-        return stored_page.parse_page(), _make_cached_reply(stored_page, age_seconds, failure)
+        return stored_page.parse_page(), _make_cached_reply(
+            stored_page, age_seconds, upstream_error
+        )
 
     def can_replace_govuk(self) -> bool:
         """Whether the copy is young enough to answer a search while GOV.UK fails."""
@@ -142,53 +146,55 @@ class OfflineGuidance:
 
 
 def make_offline_cache_state(
-    offline_copy: OfflineCopy, failure: UpstreamError | None
+    offline_copy: OfflineCopy, upstream_error: UpstreamError | None
 ) -> CacheState:
     """Return where an answer of the copy came from, in the words of one from the cache."""
-    return CacheState(hit=True, age_s=offline_copy.age_s, ttl_s=0.0, stale=failure is not None)
+    return CacheState(
+        hit=True, age_s=offline_copy.age_s, ttl_s=0.0, stale=upstream_error is not None
+    )
 
 
-def _make_hit(page: GovukPage, passage: FoundPassage | None) -> Hit:
+def _make_hit(govuk_page: GovukPage, passage: FoundPassage | None) -> Hit:
     page_section = None
     if passage and passage.heading:
         page_section = PageSection(heading=passage.heading, anchor=passage.anchor or None)
     url_fragment = f"#{passage.anchor}" if passage and passage.anchor else ""
     hit = Hit(
-        title=page.title or page.path,
-        url=page.url + url_fragment,
-        summary=read_text(page.content.get("description")) or "",
-        public_updated_at=page.public_updated_at,
-        path=page.path,
-        id=make_guidance_id(page.path),
-        document_type=page.identifiers.document_type,
-        passage=page.text[passage.start : passage.end] if passage else None,
+        title=govuk_page.title or govuk_page.path,
+        url=govuk_page.url + url_fragment,
+        summary=read_text(govuk_page.content.get("description")) or "",
+        public_updated_at=govuk_page.public_updated_at,
+        path=govuk_page.path,
+        id=make_guidance_id(govuk_page.path),
+        document_type=govuk_page.identifiers.document_type,
+        passage=govuk_page.text[passage.start : passage.end] if passage else None,
         section=page_section,
         # Rounded, but never to 0: that is what a hit with none of the words has.
         score=max(round(passage.score, 6), 1e-6) if passage else None,
-        withdrawn=page.withdrawn_notice is not None,
-        change_note=page.change_notes[0].note if page.change_notes else None,
+        withdrawn=govuk_page.withdrawn_notice is not None,
+        change_note=govuk_page.change_notes[0].note if govuk_page.change_notes else None,
     )
     hit.set_similarity(passage.similarity if passage else None)
     return hit
 
 
-def _find_change_note(page: GovukPage, since_day: date) -> str | None:
+def _find_change_note(govuk_page: GovukPage, since_day: date) -> str | None:
     later_notes = (
         change_note
-        for change_note in page.change_notes
+        for change_note in govuk_page.change_notes
         if change_note.changed_at[:10] >= since_day.isoformat()
     )
     return next((change_note.note for change_note in later_notes), None)
 
 
-def _passes_filters(page: GovukPage, filters: dict[str, Any]) -> bool:
+def _passes_filters(govuk_page: GovukPage, filter_values: dict[str, Any]) -> bool:
     """Whether a page passes filters that are named as GOV.UK's search names them."""
-    updated_on = (page.public_updated_at or "")[:10]
+    updated_on = (govuk_page.public_updated_at or "")[:10]
     page_values = {
-        "filter_format": page.identifiers.schema_name,
-        "filter_content_store_document_type": page.identifiers.document_type,
+        "filter_format": govuk_page.identifiers.schema_name,
+        "filter_content_store_document_type": govuk_page.identifiers.document_type,
     }
-    for filter_name, allowed_values in filters.items():
+    for filter_name, allowed_values in filter_values.items():
         if filter_name == "filter_public_timestamp":
             period_ends = dict(
                 name_and_day.split(":", 1) for name_and_day in allowed_values[0].split(",")
@@ -201,9 +207,9 @@ def _passes_filters(page: GovukPage, filters: dict[str, Any]) -> bool:
 
 
 def _make_cached_reply(
-    stored_page: StoredPage, age_seconds: float, failure: UpstreamError
+    stored_page: StoredPage, age_seconds: float, upstream_error: UpstreamError
 ) -> CachedReply:
     cache_entry = CacheEntry(
         Reply(200, stored_page.body, stored_page.etag), stored_page.checked_at, 0.0
     )
-    return CachedReply(cache_entry, is_hit=True, age_seconds=age_seconds, failure=failure)
+    return CachedReply(cache_entry, is_hit=True, age_seconds=age_seconds, failure=upstream_error)

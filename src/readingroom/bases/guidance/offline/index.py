@@ -60,8 +60,8 @@ class OfflineIndex:
     Its own files are this process's alone and go with it; the library is the truth.
     """
 
-    def __init__(self, library: GuidanceLibrary, embedder: Embedder) -> None:
-        self._library = library
+    def __init__(self, guidance_library: GuidanceLibrary, embedder: Embedder) -> None:
+        self._library = guidance_library
         self._embedder = embedder
         self._index_folder: Path | None = None
         self._chunk_index: ChunkIndex | None = None
@@ -70,7 +70,9 @@ class OfflineIndex:
         self._passage_count_by_page: dict[str, int] = {}
         self._opening_lock = threading.Lock()
 
-    def search_passages(self, query: str, max_pages: int) -> tuple[list[FoundPassage], str | None]:
+    def search_passages(
+        self, query_text: str, max_pages: int
+    ) -> tuple[list[FoundPassage], str | None]:
         """Return the best passage of each of the best pages, and why meaning was left out if so.
 
         Scores never rise from one passage to the next.
@@ -80,31 +82,33 @@ class OfflineIndex:
         library_status = self._library.read_status()
         search_mode: Mode = "hybrid" if library_status.embedded else "lexical"
         with postpone_second_look():
-            ranking = chunk_index.search(query, max_passages, None, search_mode)
-        found_chunks = chunk_index.fetch_chunks([chunk_hit.chunk_id for chunk_hit in ranking.hits])
+            chunk_ranking = chunk_index.search(query_text, max_passages, None, search_mode)
+        found_chunks = chunk_index.fetch_chunks(
+            [chunk_hit.chunk_id for chunk_hit in chunk_ranking.hits]
+        )
         metadata_by_id = dict(zip(found_chunks.ids, found_chunks.metadatas, strict=True))
         text_by_id = dict(zip(found_chunks.ids, found_chunks.texts, strict=True))
         best_passage_by_page: dict[str, FoundPassage] = {}
         hits_by_page: dict[str, list[ChunkHit]] = {}
-        for chunk_hit in ranking.hits:
-            metadata = metadata_by_id.get(chunk_hit.chunk_id)
-            if metadata is None:
+        for chunk_hit in chunk_ranking.hits:
+            chunk_metadata = metadata_by_id.get(chunk_hit.chunk_id)
+            if chunk_metadata is None:
                 continue
-            page_path = str(metadata["path"])
+            page_path = str(chunk_metadata["path"])
             hits_by_page.setdefault(page_path, []).append(chunk_hit)
             best_passage_by_page.setdefault(
                 page_path,
                 FoundPassage(
                     page_path,
-                    int(metadata["start"]),
-                    int(metadata["stop"]),
-                    str(metadata["heading"]),
-                    str(metadata["anchor"]),
+                    int(chunk_metadata["start"]),
+                    int(chunk_metadata["stop"]),
+                    str(chunk_metadata["heading"]),
+                    str(chunk_metadata["anchor"]),
                     chunk_hit.score,
                     chunk_hit.parts.semantic,
                 ),
             )
-        degraded_reason = ranking.degraded
+        degraded_reason = chunk_ranking.degraded
         if search_mode == "lexical":
             degraded_reason = "No passage has a vector yet; readingroom guidance sync makes them"
         elif library_status.embedded < library_status.passages:
@@ -113,11 +117,11 @@ class OfflineIndex:
                 f"{embedded_percent} % of the passages have a vector, the others are found by "
                 "words; readingroom guidance sync makes the rest"
             )
-        page_relevances = self._compare_pages(query, hits_by_page)
+        page_relevances = self._compare_pages(query_text, hits_by_page)
         page_scores = score_relevances(page_relevances, _CALIBRATION)
         scored_pages = [
-            ScoredPassage(relevance.passage_id, page_score, ScoreParts())
-            for relevance, page_score in zip(page_relevances, page_scores, strict=True)
+            ScoredPassage(page_relevance.passage_id, page_score, ScoreParts())
+            for page_relevance, page_score in zip(page_relevances, page_scores, strict=True)
         ]
         if search_mode == "hybrid":
             best_text_by_page = {
@@ -125,7 +129,7 @@ class OfflineIndex:
                 for page_path, chunk_hits in hits_by_page.items()
             }
             scored_pages = look_again(
-                query,
+                query_text,
                 scored_pages,
                 lambda _: best_text_by_page,
                 self._embedder.reranker,
@@ -137,13 +141,13 @@ class OfflineIndex:
         ], degraded_reason
 
     def _compare_pages(
-        self, query: str, hits_by_page: Mapping[str, Sequence[ChunkHit]]
+        self, query_text: str, hits_by_page: Mapping[str, Sequence[ChunkHit]]
     ) -> list[Relevance]:
         """Return how likely each page answers, by its closest passage and all of its words.
 
         The best page comes first, equal ones by path.
         """
-        word_hits = self._search_page_words(query)
+        word_hits = self._search_page_words(query_text)
         best_word_score = word_hits[0].score if word_hits else 0.0
         word_share_by_page = {hit.id: hit.score / best_word_score for hit in word_hits}
         word_weight = _RANKING_WEIGHTS.adapt_to_evidence(
@@ -159,12 +163,19 @@ class OfflineIndex:
                 + word_weight * word_share
                 - _LENGTH_PENALTY * math.log(passage_count)
             )
-            cosines = (hit.parts.semantic for hit in chunk_hits)
+            passage_cosines = (hit.parts.semantic for hit in chunk_hits)
             page_relevances.append(
                 Relevance(
                     passage_id=page_path,
                     fit=round(page_fit, 6),
-                    cosine=max((cosine for cosine in cosines if cosine is not None), default=None),
+                    cosine=max(
+                        (
+                            passage_cosine
+                            for passage_cosine in passage_cosines
+                            if passage_cosine is not None
+                        ),
+                        default=None,
+                    ),
                     word_score=word_share,
                     coverage=max(hit.parts.lexical for hit in chunk_hits),
                     found_share=1.0,  # the calibration does not ask
@@ -173,10 +184,10 @@ class OfflineIndex:
             )
         return sorted(page_relevances, key=lambda page: (-page.fit, page.passage_id))
 
-    def _search_page_words(self, query: str) -> list[LexicalHit]:
+    def _search_page_words(self, query_text: str) -> list[LexicalHit]:
         """Return the pages that have words of the query, the best first."""
         assert self._page_word_index is not None
-        return self._page_word_index.search(query, len(self._passage_count_by_page))
+        return self._page_word_index.search(query_text, len(self._passage_count_by_page))
 
     def close(self) -> None:
         """Remove this process's files; nothing may be searching."""
@@ -218,8 +229,8 @@ class OfflineIndex:
 def _join_passages(passages: Chunks) -> Iterator[LexicalDocument]:
     """Yield each page with the words of its passages, without the headings above them."""
     texts_by_page: dict[str, list[str]] = {}
-    for searched_text, metadata in zip(passages.texts, passages.metadatas, strict=True):
+    for searched_text, chunk_metadata in zip(passages.texts, passages.metadatas, strict=True):
         own_text = searched_text.partition("\n")[2]
-        texts_by_page.setdefault(str(metadata["path"]), []).append(own_text)
+        texts_by_page.setdefault(str(chunk_metadata["path"]), []).append(own_text)
     for page_path, page_texts in texts_by_page.items():
         yield LexicalDocument(page_path, {_TEXT_FIELD: "\n".join(page_texts)}, {})

@@ -143,12 +143,12 @@ class GuidanceLibrary:
 
     def put_page(
         self,
-        page: GovukPage,
+        govuk_page: GovukPage,
         passages: Sequence[Passage],
         raw_body: bytes,
         etag: str | None,
         pending_page: PendingPage,
-        now: float,
+        now_seconds: float,
     ) -> None:
         """Store a page with its passages in place of what was there, as one change.
 
@@ -165,9 +165,9 @@ class GuidanceLibrary:
                     etag,
                     pending_page.listed_timestamp,
                     pending_page.parent,
-                    page.withdrawn_notice is not None,
-                    now,
-                    now,
+                    govuk_page.withdrawn_notice is not None,
+                    now_seconds,
+                    now_seconds,
                     sync_number,
                 ),
             )
@@ -187,7 +187,7 @@ class GuidanceLibrary:
                 ],
             )
             db.execute("DELETE FROM pending WHERE path = ?", (pending_page.path,))
-            for page_document in page.documents:
+            for page_document in govuk_page.documents:
                 if page_document.path and page_document.path.startswith(f"{pending_page.path}/"):
                     db.execute(
                         "INSERT OR IGNORE INTO pending SELECT ?, NULL, ? WHERE NOT EXISTS "
@@ -195,13 +195,13 @@ class GuidanceLibrary:
                         (page_document.path, pending_page.path, page_document.path, sync_number),
                     )
 
-    def confirm_page(self, pending_page: PendingPage, now: float) -> None:
+    def confirm_page(self, pending_page: PendingPage, now_seconds: float) -> None:
         """Record that a page has not changed."""
         with self._open_transaction() as db:
             db.execute(
                 "UPDATE pages SET checked_at = ?, seen_in_sync = ?, "
                 "listed_timestamp = COALESCE(?, listed_timestamp) WHERE path = ?",
-                (now, self.sync_number, pending_page.listed_timestamp, pending_page.path),
+                (now_seconds, self.sync_number, pending_page.listed_timestamp, pending_page.path),
             )
             db.execute("DELETE FROM pending WHERE path = ?", (pending_page.path,))
 
@@ -242,12 +242,12 @@ class GuidanceLibrary:
         with self._open_transaction() as db:
             sync_number = int(_read_state_value(db, "sync") or 0)
             for page_path, listed_timestamp in listed_pages:
-                cursor = db.execute(
+                update_cursor = db.execute(
                     "UPDATE pages SET seen_in_sync = ?, checked_at = checked_at "
                     "WHERE path = ? AND listed_timestamp IS ?",
                     (sync_number, page_path, listed_timestamp),
                 )
-                if not cursor.rowcount:
+                if not update_cursor.rowcount:
                     db.execute(
                         "INSERT OR REPLACE INTO pending VALUES (?, ?, NULL)",
                         (page_path, listed_timestamp),
@@ -285,17 +285,17 @@ class GuidanceLibrary:
             ).fetchall()
         return [PendingPage(*pending_row) for pending_row in pending_rows]
 
-    def finish_sync(self, now: float) -> None:
+    def finish_sync(self, now_seconds: float) -> None:
         """Record that a sync is complete."""
         with self._open_transaction() as db:
             # The others were confirmed: on the list with the timestamp they had, or asked for.
             db.execute(
                 "UPDATE pages SET checked_at = ? WHERE seen_in_sync > 0 AND path NOT IN "
                 "(SELECT path FROM pending)",
-                (now,),
+                (now_seconds,),
             )
             db.execute("DELETE FROM state WHERE key = 'under_way'")
-            _write_state_value(db, "synced_at", repr(now))
+            _write_state_value(db, "synced_at", repr(now_seconds))
 
     def read_status(self) -> LibraryStatus:
         """Return what the copy holds; all zero where there is none."""
@@ -337,7 +337,7 @@ class GuidanceLibrary:
             return [(passage_id, searched_text) for passage_id, searched_text in passage_rows]
 
     def put_vectors(
-        self, passage_ids: Sequence[str], vectors: np.ndarray, embedding_identity: str
+        self, passage_ids: Sequence[str], passage_vectors: np.ndarray, embedding_identity: str
     ) -> None:
         """Store vectors; those of another model go, since the two must not be mixed."""
         with self._open_transaction() as db:
@@ -347,8 +347,8 @@ class GuidanceLibrary:
             db.executemany(
                 "UPDATE passages SET vector = ? WHERE id = ?",
                 [
-                    (np.asarray(vector, "<f4").tobytes(), passage_id)
-                    for passage_id, vector in zip(passage_ids, vectors, strict=True)
+                    (np.asarray(passage_vector, "<f4").tobytes(), passage_id)
+                    for passage_id, passage_vector in zip(passage_ids, passage_vectors, strict=True)
                 ],
             )
 
@@ -380,12 +380,12 @@ class GuidanceLibrary:
 class ReadOnlyPassages(StoredCollection):
     """The passages of a library as the engine's index reads them; a sync alone writes them."""
 
-    def __init__(self, library: GuidanceLibrary) -> None:
-        self._library = library
+    def __init__(self, guidance_library: GuidanceLibrary) -> None:
+        self._library = guidance_library
 
     def read_chunks(
         self,
-        ids: Sequence[str] | None = None,
+        chunk_ids: Sequence[str] | None = None,
         where: Filter | None = None,
         with_vectors: bool = False,
         limit: int | None = None,
@@ -394,9 +394,9 @@ class ReadOnlyPassages(StoredCollection):
         """Return passages by id, by path or all; with vectors, only those that have one."""
         sql_conditions: list[str] = ["vector IS NOT NULL"] if with_vectors else []
         sql_values: list[str | int] = []
-        if ids is not None:
-            sql_conditions.append(f"id IN ({','.join('?' * len(ids))})")
-            sql_values += ids
+        if chunk_ids is not None:
+            sql_conditions.append(f"id IN ({','.join('?' * len(chunk_ids))})")
+            sql_values += chunk_ids
         for filter_condition in flatten_filter(where):
             assert isinstance(filter_condition, In)
             sql_conditions.append(
@@ -410,7 +410,7 @@ class ReadOnlyPassages(StoredCollection):
                 f"FROM passages {where_clause} ORDER BY id LIMIT ? OFFSET ?",
                 (*sql_values, -1 if limit is None else limit, offset),
             ).fetchall()
-        metadatas: list[Metadata] = [
+        chunk_metadatas: list[Metadata] = [
             {
                 "path": passage_row[2],
                 "start": passage_row[3],
@@ -428,7 +428,7 @@ class ReadOnlyPassages(StoredCollection):
         return Chunks(
             [passage_row[0] for passage_row in passage_rows],
             [passage_row[1] for passage_row in passage_rows],
-            metadatas,
+            chunk_metadatas,
             vector_matrix,
         )
 
@@ -436,11 +436,13 @@ class ReadOnlyPassages(StoredCollection):
         """Raise `NotImplementedError`."""
         raise NotImplementedError(_READ_ONLY_MESSAGE)
 
-    def update_metadata(self, ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
+    def update_metadata(
+        self, chunk_ids: Sequence[str], chunk_metadatas: Sequence[Metadata]
+    ) -> None:
         """Raise `NotImplementedError`."""
         raise NotImplementedError(_READ_ONLY_MESSAGE)
 
-    def delete_chunks(self, ids: Sequence[str]) -> None:
+    def delete_chunks(self, chunk_ids: Sequence[str]) -> None:
         """Raise `NotImplementedError`."""
         raise NotImplementedError(_READ_ONLY_MESSAGE)
 
@@ -458,25 +460,27 @@ class ReadOnlyPassages(StoredCollection):
         """Identity of the model that made the vectors; None before the first vector."""
         return self._library.read_state_value("embedding")
 
-    def claim_embedding(self, embedding: str) -> None:
+    def claim_embedding(self, model_identity: str) -> None:
         """Raise `EmbeddingMismatch` when another model made the vectors."""
-        if self.embedding_identity not in (None, embedding):
+        if self.embedding_identity not in (None, model_identity):
             raise EmbeddingMismatch(
                 f"The vectors of the guidance were made by {self.embedding_identity}, and "
-                f"{embedding} is what runs now: `readingroom guidance sync` makes them anew.",
+                f"{model_identity} is what runs now: `readingroom guidance sync` makes them anew.",
                 held=self.embedding_identity,
-                running=embedding,
+                running=model_identity,
             )
 
 
 def _make_stored_page(page_row: tuple[object, ...]) -> StoredPage:
-    page_path, compressed_body, etag, listed_timestamp, withdrawn, fetched_at, checked_at = page_row
+    page_path, compressed_body, etag, listed_timestamp, is_withdrawn, fetched_at, checked_at = (
+        page_row
+    )
     return StoredPage(
         str(page_path),
         zlib.decompress(compressed_body),  # type: ignore[arg-type]
         etag,  # type: ignore[arg-type]
         listed_timestamp,  # type: ignore[arg-type]
-        bool(withdrawn),
+        bool(is_withdrawn),
         fetched_at,  # type: ignore[arg-type]
         checked_at,  # type: ignore[arg-type]
     )

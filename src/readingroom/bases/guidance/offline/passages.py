@@ -31,66 +31,74 @@ class Passage:
     searched_text: str
 
 
-def cut_passages(page: GovukPage) -> list[Passage]:
+def cut_passages(govuk_page: GovukPage) -> list[Passage]:
     """Return the passages of a page, in order; each lies in one section.
 
     The last is the first once more, searched by what the page says of itself.
     """
-    page_text = page.text
-    sections = list_sections(page_text, page.anchors)
+    page_text = govuk_page.text
+    section_spans = list_sections(page_text, govuk_page.anchors)
     passages = []
-    for section, group_start, group_end in _group_blocks(page_text, sections):
-        heading = section.heading if section else ""
+    for section_span, group_start, group_end in _group_blocks(page_text, section_spans):
+        section_heading = section_span.heading if section_span else ""
         for passage_span in split(page_text[group_start:group_end], _MAX_PASSAGE_CHARS, 100):
             plain_passage = to_plain_text(passage_span.cut_from(page_text[group_start:group_end]))
             # The title and the heading say what a passage is about, which its own words may not.
-            passage_context = " – ".join(dict.fromkeys(filter(None, [page.title, heading])))
+            passage_context = " – ".join(
+                dict.fromkeys(filter(None, [govuk_page.title, section_heading]))
+            )
             passages.append(
                 Passage(
                     group_start + passage_span.start,
                     group_start + passage_span.end,
-                    heading,
-                    (section.anchor if section else None) or "",
+                    section_heading,
+                    (section_span.anchor if section_span else None) or "",
                     f"{passage_context}\n{plain_passage}",
                 )
             )
     if passages:
         # What the page as a whole is about, for questions that share no word with one passage.
-        passages.append(replace(passages[0], searched_text=_describe_page(page, sections)))
+        passages.append(
+            replace(passages[0], searched_text=_describe_page(govuk_page, section_spans))
+        )
     return passages
 
 
-def _describe_page(page: GovukPage, sections: Sequence[SectionSpan]) -> str:
+def _describe_page(govuk_page: GovukPage, section_spans: Sequence[SectionSpan]) -> str:
     """Return what a page says of itself: its title, its summary and its headings."""
-    page_summary = read_text(page.content.get("description")) or ""
-    headings = [
-        section.heading
-        for section in sections
-        if section.heading not in (*_UNSEARCHED_HEADINGS, page.title)
+    page_summary = read_text(govuk_page.content.get("description")) or ""
+    section_headings = [
+        section_span.heading
+        for section_span in section_spans
+        if section_span.heading not in (*_UNSEARCHED_HEADINGS, govuk_page.title)
     ]
-    return f"{page.title}\n{page_summary}\n{'; '.join(headings)[:_MAX_HEADINGS_CHARS]}"
+    return (
+        f"{govuk_page.title}\n{page_summary}\n{'; '.join(section_headings)[:_MAX_HEADINGS_CHARS]}"
+    )
 
 
 def _group_blocks(
-    page_text: str, sections: list[SectionSpan]
+    page_text: str, section_spans: list[SectionSpan]
 ) -> Iterator[tuple[SectionSpan | None, int, int]]:
     """Yield stretches of whole blocks that lie in one section, each about as long as a passage."""
     open_group: tuple[SectionSpan | None, int, int] | None = None
     for block_start, block_text in split_blocks(page_text):
         block_end = block_start + len(block_text)
-        section = find_enclosing_section(sections, block_start)
-        if block_text.startswith("#") or (section and section.heading in _UNSEARCHED_HEADINGS):
+        section_span = find_enclosing_section(section_spans, block_start)
+        if block_text.startswith("#") or (
+            section_span and section_span.heading in _UNSEARCHED_HEADINGS
+        ):
             continue
         is_continued = (
             open_group is not None
-            and open_group[0] == section
+            and open_group[0] == section_span
             and block_end - open_group[1] <= _MAX_PASSAGE_CHARS
         )
         if open_group is not None and is_continued:
-            open_group = (section, open_group[1], block_end)
+            open_group = (section_span, open_group[1], block_end)
             continue
         if open_group is not None:
             yield open_group
-        open_group = (section, block_start, block_end)
+        open_group = (section_span, block_start, block_end)
     if open_group is not None:
         yield open_group

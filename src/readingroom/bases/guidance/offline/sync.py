@@ -72,15 +72,15 @@ class GuidanceSync:
 
     def __init__(
         self,
-        library: GuidanceLibrary,
-        client: UpstreamClient,
+        guidance_library: GuidanceLibrary,
+        upstream_client: UpstreamClient,
         embedder: Embedder,
         report_progress: ReportProgress,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._library = library
-        self._client = client
+        self._library = guidance_library
+        self._client = upstream_client
         self._embedder = embedder
         self._report_progress = report_progress
         self._sleep = sleep
@@ -96,14 +96,14 @@ class GuidanceSync:
 
         Raise `UpstreamUnavailable` when GOV.UK keeps failing, or sends more than it can have.
         """
-        library = self._library
-        await anyio.to_thread.run_sync(library.create_database)
-        self._summary.resumed = await anyio.to_thread.run_sync(library.begin_sync)
+        guidance_library = self._library
+        await anyio.to_thread.run_sync(guidance_library.create_database)
+        self._summary.resumed = await anyio.to_thread.run_sync(guidance_library.begin_sync)
         await self._record_listed_pages()
         if check_all:
-            await anyio.to_thread.run_sync(library.mark_all_pending)
+            await anyio.to_thread.run_sync(guidance_library.mark_all_pending)
         await self._fetch_pending_pages()
-        await anyio.to_thread.run_sync(library.finish_sync, clock.unix_seconds())
+        await anyio.to_thread.run_sync(guidance_library.finish_sync, clock.unix_seconds())
         await self._embed_all_passages()
         return self._summary
 
@@ -112,7 +112,7 @@ class GuidanceSync:
         while (
             listed_count := await anyio.to_thread.run_sync(_read_listed_count, self._library)
         ) is not None:
-            params = [
+            query_params = [
                 ("filter_organisations", COMMISSION_SLUG),
                 # The oldest first: what is published meanwhile comes last, and shifts nothing.
                 ("order", "public_timestamp"),
@@ -120,10 +120,12 @@ class GuidanceSync:
                 ("start", str(listed_count)),
                 *(("fields", field_name) for field_name in ("link", "public_timestamp")),
             ]
-            reply = await self._fetch_changed_reply(Request("search", "/api/search.json", params))
-            if reply is None or reply.status != 200:
+            upstream_reply = await self._fetch_changed_reply(
+                Request("search", "/api/search.json", query_params)
+            )
+            if upstream_reply is None or upstream_reply.status != 200:
                 raise UpstreamUnavailable("GOV.UK's search does not list the pages")
-            search_response = from_json(reply.body)
+            search_response = from_json(upstream_reply.body)
             search_results = read_objects(search_response.get("results"))
             listed_pages = [
                 (page_path, read_text(search_result.get("public_timestamp")))
@@ -188,30 +190,42 @@ class GuidanceSync:
             f"/api/content{pending_page.path}",
             etag=stored_page.etag if stored_page else None,
         )
-        reply = await self._fetch_changed_reply(request, _MAX_PAGE_FAILURES)
-        if reply is None:
+        upstream_reply = await self._fetch_changed_reply(request, _MAX_PAGE_FAILURES)
+        if upstream_reply is None:
             await anyio.to_thread.run_sync(
                 self._library.confirm_page, pending_page, clock.unix_seconds()
             )
             self._summary.unchanged += 1
             return
-        self._fetched_bytes += len(reply.body)
+        self._fetched_bytes += len(upstream_reply.body)
         await anyio.to_thread.run_sync(
-            self._store_reply, pending_page, reply, stored_page is not None
+            self._store_reply, pending_page, upstream_reply, stored_page is not None
         )
 
-    def _store_reply(self, pending_page: PendingPage, reply: Reply, was_stored: bool) -> None:
-        page, passages = (
-            _parse_reply(pending_page.path, reply) if reply.status == 200 else (None, [])
+    def _store_reply(
+        self, pending_page: PendingPage, upstream_reply: Reply, was_stored: bool
+    ) -> None:
+        govuk_page, passages = (
+            _parse_reply(pending_page.path, upstream_reply)
+            if upstream_reply.status == 200
+            else (None, [])
         )
-        is_page = page is not None and page.content.get("schema_name") not in ("redirect", "gone")
-        if page is None or not is_page or not page.is_in_scope:
+        is_page = govuk_page is not None and govuk_page.content.get("schema_name") not in (
+            "redirect",
+            "gone",
+        )
+        if govuk_page is None or not is_page or not govuk_page.is_in_scope:
             self._library.remove_page(pending_page.path)
             self._summary.removed += was_stored
             self._summary.out_of_scope += bool(is_page) and not was_stored
             return
         self._library.put_page(
-            page, passages, reply.body, reply.etag, pending_page, clock.unix_seconds()
+            govuk_page,
+            passages,
+            upstream_reply.body,
+            upstream_reply.etag,
+            pending_page,
+            clock.unix_seconds(),
         )
         self._summary.fetched += 1
 
@@ -271,19 +285,23 @@ class GuidanceSync:
             )
 
     def _embed_batch(self, ids_and_texts: list[tuple[str, str]]) -> None:
-        vectors = self._embedder.embed_batch([searched_text for _, searched_text in ids_and_texts])
+        passage_vectors = self._embedder.embed_batch(
+            [searched_text for _, searched_text in ids_and_texts]
+        )
         self._library.put_vectors(
-            [passage_id for passage_id, _ in ids_and_texts], vectors, self._embedder.identity
+            [passage_id for passage_id, _ in ids_and_texts],
+            passage_vectors,
+            self._embedder.identity,
         )
 
 
-def _parse_reply(page_path: str, reply: Reply) -> tuple[GovukPage, list[Passage]]:
+def _parse_reply(page_path: str, upstream_reply: Reply) -> tuple[GovukPage, list[Passage]]:
     """Return the page of a reply and its passages; raise `_UnreadablePageError`."""
     try:
-        page = GovukPage(from_json(reply.body), page_path)
-        passages = cut_passages(page) if page.is_in_scope else []
-        _ = page.documents, page.withdrawn_notice
-        return page, passages
+        govuk_page = GovukPage(from_json(upstream_reply.body), page_path)
+        passages = cut_passages(govuk_page) if govuk_page.is_in_scope else []
+        _ = govuk_page.documents, govuk_page.withdrawn_notice
+        return govuk_page, passages
     # Whatever a page makes its reader raise, the others are to be read.
     except Exception as error:
         logger.warning(
@@ -292,25 +310,25 @@ def _parse_reply(page_path: str, reply: Reply) -> tuple[GovukPage, list[Passage]
         raise _UnreadablePageError(f"it cannot be read ({type(error).__name__})") from error
 
 
-def _read_listed_count(library: GuidanceLibrary) -> int | None:
-    return library.listed_count
+def _read_listed_count(guidance_library: GuidanceLibrary) -> int | None:
+    return guidance_library.listed_count
 
 
 async def synchronize(
     settings: GuidanceSettings, check_all: bool, report_progress: ReportProgress
 ) -> SyncSummary:
     """Bring the copy in the data directory up to date; raise `UpstreamUnavailable`."""
-    library = GuidanceLibrary(settings.data / "guidance")
-    client = UpstreamClient(
+    guidance_library = GuidanceLibrary(settings.data / "guidance")
+    upstream_client = UpstreamClient(
         settings.govuk_base_url,
         SlidingWindow(settings.rate_limit_per_second),
         UpstreamMetrics(),
-        timeout=settings.govuk_timeout_seconds,
+        timeout_seconds=settings.govuk_timeout_seconds,
     )
     try:
         return await GuidanceSync(
-            library, client, get_shared_embedder(settings), report_progress
+            guidance_library, upstream_client, get_shared_embedder(settings), report_progress
         ).synchronize_pages(check_all)
     finally:
-        await client.close()
-        library.close()
+        await upstream_client.close()
+        guidance_library.close()

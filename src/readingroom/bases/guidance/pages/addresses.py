@@ -33,15 +33,17 @@ def parse_page_address(typed_address: str) -> PageAddress:
         trimmed_address = trimmed_address[host_match.end() :] or "/"
     elif _PATH_WITHOUT_SLASH_PATTERN.match(trimmed_address):
         trimmed_address = f"/{trimmed_address}"
-    path_and_query, _, anchor = trimmed_address.partition("#")
+    path_and_query, _, section_anchor = trimmed_address.partition("#")
     # Copied from a browser an address may have a query; a path with one is a mistake.
-    page_path, _, query = path_and_query.partition("?") if host_match else (path_and_query, "", "")
+    page_path, _, query_text = (
+        path_and_query.partition("?") if host_match else (path_and_query, "", "")
+    )
     if page_path.startswith(f"{_CONTENT_API_PATH}/"):
         page_path = page_path.removeprefix(_CONTENT_API_PATH)
     # Not of `//`, which is no path at all.
     if len(page_path) > 2 and page_path.endswith("/"):
         page_path = page_path.removesuffix("/")
-    is_clean = all(map(_QUERY_OR_ANCHOR_PATTERN.fullmatch, (query, anchor)))
+    is_clean = all(map(_QUERY_OR_ANCHOR_PATTERN.fullmatch, (query_text, section_anchor)))
     if not is_plain_path(page_path) or not is_clean:
         raise InvalidPath(
             "The path must be that of a GOV.UK page, such as /guidance/charity-annual-return, its "
@@ -49,7 +51,7 @@ def parse_page_address(typed_address: str) -> PageAddress:
             "query after a path",
             **_suggest_path(trimmed_address),
         )
-    return PageAddress(page_path, anchor or None)
+    return PageAddress(page_path, section_anchor or None)
 
 
 def is_address(typed_address: str) -> bool:

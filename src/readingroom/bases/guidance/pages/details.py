@@ -36,31 +36,31 @@ class DetailsRenderer:
     """Renders the details of one item; `linked_items` are the items it links to, by content id."""
 
     def __init__(
-        self, converter: MarkdownConverter, linked_items: Mapping[str, JsonObject]
+        self, markdown_converter: MarkdownConverter, linked_items: Mapping[str, JsonObject]
     ) -> None:
-        self._converter = converter
+        self._converter = markdown_converter
         self._linked_items = linked_items
         self._converted_html: set[str] = set()
 
-    def render_details(self, details: JsonObject) -> Iterator[str]:
+    def render_details(self, page_details: JsonObject) -> Iterator[str]:
         """Yield the fields that readers see as blocks of Markdown; some blocks are empty."""
-        later_fields = [field_name for field_name in details if field_name not in FIRST_FIELDS]
+        later_fields = [field_name for field_name in page_details if field_name not in FIRST_FIELDS]
         for field_name in (*FIRST_FIELDS, *later_fields):
-            if field_name in HIDDEN_FIELDS or field_name not in details:
+            if field_name in HIDDEN_FIELDS or field_name not in page_details:
                 continue
             render_field = self._FIELD_RENDERERS.get(field_name)
             if render_field:
-                yield from render_field(self, details[field_name], details)
+                yield from render_field(self, page_details[field_name], page_details)
             else:
-                yield from self._render_field(field_name, details[field_name], heading_level=2)
+                yield from self._render_field(field_name, page_details[field_name], heading_level=2)
         # A field that is not shown may hold prose in a schema that is new: no word of it is lost.
-        for html in _list_html(details):
-            if html not in self._converted_html:
-                yield self._convert_html(html)
+        for html_text in _list_html(page_details):
+            if html_text not in self._converted_html:
+                yield self._convert_html(html_text)
 
-    def _convert_html(self, html: str) -> str:
-        self._converted_html.add(html)
-        return self._converter.convert_html(html)
+    def _convert_html(self, html_text: str) -> str:
+        self._converted_html.add(html_text)
+        return self._converter.convert_html(html_text)
 
     # --- any field ---
 
@@ -73,7 +73,7 @@ class DetailsRenderer:
         blocks = [block for block in self._render_value(field_value, heading_level + 1) if block]
         if blocks and not is_prose:
             yield make_heading(
-                HEADING_BY_FIELD.get(field_name) or _humanize(field_name), heading_level
+                HEADING_BY_FIELD.get(field_name) or _humanize_field_name(field_name), heading_level
             )
         yield from blocks
 
@@ -82,7 +82,7 @@ class DetailsRenderer:
     ) -> Iterator[str]:
         """Yield a text in a field that is not known to be prose: by what it looks like."""
         if _HTML_MARKUP_PATTERN.search(field_value):
-            yield make_heading(_humanize(field_name), heading_level)
+            yield make_heading(_humanize_field_name(field_name), heading_level)
             yield self._convert_html(field_value)
         elif label_line := _render_label(field_name, field_value):
             yield label_line
@@ -142,21 +142,21 @@ class DetailsRenderer:
 
     # --- fields of their own kind ---
 
-    def _render_parts(self, parts: Any, details: JsonObject) -> Iterator[str]:
-        for guide_part in read_objects(parts):
+    def _render_parts(self, guide_parts: Any, page_details: JsonObject) -> Iterator[str]:
+        for guide_part in read_objects(guide_parts):
             yield make_heading(
                 read_text(guide_part.get("title")) or read_text(guide_part.get("slug"))
             )
             yield self._convert_html(read_html(guide_part.get("body")))
 
-    def _render_collection(self, document_groups: Any, details: JsonObject) -> Iterator[str]:
+    def _render_collection(self, document_groups: Any, page_details: JsonObject) -> Iterator[str]:
         for document_group in read_objects(document_groups):
             yield make_heading(read_text(document_group.get("title")))
             yield self._convert_html(read_html(document_group.get("body")))
             # Groups name documents by id only; their titles and paths are in the item's links.
             yield self._render_linked_items(document_group.get("documents"))
 
-    def _render_groups(self, item_groups: Any, details: JsonObject) -> Iterator[str]:
+    def _render_groups(self, item_groups: Any, page_details: JsonObject) -> Iterator[str]:
         for item_group in read_objects(item_groups):
             yield make_heading(
                 read_text(item_group.get("name")) or read_text(item_group.get("title"))
@@ -165,7 +165,9 @@ class DetailsRenderer:
             yield self._render_linked_items(item_group.get("content_ids"))
             yield from self._render_list(read_list(item_group.get("contents")), 3)
 
-    def _render_child_sections(self, section_groups: Any, details: JsonObject) -> Iterator[str]:
+    def _render_child_sections(
+        self, section_groups: Any, page_details: JsonObject
+    ) -> Iterator[str]:
         for section_group in read_objects(section_groups):
             yield make_heading(read_text(section_group.get("title")))
             yield "\n".join(
@@ -173,9 +175,9 @@ class DetailsRenderer:
                 for child_section in read_objects(section_group.get("child_sections"))
             )
 
-    def _render_alerts(self, alert_codes: Any, details: JsonObject) -> Iterator[str]:
+    def _render_alerts(self, alert_codes: Any, page_details: JsonObject) -> Iterator[str]:
         yield "\n".join(
-            f"- {_humanize(alert_code)}"
+            f"- {_humanize_field_name(alert_code)}"
             for alert_code in read_list(alert_codes)
             if isinstance(alert_code, str)
         )
@@ -188,43 +190,49 @@ class DetailsRenderer:
         ]
         return render_links([linked_item for linked_item in known_items if linked_item is not None])
 
-    def _render_start_link(self, start_link: Any, details: JsonObject) -> Iterator[str]:
+    def _render_start_link(self, start_link: Any, page_details: JsonObject) -> Iterator[str]:
         start_address = make_website_url(read_text(start_link) or "")
         if start_address:
-            button_text = escape_text(read_text(details.get("start_button_text")) or "Start now")
+            button_text = escape_text(
+                read_text(page_details.get("start_button_text")) or "Start now"
+            )
             yield f"**{format_link(button_text, start_address)}**"
 
-    def _render_start_button(self, button_text: Any, details: JsonObject) -> Iterator[str]:
+    def _render_start_button(self, button_text: Any, page_details: JsonObject) -> Iterator[str]:
         # With a link it is the text of that link.
-        if not read_text(details.get("transaction_start_link")) and read_text(button_text):
+        if not read_text(page_details.get("transaction_start_link")) and read_text(button_text):
             yield f"**{escape_text(button_text)}**"
 
-    def _render_applicability(self, nations: Any, details: JsonObject) -> Iterator[str]:
+    def _render_applicability(self, nation_entries: Any, page_details: JsonObject) -> Iterator[str]:
         nation_lines = []
-        for nation in nations.values() if isinstance(nations, Mapping) else ():
-            if isinstance(nation, Mapping) and read_text(nation.get("label")):
-                applies_text = "does not apply" if nation.get("applicable") is False else "applies"
+        for nation_entry in nation_entries.values() if isinstance(nation_entries, Mapping) else ():
+            if isinstance(nation_entry, Mapping) and read_text(nation_entry.get("label")):
+                applies_text = (
+                    "does not apply" if nation_entry.get("applicable") is False else "applies"
+                )
                 alternative_address = make_website_url(
-                    read_text(nation.get("alternative_url")) or ""
+                    read_text(nation_entry.get("alternative_url")) or ""
                 )
                 alternative_note = f" (see {alternative_address})" if alternative_address else ""
                 nation_lines.append(
-                    f"- {escape_text(nation['label'])}: {applies_text}{alternative_note}"
+                    f"- {escape_text(nation_entry['label'])}: {applies_text}{alternative_note}"
                 )
         if nation_lines:
             yield make_heading("Where it applies")
             yield "\n".join(nation_lines)
 
-    def _render_scotland(self, availability: Any, details: JsonObject) -> Iterator[str]:
+    def _render_scotland(self, availability: Any, page_details: JsonObject) -> Iterator[str]:
         yield _render_availability("Scotland", availability)
 
-    def _render_wales(self, availability: Any, details: JsonObject) -> Iterator[str]:
+    def _render_wales(self, availability: Any, page_details: JsonObject) -> Iterator[str]:
         yield _render_availability("Wales", availability)
 
-    def _render_northern_ireland(self, availability: Any, details: JsonObject) -> Iterator[str]:
+    def _render_northern_ireland(
+        self, availability: Any, page_details: JsonObject
+    ) -> Iterator[str]:
         yield _render_availability("Northern Ireland", availability)
 
-    def _render_metadata(self, metadata: Any, details: JsonObject) -> Iterator[str]:
+    def _render_metadata(self, metadata: Any, page_details: JsonObject) -> Iterator[str]:
         metadata_lines = []
         for field_name, field_value in metadata.items() if isinstance(metadata, Mapping) else ():
             field_texts = [
@@ -236,30 +244,30 @@ class DetailsRenderer:
                 _render_plain(field_text) for field_text in field_texts if field_text
             )
             if shown_text and field_name not in HIDDEN_FIELDS:
-                metadata_lines.append(f"- {_humanize(field_name)}: {shown_text}")
+                metadata_lines.append(f"- {_humanize_field_name(field_name)}: {shown_text}")
         yield "\n".join(metadata_lines)
 
-    def _render_steps(self, navigation: Any, details: JsonObject) -> Iterator[str]:
-        if not isinstance(navigation, Mapping):
+    def _render_steps(self, step_navigation: Any, page_details: JsonObject) -> Iterator[str]:
+        if not isinstance(step_navigation, Mapping):
             return
-        yield self._convert_html(read_html(navigation.get("introduction")))
-        for step in read_objects(navigation.get("steps")):
+        yield self._convert_html(read_html(step_navigation.get("introduction")))
+        for step_fields in read_objects(step_navigation.get("steps")):
             # Either "and" or "or": how a step goes together with the one before.
-            joining_word = _humanize(read_text(step.get("logic")) or "")
+            joining_word = _humanize_field_name(read_text(step_fields.get("logic")) or "")
             yield make_heading(
-                ": ".join(filter(None, [joining_word, read_text(step.get("title"))]))
+                ": ".join(filter(None, [joining_word, read_text(step_fields.get("title"))]))
             )
-            for step_content in read_objects(step.get("contents")):
+            for step_content in read_objects(step_fields.get("contents")):
                 yield escape_text(read_text(step_content.get("text")) or "")
                 yield "\n".join(map(_render_task, read_objects(step_content.get("contents"))))
 
-    def _render_nodes(self, nodes: Any, details: JsonObject) -> Iterator[str]:
+    def _render_nodes(self, tree_nodes: Any, page_details: JsonObject) -> Iterator[str]:
         """Yield the questions and outcomes of a smart answer; each option says where it leads."""
         titles_by_slug = {
-            node.get("slug"): read_text(node.get("title")) for node in read_objects(nodes)
+            node.get("slug"): read_text(node.get("title")) for node in read_objects(tree_nodes)
         }
-        for node in read_objects(nodes):
-            node_kind = _humanize(read_text(node.get("kind")) or "")
+        for node in read_objects(tree_nodes):
+            node_kind = _humanize_field_name(read_text(node.get("kind")) or "")
             yield make_heading(": ".join(filter(None, [node_kind, read_text(node.get("title"))])))
             yield self._convert_html(read_html(node.get("body")))
             option_lines = []
@@ -271,7 +279,7 @@ class DetailsRenderer:
                 )
             yield "\n".join(option_lines)
 
-    def _render_images(self, images: Any, details: JsonObject) -> Iterator[str]:
+    def _render_images(self, images: Any, page_details: JsonObject) -> Iterator[str]:
         """Yield what is said of pictures; the pictures themselves are not text."""
         for image in read_objects(images if isinstance(images, list) else [images]):
             image_texts = [
@@ -286,18 +294,18 @@ class DetailsRenderer:
             if plain_texts:
                 yield f"Picture: {' – '.join(dict.fromkeys(plain_texts))}"
 
-    def _render_logo(self, logo: Any, details: JsonObject) -> Iterator[str]:
-        if isinstance(logo, Mapping):
-            formatted_title = read_text(logo.get("formatted_title")) or ""
+    def _render_logo(self, logo_fields: Any, page_details: JsonObject) -> Iterator[str]:
+        if isinstance(logo_fields, Mapping):
+            formatted_title = read_text(logo_fields.get("formatted_title")) or ""
             self._converted_html.add(formatted_title)
             yield self._convert_html(formatted_title.replace("\n", "<br/>")).replace("\n", " ")
 
-    def _render_counts(self, counts: Any, details: JsonObject) -> Iterator[str]:
-        if isinstance(counts, Mapping):
+    def _render_counts(self, counts_by_name: Any, page_details: JsonObject) -> Iterator[str]:
+        if isinstance(counts_by_name, Mapping):
             yield "\n".join(
-                f"- {_humanize(count_name)}: {count}"
-                for count_name, count in counts.items()
-                if isinstance(count, int)
+                f"- {_humanize_field_name(count_name)}: {named_count}"
+                for count_name, named_count in counts_by_name.items()
+                if isinstance(named_count, int)
             )
 
     _FIELD_RENDERERS: ClassVar[
@@ -341,9 +349,9 @@ def render_links(linked_items: list[JsonObject]) -> str:
     for linked_item in linked_items:
         link_title = read_text(linked_item.get("title")) or read_text(linked_item.get("name")) or ""
         _, link_target = _find_first_text(linked_item, _LINK_KEYS)
-        description = read_text(linked_item.get("description"))
+        description_text = read_text(linked_item.get("description"))
         if link_target:
-            description_note = f": {_render_plain(description)}" if description else ""
+            description_note = f": {_render_plain(description_text)}" if description_text else ""
             link_lines.append(f"- {_render_link_line(link_title, link_target)}{description_note}")
     return "\n".join(link_lines)
 
@@ -376,10 +384,10 @@ def _render_item_line(list_entry: Any) -> str | None:
         or (isinstance(field_value, str) and (_is_code(field_value) or field_name == "description"))
         for field_name, field_value in other_fields.items()
     )
-    description = read_text(list_entry.get("description")) or ""
-    if not entry_title or not is_plain or _HTML_MARKUP_PATTERN.search(description):
+    description_text = read_text(list_entry.get("description")) or ""
+    if not entry_title or not is_plain or _HTML_MARKUP_PATTERN.search(description_text):
         return None
-    description_note = f": {_render_plain(description)}" if description.strip() else ""
+    description_note = f": {_render_plain(description_text)}" if description_text.strip() else ""
     return f"- {_render_link_line(entry_title, link_target or '')}{description_note}"
 
 
@@ -392,7 +400,7 @@ def _render_availability(nation_name: str, availability: Any) -> str:
         return ""
     alternative_address = make_website_url(read_text(availability.get("alternative_url")) or "")
     alternative_note = f" (see {alternative_address})" if alternative_address else ""
-    return f"{nation_name}: {_humanize(availability_kind).lower()}{alternative_note}"
+    return f"{nation_name}: {_humanize_field_name(availability_kind).lower()}{alternative_note}"
 
 
 def _render_child_section(child_section: JsonObject) -> str:
@@ -404,19 +412,19 @@ def _render_child_section(child_section: JsonObject) -> str:
     return f"- {_render_plain(section_id)}: {section_line.removeprefix('- ')}"
 
 
-def _render_task(task: JsonObject) -> str:
+def _render_task(task_fields: JsonObject) -> str:
     """Return a line of a step: its link, and what is said beside it."""
     task_link = _render_link_line(
-        read_text(task.get("text")) or "", read_text(task.get("href")) or ""
+        read_text(task_fields.get("text")) or "", read_text(task_fields.get("href")) or ""
     )
-    task_context = read_text(task.get("context"))
+    task_context = read_text(task_fields.get("context"))
     return f"- {task_link} ({_render_plain(task_context)})" if task_context else f"- {task_link}"
 
 
 def _render_label(field_name: str, field_value: str) -> str:
     """Return a short text with its label; nothing for ids, slugs and technical dates."""
     trimmed_text = " ".join(field_value.split())
-    field_label = LABEL_BY_FIELD.get(field_name) or _humanize(field_name)
+    field_label = LABEL_BY_FIELD.get(field_name) or _humanize_field_name(field_name)
     moment_text = format_moment(trimmed_text)
     if moment_text:
         is_shown = field_name in LABEL_BY_FIELD or field_name.endswith(("_date", "_on"))
@@ -467,21 +475,21 @@ def _is_code(field_text: str) -> bool:
 
 
 def _has_number(field_text: str) -> bool:
-    return any(character.isdigit() for character in field_text) and len(field_text) <= 40
+    return any(text_character.isdigit() for text_character in field_text) and len(field_text) <= 40
 
 
-def _humanize(field_name: str) -> str:
+def _humanize_field_name(field_name: str) -> str:
     spaced_name = field_name.replace("_", " ").replace("-", " ").strip()
     return spaced_name[:1].upper() + spaced_name[1:]
 
 
-def _list_html(field_value: Any, depth: int = 0) -> Iterator[str]:
+def _list_html(field_value: Any, nesting_depth: int = 0) -> Iterator[str]:
     """Yield every text with tags in a field, in order; of several renderings, the HTML."""
     if isinstance(field_value, str) or is_renderings(field_value):
-        html = read_html(field_value)
-        if _HTML_TAG_PATTERN.search(html):
-            yield html
-    elif depth < _MAX_JSON_DEPTH:
+        html_text = read_html(field_value)
+        if _HTML_TAG_PATTERN.search(html_text):
+            yield html_text
+    elif nesting_depth < _MAX_JSON_DEPTH:
         is_object = isinstance(field_value, Mapping)
         for inner_value in field_value.values() if is_object else read_list(field_value):
-            yield from _list_html(inner_value, depth + 1)
+            yield from _list_html(inner_value, nesting_depth + 1)

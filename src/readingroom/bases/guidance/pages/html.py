@@ -1,8 +1,14 @@
 """Parses the HTML of GOV.UK pages into a small tree, in time proportional to its length."""
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from lxml import etree
+from readingroom.core.imports import LazyModule
+
+if TYPE_CHECKING:
+    from lxml import etree
+else:
+    etree = LazyModule("lxml.etree")
 
 _MAX_ELEMENT_DEPTH = (
     32  # deeper elements are read as if they were here, so that recursion stays bounded
@@ -18,16 +24,16 @@ class Element:
     children: list["Element | str"] = field(default_factory=list)
 
 
-def parse_html(html: str) -> Element:
+def parse_html(html_text: str) -> Element:
     """Return a page, or a part of one, as a well nested tree; tags that do not fit are ignored."""
-    if not html.strip():
+    if not html_text.strip():
         return Element("html")
     # libxml2 by its events, for hostile pages: html.parser and html5lib need quadratic time for
     # some, and parsers that repair formatting as browsers do build quadratic trees.
-    parser = etree.HTMLParser(target=_TreeBuilder(), encoding="utf-8", huge_tree=True)
-    parser.feed(html.encode("utf-8", "replace"))
-    tree: Element = parser.close()
-    return tree
+    html_parser = etree.HTMLParser(target=_TreeBuilder(), encoding="utf-8", huge_tree=True)
+    html_parser.feed(html_text.encode("utf-8", "replace"))
+    html_root: Element = html_parser.close()
+    return html_root
 
 
 class _TreeBuilder:

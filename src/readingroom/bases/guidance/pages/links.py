@@ -48,15 +48,15 @@ def escape_text(plain_text: str) -> str:
 def fence_code(code_text: str) -> str:
     """Return the text as a block of code, between rows of backticks that it does not contain."""
     longest_row = max(map(len, re.findall("`+", code_text)), default=0)
-    fence = "`" * max(3, longest_row + 1)
-    return f"{fence}\n{code_text}\n{fence}"
+    code_fence = "`" * max(3, longest_row + 1)
+    return f"{code_fence}\n{code_text}\n{code_fence}"
 
 
-def escape_line_starts(markdown: str) -> str:
+def escape_line_starts(markdown_text: str) -> str:
     """Return a paragraph none of whose lines begins a heading, a quotation or a list."""
-    return _MARKDOWN_LINE_START_PATTERN.sub(_escape_line_start, markdown)
+    return _MARKDOWN_LINE_START_PATTERN.sub(_escape_line_start, markdown_text)
 
 
 def _escape_line_start(line_start: re.Match[str]) -> str:
-    sign, item_number, delimiter = line_start.groups()
-    return f"\\{sign}" if sign else f"{item_number}\\{delimiter}"
+    list_sign, item_number, list_delimiter = line_start.groups()
+    return f"\\{list_sign}" if list_sign else f"{item_number}\\{list_delimiter}"

@@ -65,9 +65,9 @@ _MAX_LIST_NUMBER = 999_999_999  # Markdown takes nine digits
 _MAX_CELL_SPAN = 1000  # as in browsers
 
 
-def to_markdown(html: str, base_address: str) -> str:
+def to_markdown(html_text: str, base_address: str) -> str:
     """Return one piece of HTML as Markdown; `base_address` completes relative links."""
-    return MarkdownConverter(base_address).convert_html(html)
+    return MarkdownConverter(base_address).convert_html(html_text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,19 +99,21 @@ class MarkdownConverter:
         """The abbreviations that the HTML explains, each with its meaning, in order."""
         return self._writer.abbreviations
 
-    def convert_html(self, html: str) -> str:
+    def convert_html(self, html_text: str) -> str:
         """Return a piece of HTML as Markdown, cut where the page has reached its limits."""
         if self._html_chars_left < 0 or self._markdown_chars_left < 0:
             return ""
-        markdown = "\n\n".join(self._writer.write_blocks(parse_html(html[: self._html_chars_left])))
-        markdown, cut_markdown = (
-            markdown[: self._markdown_chars_left],
-            markdown[self._markdown_chars_left :],
+        markdown_text = "\n\n".join(
+            self._writer.write_blocks(parse_html(html_text[: self._html_chars_left]))
         )
-        is_cut = bool(cut_markdown) or len(html) > self._html_chars_left
-        self._html_chars_left -= len(html)
-        self._markdown_chars_left -= len(markdown) + len(cut_markdown)
-        return f"{markdown}\n\n{CUT_NOTE}" if is_cut else markdown
+        markdown_text, cut_markdown = (
+            markdown_text[: self._markdown_chars_left],
+            markdown_text[self._markdown_chars_left :],
+        )
+        is_cut = bool(cut_markdown) or len(html_text) > self._html_chars_left
+        self._html_chars_left -= len(html_text)
+        self._markdown_chars_left -= len(markdown_text) + len(cut_markdown)
+        return f"{markdown_text}\n\n{CUT_NOTE}" if is_cut else markdown_text
 
 
 @dataclass
@@ -122,16 +124,16 @@ class _MarkdownWriter:
     _footnote_labels: dict[str, str] = field(default_factory=dict)  # by the id of the note
     _table_writer: TableWriter = field(default_factory=TableWriter)
 
-    def write_blocks(self, parent: Element) -> Iterator[str]:
+    def write_blocks(self, parent_element: Element) -> Iterator[str]:
         """Yield the element's paragraphs, lists, tables and headings, in order."""
         inline_texts: list[str] = []
-        for child in parent.children:
-            if isinstance(child, str) or child.tag not in _BLOCK_TAGS:
-                inline_texts.append(self._write_inline(child))
+        for child_node in parent_element.children:
+            if isinstance(child_node, str) or child_node.tag not in _BLOCK_TAGS:
+                inline_texts.append(self._write_inline(child_node))
             else:
                 yield from _make_paragraph(inline_texts)
                 inline_texts = []
-                yield from self._write_block(child)
+                yield from self._write_block(child_node)
         yield from _make_paragraph(inline_texts)
 
     def _write_block(self, element: Element) -> Iterator[str]:
@@ -167,13 +169,13 @@ class _MarkdownWriter:
 
     def _write_footnotes(self, notes_element: Element) -> Iterator[str]:
         """Yield each note with the mark by which the text refers to it."""
-        for child in notes_element.children:
-            if isinstance(child, str):
-                yield from _make_paragraph([escape_text(child)])
-            elif child.tag != "ol":
-                yield from self._write_block(child)
+        for child_node in notes_element.children:
+            if isinstance(child_node, str):
+                yield from _make_paragraph([escape_text(child_node)])
+            elif child_node.tag != "ol":
+                yield from self._write_block(child_node)
             else:
-                for note_number, note_item in _number_items(child):
+                for note_number, note_item in _number_items(child_node):
                     if isinstance(note_item, Element):
                         note_label = self._footnote_labels.get(note_item.attributes.get("id", ""))
                         yield f"[^{note_label or note_number}] " + "\n\n".join(
@@ -211,39 +213,45 @@ class _MarkdownWriter:
 
     def _split_table(self, table_element: Element) -> Iterator[list[TableCell] | str]:
         """Yield a list of cells for each row, and a text for anything else."""
-        for child in table_element.children:
-            if isinstance(child, str):
-                yield from _make_paragraph([escape_text(child)])
-            elif child.tag in ("thead", "tbody", "tfoot"):
-                yield from self._split_table(child)
-            elif child.tag == "tr":
-                yield [self._write_cell(cell) for cell in child.children if not _is_blank(cell)]
-            elif child.tag in ("td", "th"):
-                yield [self._write_cell(child)]
+        for child_node in table_element.children:
+            if isinstance(child_node, str):
+                yield from _make_paragraph([escape_text(child_node)])
+            elif child_node.tag in ("thead", "tbody", "tfoot"):
+                yield from self._split_table(child_node)
+            elif child_node.tag == "tr":
+                yield [
+                    self._write_cell(table_cell)
+                    for table_cell in child_node.children
+                    if not _is_blank(table_cell)
+                ]
+            elif child_node.tag in ("td", "th"):
+                yield [self._write_cell(child_node)]
             else:
-                yield from self.write_blocks(Element("div", children=[child]))
+                yield from self.write_blocks(Element("div", children=[child_node]))
 
-    def _write_cell(self, cell: Element | str) -> TableCell:
-        cell_text = _tidy_spaces(self._write_inline(cell)).replace("\n", " ").replace("|", "\\|")
-        if isinstance(cell, str):
+    def _write_cell(self, table_cell: Element | str) -> TableCell:
+        cell_text = (
+            _tidy_spaces(self._write_inline(table_cell)).replace("\n", " ").replace("|", "\\|")
+        )
+        if isinstance(table_cell, str):
             return TableCell(cell_text)
         column_span, row_span = (
-            _read_number_attribute(cell, attribute_name, 1, _MAX_CELL_SPAN)
+            _read_number_attribute(table_cell, attribute_name, 1, _MAX_CELL_SPAN)
             for attribute_name in ("colspan", "rowspan")
         )
         return TableCell(cell_text, column_span or 1, row_span or 1)
 
-    def _write_inline(self, node: Element | str) -> str:
-        if isinstance(node, str):
-            return escape_text(re.sub(r"\s+", " ", node))
-        if write_element := self._INLINE_WRITERS.get(node.tag):
-            return write_element(self, node)
-        inner_text = self._write_children(node)
+    def _write_inline(self, xml_node: Element | str) -> str:
+        if isinstance(xml_node, str):
+            return escape_text(re.sub(r"\s+", " ", xml_node))
+        if write_element := self._INLINE_WRITERS.get(xml_node.tag):
+            return write_element(self, xml_node)
+        inner_text = self._write_children(xml_node)
         # A block inside a sentence or a cell is set apart from the words around it.
-        return f" {inner_text} " if node.tag in _BLOCK_TAGS else inner_text
+        return f" {inner_text} " if xml_node.tag in _BLOCK_TAGS else inner_text
 
-    def _write_children(self, parent: Element) -> str:
-        return "".join(map(self._write_inline, parent.children))
+    def _write_children(self, parent_element: Element) -> str:
+        return "".join(map(self._write_inline, parent_element.children))
 
     def _write_line_break(self, element: Element) -> str:
         return "\n"
@@ -286,15 +294,21 @@ class _MarkdownWriter:
         return f"[^{mark_label}]"
 
     def _write_abbreviation(self, element: Element) -> str:
-        meaning = " ".join(element.attributes.get("title", "").split())
-        abbreviation = " ".join(_get_raw_text(element).split())
-        if meaning and abbreviation and meaning.lower() != abbreviation.lower():
-            self.abbreviations[abbreviation, meaning] = None
+        abbreviation_meaning = " ".join(element.attributes.get("title", "").split())
+        abbreviation_text = " ".join(_get_raw_text(element).split())
+        if (
+            abbreviation_meaning
+            and abbreviation_text
+            and abbreviation_meaning.lower() != abbreviation_text.lower()
+        ):
+            self.abbreviations[abbreviation_text, abbreviation_meaning] = None
         return self._write_children(element)
 
     def _write_inline_list(self, list_element: Element) -> str:
         """Return a list that stands in a cell or a heading, where Markdown has no lists."""
-        item_texts = (self._write_inline(child).strip() for child in list_element.children)
+        item_texts = (
+            self._write_inline(child_node).strip() for child_node in list_element.children
+        )
         return f" {' '.join(f'• {item_text}' for item_text in item_texts if item_text)} "
 
     def _write_quoted(self, element: Element) -> str:
@@ -321,14 +335,17 @@ class _MarkdownWriter:
         )
 
     def _write_link_within_page(self, link_element: Element) -> str:
-        attributes = link_element.attributes
-        if _has_class(link_element, "reversefootnote") or attributes.get("role") == "doc-backlink":
+        link_attributes = link_element.attributes
+        if (
+            _has_class(link_element, "reversefootnote")
+            or link_attributes.get("role") == "doc-backlink"
+        ):
             return ""
         only_child = _find_only_child(link_element)
         is_footnote = (
             _has_class(link_element, "footnote")
-            or "footnote" in (attributes.get("rel"), attributes.get("rev"))
-            or attributes.get("role") == "doc-noteref"
+            or "footnote" in (link_attributes.get("rel"), link_attributes.get("rev"))
+            or link_attributes.get("role") == "doc-noteref"
             or (only_child is not None and only_child.tag == "sup")
         )
         return (
@@ -362,7 +379,7 @@ class _MarkdownWriter:
 
 def quote_lines(markdown_text: str) -> str:
     """Return the text as a quotation in Markdown."""
-    return "\n".join(f"> {line}".rstrip() for line in markdown_text.split("\n"))
+    return "\n".join(f"> {text_line}".rstrip() for text_line in markdown_text.split("\n"))
 
 
 def _number_items(list_element: Element) -> Iterator[tuple[int | None, Element | str]]:
@@ -392,7 +409,7 @@ def _number_items(list_element: Element) -> Iterator[tuple[int | None, Element |
 
 
 def _read_number_attribute(
-    element: Element, attribute_name: str, lowest: int, highest: int
+    element: Element, attribute_name: str, min_value: int, max_value: int
 ) -> int | None:
     """Return the number in an attribute, or None where it is none or out of its range."""
     attribute_text = element.attributes.get(attribute_name, "").strip()
@@ -401,7 +418,7 @@ def _read_number_attribute(
         if attribute_text.isascii() and attribute_text.isdigit() and len(attribute_text) < 12
         else -1
     )
-    return attribute_number if lowest <= attribute_number <= highest else None
+    return attribute_number if min_value <= attribute_number <= max_value else None
 
 
 def _is_callout(element: Element) -> bool:
@@ -417,8 +434,8 @@ def _has_class(element: Element, class_name: str) -> bool:
 
 def _find_only_child(element: Element) -> Element | None:
     """Return the element that is alone inside another, but for blanks."""
-    children = [child for child in element.children if not _is_blank(child)]
-    return children[0] if len(children) == 1 and isinstance(children[0], Element) else None
+    child_nodes = [child_node for child_node in element.children if not _is_blank(child_node)]
+    return child_nodes[0] if len(child_nodes) == 1 and isinstance(child_nodes[0], Element) else None
 
 
 def _holds_one_text(element: Element) -> bool:
@@ -426,7 +443,7 @@ def _holds_one_text(element: Element) -> bool:
     only_child = _find_only_child(element)
     if only_child is not None:
         return _holds_one_text(only_child)
-    return all(isinstance(child, str) for child in element.children)
+    return all(isinstance(child_node, str) for child_node in element.children)
 
 
 def _make_paragraph(inline_texts: list[str]) -> Iterator[str]:
@@ -437,38 +454,45 @@ def _make_paragraph(inline_texts: list[str]) -> Iterator[str]:
 
 def _tidy_spaces(loose_text: str) -> str:
     """Return the text with single spaces, and none at the ends of lines."""
-    tidy_lines = [re.sub(r"[^\S\n]+", " ", line).strip() for line in loose_text.split("\n")]
-    return "\n".join(line for line in tidy_lines if line)
+    tidy_lines = [
+        re.sub(r"[^\S\n]+", " ", text_line).strip() for text_line in loose_text.split("\n")
+    ]
+    return "\n".join(text_line for text_line in tidy_lines if text_line)
 
 
-def _enclose_in_marks(enclosed_text: str, mark: str) -> str:
+def _enclose_in_marks(enclosed_text: str, markdown_mark: str) -> str:
     """Return the text between two marks, with its surrounding spaces outside of them."""
     stripped_text = enclosed_text.strip()
     if not stripped_text:
         return enclosed_text
     leading_blanks, _, trailing_blanks = enclosed_text.partition(stripped_text)
-    return f"{leading_blanks}{mark}{stripped_text}{mark}{trailing_blanks}"
+    return f"{leading_blanks}{markdown_mark}{stripped_text}{markdown_mark}{trailing_blanks}"
 
 
 def _get_raw_text(element: Element) -> str:
     return "".join(
-        child if isinstance(child, str) else _get_raw_text(child) for child in element.children
+        child_node if isinstance(child_node, str) else _get_raw_text(child_node)
+        for child_node in element.children
     )
 
 
 def _get_code_text(element: Element) -> str:
     """Return what code says, where no Markdown is read: marks keep numbers apart all the same."""
     code_pieces = []
-    for child in element.children:
-        if isinstance(child, str):
-            code_pieces.append(child)
-        elif child.tag not in _INVISIBLE_TAGS:
-            mark = _MARK_IN_CODE_BY_TAG.get(child.tag, "\n" if child.tag in _BLOCK_TAGS else "")
+    for child_node in element.children:
+        if isinstance(child_node, str):
+            code_pieces.append(child_node)
+        elif child_node.tag not in _INVISIBLE_TAGS:
+            markdown_mark = _MARK_IN_CODE_BY_TAG.get(
+                child_node.tag, "\n" if child_node.tag in _BLOCK_TAGS else ""
+            )
             code_pieces.append(
-                "\n" if child.tag == "br" else f"{mark}{_get_code_text(child)}{mark}"
+                "\n"
+                if child_node.tag == "br"
+                else f"{markdown_mark}{_get_code_text(child_node)}{markdown_mark}"
             )
     return "".join(code_pieces)
 
 
-def _is_blank(node: Element | str) -> bool:
-    return isinstance(node, str) and not node.strip()
+def _is_blank(xml_node: Element | str) -> bool:
+    return isinstance(xml_node, str) and not xml_node.strip()

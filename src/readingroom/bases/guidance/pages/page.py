@@ -80,9 +80,9 @@ class GovukPage:
     def is_in_scope(self) -> bool:
         """Whether the Charity Commission published it, alone or with others, or is its subject."""
         return self.content.get("content_id") == _COMMISSION_ID or any(
-            organisation.get("content_id") == _COMMISSION_ID
-            or organisation.get("base_path") == _COMMISSION_PATH
-            for organisation in self.list_linked_items("organisations")
+            organisation_item.get("content_id") == _COMMISSION_ID
+            or organisation_item.get("base_path") == _COMMISSION_PATH
+            for organisation_item in self.list_linked_items("organisations")
         )
 
     @property
@@ -100,13 +100,14 @@ class GovukPage:
         """The page in languages other than its own."""
         return [
             Translation(
-                locale=locale,
+                locale=translation_locale,
                 title=read_text(translation_item.get("title")),
                 path=translation_path,
                 url=url,
             )
             for translation_item in self.list_linked_items("available_translations")
-            if (locale := read_text(translation_item.get("locale"))) and locale != self.locale
+            if (translation_locale := read_text(translation_item.get("locale")))
+            and translation_locale != self.locale
             if (translation_path := read_text(translation_item.get("base_path")))
             and (url := make_website_url(translation_path))
         ]
@@ -125,8 +126,10 @@ class GovukPage:
     def citation(self) -> str:
         updated_note = f", updated {self.public_updated_at[:10]}" if self.public_updated_at else ""
         withdrawn_note = " (withdrawn)" if self.withdrawn_notice else ""
-        publisher = "Charity Commission for England and Wales, GOV.UK"
-        return f"{self.title or self.path}{withdrawn_note}. {publisher}{updated_note}. {self.url}"
+        publisher_name = "Charity Commission for England and Wales, GOV.UK"
+        return (
+            f"{self.title or self.path}{withdrawn_note}. {publisher_name}{updated_note}. {self.url}"
+        )
 
     @cached_property
     def documents(self) -> list[PageDocument]:
@@ -168,16 +171,18 @@ class GovukPage:
             for field_name in ("change_history", "change_notes")
             for history_entry in read_objects(self._details.get(field_name))
         )
-        notes = [
-            ChangeNote(changed_at=moment, note=note_text)
-            for moment, history_entry in dated_entries
-            if isinstance(moment, str)
+        change_notes_list = [
+            ChangeNote(changed_at=changed_moment, note=note_text)
+            for changed_moment, history_entry in dated_entries
+            if isinstance(changed_moment, str)
             if (
                 note_text := read_text(history_entry.get("note"))
                 or read_text(history_entry.get("change_note"))
             )
         ]
-        return sorted(notes, key=lambda change_note: change_note.changed_at, reverse=True)
+        return sorted(
+            change_notes_list, key=lambda change_note: change_note.changed_at, reverse=True
+        )
 
     @property
     def text(self) -> str:
@@ -191,22 +196,24 @@ class GovukPage:
 
     @cached_property
     def _rendering(self) -> tuple[str, list[Anchor]]:
-        converter = MarkdownConverter(WEBSITE_URL)
-        text_blocks = [text_block for text_block in self._render_blocks(converter) if text_block]
-        text_blocks += filter(None, self._render_end("\n\n".join(text_blocks), converter))
-        return "\n\n".join(text_blocks), converter.anchors
+        markdown_converter = MarkdownConverter(WEBSITE_URL)
+        text_blocks = [
+            text_block for text_block in self._render_blocks(markdown_converter) if text_block
+        ]
+        text_blocks += filter(None, self._render_end("\n\n".join(text_blocks), markdown_converter))
+        return "\n\n".join(text_blocks), markdown_converter.anchors
 
     @property
     def _details(self) -> JsonObject:
         raw_details = self.content.get("details")
         return raw_details if isinstance(raw_details, Mapping) else {}
 
-    def list_linked_items(self, relation: str) -> list[JsonObject]:
+    def list_linked_items(self, relation_name: str) -> list[JsonObject]:
         """Return the items that this one links to by a relation, such as `organisations`."""
         raw_links = self.content.get("links")
-        return read_objects(raw_links.get(relation)) if isinstance(raw_links, Mapping) else []
+        return read_objects(raw_links.get(relation_name)) if isinstance(raw_links, Mapping) else []
 
-    def _render_blocks(self, converter: MarkdownConverter) -> Iterator[str]:
+    def _render_blocks(self, markdown_converter: MarkdownConverter) -> Iterator[str]:
         if self.title:
             yield f"# {escape_text(self.title)}"
         if self.withdrawn_notice:
@@ -214,7 +221,7 @@ class GovukPage:
         yield escape_text(read_text(self.content.get("description")) or "")
         yield self._render_speakers()
         yield self._render_guidance_itself()
-        yield from DetailsRenderer(converter, self._linked_items_by_id).render_details(
+        yield from DetailsRenderer(markdown_converter, self._linked_items_by_id).render_details(
             self._details
         )
 
@@ -231,7 +238,7 @@ class GovukPage:
 
     def _render_guidance_itself(self) -> str:
         """Return links to the pages that hold the words of a publication, which only sums it up."""
-        html_documents = [document for document in self.documents if document.path]
+        html_documents = [document_item for document_item in self.documents if document_item.path]
         if self.content.get("schema_name") != "publication" or not html_documents:
             return ""
         document_links = (
@@ -240,15 +247,17 @@ class GovukPage:
         )
         return f"**The guidance itself:** {'; '.join(document_links)}"
 
-    def _render_end(self, rendered_text: str, converter: MarkdownConverter) -> Iterator[str]:
+    def _render_end(
+        self, rendered_text: str, markdown_converter: MarkdownConverter
+    ) -> Iterator[str]:
         """Yield what follows the page's own words: attachments, changes and abbreviations."""
         # HTML of the page often shows its attachments; those are not listed again.
-        attachments = [
-            attachment
-            for attachment in read_objects(self._details.get("attachments"))
-            if not _is_linked(rendered_text, attachment)
+        attachment_items = [
+            attachment_item
+            for attachment_item in read_objects(self._details.get("attachments"))
+            if not _is_linked(rendered_text, attachment_item)
         ]
-        attachment_links_text = render_links(attachments)
+        attachment_links_text = render_links(attachment_items)
         yield f"## Attachments\n\n{attachment_links_text}" if attachment_links_text else ""
         if self.change_notes:
             yield "## Updates to this page"
@@ -257,25 +266,25 @@ class GovukPage:
                 f"{escape_text(' '.join(change_note.note.split()))}"
                 for change_note in self.change_notes
             )
-        if converter.abbreviations:
+        if markdown_converter.abbreviations:
             yield make_heading("Abbreviations")
             yield "\n".join(
-                f"- {escape_text(abbreviation)}: {escape_text(meaning)}"
-                for abbreviation, meaning in converter.abbreviations
+                f"- {escape_text(abbreviation_text)}: {escape_text(abbreviation_meaning)}"
+                for abbreviation_text, abbreviation_meaning in markdown_converter.abbreviations
             )
 
     @property
     def _linked_items_by_id(self) -> dict[str, JsonObject]:
         raw_links = self.content.get("links")
-        relations = raw_links.values() if isinstance(raw_links, Mapping) else ()
+        linked_lists = raw_links.values() if isinstance(raw_links, Mapping) else ()
         return {
             str(linked_item["content_id"]): linked_item
-            for relation in relations
-            for linked_item in read_objects(relation)
+            for linked_list in linked_lists
+            for linked_item in read_objects(linked_list)
             if linked_item.get("content_id")
         }
 
 
-def _is_linked(page_markdown: str, attachment: JsonObject) -> bool:
-    url = make_website_url(read_text(attachment.get("url")) or "")
+def _is_linked(page_markdown: str, attachment_item: JsonObject) -> bool:
+    url = make_website_url(read_text(attachment_item.get("url")) or "")
     return url is not None and f"]({encode_parentheses(url)})" in page_markdown

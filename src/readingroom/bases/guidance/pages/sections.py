@@ -45,75 +45,83 @@ class FoundBlock:
     match_score: int
 
 
-def list_sections(page_text: str, anchors: Sequence[Anchor]) -> list[SectionSpan]:
+def list_sections(page_text: str, page_anchors: Sequence[Anchor]) -> list[SectionSpan]:
     """Return the sections of a text, in order; of headings alike, each has its own anchor."""
     # Blanked out, so that offsets stay: a line of code may look like a heading.
     text_without_code = _CODE_BLOCK_PATTERN.sub(
         lambda code_match: " " * len(code_match[0]), page_text
     )
     ids_by_line: dict[str, list[str]] = {}
-    for anchor in reversed(anchors):
-        ids_by_line.setdefault(anchor.heading_line, []).append(anchor.id)
+    for page_anchor in reversed(page_anchors):
+        ids_by_line.setdefault(page_anchor.heading_line, []).append(page_anchor.id)
     heading_matches = list(_MARKDOWN_HEADING_PATTERN.finditer(text_without_code))
     anchor_ids = [
         ids_by_line[heading_match[0]].pop() if ids_by_line.get(heading_match[0]) else None
         for heading_match in heading_matches
     ]
-    sections: list[SectionSpan] = []
+    section_spans: list[SectionSpan] = []
     next_starts_by_level = [len(page_text)] * 7  # by level: where the next heading of it is
     for heading_match, anchor_id in zip(
         reversed(heading_matches), reversed(anchor_ids), strict=True
     ):
-        level = len(heading_match[1])
-        section_end = min(next_starts_by_level[1 : level + 1])
-        sections.append(
+        heading_level = len(heading_match[1])
+        section_end = min(next_starts_by_level[1 : heading_level + 1])
+        section_spans.append(
             SectionSpan(
                 to_plain_text(heading_match[2]),
-                level,
+                heading_level,
                 anchor_id,
                 heading_match.start(),
                 section_end,
             )
         )
-        next_starts_by_level[level] = heading_match.start()
-    sections.reverse()
-    return sections
+        next_starts_by_level[heading_level] = heading_match.start()
+    section_spans.reverse()
+    return section_spans
 
 
-def find_section(sections: Sequence[SectionSpan], section_name: str) -> SectionSpan | None:
+def find_section(section_spans: Sequence[SectionSpan], section_name: str) -> SectionSpan | None:
     """Return the section with this anchor or heading; a part of a heading must be the only one."""
     wanted_name = section_name.strip().lstrip("#").strip()
-    for section in sections:
-        if section.anchor == wanted_name:
-            return section
+    for section_span in section_spans:
+        if section_span.anchor == wanted_name:
+            return section_span
     folded_name = fold_words(wanted_name)
-    for section in sections:
-        if fold_words(section.heading) == folded_name:
-            return section
+    for section_span in section_spans:
+        if fold_words(section_span.heading) == folded_name:
+            return section_span
     containing_sections = [
-        section for section in sections if folded_name in fold_words(section.heading)
+        section_span
+        for section_span in section_spans
+        if folded_name in fold_words(section_span.heading)
     ]
     return containing_sections[0] if folded_name and len(containing_sections) == 1 else None
 
 
-def find_enclosing_section(sections: Sequence[SectionSpan], text_offset: int) -> SectionSpan | None:
+def find_enclosing_section(
+    section_spans: Sequence[SectionSpan], text_offset: int
+) -> SectionSpan | None:
     """Return the innermost section that an offset lies in."""
-    section_index = bisect_right([section.start for section in sections], text_offset) - 1
-    return sections[section_index] if section_index >= 0 else None
+    section_index = (
+        bisect_right([section_span.start for section_span in section_spans], text_offset) - 1
+    )
+    return section_spans[section_index] if section_index >= 0 else None
 
 
-def search_blocks(page_text: str, sections: Sequence[SectionSpan], query: str) -> list[FoundBlock]:
+def search_blocks(
+    page_text: str, section_spans: Sequence[SectionSpan], query_text: str
+) -> list[FoundBlock]:
     """Return the blocks with words of the query, those with the most different ones first.
 
     The words of a heading count for the first block below it.
     """
-    stemmer = shared_stemmer()
-    query_stems = set(stemmer.split_stems(query))
-    folded_query = fold_words(query)
+    shared_word_stemmer = shared_stemmer()
+    query_stems = set(shared_word_stemmer.split_stems(query_text))
+    folded_query = fold_words(query_text)
     found_blocks = []
     heading_stems: set[str] = set()
     for block_start, block_text in split_blocks(page_text):
-        block_stems = set(stemmer.split_stems(to_plain_text(block_text)))
+        block_stems = set(shared_word_stemmer.split_stems(to_plain_text(block_text)))
         if block_text.startswith("#"):
             heading_stems |= block_stems
             continue
@@ -122,8 +130,8 @@ def search_blocks(page_text: str, sections: Sequence[SectionSpan], query: str) -
         if folded_query and folded_query in fold_words(to_plain_text(block_text)):
             match_score += len(query_stems) + 1
         if match_score:
-            section = find_enclosing_section(sections, block_start)
-            found_blocks.append(FoundBlock(block_text, block_start, section, match_score))
+            section_span = find_enclosing_section(section_spans, block_start)
+            found_blocks.append(FoundBlock(block_text, block_start, section_span, match_score))
     return sorted(found_blocks, key=lambda found_block: -found_block.match_score)
 
 
@@ -136,13 +144,13 @@ def split_blocks(page_text: str) -> Iterator[tuple[int, str]]:
         block_start += len(block_text) + 2
 
 
-def find_quotation(page_text: str, quotation: str) -> int | None:
+def find_quotation(page_text: str, quoted_text: str) -> int | None:
     """Return where a quotation stands in a text, whatever its spacing, quotation marks and case.
 
     Marks of Markdown do not count. Returns None where the words do not stand in a row.
     """
     page_words, word_offsets = _split_words(page_text)
-    folded_quotation = fold_words(to_plain_text(quotation))
+    folded_quotation = fold_words(to_plain_text(quoted_text))
     if not folded_quotation:
         return None
     joined_words_text = " ".join(page_words)
@@ -157,31 +165,39 @@ def find_quotation(page_text: str, quotation: str) -> int | None:
     )
 
 
-def find_nearest_block(page_text: str, quotation: str) -> tuple[str, float]:
+def find_nearest_block(page_text: str, quoted_text: str) -> tuple[str, float]:
     """Return the block most like a quotation, and their similarity from 0 to 1."""
-    quotation_words = fold_words(to_plain_text(quotation)).split()
-    matcher = difflib.SequenceMatcher(autojunk=False)
-    matcher.set_seq2(quotation_words)
+    quotation_words = fold_words(to_plain_text(quoted_text)).split()
+    sequence_matcher = difflib.SequenceMatcher(autojunk=False)
+    sequence_matcher.set_seq2(quotation_words)
     best_block, best_similarity = "", 0.0
     for _, block_text in split_blocks(page_text):
         block_words = fold_words(to_plain_text(block_text)).split()
         # A quotation is compared with as many words as it has, from where they begin to agree.
         first_shared_index = next(
-            (i for i, block_word in enumerate(block_words) if block_word in quotation_words), 0
+            (
+                word_index
+                for word_index, block_word in enumerate(block_words)
+                if block_word in quotation_words
+            ),
+            0,
         )
-        matcher.set_seq1(
+        sequence_matcher.set_seq1(
             block_words[first_shared_index : first_shared_index + len(quotation_words)]
         )
-        if matcher.real_quick_ratio() > best_similarity and matcher.quick_ratio() > best_similarity:
-            similarity = matcher.ratio()
-            if similarity > best_similarity:
-                best_block, best_similarity = block_text, similarity
+        if (
+            sequence_matcher.real_quick_ratio() > best_similarity
+            and sequence_matcher.quick_ratio() > best_similarity
+        ):
+            text_similarity = sequence_matcher.ratio()
+            if text_similarity > best_similarity:
+                best_block, best_similarity = block_text, text_similarity
     return best_block, round(best_similarity, 3)
 
 
-def to_plain_text(markdown: str) -> str:
+def to_plain_text(markdown_text: str) -> str:
     """Return a text without the marks of Markdown, in single spaces."""
-    return " ".join(_MARKDOWN_MARKS_PATTERN.sub("", markdown).split())
+    return " ".join(_MARKDOWN_MARKS_PATTERN.sub("", markdown_text).split())
 
 
 def fold_words(raw_text: str) -> str:
@@ -195,10 +211,10 @@ def _split_words(page_text: str) -> tuple[list[str], list[int]]:
     unmarked_text = _MARKDOWN_MARKS_PATTERN.sub(
         lambda mark_match: "\x00" * len(mark_match[0]), page_text
     )
-    words, word_offsets = [], []
+    split_words, word_offsets = [], []
     for word_match in _WORD_PATTERN.finditer(unmarked_text):
-        word = fold_words(word_match[0].replace("\x00", ""))
-        if word:
-            words.append(word)
+        folded_word = fold_words(word_match[0].replace("\x00", ""))
+        if folded_word:
+            split_words.append(folded_word)
             word_offsets.append(word_match.start())
-    return words, word_offsets
+    return split_words, word_offsets

@@ -48,27 +48,29 @@ class TableWriter:
         for row_cells in cell_rows:
             text_row: list[str] = []
             next_rows_left_by_column: dict[int, int] = {}
-            for cell in row_cells:
+            for table_cell in row_cells:
                 while len(text_row) in rows_left_by_column:
                     text_row.append("")
-                column_span, span_rows = self._limit_span(cell)
-                for column in range(len(text_row), len(text_row) + column_span):
-                    next_rows_left_by_column[column] = span_rows
-                text_row += [cell.text, *[""] * (column_span - 1)]
+                column_span, span_rows = self._limit_span(table_cell)
+                for column_index in range(len(text_row), len(text_row) + column_span):
+                    next_rows_left_by_column[column_index] = span_rows
+                text_row += [table_cell.text, *[""] * (column_span - 1)]
             text_rows.append(text_row)
             rows_left_by_column = {
-                column: rows_left - 1
-                for column, rows_left in (rows_left_by_column | next_rows_left_by_column).items()
+                column_index: rows_left - 1
+                for column_index, rows_left in (
+                    rows_left_by_column | next_rows_left_by_column
+                ).items()
                 if rows_left > 1
             }
         return text_rows
 
-    def _limit_span(self, cell: TableCell) -> tuple[int, int]:
+    def _limit_span(self, table_cell: TableCell) -> tuple[int, int]:
         """Return the columns and rows that a cell takes: one of each past the limit."""
-        if cell.column_span == cell.row_span == 1:
+        if table_cell.column_span == table_cell.row_span == 1:
             return 1, 1
-        is_granted = self._take_empty_cells(cell.column_span * cell.row_span - 1)
-        return (cell.column_span, cell.row_span) if is_granted else (1, 1)
+        is_granted = self._take_empty_cells(table_cell.column_span * table_cell.row_span - 1)
+        return (table_cell.column_span, table_cell.row_span) if is_granted else (1, 1)
 
     def _take_empty_cells(self, cell_count: int) -> bool:
         if cell_count > self._empty_cells_left:

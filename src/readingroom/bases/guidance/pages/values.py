@@ -84,7 +84,7 @@ def format_moment(timestamp_text: str) -> str | None:
     timestamp_match = _TIMESTAMP_PATTERN.fullmatch(timestamp_text.strip())
     if timestamp_match is None:
         return None
-    day, time_of_day, zone_offset = timestamp_match.groups()
+    day_text, time_of_day, zone_offset = timestamp_match.groups()
     if time_of_day in (None, "00:00"):
-        return str(day)
-    return f"{day} {time_of_day}{' UTC' if zone_offset in ('Z', '+00:00') else ''}"
+        return str(day_text)
+    return f"{day_text} {time_of_day}{' UTC' if zone_offset in ('Z', '+00:00') else ''}"

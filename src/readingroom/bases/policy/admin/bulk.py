@@ -16,9 +16,9 @@ from readingroom.storage.handover import open_handover
 class BulkImport:
     """One import, and what it has added so far."""
 
-    def __init__(self, service: PolicyService, report_progress: ReportProgress) -> None:
-        self._policy_folder = service.folder
-        self._admin = PolicyAdmin(service)
+    def __init__(self, policy_service: PolicyService, report_progress: ReportProgress) -> None:
+        self._policy_folder = policy_service.folder
+        self._admin = PolicyAdmin(policy_service)
         self._report_progress = report_progress
         self._added_slugs: list[str] = []
         self._added_revision_labels: list[str] = []

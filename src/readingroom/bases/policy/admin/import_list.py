@@ -53,10 +53,10 @@ def prepare_import(
                 )
                 continue
             new_revision = NewRevision.model_validate(listed_revision.model_dump(exclude={"file"}))
-            extension = choose_extension(listed_revision.file)
+            file_extension = choose_extension(listed_revision.file)
             imported_revisions.append(
                 ImportedRevision.model_validate(
-                    {"revision": new_revision, "file": copy_name, "extension": extension}
+                    {"revision": new_revision, "file": copy_name, "extension": file_extension}
                 )
             )
         new_policy = NewPolicy.model_validate(listed_policy.model_dump(exclude={"revisions"}))

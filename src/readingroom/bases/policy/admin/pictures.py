@@ -21,15 +21,11 @@ _IMAGE_DPI = 100
 _MAX_QUOTATION_CHARS = 2000
 
 
-PAGE_URI_PREFIX = "readingroom://page/"
-"""Of the URI of a page's picture: `readingroom://page/SOURCE/REVISION/PAGE?quotation=WORDS`."""
-
-
 class PolicyPictures:
     """The pages of the revisions of one policy base."""
 
-    def __init__(self, service: PolicyService) -> None:
-        self._service = service
+    def __init__(self, policy_service: PolicyService) -> None:
+        self._service = policy_service
 
     async def draw_page(
         self, policy_slug: str, revision_id: str, page_number: int, dpi: int
@@ -57,28 +53,34 @@ class PolicyPictures:
         file_path, _ = await self._locate_file(policy_slug, revision_id)
         return file_path
 
-    async def read_image(self, uri: str) -> PageImage:
+    async def read_image(self, picture_uri: str) -> PageImage:
         """Return the picture of a page for a view, with the words of `quotation` marked.
 
         Raise RecordNotFound for a URI of no page, and the errors of `draw_page`.
         """
-        uri_parts = urlsplit(uri)
-        policy_slug, revision_id, page_number = _parse_page_path(uri, uri_parts.path)
+        uri_parts = urlsplit(picture_uri)
+        policy_slug, revision_id, page_number = _parse_page_path(picture_uri, uri_parts.path)
         # Both name folders: only what the registry knows is looked for.
         revision = await PolicyAdmin(self._service).get_revision(policy_slug, revision_id)
         picture_bytes = await self.draw_page(
             revision.source, revision.revision_id, page_number, _IMAGE_DPI
         )
-        quotation = parse_qs(uri_parts.query).get("quotation", [""])[0][:_MAX_QUOTATION_CHARS]
-        marks = (
-            await self.mark_passage(revision.source, revision.revision_id, page_number, quotation)
-            if quotation.strip()
+        quoted_text = parse_qs(uri_parts.query).get("quotation", [""])[0][:_MAX_QUOTATION_CHARS]
+        page_marks = (
+            await self.mark_passage(revision.source, revision.revision_id, page_number, quoted_text)
+            if quoted_text.strip()
             else ()
         )
-        rectangles = [
-            (mark.left, mark.top, mark.right - mark.left, mark.bottom - mark.top) for mark in marks
+        mark_rectangles = [
+            (
+                page_mark.left,
+                page_mark.top,
+                page_mark.right - page_mark.left,
+                page_mark.bottom - page_mark.top,
+            )
+            for page_mark in page_marks
         ]
-        return PageImage(picture_bytes, "image/webp", rectangles)
+        return PageImage(picture_bytes, "image/webp", mark_rectangles)
 
     async def _locate_file(self, policy_slug: str, revision_id: str) -> tuple[Path, str]:
         """Return where the PDF lies, and its SHA-256."""
@@ -93,11 +95,11 @@ class PolicyPictures:
         return file_path, _hash_content(file_path, file_status.st_mtime_ns, file_status.st_size)
 
 
-def _parse_page_path(uri: str, uri_path: str) -> tuple[str, str, int]:
+def _parse_page_path(picture_uri: str, uri_path: str) -> tuple[str, str, int]:
     """Return source, revision and page number of `/SOURCE/REVISION/PAGE`. Raise RecordNotFound."""
     path_parts = [unquote(path_part) for path_part in uri_path.strip("/").split("/")]
     if len(path_parts) != 3 or not re.fullmatch(r"[0-9]{1,6}", path_parts[2]):
-        raise RecordNotFound(f"There is no page at {uri[:200]}")
+        raise RecordNotFound(f"There is no page at {picture_uri[:200]}")
     return path_parts[0], path_parts[1], int(path_parts[2])
 
 

@@ -46,18 +46,19 @@ def format_hits(policy_hits: Mapping[str, Any]) -> list[str]:
         f"{make_bold(hit['citation'])}\n  {' '.join(hit['text'].split())}"
         for hit in policy_hits["results"]
     ]
-    exclusions = [
-        f"({exclusion['source']}: {exclusion['reason']})" for exclusion in policy_hits["excluded"]
+    policy_exclusions = [
+        f"({policy_exclusion['source']}: {policy_exclusion['reason']})"
+        for policy_exclusion in policy_hits["excluded"]
     ]
-    return passages + exclusions
+    return passages + policy_exclusions
 
 
-def list_cautions(answer: Mapping[str, Any]) -> list[str]:
+def list_cautions(answer_fields: Mapping[str, Any]) -> list[str]:
     """Return a line for each policy of which a revision could not be read: `(NPPF: …)`."""
-    unread_revisions = map(UnreadRevision.model_validate, answer.get("unread_revisions", ()))
+    unread_revisions = map(UnreadRevision.model_validate, answer_fields.get("unread_revisions", ()))
     return [
-        f"({policy_slug}: {caution})"
-        for policy_slug, caution in make_unread_cautions([*unread_revisions]).items()
+        f"({policy_slug}: {caution_text})"
+        for policy_slug, caution_text in make_unread_cautions([*unread_revisions]).items()
     ]
 
 

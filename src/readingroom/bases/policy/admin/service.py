@@ -45,26 +45,26 @@ from readingroom.protocol.search import UnreadRevision
 class PolicyAdmin:
     """Creates, changes and lists policies and their revisions."""
 
-    def __init__(self, service: PolicyService) -> None:
-        self._service = service
+    def __init__(self, policy_service: PolicyService) -> None:
+        self._service = policy_service
 
     # --- policies ---
 
     async def create_policy(self, new_policy: NewPolicy) -> PolicyDetail:
         """Register a policy; raise `PolicyExists` if its slug is in use."""
-        now = self._service.now()
-        policy = Policy(**new_policy.model_dump(), created_at=now, updated_at=now)
+        created_at = self._service.now()
+        policy = Policy(**new_policy.model_dump(), created_at=created_at, updated_at=created_at)
         await self._service.registry.create_policy(policy)
         return await self.get_policy(new_policy.source)
 
     async def list_policies(
-        self, category: PolicyCategory | None = None, slug_part: str | None = None
+        self, policy_category: PolicyCategory | None = None, slug_part: str | None = None
     ) -> PolicyIndex:
         """Return every policy, or those of a category or with this in their slug."""
         policies_today = [
             policy_today
             for policy_today in (await self._resolve_today()).values()
-            if category in (None, policy_today.policy.category)
+            if policy_category in (None, policy_today.policy.category)
             and (slug_part or "").upper() in policy_today.source
         ]
         policy_summaries = [
@@ -81,9 +81,9 @@ class PolicyAdmin:
 
     async def get_policy(self, policy_slug: str) -> PolicyDetail:
         """Return a policy with its revisions; raise `PolicyNotFound`."""
-        service = self._service
+        policy_service = self._service
         return _build_policy_detail(
-            await service.resolver.resolve_for_policy(policy_slug, service.today)
+            await policy_service.resolver.resolve_for_policy(policy_slug, policy_service.today)
         )
 
     async def list_policy_details(self) -> list[PolicyDetail]:
@@ -93,11 +93,13 @@ class PolicyAdmin:
             for policy_today in (await self._resolve_today()).values()
         ]
 
-    async def update_policy_details(self, policy_slug: str, patch: PolicyPatch) -> PolicyDetail:
+    async def update_policy_details(
+        self, policy_slug: str, policy_patch: PolicyPatch
+    ) -> PolicyDetail:
         """Change a policy's title, description or category; raise `PolicyNotFound`."""
         # A description may be cleared; a title and a category may only be replaced.
         set_fields = _get_set_fields(
-            patch,
+            policy_patch,
             nullable_fields=("description", "local_authority", "area", "successor_authorities"),
         )
         await self._service.ingestion.update_policy_details(policy_slug, set_fields)
@@ -115,13 +117,13 @@ class PolicyAdmin:
             source=policy_slug, revisions_removed=revision_count, chunks_removed=chunk_count
         )
 
-    async def list_effective(self, day: date) -> EffectivePolicies:
+    async def list_effective(self, asked_day: date) -> EffectivePolicies:
         """Return what was in force on a day, and the policies that had no revision for it."""
         effective_policies: list[EffectivePolicy] = []
         not_yet_effective_sources: list[str] = []
         sources_without_revision: list[str] = []
         unread_revisions: list[UnreadRevision] = []
-        for policy_on_day in (await self._service.resolver.resolve_snapshot(day)).values():
+        for policy_on_day in (await self._service.resolver.resolve_snapshot(asked_day)).values():
             unread_revisions += list_unread_revisions(policy_on_day)
             if policy_on_day.revision:
                 effective_policies.append(
@@ -137,7 +139,7 @@ class PolicyAdmin:
             else:
                 sources_without_revision.append(policy_on_day.source)
         return EffectivePolicies(
-            effective_date=day,
+            effective_date=asked_day,
             policies=effective_policies,
             policies_not_yet_effective=not_yet_effective_sources,
             policies_with_no_revision_for_date=sources_without_revision,
@@ -147,11 +149,15 @@ class PolicyAdmin:
     # --- revisions ---
 
     async def add_revision(
-        self, policy_slug: str, new_revision: NewRevision, spool_path: Path, extension: str = ".pdf"
+        self,
+        policy_slug: str,
+        new_revision: NewRevision,
+        spool_path: Path,
+        file_extension: str = ".pdf",
     ) -> RevisionAccepted:
         """Register a revision and queue its file for ingestion in the background.
 
-        `extension` says what the file is, whatever the spool is called.
+        `file_extension` says what the file is, whatever the spool is called.
 
         Raises:
             PolicyNotFound: there is no such policy.
@@ -159,7 +165,7 @@ class PolicyAdmin:
             UnsupportedFileType, FileTooLarge: its file cannot be ingested.
         """
         revision, closed_revisions = await self._register_revision(
-            policy_slug, new_revision, spool_path, extension
+            policy_slug, new_revision, spool_path, file_extension
         )
         job_id = self._service.jobs.add(revision)
         return RevisionAccepted(
@@ -185,11 +191,11 @@ class PolicyAdmin:
         new_revision: NewRevision,
         spool_path: Path,
         report_progress: ReportProgress,
-        extension: str = ".pdf",
+        file_extension: str = ".pdf",
     ) -> IngestedRevision:
         """Register a revision and wait until it can be searched; raises as `add_revision`."""
         revision, _ = await self._register_revision(
-            policy_slug, new_revision, spool_path, extension
+            policy_slug, new_revision, spool_path, file_extension
         )
         return await self._ingest_revision(revision, report_progress)
 
@@ -199,12 +205,12 @@ class PolicyAdmin:
         revision_id: str,
         spool_path: Path,
         report_progress: ReportProgress,
-        extension: str = ".pdf",
+        file_extension: str = ".pdf",
     ) -> IngestedRevision:
         """Ingest another file for a revision, and wait until it can be searched."""
-        check_revision_file(spool_path, extension)
+        check_revision_file(spool_path, file_extension)
         revision = await self._find_revision(policy_slug, revision_id)
-        await self._service.ingestion.replace_file(revision, spool_path, extension)
+        await self._service.ingestion.replace_file(revision, spool_path, file_extension)
         return await self._ingest_revision(revision, report_progress)
 
     async def get_revision(self, policy_slug: str, revision_id: str) -> RevisionDetail:
@@ -215,9 +221,9 @@ class PolicyAdmin:
     async def get_progress(self, policy_slug: str, revision_id: str) -> RevisionProgress:
         """Return a revision's status and how far its ingestion has come."""
         revision = await self._find_revision(policy_slug, revision_id)
-        progress = self._service.ingestion.find_progress(revision_id)
-        if progress is None:
-            progress = Progress(
+        ingest_progress = self._service.ingestion.find_progress(revision_id)
+        if ingest_progress is None:
+            ingest_progress = Progress(
                 phase="complete"
                 if revision.is_readable
                 else "failed"
@@ -226,10 +232,12 @@ class PolicyAdmin:
                 percent_complete=100 if revision.is_readable else 0,
                 chunks_processed=revision.chunk_count,
             )
-        return RevisionProgress(revision_id=revision_id, status=revision.status, progress=progress)
+        return RevisionProgress(
+            revision_id=revision_id, status=revision.status, progress=ingest_progress
+        )
 
     async def amend_revision(
-        self, policy_slug: str, revision_id: str, patch: RevisionPatch
+        self, policy_slug: str, revision_id: str, revision_patch: RevisionPatch
     ) -> RevisionDetail:
         """Change a revision's dates, label or notes; its neighbours keep theirs.
 
@@ -237,7 +245,7 @@ class PolicyAdmin:
             PolicyNotFound, RevisionNotFound: there is no such revision.
             RevisionOverlap: it would share a day with another revision.
         """
-        set_fields = _get_set_fields(patch, nullable_fields=("effective_to", "notes"))
+        set_fields = _get_set_fields(revision_patch, nullable_fields=("effective_to", "notes"))
         await self._find_revision(policy_slug, revision_id)
         await self._service.ingestion.amend_revision(policy_slug, revision_id, set_fields)
         return await self.get_revision(policy_slug, revision_id)
@@ -298,10 +306,10 @@ class PolicyAdmin:
         return await self._service.resolver.resolve_snapshot(self._service.today)
 
     async def _register_revision(
-        self, policy_slug: str, new_revision: NewRevision, spool_path: Path, extension: str
+        self, policy_slug: str, new_revision: NewRevision, spool_path: Path, file_extension: str
     ) -> tuple[Revision, list[Revision]]:
         await self._service.registry.get_policy(policy_slug)
-        check_revision_file(spool_path, extension)
+        check_revision_file(spool_path, file_extension)
         return await self._service.ingestion.create_revision(
             policy_slug,
             spool_path,
@@ -310,7 +318,7 @@ class PolicyAdmin:
             new_revision.effective_to,
             new_revision.notes,
             new_revision.stage,
-            extension,
+            file_extension,
         )
 
     async def _ingest_revision(
@@ -330,9 +338,9 @@ class PolicyAdmin:
         )
 
 
-def _get_set_fields(patch: BaseModel, nullable_fields: Sequence[str]) -> dict[str, Any]:
+def _get_set_fields(record_patch: BaseModel, nullable_fields: Sequence[str]) -> dict[str, Any]:
     """Return the fields that a patch sets; a null clears only what may be null."""
-    set_fields = patch.model_dump(exclude_unset=True)
+    set_fields = record_patch.model_dump(exclude_unset=True)
     return {
         field_name: field_value
         for field_name, field_value in set_fields.items()

@@ -42,8 +42,12 @@ class _WordStatistics:
     average_length: float
     counts: Mapping[str, int]
 
-    def frequencies(self, stems: Sequence[str]) -> Mapping[str, int]:
-        return {stem: self.counts[stem] for stem in stems if stem in self.counts}
+    def frequencies(self, word_stems: Sequence[str]) -> Mapping[str, int]:
+        return {
+            word_stem: self.counts[word_stem]
+            for word_stem in word_stems
+            if word_stem in self.counts
+        }
 
 
 class PlanRanker:
@@ -60,10 +64,10 @@ class PlanRanker:
 
     def __call__(
         self,
-        question: str,
-        vector: Vector | None,
+        question_text: str,
+        query_vector: Vector | None,
         passages: Sequence[ProposedPassage],
-        statistics: Statistics,
+        word_statistics: Statistics,
     ) -> list[Relevance]:
         """Return how well each passage answers the question, best first, equal ones by id."""
         chunks = self._fetch_chunks([passage.id for passage in passages])
@@ -75,14 +79,15 @@ class PlanRanker:
             for passage in passages
         ]
         relevances_in_context = rank_passages(
-            question,
-            vector,
+            question_text,
+            query_vector,
             passages_in_context,
             _compute_word_statistics(passages_in_context),
             _RANKING_WEIGHTS,
         )
         fits_by_passage = {
-            relevance.passage_id: relevance.fit for relevance in relevances_in_context
+            passage_relevance.passage_id: passage_relevance.fit
+            for passage_relevance in relevances_in_context
         }
         texts_by_passage = {passage.id: passage.text for passage in passages}
         final_fits_by_passage = {
@@ -93,12 +98,19 @@ class PlanRanker:
             ).items()
         }
         # All but the order is told of the passage itself: confidence is calibrated on that.
-        relevances = [
-            replace(relevance, fit=round(final_fits_by_passage[relevance.passage_id], 6))
-            for relevance in rank_passages(question, vector, passages, statistics, _RANKING_WEIGHTS)
-            if relevance.passage_id in final_fits_by_passage
+        passage_relevances = [
+            replace(
+                passage_relevance, fit=round(final_fits_by_passage[passage_relevance.passage_id], 6)
+            )
+            for passage_relevance in rank_passages(
+                question_text, query_vector, passages, word_statistics, _RANKING_WEIGHTS
+            )
+            if passage_relevance.passage_id in final_fits_by_passage
         ]
-        return sorted(relevances, key=lambda relevance: (-relevance.fit, relevance.passage_id))
+        return sorted(
+            passage_relevances,
+            key=lambda passage_relevance: (-passage_relevance.fit, passage_relevance.passage_id),
+        )
 
 
 def _compute_word_statistics(passages: Sequence[ProposedPassage]) -> _WordStatistics:
@@ -119,15 +131,15 @@ def _add_neighbour_fits(
     A neighbour that no search proposed fits as badly as the worst of those that were.
     """
     fits_by_place = {
-        (metadata["revision_id"], metadata["chunk_index"]): fits_by_passage[passage_id]
-        for passage_id, metadata in metadata_by_passage.items()
+        (chunk_metadata["revision_id"], chunk_metadata["chunk_index"]): fits_by_passage[passage_id]
+        for passage_id, chunk_metadata in metadata_by_passage.items()
     }
     lowest_fit = min(fits_by_passage.values(), default=0.0)
     smoothed_fits = {}
-    for passage_id, metadata in metadata_by_passage.items():
-        chunk_index = int(metadata["chunk_index"])
+    for passage_id, chunk_metadata in metadata_by_passage.items():
+        chunk_index = int(chunk_metadata["chunk_index"])
         neighbour_fits = [
-            fits_by_place.get((metadata["revision_id"], neighbour_index), lowest_fit)
+            fits_by_place.get((chunk_metadata["revision_id"], neighbour_index), lowest_fit)
             for neighbour_index in (chunk_index - 1, chunk_index + 1)
         ]
         average_neighbour_fit = sum(neighbour_fits) / len(neighbour_fits)
@@ -138,9 +150,9 @@ def _add_neighbour_fits(
     return smoothed_fits
 
 
-def _get_kind_weight(passage_text: str, metadata: Metadata) -> float:
+def _get_kind_weight(passage_text: str, chunk_metadata: Metadata) -> float:
     if len(_DOT_LEADERS_PATTERN.findall(passage_text)) >= _MIN_DOT_LEADERS:
         return _TABLE_OF_CONTENTS_WEIGHT
     if is_heading(passage_text):
         return _BARE_HEADING_WEIGHT
-    return _WEIGHT_BY_PASSAGE_KIND.get(str(metadata.get("passage_kind")), 0.0)
+    return _WEIGHT_BY_PASSAGE_KIND.get(str(chunk_metadata.get("passage_kind")), 0.0)

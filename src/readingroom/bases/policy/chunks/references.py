@@ -103,9 +103,9 @@ def index_by_folded_ref(section_refs: Iterable[str]) -> dict[str, str]:
     """Return folded reference → reference, in their order; last the forms without their kinds."""
     written_refs = [*dict.fromkeys(section_refs)]
     refs_by_folded_ref: dict[str, str] = {}
-    for fold in (fold_ref, fold_without_kind):
+    for fold_reference in (fold_ref, fold_without_kind):
         for section_ref in written_refs:
-            refs_by_folded_ref.setdefault(fold(section_ref), section_ref)
+            refs_by_folded_ref.setdefault(fold_reference(section_ref), section_ref)
     return refs_by_folded_ref
 
 
@@ -136,7 +136,8 @@ def find_section_ref(section_ref: str, refs_by_folded_ref: Mapping[str, str]) ->
 def _is_other_kind(asked_ref: str, section_ref: str) -> bool:
     """Whether two references name different kinds of policy: `Core Policy`, `Local Policy`."""
     asked_kinds, section_kinds = (
-        _WORDS_BEFORE_POLICY_PATTERN.findall(fold_ref(ref)) for ref in (asked_ref, section_ref)
+        _WORDS_BEFORE_POLICY_PATTERN.findall(fold_ref(folded_ref))
+        for folded_ref in (asked_ref, section_ref)
     )
     return bool(asked_kinds and section_kinds) and asked_kinds != section_kinds
 
@@ -165,7 +166,7 @@ def list_folded_forms(section_ref: str) -> list[str]:
 
 
 def find_asked_references(
-    query: str, policy_name_words: Collection[str] = ()
+    query_text: str, policy_name_words: Collection[str] = ()
 ) -> list[AskedReference]:
     """Return the sections that a question names, in its order.
 
@@ -173,41 +174,44 @@ def find_asked_references(
     is that of a paragraph, as in `NPPF 11d`.
     """
     references_by_forms: dict[tuple[str, ...], tuple[int, AskedReference]] = {}
-    for query_offset, reference in _iterate_asked_references(query[:2000], policy_name_words):
-        references_by_forms.setdefault(reference.folded_refs, (query_offset, reference))
+    for query_offset, asked_reference in _iterate_asked_references(
+        query_text[:2000], policy_name_words
+    ):
+        references_by_forms.setdefault(asked_reference.folded_refs, (query_offset, asked_reference))
     return [
-        reference for _, reference in sorted(references_by_forms.values(), key=lambda item: item[0])
+        asked_reference
+        for _, asked_reference in sorted(references_by_forms.values(), key=lambda item: item[0])
     ]
 
 
-def find_topic(query: str) -> str:
+def find_topic(query_text: str) -> str:
     """Return what a question is about beside the sections that it names; empty for nothing."""
-    topic = query[:2000]
+    topic_text = query_text[:2000]
     for reference_pattern in (
         _ASKED_PARAGRAPHS_PATTERN,
         _ASKED_POLICIES_PATTERN,
         _BARE_POLICY_CODE_PATTERN,
     ):
-        topic = reference_pattern.sub(" ", topic)
-    topic_words = _QUERY_WORD_PATTERN.findall(topic.casefold())
+        topic_text = reference_pattern.sub(" ", topic_text)
+    topic_words = _QUERY_WORD_PATTERN.findall(topic_text.casefold())
     has_topic = (
         sum(not _ASKING_WORDS_PATTERN.fullmatch(topic_word) for topic_word in topic_words)
         >= _MIN_TOPIC_WORDS
     )
-    return " ".join(topic.split()) if has_topic else ""
+    return " ".join(topic_text.split()) if has_topic else ""
 
 
 def _iterate_asked_references(
-    query: str, policy_name_words: Collection[str]
+    query_text: str, policy_name_words: Collection[str]
 ) -> Iterator[tuple[int, AskedReference]]:
-    if reference_match := _WHOLE_REFERENCE_PATTERN.fullmatch(query):
-        clause = reference_match["clause"]
+    if reference_match := _WHOLE_REFERENCE_PATTERN.fullmatch(query_text):
+        clause_ref = reference_match["clause"]
         folded_forms = list_folded_forms(reference_match["number"])
-        if clause and "(" in clause:
+        if clause_ref and "(" in clause_ref:
             # A plan may number its policies so: `Policy 7.3 (b)`.
-            folded_forms = list_folded_forms(reference_match["number"] + clause) + folded_forms
-        yield 0, _make_asked_reference(folded_forms, clause)
-    for reference_match in _ASKED_PARAGRAPHS_PATTERN.finditer(query):
+            folded_forms = list_folded_forms(reference_match["number"] + clause_ref) + folded_forms
+        yield 0, _make_asked_reference(folded_forms, clause_ref)
+    for reference_match in _ASKED_PARAGRAPHS_PATTERN.finditer(query_text):
         for paragraph_number in _LIST_SEPARATOR_PATTERN.split(reference_match["numbers"]):
             folded_forms = [
                 fold_ref(f"para {paragraph_number}"),
@@ -217,7 +221,7 @@ def _iterate_asked_references(
                 reference_match.start(),
                 _make_asked_reference(folded_forms, reference_match["clause"]),
             )
-    policy_matches = [*_ASKED_POLICIES_PATTERN.finditer(query)]
+    policy_matches = [*_ASKED_POLICIES_PATTERN.finditer(query_text)]
     for reference_match in policy_matches:
         for policy_code in _LIST_SEPARATOR_PATTERN.split(reference_match["codes"]):
             policy_ref = f"{reference_match['kinds']}policy {policy_code}"
@@ -231,16 +235,18 @@ def _iterate_asked_references(
                 reference_match.start(),
                 _make_asked_reference(dict.fromkeys(folded_forms), reference_match["clause"]),
             )
-    for reference_match in _ASKED_SECTION_WORDS_PATTERN.finditer(query):
+    for reference_match in _ASKED_SECTION_WORDS_PATTERN.finditer(query_text):
         if any(match.start() < reference_match.start() < match.end() for match in policy_matches):
             continue  # the part of a policy
         yield (
             reference_match.start(),
             _make_asked_reference([fold_ref(reference_match["ref"])], None),
         )
-    for reference_match in _BARE_POLICY_CODE_PATTERN.finditer(query):
-        policy_code, clause = reference_match["code"], reference_match["clause"] or ""
-        whole_codes = [policy_code + clause, policy_code] if "(" in clause else [policy_code]
+    for reference_match in _BARE_POLICY_CODE_PATTERN.finditer(query_text):
+        policy_code, clause_ref = reference_match["code"], reference_match["clause"] or ""
+        whole_codes = (
+            [policy_code + clause_ref, policy_code] if "(" in clause_ref else [policy_code]
+        )
         folded_forms = [
             fold_ref(f"{kind_word} {whole_code}")
             for whole_code in whole_codes
@@ -250,7 +256,7 @@ def _iterate_asked_references(
             reference_match.start(),
             _make_asked_reference(folded_forms, reference_match["clause"]),
         )
-    for reference_match in _NAME_AND_NUMBER_PATTERN.finditer(query):
+    for reference_match in _NAME_AND_NUMBER_PATTERN.finditer(query_text):
         if reference_match["name"].casefold() in policy_name_words:
             folded_forms = list_folded_forms(reference_match["number"])[1:]
             yield (
@@ -259,11 +265,13 @@ def _iterate_asked_references(
             )
 
 
-def _make_asked_reference(folded_refs: Iterable[str], clause: str | None) -> AskedReference:
-    clause_match = re.search(r"\w+", clause) if clause else None
+def _make_asked_reference(folded_refs: Iterable[str], clause_ref: str | None) -> AskedReference:
+    clause_match = re.search(r"\w+", clause_ref) if clause_ref else None
     return AskedReference(tuple(folded_refs), clause_match[0].casefold() if clause_match else None)
 
 
-def holds_clause(passage_text: str, clause: str) -> bool:
+def holds_clause(passage_text: str, clause_ref: str) -> bool:
     """Whether a clause such as `3.`, `(d)` or `iv)` begins in a text."""
-    return bool(re.search(rf"(?:^|\n)\s*\(?{re.escape(clause)}[.)]\s", passage_text, re.IGNORECASE))
+    return bool(
+        re.search(rf"(?:^|\n)\s*\(?{re.escape(clause_ref)}[.)]\s", passage_text, re.IGNORECASE)
+    )

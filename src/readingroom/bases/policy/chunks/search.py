@@ -82,10 +82,10 @@ class PolicySearch:
         self._context = ingest_context
 
     async def search_policies(
-        self, arguments: SearchPolicy, address: str | None = None
+        self, arguments: SearchPolicy, site_address: str | None = None
     ) -> PolicyHits:
         """Return the best passages among the revisions in force on the day, and at the address."""
-        search_scope = await self.resolve_scope(arguments, address)
+        search_scope = await self.resolve_scope(arguments, site_address)
         return await self._find_hits_page(arguments, search_scope)
 
     async def search_batch(self, arguments: SearchPolicyBatch) -> PolicyHitsBatch:
@@ -99,14 +99,14 @@ class PolicySearch:
         return PolicyHitsBatch(
             searches=[
                 await self._find_hits_page(
-                    SearchPolicy(query=query, **shared_arguments), search_scope
+                    SearchPolicy(query=query_text, **shared_arguments), search_scope
                 )
-                for query in arguments.queries
+                for query_text in arguments.queries
             ]
         )
 
     async def resolve_scope(
-        self, arguments: SearchPolicy | SearchPolicyBatch, address: str | None = None
+        self, arguments: SearchPolicy | SearchPolicyBatch, site_address: str | None = None
     ) -> PolicyScope:
         """Return the revisions that a search looks at, and why other policies have none."""
         policy_slugs, effective_date = arguments.sources, arguments.effective_date
@@ -123,7 +123,7 @@ class PolicySearch:
         reasons_by_slug = _find_inapplicable_policies(
             [policy_today.policy for policy_today in policies_today.values()],
             arguments.local_authority,
-            address,
+            site_address,
         )
         for policy_slug, policy_today in policies_today.items():
             if policy_slugs is not None and policy_slug not in policy_slugs:
@@ -183,7 +183,7 @@ class PolicySearch:
             for hit in page_hits
             if (chunk := chunks_by_id.get(hit.chunk_id))
         ]
-        confidence = judge_confidence(
+        answer_confidence = judge_confidence(
             [hit.score for hit in ranking.hits], policy_hits[0].citation if policy_hits else ""
         )
         has_more = len(ranking.hits) > end_rank and end_rank < _MAX_OFFSET
@@ -194,8 +194,8 @@ class PolicySearch:
             results=policy_hits,
             excluded=search_scope.exclusions,
             searched_revisions=len(search_scope.revisions),
-            confidence=confidence.level,
-            confidence_reason=confidence.reason,
+            confidence=answer_confidence.level,
+            confidence_reason=answer_confidence.reason,
             degraded=ranking.degraded,
             next_cursor=f"{end_rank}.{_hash_search_arguments(arguments)}" if has_more else None,
             unread_revisions=search_scope.unread_revisions,
@@ -265,20 +265,20 @@ class PolicySearch:
         ranking = await self._store.rank_chunks(
             topic, _RANKED_PASSAGE_COUNT, revisions, search_mode
         )
-        return {hit.chunk_id: rank for rank, hit in enumerate(ranking.hits)}
+        return {hit.chunk_id: hit_rank for hit_rank, hit in enumerate(ranking.hits)}
 
     async def _choose_chunk(
         self, named_section: "_NamedSection", ranks_by_chunk: Mapping[str, int]
     ) -> str:
         """Return the chunk where the clause that is asked for begins, the best, or the first."""
-        chunk_ids, clause = named_section.chunk_ids, named_section.reference.clause
+        chunk_ids, clause_ref = named_section.chunk_ids, named_section.reference.clause
         if len(chunk_ids) == 1:
             return chunk_ids[0]
         chunks_by_id = await self._store.get_chunks_by_id(chunk_ids[:_MAX_SECTION_CHUNKS])
         chunks = [chunks_by_id[chunk_id] for chunk_id in chunk_ids if chunk_id in chunks_by_id]
-        if clause:
+        if clause_ref:
             for chunk in chunks:
-                if holds_clause(chunk.text, clause):
+                if holds_clause(chunk.text, clause_ref):
                     return chunk.chunk_id
         # A heading has the words of the question and not their answer.
         text_chunks = [chunk for chunk in chunks if not is_heading(chunk.text)]
@@ -367,7 +367,7 @@ def _to_policy_hit(
     chunk: StoredChunk, chunk_hit: ChunkHit, policy_today: PolicyOnDay, is_named: bool = False
 ) -> PolicyHit:
     revision = timeline.find_revision(policy_today.timeline, chunk.revision_id)
-    successor = timeline.find_successor(revision, policy_today.timeline)
+    later_revision = timeline.find_successor(revision, policy_today.timeline)
     return PolicyHit(
         chunk_id=chunk.chunk_id,
         text=chunk.text,
@@ -380,7 +380,7 @@ def _to_policy_hit(
         effective_from=revision.effective_from,
         effective_to=timeline.find_last_day(revision, policy_today.timeline),
         in_force_today=policy_today.revision == revision,
-        superseded_by=successor.revision_id if successor else None,
+        superseded_by=later_revision.revision_id if later_revision else None,
         citation=format_citation(
             revision,
             chunk.section_ref,
@@ -429,17 +429,17 @@ def _find_inapplicable_policies(
 
 
 def _find_eligible_revisions(
-    policy_today: PolicyOnDay, day: date | None
+    policy_today: PolicyOnDay, asked_day: date | None
 ) -> list[Revision] | ExclusionReason:
     """Return the revisions of a policy that a search may look at, or why there are none."""
-    if day is None:
+    if asked_day is None:
         candidate_revisions = [
             revision for revision in policy_today.timeline if revision.can_be_in_force
         ]
         if not candidate_revisions:
             return "no_active_revision"
     else:
-        policy_on_day = policy_today.resolve_day(day)
+        policy_on_day = policy_today.resolve_day(asked_day)
         if policy_on_day.reason is not None:
             return policy_on_day.reason
         candidate_revisions = [policy_on_day.require_revision()]
@@ -448,14 +448,14 @@ def _find_eligible_revisions(
     return revisions_with_chunks or "no_chunks"
 
 
-def _list_emerging_revisions(policy_today: PolicyOnDay, day: date | None) -> list[Revision]:
+def _list_emerging_revisions(policy_today: PolicyOnDay, asked_day: date | None) -> list[Revision]:
     """Return the revisions of a policy that are not adopted, as they were known on a day."""
     return [
         revision
         for revision in policy_today.timeline
         if revision.status == RevisionStatus.EMERGING
         and revision.chunk_count
-        and (day is None or revision.effective_from <= day)
+        and (asked_day is None or revision.effective_from <= asked_day)
     ]
 
 

@@ -107,11 +107,14 @@ class PolicyStore:
     """The collection `policy_docs` and the two indexes on it."""
 
     def __init__(
-        self, chunks_folder: Path, embedder: Embedder, database: PostgresDatabase | None = None
+        self,
+        chunks_folder: Path,
+        embedder: Embedder,
+        postgres_database: PostgresDatabase | None = None,
     ) -> None:
         self._chunks_folder = chunks_folder
         self._embedder = embedder
-        self._database = database
+        self._database = postgres_database
         self._chunk_store: ChunkStore | PostgresChunkStore | None = None
         self._index: ChunkIndex
         self._section_indexes: LRUCache[tuple[str, str, int], SectionIndex] = LRUCache(
@@ -152,9 +155,9 @@ class PolicyStore:
         )
         outdated_ids = [
             chunk_id
-            for chunk_id, metadata in zip(raw_chunks.ids, raw_chunks.metadatas, strict=True)
+            for chunk_id, chunk_metadata in zip(raw_chunks.ids, raw_chunks.metadatas, strict=True)
             # Most changes concern one revision, and the chunks of the others are right already.
-            if is_outdated(metadata, registry_metadata)
+            if is_outdated(chunk_metadata, registry_metadata)
         ]
         if outdated_ids:
             await anyio.to_thread.run_sync(
@@ -209,9 +212,9 @@ class PolicyStore:
         """Return the metadata of every chunk, grouped by source and revision."""
         raw_chunks = await self._read_chunks()
         metadata_by_revision: dict[tuple[str, str], list[Metadata]] = {}
-        for metadata in raw_chunks.metadatas:
-            revision_key = (str(metadata["source"]), str(metadata["revision_id"]))
-            metadata_by_revision.setdefault(revision_key, []).append(metadata)
+        for chunk_metadata in raw_chunks.metadatas:
+            revision_key = (str(chunk_metadata["source"]), str(chunk_metadata["revision_id"]))
+            metadata_by_revision.setdefault(revision_key, []).append(chunk_metadata)
         return metadata_by_revision
 
     async def get_index_sizes(self) -> tuple[int, int]:
@@ -228,13 +231,17 @@ class PolicyStore:
         return section_index
 
     async def rank_chunks(
-        self, query: str, hit_count: int, revisions: Sequence[Revision], mode: Mode
+        self, query_text: str, hit_count: int, revisions: Sequence[Revision], search_mode: Mode
     ) -> Ranking:
         """Return the best chunks among those of these revisions."""
         if not revisions:
             return Ranking([])
         return await anyio.to_thread.run_sync(
-            self._index.search, query, hit_count, _build_revisions_filter(revisions), mode
+            self._index.search,
+            query_text,
+            hit_count,
+            _build_revisions_filter(revisions),
+            search_mode,
         )
 
     async def _read_chunks(self, chunk_filter: Filter | None = None) -> Chunks:
@@ -279,7 +286,7 @@ def _index_sections(chunks: Sequence[StoredChunk]) -> SectionIndex:
 
 
 def build_chunks(
-    document: Document,
+    parsed_document: Document,
     embedded_chunks: EmbeddedChunks,
     policy: Policy,
     revision: Revision,
@@ -287,12 +294,15 @@ def build_chunks(
 ) -> Chunks:
     """Return the chunks of a document with the metadata that is stored with them."""
     common_metadata = build_registry_metadata(policy, revision, last_day)
-    has_policies = any(section.kind == "policy" for section in document.sections)
+    has_policies = any(
+        document_section.kind == "policy" for document_section in parsed_document.sections
+    )
     return Chunks(
         ids=[
-            format_chunk_id(revision, chunk.section_ref, chunk.index) for chunk in document.chunks
+            format_chunk_id(revision, chunk.section_ref, chunk.index)
+            for chunk in parsed_document.chunks
         ],
-        texts=[document.get_chunk_text(chunk) for chunk in document.chunks],
+        texts=[parsed_document.get_chunk_text(chunk) for chunk in parsed_document.chunks],
         metadatas=[
             {
                 **common_metadata,
@@ -304,10 +314,10 @@ def build_chunks(
                 "page_number": chunk.pages[0] if chunk.pages else 1,
                 "pages": format_numbers(chunk.pages),
                 "page_starts": format_numbers(
-                    document.pages[page_number - 1].start for page_number in chunk.pages[1:]
+                    parsed_document.pages[page_number - 1].start for page_number in chunk.pages[1:]
                 ),
                 "chunk_index": chunk.index,
-                "extraction_method": document.method,
+                "extraction_method": parsed_document.method,
                 "start": chunk.start,
                 "end": chunk.end,
                 "own_start": chunk.own_start,
@@ -315,11 +325,13 @@ def build_chunks(
                 "passage_kind": _choose_passage_kind(chunk, policy, has_policies),
                 "has_policies": int(has_policies),
                 "printed_pages": _LABEL_SEPARATOR.join(
-                    document.pages[page_number - 1].label for page_number in chunk.pages
+                    parsed_document.pages[page_number - 1].label for page_number in chunk.pages
                 ),
                 CONTEXT_FIELD: chunk_context,
             }
-            for chunk, chunk_context in zip(document.chunks, embedded_chunks.contexts, strict=True)
+            for chunk, chunk_context in zip(
+                parsed_document.chunks, embedded_chunks.contexts, strict=True
+            )
         ],
         vectors=embedded_chunks.vectors,
     )
@@ -328,21 +340,23 @@ def build_chunks(
 def _list_contexts(raw_chunks: Chunks) -> list[str]:
     """Return what each stored chunk stands under, as `embed_document` would have it."""
     titles_by_section = {
-        (metadata["revision_id"], metadata["section_ref"]): str(metadata["section_title"])
-        for metadata in raw_chunks.metadatas
-        if metadata.get("section_title")
+        (chunk_metadata["revision_id"], chunk_metadata["section_ref"]): str(
+            chunk_metadata["section_title"]
+        )
+        for chunk_metadata in raw_chunks.metadatas
+        if chunk_metadata.get("section_title")
     }
     return [
         make_context(
             [
-                str(metadata.get("source_title", "")),
+                str(chunk_metadata.get("source_title", "")),
                 *(
-                    titles_by_section.get((metadata["revision_id"], section_ref), "")
-                    for section_ref in str(metadata["section_path"]).split(_PATH_SEPARATOR)
+                    titles_by_section.get((chunk_metadata["revision_id"], section_ref), "")
+                    for section_ref in str(chunk_metadata["section_path"]).split(_PATH_SEPARATOR)
                 ),
             ]
         )
-        for metadata in raw_chunks.metadatas
+        for chunk_metadata in raw_chunks.metadatas
     ]
 
 
@@ -375,10 +389,10 @@ def build_registry_metadata(
     }
 
 
-def is_outdated(metadata: Metadata, expected_metadata: Metadata) -> bool:
+def is_outdated(chunk_metadata: Metadata, expected_metadata: Metadata) -> bool:
     """Return whether a chunk's metadata lacks one of the expected values."""
     return any(
-        metadata.get(field_name) != expected_value
+        chunk_metadata.get(field_name) != expected_value
         for field_name, expected_value in expected_metadata.items()
     )
 
@@ -398,36 +412,38 @@ def _build_revisions_filter(revisions: Sequence[Revision]) -> Filter:
 
 def _to_stored_chunks(raw_chunks: Chunks) -> list[StoredChunk]:
     return [
-        _to_stored_chunk(chunk_id, chunk_text, metadata)
-        for chunk_id, chunk_text, metadata in zip(
+        _to_stored_chunk(chunk_id, chunk_text, chunk_metadata)
+        for chunk_id, chunk_text, chunk_metadata in zip(
             raw_chunks.ids, raw_chunks.texts, raw_chunks.metadatas, strict=True
         )
     ]
 
 
-def _to_stored_chunk(chunk_id: str, chunk_text: str, metadata: Metadata) -> StoredChunk:
+def _to_stored_chunk(chunk_id: str, chunk_text: str, chunk_metadata: Metadata) -> StoredChunk:
     """Return a chunk; what releases before 0.2 did not store has the value it had then."""
-    section_ref = str(metadata["section_ref"])
-    printed_pages_text = str(metadata.get("printed_pages", ""))
+    section_ref = str(chunk_metadata["section_ref"])
+    printed_pages_text = str(chunk_metadata.get("printed_pages", ""))
     return StoredChunk(
         chunk_id=chunk_id,
         text=chunk_text,
-        source=str(metadata["source"]),
-        revision_id=str(metadata["revision_id"]),
+        source=str(chunk_metadata["source"]),
+        revision_id=str(chunk_metadata["revision_id"]),
         section_ref=section_ref,
-        section_path=tuple(filter(None, str(metadata["section_path"]).split(_PATH_SEPARATOR))),
-        pages=parse_numbers(metadata["pages"]) or (1,),
-        page_starts=parse_numbers(metadata["page_starts"]),
-        chunk_index=int(metadata["chunk_index"]),
-        start=int(metadata["start"]),
-        end=int(metadata["end"]),
-        extraction_method=str(metadata["extraction_method"]),
-        own_start=int(metadata.get("own_start", metadata["start"])),
-        section_title=str(metadata.get("section_title", "")),
-        passage_kind=_PASSAGE_KIND_ADAPTER.validate_python(
-            metadata.get("passage_kind", _guess_passage_kind(section_ref))
+        section_path=tuple(
+            filter(None, str(chunk_metadata["section_path"]).split(_PATH_SEPARATOR))
         ),
-        has_policies=bool(metadata.get("has_policies", 0)),
+        pages=parse_numbers(chunk_metadata["pages"]) or (1,),
+        page_starts=parse_numbers(chunk_metadata["page_starts"]),
+        chunk_index=int(chunk_metadata["chunk_index"]),
+        start=int(chunk_metadata["start"]),
+        end=int(chunk_metadata["end"]),
+        extraction_method=str(chunk_metadata["extraction_method"]),
+        own_start=int(chunk_metadata.get("own_start", chunk_metadata["start"])),
+        section_title=str(chunk_metadata.get("section_title", "")),
+        passage_kind=_PASSAGE_KIND_ADAPTER.validate_python(
+            chunk_metadata.get("passage_kind", _guess_passage_kind(section_ref))
+        ),
+        has_policies=bool(chunk_metadata.get("has_policies", 0)),
         printed_pages=tuple(printed_pages_text.split(_LABEL_SEPARATOR))
         if printed_pages_text
         else (),
@@ -444,6 +460,6 @@ def _guess_passage_kind(section_ref: str) -> PassageKind:
 
 
 def _validate_chunks(raw_chunks: Chunks) -> None:
-    validator = TypeAdapter(StoredChunk)
+    type_adapter = TypeAdapter(StoredChunk)
     for chunk in _to_stored_chunks(raw_chunks):
-        validator.validate_python(asdict(chunk))
+        type_adapter.validate_python(asdict(chunk))

@@ -41,8 +41,8 @@ def make_diff(
     changed_pairs = [
         section_pair for section_pair in section_pairs if section_pair.change_kind is not None
     ]
-    fingerprint = _hash_comparison_arguments(arguments, from_revision, to_revision)
-    first_change_index = _parse_cursor(arguments.cursor, fingerprint)
+    arguments_digest = _hash_comparison_arguments(arguments, from_revision, to_revision)
+    first_change_index = _parse_cursor(arguments.cursor, arguments_digest)
     section_changes: list[SectionChange] = []
     page_char_count = compared_word_count = 0
     for section_pair in changed_pairs[first_change_index : first_change_index + arguments.limit]:
@@ -65,7 +65,7 @@ def make_diff(
         summary=count_changes(section_pairs),
         changes_total=len(changed_pairs),
         changes=section_changes,
-        next_cursor=f"{end_change_index}.{fingerprint}"
+        next_cursor=f"{end_change_index}.{arguments_digest}"
         if end_change_index < len(changed_pairs)
         else None,
     )
@@ -138,13 +138,13 @@ def count_changes(section_pairs: Sequence[SectionPair]) -> ChangeSummary:
     )
 
 
-def _parse_cursor(cursor: str | None, fingerprint: str) -> int:
-    if cursor is None:
+def _parse_cursor(page_cursor: str | None, arguments_digest: str) -> int:
+    if page_cursor is None:
         return 0
-    position_text, _, cursor_fingerprint = cursor.partition(".")
+    position_text, _, cursor_fingerprint = page_cursor.partition(".")
     # isdecimal alone also accepts digits of other scripts, which nobody was given.
     if (
-        cursor_fingerprint != fingerprint
+        cursor_fingerprint != arguments_digest
         or not position_text.isascii()
         or not position_text.isdecimal()
     ):

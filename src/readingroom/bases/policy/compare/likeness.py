@@ -48,7 +48,9 @@ class RevisionSection:
         folded_text = fold_text(self.text)
         if label_match := _compile_label(self.ref).match(folded_text):
             folded_text = folded_text[label_match.end() :]
-        return tuple(_FOOTNOTE_MARK_PATTERN.sub("", word) for word in folded_text.split())
+        return tuple(
+            _FOOTNOTE_MARK_PATTERN.sub("", folded_word) for folded_word in folded_text.split()
+        )
 
     @cached_property
     def word_pairs(self) -> Counter[tuple[str, str]]:
@@ -95,16 +97,18 @@ class SectionPair:
     def word_count(self) -> int:
         """How many words both sides have together."""
         return sum(
-            len(section.words) for section in (self.old_section, self.new_section) if section
+            len(revision_section.words)
+            for revision_section in (self.old_section, self.new_section)
+            if revision_section
         )
 
     def lies_in(self, section_refs: Collection[str]) -> bool:
         """Whether one side is one of these sections or stands inside one."""
         return any(
             section_ref in section_refs
-            for section in (self.old_section, self.new_section)
-            if section is not None
-            for chunk in section.chunks
+            for revision_section in (self.old_section, self.new_section)
+            if revision_section is not None
+            for chunk in revision_section.chunks
             for section_ref in (*chunk.section_path, chunk.section_ref)
         )
 
@@ -141,13 +145,13 @@ def pair_sections(
             old_sections[old_index_by_new[section_index]]
             if section_index in old_index_by_new
             else None,
-            section,
+            new_section,
         )
-        for section_index, section in enumerate(new_sections)
+        for section_index, new_section in enumerate(new_sections)
     ]
     section_pairs += [
-        SectionPair(section, None)
-        for section_index, section in enumerate(old_sections)
+        SectionPair(new_section, None)
+        for section_index, new_section in enumerate(old_sections)
         if section_index not in paired_old_indexes
     ]
     return section_pairs
@@ -168,15 +172,15 @@ def _pair_equal(
                 old_indexes_by_key[
                     _make_words_key(old_sections[section_index], needs_same_ref)
                 ].append(section_index)
-        for section_index, section in enumerate(new_sections):
-            equal_indexes = old_indexes_by_key.get(_make_words_key(section, needs_same_ref))
+        for section_index, new_section in enumerate(new_sections):
+            equal_indexes = old_indexes_by_key.get(_make_words_key(new_section, needs_same_ref))
             if section_index not in old_index_by_new and equal_indexes:
                 old_index_by_new[section_index] = equal_indexes.pop()
                 paired_old_indexes.add(old_index_by_new[section_index])
 
 
-def _make_words_key(section: RevisionSection, with_ref: bool) -> tuple[object, ...]:
-    return (section.words, section.folded_ref if with_ref else None)
+def _make_words_key(revision_section: RevisionSection, with_ref: bool) -> tuple[object, ...]:
+    return (revision_section.words, revision_section.folded_ref if with_ref else None)
 
 
 def _pair_alike(
@@ -202,16 +206,16 @@ def _pair_alike(
             old_indexes_by_word_pair[word_pair].append(unpaired_index)
     candidate_pairs = [
         (
-            likeness,
+            section_likeness,
             _has_same_ref(old_sections[old_index], new_sections[new_index]),
             -new_index,
             -old_index,
         )
         for new_index in unpaired_new_indexes
-        for old_index, likeness in _measure_likeness(
+        for old_index, section_likeness in _measure_likeness(
             new_sections[new_index], old_sections, old_indexes_by_word_pair
         )
-        if likeness
+        if section_likeness
         >= (
             _MIN_LIKENESS_OF_SAME_REF
             if _has_same_ref(old_sections[old_index], new_sections[new_index])

@@ -54,7 +54,9 @@ def pair_revisions(
             raise make_section_not_found(
                 section_ref, new_revision_chunks[0], new_revision_chunks[1]
             )
-        section_pairs = [pair for pair in section_pairs if pair.lies_in(chosen_refs)]
+        section_pairs = [
+            section_pair for section_pair in section_pairs if section_pair.lies_in(chosen_refs)
+        ]
     return PairedRevisions(
         to_nearest_revision(old_revision_chunks[0], revisions),
         to_nearest_revision(new_revision_chunks[0], revisions),

@@ -62,7 +62,8 @@ def _cut_headings_above(chunks: Sequence[StoredChunk]) -> Iterator[StoredChunk]:
 def describe_nearest(section_refs: Sequence[str], chunks: Sequence[StoredChunk]) -> str:
     """Return `; the nearest are Policy LP5: Housing Need, Para 3`, or "" where there are none."""
     titles_by_ref = {
-        section.section_ref: section.section_title for section in list_sections(chunks)
+        listed_section.section_ref: listed_section.section_title
+        for listed_section in list_sections(chunks)
     }
     section_names = [
         format_section_name(section_ref, titles_by_ref.get(section_ref, ""))
@@ -140,12 +141,12 @@ def diff_words(old_text: str, new_text: str, is_whole: bool = False) -> list[Dif
     ]
 
 
-def fold_text(raw_text: str, strip: bool = True) -> str:
+def fold_text(raw_text: str, strips_marks: bool = True) -> str:
     """Return text with plain dashes and quotation marks, single blanks and no capitals."""
     folded_text = _WHITE_SPACE_PATTERN.sub(
         " ", fold_dashes(raw_text).translate(_PLAIN_QUOTES)
     ).casefold()
-    return folded_text.strip() if strip else folded_text
+    return folded_text.strip() if strips_marks else folded_text
 
 
 def list_own_texts(chunks: Sequence[StoredChunk]) -> Iterable[tuple[StoredChunk, int, str]]:
@@ -158,14 +159,14 @@ def list_own_texts(chunks: Sequence[StoredChunk]) -> Iterable[tuple[StoredChunk,
             yield chunk, covered_end, chunk.text[covered_end - chunk.start :]
         else:
             # A cut drops at most the one space it falls on; a wider gap ends a paragraph.
-            separator = (
+            joining_text = (
                 ""
                 if chunk.start == covered_end
                 else " "
                 if chunk.start == covered_end + 1
                 else "\n\n"
             )
-            yield chunk, chunk.start, separator + chunk.text
+            yield chunk, chunk.start, joining_text + chunk.text
         covered_end = max(covered_end or 0, chunk.end)
 
 

@@ -12,8 +12,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from readingroom.bases.policy.chunks.search import to_nearest_revision
 from readingroom.bases.policy.chunks.store import StoredChunk
-from readingroom.bases.policy.compare.passages import fold_text, list_own_texts
+from readingroom.bases.policy.compare.passages import (
+    fold_text,
+    list_own_texts,
+    list_printed_pages,
+)
+from readingroom.bases.policy.models import QuotePlace
+from readingroom.bases.policy.registry.records import Revision, format_citation
 from readingroom.core.text import DASHES
 
 _ELLIPSIS_PATTERN = re.compile(
@@ -68,16 +75,19 @@ class QuotePosition:
     page: int
 
 
-def locate_quote(quote: str, chunks: Sequence[StoredChunk]) -> QuotePosition | None:
+def locate_quote(quoted_text: str, chunks: Sequence[StoredChunk]) -> QuotePosition | None:
     """Return where the words of a quotation stand, or None when they stand nowhere.
 
     Spacing, capitals, dashes and quotation marks may differ; the words may run across chunks.
     """
-    segments = _split_quote(quote)
-    if not segments or sum(len(segment.split()) for segment in segments) > _MAX_QUOTE_WORDS:
+    quote_segments = _split_quote(quoted_text)
+    if (
+        not quote_segments
+        or sum(len(quote_segment.split()) for quote_segment in quote_segments) > _MAX_QUOTE_WORDS
+    ):
         return None
     joined_text = _JoinedText(chunks)
-    segment_patterns = [_compile_segment(segment) for segment in segments]
+    segment_patterns = [_compile_segment(quote_segment) for quote_segment in quote_segments]
     for text_variant in joined_text.list_variants():
         quote_start = _match_segments(
             segment_patterns, text_variant.text, text_variant.section_ends
@@ -87,29 +97,36 @@ def locate_quote(quote: str, chunks: Sequence[StoredChunk]) -> QuotePosition | N
     return None
 
 
-def _split_quote(quote: str) -> list[str]:
+def _split_quote(quoted_text: str) -> list[str]:
     """Return the parts of a quotation between its ellipses, without what its author added."""
-    plain_quote = quote.strip()
+    plain_quote = quoted_text.strip()
     if outer_quotes_match := _OUTER_QUOTES_PATTERN.fullmatch(plain_quote):
         plain_quote = outer_quotes_match[1]
     plain_quote = _QUOTER_REMARK_PATTERN.sub("", _BRACKETED_LETTER_PATTERN.sub(r"\1", plain_quote))
-    segments = [segment.strip() for segment in _ELLIPSIS_PATTERN.split(plain_quote)]
+    quote_segments = [
+        quote_segment.strip() for quote_segment in _ELLIPSIS_PATTERN.split(plain_quote)
+    ]
     # Words in brackets are the author's, unless the text has them too.
-    segments = [_BRACKETED_WORDS_PATTERN.sub(r"\1", segment) for segment in segments if segment]
-    if len(segments) > 1 and any(
-        len(re.findall(r"\w+", segment)) < _MIN_SEGMENT_WORDS for segment in segments
+    quote_segments = [
+        _BRACKETED_WORDS_PATTERN.sub(r"\1", quote_segment)
+        for quote_segment in quote_segments
+        if quote_segment
+    ]
+    if len(quote_segments) > 1 and any(
+        len(re.findall(r"\w+", quote_segment)) < _MIN_SEGMENT_WORDS
+        for quote_segment in quote_segments
     ):
         return []
-    return [segment for segment in segments if re.search(r"\w", segment)]
+    return [quote_segment for quote_segment in quote_segments if re.search(r"\w", quote_segment)]
 
 
-def _compile_segment(segment: str) -> re.Pattern[str]:
+def _compile_segment(quote_segment: str) -> re.Pattern[str]:
     """Return a pattern for words in a row.
 
     `safe` does not match in `unsafe`, `un-safe` or `safe-ish`, nor `000 homes` in `300,000 homes`.
     """
-    segment_words = segment.split()
-    word_patterns = [_make_word_pattern(word) for word in segment_words]
+    segment_words = quote_segment.split()
+    word_patterns = [_make_word_pattern(segment_word) for segment_word in segment_words]
     start_guard = _WORD_START_REGEX if segment_words[0][0].isalnum() else ""
     end_guard = _WORD_END_REGEX if segment_words[-1][-1].isalnum() else ""
     return re.compile(
@@ -117,12 +134,12 @@ def _compile_segment(segment: str) -> re.Pattern[str]:
     )
 
 
-def _make_word_pattern(word: str) -> str:
-    if word_match := _LIST_MARKER_PATTERN.fullmatch(word):
+def _make_word_pattern(segment_word: str) -> str:
+    if word_match := _LIST_MARKER_PATTERN.fullmatch(segment_word):
         return rf"\(?{re.escape(word_match[1])}[.)]?"
-    word_match = _WORD_AND_MARKS_PATTERN.fullmatch(word)
+    word_match = _WORD_AND_MARKS_PATTERN.fullmatch(segment_word)
     if word_match is None:
-        return _escape_for_pattern(word)
+        return _escape_for_pattern(segment_word)
     if not word_match["marks"]:
         return _escape_for_pattern(word_match["word"]) + _FOOTNOTE_AFTER_WORD_REGEX
     return (
@@ -134,7 +151,10 @@ def _make_word_pattern(word: str) -> str:
 
 
 def _escape_for_pattern(plain_text: str) -> str:
-    return "".join(_REGEX_CLASS_BY_CHARACTER.get(char, re.escape(char)) for char in plain_text)
+    return "".join(
+        _REGEX_CLASS_BY_CHARACTER.get(text_character, re.escape(text_character))
+        for text_character in plain_text
+    )
 
 
 def _match_segments(
@@ -265,32 +285,61 @@ class _JoinedText:
         return _TextVariant("".join(kept_pieces), kept_starts, full_starts, section_ends)
 
 
-def find_closest_stretch(quote: str, searched_text: str) -> tuple[str, float]:
+def to_quote_place(
+    quote_position: QuotePosition, revision: Revision, revisions: Sequence[Revision]
+) -> QuotePlace:
+    """Return where a quotation stands, with the citation of its passage."""
+    return QuotePlace(
+        **to_nearest_revision(revision, revisions).model_dump(),
+        section_ref=quote_position.chunk.section_ref,
+        page_number=quote_position.page,
+        chunk_id=quote_position.chunk.chunk_id,
+        section_title=quote_position.chunk.section_title,
+        passage_kind=quote_position.chunk.passage_kind,
+        citation=format_citation(
+            revision,
+            quote_position.chunk.section_ref,
+            [quote_position.page],
+            quote_position.chunk.section_title,
+            quote_position.chunk.weight_note,
+            list_printed_pages([quote_position.chunk], [quote_position.page]),
+        ),
+        stage=revision.stage,
+    )
+
+
+def find_closest_stretch(quoted_text: str, searched_text: str) -> tuple[str, float]:
     """Return the stretch of a text most like a quotation, and their similarity from 0 to 1."""
-    text_words, quote_words = searched_text.split(), fold_text(quote).split()
-    folded_words = [fold_text(word) for word in text_words]
+    text_words, quote_words = searched_text.split(), fold_text(quoted_text).split()
+    folded_words = [fold_text(text_word) for text_word in text_words]
     window_size = min(len(quote_words), len(text_words))
     best_similarity, best_window_start = 0.0, 0
     quote_word_counts = Counter(quote_words)
     compared_pair_count = 0
-    matcher = difflib.SequenceMatcher(autojunk=False)
+    sequence_matcher = difflib.SequenceMatcher(autojunk=False)
     # The matcher caches what it knows of its second sequence, so the quotation goes there.
-    matcher.set_seq2(quote_words)
+    sequence_matcher.set_seq2(quote_words)
     for window_start in range(len(text_words) - window_size + 1):
         window_words = folded_words[window_start : window_start + window_size]
-        matcher.set_seq1(window_words)
+        sequence_matcher.set_seq1(window_words)
         # Two cheap upper bounds first: the exact ratio is quadratic and run at every word.
-        if matcher.real_quick_ratio() > best_similarity and matcher.quick_ratio() > best_similarity:
-            compared_pair_count += sum(quote_word_counts[word] for word in window_words)
+        if (
+            sequence_matcher.real_quick_ratio() > best_similarity
+            and sequence_matcher.quick_ratio() > best_similarity
+        ):
+            compared_pair_count += sum(quote_word_counts[text_word] for text_word in window_words)
             if compared_pair_count > _MAX_WORD_PAIRS:
                 if (
                     not best_similarity
                 ):  # not even one window: the words alone, whatever their order
-                    best_similarity, best_window_start = matcher.quick_ratio(), window_start
+                    best_similarity, best_window_start = (
+                        sequence_matcher.quick_ratio(),
+                        window_start,
+                    )
                 break
-            similarity = matcher.ratio()
-            if similarity > best_similarity:
-                best_similarity, best_window_start = similarity, window_start
+            text_similarity = sequence_matcher.ratio()
+            if text_similarity > best_similarity:
+                best_similarity, best_window_start = text_similarity, window_start
     return " ".join(text_words[best_window_start : best_window_start + window_size]), round(
         best_similarity, 3
     )

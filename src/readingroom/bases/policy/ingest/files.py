@@ -33,8 +33,8 @@ def choose_extension(file_name: str) -> str:
 
     A name without one of ours is that of a PDF or of a picture, which their first bytes tell.
     """
-    extension = PurePath(file_name).suffix.lower()
-    return extension if extension in POLICY_EXTENSIONS else _PDF_EXTENSION
+    file_extension = PurePath(file_name).suffix.lower()
+    return file_extension if file_extension in POLICY_EXTENSIONS else _PDF_EXTENSION
 
 
 def check_revision_name(file_name: str) -> None:
@@ -45,7 +45,7 @@ def check_revision_name(file_name: str) -> None:
         raise UnsupportedFileType(refusal.message) from refusal
 
 
-def check_revision_file(file_path: Path, extension: str) -> None:
+def check_revision_file(file_path: Path, file_extension: str) -> None:
     """Raise `UnsupportedFileType` or `FileTooLarge` for a file that cannot be a revision's."""
     with file_path.open("rb") as open_file:
         first_bytes = open_file.read(DETECTION_BYTES)
@@ -53,15 +53,15 @@ def check_revision_file(file_path: Path, extension: str) -> None:
         # PDF readers accept the mark anywhere in the first kilobyte.
         is_named_right = (
             b"%PDF-" in first_bytes
-            if extension == _PDF_EXTENSION
-            else detect_format(first_bytes, f"document{extension}")
-            == find_format_by_extension(extension)
+            if file_extension == _PDF_EXTENSION
+            else detect_format(first_bytes, f"document{file_extension}")
+            == find_format_by_extension(file_extension)
         )
     except Refusal:
         is_named_right = False
     if not is_named_right:
-        format_name = extension.removeprefix(".")
-        expected_format = "a PDF" if extension == _PDF_EXTENSION else f"a .{format_name} file"
+        format_name = file_extension.removeprefix(".")
+        expected_format = "a PDF" if file_extension == _PDF_EXTENSION else f"a .{format_name} file"
         raise UnsupportedFileType(
             f"The file is not {expected_format}; a revision may be one of "
             f"{', '.join(POLICY_EXTENSIONS)}"
@@ -73,25 +73,27 @@ def check_revision_file(file_path: Path, extension: str) -> None:
 class RevisionFiles:
     """The files of one policy base, and those that are being received or ingested."""
 
-    def __init__(self, files_folder: Path, database: PostgresDatabase | None) -> None:
+    def __init__(self, files_folder: Path, postgres_database: PostgresDatabase | None) -> None:
         self._files_folder = files_folder
-        self._file_store = open_files("policy", files_folder, database)
-        self._is_shared = database is not None
+        self._file_store = open_files("policy", files_folder, postgres_database)
+        self._is_shared = postgres_database is not None
         # Where processes share the folder each has its own: none sweeps what another receives.
-        self.uploads_folder = files_folder / "uploads" / (uuid.uuid4().hex if database else "")
+        self.uploads_folder = (
+            files_folder / "uploads" / (uuid.uuid4().hex if postgres_database else "")
+        )
         """The folder for files that are being received or ingested."""
 
     def open_copy_in_thread(self, file_path: Path) -> AbstractAsyncContextManager[PrivateCopy]:
         """Open one of our own files in a thread: copying a large file takes time."""
-        roots = Roots(
+        allowed_roots = Roots(
             "the policy folder", (self._files_folder,), MAX_FILE_BYTES, self.uploads_folder
         )
-        return roots.open_copy_in_thread(str(file_path))
+        return allowed_roots.open_copy_in_thread(str(file_path))
 
-    def build_path(self, policy_slug: str, revision_id: str, extension: str) -> Path:
+    def build_path(self, policy_slug: str, revision_id: str, file_extension: str) -> Path:
         """Return the path that a revision's file of this kind has, whether there is one or not."""
         return resolve_inside(
-            self._files_folder, *_build_relative_path(policy_slug, revision_id, extension)
+            self._files_folder, *_build_relative_path(policy_slug, revision_id, file_extension)
         )
 
     def get_path(self, policy_slug: str, revision_id: str) -> Path:
@@ -106,24 +108,24 @@ class RevisionFiles:
 
     def copy_to_spool(self, private_copy: PrivateCopy) -> Path:
         """Copy what is being ingested, for the recovery after a crash; return the copy."""
-        extension = choose_extension(private_copy.file_name)
-        spool_path = self.uploads_folder / f"{uuid.uuid4().hex}{extension}"
+        file_extension = choose_extension(private_copy.file_name)
+        spool_path = self.uploads_folder / f"{uuid.uuid4().hex}{file_extension}"
         copy_stream(private_copy.file, spool_path)
         return spool_path
 
     def move_into_place(
-        self, spool_path: Path, policy_slug: str, revision_id: str, extension: str
+        self, spool_path: Path, policy_slug: str, revision_id: str, file_extension: str
     ) -> None:
         """Make a file the one of a revision."""
         # Those in other formats before the new one, or a crash could leave two. Nothing is lost by
         # it: until the new one is there, the intent names the spool.
         for other_extension in POLICY_EXTENSIONS:
-            if other_extension != extension:
+            if other_extension != file_extension:
                 self._file_store.delete_file(
                     _build_relative_path(policy_slug, revision_id, other_extension)
                 )
         self._file_store.move_in(
-            _build_relative_path(policy_slug, revision_id, extension), spool_path
+            _build_relative_path(policy_slug, revision_id, file_extension), spool_path
         )
 
     def delete_file(self, policy_slug: str, revision_id: str) -> None:
@@ -152,8 +154,8 @@ class RevisionFiles:
     def _find_relative_path(self, policy_slug: str, revision_id: str) -> tuple[str, ...]:
         """Return the path of a revision's file in the folder; that of a PDF when there is none."""
         candidate_paths = [
-            _build_relative_path(policy_slug, revision_id, extension)
-            for extension in POLICY_EXTENSIONS
+            _build_relative_path(policy_slug, revision_id, file_extension)
+            for file_extension in POLICY_EXTENSIONS
         ]
         return next(
             (
@@ -165,5 +167,7 @@ class RevisionFiles:
         )
 
 
-def _build_relative_path(policy_slug: str, revision_id: str, extension: str) -> tuple[str, ...]:
-    return policy_slug, revision_id, f"document{extension}"
+def _build_relative_path(
+    policy_slug: str, revision_id: str, file_extension: str
+) -> tuple[str, ...]:
+    return policy_slug, revision_id, f"document{file_extension}"

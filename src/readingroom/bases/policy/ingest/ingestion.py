@@ -47,15 +47,15 @@ class Ingestion:
     def __init__(
         self,
         policy_folder: Path,
-        registry: AnyPolicyRegistry,
-        store: PolicyStore,
+        policy_registry: AnyPolicyRegistry,
+        policy_store: PolicyStore,
         ingest_context: IngestContext,
     ) -> None:
         self.is_shared, self.now = ingest_context.database is not None, ingest_context.now
         self.files = RevisionFiles(policy_folder, ingest_context.database)
         self.pictures = PagePictures(ingest_context.pipeline, policy_folder / "pages")
-        self._registry = registry
-        self._store = store
+        self._registry = policy_registry
+        self._store = policy_store
         self._context = ingest_context
         database = ingest_context.database
         self._changes = open_changes("policy", policy_folder, database, ingest_context.on_step)
@@ -324,7 +324,7 @@ class Ingestion:
         return await self._changes.list_unfinished()
 
     async def _finish_change(self, intent: Intent, report_progress: ReportProgress) -> None:
-        policy_slug, revision_id = intent.body["source"], intent.body.get("revision_id", "")
+        policy_slug, revision_id = (intent.body["source"], intent.body.get("revision_id", ""))
         revisions_by_id = {
             revision.revision_id: revision
             for revision in await self._registry.get_revisions(policy_slug)
@@ -376,8 +376,8 @@ class Ingestion:
         self, revision: Revision, private_copy: PrivateCopy, report_progress: ReportProgress
     ) -> tuple[Document, EmbeddedChunks]:
         async def report_reading(done: float, total: float | None, message: str | None) -> None:
-            percent = 40 * done / total if total else 0
-            self._progress.set_progress(revision.revision_id, "extracting", percent, 0)
+            done_percent = 40 * done / total if total else 0
+            self._progress.set_progress(revision.revision_id, "extracting", done_percent, 0)
             await report_progress(done, total, message)
 
         self._progress.set_progress(revision.revision_id, "extracting", 0, 0)
@@ -392,8 +392,8 @@ class Ingestion:
         self, revision: Revision, document: Document, report_progress: ReportProgress
     ) -> EmbeddedChunks:
         async def report_embedding(done: float, total: float | None, message: str | None) -> None:
-            percent = 40 + 55 * done / total if total else 40
-            self._progress.set_progress(revision.revision_id, "embedding", percent, int(done))
+            done_percent = 40 + 55 * done / total if total else 40
+            self._progress.set_progress(revision.revision_id, "embedding", done_percent, int(done))
             await report_progress(done, total, message)
 
         policy = await self._registry.get_policy(revision.source)

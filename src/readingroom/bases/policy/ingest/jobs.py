@@ -28,8 +28,8 @@ _MIN_ABANDONED_AGE = timedelta(minutes=1)
 class Jobs:
     """The queue of one process. Whatever it holds is also `processing` in the registry."""
 
-    def __init__(self, registry: AnyPolicyRegistry, ingestion: Ingestion) -> None:
-        self._registry = registry
+    def __init__(self, policy_registry: AnyPolicyRegistry, ingestion: Ingestion) -> None:
+        self._registry = policy_registry
         self._ingestion = ingestion
         self._queued_ids: set[str] = set()
         self._is_shared = ingestion.is_shared
@@ -63,8 +63,8 @@ class Jobs:
         """Queue what waits; with `oldest_only`, not what its own process may be about to begin."""
         await self._ingestion.finish_interrupted_changes(no_progress)
         policies = await self._registry.list_policies()
-        timelines = await self._registry.get_timelines(policy.source for policy in policies)
-        for revisions in timelines.values():
+        timelines_by_slug = await self._registry.get_timelines(policy.source for policy in policies)
+        for revisions in timelines_by_slug.values():
             for revision in revisions:
                 is_recent = self._ingestion.now() - revision.created_at < _MIN_ABANDONED_AGE
                 if revision.status == RevisionStatus.PROCESSING and not (oldest_only and is_recent):
@@ -92,7 +92,7 @@ class Jobs:
             revision = await self._queue.take_item()
             try:
                 if not self._is_shared or await self._is_unfinished(revision):
-                    await self._ingest(revision)
+                    await self._ingest_queued_revision(revision)
             except RevisionBusy:
                 # Whoever has it ends it, or fails and says so.
                 logger.info("%s is being ingested already", revision.revision_id)
@@ -115,7 +115,7 @@ class Jobs:
             for registered_revision in await self._registry.get_revisions(revision.source)
         )
 
-    async def _ingest(self, revision: Revision) -> None:
+    async def _ingest_queued_revision(self, revision: Revision) -> None:
         file_path = await self._ingestion.locate_file(revision)
         async with self._ingestion.files.open_copy_in_thread(file_path) as private_copy:
             await self._ingestion.ingest_revision(revision, private_copy, no_progress)

@@ -11,19 +11,21 @@ from readingroom.storage.postgres.database import PostgresDatabase
 class IngestionProgress:
     """The ingestions of one process; a revision has at most one at a time, in all processes."""
 
-    def __init__(self, database: PostgresDatabase | None) -> None:
-        """`database` is where processes that share it keep each other from the same revision."""
-        self._database = database
+    def __init__(self, postgres_database: PostgresDatabase | None) -> None:
+        """In `postgres_database`, processes that share it keep each other from one revision."""
+        self._database = postgres_database
         self._progress_by_revision: dict[str, Progress] = {}
 
     def find_progress(self, revision_id: str) -> Progress | None:
         """Return how far the ingestion of a revision has come; None when there is none."""
         return self._progress_by_revision.get(revision_id)
 
-    def set_progress(self, revision_id: str, phase: str, percent: float, chunk_count: int) -> None:
+    def set_progress(
+        self, revision_id: str, phase_name: str, done_percent: float, chunk_count: int
+    ) -> None:
         """Record how far the ingestion of a revision has come."""
         self._progress_by_revision[revision_id] = Progress(
-            phase=phase, percent_complete=int(percent), chunks_processed=chunk_count
+            phase=phase_name, percent_complete=int(done_percent), chunks_processed=chunk_count
         )
 
     @asynccontextmanager
@@ -34,7 +36,7 @@ class IngestionProgress:
             raise RevisionBusy(error_message)
         self.set_progress(revision_id, "queued", 0, 0)
         try:
-            async with self._claim(revision_id) as is_claimed:
+            async with self._claim_revision(revision_id) as is_claimed:
                 if not is_claimed:
                     raise RevisionBusy(error_message)
                 yield
@@ -49,7 +51,9 @@ class IngestionProgress:
         """
         async with AsyncExitStack() as claim_stack:
             for revision_id in revision_ids:
-                is_claimed = await claim_stack.enter_async_context(self._claim(revision_id))
+                is_claimed = await claim_stack.enter_async_context(
+                    self._claim_revision(revision_id)
+                )
                 if revision_id in self._progress_by_revision or not is_claimed:
                     raise RevisionBusy(
                         f"{revision_id} is being ingested; wait until that has ended, then delete "
@@ -58,7 +62,7 @@ class IngestionProgress:
             yield
 
     @asynccontextmanager
-    async def _claim(self, revision_id: str) -> AsyncIterator[bool]:
+    async def _claim_revision(self, revision_id: str) -> AsyncIterator[bool]:
         """Keep other processes from a revision; yield False when one of them has it."""
         if self._database is None:
             yield True

@@ -56,8 +56,8 @@ class _MapCell:
 class ComparisonPages:
     """The page that compares two revisions."""
 
-    def __init__(self, service: PolicyService) -> None:
-        self._service = service
+    def __init__(self, policy_service: PolicyService) -> None:
+        self._service = policy_service
 
     async def compare(self, request: PageRequest) -> RenderedPage:
         """Return two revisions side by side, section by section.
@@ -88,7 +88,7 @@ class ComparisonPages:
             diff=revision_diff,
             summary=_summarise_diff(revision_diff),
             cells=map_cells,
-            cell_counts=Counter(cell.change for cell in map_cells),
+            cell_counts=Counter(map_cell.change for map_cell in map_cells),
             labels=_CHANGE_LABELS,
             shown=shown_change,
             section=request.get("section"),
@@ -127,7 +127,11 @@ def _diff_revisions(
 ) -> RevisionDiff:
     """Return a page of the changes of one kind, or of all, with the counts of all of them."""
     all_pairs = paired_revisions.section_pairs
-    shown_pairs = [pair for pair in all_pairs if shown_change in ("", name_change(pair))]
+    shown_pairs = [
+        section_pair
+        for section_pair in all_pairs
+        if shown_change in ("", name_change(section_pair))
+    ]
     revision_diff = make_diff(
         arguments,
         shown_pairs,
@@ -151,27 +155,29 @@ def _make_map(
 ) -> list[_MapCell]:
     """Return a cell for each section, in reading order; each that changed leads to its change."""
     change_numbers = {
-        (change.from_section_ref, change.to_section_ref): change_number
-        for change_number, change in enumerate(revision_diff.changes, 1)
+        (section_change.from_section_ref, section_change.to_section_ref): change_number
+        for change_number, section_change in enumerate(revision_diff.changes, 1)
     }
     map_cells = []
-    for pair in section_pairs:
-        change_name = name_change(pair)
+    for section_pair in section_pairs:
+        change_name = name_change(section_pair)
         if change_name is None and len(section_pairs) > _MAX_MAP_CELLS:
             continue
-        old_ref = pair.old_section.ref if pair.old_section else None
-        new_ref = pair.new_section.ref if pair.new_section else None
+        old_ref = section_pair.old_section.ref if section_pair.old_section else None
+        new_ref = section_pair.new_section.ref if section_pair.new_section else None
         section_ref = new_ref or old_ref or ""
         change_number = change_numbers.get((old_ref, new_ref))
-        href = None
+        change_href = None
         if change_name and change_number:
-            href = f"#change-{change_number}"
+            change_href = f"#change-{change_number}"
         elif change_name and section_ref:
             # On another page, or left out by what is shown.
-            href = _make_address(request, section=section_ref, only="", cursor="")
+            change_href = _make_address(request, section=section_ref, only="", cursor="")
         map_cells.append(
             _MapCell(
-                section_ref or "Before the first section", change_name or _UNCHANGED_LABEL, href
+                section_ref or "Before the first section",
+                change_name or _UNCHANGED_LABEL,
+                change_href,
             )
         )
     return map_cells[:_MAX_MAP_CELLS]

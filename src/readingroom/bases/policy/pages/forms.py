@@ -52,15 +52,15 @@ class PolicyForms:
 
     def __init__(
         self,
-        service: PolicyService,
+        policy_service: PolicyService,
         show_policies: FormPage,
         show_policy: FormPage,
         show_revision: FormPage,
     ) -> None:
         """The pages that are given have the forms, and show them again when they are refused."""
-        self._service = service
-        self._admin = PolicyAdmin(service)
-        self._pictures = PolicyPictures(service)
+        self._service = policy_service
+        self._admin = PolicyAdmin(policy_service)
+        self._pictures = PolicyPictures(policy_service)
         self._show_policies = show_policies
         self._show_policy = show_policy
         self._show_revision = show_revision
@@ -154,12 +154,14 @@ class PolicyForms:
             raise InvalidArguments([{"field": "file", "message": "choose a file"}])
         policy_slug, sent_file = request.get("source"), request.files[0]
         check_revision_name(sent_file.file_name)
-        extension = choose_extension(sent_file.file_name)
-        spool_path = self._service.ingestion.files.uploads_folder / f"{uuid.uuid4().hex}{extension}"
+        file_extension = choose_extension(sent_file.file_name)
+        spool_path = (
+            self._service.ingestion.files.uploads_folder / f"{uuid.uuid4().hex}{file_extension}"
+        )
         await anyio.to_thread.run_sync(_move_file, sent_file.path, spool_path)
         try:
             accepted_revision = await self._admin.add_revision(
-                policy_slug, new_revision, spool_path, extension
+                policy_slug, new_revision, spool_path, file_extension
             )
         except RevisionOverlap:
             same_revision = await self._find_same_file(policy_slug, spool_path)

@@ -30,14 +30,14 @@ def list_readable_revisions(policy: PolicyDetail) -> list[RevisionDetail]:
 
 
 def list_revisions_by_status(
-    policies: Sequence[PolicyDetail], *statuses: RevisionStatus
+    policies: Sequence[PolicyDetail], *wanted_statuses: RevisionStatus
 ) -> list[RevisionDetail]:
     """Return the revisions of all policies that have one of these statuses."""
     return [
         revision
         for policy in policies
         for revision in policy.revisions
-        if revision.status in statuses
+        if revision.status in wanted_statuses
     ]
 
 
@@ -105,40 +105,44 @@ def describe_revision(revision: RevisionDetail, today: dt.date) -> str:
 
 def make_gantt_row(policy: PolicyDetail, today: dt.date) -> GanttRow:
     """Return a policy as a line of a chart over time."""
-    spans = [make_time_span(policy.source, revision, today) for revision in policy.revisions]
-    return GanttRow(policy.title, spans, f"/policies/{policy.source}")
+    time_spans = [make_time_span(policy.source, revision, today) for revision in policy.revisions]
+    return GanttRow(policy.title, time_spans, f"/policies/{policy.source}")
 
 
 def make_time_span(
-    policy_slug: str, revision: RevisionDetail, today: dt.date, status: str = "", note: str = ""
+    policy_slug: str,
+    revision: RevisionDetail,
+    today: dt.date,
+    status_class: str = "",
+    span_note: str = "",
 ) -> TimeSpan:
-    """Return a revision as a bar; `status` is drawn instead of its own, and `note` told of it."""
-    state = name_state(revision, today)
-    is_still_open = state == "active" and revision.effective_to is None
+    """Return a revision as a bar; `status_class` replaces its own, `span_note` is told of it."""
+    state_name = name_state(revision, today)
+    is_still_open = state_name == "active" and revision.effective_to is None
     return TimeSpan(
         f"{policy_slug}, {revision.version_label}",
         revision.effective_from,
         revision.effective_to,
-        status or state,
+        status_class or state_name,
         f"/policies/{policy_slug}/{revision.revision_id}",
-        note or WORDS_BY_STATE[state],
+        span_note or WORDS_BY_STATE[state_name],
         open_end="" if is_still_open else _describe_open_end(revision),
     )
 
 
-def draw_policy_chart(policy: PolicyDetail, day: dt.date, today: dt.date) -> Chart:
+def draw_policy_chart(policy: PolicyDetail, asked_day: dt.date, today: dt.date) -> Chart:
     """Return a line for each revision of a policy, and which of them was in force on the day."""
     labels_in_force = [
         revision.version_label
         for revision in policy.revisions
         if can_be_in_force(revision)
-        and revision.effective_from <= day
-        and (revision.effective_to is None or day <= revision.effective_to)
+        and revision.effective_from <= asked_day
+        and (revision.effective_to is None or asked_day <= revision.effective_to)
     ]
     chart_finding = (
-        f"On {format_day(day)} the revision in force was {labels_in_force[0]}."
+        f"On {format_day(asked_day)} the revision in force was {labels_in_force[0]}."
         if labels_in_force
-        else f"On {format_day(day)} no revision that was read here was in force."
+        else f"On {format_day(asked_day)} no revision that was read here was in force."
     )
     gantt_rows = [
         GanttRow(
@@ -150,7 +154,7 @@ def draw_policy_chart(policy: PolicyDetail, day: dt.date, today: dt.date) -> Cha
     ]
     return draw_gantt(
         gantt_rows,
-        day,
+        asked_day,
         chart_finding,
         make_day_address=lambda first_day: f"/policies/{policy.source}?date={first_day}",
     )

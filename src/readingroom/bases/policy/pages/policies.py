@@ -58,10 +58,10 @@ _render = partial(render_template, template_folder=Path(__file__).parent / "temp
 _MAX_HOME_PAGE_EVENTS = 8
 
 
-def make_pages(service: PolicyService, jobs: JobStore) -> BasePages:
+def make_pages(policy_service: PolicyService, job_store: JobStore) -> BasePages:
     """Return the pages of the policy base."""
-    policy_pages, page_views = PolicyPages(service), PageViews(service)
-    quotation_pages = QuotationPages(service, page_views)
+    policy_pages, page_views = PolicyPages(policy_service), PageViews(policy_service)
+    quotation_pages = QuotationPages(policy_service, page_views)
     revision_path = "/policies/{source}/{revision_id}"
     return BasePages(
         [
@@ -78,15 +78,15 @@ def make_pages(service: PolicyService, jobs: JobStore) -> BasePages:
                 form_page=quotation_pages.check_quotation,
             ),
             *PolicyForms(
-                service,
+                policy_service,
                 policy_pages.show_policies,
                 policy_pages.show_policy,
                 policy_pages.show_revision,
             ).make_pages(),
             BasePage("/policies/{source}", policy_pages.show_policy),
-            BasePage("/policies/{source}/compare", ComparisonPages(service).compare),
+            BasePage("/policies/{source}/compare", ComparisonPages(policy_service).compare),
             BasePage(revision_path, policy_pages.show_revision),
-            BasePage(f"{revision_path}/history", SectionHistoryPages(service).show_history),
+            BasePage(f"{revision_path}/history", SectionHistoryPages(policy_service).show_history),
             BasePage(f"{revision_path}/file", page_views.send_file),
             BasePage(f"{revision_path}/pages/{{page:page_number}}", page_views.show_page),
             BasePage(f"{revision_path}/pages/{{page:page_number}}.webp", page_views.draw_page),
@@ -101,31 +101,34 @@ def make_pages(service: PolicyService, jobs: JobStore) -> BasePages:
 class PolicyPages:
     """The pages of the policy base, over its service."""
 
-    def __init__(self, service: PolicyService) -> None:
-        self._service = service
-        self._admin = PolicyAdmin(service)
+    def __init__(self, policy_service: PolicyService) -> None:
+        self._service = policy_service
+        self._admin = PolicyAdmin(policy_service)
 
     async def show_policies(self, request: PageRequest) -> RenderedPage:
         """Return every policy as a line over time, with the day that is asked for."""
-        day = self._read_day(request)
-        snapshot = await self._service.get_snapshot(PolicySnapshot(date=day.isoformat()))
+        asked_day = self._read_day(request)
+        policy_snapshot = await self._service.get_snapshot(
+            PolicySnapshot(date=asked_day.isoformat())
+        )
         policies = await self._admin.list_policy_details()
         chart_finding = (
-            f"{snapshot.in_force_count} of {snapshot.policy_count} policies had a revision in "
-            f"force on {format_day(day)}."
+            f"{policy_snapshot.in_force_count} of {policy_snapshot.policy_count} policies had a "
+            "revision in "
+            f"force on {format_day(asked_day)}."
         )
-        chart = draw_gantt(
+        period_chart = draw_gantt(
             [make_gantt_row(policy, self._service.today) for policy in policies],
-            day,
+            asked_day,
             chart_finding,
             make_day_address=lambda first_day: f"/policies?date={first_day}",
         )
         body_html = _render(
             "policies.html",
-            chart=chart if policies else None,
+            chart=period_chart if policies else None,
             finding=chart_finding,
-            day=day,
-            entries=snapshot.policies,
+            day=asked_day,
+            entries=policy_snapshot.policies,
             reasons=TEXT_BY_REASON,
             describe_unread=describe_unread,
             unfinished=list_revisions_by_status(
@@ -134,32 +137,32 @@ class PolicyPages:
             # Plans that are not adopted are read, and never in force.
             emerging=list_revisions_by_status(policies, RevisionStatus.EMERGING),
             request=request,
-            categories=[category.value for category in PolicyCategory],
+            categories=[policy_category.value for policy_category in PolicyCategory],
         )
         return RenderedPage(
-            f"Policies in force on {format_day(day)}",
+            f"Policies in force on {format_day(asked_day)}",
             body_html,
-            data=snapshot,
-            tool_example=ToolExample("policy_snapshot", {"date": day.isoformat()}),
+            data=policy_snapshot,
+            tool_example=ToolExample("policy_snapshot", {"date": asked_day.isoformat()}),
         )
 
     async def show_policy(self, request: PageRequest) -> RenderedPage:
         """Return one policy: its revisions over time, and what can be done with them."""
         policy_slug = request.get("source")
         policy = await self._admin.get_policy(policy_slug)
-        day = self._read_day(request)
-        policy_on_day = await self._service.resolver.resolve_for_policy(policy_slug, day)
+        asked_day = self._read_day(request)
+        policy_on_day = await self._service.resolver.resolve_for_policy(policy_slug, asked_day)
         body_html = _render(
             "policy.html",
             policy=policy,
             caution=describe_unread(list_unread_revisions(policy_on_day)),
-            chart=draw_policy_chart(policy, day, self._service.today),
+            chart=draw_policy_chart(policy, asked_day, self._service.today),
             name_state=partial(name_state, today=self._service.today),
             describe_end=partial(describe_end, today=self._service.today),
             state_words=WORDS_BY_STATE,
-            day=day,
+            day=asked_day,
             comparison=_suggest_comparison(list_eligible_revisions(policy)),
-            categories=[category.value for category in PolicyCategory],
+            categories=[policy_category.value for policy_category in PolicyCategory],
             stages=get_args(PlanStage),
             extensions=POLICY_EXTENSIONS,
             request=request,
@@ -186,16 +189,18 @@ class PolicyPages:
         revision = await self._admin.get_revision(policy_slug, revision_id)
         chunks = await self._service.store.get_chunks(policy_slug, revision_id)
         listed_sections = passages.list_sections(chunks)
-        progress = await self._admin.get_progress(policy_slug, revision_id)
+        ingest_progress = await self._admin.get_progress(policy_slug, revision_id)
         body_html = _render(
             "revision.html",
-            progress=progress.progress if revision.status == "processing" else None,
+            progress=ingest_progress.progress if revision.status == "processing" else None,
             request=request,
             policy=policy,
             revision=revision,
             sections=build_section_tree(policy_slug, revision_id, chunks, listed_sections),
             section_count=len(listed_sections),
-            most_passages=max((count for count in _count_passages(chunks).values()), default=1),
+            most_passages=max(
+                (passage_count for passage_count in _count_passages(chunks).values()), default=1
+            ),
             validity=describe_revision(revision, self._service.today),
             state=name_state(revision, self._service.today),
             state_words=WORDS_BY_STATE,
@@ -214,31 +219,31 @@ class PolicyPages:
         )
 
     async def list_omissions(
-        self, request: SearchRequest, call: ToolCall
+        self, search_request: SearchRequest, tool_call: ToolCall
     ) -> Sequence[SearchOmission]:
         """Return the policies that a search leaves out on its day, each with the reason."""
-        day = request.day or self._service.today.isoformat()
+        asked_day = search_request.day or self._service.today.isoformat()
         arguments = SearchPolicy(
-            query=request.query, effective_date=day, n_results=1, mode="lexical"
+            query=search_request.query, effective_date=asked_day, n_results=1, mode="lexical"
         )
         policy_scope = await self._service.resolve_scope(arguments)
         return [
             SearchOmission(
-                exclusion.source,
-                _explain_exclusion(exclusion),
-                f"/policies/{exclusion.source}",
-                (exclusion.nearest.effective_from, exclusion.nearest.effective_to)
-                if exclusion.nearest
+                policy_exclusion.source,
+                _explain_exclusion(policy_exclusion),
+                f"/policies/{policy_exclusion.source}",
+                (policy_exclusion.nearest.effective_from, policy_exclusion.nearest.effective_to)
+                if policy_exclusion.nearest
                 else None,
             )
-            for exclusion in policy_scope.exclusions
+            for policy_exclusion in policy_scope.exclusions
         ]
 
     async def list_events(self) -> list[RecentEvent]:
         """Return the revisions that came into force last, and those that could not be read."""
         today = self._service.today
         policies = await self._admin.list_policy_details()
-        events = [
+        recent_events = [
             RecentEvent(
                 revision.effective_from,
                 f"{policy.title}, {revision.version_label}",
@@ -249,7 +254,7 @@ class PolicyPages:
             for revision in list_eligible_revisions(policy)
             if revision.effective_from <= today
         ]
-        events += [
+        recent_events += [
             RecentEvent(
                 revision.created_at.date(),
                 f"{revision.source}, {revision.version_label}",
@@ -258,20 +263,22 @@ class PolicyPages:
             )
             for revision in list_revisions_by_status(policies, RevisionStatus.FAILED)
         ]
-        return sorted(events, key=lambda event: event.day, reverse=True)[:_MAX_HOME_PAGE_EVENTS]
+        return sorted(recent_events, key=lambda event: event.day, reverse=True)[
+            :_MAX_HOME_PAGE_EVENTS
+        ]
 
     async def list_work(self) -> list[RunningWork]:
         """Return the revisions that are being read, or wait to be."""
         policies = await self._admin.list_policy_details()
         running_work = []
         for revision in list_revisions_by_status(policies, RevisionStatus.PROCESSING):
-            progress = await self._admin.get_progress(revision.source, revision.revision_id)
+            ingest_progress = await self._admin.get_progress(revision.source, revision.revision_id)
             running_work.append(
                 RunningWork(
                     f"{revision.source}, {revision.version_label}",
                     f"/policies/{revision.source}/{revision.revision_id}",
-                    progress.progress.percent_complete,
-                    progress.progress.phase,
+                    ingest_progress.progress.percent_complete,
+                    ingest_progress.progress.phase,
                 )
             )
         return running_work
@@ -310,8 +317,8 @@ def _suggest_comparison(revisions: Sequence[RevisionDetail]) -> dict[str, str] |
     }
 
 
-def _explain_exclusion(exclusion: Excluded) -> str:
-    reason_text = TEXT_BY_REASON[exclusion.reason]
-    if exclusion.nearest is None:
+def _explain_exclusion(policy_exclusion: Excluded) -> str:
+    reason_text = TEXT_BY_REASON[policy_exclusion.reason]
+    if policy_exclusion.nearest is None:
         return reason_text
-    return f"{reason_text} (nearest: {exclusion.nearest.version_label})"
+    return f"{reason_text} (nearest: {policy_exclusion.nearest.version_label})"

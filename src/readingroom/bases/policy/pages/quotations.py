@@ -36,21 +36,21 @@ _NOT_ADOPTED_TEXT = (
 class QuotationPages:
     """The page that checks a quotation."""
 
-    def __init__(self, service: PolicyService, page_views: PageViews) -> None:
-        self._service = service
-        self._admin = PolicyAdmin(service)
+    def __init__(self, policy_service: PolicyService, page_views: PageViews) -> None:
+        self._service = policy_service
+        self._admin = PolicyAdmin(policy_service)
         self._page_views = page_views
 
     async def check_quotation(self, request: PageRequest) -> RenderedPage:
         """Return the form for a quotation, with where its words stand once it was sent."""
         policies = await self._service.list_policies()
-        quotation, policy_slug = request.get("quote"), request.get("source")
+        quoted_text, policy_slug = request.get("quote"), request.get("source")
         day_text = request.get("date")
-        is_asked = bool(quotation and policy_slug and not request.refusal)
-        day = parse_day(day_text) if day_text and not request.refusal else self._service.today
-        arguments = {"source": policy_slug, "quote": quotation, "date": day.isoformat()}
+        is_asked = bool(quoted_text and policy_slug and not request.refusal)
+        asked_day = parse_day(day_text) if day_text and not request.refusal else self._service.today
+        arguments = {"source": policy_slug, "quote": quoted_text, "date": asked_day.isoformat()}
         quote_check: QuoteCheck | None = None
-        chart: Chart | None = None
+        period_chart: Chart | None = None
         picture_html = ""
         if is_asked:
             quote_check = await self._service.verify_quote(
@@ -58,24 +58,22 @@ class QuotationPages:
             )
             if quote_check.found:
                 # The tool ends where it finds them in force; a person sees all revisions at once.
-                places = await self._service.find_quote_in_all(policy_slug, quotation)
-                quote_check = quote_check.model_copy(update={"found": places})
-                chart = await self._draw_chart(policy_slug, places, day)
+                quote_places = await self._service.find_quote_in_all(policy_slug, quoted_text)
+                quote_check = quote_check.model_copy(update={"found": quote_places})
+                period_chart = await self._draw_chart(policy_slug, quote_places, asked_day)
                 picture_html = await self._page_views.show_passage(
-                    policy_slug,
-                    *_choose_page(quote_check, places),
-                    quotation,
+                    policy_slug, *_choose_page(quote_check, quote_places), quoted_text
                 )
         body_html = _render(
             "check.html",
             request=request,
             policies=policies.policies,
-            quotation=quotation,
+            quotation=quoted_text,
             source=policy_slug,
-            day=day,
+            day=asked_day,
             check=quote_check,
             mark=request.citation_mark,
-            chart=chart,
+            chart=period_chart,
             picture=picture_html,
             verdict=_describe_verdict(quote_check) if quote_check else "",
             today=self._service.today,
@@ -85,19 +83,19 @@ class QuotationPages:
         )
         tool_example = ToolExample("verify_policy_quote", arguments) if quote_check else None
         page_title = (
-            f"{quote_check.verdict.replace('_', ' ').capitalize()} in {policy_slug} on {day}"
+            f"{quote_check.verdict.replace('_', ' ').capitalize()} in {policy_slug} on {asked_day}"
             if quote_check
             else "Check a quotation"
         )
         return RenderedPage(page_title, body_html, data=quote_check, tool_example=tool_example)
 
     async def _draw_chart(
-        self, policy_slug: str, places: Sequence[QuotePlace], day: dt.date
+        self, policy_slug: str, quote_places: Sequence[QuotePlace], asked_day: dt.date
     ) -> Chart:
         """Return the revisions over time, dark where the words stand."""
         policy = await self._admin.get_policy(policy_slug)
         revisions = list_readable_revisions(policy)
-        found_ids = {place.revision_id for place in places}
+        found_ids = {quote_place.revision_id for quote_place in quote_places}
         gantt_rows = []
         for revision in revisions:
             is_found = revision.revision_id in found_ids
@@ -113,17 +111,21 @@ class QuotationPages:
             f"The words stand in {len(found_ids)} of "
             f"{format_count(len(revisions), 'revision')} (the dark bars)."
         )
-        return draw_gantt(gantt_rows, day, chart_finding, ("Revision", "Bar"))
+        return draw_gantt(gantt_rows, asked_day, chart_finding, ("Revision", "Bar"))
 
 
 def _describe_verdict(quote_check: QuoteCheck) -> str:
-    is_only_planned = bool(quote_check.found) and all(place.stage for place in quote_check.found)
+    is_only_planned = bool(quote_check.found) and all(
+        quote_place.stage for quote_place in quote_check.found
+    )
     return _NOT_ADOPTED_TEXT if is_only_planned else _TEXT_BY_VERDICT[quote_check.verdict]
 
 
-def _choose_page(quote_check: QuoteCheck, places: Sequence[QuotePlace]) -> tuple[str, int]:
+def _choose_page(quote_check: QuoteCheck, quote_places: Sequence[QuotePlace]) -> tuple[str, int]:
     """Return the revision and the page to show: of the one in force, if the words stand there."""
     in_force = [
-        place for place in places if place.revision_id == quote_check.revision_in_force
-    ] or places
+        quote_place
+        for quote_place in quote_places
+        if quote_place.revision_id == quote_check.revision_in_force
+    ] or quote_places
     return in_force[0].revision_id, in_force[0].page_number

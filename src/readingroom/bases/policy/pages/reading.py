@@ -43,10 +43,10 @@ _PICTURE_DPI = 100
 class PageViews:
     """The pages of revisions as pictures, their files, and what `/read` shows beside a section."""
 
-    def __init__(self, service: PolicyService) -> None:
-        self._service = service
-        self._admin = PolicyAdmin(service)
-        self._pictures = PolicyPictures(service)
+    def __init__(self, policy_service: PolicyService) -> None:
+        self._service = policy_service
+        self._admin = PolicyAdmin(policy_service)
+        self._pictures = PolicyPictures(policy_service)
 
     async def show_page(self, request: PageRequest) -> RenderedPage:
         """Return a page of a revision: its picture, the words of `quote` marked, its sections.
@@ -61,12 +61,12 @@ class PageViews:
             )
         chunks = await self._service.store.get_chunks(revision.source, revision.revision_id)
         page_sections = [
-            section
-            for section in passages.list_sections(chunks)
-            if section.page_number == page_number
+            listed_section
+            for listed_section in passages.list_sections(chunks)
+            if listed_section.page_number == page_number
         ]
-        quotation = request.get("quote")
-        validity = describe_revision(revision, self._service.today)
+        quoted_text = request.get("quote")
+        validity_text = describe_revision(revision, self._service.today)
         revision_name = format_revision_name(
             revision.source, revision.version_label, revision.stage
         )
@@ -76,12 +76,12 @@ class PageViews:
             "page.html",
             revision=revision,
             page_number=page_number,
-            quotation=quotation,
+            quotation=quoted_text,
             page_name=page_name,
             citation=citation,
-            validity=validity,
+            validity=validity_text,
             picture=await self.show_passage(
-                revision.source, revision.revision_id, page_number, quotation
+                revision.source, revision.revision_id, page_number, quoted_text
             ),
             sections=page_sections,
             make_section_address=partial(
@@ -97,8 +97,8 @@ class PageViews:
                 "page": page_number,
                 "sections": page_sections,
             },
-            tool_example=_make_quote_example(revision, quotation) if quotation else None,
-            print_note=validity,
+            tool_example=_make_quote_example(revision, quoted_text) if quoted_text else None,
+            print_note=validity_text,
         )
 
     async def draw_page(self, request: PageRequest) -> PagePicture:
@@ -127,7 +127,7 @@ class PageViews:
             file_path = await self._pictures.find_file(policy_slug, revision_id)
             if file_path.suffix != ".pdf":
                 return ""  # other files have no pages that could be drawn
-            marks = (
+            page_marks = (
                 await self._pictures.mark_passage(
                     policy_slug, revision_id, page_number, passage_text
                 )
@@ -138,11 +138,11 @@ class PageViews:
             return ""  # the text can be read all the same
         except KnowledgeError as error:
             logger.warning("A passage could not be marked: %s", error.message)
-            marks = ()
+            page_marks = ()
         picture_address = f"{make_page_address(policy_slug, revision_id, page_number)}.webp"
         picture_description = f"Page {page_number} of {policy_slug}"
         return show_marked_page(
-            picture_address, picture_description, marks, is_sought=bool(passage_text)
+            picture_address, picture_description, page_marks, is_sought=bool(passage_text)
         )
 
     async def aid_reading(self, request: PageRequest, desk_record: DeskRecord) -> ReadingAid:
@@ -201,16 +201,16 @@ class PageViews:
         return await self._admin.get_revision(request.get("source"), request.get("revision_id"))
 
 
-def _make_quote_example(revision: RevisionDetail, quotation: str) -> ToolExample:
+def _make_quote_example(revision: RevisionDetail, quoted_text: str) -> ToolExample:
     """Return the call that finds the words in this very revision."""
     first_day = revision.effective_from.isoformat()
     if can_be_in_force(revision):
         return ToolExample(
             "verify_policy_quote",
-            {"source": revision.source, "quote": quotation, "date": first_day},
+            {"source": revision.source, "quote": quoted_text, "date": first_day},
         )
     example_arguments = {
-        "query": quotation,
+        "query": quoted_text,
         "sources": [revision.source],
         "effective_date": first_day,
         "include_emerging": True,
@@ -234,17 +234,21 @@ def _find_first_page(desk_record: DeskRecord) -> int | None:
 
 
 def _link_successor(
-    successor: RevisionDetail | None, revision_id: str, section_ref: str | None
+    later_revision: RevisionDetail | None, revision_id: str, section_ref: str | None
 ) -> PageLink | None:
     """Return a link to what took a section's place, found by its words."""
-    if successor is None:
+    if later_revision is None:
         return None
-    link_label = f"{successor.version_label}, in force from {format_day(successor.effective_from)}"
+    link_label = (
+        f"{later_revision.version_label}, in force from {format_day(later_revision.effective_from)}"
+    )
     if section_ref:
         return PageLink(
-            link_label, make_history_address(successor.source, revision_id, section_ref)
+            link_label, make_history_address(later_revision.source, revision_id, section_ref)
         )
-    return PageLink(link_label, _make_revision_address(successor.source, successor.revision_id))
+    return PageLink(
+        link_label, _make_revision_address(later_revision.source, later_revision.revision_id)
+    )
 
 
 def _make_section_link(policy_slug: str, revision_id: str, section_ref: str) -> PageLink:

@@ -95,9 +95,9 @@ class SectionInRevision:
 class SectionHistoryPages:
     """The page that follows one section through every revision of its policy."""
 
-    def __init__(self, service: PolicyService) -> None:
-        self._service = service
-        self._admin = PolicyAdmin(service)
+    def __init__(self, policy_service: PolicyService) -> None:
+        self._service = policy_service
+        self._admin = PolicyAdmin(policy_service)
 
     async def show_history(self, request: PageRequest) -> RenderedPage:
         """Return where a section stands in each revision, however it was renumbered.
@@ -158,7 +158,7 @@ class SectionHistoryPages:
             return []
         ref_by_revision: dict[str, str | None] = {revision_id: section_ref}
         changes_by_revision: dict[str, SectionChange | None] = {}
-        steps = [
+        comparison_steps = [
             *(
                 (True, adjacent_revisions)
                 for adjacent_revisions in pairwise(reversed(revisions[: start_index + 1]))
@@ -168,7 +168,7 @@ class SectionHistoryPages:
                 for adjacent_revisions in pairwise(revisions[start_index:])
             ),
         ]
-        for is_backwards, (known_revision, next_revision) in steps:
+        for is_backwards, (known_revision, next_revision) in comparison_steps:
             known_ref = ref_by_revision[known_revision.revision_id]
             older_revision, newer_revision = (
                 (next_revision, known_revision) if is_backwards else (known_revision, next_revision)

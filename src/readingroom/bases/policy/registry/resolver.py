@@ -4,9 +4,12 @@ Search, sections, comparisons, quotations, snapshots and REST all ask the resolv
 them can answer differently for the same day.
 """
 
+from __future__ import annotations
+
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import date
+from typing import TYPE_CHECKING
 
 from readingroom.bases.policy.errors import RevisionNotFound
 from readingroom.bases.policy.registry import timeline
@@ -17,7 +20,9 @@ from readingroom.bases.policy.registry.records import (
     Revision,
     RevisionStatus,
 )
-from readingroom.bases.policy.registry.store import Timeline
+
+if TYPE_CHECKING:
+    from readingroom.bases.policy.registry.store import Timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +59,11 @@ class PolicyOnDay:
             and self.day <= (timeline.find_last_day(revision, self.timeline) or date.max)
         ]
 
-    def resolve_day(self, day: date) -> "PolicyOnDay":
+    def resolve_day(self, asked_day: date) -> PolicyOnDay:
         """Resolve another day against the same reading of the registry."""
-        return _resolve_revision(self.policy, self.timeline, day)
+        return _resolve_revision(self.policy, self.timeline, asked_day)
 
-    def resolve_last_day(self, revision: Revision) -> "PolicyOnDay":
+    def resolve_last_day(self, revision: Revision) -> PolicyOnDay:
         """Resolve the last day on which a revision is in force, at most the day of this one."""
         last_day = timeline.find_last_day(revision, self.timeline)
         return self.resolve_day(min(last_day or date.max, self.day))
@@ -89,7 +94,7 @@ class PolicyOnDay:
 
     def find_nearest_revision(self) -> Revision | None:
         """Return the revision that begins or ends closest to the day, if any counts."""
-        day = self.day
+        asked_day = self.day
 
         def count_days_away(revision: Revision) -> int:
             # An open end is no distance: such a revision is near only by its beginning.
@@ -97,7 +102,7 @@ class PolicyOnDay:
                 revision.effective_from,
                 revision.effective_to or revision.effective_from,
             ]
-            return min(abs((boundary_day - day).days) for boundary_day in boundary_days)
+            return min(abs((boundary_day - asked_day).days) for boundary_day in boundary_days)
 
         eligible_revisions = (revision for revision in self.timeline if revision.can_be_in_force)
         return min(eligible_revisions, key=count_days_away, default=None)
@@ -106,28 +111,30 @@ class PolicyOnDay:
 class EffectiveDateResolver:
     """Resolves days from the registry, which is the source of truth for dates."""
 
-    def __init__(self, registry: AnyPolicyRegistry) -> None:
-        self._registry = registry
+    def __init__(self, policy_registry: AnyPolicyRegistry) -> None:
+        self._registry = policy_registry
 
-    async def resolve_for_policy(self, policy_slug: str, day: date) -> PolicyOnDay:
+    async def resolve_for_policy(self, policy_slug: str, asked_day: date) -> PolicyOnDay:
         """Resolve a day for one policy; raise `PolicyNotFound` if it is not registered."""
         policy = await self._registry.get_policy(policy_slug)
-        return _resolve_revision(policy, await self._registry.get_revisions(policy_slug), day)
+        return _resolve_revision(policy, await self._registry.get_revisions(policy_slug), asked_day)
 
     async def resolve_snapshot(
-        self, day: date, policy_slugs: Collection[str] | None = None
+        self, asked_day: date, policy_slugs: Collection[str] | None = None
     ) -> dict[str, PolicyOnDay]:
         """Resolve a day for every policy, or for those of `policy_slugs` that are registered."""
-        catalogue = await self._registry.read_catalogue()
+        policy_catalogue = await self._registry.read_catalogue()
         return {
-            policy_slug: _resolve_revision(policy, catalogue.timelines[policy_slug], day)
-            for policy_slug, policy in catalogue.policies.items()
+            policy_slug: _resolve_revision(
+                policy, policy_catalogue.timelines[policy_slug], asked_day
+            )
+            for policy_slug, policy in policy_catalogue.policies.items()
             if policy_slugs is None or policy_slug in policy_slugs
         }
 
-    async def get_revision_ids_for_date(self, day: date) -> dict[str, str]:
+    async def get_revision_ids_for_date(self, asked_day: date) -> dict[str, str]:
         """Return source → revision id for the policies that have a revision in force."""
-        policies_on_day_by_slug = await self.resolve_snapshot(day)
+        policies_on_day_by_slug = await self.resolve_snapshot(asked_day)
         return {
             policy_slug: policy_on_day.revision.revision_id
             for policy_slug, policy_on_day in policies_on_day_by_slug.items()
@@ -135,28 +142,28 @@ class EffectiveDateResolver:
         }
 
     async def validate_revision_for_date(
-        self, policy_slug: str, revision_id: str, day: date
+        self, policy_slug: str, revision_id: str, asked_day: date
     ) -> bool:
         """Return whether this revision is the one in force on the day."""
-        revision = (await self.resolve_for_policy(policy_slug, day)).revision
+        revision = (await self.resolve_for_policy(policy_slug, asked_day)).revision
         return revision is not None and revision.revision_id == revision_id
 
 
-def _resolve_revision(policy: Policy, revisions: Timeline, day: date) -> PolicyOnDay:
+def _resolve_revision(policy: Policy, revisions: Timeline, asked_day: date) -> PolicyOnDay:
     def make_unresolved(missing_reason: NotInForceReason) -> PolicyOnDay:
-        return PolicyOnDay(policy, day, revisions, None, missing_reason)
+        return PolicyOnDay(policy, asked_day, revisions, None, missing_reason)
 
     eligible_revisions = [revision for revision in revisions if revision.can_be_in_force]
     if not eligible_revisions:
         return make_unresolved("no_active_revision")
     started_revisions = [
-        revision for revision in eligible_revisions if revision.effective_from <= day
+        revision for revision in eligible_revisions if revision.effective_from <= asked_day
     ]
     if not started_revisions:
         return make_unresolved("date_before_first_revision")
     # Periods do not overlap, so no revision before the last one to start can reach this day.
     latest_started = max(started_revisions, key=lambda revision: revision.effective_from)
     last_day = timeline.find_last_day(latest_started, revisions)
-    if last_day is not None and day > last_day:
+    if last_day is not None and asked_day > last_day:
         return make_unresolved("date_in_gap")
-    return PolicyOnDay(policy, day, revisions, latest_started, None)
+    return PolicyOnDay(policy, asked_day, revisions, latest_started, None)

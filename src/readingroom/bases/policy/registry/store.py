@@ -51,10 +51,12 @@ class PolicyRegistry:
     """
 
     def __init__(
-        self, client: KeyValueClient, check_server: Callable[[], Awaitable[None]] | None = None
+        self,
+        keyvalue_client: KeyValueClient,
+        check_server: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         """`check_server` is awaited once, before anything is read or written."""
-        self._client = client
+        self._client = keyvalue_client
         self._check_server = check_server
         self._catalogue: Catalogue | None = None
 
@@ -66,69 +68,71 @@ class PolicyRegistry:
     async def read_catalogue(self) -> Catalogue:
         """Return everything; it is read again only after somebody has written."""
         async with self._translate_errors():
-            generation = await self._client.get(_GENERATION_KEY)
+            registry_generation = await self._client.get(_GENERATION_KEY)
         # The generation is read first: what is written in between is then read the next time.
-        if self._catalogue is None or self._catalogue.generation != generation:
+        if self._catalogue is None or self._catalogue.generation != registry_generation:
             policies = {policy.source: policy for policy in await self.list_policies()}
-            self._catalogue = Catalogue(generation, policies, await self.get_timelines(policies))
+            self._catalogue = Catalogue(
+                registry_generation, policies, await self.get_timelines(policies)
+            )
         return self._catalogue
 
     async def create_policy(self, policy: Policy) -> None:
         """Register a policy; raise `PolicyExists` if its slug is in use."""
-        async with self._translate_errors(), self._client.pipeline() as pipe:
+        async with self._translate_errors(), self._client.pipeline() as redis_pipe:
             while True:
                 try:
-                    await pipe.watch(_make_policy_key(policy.source))
-                    if await pipe.exists(_make_policy_key(policy.source)):
+                    await redis_pipe.watch(_make_policy_key(policy.source))
+                    if await redis_pipe.exists(_make_policy_key(policy.source)):
                         raise PolicyExists(
                             f"The policy {policy.source} exists already; add a revision to it"
                         )
-                    pipe.multi()
-                    pipe.hset(_make_policy_key(policy.source), mapping=_to_hash(policy))
-                    pipe.sadd(_ALL_POLICIES_KEY, policy.source)
-                    pipe.incr(_GENERATION_KEY)
-                    await pipe.execute()
+                    redis_pipe.multi()
+                    redis_pipe.hset(_make_policy_key(policy.source), mapping=_to_hash(policy))
+                    redis_pipe.sadd(_ALL_POLICIES_KEY, policy.source)
+                    redis_pipe.incr(_GENERATION_KEY)
+                    await redis_pipe.execute()
                     return
                 except WatchError:
                     continue
 
     async def update_policy(self, policy: Policy) -> None:
         """Write a policy over what is stored of it."""
-        async with self._translate_errors(), self._client.pipeline() as pipe:
+        async with self._translate_errors(), self._client.pipeline() as redis_pipe:
             # What is not set is not in the hash, so a value that was cleared has to go.
-            pipe.hdel(_make_policy_key(policy.source), *_LATER_ADDED_FIELDS)
-            pipe.hset(_make_policy_key(policy.source), mapping=_to_hash(policy))
-            pipe.incr(_GENERATION_KEY)
-            await pipe.execute()
+            redis_pipe.hdel(_make_policy_key(policy.source), *_LATER_ADDED_FIELDS)
+            redis_pipe.hset(_make_policy_key(policy.source), mapping=_to_hash(policy))
+            redis_pipe.incr(_GENERATION_KEY)
+            await redis_pipe.execute()
 
     async def restore_records(
         self, policies: Iterable[Policy], revisions: Iterable[Revision]
     ) -> None:
         """Write policies and revisions as a backup holds them, in one transaction."""
-        async with self._translate_errors(), self._client.pipeline() as pipe:
+        async with self._translate_errors(), self._client.pipeline() as redis_pipe:
             for policy in policies:
-                pipe.hset(_make_policy_key(policy.source), mapping=_to_hash(policy))
-                pipe.sadd(_ALL_POLICIES_KEY, policy.source)
+                redis_pipe.hset(_make_policy_key(policy.source), mapping=_to_hash(policy))
+                redis_pipe.sadd(_ALL_POLICIES_KEY, policy.source)
             for revision in revisions:
-                _write_revision(pipe, revision)
-            pipe.incr(_GENERATION_KEY)
-            await pipe.execute()
+                _write_revision(redis_pipe, revision)
+            redis_pipe.incr(_GENERATION_KEY)
+            await redis_pipe.execute()
 
     async def delete_all(self) -> None:
         """Delete every policy and revision."""
-        catalogue = await self.read_catalogue()
-        async with self._translate_errors(), self._client.pipeline() as pipe:
-            for policy_slug, revisions in catalogue.timelines.items():
+        policy_catalogue = await self.read_catalogue()
+        async with self._translate_errors(), self._client.pipeline() as redis_pipe:
+            for policy_slug, revisions in policy_catalogue.timelines.items():
                 revision_keys = [
                     _make_revision_key(policy_slug, revision.revision_id) for revision in revisions
                 ]
-                pipe.delete(
+                redis_pipe.delete(
                     _make_policy_key(policy_slug), _make_revisions_key(policy_slug), *revision_keys
                 )
             # Key by key, never FLUSHDB: the guidance base may keep its cache in the same database.
-            pipe.delete(_ALL_POLICIES_KEY)
-            pipe.incr(_GENERATION_KEY)
-            await pipe.execute()
+            redis_pipe.delete(_ALL_POLICIES_KEY)
+            redis_pipe.incr(_GENERATION_KEY)
+            await redis_pipe.execute()
 
     async def list_policies(self) -> list[Policy]:
         """Return every policy, in the order of their slugs."""
@@ -158,22 +162,24 @@ class PolicyRegistry:
 
     async def get_timelines(self, policy_slugs: Iterable[str]) -> dict[str, Timeline]:
         """Return the revisions of several policies, newest first, in two round trips."""
-        slugs = list(policy_slugs)
+        slug_list = list(policy_slugs)
         async with self._translate_errors():
-            async with self._client.pipeline(transaction=False) as pipe:
-                for policy_slug in slugs:
+            async with self._client.pipeline(transaction=False) as redis_pipe:
+                for policy_slug in slug_list:
                     # Scored by first day, so Redis itself returns them newest first.
-                    pipe.zrevrange(_make_revisions_key(policy_slug), 0, -1)
-                revision_id_lists = await pipe.execute()
+                    redis_pipe.zrevrange(_make_revisions_key(policy_slug), 0, -1)
+                revision_id_lists = await redis_pipe.execute()
             slug_id_pairs = [
                 (policy_slug, revision_id)
-                for policy_slug, revision_ids in zip(slugs, revision_id_lists, strict=True)
+                for policy_slug, revision_ids in zip(slug_list, revision_id_lists, strict=True)
                 for revision_id in revision_ids
             ]
             revision_hashes = await self._read_hashes(
                 [_make_revision_key(*slug_id_pair) for slug_id_pair in slug_id_pairs]
             )
-        revisions_by_slug: dict[str, list[Revision]] = {policy_slug: [] for policy_slug in slugs}
+        revisions_by_slug: dict[str, list[Revision]] = {
+            policy_slug: [] for policy_slug in slug_list
+        }
         for (policy_slug, _), hash_fields in zip(slug_id_pairs, revision_hashes, strict=True):
             if hash_fields:  # empty: it was deleted between the two reads
                 revisions_by_slug[policy_slug].append(_from_hash(Revision, hash_fields))
@@ -198,24 +204,24 @@ class PolicyRegistry:
         Raises:
             PolicyNotFound: there is no such policy.
         """
-        async with self._translate_errors(), self._client.pipeline() as pipe:
+        async with self._translate_errors(), self._client.pipeline() as redis_pipe:
             while True:
                 try:
                     changed_revisions, deleted_ids = change_rule(
-                        await self._read_and_watch(pipe, policy_slug)
+                        await self._read_and_watch(redis_pipe, policy_slug)
                     )
-                    pipe.multi()
+                    redis_pipe.multi()
                     # Before the writes: a new revision may have the id of the one it replaces.
                     for revision_id in deleted_ids:
-                        pipe.delete(_make_revision_key(policy_slug, revision_id))
-                        pipe.zrem(_make_revisions_key(policy_slug), revision_id)
+                        redis_pipe.delete(_make_revision_key(policy_slug, revision_id))
+                        redis_pipe.zrem(_make_revisions_key(policy_slug), revision_id)
                     for revision in changed_revisions:
-                        _write_revision(pipe, revision)
-                    pipe.incr(_GENERATION_KEY)
-                    await pipe.execute()
+                        _write_revision(redis_pipe, revision)
+                    redis_pipe.incr(_GENERATION_KEY)
+                    await redis_pipe.execute()
                     return list(changed_revisions)
                 except WatchError:
-                    await pipe.reset()
+                    await redis_pipe.reset()
 
     async def delete_revision(self, policy_slug: str, revision_id: str) -> list[Revision]:
         """Delete a revision; returns the other revisions that changed with it."""
@@ -233,37 +239,39 @@ class PolicyRegistry:
         Raises:
             PolicyNotFound: there is no such policy.
         """
-        async with self._translate_errors(), self._client.pipeline() as pipe:
+        async with self._translate_errors(), self._client.pipeline() as redis_pipe:
             while True:
                 try:
-                    revisions = await self._read_and_watch(pipe, policy_slug)
-                    pipe.multi()
+                    revisions = await self._read_and_watch(redis_pipe, policy_slug)
+                    redis_pipe.multi()
                     for revision in revisions:
-                        pipe.delete(_make_revision_key(policy_slug, revision.revision_id))
-                    pipe.delete(_make_policy_key(policy_slug), _make_revisions_key(policy_slug))
-                    pipe.srem(_ALL_POLICIES_KEY, policy_slug)
-                    pipe.incr(_GENERATION_KEY)
-                    await pipe.execute()
+                        redis_pipe.delete(_make_revision_key(policy_slug, revision.revision_id))
+                    redis_pipe.delete(
+                        _make_policy_key(policy_slug), _make_revisions_key(policy_slug)
+                    )
+                    redis_pipe.srem(_ALL_POLICIES_KEY, policy_slug)
+                    redis_pipe.incr(_GENERATION_KEY)
+                    await redis_pipe.execute()
                     return revisions
                 except WatchError:
-                    await pipe.reset()
+                    await redis_pipe.reset()
 
-    async def _read_and_watch(self, pipe: Any, policy_slug: str) -> Timeline:
+    async def _read_and_watch(self, redis_pipe: Any, policy_slug: str) -> Timeline:
         """Return the revisions; a write to any of them makes the transaction fail."""
         # Watched before anything is read: a write between the two would go unnoticed.
-        await pipe.watch(_make_policy_key(policy_slug), _make_revisions_key(policy_slug))
-        if not await pipe.exists(_make_policy_key(policy_slug)):
+        await redis_pipe.watch(_make_policy_key(policy_slug), _make_revisions_key(policy_slug))
+        if not await redis_pipe.exists(_make_policy_key(policy_slug)):
             raise await self._make_not_found_error(policy_slug)
-        revision_ids = await pipe.zrevrange(_make_revisions_key(policy_slug), 0, -1)
+        revision_ids = await redis_pipe.zrevrange(_make_revisions_key(policy_slug), 0, -1)
         revision_keys = [
             _make_revision_key(policy_slug, revision_id) for revision_id in revision_ids
         ]
         if revision_keys:
             # The set of ids does not change when a revision's own fields do, so each is watched
             # too.
-            await pipe.watch(*revision_keys)
+            await redis_pipe.watch(*revision_keys)
         # After WATCH a pipeline answers at once, until MULTI; hence one round trip for each.
-        revision_hashes = [await pipe.hgetall(revision_key) for revision_key in revision_keys]
+        revision_hashes = [await redis_pipe.hgetall(revision_key) for revision_key in revision_keys]
         if not all(revision_hashes):
             raise WatchError("a revision was deleted after the ids were read")
         return tuple(_from_hash(Revision, hash_fields) for hash_fields in revision_hashes)
@@ -275,11 +283,11 @@ class PolicyRegistry:
         )
 
     async def _read_hashes(self, hash_keys: list[str]) -> list[dict[str, str]]:
-        async with self._client.pipeline(transaction=False) as pipe:
+        async with self._client.pipeline(transaction=False) as redis_pipe:
             for hash_key in hash_keys:
-                pipe.hgetall(hash_key)
-            hashes: list[dict[str, str]] = await pipe.execute()
-            return hashes
+                redis_pipe.hgetall(hash_key)
+            record_hashes: list[dict[str, str]] = await redis_pipe.execute()
+            return record_hashes
 
     @asynccontextmanager
     async def _translate_errors(self) -> AsyncIterator[None]:
@@ -293,10 +301,10 @@ class PolicyRegistry:
             raise make_unavailable_error(error) from error
 
 
-def _write_revision(pipe: Any, revision: Revision) -> None:
+def _write_revision(redis_pipe: Any, revision: Revision) -> None:
     policy_slug, revision_id = revision.source, revision.revision_id
-    pipe.hset(_make_revision_key(policy_slug, revision_id), mapping=_to_hash(revision))
-    pipe.zadd(
+    redis_pipe.hset(_make_revision_key(policy_slug, revision_id), mapping=_to_hash(revision))
+    redis_pipe.zadd(
         _make_revisions_key(policy_slug),
         {revision_id: count_days_since_epoch(revision.effective_from)},
     )
@@ -314,9 +322,9 @@ def _make_revisions_key(policy_slug: str) -> str:
     return f"policy_revisions:{policy_slug}"
 
 
-def _to_hash(record: BaseModel) -> dict[str, str]:
+def _to_hash(stored_record: BaseModel) -> dict[str, str]:
     """Return a record as a Redis hash: a hash holds only strings, so None becomes an empty one."""
-    record_fields = record.model_dump(mode="json")
+    record_fields = stored_record.model_dump(mode="json")
     return {
         field_name: "" if field_value is None else str(field_value)
         for field_name, field_value in record_fields.items()

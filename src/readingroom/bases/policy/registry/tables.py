@@ -33,8 +33,8 @@ class SharedPolicyRegistry:
     Every method raises `RegistryUnavailable` when the database does not answer.
     """
 
-    def __init__(self, database: PostgresDatabase) -> None:
-        self._database = database
+    def __init__(self, postgres_database: PostgresDatabase) -> None:
+        self._database = postgres_database
         self._catalogue: Catalogue | None = None
 
     async def ping(self) -> None:
@@ -49,18 +49,20 @@ class SharedPolicyRegistry:
 
     async def read_catalogue(self) -> Catalogue:
         """Return everything; it is read again only after somebody has written."""
-        generation = await self._run_in_thread(self._read_generation)
+        registry_generation = await self._run_in_thread(self._read_generation)
         # The generation is read first: what is written in between is then read the next time.
-        if self._catalogue is None or self._catalogue.generation != generation:
+        if self._catalogue is None or self._catalogue.generation != registry_generation:
             policies = {policy.source: policy for policy in await self.list_policies()}
-            self._catalogue = Catalogue(generation, policies, await self.get_timelines(policies))
+            self._catalogue = Catalogue(
+                registry_generation, policies, await self.get_timelines(policies)
+            )
         return self._catalogue
 
     async def create_policy(self, policy: Policy) -> None:
         """Register a policy; raise `PolicyExists` if its slug is in use."""
 
-        def create(transaction: SharedTransaction) -> None:
-            record_row = transaction.connection.execute(
+        def create(shared_transaction: SharedTransaction) -> None:
+            record_row = shared_transaction.connection.execute(
                 "INSERT INTO policies VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING source",
                 (policy.source, policy.model_dump_json()),
             ).fetchone()
@@ -82,20 +84,20 @@ class SharedPolicyRegistry:
     ) -> None:
         """Write policies and revisions as a backup holds them, in one transaction."""
 
-        def write_all(transaction: SharedTransaction) -> None:
+        def write_all(shared_transaction: SharedTransaction) -> None:
             for policy in policies:
-                _write_policy(transaction.connection, policy)
+                _write_policy(shared_transaction.connection, policy)
             for revision in revisions:
-                _write_revision(transaction.connection, revision)
+                _write_revision(shared_transaction.connection, revision)
 
         await self._write_in_transaction(write_all)
 
     async def delete_all(self) -> None:
         """Delete every policy and revision."""
 
-        def delete(transaction: SharedTransaction) -> None:
-            transaction.connection.execute("DELETE FROM revisions")
-            transaction.connection.execute("DELETE FROM policies")
+        def delete(shared_transaction: SharedTransaction) -> None:
+            shared_transaction.connection.execute("DELETE FROM revisions")
+            shared_transaction.connection.execute("DELETE FROM policies")
 
         await self._write_in_transaction(delete)
 
@@ -132,17 +134,17 @@ class SharedPolicyRegistry:
 
     async def get_timelines(self, policy_slugs: Iterable[str]) -> dict[str, Timeline]:
         """Return the revisions of several policies, newest first."""
-        slugs = list(policy_slugs)
+        slug_list = list(policy_slugs)
 
         def read() -> dict[str, Timeline]:
             with self._database.connection() as connection:
                 record_rows = connection.execute(
                     "SELECT source, record FROM revisions WHERE source = ANY(?) "
                     + _NEWEST_FIRST_ORDER_SQL,
-                    ([_replace_null_characters(policy_slug) for policy_slug in slugs],),
+                    ([_replace_null_characters(policy_slug) for policy_slug in slug_list],),
                 ).fetchall()
             revisions_by_slug: dict[str, list[Revision]] = {
-                policy_slug: [] for policy_slug in slugs
+                policy_slug: [] for policy_slug in slug_list
             }
             for policy_slug, record_json in record_rows:
                 revisions_by_slug[policy_slug].append(Revision.model_validate(record_json))
@@ -170,8 +172,8 @@ class SharedPolicyRegistry:
             PolicyNotFound: there is no such policy.
         """
 
-        def replace(transaction: SharedTransaction) -> list[Revision]:
-            connection = transaction.connection
+        def replace(shared_transaction: SharedTransaction) -> list[Revision]:
+            connection = shared_transaction.connection
             changed_revisions, deleted_ids = change_rule(_lock_revisions(connection, policy_slug))
             # Before the writes: a new revision may have the id of the one it replaces.
             connection.execute(
@@ -204,10 +206,14 @@ class SharedPolicyRegistry:
             PolicyNotFound: there is no such policy.
         """
 
-        def delete(transaction: SharedTransaction) -> Timeline:
-            revisions = _lock_revisions(transaction.connection, policy_slug)
-            transaction.connection.execute("DELETE FROM revisions WHERE source = ?", (policy_slug,))
-            transaction.connection.execute("DELETE FROM policies WHERE source = ?", (policy_slug,))
+        def delete(shared_transaction: SharedTransaction) -> Timeline:
+            revisions = _lock_revisions(shared_transaction.connection, policy_slug)
+            shared_transaction.connection.execute(
+                "DELETE FROM revisions WHERE source = ?", (policy_slug,)
+            )
+            shared_transaction.connection.execute(
+                "DELETE FROM policies WHERE source = ?", (policy_slug,)
+            )
             return revisions
 
         return await self._write_in_transaction(delete)
@@ -316,8 +322,8 @@ def _write_revision(connection: Connection, revision: Revision) -> None:
     )
 
 
-def _to_json(record: Policy | Revision) -> str:
-    record_fields = record.model_dump(mode="json")
+def _to_json(stored_record: Policy | Revision) -> str:
+    record_fields = stored_record.model_dump(mode="json")
     return json.dumps(
         {
             field_name: _replace_null_characters(field_value)

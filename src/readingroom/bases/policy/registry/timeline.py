@@ -45,8 +45,8 @@ def find_last_day(revision: Revision, revisions: Revisions) -> date | None:
     closing_revision = _find_by_id(revisions, revision.closed_by)
     if closing_revision is None or closing_revision.can_be_in_force:
         return revision.effective_to
-    successor = find_successor(revision, revisions)
-    return day_before(successor.effective_from) if successor else None
+    later_revision = find_successor(revision, revisions)
+    return day_before(later_revision.effective_from) if later_revision else None
 
 
 def find_listed_end(revision: Revision, revisions: Revisions) -> date | None:
@@ -98,7 +98,7 @@ def drop_failed(
         and revision.stage is None
         and revision.revision_id != wanted_revision.revision_id
         and not (closes_open and _is_closed_by(revision, wanted_revision))
-        and _overlaps(revision, wanted_revision)
+        and _revisions_overlap(revision, wanted_revision)
     ]
     for revision_id in failed_ids:
         changed_revisions_by_id = {
@@ -125,8 +125,8 @@ def replace_failed(
     Returns the revisions that changed, and the ids of those that are gone. Raises `RevisionBusy`
     if other revisions than these would have to give way by now.
     """
-    remaining_revisions, ids_in_the_way = drop_failed(revisions, wanted_revision, closes_open)
-    if ids_in_the_way != list(failed_ids):
+    remaining_revisions, conflicting_ids = drop_failed(revisions, wanted_revision, closes_open)
+    if conflicting_ids != list(failed_ids):
         raise RevisionBusy(f"Revisions of {wanted_revision.source} have just changed; try again")
     changed_revisions_by_id = {
         revision.revision_id: revision
@@ -155,7 +155,7 @@ def add_revision(revisions: Revisions, new_revision: Revision) -> list[Revision]
             closed_revisions.append(
                 _copy_with(revision, effective_to=last_day, closed_by=new_revision.revision_id)
             )
-        elif _overlaps(revision, new_revision):
+        elif _revisions_overlap(revision, new_revision):
             raise _make_overlap_error(revision, new_revision)
     return [new_revision, *closed_revisions]
 
@@ -182,7 +182,7 @@ def amend_revision(
         raise InvalidRequest([{"field": "effective_to", "message": error_message}])
     other_revisions = _exclude_revision(revisions, revision_id)
     for other_revision in [] if amended_revision.stage else _exclude_emerging(other_revisions):
-        if _overlaps(other_revision, amended_revision):
+        if _revisions_overlap(other_revision, amended_revision):
             raise _make_overlap_error(other_revision, amended_revision)
     return _update_statuses([*other_revisions, amended_revision], [amended_revision])
 
@@ -192,8 +192,8 @@ def activate_revision(
 ) -> list[Revision]:
     """Activate a revision whose chunks are stored; the statuses of the others follow."""
     revision = find_revision(revisions, revision_id)
-    status = RevisionStatus.EMERGING if revision.stage else RevisionStatus.ACTIVE
-    active_revision = _copy_with(revision, status=status, **changed_fields)
+    revision_status = RevisionStatus.EMERGING if revision.stage else RevisionStatus.ACTIVE
+    active_revision = _copy_with(revision, status=revision_status, **changed_fields)
     return _update_statuses(
         [*_exclude_revision(revisions, revision_id), active_revision], [active_revision]
     )
@@ -206,8 +206,8 @@ def record_failure(revisions: Revisions, revision_id: str, error_message: str) -
     """
     revision = find_revision(revisions, revision_id)
     # A failed reindex must not take a policy out of force.
-    status = revision.status if revision.is_readable else RevisionStatus.FAILED
-    return [_copy_with(revision, status=status, error=error_message)]
+    revision_status = revision.status if revision.is_readable else RevisionStatus.FAILED
+    return [_copy_with(revision, status=revision_status, error=error_message)]
 
 
 def set_chunk_count(revisions: Revisions, revision_id: str, chunk_count: int) -> list[Revision]:
@@ -274,9 +274,11 @@ def _update_statuses(revisions: Revisions, changed_revisions: list[Revision]) ->
     changed_revisions_by_id = {revision.revision_id: revision for revision in changed_revisions}
     for revision in eligible_revisions:
         is_latest = revision is eligible_revisions[-1]
-        status = RevisionStatus.ACTIVE if is_latest else RevisionStatus.SUPERSEDED
-        if revision.status != status:
-            changed_revisions_by_id[revision.revision_id] = _copy_with(revision, status=status)
+        revision_status = RevisionStatus.ACTIVE if is_latest else RevisionStatus.SUPERSEDED
+        if revision.status != revision_status:
+            changed_revisions_by_id[revision.revision_id] = _copy_with(
+                revision, status=revision_status
+            )
     return list(changed_revisions_by_id.values())
 
 
@@ -293,7 +295,7 @@ def _is_closed_by(revision: Revision, new_revision: Revision) -> bool:
     return revision.effective_to is None and (revision.effective_from < new_revision.effective_from)
 
 
-def _overlaps(revision: Revision, other_revision: Revision) -> bool:
+def _revisions_overlap(revision: Revision, other_revision: Revision) -> bool:
     return _begins_within(revision, other_revision) or _begins_within(other_revision, revision)
 
 
@@ -310,20 +312,23 @@ def _make_overlap_error(existing_revision: Revision, new_revision: Revision) -> 
     """Return an error that says which days collide, and what to do about it."""
     policy_slug, existing_id = existing_revision.source, existing_revision.revision_id
     period_text = f"{existing_revision.effective_from} to {existing_revision.effective_to or 'now'}"
-    command = "readingroom policy"
+    command_text = "readingroom policy"
     if new_revision.effective_from < existing_revision.effective_from:
-        remedy = f"end this one by {day_before(existing_revision.effective_from)} (--to)"
+        remedy_text = f"end this one by {day_before(existing_revision.effective_from)} (--to)"
     elif new_revision.effective_from > existing_revision.effective_from:
         last_day = day_before(new_revision.effective_from)
-        remedy = f"end that one first ({command} dates {policy_slug} {existing_id} --to {last_day})"
+        remedy_text = (
+            f"end that one first ({command_text} dates {policy_slug} {existing_id} --to {last_day})"
+        )
     else:
-        remedy = (
-            f"give this one other days, or that one ({command} dates {policy_slug} {existing_id})"
+        remedy_text = (
+            f"give this one other days, or that one ({command_text} dates {policy_slug} "
+            f"{existing_id})"
         )
     return RevisionOverlap(
         f"{new_revision.version_label!r} would overlap with {existing_id} ({period_text}, "
-        f"{existing_revision.status}): {remedy}, or delete that one "
-        f"({command} delete {policy_slug} {existing_id})",
+        f"{existing_revision.status}): {remedy_text}, or delete that one "
+        f"({command_text} delete {policy_slug} {existing_id})",
         overlaps=existing_id,
     )
 
@@ -353,5 +358,5 @@ def _get_first_day(revision: Revision) -> date:
     return revision.effective_from
 
 
-def _copy_with(revision: Revision, **values: Any) -> Revision:
-    return revision.model_copy(update=values)
+def _copy_with(revision: Revision, **changed_values: Any) -> Revision:
+    return revision.model_copy(update=changed_values)

@@ -36,15 +36,15 @@ def read_annotations(pdf_page: pypdfium2.PdfPage, place_box: PlaceBox) -> list[L
     """Return the answers and notes on a page as lines, each where it stands."""
     annotation_count = min(pdfium.FPDFPage_GetAnnotCount(pdf_page), _MAX_ANNOTATIONS)
     page_lines: list[Line] = []
-    for index in range(annotation_count):
-        with _open_annotation(pdf_page, index) as annotation:
-            annotation_text = _read_text(pdf_page, annotation) if annotation else ""
+    for annotation_index in range(annotation_count):
+        with _open_annotation(pdf_page, annotation_index) as pdf_annotation:
+            annotation_text = _read_text(pdf_page, pdf_annotation) if pdf_annotation else ""
             if not annotation_text:
                 continue
-            rectangle = pdfium.FS_RECTF()
-            pdfium.FPDFAnnot_GetRect(annotation, rectangle)
-            box_left, bottom, height = place_box(rectangle)
-            first_bottom = bottom + max(0.0, height - _LINE_HEIGHT)
+            pdfium_rectangle = pdfium.FS_RECTF()
+            pdfium.FPDFAnnot_GetRect(pdf_annotation, pdfium_rectangle)
+            box_left, line_bottom, line_height = place_box(pdfium_rectangle)
+            first_bottom = line_bottom + max(0.0, line_height - _LINE_HEIGHT)
             for row_index, row_text in enumerate(annotation_text.splitlines()):
                 row_bottom = first_bottom - row_index * _LINE_HEIGHT
                 if clean_text := normalize_text(row_text).strip():
@@ -65,13 +65,13 @@ def insert_line(page_lines: list[Line], added_line: Line) -> None:
     """Insert a line after the one that it belongs to: its label, else the nearest line above."""
     label_line_index, label_left = None, float("-inf")
     above_line_index, above_distance = -1, float("inf")
-    for index, line in enumerate(page_lines):
-        distance = line.bottom - added_line.bottom
-        is_level = abs(distance) < _ROW_TOLERANCE * max(line.size, added_line.size)
-        if is_level and label_left < line.left <= added_line.left:
-            label_line_index, label_left = index, line.left
-        if 0 <= distance <= above_distance:
-            above_line_index, above_distance = index, distance
+    for line_index, page_line in enumerate(page_lines):
+        line_distance = page_line.bottom - added_line.bottom
+        is_level = abs(line_distance) < _ROW_TOLERANCE * max(page_line.size, added_line.size)
+        if is_level and label_left < page_line.left <= added_line.left:
+            label_line_index, label_left = line_index, page_line.left
+        if 0 <= line_distance <= above_distance:
+            above_line_index, above_distance = line_index, line_distance
     if label_line_index is None:
         page_lines.insert(above_line_index + 1, added_line)
         return
@@ -83,50 +83,50 @@ def insert_line(page_lines: list[Line], added_line: Line) -> None:
 
 @contextmanager
 def _open_annotation(
-    pdf_page: pypdfium2.PdfPage, index: int
+    pdf_page: pypdfium2.PdfPage, annotation_index: int
 ) -> Iterator[pdfium.FPDF_ANNOTATION | None]:
-    annotation = pdfium.FPDFPage_GetAnnot(pdf_page, index)
+    pdf_annotation = pdfium.FPDFPage_GetAnnot(pdf_page, annotation_index)
     try:
-        yield annotation
+        yield pdf_annotation
     finally:
-        if annotation:
-            pdfium.FPDFPage_CloseAnnot(annotation)
+        if pdf_annotation:
+            pdfium.FPDFPage_CloseAnnot(pdf_annotation)
 
 
-def _read_text(pdf_page: pypdfium2.PdfPage, annotation: pdfium.FPDF_ANNOTATION) -> str:
-    subtype = pdfium.FPDFAnnot_GetSubtype(annotation)
+def _read_text(pdf_page: pypdfium2.PdfPage, pdf_annotation: pdfium.FPDF_ANNOTATION) -> str:
+    annotation_subtype = pdfium.FPDFAnnot_GetSubtype(pdf_annotation)
     # Links first: a page may have hundreds.
-    if subtype in _WORDLESS_ANNOTATIONS:
+    if annotation_subtype in _WORDLESS_ANNOTATIONS:
         return ""
-    if pdfium.FPDFAnnot_GetFlags(annotation) & pdfium.FPDF_ANNOT_FLAG_HIDDEN:
+    if pdfium.FPDFAnnot_GetFlags(pdf_annotation) & pdfium.FPDF_ANNOT_FLAG_HIDDEN:
         return ""
-    if subtype == pdfium.FPDF_ANNOT_WIDGET:
-        return _read_answer(pdf_page, annotation)
+    if annotation_subtype == pdfium.FPDF_ANNOT_WIDGET:
+        return _read_answer(pdf_page, pdf_annotation)
     annotation_text = _read_string(
         lambda buffer, length: pdfium.FPDFAnnot_GetStringValue(
-            annotation, b"Contents", buffer, length
+            pdf_annotation, b"Contents", buffer, length
         )
     ).strip()
     # Free text stands on the page as it is; a note is seen only when it is opened.
     return (
         annotation_text
-        if not annotation_text or subtype == pdfium.FPDF_ANNOT_FREETEXT
+        if not annotation_text or annotation_subtype == pdfium.FPDF_ANNOT_FREETEXT
         else f"[Note: {annotation_text}]"
     )
 
 
-def _read_answer(pdf_page: pypdfium2.PdfPage, annotation: pdfium.FPDF_ANNOTATION) -> str:
+def _read_answer(pdf_page: pypdfium2.PdfPage, pdf_annotation: pdfium.FPDF_ANNOTATION) -> str:
     form_environment = pdf_page.formenv
     if form_environment is None:
         return ""
-    field_type = pdfium.FPDFAnnot_GetFormFieldType(form_environment, annotation)
+    field_type = pdfium.FPDFAnnot_GetFormFieldType(form_environment, pdf_annotation)
     if field_type in _CHECKABLE_FIELDS:
-        return _CHECKED_MARK if pdfium.FPDFAnnot_IsChecked(form_environment, annotation) else ""
+        return _CHECKED_MARK if pdfium.FPDFAnnot_IsChecked(form_environment, pdf_annotation) else ""
     if field_type not in _TEXT_FIELDS:
         return ""
     return _read_string(
         lambda buffer, length: pdfium.FPDFAnnot_GetFormFieldValue(
-            form_environment, annotation, buffer, length
+            form_environment, pdf_annotation, buffer, length
         )
     ).strip()
 

@@ -45,43 +45,48 @@ class DrawnBoxFinder:
         self._channels = tuple(ctypes.c_uint() for _ in range(4))
         self._fill_mode, self._stroke_mode = ctypes.c_int(), ctypes.c_int()
 
-    def add_path(self, path_object: pdfium.FPDF_PAGEOBJECT, matrix: Matrix) -> None:
+    def add_path(self, path_object: pdfium.FPDF_PAGEOBJECT, placing_matrix: Matrix) -> None:
         """Take a path; the matrix is that of the forms around it."""
         self._paths_left -= 1
         if self._paths_left < 0 or not pdfium.FPDFPageObj_GetBounds(path_object, *self._edges):
             return
         path_left, bottom, path_right, top = (edge.value for edge in self._edges)
-        bounds = matrix.place_rectangle(Rectangle(path_left, bottom, path_right, top))
-        path_width, height = bounds.right - bounds.left, bounds.top - bounds.bottom
+        path_bounds = placing_matrix.place_rectangle(Rectangle(path_left, bottom, path_right, top))
+        path_width, height = (
+            path_bounds.right - path_bounds.left,
+            path_bounds.top - path_bounds.bottom,
+        )
         if path_width <= _MAX_RULE_WIDTH:
             if height >= _TOUCH_TOLERANCE:
-                self._rules.append(bounds)
+                self._rules.append(path_bounds)
         elif path_width >= self._min_width and (
             height >= _MIN_BOX_HEIGHT or height <= _MAX_RULE_WIDTH
         ):
             colour = self._read_colour(path_object)
             if colour is not None and height <= _MAX_RULE_WIDTH:
-                self._cross_rules.append(bounds)
+                self._cross_rules.append(path_bounds)
             elif colour is not None:
-                self._panels.append(bounds)
+                self._panels.append(path_bounds)
                 self._panel_colours.append(colour)
 
     def find_boxes(self) -> list[Box]:
         """Return the boxes from the top down; on a map, with its many paths, there are none."""
         if self._paths_left < 0:
             return []
-        rules = _join_rules(self._rules)
+        ruled_lines = _join_rules(self._rules)
         max_area = _MAX_AREA_SHARE * self._page_frame.area
         box_pieces = [
             box_piece
-            for box_piece in (*self._panels, *_pair_rules(rules, self._min_width))
+            for box_piece in (*self._panels, *_pair_rules(ruled_lines, self._min_width))
             if box_piece.area < max_area
         ]
         # A hostile page could have thousands, and each is compared with each.
         largest_pieces = sorted(box_pieces, key=lambda box_piece: box_piece.area, reverse=True)[
             :_MAX_BOX_PIECES
         ]
-        return [self._make_box(rectangle, rules) for rectangle in _unite_pieces(largest_pieces)]
+        return [
+            self._make_box(rectangle, ruled_lines) for rectangle in _unite_pieces(largest_pieces)
+        ]
 
     def find_rules(self, boxes: Sequence[Box]) -> list[Rule]:
         """Return the lines drawn across the page from the top down, but for those of its boxes."""
@@ -144,10 +149,10 @@ class DrawnBoxFinder:
         )
 
 
-def _join_rules(rectangles: Iterable[Rectangle]) -> list[Rectangle]:
+def _join_rules(rule_rectangles: Iterable[Rectangle]) -> list[Rectangle]:
     """Return the vertical rules, each joined from the pieces that its rows drew."""
     rules_by_column: defaultdict[int, list[Rectangle]] = defaultdict(list)
-    for rectangle in rectangles:
+    for rectangle in rule_rectangles:
         if rectangle.right - rectangle.left <= _MAX_RULE_WIDTH:
             rules_by_column[round(rectangle.left / 2)].append(rectangle)
     joined_rules: list[Rectangle] = []
@@ -168,19 +173,19 @@ def _join_rules(rectangles: Iterable[Rectangle]) -> list[Rectangle]:
     ]
 
 
-def _pair_rules(rules: Sequence[Rectangle], min_width: float) -> Iterator[Rectangle]:
+def _pair_rules(ruled_lines: Sequence[Rectangle], min_width: float) -> Iterator[Rectangle]:
     """Yield the frames whose left and right sides are rules of about the same height."""
     rules_by_height: defaultdict[tuple[int, int], list[Rectangle]] = defaultdict(list)
-    for ruled_line in rules:
+    for ruled_line in ruled_lines:
         rules_by_height[
             round(ruled_line.bottom / _EDGE_TOLERANCE), round(ruled_line.top / _EDGE_TOLERANCE)
         ].append(ruled_line)
     for frame_sides in rules_by_height.values():
         frame_sides.sort(key=lambda ruled_line: ruled_line.left)
-        frames = (
+        frame_groups = (
             [frame_sides[:2], frame_sides[2:]] if _are_two_frames(frame_sides) else [frame_sides]
         )
-        for facing_rules in frames:
+        for facing_rules in frame_groups:
             if facing_rules[-1].left - facing_rules[0].left >= min_width:
                 yield facing_rules[0].unite(facing_rules[-1])
 
@@ -189,37 +194,40 @@ def _are_two_frames(frame_sides: Sequence[Rectangle]) -> bool:
     """Whether four rules of one height are frames in two columns, with a gutter between them."""
     if len(frame_sides) != 4:
         return False
-    distances = [
+    side_distances = [
         right_side.left - left_side.left for left_side, right_side in pairwise(frame_sides)
     ]
-    return distances[1] <= _MAX_GUTTER_WIDTH and abs(distances[0] - distances[2]) < _EDGE_TOLERANCE
+    return (
+        side_distances[1] <= _MAX_GUTTER_WIDTH
+        and abs(side_distances[0] - side_distances[2]) < _EDGE_TOLERANCE
+    )
 
 
 def _unite_pieces(box_pieces: Iterable[Rectangle]) -> list[Rectangle]:
     """Return the boxes that pieces make up: those that touch and have the same sides are one."""
-    boxes: list[Rectangle] = []
+    united_boxes: list[Rectangle] = []
     for box_piece in sorted(box_pieces, key=lambda rectangle: -rectangle.top):
-        for index, box in enumerate(boxes):
-            if _belong_together(box, box_piece):
-                boxes[index] = box.unite(box_piece)
+        for box_index, united_box in enumerate(united_boxes):
+            if _belong_together(united_box, box_piece):
+                united_boxes[box_index] = united_box.unite(box_piece)
                 break
         else:
-            boxes.append(box_piece)
-    return boxes
+            united_boxes.append(box_piece)
+    return united_boxes
 
 
-def _belong_together(box: Rectangle, box_piece: Rectangle) -> bool:
+def _belong_together(united_box: Rectangle, box_piece: Rectangle) -> bool:
     """Whether a piece touches the box above it, or lies in it, and their sides agree."""
-    if box_piece.top < box.bottom - _TOUCH_TOLERANCE:
+    if box_piece.top < united_box.bottom - _TOUCH_TOLERANCE:
         return False
-    lies_inside = box_piece.left >= box.left - _EDGE_TOLERANCE and (
-        box_piece.right <= box.right + _EDGE_TOLERANCE
+    lies_inside = box_piece.left >= united_box.left - _EDGE_TOLERANCE and (
+        box_piece.right <= united_box.right + _EDGE_TOLERANCE
     )
-    lies_around = box.left >= box_piece.left - _EDGE_TOLERANCE and (
-        box.right <= box_piece.right + _EDGE_TOLERANCE
+    lies_around = united_box.left >= box_piece.left - _EDGE_TOLERANCE and (
+        united_box.right <= box_piece.right + _EDGE_TOLERANCE
     )
     # A table across both columns of a page may hang below the box of one.
-    hangs_below = box_piece.top < box.bottom + _TOUCH_TOLERANCE
+    hangs_below = box_piece.top < united_box.bottom + _TOUCH_TOLERANCE
     return (lies_inside and lies_around) if hangs_below else (lies_inside or lies_around)
 
 

@@ -69,16 +69,18 @@ def find_format_by_extension(extension: str) -> FileFormat | None:
     return _FORMAT_BY_EXTENSION.get(extension)
 
 
-def check_file_name(file_name: str, extensions: tuple[str, ...] = READABLE_EXTENSIONS) -> None:
+def check_file_name(
+    file_name: str, allowed_extensions: tuple[str, ...] = READABLE_EXTENSIONS
+) -> None:
     """Raise a `Refusal` for a name whose extension is not among the supported ones."""
     extension = PurePath(file_name).suffix.lower()
-    if extension in extensions:
+    if extension in allowed_extensions:
         return
     macro_note = " with macros" if extension in _MACRO_EXTENSIONS else ""
     raise Refusal(
         "unsupported_file_type",
         f"Files {f'named {extension}{macro_note}' if extension else 'without an extension'} are "
-        f"not read; these are: {', '.join(extensions)}. Save it as PDF",
+        f"not read; these are: {', '.join(allowed_extensions)}. Save it as PDF",
     )
 
 

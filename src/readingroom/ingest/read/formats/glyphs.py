@@ -27,22 +27,31 @@ BoxTransform = Callable[[pdfium.FS_RECTF], LetterBox]
 
 def make_box_transform(pdf_page: pypdfium2.PdfPage) -> BoxTransform:
     """Return a function that rotates boxes as the page is rotated when it is displayed."""
-    x0, y0, x1, y1 = pdf_page.get_bbox()
+    page_left, page_bottom, page_right, page_top = pdf_page.get_bbox()
     match pdf_page.get_rotation():
         case 90:
             return lambda box: LetterBox(
-                box.bottom - y0, x1 - box.right, box.right - box.left, box.top - y0
+                box.bottom - page_bottom,
+                page_right - box.right,
+                box.right - box.left,
+                box.top - page_bottom,
             )
         case 180:
             return lambda box: LetterBox(
-                x1 - box.right, y1 - box.top, box.top - box.bottom, x1 - box.left
+                page_right - box.right,
+                page_top - box.top,
+                box.top - box.bottom,
+                page_right - box.left,
             )
         case 270:
             return lambda box: LetterBox(
-                y1 - box.top, box.left - x0, box.right - box.left, y1 - box.bottom
+                page_top - box.top,
+                box.left - page_left,
+                box.right - box.left,
+                page_top - box.bottom,
             )
     return lambda box: LetterBox(
-        box.left - x0, box.bottom - y0, box.top - box.bottom, box.right - x0
+        box.left - page_left, box.bottom - page_bottom, box.top - box.bottom, box.right - page_left
     )
 
 
@@ -59,12 +68,12 @@ class Glyphs:
 
     def __init__(
         self,
-        textpage: pypdfium2.PdfTextPage,
+        text_page: pypdfium2.PdfTextPage,
         character_count: int,
         is_exact: bool,
         to_box: BoxTransform,
     ) -> None:
-        self._textpage = textpage
+        self._textpage = text_page
         self._last_index = character_count - 1
         self._is_exact = is_exact
         self._to_box = to_box
@@ -75,19 +84,19 @@ class Glyphs:
         self._origin = ctypes.c_double(), ctypes.c_double()
         self._styles: dict[bytes, FontStyle] = {}
 
-    def get_box(self, index: int) -> LetterBox:
+    def get_box(self, glyph_index: int) -> LetterBox:
         pdfium.FPDFText_GetLooseCharBox(
-            self._textpage, self._to_pdfium_index(index), self._rectangle
+            self._textpage, self._to_pdfium_index(glyph_index), self._rectangle
         )
         return self._to_box(self._rectangle)
 
-    def estimate_box(self, index: int) -> LetterBox:
+    def estimate_box(self, glyph_index: int) -> LetterBox:
         """Return the box that a letter would have in a usual font; `get_box` where it is turned.
 
         Where a font has no heights, as in all files of some programs, PDFium gives the box of the
         mere letter, which is another for each.
         """
-        pdfium_index = self._to_pdfium_index(index)
+        pdfium_index = self._to_pdfium_index(glyph_index)
         pdfium.FPDFText_GetLooseCharBox(self._textpage, pdfium_index, self._rectangle)
         pdfium.FPDFText_GetMatrix(self._textpage, pdfium_index, self._matrix)
         pdfium.FPDFText_GetCharOrigin(self._textpage, pdfium_index, *self._origin)
@@ -97,8 +106,8 @@ class Glyphs:
             self._rectangle.top = self._rectangle.bottom + _USUAL_HEIGHT * font_size
         return self._to_box(self._rectangle)
 
-    def read_style(self, index: int) -> FontStyle:
-        pdfium_index = self._to_pdfium_index(index)
+    def read_style(self, glyph_index: int) -> FontStyle:
+        pdfium_index = self._to_pdfium_index(glyph_index)
         self._font_name.value = b""
         pdfium.FPDFText_GetFontInfo(
             self._textpage,
@@ -119,12 +128,12 @@ class Glyphs:
 
     def _has_heights(self, pdfium_index: int) -> bool:
         text_object = pdfium.FPDFText_GetTextObject(self._textpage, pdfium_index)
-        font = pdfium.FPDFTextObj_GetFont(text_object) if text_object else None
-        descent = ctypes.c_float()
-        is_known = font is not None and pdfium.FPDFFont_GetDescent(font, 1.0, descent)
-        return not is_known or descent.value < 0
+        pdf_font = pdfium.FPDFTextObj_GetFont(text_object) if text_object else None
+        font_descent = ctypes.c_float()
+        is_known = pdf_font is not None and pdfium.FPDFFont_GetDescent(pdf_font, 1.0, font_descent)
+        return not is_known or font_descent.value < 0
 
-    def _to_pdfium_index(self, index: int) -> int:
+    def _to_pdfium_index(self, glyph_index: int) -> int:
         if not self._is_exact:  # PDFium left some characters out of the text, or added some
-            index = pdfium.FPDFText_GetCharIndexFromTextIndex(self._textpage, index)
-        return min(max(index, 0), self._last_index)
+            glyph_index = pdfium.FPDFText_GetCharIndexFromTextIndex(self._textpage, glyph_index)
+        return min(max(glyph_index, 0), self._last_index)

@@ -45,13 +45,19 @@ class Matrix(NamedTuple):
         """Return where a rectangle lies after the transformation, as an upright rectangle."""
         if self == _IDENTITY_MATRIX:
             return rectangle
-        corners = [
-            (self.a * x + self.c * y + self.e, self.b * x + self.d * y + self.f)
-            for x in (rectangle.left, rectangle.right)
-            for y in (rectangle.bottom, rectangle.top)
+        placed_corners = [
+            (
+                self.a * corner_x + self.c * corner_y + self.e,
+                self.b * corner_x + self.d * corner_y + self.f,
+            )
+            for corner_x in (rectangle.left, rectangle.right)
+            for corner_y in (rectangle.bottom, rectangle.top)
         ]
-        xs, ys = [x for x, _ in corners], [y for _, y in corners]
-        return Rectangle(min(xs), min(ys), max(xs), max(ys))
+        corner_xs, corner_ys = (
+            [corner_x for corner_x, _ in placed_corners],
+            [corner_y for _, corner_y in placed_corners],
+        )
+        return Rectangle(min(corner_xs), min(corner_ys), max(corner_xs), max(corner_ys))
 
 
 _IDENTITY_MATRIX = Matrix()
@@ -97,38 +103,52 @@ def measure_image_ratio(pdf_page: pypdfium2.PdfPage) -> float:
     return compute_image_ratio(image_squares, Rectangle(*pdf_page.get_bbox()))
 
 
-def compute_image_ratio(images: Iterable[Rectangle], page_frame: Rectangle) -> float:
+def compute_image_ratio(image_rectangles: Iterable[Rectangle], page_frame: Rectangle) -> float:
     """Return the share of a page that its images cover, from 0 to 1; overlaps count once."""
     if not page_frame.area:
         return 0.0
-    visible_parts = (image.clip(page_frame) for image in images)
+    visible_parts = (image_rectangle.clip(page_frame) for image_rectangle in image_rectangles)
     return min(
-        1.0, compute_union_area([image for image in visible_parts if image.area]) / page_frame.area
+        1.0,
+        compute_union_area(
+            [image_rectangle for image_rectangle in visible_parts if image_rectangle.area]
+        )
+        / page_frame.area,
     )
 
 
 def compute_union_area(rectangles: Sequence[Rectangle]) -> float:
     """Return the area that the rectangles cover together."""
-    largest_rectangles = sorted(rectangles, key=lambda rect: rect.area, reverse=True)[
-        :_MAX_UNITED_RECTANGLES
-    ]
-    rectangles_by_bottom = sorted(largest_rectangles, key=lambda rect: rect.bottom)
-    edges = sorted({edge for rect in largest_rectangles for edge in (rect.left, rect.right)})
+    largest_rectangles = sorted(
+        rectangles, key=lambda covered_rectangle: covered_rectangle.area, reverse=True
+    )[:_MAX_UNITED_RECTANGLES]
+    rectangles_by_bottom = sorted(
+        largest_rectangles, key=lambda covered_rectangle: covered_rectangle.bottom
+    )
+    vertical_edges = sorted(
+        {
+            vertical_edge
+            for covered_rectangle in largest_rectangles
+            for vertical_edge in (covered_rectangle.left, covered_rectangle.right)
+        }
+    )
     return sum(
         (right_edge - left_edge)
         * _measure_covered_height(
-            rect for rect in rectangles_by_bottom if rect.left <= left_edge < rect.right
+            covered_rectangle
+            for covered_rectangle in rectangles_by_bottom
+            if covered_rectangle.left <= left_edge < covered_rectangle.right
         )
-        for left_edge, right_edge in pairwise(edges)
+        for left_edge, right_edge in pairwise(vertical_edges)
     )
 
 
 def _measure_covered_height(rectangles_by_bottom: Iterable[Rectangle]) -> float:
     """Return the height that the rectangles of one vertical strip cover."""
     total_height, highest_top = 0.0, float("-inf")
-    for rect in rectangles_by_bottom:
-        total_height += max(0.0, rect.top - max(rect.bottom, highest_top))
-        highest_top = max(highest_top, rect.top)
+    for covered_rectangle in rectangles_by_bottom:
+        total_height += max(0.0, covered_rectangle.top - max(covered_rectangle.bottom, highest_top))
+        highest_top = max(highest_top, covered_rectangle.top)
     return total_height
 
 
@@ -141,7 +161,9 @@ def walk_objects(
     follow its own, is that of the forms alone.
     """
     object_count = pdfium.FPDFPage_CountObjects(pdf_page)
-    page_objects = (pdfium.FPDFPage_GetObject(pdf_page, index) for index in range(object_count))
+    page_objects = (
+        pdfium.FPDFPage_GetObject(pdf_page, object_index) for object_index in range(object_count)
+    )
     objects_left = _MAX_PAGE_OBJECTS
     form_stack: list[tuple[Iterator[pdfium.FPDF_PAGEOBJECT], Matrix]] = [
         (page_objects, _IDENTITY_MATRIX)
@@ -168,12 +190,19 @@ def walk_objects(
 
 
 def _iterate_form_objects(form_object: pdfium.FPDF_PAGEOBJECT) -> Iterator[pdfium.FPDF_PAGEOBJECT]:
-    for index in range(pdfium.FPDFFormObj_CountObjects(form_object)):
-        yield pdfium.FPDFFormObj_GetObject(form_object, index)
+    for object_index in range(pdfium.FPDFFormObj_CountObjects(form_object)):
+        yield pdfium.FPDFFormObj_GetObject(form_object, object_index)
 
 
 def _read_matrix(page_object: pdfium.FPDF_PAGEOBJECT) -> Matrix:
-    matrix = pdfium.FS_MATRIX()
-    if not pdfium.FPDFPageObj_GetMatrix(page_object, matrix):
+    pdfium_matrix = pdfium.FS_MATRIX()
+    if not pdfium.FPDFPageObj_GetMatrix(page_object, pdfium_matrix):
         return Matrix()
-    return Matrix(matrix.a, matrix.b, matrix.c, matrix.d, matrix.e, matrix.f)
+    return Matrix(
+        pdfium_matrix.a,
+        pdfium_matrix.b,
+        pdfium_matrix.c,
+        pdfium_matrix.d,
+        pdfium_matrix.e,
+        pdfium_matrix.f,
+    )

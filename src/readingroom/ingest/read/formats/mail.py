@@ -30,7 +30,7 @@ class ContainedFile:
 def read_eml(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> list[RawPage]:
     """Return a message as one page; raise a `Refusal`."""
     email_message = _parse_message(file_bytes)
-    headers = [
+    header_pairs = [
         (header_name, _get_header(email_message, header_name)) for header_name in _SHOWN_HEADERS
     ]
     plain_parts: list[str] = []
@@ -46,12 +46,12 @@ def read_eml(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> li
     # Programs send the same text in both forms, and the plain one needs no interpretation.
     has_plain_text = any(plain_text.strip() for plain_text in plain_parts)
     return make_message_page(
-        headers, plain_parts if has_plain_text else [], html_parts, attachment_names
+        header_pairs, plain_parts if has_plain_text else [], html_parts, attachment_names
     )
 
 
 def make_message_page(
-    headers: list[tuple[str, str]],
+    header_pairs: list[tuple[str, str]],
     plain_parts: list[str],
     html_parts: list[str],
     attachment_names: list[str],
@@ -59,11 +59,11 @@ def make_message_page(
     """Return a message as one page: its headers, its text, the names of what is attached."""
     page_builder = PageBuilder()
     if attachment_names:
-        headers = [*headers, ("Attachments", ", ".join(attachment_names))]
+        header_pairs = [*header_pairs, ("Attachments", ", ".join(attachment_names))]
     page_builder.add_paragraph(
         "\n".join(
             f"{header_name}: {header_value}"
-            for header_name, header_value in headers
+            for header_name, header_value in header_pairs
             if header_value
         )
     )
@@ -87,8 +87,8 @@ def list_attachments(file_bytes: bytes) -> list[ContainedFile]:
             attachment_name = message_part.get_filename() or f"{inner_subject or 'message'}.eml"
             attached_files.append(ContainedFile(attachment_name, _to_bytes(inner_message)))
         else:
-            payload = message_part.get_payload(decode=True)
-            content_bytes = payload if isinstance(payload, bytes) else b""
+            part_payload = message_part.get_payload(decode=True)
+            content_bytes = part_payload if isinstance(part_payload, bytes) else b""
             attached_files.append(
                 ContainedFile(message_part.get_filename() or "attachment", content_bytes)
             )
@@ -119,9 +119,9 @@ def _iterate_parts(email_message: EmailMessage) -> Iterator[EmailMessage]:
         if part_count > _MAX_MESSAGE_PARTS:
             raise _make_nesting_refusal()
         if message_part.get_content_maintype() == "multipart":
-            payload = message_part.get_payload()
-            if isinstance(payload, list):
-                waiting_parts += reversed(payload)  # type: ignore[arg-type]
+            part_payload = message_part.get_payload()
+            if isinstance(part_payload, list):
+                waiting_parts += reversed(part_payload)  # type: ignore[arg-type]
         else:
             yield message_part
 
@@ -130,21 +130,21 @@ def _is_attachment(message_part: EmailMessage) -> bool:
     """Whether a part is a file of its own, not the text nor a picture shown in it."""
     if message_part.get_content_type() == "message/rfc822":
         return True
-    disposition = message_part.get_content_disposition()
+    content_disposition = message_part.get_content_disposition()
     is_shown_picture = (
         message_part.get_content_maintype() == "image" and "Content-ID" in message_part
     )
-    if is_shown_picture and disposition != "attachment":
+    if is_shown_picture and content_disposition != "attachment":
         return False
-    return disposition == "attachment" or message_part.get_filename() is not None
+    return content_disposition == "attachment" or message_part.get_filename() is not None
 
 
 def _decode_part(message_part: EmailMessage) -> str:
     try:
         return str(message_part.get_content())
     except (LookupError, UnicodeError, ValueError):  # an encoding that nobody knows
-        payload = message_part.get_payload(decode=True)
-        return payload.decode("utf-8", "replace") if isinstance(payload, bytes) else ""
+        part_payload = message_part.get_payload(decode=True)
+        return part_payload.decode("utf-8", "replace") if isinstance(part_payload, bytes) else ""
 
 
 def _get_header(email_message: EmailMessage, header_name: str) -> str:

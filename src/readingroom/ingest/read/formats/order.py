@@ -34,13 +34,15 @@ _MAX_ORDERED_LINES = 1_000
 def put_in_reading_order(page_lines: Sequence[Line], page_height: float) -> list[Line]:
     """Return the lines; one that is written after what stands below it goes before that."""
     body_bottom, body_top = _EDGE_HEIGHT_SHARE * page_height, (1 - _EDGE_HEIGHT_SHARE) * page_height
-    body_lines = [line for line in page_lines if body_bottom <= line.bottom <= body_top]
-    is_in_order = not any(map(_goes_back, body_lines, body_lines[1:]))
+    body_lines = [
+        page_line for page_line in page_lines if body_bottom <= page_line.bottom <= body_top
+    ]
+    is_in_order = not any(map(_goes_back_up_page, body_lines, body_lines[1:]))
     if is_in_order or len(page_lines) > _MAX_ORDERED_LINES:
         return [*page_lines]
     early_groups = _find_early_groups(body_lines)
-    early_lines = {id(line) for early_group in early_groups for line in early_group}
-    other_lines = [line for line in page_lines if id(line) not in early_lines]
+    early_lines = {id(page_line) for early_group in early_groups for page_line in early_group}
+    other_lines = [page_line for page_line in page_lines if id(page_line) not in early_lines]
     return _insert_groups(_lift_late_lines(other_lines, body_bottom, body_top), early_groups)
 
 
@@ -48,21 +50,28 @@ def _lift_late_lines(page_lines: Sequence[Line], body_bottom: float, body_top: f
     """Return the lines, each that is written after what stands below it before that."""
     ordered_lines: list[Line] = []
     lowest_by_band: dict[int, float] = {}
-    place = -1
-    for line in page_lines:
-        is_at_edge = not body_bottom <= line.bottom <= body_top
-        bands = range(int(line.left / _BAND_WIDTH), int(_get_right(line) / _BAND_WIDTH) + 1)
-        lowest_bottom = min((lowest_by_band.get(band, line.bottom) for band in bands), default=0.0)
-        if (marked_index := _find_marked_line(ordered_lines, line, place)) is not None:
-            place = marked_index
-        elif not is_at_edge and lowest_bottom < line.bottom - line.size / 2:
-            place = _find_place(ordered_lines, line, place)
+    insert_index = -1
+    for page_line in page_lines:
+        is_at_edge = not body_bottom <= page_line.bottom <= body_top
+        column_bands = range(
+            int(page_line.left / _BAND_WIDTH), int(_get_right(page_line) / _BAND_WIDTH) + 1
+        )
+        lowest_bottom = min(
+            (lowest_by_band.get(column_band, page_line.bottom) for column_band in column_bands),
+            default=0.0,
+        )
+        if (marked_index := _find_marked_line(ordered_lines, page_line, insert_index)) is not None:
+            insert_index = marked_index
+        elif not is_at_edge and lowest_bottom < page_line.bottom - page_line.size / 2:
+            insert_index = _find_place(ordered_lines, page_line, insert_index)
         else:
-            place = len(ordered_lines)
-        ordered_lines.insert(place, line)
+            insert_index = len(ordered_lines)
+        ordered_lines.insert(insert_index, page_line)
         if not is_at_edge:
-            for band in bands:
-                lowest_by_band[band] = min(lowest_by_band.get(band, line.bottom), line.bottom)
+            for column_band in column_bands:
+                lowest_by_band[column_band] = min(
+                    lowest_by_band.get(column_band, page_line.bottom), page_line.bottom
+                )
     return ordered_lines
 
 
@@ -73,9 +82,10 @@ def _find_early_groups(body_lines: Sequence[Line]) -> list[list[Line]]:
     """
     early_count = next(
         (
-            index
-            for index, line in enumerate(body_lines[: _MAX_EARLY_LINES + 1])
-            if index and all(line.bottom > early_line.bottom for early_line in body_lines[:index])
+            line_index
+            for line_index, page_line in enumerate(body_lines[: _MAX_EARLY_LINES + 1])
+            if line_index
+            and all(page_line.bottom > early_line.bottom for early_line in body_lines[:line_index])
         ),
         0,
     )
@@ -83,29 +93,31 @@ def _find_early_groups(body_lines: Sequence[Line]) -> list[list[Line]]:
     if len(later_lines) < 2 * early_count:
         return []
     early_lines = [
-        line for line in body_lines[:early_count] if _stands_below_several(line, later_lines)
+        page_line
+        for page_line in body_lines[:early_count]
+        if _stands_below_several(page_line, later_lines)
     ]
     if not early_lines:
         return []
     early_groups = [[early_lines[0]]]
-    for line in early_lines[1:]:
+    for page_line in early_lines[1:]:
         last_line = early_groups[-1][-1]
-        is_next_row = 0 < last_line.bottom - line.bottom < _MAX_LEADING_RATIO * line.size
-        if is_next_row and abs(line.left - last_line.left) < _MAX_INDENT:
-            early_groups[-1].append(line)
+        is_next_row = 0 < last_line.bottom - page_line.bottom < _MAX_LEADING_RATIO * page_line.size
+        if is_next_row and abs(page_line.left - last_line.left) < _MAX_INDENT:
+            early_groups[-1].append(page_line)
         else:
-            early_groups.append([line])
+            early_groups.append([page_line])
     return early_groups
 
 
-def _stands_below_several(line: Line, later_lines: Sequence[Line]) -> bool:
+def _stands_below_several(page_line: Line, later_lines: Sequence[Line]) -> bool:
     """Whether lines that are written later stand above one in its column."""
     lines_above = (
         later_line
         for later_line in later_lines
-        if later_line.bottom > line.bottom + line.size
-        and later_line.left < _get_right(line)
-        and line.left < _get_right(later_line, _USUAL_LETTER_WIDTH_RATIO)
+        if later_line.bottom > page_line.bottom + page_line.size
+        and later_line.left < _get_right(page_line)
+        and page_line.left < _get_right(later_line, _USUAL_LETTER_WIDTH_RATIO)
     )
     return sum(1 for _ in islice(lines_above, _MIN_LINES_ABOVE)) == _MIN_LINES_ABOVE
 
@@ -116,96 +128,106 @@ def _insert_groups(ordered_lines: list[Line], line_groups: Sequence[list[Line]])
         first_line = line_group[0]
         level_index = next(
             (
-                index
-                for index, line in enumerate(ordered_lines)
-                if abs(line.bottom - first_line.bottom) < 0.6 * max(line.size, first_line.size)
+                line_index
+                for line_index, page_line in enumerate(ordered_lines)
+                if abs(page_line.bottom - first_line.bottom)
+                < 0.6 * max(page_line.size, first_line.size)
             ),
             None,
         )
         if level_index is None:
-            place = _find_place(ordered_lines, first_line, -1)
+            insert_index = _find_place(ordered_lines, first_line, -1)
         else:
-            place = level_index + (ordered_lines[level_index].left < first_line.left)
-        ordered_lines[place:place] = line_group
+            insert_index = level_index + (ordered_lines[level_index].left < first_line.left)
+        ordered_lines[insert_index:insert_index] = line_group
     return ordered_lines
 
 
-def _goes_back(line: Line, next_line: Line) -> bool:
+def _goes_back_up_page(page_line: Line, next_line: Line) -> bool:
     """Whether a line stands above the one before it, or beside it on its left."""
-    rise = next_line.bottom - line.bottom
-    return rise > next_line.size / 2 or (
-        next_line.left < line.left and abs(rise) < next_line.size / 3
+    line_rise = next_line.bottom - page_line.bottom
+    return line_rise > next_line.size / 2 or (
+        next_line.left < page_line.left and abs(line_rise) < next_line.size / 3
     )
 
 
-def _find_place(ordered_lines: Sequence[Line], line: Line, last_place: int) -> int:
+def _find_place(ordered_lines: Sequence[Line], page_line: Line, last_place: int) -> int:
     """Return where a line goes: after the one that it continues, or before what stands below it."""
     if 0 <= last_place < len(ordered_lines):
         last_line = ordered_lines[last_place]
-        distance = last_line.bottom - line.bottom
-        is_next_line = 0 <= distance < _MAX_LEADING_RATIO * line.size and (
-            abs(line.left - last_line.left) < _MAX_INDENT
+        line_distance = last_line.bottom - page_line.bottom
+        is_next_line = 0 <= line_distance < _MAX_LEADING_RATIO * page_line.size and (
+            abs(page_line.left - last_line.left) < _MAX_INDENT
         )
         following_line = (
             ordered_lines[last_place + 1] if last_place + 1 < len(ordered_lines) else None
         )
         if is_next_line and (
             following_line is None
-            or following_line.bottom < line.bottom
-            or not _overlap(following_line, line)
+            or following_line.bottom < page_line.bottom
+            or not _lines_overlap(following_line, page_line)
         ):
             return last_place + 1
-    place = 0
-    for index, other_line in enumerate(ordered_lines):
-        if not _overlap(other_line, line):
+    insert_index = 0
+    for line_index, other_line in enumerate(ordered_lines):
+        if not _lines_overlap(other_line, page_line):
             continue
-        if other_line.bottom < line.bottom - line.size / 2:
+        if other_line.bottom < page_line.bottom - page_line.size / 2:
             # What follows the last line above may stand further left: a heading below a table.
-            return _find_paragraph_end(ordered_lines, line, place, index) if place else index
-        place = index + 1
+            return (
+                _find_paragraph_end(ordered_lines, page_line, insert_index, line_index)
+                if insert_index
+                else line_index
+            )
+        insert_index = line_index + 1
     return len(ordered_lines)
 
 
 def _find_paragraph_end(
-    ordered_lines: Sequence[Line], line: Line, place: int, place_limit: int
+    ordered_lines: Sequence[Line], page_line: Line, insert_index: int, place_limit: int
 ) -> int:
     """Return the first place, from one on, that does not divide a paragraph above a line."""
-    while place < place_limit:
-        last_line, next_line = ordered_lines[place - 1], ordered_lines[place]
+    while insert_index < place_limit:
+        last_line, next_line = ordered_lines[insert_index - 1], ordered_lines[insert_index]
         is_next_row = 0 < last_line.bottom - next_line.bottom < _MAX_LEADING_RATIO * next_line.size
         is_same_paragraph = is_next_row and abs(next_line.left - last_line.left) < _MAX_INDENT
-        if not is_same_paragraph or next_line.bottom <= line.bottom:
+        if not is_same_paragraph or next_line.bottom <= page_line.bottom:
             break
-        place += 1
-    return place
+        insert_index += 1
+    return insert_index
 
 
-def _find_marked_line(ordered_lines: Sequence[Line], line: Line, last_place: int) -> int | None:
+def _find_marked_line(
+    ordered_lines: Sequence[Line], page_line: Line, last_place: int
+) -> int | None:
     """Return the index of the line that a mark such as `a)` belongs to, if it is written before."""
-    if len(line.text) > _MAX_MARK_CHARS:
+    if len(page_line.text) > _MAX_MARK_CHARS:
         return None
     indexes_before = range(last_place, max(last_place - _MAX_LINES_SEARCHED_FOR_MARK, -1), -1)
     # Where all bullets of a list are written last, the text of the next follows that of the last.
     indexes_after = range(
         last_place + 1, min(last_place + _MAX_LINES_SEARCHED_FOR_MARK, len(ordered_lines))
     )
-    for index in chain(indexes_before, indexes_after):
-        text_line = ordered_lines[index]
-        is_level = abs(text_line.bottom - line.bottom) < line.size / 3
-        if is_level and _get_right(line) < text_line.left < line.left + _MAX_MARK_DISTANCE:
-            return index
+    for line_index in chain(indexes_before, indexes_after):
+        text_line = ordered_lines[line_index]
+        is_level = abs(text_line.bottom - page_line.bottom) < page_line.size / 3
+        if (
+            is_level
+            and _get_right(page_line) < text_line.left < page_line.left + _MAX_MARK_DISTANCE
+        ):
+            return line_index
     return None
 
 
-def _overlap(line: Line, other_line: Line) -> bool:
+def _lines_overlap(page_line: Line, other_line: Line) -> bool:
     """Whether two lines stand in the same column, one above the other."""
-    return line.left < _get_right(other_line) and other_line.left < _get_right(line)
+    return page_line.left < _get_right(other_line) and other_line.left < _get_right(page_line)
 
 
-def _get_right(line: Line, letter_width: float = _MIN_LETTER_WIDTH_RATIO) -> float:
+def _get_right(page_line: Line, letter_width: float = _MIN_LETTER_WIDTH_RATIO) -> float:
     """Return where a line ends at the least, or as letters of this width do.
 
     One that ends in a broken word holds the next row too, which stands below it.
     """
-    row_length = max(map(len, line.text.split(BROKEN_WORD_MARK)))
-    return line.left + letter_width * line.size * row_length
+    row_length = max(map(len, page_line.text.split(BROKEN_WORD_MARK)))
+    return page_line.left + letter_width * page_line.size * row_length

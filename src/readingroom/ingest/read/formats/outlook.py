@@ -32,13 +32,13 @@ def read_msg(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> li
     """Return a message as one page; raise a `Refusal`."""
     outlook_message = _OutlookMessage(_open_message(file_bytes))
     attachment_names = [attached_file.name for attached_file in outlook_message.list_attachments()]
-    headers, plain_text, html_text = (
+    mail_headers, plain_text, html_text = (
         outlook_message.headers,
         outlook_message.plain_text,
         outlook_message.html_text,
     )
     plain_parts = [plain_text] if plain_text.strip() else []
-    return make_message_page(headers, plain_parts, [html_text], attachment_names)
+    return make_message_page(mail_headers, plain_parts, [html_text], attachment_names)
 
 
 def list_msg_attachments(file_bytes: bytes) -> list[ContainedFile]:
@@ -47,25 +47,28 @@ def list_msg_attachments(file_bytes: bytes) -> list[ContainedFile]:
 
 
 def _open_message(file_bytes: bytes) -> CompoundFile:
-    compound = CompoundFile(file_bytes)
-    if ("__properties_version1.0",) not in compound.paths:
+    compound_file = CompoundFile(file_bytes)
+    if ("__properties_version1.0",) not in compound_file.paths:
         raise Refusal(
             "extraction_failed", "The file is named .msg, but holds no message of Outlook"
         )
-    return compound
+    return compound_file
 
 
 class _OutlookMessage:
     """A message, or one that is attached to another."""
 
     def __init__(
-        self, compound: CompoundFile, storage_path: tuple[str, ...] = (), depth: int = 0
+        self,
+        compound_file: CompoundFile,
+        storage_path: tuple[str, ...] = (),
+        storage_depth: int = 0,
     ) -> None:
-        self._compound_file = compound
+        self._compound_file = compound_file
         self._storage_path = storage_path
-        self._depth = depth
+        self._depth = storage_depth
         header_bytes = _EMBEDDED_HEADER_BYTES if storage_path else _TOP_HEADER_BYTES
-        self._fixed_values = _read_fixed_values(compound, storage_path, header_bytes)
+        self._fixed_values = _read_fixed_values(compound_file, storage_path, header_bytes)
         self._encoding = self._find_encoding()
 
     @property
@@ -75,9 +78,9 @@ class _OutlookMessage:
             _SENDER_ADDRESS
         )
         has_address = "@" in sender_address and sender_address != sender_name
-        sender = f"{sender_name} <{sender_address}>".strip() if has_address else sender_name
+        sender_text = f"{sender_name} <{sender_address}>".strip() if has_address else sender_name
         return [
-            ("From", sender),
+            ("From", sender_text),
             ("To", self._read_text(_RECIPIENTS_TAG)),
             ("Cc", self._read_text(_COPY_RECIPIENTS_TAG)),
             ("Date", self._read_date()),
@@ -101,20 +104,20 @@ class _OutlookMessage:
         return [*self._iterate_attachments()]
 
     def _iterate_attachments(self) -> Iterator[ContainedFile]:
-        depth = len(self._storage_path)
-        storages = sorted(
+        storage_depth = len(self._storage_path)
+        storage_names = sorted(
             {
-                stream_path[depth]
+                stream_path[storage_depth]
                 for stream_path in self._compound_file.paths
-                if stream_path[:depth] == self._storage_path
-                and len(stream_path) > depth + 1
-                and stream_path[depth].startswith("__attach_version1.0_")
+                if stream_path[:storage_depth] == self._storage_path
+                and len(stream_path) > storage_depth + 1
+                and stream_path[storage_depth].startswith("__attach_version1.0_")
             }
         )
-        if len(storages) > _MAX_ATTACHMENTS:
+        if len(storage_names) > _MAX_ATTACHMENTS:
             raise Refusal("extraction_failed", "The message has too many attachments")
-        for storage in storages:
-            attached_file = self._read_attachment((*self._storage_path, storage))
+        for storage_name in storage_names:
+            attached_file = self._read_attachment((*self._storage_path, storage_name))
             if attached_file is not None:
                 yield attached_file
 
@@ -189,10 +192,10 @@ class _OutlookMessage:
     def _read_date(self) -> str:
         tick_count = self._fixed_values.get(_SENT_AT) or self._fixed_values.get(_RECEIVED_AT) or 0
         try:
-            moment = _EPOCH + timedelta(microseconds=tick_count // 10)
+            sent_moment = _EPOCH + timedelta(microseconds=tick_count // 10)
         except OverflowError:
             return ""
-        return f"{moment:%a, %d %b %Y %H:%M:%S +0000}" if tick_count else ""
+        return f"{sent_moment:%a, %d %b %Y %H:%M:%S +0000}" if tick_count else ""
 
 
 def _name_stream(property_number: int, type_code: str) -> str:
@@ -200,10 +203,12 @@ def _name_stream(property_number: int, type_code: str) -> str:
 
 
 def _read_fixed_values(
-    compound: CompoundFile, storage_path: tuple[str, ...], header_bytes: int
+    compound_file: CompoundFile, storage_path: tuple[str, ...], header_bytes: int
 ) -> dict[int, int]:
     """Return the properties of fixed size, as numbers."""
-    property_bytes = compound.read_stream(*storage_path, "__properties_version1.0")[header_bytes:]
+    property_bytes = compound_file.read_stream(*storage_path, "__properties_version1.0")[
+        header_bytes:
+    ]
     fixed_values: dict[int, int] = {}
     for entry_start in range(
         0, len(property_bytes) - _PROPERTY_ENTRY_BYTES + 1, _PROPERTY_ENTRY_BYTES

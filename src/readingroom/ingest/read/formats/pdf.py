@@ -53,8 +53,10 @@ def open_pdf(file_bytes: bytes, max_pages: int) -> Iterator[pypdfium2.PdfDocumen
     try:
         pdf_document = pypdfium2.PdfDocument(file_bytes)
     except pypdfium2.PdfiumError as error:
-        explanation = CUT_OFF_MESSAGE if is_cut_off(file_bytes) else _explain_open_error(error)
-        raise Refusal("extraction_failed", explanation) from error
+        problem_explanation = (
+            CUT_OFF_MESSAGE if is_cut_off(file_bytes) else _explain_open_error(error)
+        )
+        raise Refusal("extraction_failed", problem_explanation) from error
     with pdf_document:
         if pdf_document.get_formtype() != pdfium.FORMTYPE_NONE:
             pdf_document.init_forms()  # so that answers are read, and drawn with their pages
@@ -84,12 +86,12 @@ def _explain_open_error(error: pypdfium2.PdfiumError) -> str:
     return "The PDF is damaged and cannot be opened"
 
 
-def read_raw_page(pdf_document: pypdfium2.PdfDocument, index: int) -> RawPage:
+def read_raw_page(pdf_document: pypdfium2.PdfDocument, page_index: int) -> RawPage:
     """Return a page's text layer and image ratio; for a damaged page, a raw_page with a note."""
-    page_number = index + 1
-    page_label = normalize_text(pdf_document.get_page_label(index)).strip() or str(page_number)
+    page_number = page_index + 1
+    page_label = normalize_text(pdf_document.get_page_label(page_index)).strip() or str(page_number)
     try:
-        with closing(pdf_document[index]) as pdf_page:
+        with closing(pdf_document[page_index]) as pdf_page:
             raw_page = RawPage(
                 page_number, page_label, pdf_page.get_height(), _read_lines(pdf_page)
             )
@@ -101,37 +103,40 @@ def read_raw_page(pdf_document: pypdfium2.PdfDocument, index: int) -> RawPage:
 
 def render_page(
     pdf_document: pypdfium2.PdfDocument,
-    index: int,
+    page_index: int,
     max_pixels: int,
     dpi: int = OCR_DPI,
     in_grey: bool = True,
 ) -> "Image":
     """Return a page as a picture, at a lower resolution where it would be too large."""
     try:
-        with closing(pdf_document[index]) as pdf_page:
-            page_width, height = pdf_page.get_size()
-            pixel_count = page_width * height * (dpi / 72) ** 2
-            scale = dpi / 72 * min(1.0, (max_pixels / max(pixel_count, 1)) ** 0.5)
-            picture: Image = pdf_page.render(scale=scale, grayscale=in_grey).to_pil()
-            return picture
+        with closing(pdf_document[page_index]) as pdf_page:
+            page_width, page_height = pdf_page.get_size()
+            pixel_count = page_width * page_height * (dpi / 72) ** 2
+            render_scale = dpi / 72 * min(1.0, (max_pixels / max(pixel_count, 1)) ** 0.5)
+            page_picture: Image = pdf_page.render(scale=render_scale, grayscale=in_grey).to_pil()
+            return page_picture
     except pypdfium2.PdfiumError as error:
         raise PageUnreadable("it cannot be rendered") from error
 
 
-def read_words(pdf_document: pypdfium2.PdfDocument, index: int) -> tuple[PageWord, ...]:
+def read_words(pdf_document: pypdfium2.PdfDocument, page_index: int) -> tuple[PageWord, ...]:
     """Return the words of a page's text layer with their places on the page as it is shown."""
     try:
-        with closing(pdf_document[index]) as pdf_page, closing(pdf_page.get_textpage()) as textpage:
+        with (
+            closing(pdf_document[page_index]) as pdf_page,
+            closing(pdf_page.get_textpage()) as text_page,
+        ):
             to_shares = _make_share_transform(pdf_page)
             page_words: list[PageWord] = []
             word_letters: list[str] = []
             letter_boxes: list[_ShareBox] = []
-            rectangle = pdfium.FS_RECTF()
-            for char_index in range(min(textpage.count_chars(), _MAX_PAGE_CHARS)):
-                letter = chr(pdfium.FPDFText_GetUnicode(textpage, char_index))
+            pdfium_rectangle = pdfium.FS_RECTF()
+            for char_index in range(min(text_page.count_chars(), _MAX_PAGE_CHARS)):
+                letter = chr(pdfium.FPDFText_GetUnicode(text_page, char_index))
                 is_blank = letter.isspace() or letter == "\x00"
-                pdfium.FPDFText_GetLooseCharBox(textpage, char_index, rectangle)
-                letter_box = to_shares(rectangle)
+                pdfium.FPDFText_GetLooseCharBox(text_page, char_index, pdfium_rectangle)
+                letter_box = to_shares(pdfium_rectangle)
                 # PDFium joins the halves of a broken word; the second begins on a line below.
                 if is_blank or (letter_boxes and letter_box[1] > letter_boxes[-1][3]):
                     page_words += _join_letters(word_letters, letter_boxes)
@@ -152,25 +157,38 @@ def _join_letters(word_letters: Sequence[str], letter_boxes: Sequence[_ShareBox]
     word_text = normalize_text(
         "".join(word_letters).replace("\ufffe", "-").replace(BROKEN_WORD_MARK, "-")
     )
-    lefts, tops, rights, bottoms = zip(*letter_boxes, strict=True)
+    letter_lefts, letter_tops, letter_rights, letter_bottoms = zip(*letter_boxes, strict=True)
     return (
-        [PageWord(word_text, min(lefts), min(tops), max(rights), max(bottoms))] if word_text else []
+        [
+            PageWord(
+                word_text,
+                min(letter_lefts),
+                min(letter_tops),
+                max(letter_rights),
+                max(letter_bottoms),
+            )
+        ]
+        if word_text
+        else []
     )
 
 
 def _make_share_transform(pdf_page: pypdfium2.PdfPage) -> Callable[[pdfium.FS_RECTF], _ShareBox]:
     """Return a function that turns boxes into shares of the page, from its upper left."""
-    x0, y0, x1, y1 = pdf_page.get_bbox()
-    page_width, height = max(x1 - x0, 1e-6), max(y1 - y0, 1e-6)
-    rotation = pdf_page.get_rotation()
+    page_left, page_bottom, page_right, page_top = pdf_page.get_bbox()
+    page_width, page_height = max(page_right - page_left, 1e-6), max(page_top - page_bottom, 1e-6)
+    page_rotation = pdf_page.get_rotation()
 
     def to_shares(page_box: pdfium.FS_RECTF) -> _ShareBox:
         left_share, right_share = (
-            (page_box.left - x0) / page_width,
-            (page_box.right - x0) / page_width,
+            (page_box.left - page_left) / page_width,
+            (page_box.right - page_left) / page_width,
         )
-        top, bottom = (y1 - page_box.top) / height, (y1 - page_box.bottom) / height
-        match rotation:
+        top, bottom = (
+            (page_top - page_box.top) / page_height,
+            (page_top - page_box.bottom) / page_height,
+        )
+        match page_rotation:
             case 90:
                 left_share, top, right_share, bottom = 1 - bottom, left_share, 1 - top, right_share
             case 180:
@@ -190,14 +208,14 @@ def _make_share_transform(pdf_page: pypdfium2.PdfPage) -> Callable[[pdfium.FS_RE
 def _read_graphics(pdf_page: pypdfium2.PdfPage, raw_page: RawPage) -> None:
     """Add a page's image ratio, boxes, rules and number of drawn lines, in one walk over it."""
     page_frame = Rectangle(*pdf_page.get_bbox())
-    images: list[Rectangle] = []
+    image_rectangles: list[Rectangle] = []
     box_finder = DrawnBoxFinder(page_frame)
     path_count = 0
-    for page_object, object_type, matrix in walk_objects(pdf_page):
+    for page_object, object_type, object_matrix in walk_objects(pdf_page):
         if object_type == pdfium.FPDF_PAGEOBJ_IMAGE:
-            images.append(matrix.place_unit_square())
+            image_rectangles.append(object_matrix.place_unit_square())
         else:
-            box_finder.add_path(page_object, matrix)
+            box_finder.add_path(page_object, object_matrix)
             path_count += 1
             # Some programs draw a whole plan as one path. Asking each of thousands takes long.
             is_measured = path_count <= _MAX_MEASURED_PATHS
@@ -208,16 +226,16 @@ def _read_graphics(pdf_page: pypdfium2.PdfPage, raw_page: RawPage) -> None:
     if pdf_page.get_rotation() == 0:
         raw_page.boxes = box_finder.find_boxes()
         raw_page.rules = box_finder.find_rules(raw_page.boxes)
-    raw_page.image_ratio = compute_image_ratio(images, page_frame)
+    raw_page.image_ratio = compute_image_ratio(image_rectangles, page_frame)
 
 
 def _read_lines(pdf_page: pypdfium2.PdfPage) -> list[Line]:
-    page_width, height = pdf_page.get_size()
+    page_width, page_height = pdf_page.get_size()
     # Two printed pages side by side: a row does not go on from one to the other.
-    fold_position = page_width / 2 if page_width > height else None
+    fold_position = page_width / 2 if page_width > page_height else None
     added_lines = _read_added_lines(pdf_page)
     line_pieces = put_in_reading_order(
-        _read_pieces(pdf_page, bool(added_lines), fold_position), height
+        _read_pieces(pdf_page, bool(added_lines), fold_position), page_height
     )
     for added_line in added_lines:
         insert_line(line_pieces, added_line)
@@ -236,8 +254,8 @@ def _read_added_lines(pdf_page: pypdfium2.PdfPage) -> list[Line]:
         return []
     to_box = make_box_transform(pdf_page)
 
-    def place_box(rectangle: pdfium.FS_RECTF) -> tuple[float, float, float]:
-        annotation_box = to_box(rectangle)
+    def place_box(pdfium_rectangle: pdfium.FS_RECTF) -> tuple[float, float, float]:
+        annotation_box = to_box(pdfium_rectangle)
         return annotation_box.left, annotation_box.bottom, annotation_box.size
 
     return read_annotations(pdf_page, place_box)
@@ -247,13 +265,13 @@ def _read_pieces(
     pdf_page: pypdfium2.PdfPage, split_at_gaps: bool, fold_position: float | None
 ) -> list[Line]:
     """Return the text layer in pieces of rows, as PDFium separates them, or at all wide gaps."""
-    with closing(pdf_page.get_textpage()) as textpage:
-        character_count = textpage.count_chars()
+    with closing(pdf_page.get_textpage()) as text_page:
+        character_count = text_page.count_chars()
         if character_count <= 0:
             return []
-        page_text = textpage.get_text_range(errors="surrogatepass")
-        glyphs = Glyphs(
-            textpage,
+        page_text = text_page.get_text_range(errors="surrogatepass")
+        line_glyphs = Glyphs(
+            text_page,
             character_count,
             is_exact=len(page_text) == character_count,
             to_box=make_box_transform(pdf_page),
@@ -261,15 +279,15 @@ def _read_pieces(
         line_pieces: list[Line] = []
         line_start = 0
         for raw_line in page_text.split("\r\n"):
-            cut_offsets = _find_gaps(raw_line, line_start, glyphs) if split_at_gaps else []
+            cut_offsets = _find_gaps(raw_line, line_start, line_glyphs) if split_at_gaps else []
             cut_offsets = (
                 cut_offsets
-                or _find_return_offsets(raw_line, line_start, glyphs)
-                or _find_fold_offsets(raw_line, line_start, glyphs, fold_position)
+                or _find_return_offsets(raw_line, line_start, line_glyphs)
+                or _find_fold_offsets(raw_line, line_start, line_glyphs, fold_position)
             )
             for piece_start, piece_end in pairwise([0, *cut_offsets, len(raw_line)]):
                 line_piece = _parse_line(
-                    raw_line[piece_start:piece_end], line_start + piece_start, glyphs
+                    raw_line[piece_start:piece_end], line_start + piece_start, line_glyphs
                 )
                 if line_piece is not None:
                     line_pieces.append(line_piece)
@@ -277,18 +295,18 @@ def _read_pieces(
         return line_pieces
 
 
-def _find_gaps(raw_line: str, line_start: int, glyphs: Glyphs) -> list[int]:
+def _find_gaps(raw_line: str, line_start: int, line_glyphs: Glyphs) -> list[int]:
     """Return where words of a line are so far apart that a box of a form may be between them."""
     gap_offsets = []
     for blank_match in _BLANKS_BETWEEN_WORDS_PATTERN.finditer(raw_line):
-        box_before = glyphs.get_box(line_start + blank_match.start() - 1)
-        box_after = glyphs.get_box(line_start + blank_match.end())
+        box_before = line_glyphs.get_box(line_start + blank_match.start() - 1)
+        box_after = line_glyphs.get_box(line_start + blank_match.end())
         if box_after.left - box_before.right > box_before.size:
             gap_offsets.append(blank_match.end())
     return gap_offsets
 
 
-def _find_return_offsets(raw_line: str, line_start: int, glyphs: Glyphs) -> list[int]:
+def _find_return_offsets(raw_line: str, line_start: int, line_glyphs: Glyphs) -> list[int]:
     """Return where the last words of a row begin if they stand left of its first.
 
     So a label or a code is set beside a title that is written before it. Only rows that end in a
@@ -297,38 +315,40 @@ def _find_return_offsets(raw_line: str, line_start: int, glyphs: Glyphs) -> list
     last_letter = raw_line.rstrip()[-1:]
     if not (last_letter.isupper() or last_letter.isdigit()) or "\ufffe" in raw_line:
         return []
-    first_left = glyphs.get_box(line_start + len(raw_line) - len(raw_line.lstrip())).left
-    if glyphs.get_box(line_start + len(raw_line.rstrip()) - 1).left >= first_left:
+    first_left = line_glyphs.get_box(line_start + len(raw_line) - len(raw_line.lstrip())).left
+    if line_glyphs.get_box(line_start + len(raw_line.rstrip()) - 1).left >= first_left:
         return []
     return [
         blank_match.end()
         for blank_match in _BLANKS_BETWEEN_WORDS_PATTERN.finditer(raw_line)
-        if glyphs.get_box(line_start + blank_match.end()).left
-        < glyphs.get_box(line_start + blank_match.start() - 1).left
+        if line_glyphs.get_box(line_start + blank_match.end()).left
+        < line_glyphs.get_box(line_start + blank_match.start() - 1).left
     ]
 
 
 def _find_fold_offsets(
-    raw_line: str, line_start: int, glyphs: Glyphs, fold_position: float | None
+    raw_line: str, line_start: int, line_glyphs: Glyphs, fold_position: float | None
 ) -> list[int]:
     """Return where the second of two lines begins that stand side by side on printed pages."""
     last_index = len(raw_line.rstrip()) - 1
     if (
         fold_position is None
         or last_index < 1
-        or glyphs.get_box(line_start + last_index).left < fold_position
+        or line_glyphs.get_box(line_start + last_index).left < fold_position
     ):
         return []
     # Letters stand from left to right, so the first one right of the fold is found by halving.
     first_right = bisect_left(
-        range(last_index), fold_position, key=lambda index: glyphs.get_box(line_start + index).left
+        range(last_index),
+        fold_position,
+        key=lambda index: line_glyphs.get_box(line_start + index).left,
     )
     while first_right and raw_line[first_right - 1] != " ":
         first_right -= 1
     return [first_right] if first_right else []
 
 
-def _parse_line(raw_line: str, line_start: int, glyphs: Glyphs) -> Line | None:
+def _parse_line(raw_line: str, line_start: int, line_glyphs: Glyphs) -> Line | None:
     stripped_line = raw_line.strip()
     # PDFium joins words across line ends and leaves one of two characters for the hyphen.
     line_text = normalize_text(stripped_line.replace("\ufffe", BROKEN_WORD_MARK)).strip()
@@ -338,8 +358,8 @@ def _parse_line(raw_line: str, line_start: int, glyphs: Glyphs) -> Line | None:
     # A footnote begins with a raised number, whose size is not that of the line.
     letter_offset = _find_first_letter(stripped_line) if stripped_line[0].isdigit() else 0
     typical_index = first_index + letter_offset
-    font_style = glyphs.read_style(typical_index)
-    get_box = glyphs.get_box if font_style.has_heights else glyphs.estimate_box
+    font_style = line_glyphs.read_style(typical_index)
+    get_box = line_glyphs.get_box if font_style.has_heights else line_glyphs.estimate_box
     first_box = get_box(first_index)
     letter_size = get_box(typical_index).size if letter_offset else first_box.size
     last_bottom = (
@@ -359,27 +379,34 @@ def _parse_line(raw_line: str, line_start: int, glyphs: Glyphs) -> Line | None:
 
 
 def _find_first_letter(line_text: str) -> int:
-    return next((index for index, char in enumerate(line_text[:16]) if char.isalpha()), 0)
+    return next(
+        (
+            char_index
+            for char_index, line_character in enumerate(line_text[:16])
+            if line_character.isalpha()
+        ),
+        0,
+    )
 
 
-def _is_same_row(line: Line, following_line: Line, fold_position: float | None) -> bool:
+def _is_same_row(page_line: Line, following_line: Line, fold_position: float | None) -> bool:
     """Whether a line goes on after a raised footnote mark or a wide gap."""
-    if len(line.text) > _MAX_ROW_CHARS:
+    if len(page_line.text) > _MAX_ROW_CHARS:
         return False
-    if fold_position is not None and line.left < fold_position <= following_line.left:
-        looks_alike = line.is_bold == following_line.is_bold
-        if not looks_alike or abs(line.size - following_line.size) > 0.5:
+    if fold_position is not None and page_line.left < fold_position <= following_line.left:
+        looks_alike = page_line.is_bold == following_line.is_bold
+        if not looks_alike or abs(page_line.size - following_line.size) > 0.5:
             return False
     # A word written across the page, such as DRAFT, is no part of the row that it crosses.
-    if following_line.size > _MAX_GROWTH * line.size:
+    if following_line.size > _MAX_GROWTH * page_line.size:
         return False
-    is_level = abs(line.last_bottom - following_line.bottom) < 0.5 * max(
-        line.size, following_line.size
+    is_level = abs(page_line.last_bottom - following_line.bottom) < 0.5 * max(
+        page_line.size, following_line.size
     )
-    return is_level and following_line.left > line.left
+    return is_level and following_line.left > page_line.left
 
 
-def _append_to_row(line: Line, following_line: Line) -> None:
-    separator = "" if following_line.text[0] in ".,;:)]’”" else " "
-    line.text += separator + following_line.text
-    line.last_bottom = following_line.last_bottom
+def _append_to_row(page_line: Line, following_line: Line) -> None:
+    joining_text = "" if following_line.text[0] in ".,;:)]’”" else " "
+    page_line.text += joining_text + following_line.text
+    page_line.last_bottom = following_line.last_bottom

@@ -28,9 +28,9 @@ _SAMPLED_LINE_COUNT = 20
 
 def decode_text(file_bytes: bytes) -> str:
     """Return the characters of a text, by its byte order mark, as UTF-8, or as Windows-1252."""
-    for byte_order_mark, encoding in _BYTE_ORDER_MARKS:
+    for byte_order_mark, text_encoding in _BYTE_ORDER_MARKS:
         if file_bytes.startswith(byte_order_mark):
-            return file_bytes.decode(encoding, "replace")
+            return file_bytes.decode(text_encoding, "replace")
     if b"\x00" in file_bytes:
         raise Refusal("extraction_failed", "The file is named like a text, but holds other data")
     try:
@@ -53,8 +53,8 @@ def read_markdown(file_bytes: bytes, file_name: str, read_options: ReadOptions) 
     """Return a Markdown text, its headings as headings; raise a `Refusal`."""
     page_builder = PageBuilder()
     paragraph_lines: list[str] = []
-    for line in [*decode_text(file_bytes).splitlines(), ""]:
-        text_line = line.strip()
+    for page_line in [*decode_text(file_bytes).splitlines(), ""]:
+        text_line = page_line.strip()
         heading_match = _MARKDOWN_HEADING_PATTERN.fullmatch(text_line[:_MAX_MARKED_CHARS])
         if heading_match or not text_line:
             page_builder.add_paragraph("\n".join(paragraph_lines))
@@ -85,9 +85,9 @@ def read_csv(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> li
 def add_paragraphs(plain_text: str, page_builder: PageBuilder) -> None:
     """Add a text to a page; blank lines separate its paragraphs."""
     paragraph_lines: list[str] = []
-    for line in [*plain_text.splitlines(), ""]:
-        if line.strip():
-            paragraph_lines.append(line)
+    for page_line in [*plain_text.splitlines(), ""]:
+        if page_line.strip():
+            paragraph_lines.append(page_line)
         elif paragraph_lines:
             page_builder.add_paragraph("\n".join(paragraph_lines))
             paragraph_lines.clear()
@@ -103,12 +103,12 @@ def _strip_marks(text_line: str) -> str:
 
 def _guess_delimiter(csv_text: str) -> str:
     """Return the sign that separates the cells: the one of which most lines have as many."""
-    sampled_lines = [line for line in csv_text[:100_000].splitlines() if line.strip()][
-        :_SAMPLED_LINE_COUNT
-    ]
+    sampled_lines = [
+        page_line for page_line in csv_text[:100_000].splitlines() if page_line.strip()
+    ][:_SAMPLED_LINE_COUNT]
 
-    def count_alike_lines(delimiter: str) -> tuple[int, int]:
-        line_counts = Counter(line.count(delimiter) for line in sampled_lines)
+    def count_alike_lines(column_delimiter: str) -> tuple[int, int]:
+        line_counts = Counter(page_line.count(column_delimiter) for page_line in sampled_lines)
         del line_counts[0]
         return max(line_counts.values(), default=0), max(line_counts, default=0)
 

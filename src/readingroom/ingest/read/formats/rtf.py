@@ -81,15 +81,15 @@ def read_rtf(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> li
     """Return the pages of a document; raise a `Refusal`."""
     page_builder = PageBuilder()
     for page_text in "".join(_iterate_text(file_bytes)).split("\f"):
-        for paragraph in page_text.split("\n\n"):
-            page_builder.add_paragraph(paragraph.strip().removesuffix(CELL_SEPARATOR.rstrip()))
+        for paragraph_text in page_text.split("\n\n"):
+            page_builder.add_paragraph(paragraph_text.strip().removesuffix(CELL_SEPARATOR.rstrip()))
         page_builder.end_page()
     return page_builder.finish_pages()
 
 
 def _iterate_text(file_bytes: bytes) -> Iterator[str]:
     group_states = [_GroupState()]
-    encoding = "cp1252"
+    text_encoding = "cp1252"
     fallback_bytes_left = 0
     raw_bytes = bytearray()
     """Bytes in the document's own encoding; some of its characters take two."""
@@ -97,7 +97,7 @@ def _iterate_text(file_bytes: bytes) -> Iterator[str]:
     for rtf_token in _iterate_tokens(file_bytes):
         control_word = (rtf_token["word"] or b"").decode("ascii")
         if raw_bytes and not rtf_token["hex"]:
-            yield raw_bytes.decode(encoding, "replace")
+            yield raw_bytes.decode(text_encoding, "replace")
             raw_bytes.clear()
         was_group_start, is_group_start = is_group_start, rtf_token["brace"] == b"{"
         group_state = group_states[-1]
@@ -115,7 +115,7 @@ def _iterate_text(file_bytes: bytes) -> Iterator[str]:
         elif control_word in _SKIPPED_GROUP_WORDS and was_group_start:
             group_states[-1] = replace(group_state, is_skipped=True)
         elif control_word == "ansicpg":
-            encoding = _find_encoding(int(rtf_token["number"] or 1252))
+            text_encoding = _find_encoding(int(rtf_token["number"] or 1252))
         elif control_word == "uc":
             group_states[-1] = replace(group_state, fallback_length=int(rtf_token["number"] or 1))
         elif control_word in ("v", "deleted"):
@@ -133,21 +133,21 @@ def _iterate_text(file_bytes: bytes) -> Iterator[str]:
         elif rtf_token["text"]:
             token_text = rtf_token["text"][fallback_bytes_left:]
             fallback_bytes_left = max(0, fallback_bytes_left - len(rtf_token["text"]))
-            yield _decode_raw(token_text, encoding)
+            yield _decode_raw(token_text, text_encoding)
         elif control_word:
             yield _TEXT_BY_BREAK_WORD.get(control_word, "")
         elif rtf_token["symbol"]:
             yield _TEXT_BY_SYMBOL.get(rtf_token["symbol"].decode("latin-1"), "")
     if raw_bytes:
-        yield raw_bytes.decode(encoding, "replace")
+        yield raw_bytes.decode(text_encoding, "replace")
 
 
-def _decode_raw(raw_text: bytes, encoding: str) -> str:
+def _decode_raw(raw_text: bytes, text_encoding: str) -> str:
     """Return text that is not escaped: by the rules it is ASCII, and some programs write UTF-8."""
     try:
         return raw_text.decode("utf-8")
     except UnicodeDecodeError:
-        return raw_text.decode(encoding, "replace")
+        return raw_text.decode(text_encoding, "replace")
 
 
 def _iterate_tokens(file_bytes: bytes) -> Iterator[re.Match[bytes]]:

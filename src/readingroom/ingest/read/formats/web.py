@@ -48,11 +48,11 @@ def _parse_html(html_source: bytes | str) -> Any:
         html_source = decode_text(html_source)
     if isinstance(html_source, str):
         html_source = html_source.encode("utf-8", "replace")
-        parser = etree.HTMLParser(encoding="utf-8", no_network=True, target=_TreeMaker())
+        html_parser = etree.HTMLParser(encoding="utf-8", no_network=True, target=_TreeMaker())
     else:
-        parser = etree.HTMLParser(no_network=True, target=_TreeMaker())
+        html_parser = etree.HTMLParser(no_network=True, target=_TreeMaker())
     try:
-        return etree.fromstring(html_source, parser) if html_source.strip() else None
+        return etree.fromstring(html_source, html_parser) if html_source.strip() else None
     except (etree.XMLSyntaxError, ValueError, LookupError) as error:
         raise Refusal("extraction_failed", "The HTML cannot be parsed") from error
 
@@ -99,19 +99,21 @@ class _HtmlWriter:
         """The last number of each list around; None for one with bullets."""
 
     def write_element(self, html_root: Any) -> None:
-        walker = etree.iterwalk(html_root, events=("start", "end"))  # without recursion
-        for event, walked_element in walker:
+        tree_walker = etree.iterwalk(html_root, events=("start", "end"))  # without recursion
+        for walk_event, walked_element in tree_walker:
             is_hidden = _is_hidden(walked_element)
-            if event == "end":
+            if walk_event == "end":
                 if not is_hidden:
                     self._end_element(walked_element)
                 # What follows a hidden element is seen.
-                self._text_pieces.append(_collapse(walked_element.getparent(), walked_element.tail))
+                self._text_pieces.append(
+                    _collapse_line_breaks(walked_element.getparent(), walked_element.tail)
+                )
             elif is_hidden:
-                walker.skip_subtree()
+                tree_walker.skip_subtree()
             else:
                 self._start_element(walked_element)
-                self._text_pieces.append(_collapse(walked_element, walked_element.text))
+                self._text_pieces.append(_collapse_line_breaks(walked_element, walked_element.text))
         self._end_block()
 
     def _start_element(self, element: Any) -> None:
@@ -152,11 +154,15 @@ class _HtmlWriter:
 
 
 def _is_hidden(element: Any) -> bool:
-    style = (element.get("style") or "").replace(" ", "").lower()
-    return element.tag in _SKIPPED_ELEMENTS or "hidden" in element.attrib or "display:none" in style
+    style_text = (element.get("style") or "").replace(" ", "").lower()
+    return (
+        element.tag in _SKIPPED_ELEMENTS
+        or "hidden" in element.attrib
+        or "display:none" in style_text
+    )
 
 
-def _collapse(parent_element: Any, raw_text: str | None) -> str:
+def _collapse_line_breaks(parent_element: Any, raw_text: str | None) -> str:
     """Return text as HTML shows it: line breaks are blanks, but for preformatted text."""
     if not raw_text:
         return ""

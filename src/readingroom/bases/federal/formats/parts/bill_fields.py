@@ -72,40 +72,45 @@ def _has_recorded_votes(action_element: Element) -> bool:
 
 
 def build_vote_links(
-    action_elements: Iterable[Element], actions: Iterable[BillAction]
+    action_elements: Iterable[Element], bill_actions: Iterable[BillAction]
 ) -> Iterator[RecordLink]:
     """The roll calls that actions record; the action's words say what was voted on.
 
     Several actions may tell of one: what stands in a field comes before what only words say.
     """
-    flagged_actions = zip(map(_has_recorded_votes, action_elements), actions, strict=True)
-    for is_recorded, action in sorted(flagged_actions, key=lambda pair: not pair[0]):
+    flagged_actions = zip(map(_has_recorded_votes, action_elements), bill_actions, strict=True)
+    for is_recorded, bill_action in sorted(flagged_actions, key=lambda pair: not pair[0]):
         stating_field = "recordedVotes" if is_recorded else "text"
-        for vote_id in action.votes:
-            evidence = f"{action.date} {action.text}"[:MAX_EVIDENCE_CHARS]
-            yield RecordLink(LinkKind.VOTE, vote_id, f"actions/item/{stating_field}: {evidence}")
+        for vote_id in bill_action.votes:
+            evidence_text = f"{bill_action.date} {bill_action.text}"[:MAX_EVIDENCE_CHARS]
+            yield RecordLink(
+                LinkKind.VOTE, vote_id, f"actions/item/{stating_field}: {evidence_text}"
+            )
 
 
 def find_cited_reports(
-    bill_element: Element, actions: Iterable[BillAction]
+    bill_element: Element, bill_actions: Iterable[BillAction]
 ) -> Iterator[tuple[str, str]]:
     """The reports on a bill as they are cited, each with what says so."""
-    citations = _get_texts(bill_element.iterfind("committeeReports/committeeReport/citation"))
-    for citation in citations:
+    citation_texts = _get_texts(bill_element.iterfind("committeeReports/committeeReport/citation"))
+    for citation in citation_texts:
         yield citation, f"committeeReports/committeeReport: {citation}"
     # Only where the fields are empty: they are the better evidence.
-    for action in actions if not citations else ():
-        if report_match := _REPORT_CITATION_PATTERN.search(action.text):
-            evidence = f"{action.date} {action.text}"[:MAX_EVIDENCE_CHARS]
-            yield report_match[1] or f"S. Rept. {report_match[2]}", f"actions/item/text: {evidence}"
+    for bill_action in bill_actions if not citation_texts else ():
+        if report_match := _REPORT_CITATION_PATTERN.search(bill_action.text):
+            evidence_text = f"{bill_action.date} {bill_action.text}"[:MAX_EVIDENCE_CHARS]
+            yield (
+                report_match[1] or f"S. Rept. {report_match[2]}",
+                f"actions/item/text: {evidence_text}",
+            )
 
 
-def require_text(element: Element, *paths: str) -> str:
+def require_text(element: Element, *element_paths: str) -> str:
     """Return a value that identifies the record. Raise `ValueError` if the file has none."""
-    for xml_path in paths:
+    for xml_path in element_paths:
         if path_text := find_text(element, xml_path):
             return path_text
-    raise ValueError(f"no <{paths[0]}> in this file")
+    raise ValueError(f"no <{element_paths[0]}> in this file")
 
 
 def drop_empty_values(facets: dict[str, Sequence[str | None]]) -> dict[str, list[str]]:
@@ -115,13 +120,13 @@ def drop_empty_values(facets: dict[str, Sequence[str | None]]) -> dict[str, list
     }
 
 
-def _get_texts(elements: Iterable[Element]) -> list[str]:
-    return [element_text for element in elements if (element_text := find_text(element))]
+def _get_texts(text_elements: Iterable[Element]) -> list[str]:
+    return [element_text for element in text_elements if (element_text := find_text(element))]
 
 
 def _index_children_by_tag(parent_element: Element) -> dict[str, Element]:
     """Return the first child of each name: cheaper than a search for every name."""
-    return {child.tag: child for child in reversed(parent_element)}
+    return {child_element.tag: child_element for child_element in reversed(parent_element)}
 
 
 def parse_person(person_element: Element) -> Person:
@@ -133,13 +138,13 @@ def _parse_person_fields(children_by_tag: Mapping[str, Element]) -> dict[str, An
         find_text(children_by_tag.get("fullName")) or find_text(children_by_tag.get("name")) or ""
     )
     # Where a file has no fields for party, state and district, the name has them: [D-NC-12].
-    affiliation = parse_affiliation(printed_name)
+    party_and_state = parse_affiliation(printed_name)
     return {
         "bioguide_id": find_text(children_by_tag.get("bioguideId")),
         "name": format_name(printed_name),
-        "party": find_text(children_by_tag.get("party")) or affiliation["party"],
-        "state": find_text(children_by_tag.get("state")) or affiliation["state"],
-        "district": find_text(children_by_tag.get("district")) or affiliation["district"],
+        "party": find_text(children_by_tag.get("party")) or party_and_state["party"],
+        "state": find_text(children_by_tag.get("state")) or party_and_state["state"],
+        "district": find_text(children_by_tag.get("district")) or party_and_state["district"],
     }
 
 
@@ -193,10 +198,13 @@ def _find_roll_calls(action_text: str, action_date: str, congress: int) -> Itera
     if not action_date:
         return
     # The words name no session. The first is that of the year in which the Congress began.
-    session = 1 if int(action_date[:4]) <= get_first_day(congress).year else 2
+    session_number = 1 if int(action_date[:4]) <= get_first_day(congress).year else 2
     for house_number, senate_number in _ROLL_CALL_PATTERN.findall(action_text):
         yield make_vote_id(
-            "house" if house_number else "senate", congress, session, house_number or senate_number
+            "house" if house_number else "senate",
+            congress,
+            session_number,
+            house_number or senate_number,
         )
 
 
@@ -231,13 +239,13 @@ def parse_committees(bill_element: Element) -> Iterator[BillCommittee]:
         "committees/billCommittees/item"
     )
     for committee_element in committee_elements:
-        chamber = find_text(committee_element, "chamber")
+        chamber_name = find_text(committee_element, "chamber")
         for listed_element in (committee_element, *committee_element.findall("subcommittees/item")):
             if committee_code := find_text(listed_element, "systemCode"):
                 yield BillCommittee(
                     id=make_committee_id(committee_code),
                     name=find_text(listed_element, "name") or committee_code,
-                    chamber=parse_chamber(chamber),
+                    chamber=parse_chamber(chamber_name),
                     activities=_get_texts(listed_element.iterfind("activities/item/name")),
                     dated_activities=list(_parse_activities(listed_element)),
                 )
@@ -290,15 +298,15 @@ def describe_miscounted_lists(bill_element: Element, record_label: str) -> Itera
             )
 
 
-def count_cosponsors(bill_element: Element, cosponsors: Sequence[Cosponsor]) -> int:
+def count_cosponsors(bill_element: Element, bill_cosponsors: Sequence[Cosponsor]) -> int:
     """Return how many cosponsor now: who withdrew stays listed, with a date.
 
     The oldest files tell of an amendment only how many there are, and not who.
     """
     stated_count = find_text(bill_element, "cosponsors/currentCount") or ""
-    if not cosponsors and stated_count.isdecimal():
+    if not bill_cosponsors and stated_count.isdecimal():
         return int(stated_count)
-    return sum(cosponsor.withdrawn_at is None for cosponsor in cosponsors)
+    return sum(bill_cosponsor.withdrawn_at is None for bill_cosponsor in bill_cosponsors)
 
 
 def parse_subjects(bill_element: Element) -> Iterator[str]:
@@ -328,12 +336,12 @@ def parse_summaries(bill_element: Element) -> Iterator[BillSummary]:
 
 
 def parse_short_titles(bill_element: Element) -> list[str]:
-    titles = (
+    title_texts = (
         find_text(title_element, "title")
         for title_element in bill_element.iterfind("titles/item")
         if "short" in (find_text(title_element, "titleType") or "").lower()
     )
-    return list(dict.fromkeys(short_title for short_title in titles if short_title))
+    return list(dict.fromkeys(short_title for short_title in title_texts if short_title))
 
 
 def parse_text_versions(bill_element: Element) -> list[TextVersion]:

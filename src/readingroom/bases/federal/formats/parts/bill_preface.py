@@ -40,24 +40,24 @@ class PrintedPreface:
 
 def parse_preface(dated_actions: list[tuple[str | None, Element]]) -> PrintedPreface:
     """Return what the actions on the first page say, each given with its date."""
-    preface = PrintedPreface()
+    printed_preface = PrintedPreface()
     for action_date, action_element in dated_actions:
         action_text = find_text(action_element) or ""
         sponsor_element = action_element.find(".//sponsor")
         is_introduction = _INTRODUCED_PATTERN.search(action_text) is not None
-        if is_introduction and sponsor_element is not None and not preface.sponsors:
-            preface.sponsors.append(Person(**_parse_member(sponsor_element)))
-            preface.introduced_at = action_date
+        if is_introduction and sponsor_element is not None and not printed_preface.sponsors:
+            printed_preface.sponsors.append(Person(**_parse_member(sponsor_element)))
+            printed_preface.introduced_at = action_date
         for cosponsor_element in action_element.iter("cosponsor"):
-            preface.cosponsors.append(
+            printed_preface.cosponsors.append(
                 Cosponsor(
                     **_parse_member(cosponsor_element),
                     sponsored_at=action_date,
                     original=is_introduction,
                 )
             )
-        _add_committees(preface.committees, action_element, action_text, action_date)
-    return preface
+        _add_committees(printed_preface.committees, action_element, action_text, action_date)
+    return printed_preface
 
 
 def find_short_titles(bill_element: Element) -> list[str]:
@@ -92,7 +92,7 @@ def _parse_member(member_element: Element) -> dict[str, Any]:
 
 
 def _add_committees(
-    committees: list[BillCommittee],
+    bill_committees: list[BillCommittee],
     action_element: Element,
     action_text: str,
     action_date: str | None,
@@ -106,16 +106,21 @@ def _add_committees(
     for committee_id, committee_name in _find_committees(action_element):
         dated_activity = CommitteeActivity(name=activity_name, date=action_date)
         known_committee = next(
-            (committee for committee in committees if committee.id == committee_id), None
+            (
+                bill_committee
+                for bill_committee in bill_committees
+                if bill_committee.id == committee_id
+            ),
+            None,
         )
         if known_committee:
             known_committee.activities.append(activity_name)
             known_committee.dated_activities.append(dated_activity)
         else:
-            chamber = parse_chamber(committee_id)
-            committees.append(
+            chamber_name = parse_chamber(committee_id)
+            bill_committees.append(
                 BillCommittee(
-                    id=committee_id, name=committee_name, chamber=chamber,
+                    id=committee_id, name=committee_name, chamber=chamber_name,
                     activities=[activity_name], dated_activities=[dated_activity],
                 )
             )  # fmt: skip

@@ -55,19 +55,21 @@ class BillProgress:
 def determine_progress(
     congress: int,
     bill_type: str,
-    actions: Iterable[BillAction],
+    bill_actions: Iterable[BillAction],
     *,
     introduced_at: str | None,
     has_law: bool,
     as_of: str | None,
 ) -> BillProgress:
     """Return how far a bill came by its actions, as of the day of its file."""
-    first_day_by_step = _find_first_days(actions) | {"introduced": introduced_at or ""}
-    stage = _determine_stage(first_day_by_step.keys(), has_law)
-    step_days = (first_day_by_step.get(step) for step in _STEPS_BY_STAGE[stage])
+    first_day_by_step = _find_first_days(bill_actions) | {"introduced": introduced_at or ""}
+    bill_stage = _determine_stage(first_day_by_step.keys(), has_law)
+    step_days = (first_day_by_step.get(stage_step) for stage_step in _STEPS_BY_STAGE[bill_stage])
     reached_at = max(filter(None, step_days), default=None)
     return BillProgress(
-        stage, reached_at, _determine_outcome(congress, bill_type, stage, first_day_by_step, as_of)
+        bill_stage,
+        reached_at,
+        _determine_outcome(congress, bill_type, bill_stage, first_day_by_step, as_of),
     )
 
 
@@ -76,19 +78,19 @@ def get_stage_of_version(version_code: str) -> BillStage:
     return _STAGE_BY_VERSION_CODE.get(version_code.rstrip("0123456789"), "introduced")
 
 
-def _find_first_days(actions: Iterable[BillAction]) -> dict[str, str]:
+def _find_first_days(bill_actions: Iterable[BillAction]) -> dict[str, str]:
     """Return the first day of each step that the actions name."""
     first_day_by_step: dict[str, str] = {}
-    for action in actions:
-        for step in _find_steps(action):
-            first_day_by_step[step] = min(
-                filter(None, (first_day_by_step.get(step), action.date)), default=""
+    for bill_action in bill_actions:
+        for stage_step in _find_steps(bill_action):
+            first_day_by_step[stage_step] = min(
+                filter(None, (first_day_by_step.get(stage_step), bill_action.date)), default=""
             )
     return first_day_by_step
 
 
-def _find_steps(action: BillAction) -> Iterable[str]:
-    action_code, action_text = action.code or "", action.text
+def _find_steps(bill_action: BillAction) -> Iterable[str]:
+    action_code, action_text = bill_action.code or "", bill_action.text
     if action_code in _REPORTED_ACTION_CODES or _REPORTED_TEXT_PATTERN.match(action_text):
         yield "reported"
     if passed_match := _PASSED_TEXT_PATTERN.match(action_text):
@@ -103,8 +105,8 @@ def _find_steps(action: BillAction) -> Iterable[str]:
         yield "law"
 
 
-def _determine_stage(steps: Iterable[str], has_law: bool) -> BillStage:
-    reached_steps = set(steps)
+def _determine_stage(stage_steps: Iterable[str], has_law: bool) -> BillStage:
+    reached_steps = set(stage_steps)
     if has_law or "law" in reached_steps:
         return "law"
     if "vetoed" in reached_steps:
@@ -116,15 +118,19 @@ def _determine_stage(steps: Iterable[str], has_law: bool) -> BillStage:
 
 
 def _determine_outcome(
-    congress: int, bill_type: str, stage: BillStage, steps: Iterable[str], as_of: str | None
+    congress: int,
+    bill_type: str,
+    bill_stage: BillStage,
+    stage_steps: Iterable[str],
+    as_of: str | None,
 ) -> BillOutcome:
-    if stage in ("law", "vetoed"):
-        return stage
+    if bill_stage in ("law", "vetoed"):
+        return bill_stage
     # A resolution of one chamber needs that chamber alone, a concurrent one both; none is signed.
     needed_chambers = {"hres": {"house"}, "sres": {"senate"}}.get(bill_type)
     if bill_type in ("hconres", "sconres"):
         needed_chambers = {"house", "senate"}
-    if needed_chambers and needed_chambers <= set(steps):
+    if needed_chambers and needed_chambers <= set(stage_steps):
         return "adopted"
     # What is not done when a Congress ends is done no more; an older file cannot know.
     end_day = get_first_day(congress + 1).isoformat()

@@ -119,33 +119,35 @@ class FileRef:
         return Path(member_name).name
 
 
-def find_files(paths: Iterable[Path], file_date: str | None = None) -> Iterator[FileRef]:
+def find_files(given_paths: Iterable[Path], file_date: str | None = None) -> Iterator[FileRef]:
     """Yield every file under these paths; `file_date` is the day they were found to be current.
 
     Inside a folder or a zip, files of a type that no loader reads are left out; a file that was
     named by itself never is.
     """
-    for path in paths:
-        for file_ref in _find_in_folder(path) if path.is_dir() else _find_at(path):
+    for given_path in given_paths:
+        for file_ref in (
+            _find_in_folder(given_path) if given_path.is_dir() else _find_at(given_path)
+        ):
             yield replace(file_ref, file_date=file_date) if file_date else file_ref
 
 
-def find_pdfs(paths: Iterable[Path]) -> Iterator[str]:
+def find_pdfs(given_paths: Iterable[Path]) -> Iterator[str]:
     """Yield every PDF in these folders and zips: no loader reads one unless another file names it.
 
     A PDF that was named by itself is not among them: `find_files` yields it.
     """
-    for path in paths:
-        if path.is_dir():
-            for folder, _, file_names in sorted(os.walk(path)):
+    for given_path in given_paths:
+        if given_path.is_dir():
+            for folder_path, _, file_names in sorted(os.walk(given_path)):
                 for file_name in sorted(file_names):
-                    file_path = Path(folder, file_name)
+                    file_path = Path(folder_path, file_name)
                     if _is_pdf(file_name):
                         yield escape_undecodable(file_path)
                     elif file_path.suffix.lower() == ".zip":
                         yield from _find_pdfs_in_zip(file_path)
-        elif path.suffix.lower() == ".zip":
-            yield from _find_pdfs_in_zip(path)
+        elif given_path.suffix.lower() == ".zip":
+            yield from _find_pdfs_in_zip(given_path)
 
 
 def _find_pdfs_in_zip(zip_path: Path) -> Iterator[str]:
@@ -170,37 +172,37 @@ def escape_undecodable(path_or_name: str | Path) -> str:
     return str(path_or_name).encode("utf-8", "backslashreplace").decode()
 
 
-def _find_in_folder(folder: Path) -> Iterator[FileRef]:
+def _find_in_folder(folder_path: Path) -> Iterator[FileRef]:
     # Without a callback os.walk silently passes over folders that it may not read.
     walk_errors: list[OSError] = []
-    paths = [
-        Path(subfolder, file_name)
-        for subfolder, _, file_names in os.walk(folder, onerror=walk_errors.append)
+    file_paths = [
+        Path(subfolder_path, file_name)
+        for subfolder_path, _, file_names in os.walk(folder_path, onerror=walk_errors.append)
         for file_name in file_names
     ]
     # Sorted, so that two loads of a folder write the same rows in the same order.
-    for path in sorted(path for path in paths if path.is_file()):
-        if path.suffix.lower() not in _IGNORED_SUFFIXES:
-            yield from _find_at(path)
+    for file_path in sorted(file_path for file_path in file_paths if file_path.is_file()):
+        if file_path.suffix.lower() not in _IGNORED_SUFFIXES:
+            yield from _find_at(file_path)
     for error in walk_errors:
         yield _make_unreadable(error.filename, error)
 
 
-def _find_at(path: Path) -> Iterator[FileRef]:
-    if path.suffix.lower() == ".zip":
-        yield from _find_in_zip(path)
+def _find_at(file_path: Path) -> Iterator[FileRef]:
+    if file_path.suffix.lower() == ".zip":
+        yield from _find_in_zip(file_path)
         return
     try:
-        file_size = path.stat().st_size
+        file_size = file_path.stat().st_size
     except OSError as error:
-        yield _make_unreadable(path, error)
+        yield _make_unreadable(file_path, error)
     else:
         yield FileRef(
-            escape_undecodable(path),
+            escape_undecodable(file_path),
             file_size,
-            partial(_read_path, path),
-            partial(_read_sibling, path),
-            partial(_has_sibling, path),
+            partial(_read_path, file_path),
+            partial(_read_sibling, file_path),
+            partial(_has_sibling, file_path),
         )
 
 
@@ -233,33 +235,37 @@ def _read_no_sibling(sibling_name: str) -> None:
     return None
 
 
-def _read_path(path: Path, max_bytes: int) -> bytes:
-    file_status = path.stat()
+def _read_path(file_path: Path, max_bytes: int) -> bytes:
+    file_status = file_path.stat()
     # Opening a named pipe would wait for somebody to write into it.
     if not stat.S_ISREG(file_status.st_mode):
         raise ValueError("neither a file nor a folder; save its contents as a file first")
-    with path.open("rb") as file:
+    with file_path.open("rb") as open_file:
         # Python reserves as much memory as it is asked to read.
-        return file.read(max_bytes) if max_bytes < file_status.st_size else file.read()
+        return open_file.read(max_bytes) if max_bytes < file_status.st_size else open_file.read()
 
 
-def _read_sibling(path: Path, sibling_name: str) -> bytes | None:
-    """Read a file below the folder of `path`; return None for a name that leads out of it."""
-    sibling_path = _find_sibling(path, sibling_name)
+def _read_sibling(file_path: Path, sibling_name: str) -> bytes | None:
+    """Read a file below the folder of `file_path`; return None for a name that leads out of it."""
+    sibling_path = _find_sibling(file_path, sibling_name)
     if sibling_path is None or sibling_path.stat().st_size > MAX_FILE_BYTES:
         return None
     return sibling_path.read_bytes()
 
 
-def _has_sibling(path: Path, sibling_name: str) -> bool:
-    return _find_sibling(path, sibling_name) is not None
+def _has_sibling(file_path: Path, sibling_name: str) -> bool:
+    return _find_sibling(file_path, sibling_name) is not None
 
 
-def _find_sibling(path: Path, sibling_name: str) -> Path | None:
-    folder = path.parent.resolve()
+def _find_sibling(file_path: Path, sibling_name: str) -> Path | None:
+    folder_path = file_path.parent.resolve()
     # Resolved before the check: the name comes from the file, and may be `..` or a link.
-    sibling_path = (folder / sibling_name).resolve()
-    return sibling_path if sibling_path.is_relative_to(folder) and sibling_path.is_file() else None
+    sibling_path = (folder_path / sibling_name).resolve()
+    return (
+        sibling_path
+        if sibling_path.is_relative_to(folder_path) and sibling_path.is_file()
+        else None
+    )
 
 
 def _read_member(zip_path: Path, zip_member: zipfile.ZipInfo, max_bytes: int) -> bytes:

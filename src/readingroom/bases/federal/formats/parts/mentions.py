@@ -34,31 +34,33 @@ _QUOTED_CHARS_PER_SIDE = 80
 
 
 def find_bills(
-    text: str, congress: int, link_kind: LinkKind, field_name: str
+    whole_text: str, congress: int, link_kind: LinkKind, field_name: str
 ) -> Iterator[RecordLink]:
     """Yield the bills that a text names; of this Congress, unless the text states another."""
-    for bill_match in _BILL_PATTERN.finditer(text):
-        congress_match = _CONGRESS_AFTER_BILL_PATTERN.match(text, bill_match.end())
+    for bill_match in _BILL_PATTERN.finditer(whole_text):
+        congress_match = _CONGRESS_AFTER_BILL_PATTERN.match(whole_text, bill_match.end())
         bill_congress = int(congress_match[1]) if congress_match else congress
         assumption_note = "" if congress_match else f" (Congress {congress} by its date)"
         bill_id = make_bill_id(bill_congress, bill_match[1], bill_match[2])
         yield RecordLink(
-            link_kind, bill_id, f"{field_name}: {_quote_mention(text, bill_match)}{assumption_note}"
+            link_kind,
+            bill_id,
+            f"{field_name}: {_quote_mention(whole_text, bill_match)}{assumption_note}",
         )
 
 
-def find_laws(text: str, link_kind: LinkKind, field_name: str) -> Iterator[RecordLink]:
-    for law_match in _LAW_PATTERN.finditer(text):
-        quotation = fold_dashes(_quote_mention(text, law_match))
+def find_laws(whole_text: str, link_kind: LinkKind, field_name: str) -> Iterator[RecordLink]:
+    for law_match in _LAW_PATTERN.finditer(whole_text):
+        quoted_text = fold_dashes(_quote_mention(whole_text, law_match))
         yield RecordLink(
-            link_kind, make_law_id(f"{law_match[1]}-{law_match[2]}"), f"{field_name}: {quotation}"
+            link_kind, make_law_id(f"{law_match[1]}-{law_match[2]}"), f"{field_name}: {quoted_text}"
         )
 
 
-def _quote_mention(text: str, mention_match: re.Match[str]) -> str:
+def _quote_mention(whole_text: str, mention_match: re.Match[str]) -> str:
     """The name where it stands, with a little of what is said around it."""
     start_offset, end_offset = (
         max(0, mention_match.start() - _QUOTED_CHARS_PER_SIDE),
         mention_match.end() + _QUOTED_CHARS_PER_SIDE,
     )
-    return " ".join(text[start_offset:end_offset].split())
+    return " ".join(whole_text[start_offset:end_offset].split())

@@ -29,28 +29,28 @@ def read_pdf_texts(pdf_contents: Sequence[bytes]) -> list[PdfText]:
     if not pdf_contents:
         return []
     # On a thread of its own: whoever loads may be inside an event loop already.
-    with ThreadPoolExecutor(1) as executor:
-        return executor.submit(anyio.run, _read_all_pdfs, pdf_contents).result()
+    with ThreadPoolExecutor(1) as thread_executor:
+        return thread_executor.submit(anyio.run, _read_all_pdfs, pdf_contents).result()
 
 
 async def _read_all_pdfs(pdf_contents: Sequence[bytes]) -> list[PdfText]:
-    sandbox = Sandbox(_READING_LIMITS)
+    pdf_sandbox = Sandbox(_READING_LIMITS)
     pdf_texts = [PdfText("")] * len(pdf_contents)
 
-    async def fill_text(index: int) -> None:
-        pdf_texts[index] = await _read_pdf(sandbox, pdf_contents[index])
+    async def fill_text(pdf_index: int) -> None:
+        pdf_texts[pdf_index] = await _read_pdf(pdf_sandbox, pdf_contents[pdf_index])
 
     async with anyio.create_task_group() as task_group:
-        for index in range(len(pdf_contents)):
-            task_group.start_soon(fill_text, index)
+        for pdf_index in range(len(pdf_contents)):
+            task_group.start_soon(fill_text, pdf_index)
     return pdf_texts
 
 
-async def _read_pdf(sandbox: Sandbox, pdf_content: bytes) -> PdfText:
+async def _read_pdf(pdf_sandbox: Sandbox, pdf_content: bytes) -> PdfText:
     with tempfile.TemporaryFile(buffering=0) as pdf_file:
         pdf_file.write(pdf_content)
         try:
-            read_result = await sandbox.read_document(
+            read_result = await pdf_sandbox.read_document(
                 pdf_file, "statement.pdf", ReadOptions(enable_ocr=False), no_progress
             )
         except KnowledgeError as error:

@@ -42,9 +42,11 @@ def format_name(printed_name: str) -> str:
     plain_name = name_match["name"] if name_match else printed_name.strip()
     if plain_name.isupper():
         plain_name = plain_name.title()
-    last_name, comma, first_name = plain_name.partition(", ")
-    first_name, _, suffix = first_name.partition(", ")
-    return " ".join(filter(None, (first_name, last_name, suffix))) if comma else plain_name
+    last_name, comma_mark, first_name = plain_name.partition(", ")
+    first_name, _, name_suffix = first_name.partition(", ")
+    return (
+        " ".join(filter(None, (first_name, last_name, name_suffix))) if comma_mark else plain_name
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -56,45 +58,45 @@ def parse_affiliation(full_name: str) -> Mapping[str, str | None]:
     return dict(zip(field_names, [*affiliation_parts, None, None, None][:3], strict=True))
 
 
-def format_sponsor_lines(sponsors: Iterable[Person]) -> Iterator[str]:
+def format_sponsor_lines(bill_sponsors: Iterable[Person]) -> Iterator[str]:
     """Yield a line for each sponsor, for searches: people ask for `Tina Smith's bill on nurses`."""
-    for sponsor in sponsors:
-        yield f"Sponsor: {sponsor.name}"
+    for bill_sponsor in bill_sponsors:
+        yield f"Sponsor: {bill_sponsor.name}"
 
 
 def build_bioguide_url(bioguide_id: str) -> str:
     return f"https://bioguide.congress.gov/search/bio/{bioguide_id}"
 
 
-def build_legislator_stub(person: Person, provenance: Provenance) -> ParsedRecord:
+def build_legislator_stub(named_person: Person, provenance: Provenance) -> ParsedRecord:
     """A legislator of whom only another record speaks."""
-    assert person.bioguide_id is not None
-    url = build_bioguide_url(person.bioguide_id)
+    assert named_person.bioguide_id is not None
+    url = build_bioguide_url(named_person.bioguide_id)
     legislator_record = Legislator(
-        id=person.bioguide_id,
-        title=person.name,
-        name=person.name,
-        party=person.party,
-        state=person.state,
-        district=person.district,
-        ids={"bioguide": person.bioguide_id},
+        id=named_person.bioguide_id,
+        title=named_person.name,
+        name=named_person.name,
+        party=named_person.party,
+        state=named_person.state,
+        district=named_person.district,
+        ids={"bioguide": named_person.bioguide_id},
         stub=True,
         **build_citation_fields(
-            provenance, url=url, org=BIOGUIDE_PUBLISHER, cite=person.name, published_at=None
+            provenance, url=url, org=BIOGUIDE_PUBLISHER, cite=named_person.name, published_at=None
         ),
     )
-    return ParsedRecord(legislator_record, partial=True, names=(person.name,))
+    return ParsedRecord(legislator_record, partial=True, names=(named_person.name,))
 
 
 def build_committee_stub(
-    committee_id: str, committee_name: str, chamber: str | None, provenance: Provenance
+    committee_id: str, committee_name: str, chamber_name: str | None, provenance: Provenance
 ) -> ParsedRecord:
     """A committee of which only a bill speaks."""
     committee_record = Committee(
         id=committee_id,
         title=committee_name,
         name=committee_name,
-        chamber=parse_chamber(chamber),
+        chamber=parse_chamber(chamber_name),
         # The code of a subcommittee is that of its committee and two digits.
         parent_id=committee_id[:4] if len(committee_id) > 4 else None,
         current=False,
@@ -117,19 +119,19 @@ def build_office(
     *,
     office_title: str,
     office_names: tuple[str, ...],
-    evidence: str,
+    evidence_text: str,
     raw_sha256: str,
-    **fields: Any,
+    **record_fields: Any,
 ) -> ParsedRecord:
     """Where a member is reached, linked to the member."""
     office_record = Office(
         id=make_staff_id(office_id),
         title=office_title,
         bioguide_id=bioguide_id,
-        **fields,
+        **record_fields,
         **build_citation_fields(
             provenance,
-            url=fields.get("website") or build_bioguide_url(bioguide_id),
+            url=record_fields.get("website") or build_bioguide_url(bioguide_id),
             org=LEGISLATORS_PUBLISHER,
             cite=office_title,
             published_at=None,
@@ -139,7 +141,7 @@ def build_office(
     return ParsedRecord(
         office_record,
         names=office_names,
-        links=[RecordLink(LinkKind.OFFICE, bioguide_id, evidence)],
+        links=[RecordLink(LinkKind.OFFICE, bioguide_id, evidence_text)],
     )
 
 

@@ -89,12 +89,12 @@ def _is_conditional(statement_text: str, veto_match: re.Match[str]) -> bool:
 def _quote_position(statement_text: str, position_match: re.Match[str]) -> str:
     """Return the words that say so, from the beginning of their sentence."""
     start_offset = _find_sentence_start(statement_text, position_match)
-    quotation = statement_text[start_offset : start_offset + _MAX_EVIDENCE_CHARS]
+    quoted_text = statement_text[start_offset : start_offset + _MAX_EVIDENCE_CHARS]
     if position_match.end() > start_offset + _MAX_EVIDENCE_CHARS:
-        quotation = statement_text[
+        quoted_text = statement_text[
             position_match.start() : position_match.start() + _MAX_EVIDENCE_CHARS
         ]
-    return quotation.partition("*")[0].partition("EXECUTIVE OFFICE")[0].strip()
+    return quoted_text.partition("*")[0].partition("EXECUTIVE OFFICE")[0].strip()
 
 
 def _find_sentence_start(statement_text: str, position_match: re.Match[str]) -> int:

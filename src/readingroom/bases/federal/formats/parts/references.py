@@ -36,27 +36,27 @@ class References:
     """Pages of the Federal Register: `78 FR 23676`."""
 
 
-def collect_references(elements: Iterable[Element]) -> References:
+def collect_references(ref_elements: Iterable[Element]) -> References:
     """Return everything that the links in these elements refer to."""
-    references = References()
-    for element in elements:
+    found_references = References()
+    for element in ref_elements:
         for ref_element in element.iter("ref"):
-            _add_reference(references, ref_element)
-    return references
+            _add_reference(found_references, ref_element)
+    return found_references
 
 
 _REFERENCE_KINDS: dict[str, tuple[str, re.Pattern[str], Callable[[re.Match[str]], str]]] = {
-    "pl": ("laws", _LAW_HREF_PATTERN, lambda m: make_law_id(f"{m[1]}-{m[2]}")),
-    "usc": ("usc_sections", _USC_HREF_PATTERN, lambda m: f"{m[1]} U.S.C. {m[2]}"),
-    "cfr": ("cfr_sections", _CFR_HREF_PATTERN, lambda m: make_cfr_id(m[1], m[2])),
-    "fr": ("register_pages", _FR_HREF_PATTERN, lambda m: f"{m[1]} FR {m[2]}"),
+    "pl": ("laws", _LAW_HREF_PATTERN, lambda match: make_law_id(f"{match[1]}-{match[2]}")),
+    "usc": ("usc_sections", _USC_HREF_PATTERN, lambda match: f"{match[1]} U.S.C. {match[2]}"),
+    "cfr": ("cfr_sections", _CFR_HREF_PATTERN, lambda match: make_cfr_id(match[1], match[2])),
+    "fr": ("register_pages", _FR_HREF_PATTERN, lambda match: f"{match[1]} FR {match[2]}"),
 }
 
 
-def _add_reference(references: References, ref_element: Element) -> None:
-    href = fold_dashes(ref_element.get("href") or "")
+def _add_reference(found_references: References, ref_element: Element) -> None:
+    ref_href = fold_dashes(ref_element.get("href") or "")
     # The kind stands after `/us/`, so one pattern is tried on each link and not four.
-    reference_kind = _REFERENCE_KINDS.get(href[4:].partition("/")[0])
+    reference_kind = _REFERENCE_KINDS.get(ref_href[4:].partition("/")[0])
     if reference_kind is None:
         return
     field_name, href_pattern, build_id = reference_kind
@@ -64,12 +64,12 @@ def _add_reference(references: References, ref_element: Element) -> None:
     # The official markup ends the number of a section at its dash: 17 CFR 240.19b|-4.
     if (
         field_name == "cfr_sections"
-        and _WHOLE_SECTION_HREF_PATTERN.fullmatch(href)
+        and _WHOLE_SECTION_HREF_PATTERN.fullmatch(ref_href)
         and (cut_match := _CUT_OFF_NUMBER_END_PATTERN.match(following_text))
     ):
-        href += cut_match[0]
-    if href_match := href_pattern.fullmatch(href):
-        words_by_id: WordsByReference = getattr(references, field_name)
+        ref_href += cut_match[0]
+    if href_match := href_pattern.fullmatch(ref_href):
+        words_by_id: WordsByReference = getattr(found_references, field_name)
         referred_id = build_id(href_match)
         if referred_id not in words_by_id:
             words_by_id[referred_id] = " ".join(

@@ -75,25 +75,25 @@ POLICY_AREAS = frozenset(
 def build_topic(
     topic_name: str,
     provenance: Provenance,
-    vocabulary: Vocabulary = "crs",
+    topic_vocabulary: Vocabulary = "crs",
     parent_name: str | None = None,
 ) -> ParsedRecord:
     """A subject as a record names it. A file that knows the wider subject knows the most."""
-    topic_kind_label, org, url = _LABELS_BY_VOCABULARY[vocabulary]
+    topic_kind_label, publisher_name, url = _LABELS_BY_VOCABULARY[topic_vocabulary]
     topic_record = Topic(
         id=make_topic_id(topic_name),
         title=topic_name,
         name=topic_name,
-        policy_area=vocabulary == "crs" and topic_name in POLICY_AREAS,
+        policy_area=topic_vocabulary == "crs" and topic_name in POLICY_AREAS,
         parent_id=make_topic_id(parent_name) if parent_name else None,
-        vocabulary=vocabulary,
+        vocabulary=topic_vocabulary,
         **build_citation_fields(
             provenance,
             url=url,
-            org=org,
+            org=publisher_name,
             cite=f"{topic_kind_label}: {topic_name}",
             published_at=None,
-            raw_sha256=_hash_topic(topic_name, vocabulary, parent_name),
+            raw_sha256=_hash_topic(topic_name, topic_vocabulary, parent_name),
         ),
     )
     parent_links = (
@@ -107,8 +107,8 @@ def build_topic(
 
 
 @lru_cache(maxsize=4096)
-def _hash_topic(topic_name: str, vocabulary: str, parent_name: str | None) -> str:
-    return hash_item([topic_name, vocabulary, parent_name])
+def _hash_topic(topic_name: str, topic_vocabulary: str, parent_name: str | None) -> str:
+    return hash_item([topic_name, topic_vocabulary, parent_name])
 
 
 def drop_repeated_topics(topic_names: Iterable[str | None]) -> list[str]:

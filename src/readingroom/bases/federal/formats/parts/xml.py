@@ -43,23 +43,23 @@ class EntitiesRefused(ValueError):
     """The document declares entities, which no official file does."""
 
 
-def parse_xml(markup: bytes) -> Element:
+def parse_xml(markup_bytes: bytes) -> Element:
     """Return the root of a document, its tags without namespace prefixes.
 
     Expat calls the builder itself, with no Python between: half of a load is parsing.
     """
-    builder, parser = TreeBuilder(), expat.ParserCreate()
+    tree_builder, expat_parser = TreeBuilder(), expat.ParserCreate()
     # Else expat calls back for every line of a text.
-    parser.buffer_text = True
-    parser.StartElementHandler = builder.start
-    parser.EndElementHandler = builder.end
-    parser.CharacterDataHandler = builder.data
+    expat_parser.buffer_text = True
+    expat_parser.StartElementHandler = tree_builder.start
+    expat_parser.EndElementHandler = tree_builder.end
+    expat_parser.CharacterDataHandler = tree_builder.data
     # A few nested entities can expand to gigabytes, and an external one can read local files.
-    parser.EntityDeclHandler = _refuse_entities
+    expat_parser.EntityDeclHandler = _refuse_entities
     # A DOCTYPE may name an external DTD; expat does not load it unless told to.
-    parser.ExternalEntityRefHandler = _refuse_entities
-    parser.Parse(markup, True)
-    root_element = builder.close()
+    expat_parser.ExternalEntityRefHandler = _refuse_entities
+    expat_parser.Parse(markup_bytes, True)
+    root_element = tree_builder.close()
     # Loaders look elements up by their plain names, whatever prefix a file chose.
     for element in root_element.iter():
         if ":" in element.tag:
@@ -69,17 +69,17 @@ def parse_xml(markup: bytes) -> Element:
 
 def hash_element(element: Element) -> str:
     """Return the hash of an element, which a change elsewhere in its file does not affect."""
-    attributes = _chain_iterables(map(Element.items, element.iter()))
+    attribute_pairs = _chain_iterables(map(Element.items, element.iter()))
     hashed_parts = (
         *element.itertext(),
         *map(_get_tag, element.iter()),
-        *_chain_iterables(attributes),
+        *_chain_iterables(attribute_pairs),
     )
     # A separator that no XML may contain: without one, text moved between elements hashes alike.
     return hashlib.sha256("\x1f".join(hashed_parts).encode()).hexdigest()
 
 
-def _refuse_entities(*declared: Any) -> int:
+def _refuse_entities(*declaration_values: Any) -> int:
     raise EntitiesRefused("the document declares entities")
 
 
@@ -106,20 +106,21 @@ def extract_prose(element: Element) -> str:
     """Return the text of an element, a paragraph for each block in it."""
     text_parts: list[str] = []
     _collect_text(element, text_parts)
-    paragraphs = (
-        " ".join(paragraph.split()) for paragraph in "".join(text_parts).split(_PARAGRAPH_MARK)
+    paragraph_texts = (
+        " ".join(paragraph_text.split())
+        for paragraph_text in "".join(text_parts).split(_PARAGRAPH_MARK)
     )
-    return "\n\n".join(filter(None, paragraphs))
+    return "\n\n".join(filter(None, paragraph_texts))
 
 
-def _collect_text(node: Element, text_parts: list[str]) -> None:
+def _collect_text(xml_node: Element, text_parts: list[str]) -> None:
     """Append the texts of an element in order, with a mark where a block ends.
 
     A number and the heading after it stay on the line of what they number: `(a) In general`.
     """
-    text_before, text_after = _MARKS_AROUND_BLOCK.get(node.tag, _NO_MARKS)
-    text_parts.append(text_before + (node.text or ""))
-    for child_node in node:
+    text_before, text_after = _MARKS_AROUND_BLOCK.get(xml_node.tag, _NO_MARKS)
+    text_parts.append(text_before + (xml_node.text or ""))
+    for child_node in xml_node:
         if len(child_node):
             _collect_text(child_node, text_parts)
             if tail_text := child_node.tail:
@@ -133,9 +134,9 @@ def _collect_text(node: Element, text_parts: list[str]) -> None:
         text_parts.append(text_after)
 
 
-def strip_html(markup: str) -> str:
+def strip_html(markup_text: str) -> str:
     """Return the text of HTML, a line for each of its paragraphs."""
-    markup_lines = _HTML_BREAK_PATTERN.sub("\n", markup).split("\n")
+    markup_lines = _HTML_BREAK_PATTERN.sub("\n", markup_text).split("\n")
     line_texts = (
         " ".join(html.unescape(_HTML_TAG_PATTERN.sub("", markup_line)).split())
         for markup_line in markup_lines

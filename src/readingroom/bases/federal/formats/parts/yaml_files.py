@@ -19,33 +19,35 @@ class _UnusualYaml(Exception):
 def load_yaml(yaml_bytes: bytes) -> Any:
     """Parse YAML, refusing aliases: a few lines of them can expand to gigabytes."""
     if _YAML_ANCHOR_PATTERN.search(yaml_bytes):
-        events = yaml.parse(yaml_bytes, Loader=_YAML_LOADER)
-        if any(isinstance(event, yaml.AliasEvent) for event in events):
+        recent_events = yaml.parse(yaml_bytes, Loader=_YAML_LOADER)
+        if any(isinstance(yaml_event, yaml.AliasEvent) for yaml_event in recent_events):
             raise ValueError("the file has YAML aliases, which no official file has")
         return yaml.load(yaml_bytes, Loader=_YAML_LOADER)
-    loader = _YAML_LOADER(yaml_bytes)
+    yaml_loader = _YAML_LOADER(yaml_bytes)
     try:
-        return _construct_document(loader)
+        return _construct_document(yaml_loader)
     except _UnusualYaml:
         return yaml.load(yaml_bytes, Loader=_YAML_LOADER)
     finally:
-        loader.dispose()
+        yaml_loader.dispose()
 
 
-def _construct_document(loader: Any) -> Any:
+def _construct_document(yaml_loader: Any) -> Any:
     """Return the one document of a file, built while it is parsed, with no tree of nodes.
 
     Raise `_UnusualYaml` for tags, aliases, merged or composite keys, and for several documents.
     """
-    scalar_values = _PlainScalars(loader)
-    documents: list[Any] = []
-    open_containers: list[Any] = [documents]
+    scalar_values = _PlainScalars(yaml_loader)
+    yaml_documents: list[Any] = []
+    open_containers: list[Any] = [yaml_documents]
     # The key that waits for its value, of each open mapping.
     pending_keys: list[Any] = [_NO_KEY]
-    while not isinstance(event := loader.get_event(), yaml.StreamEndEvent):
-        event_type = type(event)
+    while not isinstance(yaml_event := yaml_loader.get_event(), yaml.StreamEndEvent):
+        event_type = type(yaml_event)
         if event_type is yaml.ScalarEvent:
-            built_value = scalar_values[event.value] if event.implicit[0] else event.value
+            built_value = (
+                scalar_values[yaml_event.value] if yaml_event.implicit[0] else yaml_event.value
+            )
         elif event_type is yaml.MappingStartEvent:
             built_value = {}
         elif event_type is yaml.SequenceStartEvent:
@@ -57,31 +59,31 @@ def _construct_document(loader: Any) -> Any:
                 open_containers.pop()
                 pending_keys.pop()
             continue
-        if event.tag is not None:
+        if yaml_event.tag is not None:
             raise _UnusualYaml
-        container = open_containers[-1]
-        if type(container) is list:
-            container.append(built_value)
+        open_container = open_containers[-1]
+        if type(open_container) is list:
+            open_container.append(built_value)
         elif pending_keys[-1] is _NO_KEY:
             if event_type is not yaml.ScalarEvent:
                 raise _UnusualYaml
             pending_keys[-1] = built_value
         else:
-            container[pending_keys[-1]] = built_value
+            open_container[pending_keys[-1]] = built_value
             pending_keys[-1] = _NO_KEY
         if event_type is not yaml.ScalarEvent:
             open_containers.append(built_value)
             pending_keys.append(_NO_KEY)
-    if len(documents) != 1:
+    if len(yaml_documents) != 1:
         raise _UnusualYaml
-    return documents[0]
+    return yaml_documents[0]
 
 
 class _PlainScalars(dict[str, Any]):
     """What unquoted scalars mean, each found out once: text, a number, a date, a yes or no."""
 
-    def __init__(self, loader: Any) -> None:
-        self._loader = loader
+    def __init__(self, yaml_loader: Any) -> None:
+        self._loader = yaml_loader
 
     def __missing__(self, scalar_text: str) -> Any:
         if scalar_text in _SPECIAL_SCALARS:

@@ -36,13 +36,17 @@ class Archive:
     def __contains__(self, entry_name: str) -> bool:
         return entry_name in self._zip_file.NameToInfo
 
-    def read_member(self, entry: str | zipfile.ZipInfo) -> bytes:
+    def read_member(self, archive_entry: str | zipfile.ZipInfo) -> bytes:
         """Return the unpacked bytes of an entry; raise a `Refusal`."""
         try:
-            entry_info = self._zip_file.getinfo(entry) if isinstance(entry, str) else entry
+            entry_info = (
+                self._zip_file.getinfo(archive_entry)
+                if isinstance(archive_entry, str)
+                else archive_entry
+            )
         except KeyError as error:
             raise Refusal(
-                "extraction_failed", f"The file is damaged: it lacks its part {entry}"
+                "extraction_failed", f"The file is damaged: it lacks its part {archive_entry}"
             ) from error
         if entry_info.flag_bits & _ENCRYPTED_FLAG:
             raise Refusal(
@@ -53,9 +57,9 @@ class Archive:
                 "extraction_failed", "The archive is compressed in a way that is not supported"
             )
         try:
-            with self._zip_file.open(entry_info) as stream:
+            with self._zip_file.open(entry_info) as member_stream:
                 # One byte more than allowed: what the archive says of its sizes may be a lie.
-                unpacked_bytes = stream.read(self._bytes_left + 1)
+                unpacked_bytes = member_stream.read(self._bytes_left + 1)
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError) as error:
             raise Refusal("extraction_failed", "The archive is damaged") from error
         if len(unpacked_bytes) > self._bytes_left:

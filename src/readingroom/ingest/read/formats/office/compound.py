@@ -50,14 +50,14 @@ class CompoundFile:
             tuple(stream_path) for stream_path in self._file.listdir(streams=True, storages=False)
         }
 
-    def read_stream(self, *path: str) -> bytes:
+    def read_stream(self, *stream_path: str) -> bytes:
         """Return a stream, empty if there is none; raise a `Refusal`."""
-        if path not in self.paths:
+        if stream_path not in self.paths:
             return b""
         try:
-            if self._file.get_size(list(path)) > _MAX_STREAM_BYTES:
+            if self._file.get_size(list(stream_path)) > _MAX_STREAM_BYTES:
                 raise Refusal("extraction_failed", "A part of the file is too large")
-            stream_bytes: bytes = self._file.openstream(list(path)).read()
+            stream_bytes: bytes = self._file.openstream(list(stream_path)).read()
         except (OSError, ValueError, TypeError, IndexError, struct.error) as error:
             raise Refusal("extraction_failed", "The file is damaged") from error
         return stream_bytes
@@ -65,23 +65,23 @@ class CompoundFile:
 
 def read_doc(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> list[RawPage]:
     """Return the pages of a Word 97 document; raise a `Refusal`."""
-    compound = CompoundFile(file_bytes)
-    if ("EncryptedPackage",) in compound.paths:
+    compound_file = CompoundFile(file_bytes)
+    if ("EncryptedPackage",) in compound_file.paths:
         raise make_encryption_refusal()
-    document_stream = compound.read_stream("WordDocument")
+    document_stream = compound_file.read_stream("WordDocument")
     if not document_stream:
         raise Refusal(
             "extraction_failed",
             "The file is not a Word document, though it is named like one. Save it as PDF",
         )
     try:
-        word_text = _read_word_text(compound, document_stream)
+        word_text = _read_word_text(compound_file, document_stream)
     except (struct.error, IndexError) as error:
         raise Refusal("extraction_failed", "The Word document is damaged") from error
     page_builder = PageBuilder()
     for page_text in _drop_field_codes(word_text).split("\x0c"):
-        for paragraph in page_text.translate(_PLAIN_TEXT_BY_CONTROL).split("\n\n"):
-            page_builder.add_paragraph(paragraph.strip(CELL_SEPARATOR))
+        for paragraph_text in page_text.translate(_PLAIN_TEXT_BY_CONTROL).split("\n\n"):
+            page_builder.add_paragraph(paragraph_text.strip(CELL_SEPARATOR))
         page_builder.end_page()
     return page_builder.finish_pages()
 
@@ -93,33 +93,35 @@ def make_encryption_refusal() -> Refusal:
     )
 
 
-def _read_word_text(compound: CompoundFile, document_stream: bytes) -> str:
+def _read_word_text(compound_file: CompoundFile, document_stream: bytes) -> str:
     """Return the main text and the footnotes, put together from the pieces they are stored in."""
-    magic, format_version = struct.unpack_from("<HH", document_stream)
-    (flags,) = struct.unpack_from("<H", document_stream, 0x0A)
-    if magic != _WORD_MAGIC or format_version < 0x00C1:
+    magic_number, format_version = struct.unpack_from("<HH", document_stream)
+    (header_flags,) = struct.unpack_from("<H", document_stream, 0x0A)
+    if magic_number != _WORD_MAGIC or format_version < 0x00C1:
         raise Refusal(
             "extraction_failed", "The document is older than Word 97. Save it as PDF or .docx"
         )
-    if flags & _ENCRYPTED_FLAG:
+    if header_flags & _ENCRYPTED_FLAG:
         raise make_encryption_refusal()
     text_length, footnotes_length = struct.unpack_from("<ii", document_stream, _TEXT_LENGTHS_OFFSET)
     pieces_start, pieces_length = struct.unpack_from("<ii", document_stream, _PIECE_TABLE_OFFSET)
-    table_stream = compound.read_stream("1Table" if flags & _SECOND_TABLE_FLAG else "0Table")
+    table_stream = compound_file.read_stream(
+        "1Table" if header_flags & _SECOND_TABLE_FLAG else "0Table"
+    )
     piece_table = _find_piece_table(table_stream[pieces_start : pieces_start + pieces_length])
     word_text = "".join(_iterate_pieces(piece_table, document_stream))
     return word_text[: max(0, text_length) + max(0, footnotes_length)]
 
 
-def _find_piece_table(clx: bytes) -> bytes:
+def _find_piece_table(piece_data: bytes) -> bytes:
     clx_offset = 0
-    while clx_offset < len(clx):
-        if clx[clx_offset] == _PIECES_MARK:
-            (record_length,) = struct.unpack_from("<I", clx, clx_offset + 1)
-            return clx[clx_offset + 5 : clx_offset + 5 + record_length]
-        if clx[clx_offset] != _FORMATTING_MARK:
+    while clx_offset < len(piece_data):
+        if piece_data[clx_offset] == _PIECES_MARK:
+            (record_length,) = struct.unpack_from("<I", piece_data, clx_offset + 1)
+            return piece_data[clx_offset + 5 : clx_offset + 5 + record_length]
+        if piece_data[clx_offset] != _FORMATTING_MARK:
             break
-        (record_length,) = struct.unpack_from("<H", clx, clx_offset + 1)
+        (record_length,) = struct.unpack_from("<H", piece_data, clx_offset + 1)
         clx_offset += 3 + record_length
     raise Refusal("extraction_failed", "The Word document is damaged")
 
@@ -129,9 +131,9 @@ def _iterate_pieces(piece_table: bytes, document_stream: bytes) -> Iterator[str]
     character_positions = struct.unpack_from(f"<{piece_count + 1}I", piece_table)
     # Pieces of a sound file do not overlap, so together they are no longer than the file.
     bytes_left = len(document_stream)
-    for index in range(piece_count):
-        character_count = character_positions[index + 1] - character_positions[index]
-        offset_in_table = 4 * (piece_count + 1) + 8 * index
+    for piece_index in range(piece_count):
+        character_count = character_positions[piece_index + 1] - character_positions[piece_index]
+        offset_in_table = 4 * (piece_count + 1) + 8 * piece_index
         _, piece_place, _ = struct.unpack_from("<HIH", piece_table, offset_in_table)
         is_compressed = bool(piece_place & _COMPRESSED_FLAG)
         piece_start = (piece_place & ~_COMPRESSED_FLAG) // (2 if is_compressed else 1)
@@ -139,8 +141,10 @@ def _iterate_pieces(piece_table: bytes, document_stream: bytes) -> Iterator[str]
         bytes_left -= byte_length
         if bytes_left < 0:
             raise Refusal("extraction_failed", "The Word document is damaged")
-        encoding = "cp1252" if is_compressed else "utf-16-le"
-        yield document_stream[piece_start : piece_start + byte_length].decode(encoding, "replace")
+        piece_encoding = "cp1252" if is_compressed else "utf-16-le"
+        yield document_stream[piece_start : piece_start + byte_length].decode(
+            piece_encoding, "replace"
+        )
 
 
 def _drop_field_codes(marked_text: str) -> str:

@@ -17,14 +17,14 @@ _MAX_SPACES = 100
 
 def read_odt(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> list[RawPage]:
     """Return the pages of a text; raise a `Refusal`."""
-    archive = Archive(file_bytes, MAX_UNPACKED_BYTES)
-    if "META-INF/manifest.xml" in archive and b"encryption-data" in archive.read_member(
+    zip_archive = Archive(file_bytes, MAX_UNPACKED_BYTES)
+    if "META-INF/manifest.xml" in zip_archive and b"encryption-data" in zip_archive.read_member(
         "META-INF/manifest.xml"
     ):
         raise Refusal(
             "extraction_failed", "The file is encrypted and does not open without its password"
         )
-    content_root = parse_xml(archive.read_member("content.xml"))
+    content_root = parse_xml(zip_archive.read_member("content.xml"))
     page_break_styles = _find_page_break_styles(content_root)
     page_builder = PageBuilder()
     body_element = content_root.find("body/text")
@@ -40,16 +40,16 @@ def read_odt(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> li
 
 def _find_page_break_styles(content_root: Element) -> set[str | None]:
     return {
-        style.get("name")
-        for style in content_root.iter("style")
-        for properties in style
-        if properties.get("break-before") == "page"
+        style_element.get("name")
+        for style_element in content_root.iter("style")
+        for properties_element in style_element
+        if properties_element.get("break-before") == "page"
     }
 
 
-def _iterate_blocks(container: Element) -> Iterator[Element]:
+def _iterate_blocks(parent_element: Element) -> Iterator[Element]:
     """Yield headings, paragraphs and tables in order, also those in lists, sections and frames."""
-    open_iterators = [iter(container)]
+    open_iterators = [iter(parent_element)]
     while open_iterators:
         next_element = next(open_iterators[-1], None)
         if next_element is None:
@@ -60,10 +60,14 @@ def _iterate_blocks(container: Element) -> Iterator[Element]:
             open_iterators.append(iter(next_element))
 
 
-def _write_paragraph(paragraph: Element, page_builder: PageBuilder) -> None:
-    level = paragraph.get("outline-level", "1") if paragraph.tag == "h" else "0"
-    heading_level = int(level) if level.isdecimal() and len(level) < 3 else 1
-    first_text, *later_texts = _read_text(paragraph).split(_PAGE_MARK)
+def _write_paragraph(paragraph_element: Element, page_builder: PageBuilder) -> None:
+    outline_level = (
+        paragraph_element.get("outline-level", "1") if paragraph_element.tag == "h" else "0"
+    )
+    heading_level = (
+        int(outline_level) if outline_level.isdecimal() and len(outline_level) < 3 else 1
+    )
+    first_text, *later_texts = _read_text(paragraph_element).split(_PAGE_MARK)
     page_builder.add_paragraph(first_text, heading_level)
     for page_text in later_texts:
         page_builder.end_page()
@@ -74,20 +78,22 @@ def _write_table(table_element: Element, page_builder: PageBuilder) -> None:
     is_first_row = True
     for row_element in table_element.iter("table-row"):
         cell_texts = [
-            " ".join(_read_text(paragraph) for paragraph in cell.iter("p")).replace(_PAGE_MARK, " ")
-            for cell in row_element.findall("table-cell")
+            " ".join(
+                _read_text(paragraph_element) for paragraph_element in cell_element.iter("p")
+            ).replace(_PAGE_MARK, " ")
+            for cell_element in row_element.findall("table-cell")
         ]
         page_builder.add_row(cell_texts, is_first_row)
         is_first_row = False
 
 
-def _read_text(paragraph: Element) -> str:
-    text_pieces = [paragraph.text or ""]
+def _read_text(paragraph_element: Element) -> str:
+    text_pieces = [paragraph_element.text or ""]
     # Each entry of the stack is an element's children, and the text that follows the element.
-    open_elements = [(iter(paragraph), "")]
+    open_elements = [(iter(paragraph_element), "")]
     while open_elements:
-        children, tail_text = open_elements[-1]
-        child_element = next(children, None)
+        waiting_children, tail_text = open_elements[-1]
+        child_element = next(waiting_children, None)
         if child_element is None:
             text_pieces.append(tail_text)
             open_elements.pop()

@@ -22,51 +22,52 @@ _MAX_SERIAL_DAY = 2_958_466
 
 def read_xlsx(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> list[RawPage]:
     """Return the sheets of a workbook; raise a `Refusal`."""
-    archive = Archive(file_bytes, MAX_UNPACKED_BYTES)
-    workbook = parse_xml(archive.read_member("xl/workbook.xml"))
-    sheet_paths = _list_sheet_paths(archive, workbook)
+    zip_archive = Archive(file_bytes, MAX_UNPACKED_BYTES)
+    workbook_element = parse_xml(zip_archive.read_member("xl/workbook.xml"))
+    sheet_paths = _list_sheet_paths(zip_archive, workbook_element)
     if len(sheet_paths) > read_options.max_pages:
         raise Refusal(
             "extraction_failed",
             f"The workbook has {len(sheet_paths):,} sheets; "
             f"at most {read_options.max_pages:,} are read",
         )
-    shared_texts = _read_shared_texts(archive)
-    format_number = _make_number_formatter(archive, workbook)
+    shared_texts = _read_shared_texts(zip_archive)
+    format_number = _make_number_formatter(zip_archive, workbook_element)
     page_builder = PageBuilder()
     for sheet_name, part_name in sheet_paths:
         page_builder.add_paragraph(sheet_name, heading_level=1)
         for row_index, row_element in enumerate(
-            parse_xml(archive.read_member(part_name)).iter("row")
+            parse_xml(zip_archive.read_member(part_name)).iter("row")
         ):
             cell_texts = [
-                _read_cell(cell, shared_texts, format_number) for cell in row_element.iter("c")
+                _read_cell(cell_element, shared_texts, format_number)
+                for cell_element in row_element.iter("c")
             ]
             page_builder.add_row(cell_texts, is_first_row=row_index == 0)
         page_builder.end_page(sheet_name)
     return page_builder.finish_pages()
 
 
-def _list_sheet_paths(archive: Archive, workbook: Element) -> list[tuple[str, str]]:
+def _list_sheet_paths(zip_archive: Archive, workbook_element: Element) -> list[tuple[str, str]]:
     """Return the sheets in their order: names, and the parts of the archive that hold them."""
-    relations = parse_xml(archive.read_member("xl/_rels/workbook.xml.rels"))
-    targets = {
-        relation.get("Id"): relation.get("Target", "")
-        for relation in relations.iter("Relationship")
+    relations_element = parse_xml(zip_archive.read_member("xl/_rels/workbook.xml.rels"))
+    target_by_relation = {
+        relation_element.get("Id"): relation_element.get("Target", "")
+        for relation_element in relations_element.iter("Relationship")
     }
     sheet_paths = []
-    for sheet in workbook.iter("sheet"):
-        target_path = targets.get(sheet.get("id"), "")
+    for sheet_element in workbook_element.iter("sheet"):
+        target_path = target_by_relation.get(sheet_element.get("id"), "")
         part_name = target_path.lstrip("/") if target_path.startswith("/") else f"xl/{target_path}"
         if "worksheets" in part_name:  # not a chart that has a sheet of its own
-            sheet_paths.append((sheet.get("name", ""), part_name))
+            sheet_paths.append((sheet_element.get("name", ""), part_name))
     return sheet_paths
 
 
-def _read_shared_texts(archive: Archive) -> list[str]:
-    if "xl/sharedStrings.xml" not in archive:
+def _read_shared_texts(zip_archive: Archive) -> list[str]:
+    if "xl/sharedStrings.xml" not in zip_archive:
         return []
-    string_items = parse_xml(archive.read_member("xl/sharedStrings.xml")).findall("si")
+    string_items = parse_xml(zip_archive.read_member("xl/sharedStrings.xml")).findall("si")
     return ["".join(_iterate_texts(string_item)) for string_item in string_items]
 
 
@@ -79,13 +80,13 @@ def _iterate_texts(string_item: Element) -> Iterator[str]:
 
 
 def _read_cell(
-    cell: Element, shared_texts: list[str], format_number: Callable[[str, str], str]
+    cell_element: Element, shared_texts: list[str], format_number: Callable[[str, str], str]
 ) -> str:
-    cell_type = cell.get("t", "n")
+    cell_type = cell_element.get("t", "n")
     if cell_type == "inlineStr":
-        inline_text = cell.find("is")
+        inline_text = cell_element.find("is")
         return "".join(_iterate_texts(inline_text)) if inline_text is not None else ""
-    value_element = cell.find("v")
+    value_element = cell_element.find("v")
     cell_value = (value_element.text or "") if value_element is not None else ""
     match cell_type:
         case "s":
@@ -98,28 +99,35 @@ def _read_cell(
         case "b":
             return "TRUE" if cell_value == "1" else "FALSE" if cell_value else ""
         case "n":
-            return format_number(cell_value, cell.get("s", "0"))
+            return format_number(cell_value, cell_element.get("s", "0"))
     return cell_value
 
 
-def _make_number_formatter(archive: Archive, workbook: Element) -> Callable[[str, str], str]:
+def _make_number_formatter(
+    zip_archive: Archive, workbook_element: Element
+) -> Callable[[str, str], str]:
     """Return a function that writes a number as its cell's style wants: as a date or as it is."""
-    date_styles = _find_date_styles(archive)
-    properties = workbook.find("workbookPr")
-    starts_1904 = properties is not None and properties.get("date1904") in ("1", "true")
-    epoch = _EPOCH_BY_IS_1904[starts_1904]
+    date_styles = _find_date_styles(zip_archive)
+    properties_element = workbook_element.find("workbookPr")
+    starts_1904 = properties_element is not None and properties_element.get("date1904") in (
+        "1",
+        "true",
+    )
+    date_epoch = _EPOCH_BY_IS_1904[starts_1904]
 
-    def format_number(cell_value: str, style: str) -> str:
+    def format_number(cell_value: str, style_number: str) -> str:
         try:
             serial_number = float(cell_value)
         except ValueError:
             return cell_value
-        if style in date_styles and 0 <= serial_number < _MAX_SERIAL_DAY:
-            moment = epoch + timedelta(seconds=round(serial_number * 86_400))
+        if style_number in date_styles and 0 <= serial_number < _MAX_SERIAL_DAY:
+            cell_moment = date_epoch + timedelta(seconds=round(serial_number * 86_400))
             if serial_number < 1:
-                return f"{moment:%H:%M}"
+                return f"{cell_moment:%H:%M}"
             return (
-                f"{moment:%Y-%m-%d}" if serial_number.is_integer() else f"{moment:%Y-%m-%d %H:%M}"
+                f"{cell_moment:%Y-%m-%d}"
+                if serial_number.is_integer()
+                else f"{cell_moment:%Y-%m-%d %H:%M}"
             )
         # As Excel shows it: it stores 0.1 as 0.1 and 0.30000000000000004 for 0.1 + 0.2.
         return f"{serial_number:.15g}" if "e" not in cell_value.lower() else f"{serial_number:g}"
@@ -127,19 +135,19 @@ def _make_number_formatter(archive: Archive, workbook: Element) -> Callable[[str
     return format_number
 
 
-def _find_date_styles(archive: Archive) -> set[str]:
+def _find_date_styles(zip_archive: Archive) -> set[str]:
     """Return the numbers of the cell styles that show days or times."""
-    if "xl/styles.xml" not in archive:
+    if "xl/styles.xml" not in zip_archive:
         return set()
-    styles = parse_xml(archive.read_member("xl/styles.xml"))
+    styles_element = parse_xml(zip_archive.read_member("xl/styles.xml"))
     date_formats = {str(format_id) for format_id in _DATE_FORMAT_IDS}
-    for number_format in styles.iter("numFmt"):
+    for number_format in styles_element.iter("numFmt"):
         format_code = _FORMAT_LITERALS_PATTERN.sub("", number_format.get("formatCode", "")[:500])
         if _DATE_LETTERS_PATTERN.search(format_code):
             date_formats.add(number_format.get("numFmtId", ""))
-    cell_formats = styles.find("cellXfs")
+    cell_formats = styles_element.find("cellXfs")
     return {
-        str(index)
-        for index, cell_format in enumerate(cell_formats if cell_formats is not None else ())
+        str(format_index)
+        for format_index, cell_format in enumerate(cell_formats if cell_formats is not None else ())
         if cell_format.get("numFmtId") in date_formats
     }

@@ -27,88 +27,96 @@ _WRAPPER_TAGS = frozenset(("sdt", "sdtContent", "ins", "moveTo", "customXml", "s
 
 def read_docx(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> list[RawPage]:
     """Return the pages of a document; raise a `Refusal`."""
-    archive = Archive(file_bytes, MAX_UNPACKED_BYTES)
-    styles = Styles(_read_part(archive, "word/styles.xml"))
-    numbering = Numbering(_read_part(archive, "word/numbering.xml"), styles)
-    body_element = parse_xml(archive.read_member("word/document.xml")).find("body")
-    writer = _DocumentWriter(styles, numbering)
+    zip_archive = Archive(file_bytes, MAX_UNPACKED_BYTES)
+    word_styles = Styles(_read_part(zip_archive, "word/styles.xml"))
+    list_numbering = Numbering(_read_part(zip_archive, "word/numbering.xml"), word_styles)
+    body_element = parse_xml(zip_archive.read_member("word/document.xml")).find("body")
+    document_writer = _DocumentWriter(word_styles, list_numbering)
     if body_element is not None:
-        writer.write_blocks(body_element)
+        document_writer.write_blocks(body_element)
     for part_name, note_tag in (("footnotes", "footnote"), ("endnotes", "endnote")):
-        notes = _read_part(archive, f"word/{part_name}.xml")
-        if notes is not None:
-            writer.write_notes(notes, note_tag)
-    return writer.page_builder.finish_pages()
+        notes_element = _read_part(zip_archive, f"word/{part_name}.xml")
+        if notes_element is not None:
+            document_writer.write_notes(notes_element, note_tag)
+    return document_writer.page_builder.finish_pages()
 
 
-def _read_part(archive: Archive, part_name: str) -> Element | None:
-    return parse_xml(archive.read_member(part_name)) if part_name in archive else None
+def _read_part(zip_archive: Archive, part_name: str) -> Element | None:
+    return parse_xml(zip_archive.read_member(part_name)) if part_name in zip_archive else None
 
 
 class _DocumentWriter:
     """Writes the blocks of a document to pages."""
 
-    def __init__(self, styles: Styles, numbering: Numbering) -> None:
+    def __init__(self, word_styles: Styles, list_numbering: Numbering) -> None:
         self.page_builder = PageBuilder()
-        self._styles = styles
-        self._numbering = numbering
+        self._styles = word_styles
+        self._numbering = list_numbering
 
-    def write_blocks(self, container: Element) -> None:
-        for block_element in _iterate_children(container, ("p", "tbl")):
+    def write_blocks(self, parent_element: Element) -> None:
+        for block_element in _iterate_children(parent_element, ("p", "tbl")):
             if block_element.tag == "p":
                 self._write_paragraph(block_element)
             else:
                 self._write_table(block_element)
 
-    def write_notes(self, notes: Element, note_tag: str) -> None:
-        for note_element in notes.iter(note_tag):
+    def write_notes(self, notes_element: Element, note_tag: str) -> None:
+        for note_element in notes_element.iter(note_tag):
             # Those with a type are the lines that separate notes from the text.
             if note_element.get("type") in (None, "normal"):
-                note_text = "\n".join(_read_text(paragraph) for paragraph in note_element.iter("p"))
+                note_text = "\n".join(
+                    _read_text(paragraph_element) for paragraph_element in note_element.iter("p")
+                )
                 self.page_builder.add_paragraph(
                     f"{note_element.get('id', '')} {note_text.strip()}".strip()
                 )
 
-    def _write_paragraph(self, paragraph: Element) -> None:
-        properties = paragraph.find("pPr")
-        style_id = _find_child_value(properties, "pStyle")
-        paragraph_text = _read_text(paragraph)
+    def _write_paragraph(self, paragraph_element: Element) -> None:
+        properties_element = paragraph_element.find("pPr")
+        style_id = _find_child_value(properties_element, "pStyle")
+        paragraph_text = _read_text(paragraph_element)
         # Boxes of text hold paragraphs of their own, which come after the one they are tied to.
-        boxes = [text_box for text_box in _iterate_kept(paragraph) if text_box.tag == "txbxContent"]
+        text_boxes = [
+            text_box
+            for text_box in _iterate_kept(paragraph_element)
+            if text_box.tag == "txbxContent"
+        ]
         if paragraph_text.strip():
-            list_label = self._numbering.make_label(properties, style_id)
+            list_label = self._numbering.make_label(properties_element, style_id)
             paragraph_text = f"{list_label} {paragraph_text}" if list_label else paragraph_text
-        heading_level = self._styles.find_heading_level(properties, style_id)
+        heading_level = self._styles.find_heading_level(properties_element, style_id)
         before_break, *after_breaks = paragraph_text.split(_PAGE_MARK)
-        if self._styles.breaks_page_before(properties):
+        if self._styles.breaks_page_before(properties_element):
             self.page_builder.end_page()
         self.page_builder.add_paragraph(before_break, heading_level)
         for page_text in after_breaks:
             self.page_builder.end_page()
             self.page_builder.add_paragraph(page_text, heading_level)
-        for text_box in boxes:
+        for text_box in text_boxes:
             self.write_blocks(text_box)
 
     def _write_table(self, table_element: Element) -> None:
         is_first_row = True
         for row_element in _iterate_children(table_element, ("tr",)):
-            cell_texts = [_read_text(cell) for cell in _iterate_children(row_element, ("tc",))]
-            if any(_PAGE_MARK in cell for cell in cell_texts):
+            cell_texts = [
+                _read_text(cell_element) for cell_element in _iterate_children(row_element, ("tc",))
+            ]
+            if any(_PAGE_MARK in cell_element for cell_element in cell_texts):
                 self.page_builder.end_page()
             self.page_builder.add_row(
-                [cell.replace(_PAGE_MARK, " ") for cell in cell_texts], is_first_row
+                [cell_element.replace(_PAGE_MARK, " ") for cell_element in cell_texts], is_first_row
             )
             is_first_row = False
 
 
-def _iterate_children(container: Element, tags: Collection[str]) -> Iterator[Element]:
+def _iterate_children(parent_element: Element, tag_names: Collection[str]) -> Iterator[Element]:
     """Yield the children with these tags, also those inside content controls and insertions."""
-    open_iterators = [iter(container)]
+    open_iterators = [iter(parent_element)]
     while open_iterators:
         next_element = next(open_iterators[-1], None)
         if next_element is None:
             open_iterators.pop()
-        elif next_element.tag in tags:
+        elif next_element.tag in tag_names:
             yield next_element
         elif next_element.tag in _WRAPPER_TAGS:
             open_iterators.append(iter(next_element))
@@ -156,6 +164,6 @@ def _read_text(element: Element) -> str:
     return "".join(text_pieces)
 
 
-def _find_child_value(properties: Element | None, child_tag: str) -> str | None:
-    child_element = properties.find(child_tag) if properties is not None else None
+def _find_child_value(properties_element: Element | None, child_tag: str) -> str | None:
+    child_element = properties_element.find(child_tag) if properties_element is not None else None
     return child_element.get("val") if child_element is not None else None

@@ -19,45 +19,53 @@ _ROMAN_DIGITS = (
 class Styles:
     """The styles of a document, each with those it is based on."""
 
-    def __init__(self, styles: Element | None) -> None:
-        elements = styles.findall("style") if styles is not None else []
-        self._styles = {element.get("styleId", ""): element for element in elements}
+    def __init__(self, styles_element: Element | None) -> None:
+        style_elements = styles_element.findall("style") if styles_element is not None else []
+        self._styles = {element.get("styleId", ""): element for element in style_elements}
 
-    def find_heading_level(self, properties: Element | None, style_id: str | None) -> int:
+    def find_heading_level(self, properties_element: Element | None, style_id: str | None) -> int:
         """Return the level of a heading, from 1 on, or 0 for any other paragraph."""
-        properties_chain = [properties, *self.list_properties(style_id)]
-        for style in self._list_chain(style_id):
-            name_element = style.find("name")
+        properties_chain = [properties_element, *self.list_properties(style_id)]
+        for chain_style in self._list_chain(style_id):
+            name_element = chain_style.find("name")
             name_match = _HEADING_STYLE_NAME_PATTERN.fullmatch(
                 name_element.get("val", "") if name_element is not None else ""
             )
             if name_match:
                 return int(name_match["level"] or 1)
         for source_properties in properties_chain:
-            outline = (
+            outline_element = (
                 source_properties.find("outlineLvl") if source_properties is not None else None
             )
-            level = _to_number(outline.get("val") if outline is not None else None)
-            if level is not None and level < _MAX_LIST_LEVELS:
-                return level + 1
+            outline_level = _to_number(
+                outline_element.get("val") if outline_element is not None else None
+            )
+            if outline_level is not None and outline_level < _MAX_LIST_LEVELS:
+                return outline_level + 1
         return 0
 
-    def breaks_page_before(self, properties: Element | None) -> bool:
+    def breaks_page_before(self, properties_element: Element | None) -> bool:
         """Whether a paragraph begins a new page by its own setting."""
-        setting = properties.find("pageBreakBefore") if properties is not None else None
-        return setting is not None and setting.get("val") not in ("0", "false", "off")
+        break_element = (
+            properties_element.find("pageBreakBefore") if properties_element is not None else None
+        )
+        return break_element is not None and break_element.get("val") not in ("0", "false", "off")
 
     def list_properties(self, style_id: str | None) -> list[Element]:
         """Return the paragraph properties of a style, then those of the styles it is based on."""
-        found_properties = (style.find("pPr") for style in self._list_chain(style_id))
-        return [properties for properties in found_properties if properties is not None]
+        found_properties = (chain_style.find("pPr") for chain_style in self._list_chain(style_id))
+        return [
+            properties_element
+            for properties_element in found_properties
+            if properties_element is not None
+        ]
 
     def _list_chain(self, style_id: str | None) -> list[Element]:
         style_chain: list[Element] = []
         while style_id in self._styles and len(style_chain) < _MAX_STYLE_DEPTH:
-            style = self._styles[style_id]
-            style_chain.append(style)
-            base_element = style.find("basedOn")
+            chain_style = self._styles[style_id]
+            style_chain.append(chain_style)
+            base_element = chain_style.find("basedOn")
             style_id = base_element.get("val", "") if base_element is not None else ""
         return style_chain
 
@@ -65,71 +73,74 @@ class Styles:
 class Numbering:
     """Counts the paragraphs that Word numbers by itself; their numbers are not in the text."""
 
-    def __init__(self, numbering: Element | None, styles: Styles) -> None:
-        self._styles = styles
+    def __init__(self, numbering_element: Element | None, word_styles: Styles) -> None:
+        self._styles = word_styles
         self._levels: dict[str, dict[int, Element]] = {}
         self._lists: dict[str, str] = {}
         """Ids of abstract lists by the ids of the lists that paragraphs name."""
         self._counters: dict[str, list[int]] = {}
-        if numbering is None:
+        if numbering_element is None:
             return
-        for abstract_list in numbering.findall("abstractNum"):
+        for abstract_list in numbering_element.findall("abstractNum"):
             self._levels[abstract_list.get("abstractNumId", "")] = {
-                _to_number(level.get("ilvl")) or 0: level for level in abstract_list.findall("lvl")
+                _to_number(level_element.get("ilvl")) or 0: level_element
+                for level_element in abstract_list.findall("lvl")
             }
-        for number_list in numbering.findall("num"):
+        for number_list in numbering_element.findall("num"):
             abstract_id = number_list.find("abstractNumId")
             if abstract_id is not None:
                 self._lists[number_list.get("numId", "")] = abstract_id.get("val", "")
 
-    def make_label(self, properties: Element | None, style_id: str | None) -> str:
+    def make_label(self, properties_element: Element | None, style_id: str | None) -> str:
         """Return the number of the next paragraph, such as `116.` or `(a)`; "" if it has none."""
-        list_id, level_index = self._find_list(properties, style_id)
-        levels = self._levels.get(self._lists.get(list_id or "", ""))
-        if not list_id or not levels or level_index not in levels:
+        list_id, level_index = self._find_list(properties_element, style_id)
+        level_elements = self._levels.get(self._lists.get(list_id or "", ""))
+        if not list_id or not level_elements or level_index not in level_elements:
             return ""
-        counters = self._counters.setdefault(
+        level_counters = self._counters.setdefault(
             self._lists[list_id],
-            [_get_start(levels.get(index)) - 1 for index in range(_MAX_LIST_LEVELS)],
+            [_get_start(level_elements.get(index)) - 1 for index in range(_MAX_LIST_LEVELS)],
         )
-        counters[level_index] += 1
+        level_counters[level_index] += 1
         for lower_index in range(level_index + 1, _MAX_LIST_LEVELS):
-            counters[lower_index] = _get_start(levels.get(lower_index)) - 1
-        label_pattern = _get_level_value(levels[level_index], "lvlText")
-        if _get_level_value(levels[level_index], "numFmt") in ("bullet", "none"):
+            level_counters[lower_index] = _get_start(level_elements.get(lower_index)) - 1
+        label_pattern = _get_level_value(level_elements[level_index], "lvlText")
+        if _get_level_value(level_elements[level_index], "numFmt") in ("bullet", "none"):
             return ""
 
         def format_level(level_match: re.Match[str]) -> str:
             index = int(level_match[1]) - 1
-            number_format = _get_level_value(levels.get(index), "numFmt")
+            number_format = _get_level_value(level_elements.get(index), "numFmt")
             # A level that was never counted stands for its first number.
-            level_number = max(counters[index], _get_start(levels.get(index)))
+            level_number = max(level_counters[index], _get_start(level_elements.get(index)))
             return _format_number(level_number, number_format)
 
         return re.sub(r"%([1-9])", format_level, label_pattern)
 
     def _find_list(
-        self, properties: Element | None, style_id: str | None
+        self, properties_element: Element | None, style_id: str | None
     ) -> tuple[str | None, int]:
-        for source_properties in (properties, *self._styles.list_properties(style_id)):
+        for source_properties in (properties_element, *self._styles.list_properties(style_id)):
             number_properties = (
                 source_properties.find("numPr") if source_properties is not None else None
             )
             list_id = number_properties.find("numId") if number_properties is not None else None
             if number_properties is not None and list_id is not None:
-                level = number_properties.find("ilvl")
-                level_index = _to_number(level.get("val") if level is not None else None) or 0
+                level_element = number_properties.find("ilvl")
+                level_index = (
+                    _to_number(level_element.get("val") if level_element is not None else None) or 0
+                )
                 return list_id.get("val", _NO_LIST_ID), min(level_index, _MAX_LIST_LEVELS - 1)
         return None, 0
 
 
-def _get_level_value(level: Element | None, child_tag: str) -> str:
-    child_element = level.find(child_tag) if level is not None else None
+def _get_level_value(level_element: Element | None, child_tag: str) -> str:
+    child_element = level_element.find(child_tag) if level_element is not None else None
     return child_element.get("val", "") if child_element is not None else ""
 
 
-def _get_start(level: Element | None) -> int:
-    start_number = _to_number(_get_level_value(level, "start"))
+def _get_start(level_element: Element | None) -> int:
+    start_number = _to_number(_get_level_value(level_element, "start"))
     return 1 if start_number is None else start_number
 
 
@@ -142,8 +153,8 @@ def _format_number(list_number: int, number_format: str) -> str:
             )
             return list_letters.upper() if number_format == "upperLetter" else list_letters
         case "lowerRoman" | "upperRoman":
-            numeral = _format_roman(list_number)
-            return numeral.upper() if number_format == "upperRoman" else numeral
+            roman_numeral = _format_roman(list_number)
+            return roman_numeral.upper() if number_format == "upperRoman" else roman_numeral
         case "decimalZero":
             return f"{list_number:02d}"
     return str(list_number)
@@ -152,12 +163,12 @@ def _format_number(list_number: int, number_format: str) -> str:
 def _format_roman(list_number: int) -> str:
     if not 0 < list_number < 4000:
         return str(list_number)
-    numeral = ""
+    roman_numeral = ""
     for digit_value, roman_digits in _ROMAN_DIGITS:
-        numeral += roman_digits * (list_number // digit_value)
+        roman_numeral += roman_digits * (list_number // digit_value)
         list_number %= digit_value
-    return numeral
+    return roman_numeral
 
 
-def _to_number(digits: str | None) -> int | None:
-    return int(digits) if digits and re.fullmatch(r"\d{1,9}", digits) else None
+def _to_number(digit_text: str | None) -> int | None:
+    return int(digit_text) if digit_text and re.fullmatch(r"\d{1,9}", digit_text) else None

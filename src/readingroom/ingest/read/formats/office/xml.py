@@ -11,37 +11,37 @@ _MAX_DEPTH = 1_000
 
 def parse_xml(xml_bytes: bytes) -> Element:
     """Return the root element, all names without their namespaces; raise a `Refusal`."""
-    builder = TreeBuilder()
-    parser = expat.ParserCreate(namespace_separator="}")
-    parser.buffer_text = True
-    depth = 0
+    tree_builder = TreeBuilder()
+    expat_parser = expat.ParserCreate(namespace_separator="}")
+    expat_parser.buffer_text = True
+    element_depth = 0
 
-    def start_element(tag_name: str, attributes: dict[str, str]) -> None:
-        nonlocal depth
-        depth += 1
-        if depth > _MAX_DEPTH:
+    def start_element(tag_name: str, element_attributes: dict[str, str]) -> None:
+        nonlocal element_depth
+        element_depth += 1
+        if element_depth > _MAX_DEPTH:
             raise Refusal("extraction_failed", "The file nests its elements too deeply")
-        builder.start(
+        tree_builder.start(
             _strip_namespace(tag_name),
             {
                 _strip_namespace(attribute_name): attribute_value
-                for attribute_name, attribute_value in attributes.items()
+                for attribute_name, attribute_value in element_attributes.items()
             },
         )
 
     def end_element(tag_name: str) -> None:
-        nonlocal depth
-        depth -= 1
-        builder.end(_strip_namespace(tag_name))
+        nonlocal element_depth
+        element_depth -= 1
+        tree_builder.end(_strip_namespace(tag_name))
 
-    parser.StartElementHandler = start_element
-    parser.EndElementHandler = end_element
-    parser.CharacterDataHandler = builder.data
+    expat_parser.StartElementHandler = start_element
+    expat_parser.EndElementHandler = end_element
+    expat_parser.CharacterDataHandler = tree_builder.data
     # A few nested entities expand to gigabytes, and an external one reads local files.
-    parser.StartDoctypeDeclHandler = _refuse_doctype
+    expat_parser.StartDoctypeDeclHandler = _refuse_doctype
     try:
-        parser.Parse(xml_bytes, True)
-        return builder.close()
+        expat_parser.Parse(xml_bytes, True)
+        return tree_builder.close()
     except expat.ExpatError as error:
         raise Refusal(
             "extraction_failed", "The file is damaged: its XML cannot be parsed"
