@@ -55,6 +55,19 @@ class Box:
     top: float
     is_grid: bool
     """Whether vertical rules divide it into columns, as they do a table."""
+    top_colours: frozenset[int] = frozenset()
+    """Of the panels behind its first line, or of their outlines; none where rules are drawn."""
+    bottom_colours: frozenset[int] = frozenset()
+    """Of those behind its last line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A line drawn across a page, in points from its lower left; no part of a box."""
+
+    left: float
+    right: float
+    height: float
 
 
 @dataclass(slots=True)
@@ -74,6 +87,7 @@ class RawPage:
     words: tuple[PageWord, ...] = ()
     """The words that OCR found, with their places."""
     boxes: list[Box] = field(default_factory=list)
+    rules: list[Rule] = field(default_factory=list)
 
     @property
     def character_count(self) -> int:

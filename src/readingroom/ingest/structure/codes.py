@@ -10,8 +10,11 @@ from readingroom.ingest.structure.typography import Typography
 
 # Codes as plans write them: LP5, BSC 1, DM3.2, H-1, S/12, H.4, ESD13a, AR-UA-ST1, H&D1.
 _CODE = r"[A-Z]{1,6}(?:[/&-][A-Z]{1,5})*[ ./-]?\d{1,3}(?:\.\d{1,2})?[A-Za-z]?"
-# Codes that only the word "Policy" shows to be one: Env1, HOUSING 3.
-_WORDED_CODE = r"[A-Z]{1,3}[a-z]{1,6}\d{1,3}|[A-Z]{7,14} ?\d{1,3}"
+# Codes that only the word "Policy" shows to be one: Env1, HOUSING 3, GNLP0337R, TH1-2, S/JH.
+_WORDED_CODE = (
+    r"[A-Z]{1,3}[a-z]{1,6}\d{1,3}|[A-Z]{7,14} ?\d{1,3}|[A-Z]{2,6}\d{4}[A-Z]?"
+    r"|[A-Z]{1,6}\d{1,3}[-/]\d{1,2}|\d{1,2}/\d{1,2}|[A-Z]{1,4}/[A-Z]{1,4}"
+)
 
 
 def _match_both_cases(*words: str) -> str:
@@ -42,13 +45,14 @@ POLICY_HEADING = re.compile(
     r"(?P<section>\d{1,2}(?:\.\d{1,3}){0,3}\.?\s+)?"
     rf"(?:(?P<topic>{_TOPIC_WORDS})\s+)?(?P<word>{_POLICY_WORDS})(?:\s+|\s*[:–—]\s*)"
     rf"(?:(?i:no\.?|number)\s+)?"
-    rf"(?P<number>{_CODE}(?:\s?\((?:\d{{1,2}}|[a-z])\))?|{_WORDED_CODE}"
+    rf"(?P<number>{_CODE}(?:\s?\((?:\d{{1,2}}|[A-Za-z]|[ivx]{{2,4}})\))?(?![-/]\d)|{_WORDED_CODE}"
     rf"|(?:[A-Z][a-z]+ ){{1,3}}\d{{1,3}}|[A-Z]{{2,6}} [A-Z]{{1,4}}\d{{1,3}}"
     rf"|\d{{1,3}}(?:\.\d{{1,2}})?(?:[A-Z]|\s?\([a-z]\))?|[A-Z](?=\s*[:–—-]))"
     # Two policies may share a number.
     rf"(?P<part>\s+(?:Part|PART)\s+[A-Z](?=\s+[A-Z]|\s*[:–—-]|$))?"
     # What kind of policy it is may stand between its code and its title.
-    rf"(?![\w/])(?:\s*\((?i:cont)(?s:.*)|\s*\((?P<bracketed>[A-Z][^()]{{4,100}})\)"
+    rf"(?![\w/])\*?(?:\s*\((?P<continued>(?i:cont)(?s:.*))|\s*\((?P<bracketed>[A-Z][^()]{{4,100}})\)"
+    rf"|\s*[:–—]\s*(?P<uncapped>[a-z](?s:.*))"
     rf"|(?:\s*\([A-Za-z -]{{5,30}}\))?{TITLE_PATTERN})"
 )
 _CODE_OF_NO_POLICY = (
@@ -75,7 +79,7 @@ _WORD_BEFORE_POLICY = re.compile(
     re.IGNORECASE,
 )
 CODE_ALONE = re.compile(rf"{_CODE_OF_NO_POLICY}(?P<number>{_CODE})")
-_MENTION = re.compile(r"\b[Pp]olic(?:y|ies)\s+([A-Z]{1,6})[ ./-]?\d")
+_MENTION = re.compile(r"\b[Pp]olic(?:y|ies)\s+([A-Z]{1,6})(?:[/&-][A-Z]{1,5})*[ ./-]?\d")
 
 _CODE_PARTS = re.compile(
     r"(?P<letters>[A-Z]+(?:[/-][A-Z]+)*)(?P<separator>[ ./-]?)(?P<number>\d+(?:\.\d+)?)"

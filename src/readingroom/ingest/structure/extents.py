@@ -3,6 +3,7 @@
 import re
 from collections.abc import Container, Sequence
 
+from readingroom.ingest.structure.layout import FlowLine
 from readingroom.ingest.structure.policy_headings import (
     PolicyHeading,
     repeats_heading,
@@ -30,9 +31,26 @@ _EXPLAINING_HEADING_IN_BOLD = re.compile(
     r"(?:policy )?(?:background|context|delivery|implementation|monitoring|indicators?|evidence)"
     r"(?: and (?:delivery|implementation|monitoring|review))?|(?:primary|key) evidence"
     r"|(?:key )?(?:monitoring )?(?:indicators|targets)(?:: .{0,60})?|reasons?"
-    r"|key (?:documents|links)|links to .{0,60}",
+    r"|key (?:documents|links)|links to .{0,60}|policy links|monitoring framework"
+    r"|alternative (?:options|approaches)(?: considered)?|options considered|evidence base"
+    r"|(?:consultation )?question \d{1,3}\b.*",
     re.IGNORECASE,
 )
+_MAX_EXPLAINING_CHARS = 80
+# Words in bold that begin a paragraph about a policy.
+_EXPLAINING_LABEL = re.compile(
+    r"(?:policy links|(?:linked|related|relevant) policies|evidence base|key evidence"
+    r"|(?:monitoring )?indicators?|targets)\s*:\s",
+    re.IGNORECASE,
+)
+# Words in the head of a table that says how a policy is measured: two of them.
+_MONITORING_HEAD = re.compile(
+    r"\b(?:indicators?|triggers?|targets?|monitoring|contingency|implementation|delivery|source"
+    r"|frequency|responsib\w+)\b",
+    re.IGNORECASE,
+)
+_MEASURING_HEAD = re.compile(r"\b(?:indicators?|triggers?)\b", re.IGNORECASE)
+_ANNOUNCEMENT = re.compile(r":$|\b(?:below|following|follows)\b[^.]{0,40}\.?$", re.IGNORECASE)
 # Policies of a plan, and the share of them, that are explained in a column beside them.
 _MIN_SIDE_TEXTS, _MIN_SIDE_SHARE = 3, 0.6
 _MIN_COLUMN_WIDTH = 100.0
@@ -50,7 +68,17 @@ def find_box_end(
     if box_start is None:
         return 0
     box_end = _follow_box(typography, box_start, line_limit, footnote_lines)
-    if _is_mere_bar(typography, policy_heading, box_start, box_end):
+    if (
+        box_end < line_limit
+        and typography.lines[box_end].box is not None
+        and typography.lines[box_end].page == typography.lines[box_start].page + 1
+        and _is_mere_bar(typography, policy_heading, box_start, box_end)
+    ):
+        # The bar or the tab of a heading stands last on its page, and the box of the text overleaf.
+        return _follow_box(typography, box_end, line_limit, footnote_lines)
+    if _is_mere_bar(typography, policy_heading, box_start, box_end) or _is_table_of_facts(
+        typography, policy_heading, box_start, box_end
+    ):
         return 0
     return _leave_out_map(typography, box_start, box_end)
 
@@ -58,14 +86,32 @@ def find_box_end(
 def _is_mere_bar(
     typography: Typography, policy_heading: PolicyHeading, box_start: int, box_end: int
 ) -> bool:
-    """Whether a box holds only the heading of a policy, whose text begins below it on the page."""
+    """Whether a box holds only the heading of a policy, whose text begins below it or overleaf."""
     title_end = typography.find_title_end(
         policy_heading.heading_index, policy_heading.title or "title"
     )
+    return policy_heading.label_index is None and box_end <= title_end < len(typography.lines)
+
+
+def _is_table_of_facts(
+    typography: Typography, policy_heading: PolicyHeading, box_start: int, box_end: int
+) -> bool:
+    """Whether a table below a heading holds no sentence, and text goes on below it on the page.
+
+    So sites are set: their area, their use and their homes in a table, and then the policy.
+    """
+    flow_lines = typography.lines
+    table_box = flow_lines[box_start].box
     return (
-        policy_heading.label_index is None
-        and box_end <= title_end < len(typography.lines)
-        and typography.lines[title_end].page == typography.lines[box_start].page
+        table_box is not None
+        and table_box.is_grid
+        and flow_lines[policy_heading.heading_index].box != table_box
+        and box_end < len(flow_lines)
+        and flow_lines[box_end].page == flow_lines[box_end - 1].page
+        and not any(
+            flow_line.line.text.endswith((".", ";", ":"))
+            for flow_line in flow_lines[box_start:box_end]
+        )
     )
 
 
@@ -101,6 +147,7 @@ def find_text_end(typography: Typography, policy_heading: PolicyHeading, next_bo
     for line_index in range(policy_heading.text_index + 1, next_boundary):
         if not typography.is_figure_line(line_index) and (
             _explains(typography, line_index)
+            or _heads_monitoring(typography, line_index)
             or _is_larger_heading(typography, line_index, heading_size)
             or (is_bold_text and _is_plain_prose(typography, line_index))
             or (is_italic_text and _is_upright_prose(typography, line_index))
@@ -185,14 +232,28 @@ def _returns_to_margin(
 ) -> bool:
     """Whether a paragraph begins at the margin, after a policy that is set in from it.
 
-    A number at the margin may belong to the policy.
+    A number at the margin may belong to the policy, and so does a table that it announces.
     """
     return (
         typography.begins_block(line_index)
         and typography.measure_indent(line_index) < MARGIN_TOLERANCE
         and typography.has_same_margin(policy_heading.heading_index, line_index)
         and not _NUMBERED_LINE.match(typography.lines[line_index].line.text)
+        and not _is_announced_row(typography, line_index)
     )
+
+
+def _is_announced_row(typography: Typography, line_index: int) -> bool:
+    """Whether a line stands in a table below a sentence that leads to it: `as follows:`."""
+    row_box, row_page = typography.lines[line_index].box, typography.lines[line_index].page
+    if row_box is None or not row_box.is_grid:
+        return False
+    while line_index and (
+        typography.lines[line_index].box == row_box
+        and typography.lines[line_index].page == row_page
+    ):
+        line_index -= 1
+    return _ANNOUNCEMENT.search(typography.lines[line_index].line.text[-60:]) is not None
 
 
 def _is_bold_prose(typography: Typography, line_index: int) -> bool:
@@ -233,7 +294,11 @@ def _find_box_start(typography: Typography, first_line: int, line_limit: int) ->
     for line_index in range(first_line, min(first_line + _MAX_BOX_DISTANCE, line_limit)):
         if flow_lines[line_index].box is not None:
             return line_index
-        if line_index > first_line and not typography.has_same_look(first_line, line_index):
+        # What a policy is for may stand in italics above its box.
+        if line_index > first_line and not (
+            typography.has_same_look(first_line, line_index)
+            or flow_lines[line_index].line.is_italic
+        ):
             return None
     return None
 
@@ -262,13 +327,19 @@ def _follow_box(
             is_title = typography.is_large(next_index) and (
                 following_line.line.size > flow_lines[line_index].line.size + 1
             )
+            has_text = typography.find_title_end(line_index, "title") < box_end
             if (
                 is_title
                 or _explains(typography, next_index)
                 or not (
                     (is_bar and _hangs_below(typography, box_end - 1, next_index))
-                    or _is_next_paragraph(typography, box_end - 1, next_index)
-                    or _continues(typography, box_end - 1, next_index, is_often_bold)
+                    or (
+                        not (has_text and _is_drawn_otherwise(last_line, following_line))
+                        and (
+                            _is_next_paragraph(typography, box_end - 1, next_index)
+                            or _continues(typography, box_end - 1, next_index, is_often_bold)
+                        )
+                    )
                     or says_continued(following_line.line.text, policy_heading)
                     or repeats_heading(typography, line_index, next_index)
                 )
@@ -277,6 +348,18 @@ def _follow_box(
         box_end = next_index + 1
         bold_count += following_line.line.is_bold
     return box_end
+
+
+def _is_drawn_otherwise(last_line: FlowLine, next_line: FlowLine) -> bool:
+    """Whether a box ends on another ground than the next begins on; one that goes on keeps its.
+
+    The rows of a table may have grounds by turns.
+    """
+    assert last_line.box is not None and next_line.box is not None
+    if last_line.box.is_grid:
+        return False
+    last_colours, next_colours = last_line.box.bottom_colours, next_line.box.top_colours
+    return last_colours != next_colours and last_colours.isdisjoint(next_colours)
 
 
 def _hangs_below(typography: Typography, last_line_index: int, line_index: int) -> bool:
@@ -352,12 +435,30 @@ def _is_larger_heading(typography: Typography, line_index: int, heading_size: fl
 def _explains(typography: Typography, line_index: int) -> bool:
     """Whether a line is a heading such as `Reasoned Justification`."""
     line_text = typography.lines[line_index].line.text.rstrip(":")
-    if len(line_text) > 80 or not (
+    if not (
         typography.begins_block(line_index)
         or (typography.stands_out(line_index) and typography.follows_sentence(line_index))
     ):
         return False
-    return bool(
+    if typography.stands_out(line_index) and _EXPLAINING_LABEL.match(line_text):
+        return True
+    return len(line_text) <= _MAX_EXPLAINING_CHARS and bool(
         _EXPLAINING_HEADING.fullmatch(line_text)
         or (typography.stands_out(line_index) and _EXPLAINING_HEADING_IN_BOLD.fullmatch(line_text))
+    )
+
+
+def _heads_monitoring(typography: Typography, line_index: int) -> bool:
+    """Whether a line is the head of a table of indicators and the like."""
+    flow_line = typography.lines[line_index]
+    if flow_line.box is None or not flow_line.box.is_grid:
+        return False
+    line_text = flow_line.line.text
+    head_words = {word.casefold() for word in _MONITORING_HEAD.findall(line_text)}
+    return (
+        len(line_text) <= _MAX_EXPLAINING_CHARS
+        and typography.stands_out(line_index)
+        and typography.lines[line_index - 1].box != flow_line.box
+        and len(head_words) > 1
+        and _MEASURING_HEAD.search(line_text) is not None
     )

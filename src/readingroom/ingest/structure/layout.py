@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from readingroom.ingest.read.page import BROKEN_WORD_MARK, Box, Line, RawPage
+from readingroom.ingest.read.page import BROKEN_WORD_MARK, Box, Line, RawPage, Rule
+from readingroom.ingest.structure.naming_rows import find_naming_rows, make_naming_key
 from readingroom.ingest.structure.page_labels import EDGE_SHARE
 
 _USUAL_LEADING = 1.2
@@ -31,6 +32,12 @@ _MIN_NUMBERED_PAGES = 5
 _MAX_FOOTER_CHARS = 120
 # Letters this much smaller than the usual ones, at the top of pages, are those of a header.
 _HEADER_SCALE = 0.92
+# Share of a page's height in which the rules of headers and footers are drawn, beside the text.
+_RULE_EDGE_SHARE = 1.5 * EDGE_SHARE
+# Letters this many times the usual height, on page after page, are written across the text.
+_WATERMARK_SCALE = 2.0
+# Among the keys where there are any: most files have none, and every line would be looked up.
+_ANY_WATERMARK = ("\0\0", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,8 @@ class TextFlow:
     page_ends: list[int]
     page_texts: list[str]
     """The full text of each page, with headers and footers."""
+    rules_by_page: dict[int, list[Rule]]
+    """The lines drawn across each page, but for those of headers and footers."""
 
 
 def make_text_flow(raw_pages: Sequence[RawPage]) -> TextFlow:
@@ -102,7 +111,44 @@ def make_text_flow(raw_pages: Sequence[RawPage]) -> TextFlow:
             )
             page_starts[page_index] = page_ends[page_index] = next_start
     page_texts = [_join_page_lines(raw_page.lines, leading_ratio) for raw_page in raw_pages]
-    return TextFlow("".join(text_pieces), flow_lines, page_starts, page_ends, page_texts)
+    return TextFlow(
+        "".join(text_pieces),
+        flow_lines,
+        page_starts,
+        page_ends,
+        page_texts,
+        _list_rules(raw_pages),
+    )
+
+
+def _list_rules(raw_pages: Sequence[RawPage]) -> dict[int, list[Rule]]:
+    """Return the rules of each page but for those at one place near the edge of half of them."""
+    page_counts = Counter(
+        rule_key
+        for raw_page in raw_pages
+        for rule_key in {
+            _make_rule_key(rule)
+            for rule in raw_page.rules
+            if min(rule.height, raw_page.height - rule.height) < _RULE_EDGE_SHARE * raw_page.height
+        }
+    )
+    min_page_count = max(3, 0.5 * len(raw_pages))
+    return {
+        raw_page.number: body_rules
+        for raw_page in raw_pages
+        if (
+            body_rules := [
+                rule
+                for rule in raw_page.rules
+                if page_counts[_make_rule_key(rule)] < min_page_count
+            ]
+        )
+    }
+
+
+def _make_rule_key(rule: Rule) -> tuple[int, int]:
+    # Facing pages may have different margins, but their lines are equally wide and high.
+    return round((rule.right - rule.left) / 6), round(rule.height / 6)
 
 
 def rejoin_words(raw_pages: Sequence[RawPage]) -> None:
@@ -254,26 +300,50 @@ def _find_repeated_keys(raw_pages: Sequence[RawPage]) -> set[tuple[str, int]]:
     """
     # Chapters have headers of their own, so a quarter of the pages is enough; three, lest a short
     # file's lines vanish.
+    usual_size = _measure_usual_size(raw_pages)
     return (
         _find_frequent_keys(raw_pages, _make_repeat_key, 0.25)
         | _find_frequent_keys(raw_pages, _make_beginning_key, 0.5)
-        | _find_header_rows(raw_pages)
+        | _find_header_rows(raw_pages, usual_size)
         | _find_number_rows(raw_pages)
+        | _find_watermarks(raw_pages, usual_size)
+        | find_naming_rows(raw_pages)
     )
 
 
-def _find_header_rows(raw_pages: Sequence[RawPage]) -> set[tuple[str, int]]:
-    """Return the heights at the top of pages where half of them have a line in small letters.
-
-    Such headers may name the policy or the section below, and so differ from page to page.
-    """
+def _measure_usual_size(raw_pages: Sequence[RawPage]) -> float:
+    """Return the size of most letters."""
     chars_by_size: Counter[float] = Counter()
     for raw_page in raw_pages:
         for line in raw_page.lines:
             chars_by_size[round(line.size * 2) / 2] += len(line.text)
-    if not chars_by_size:
-        return set()
-    max_size = _HEADER_SCALE * chars_by_size.most_common(1)[0][0]
+    return chars_by_size.most_common(1)[0][0] if chars_by_size else 0.0
+
+
+def _find_watermarks(raw_pages: Sequence[RawPage], usual_size: float) -> set[tuple[str, int]]:
+    """Return the large words at the same place of half of the pages, across their text."""
+    page_counts = Counter(
+        mark_key
+        for raw_page in raw_pages
+        for mark_key in {
+            _make_watermark_key(line)
+            for line in raw_page.lines
+            if line.size >= _WATERMARK_SCALE * usual_size
+        }
+    )
+    min_page_count = max(3, 0.5 * len(raw_pages))
+    watermark_keys = {
+        mark_key for mark_key, count in page_counts.items() if count >= min_page_count
+    }
+    return watermark_keys | {_ANY_WATERMARK} if watermark_keys else set()
+
+
+def _find_header_rows(raw_pages: Sequence[RawPage], usual_size: float) -> set[tuple[str, int]]:
+    """Return the heights at the top of pages where half of them have a line in small letters.
+
+    Such headers may name the policy or the section below, and so differ from page to page.
+    """
+    max_size = _HEADER_SCALE * usual_size
     page_counts = Counter(
         row_key
         for raw_page in raw_pages
@@ -336,8 +406,12 @@ def _is_running_line(line: Line, raw_page: RawPage, repeated_keys: set[tuple[str
     if not repeated_keys.isdisjoint(_list_number_keys(line, raw_page)):
         return True
     if not _is_at_edge(line, raw_page):
-        return False
-    line_keys = {_make_repeat_key(line), _make_beginning_key(line)}
+        return _ANY_WATERMARK in repeated_keys and _make_watermark_key(line) in repeated_keys
+    line_keys = {
+        _make_repeat_key(line),
+        _make_beginning_key(line),
+        make_naming_key(line, raw_page.number),
+    }
     if _is_at_top(line, raw_page):
         line_keys.add(_make_row_key(line))
     return bool(line_keys & repeated_keys) or _is_page_number(line.text)
@@ -360,6 +434,10 @@ def _is_at_top(line: Line, raw_page: RawPage) -> bool:
 def _make_row_key(line: Line) -> tuple[str, int]:
     """Return the key of a line's height alone, in letters of its size."""
     return f"\0{round(line.size)}", round(line.bottom / 6)
+
+
+def _make_watermark_key(line: Line) -> tuple[str, int]:
+    return f"\0\0{line.text}", round(line.bottom / 6)
 
 
 def _make_repeat_key(line: Line) -> tuple[str, int]:

@@ -46,6 +46,10 @@ _BODY_GRADE, _BACK_GRADE, _ANNEX_GRADE = 2, 1, 0
 _MIN_ANNEX_SHARE = 0.3
 # Of the text below a heading; with less, it is a line of a list.
 _MIN_TEXT_CHARS = 40
+# Of a sentence that stands in a box with its heading, and nothing else.
+_MIN_SENTENCE_CHARS = 12
+# Share of a plan's policies that stand in boxes; then a box that names one is the policy.
+_MIN_BOXED_SHARE = 0.6
 _MAX_MEASURED_LINES = 400
 # Headings without a text, one below the other; with fewer, they are no list.
 _MIN_LIST_ROWS = 3
@@ -150,13 +154,18 @@ class _PolicyChooser:
             for candidate_heading in candidate_headings
         }
         self._last_rows = self._find_last_rows()
+        plausible_headings = [*filter(self._is_plausible, candidate_headings)]
+        boxed_refs = {
+            fold_code(heading.ref) for heading in plausible_headings if self._heads_box(heading)
+        }
+        plausible_refs = {fold_code(heading.ref) for heading in plausible_headings}
+        self._are_policies_boxed = len(boxed_refs) > _MIN_BOXED_SHARE * len(plausible_refs)
         # The look of most policies, counted over references so that a long list does not win.
         refs_by_look: defaultdict[tuple[bool, float, bool], set[str]] = defaultdict(set)
-        for candidate_heading in candidate_headings:
-            if self._is_plausible(candidate_heading):
-                refs_by_look[self._measure_look(candidate_heading)].add(
-                    fold_code(candidate_heading.ref)
-                )
+        for candidate_heading in plausible_headings:
+            refs_by_look[self._measure_look(candidate_heading)].add(
+                fold_code(candidate_heading.ref)
+            )
         self._look_counts = Counter(
             {heading_look: len(look_refs) for heading_look, look_refs in refs_by_look.items()}
         )
@@ -178,7 +187,7 @@ class _PolicyChooser:
 
     def _make_rank(
         self, candidate_heading: PolicyHeading
-    ) -> tuple[int, bool, bool, bool, bool, bool, int, bool, int]:
+    ) -> tuple[int, bool, bool, bool, bool, bool, bool, int, bool, int]:
         return (
             self._get_grade(candidate_heading),
             # A note in the margin may name the policy beside it.
@@ -188,6 +197,7 @@ class _PolicyChooser:
             # The section about a policy may be numbered, and have its name.
             not self._is_numbered(candidate_heading),
             not _EXPLAINING_TITLE.fullmatch(candidate_heading.title),
+            self._are_policies_boxed and self._heads_box(candidate_heading),
             self._look_counts[self._measure_look(candidate_heading)],
             candidate_heading.label_index is not None,
             self._text_lengths[candidate_heading.line_index],
@@ -195,12 +205,34 @@ class _PolicyChooser:
 
     def _is_plausible(self, candidate_heading: PolicyHeading) -> bool:
         """Whether there is text below a heading, in the body of the document."""
-        has_text = self._text_lengths[candidate_heading.line_index] >= _MIN_TEXT_CHARS
+        has_text = self._text_lengths[
+            candidate_heading.line_index
+        ] >= _MIN_TEXT_CHARS or self._heads_sentence_in_box(candidate_heading)
         return (
             has_text
             and self._get_grade(candidate_heading) != _ANNEX_GRADE
             and candidate_heading.line_index not in self._last_rows
             and not self._is_monitored(candidate_heading)
+        )
+
+    def _heads_sentence_in_box(self, candidate_heading: PolicyHeading) -> bool:
+        """Whether a heading begins a box, and a sentence ends it."""
+        all_lines = self._typography.lines
+        heading_line = all_lines[candidate_heading.heading_index]
+        text_start = candidate_heading.heading_index + 1
+        if heading_line.box is None or heading_line.box.is_grid:
+            return False
+        box_lines = [
+            *takewhile(
+                lambda flow_line: (
+                    flow_line.box == heading_line.box and flow_line.page == heading_line.page
+                ),
+                all_lines[text_start : text_start + _MIN_LIST_ROWS],
+            )
+        ]
+        return bool(box_lines) and (
+            len(box_lines[-1].line.text) >= _MIN_SENTENCE_CHARS
+            and box_lines[-1].line.text.endswith(".")
         )
 
     def _is_monitored(self, candidate_heading: PolicyHeading) -> bool:
@@ -259,6 +291,18 @@ class _PolicyChooser:
         if heading_line.box is None:
             return False
         return len(self._refs_by_box[heading_line.page, heading_line.box]) > 1
+
+    def _heads_box(self, candidate_heading: PolicyHeading) -> bool:
+        """Whether a heading is the first line of a box that holds its text too."""
+        all_lines = self._typography.lines
+        heading_index = candidate_heading.heading_index
+        heading_box = all_lines[heading_index].box
+        return (
+            heading_box is not None
+            and heading_index + 1 < len(all_lines)
+            and all_lines[heading_index + 1].box == heading_box
+            and (heading_index == 0 or all_lines[heading_index - 1].box != heading_box)
+        )
 
     def _is_in_grid(self, candidate_heading: PolicyHeading) -> bool:
         line_box = self._typography.lines[candidate_heading.heading_index].box

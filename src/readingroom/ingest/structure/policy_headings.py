@@ -188,7 +188,8 @@ def _match_worded_heading(typography: Typography, line_index: int) -> PolicyHead
     line_text = typography.lines[line_index].line.text
     heading_match = POLICY_HEADING.fullmatch(line_text)
     if heading_match is None or (
-        heading_match["section"] and not typography.stands_out(line_index)
+        (heading_match["section"] or heading_match["uncapped"])
+        and not typography.stands_out(line_index)
     ):
         return None
     is_run_in = typography.runs_in(line_index)
@@ -196,7 +197,8 @@ def _match_worded_heading(typography: Typography, line_index: int) -> PolicyHead
         return None
     if not (typography.begins_block(line_index) or typography.follows_sentence(line_index)):
         return None
-    if _CONTINUED.search((heading_match["title"] or "")[-40:]):
+    heading_title = heading_match["title"] or heading_match["uncapped"] or ""
+    if heading_match["continued"] or _CONTINUED.search(heading_title[-40:]):
         return None
     policy_word = heading_match["word"]
     if heading_match["topic"] and heading_match["number"].isdigit():
@@ -204,9 +206,7 @@ def _match_worded_heading(typography: Typography, line_index: int) -> PolicyHead
         policy_word = f"{heading_match['topic']} {policy_word}"
     policy_word = policy_word.title() if policy_word.isupper() else policy_word
     policy_part = f" Part {heading_match['part'].split()[1]}" if heading_match["part"] else ""
-    policy_title = (
-        "" if is_run_in else _complete_title(typography, line_index, heading_match["title"] or "")
-    )
+    policy_title = "" if is_run_in else _complete_title(typography, line_index, heading_title)
     policy_title = policy_title or heading_match["bracketed"] or ""
     return PolicyHeading(
         line_index,

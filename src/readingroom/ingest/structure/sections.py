@@ -5,7 +5,7 @@ each with its extent. What only explains a policy is a section beside it.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from readingroom.engine.chunking import Span
@@ -23,6 +23,7 @@ from readingroom.ingest.structure.layout import TextFlow
 from readingroom.ingest.structure.numbering import find_decimal_starts, find_plain_starts
 from readingroom.ingest.structure.policies import find_policies
 from readingroom.ingest.structure.policy_headings import PolicyHeading, repeats_heading
+from readingroom.ingest.structure.rules import find_ruled_ends
 from readingroom.ingest.structure.starts import (
     LEVELS,
     SUPPORTING_PREFIX,
@@ -63,7 +64,12 @@ def find_sections(text_flow: TextFlow) -> tuple[DocumentSection, ...]:
         sorted([*headings, *decimal_starts], key=lambda section_start: section_start.line_index),
     )
     policies, other_policies = find_policies(typography, text_flow.text, outline_starts)
-    policy_extents = _PolicyExtents(typography, policies)
+    paragraph_lines = {
+        section_start.line_index
+        for section_start in outline_starts
+        if section_start.kind not in ("exhibit", "part")
+    }
+    policy_extents = _PolicyExtents(typography, policies, paragraph_lines)
     section_starts = _complete_starts(
         typography, policy_extents.remove_inner_starts(outline_starts), policy_extents
     )
@@ -141,16 +147,32 @@ def _complete_starts(
 class _PolicyExtents:
     """The lines that each policy of a document covers."""
 
-    def __init__(self, typography: Typography, policies: Sequence[PolicyHeading]) -> None:
+    def __init__(
+        self,
+        typography: Typography,
+        policies: Sequence[PolicyHeading],
+        paragraph_lines: Container[int],
+    ) -> None:
         self.policies = policies
         self._typography = typography
         self._first_lines = [policy_heading.line_index for policy_heading in policies]
         next_lines = [*self._first_lines, len(typography.lines)][1:]
         self._footnotes = find_footnotes(typography) if policies else {}
         self._side_column = find_side_column(typography, policies, next_lines)
-        self._box_ends = [
+        drawn_ends = [
             find_box_end(typography, policy_heading, next_line, self._footnotes)
             for policy_heading, next_line in zip(policies, next_lines, strict=True)
+        ]
+        self._boxed_lines = {
+            policy_heading.line_index
+            for policy_heading, drawn_end in zip(policies, drawn_ends, strict=True)
+            if drawn_end
+        }
+        ruled_ends = find_ruled_ends(typography, policies, next_lines, paragraph_lines)
+        # Two rules mark a policy off as a box does.
+        self._box_ends = [
+            drawn_end or ruled_end
+            for drawn_end, ruled_end in zip(drawn_ends, ruled_ends, strict=True)
         ]
 
     def holds_line(self, line_index: int) -> bool:
@@ -231,7 +253,7 @@ class _PolicyExtents:
                 range(policy_heading.text_index + 1, policy_end),
                 policy_start,
                 is_marked_off=bool(is_marked_off),
-                is_boxed=bool(box_end),
+                is_boxed=policy_heading.line_index in self._boxed_lines,
             )
             yield from self._leave_out_repeats(policy_heading, policy_end, policy_start)
             next_division = all_boundaries[bisect_left(all_boundaries, policy_end)]

@@ -55,6 +55,7 @@ class Typography:
 
     def __init__(self, text_flow: TextFlow) -> None:
         self.lines = text_flow.lines
+        self.rules_by_page = text_flow.rules_by_page
         chars_by_size: Counter[float] = Counter()
         chars_by_margin: Counter[int] = Counter()
         italic_chars = 0

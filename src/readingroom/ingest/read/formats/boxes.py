@@ -1,4 +1,4 @@
-"""Finds the boxes drawn on a PDF page: shaded panels, framed panels and the grids of tables."""
+"""Finds the boxes drawn on a PDF page: shaded panels, frames and the grids of tables; and rules."""
 
 import ctypes
 from collections import defaultdict
@@ -8,7 +8,7 @@ from itertools import pairwise
 import pypdfium2.raw as pdfium
 
 from readingroom.ingest.read.formats.images import Matrix, Rectangle
-from readingroom.ingest.read.page import Box
+from readingroom.ingest.read.page import Box, Rule
 
 # A page with more drawn paths is a map or a drawing, on which no boxes are looked for.
 _MAX_PATHS_ON_EXAMINED_PAGE = 3_000
@@ -26,7 +26,7 @@ _TOUCH_TOLERANCE = 4.0
 _EDGE_TOLERANCE = 14.0
 # Points between two columns of a page.
 _MAX_GUTTER_WIDTH = 36.0
-_MIN_WHITE_LEVEL = 250
+_MIN_WHITE_LEVEL = 253
 
 
 class DrawnBoxFinder:
@@ -36,7 +36,9 @@ class DrawnBoxFinder:
         self._page_frame = page_frame
         self._min_width = _MIN_WIDTH_SHARE * (page_frame.right - page_frame.left)
         self._panels: list[Rectangle] = []
+        self._panel_colours: list[int] = []
         self._rules: list[Rectangle] = []
+        self._cross_rules: list[Rectangle] = []
         self._paths_left = _MAX_PATHS_ON_EXAMINED_PAGE
         # Made once: a page may have thousands of paths.
         self._edges = tuple(ctypes.c_float() for _ in range(4))
@@ -57,12 +59,15 @@ class DrawnBoxFinder:
         if path_width <= _MAX_RULE_WIDTH:
             if height >= _TOUCH_TOLERANCE:
                 self._rules.append(path_bounds)
-        elif (
-            path_width >= self._min_width
-            and height >= _MIN_BOX_HEIGHT
-            and self._is_visible(path_object)
+        elif path_width >= self._min_width and (
+            height >= _MIN_BOX_HEIGHT or height <= _MAX_RULE_WIDTH
         ):
-            self._panels.append(path_bounds)
+            colour = self._read_colour(path_object)
+            if colour is not None and height <= _MAX_RULE_WIDTH:
+                self._cross_rules.append(path_bounds)
+            elif colour is not None:
+                self._panels.append(path_bounds)
+                self._panel_colours.append(colour)
 
     def find_boxes(self) -> list[Box]:
         """Return the boxes from the top down; on a map, with its many paths, there are none."""
@@ -80,17 +85,68 @@ class DrawnBoxFinder:
             :_MAX_BOX_PIECES
         ]
         return [
-            _make_box(rectangle, ruled_lines, self._page_frame)
-            for rectangle in _unite_pieces(largest_pieces)
+            self._make_box(rectangle, ruled_lines) for rectangle in _unite_pieces(largest_pieces)
         ]
 
-    def _is_visible(self, path_object: pdfium.FPDF_PAGEOBJECT) -> bool:
-        """Whether a path has an outline or is filled with a colour other than white."""
+    def find_rules(self, boxes: Sequence[Box]) -> list[Rule]:
+        """Return the lines drawn across the page from the top down, but for those of its boxes."""
+        if not 0 < len(self._cross_rules) <= _MAX_BOX_PIECES or self._paths_left < 0:
+            return []
+        rules = [
+            Rule(
+                ruled_line.left - self._page_frame.left,
+                ruled_line.right - self._page_frame.left,
+                (ruled_line.bottom + ruled_line.top) / 2 - self._page_frame.bottom,
+            )
+            for ruled_line in self._cross_rules
+        ]
+        return sorted(
+            (rule for rule in rules if not any(_holds_rule(box, rule) for box in boxes)),
+            key=lambda rule: -rule.height,
+        )
+
+    def _make_box(self, rectangle: Rectangle, rules: Sequence[Rectangle]) -> Box:
+        low_edge, high_edge = (
+            rectangle.bottom + _TOUCH_TOLERANCE,
+            rectangle.top - _TOUCH_TOLERANCE,
+        )
+        return Box(
+            left=rectangle.left - self._page_frame.left,
+            bottom=rectangle.bottom - self._page_frame.bottom,
+            right=rectangle.right - self._page_frame.left,
+            top=rectangle.top - self._page_frame.bottom,
+            is_grid=_has_inner_rules(rectangle, rules),
+            top_colours=self._list_colours(rectangle, rectangle.top, high_edge),
+            bottom_colours=self._list_colours(rectangle, low_edge, rectangle.bottom),
+        )
+
+    def _read_colour(self, path_object: pdfium.FPDF_PAGEOBJECT) -> int | None:
+        """Return a number for the colour of a panel, or else of its outline; None without either.
+
+        White paper is no colour.
+        """
         pdfium.FPDFPath_GetDrawMode(path_object, self._fill_mode, self._stroke_mode)
-        if self._stroke_mode.value or not self._fill_mode.value:
-            return bool(self._stroke_mode.value)
-        pdfium.FPDFPageObj_GetFillColor(path_object, *self._channels)
-        return min(colour_channel.value for colour_channel in self._channels[:3]) < _MIN_WHITE_LEVEL
+        if self._fill_mode.value:
+            pdfium.FPDFPageObj_GetFillColor(path_object, *self._channels)
+            red, green, blue = (channel.value for channel in self._channels[:3])
+            if min(red, green, blue) < _MIN_WHITE_LEVEL:
+                return red << 16 | green << 8 | blue
+        if self._stroke_mode.value:
+            pdfium.FPDFPageObj_GetStrokeColor(path_object, *self._channels)
+            red, green, blue = (channel.value for channel in self._channels[:3])
+            return -1 - (red << 16 | green << 8 | blue)
+        return None
+
+    def _list_colours(self, box: Rectangle, edge_bottom: float, edge_top: float) -> frozenset[int]:
+        """Return the colours of the panels of a box that lie behind one of its edges."""
+        return frozenset(
+            colour
+            for panel, colour in zip(self._panels, self._panel_colours, strict=True)
+            if box.left <= panel.left
+            and panel.right <= box.right
+            and box.bottom <= panel.bottom <= edge_bottom
+            and edge_top <= panel.top <= box.top
+        )
 
 
 def _join_rules(rule_rectangles: Iterable[Rectangle]) -> list[Rectangle]:
@@ -175,22 +231,20 @@ def _belong_together(united_box: Rectangle, box_piece: Rectangle) -> bool:
     return (lies_inside and lies_around) if hangs_below else (lies_inside or lies_around)
 
 
-def _make_box(
-    box_rectangle: Rectangle, ruled_lines: Sequence[Rectangle], page_frame: Rectangle
-) -> Box:
-    inner_rules = {
-        round(ruled_line.left / _EDGE_TOLERANCE)
-        for ruled_line in ruled_lines
-        if box_rectangle.left + _EDGE_TOLERANCE
-        < ruled_line.left
-        < box_rectangle.right - _EDGE_TOLERANCE
-        and ruled_line.bottom >= box_rectangle.bottom - _EDGE_TOLERANCE
-        and ruled_line.top <= box_rectangle.top + _EDGE_TOLERANCE
-    }
-    return Box(
-        left=box_rectangle.left - page_frame.left,
-        bottom=box_rectangle.bottom - page_frame.bottom,
-        right=box_rectangle.right - page_frame.left,
-        top=box_rectangle.top - page_frame.bottom,
-        is_grid=bool(inner_rules),
+def _has_inner_rules(rectangle: Rectangle, rules: Sequence[Rectangle]) -> bool:
+    """Whether vertical rules divide a box into columns."""
+    return any(
+        rectangle.left + _EDGE_TOLERANCE < ruled_line.left < rectangle.right - _EDGE_TOLERANCE
+        and ruled_line.bottom >= rectangle.bottom - _EDGE_TOLERANCE
+        and ruled_line.top <= rectangle.top + _EDGE_TOLERANCE
+        for ruled_line in rules
+    )
+
+
+def _holds_rule(box: Box, rule: Rule) -> bool:
+    """Whether a rule lies in a box or on its edge."""
+    return (
+        box.bottom - _TOUCH_TOLERANCE <= rule.height <= box.top + _TOUCH_TOLERANCE
+        and box.left - _EDGE_TOLERANCE <= rule.left
+        and rule.right <= box.right + _EDGE_TOLERANCE
     )

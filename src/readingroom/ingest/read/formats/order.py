@@ -5,7 +5,7 @@ one layer after the other: all plain paragraphs, then all items of lists, then t
 """
 
 from collections.abc import Sequence
-from itertools import islice
+from itertools import chain, islice
 
 from readingroom.ingest.read.page import BROKEN_WORD_MARK, Line
 
@@ -203,7 +203,12 @@ def _find_marked_line(
     """Return the index of the line that a mark such as `a)` belongs to, if it is written before."""
     if len(page_line.text) > _MAX_MARK_CHARS:
         return None
-    for line_index in range(last_place, max(last_place - _MAX_LINES_SEARCHED_FOR_MARK, -1), -1):
+    indexes_before = range(last_place, max(last_place - _MAX_LINES_SEARCHED_FOR_MARK, -1), -1)
+    # Where all bullets of a list are written last, the text of the next follows that of the last.
+    indexes_after = range(
+        last_place + 1, min(last_place + _MAX_LINES_SEARCHED_FOR_MARK, len(ordered_lines))
+    )
+    for line_index in chain(indexes_before, indexes_after):
         text_line = ordered_lines[line_index]
         is_level = abs(text_line.bottom - page_line.bottom) < page_line.size / 3
         if (

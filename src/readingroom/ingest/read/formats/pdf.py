@@ -22,7 +22,6 @@ from readingroom.ingest.read.formats.order import put_in_reading_order
 from readingroom.ingest.read.page import (
     BROKEN_WORD_MARK,
     OCR_DPI,
-    Box,
     Line,
     PageUnreadable,
     RawPage,
@@ -34,6 +33,8 @@ if TYPE_CHECKING:  # slow to import, and most PDFs never need a picture
 
 # Pieces of a row are joined up to this length.
 _MAX_ROW_CHARS = 5_000
+# Of the letters of a row, those further right are no more times as tall as the first.
+_MAX_GROWTH = 2.5
 _ShareBox = tuple[float, float, float, float]
 """Left, top, right and bottom as shares of the page, from its upper left."""
 # Of one page whose words are placed; no real page has as many.
@@ -91,16 +92,11 @@ def read_raw_page(pdf_document: pypdfium2.PdfDocument, page_index: int) -> RawPa
     page_label = normalize_text(pdf_document.get_page_label(page_index)).strip() or str(page_number)
     try:
         with closing(pdf_document[page_index]) as pdf_page:
-            image_ratio, drawn_boxes, drawn_line_count = _read_graphics(pdf_page)
-            return RawPage(
-                page_number,
-                page_label,
-                pdf_page.get_height(),
-                _read_lines(pdf_page),
-                image_ratio=image_ratio,
-                boxes=drawn_boxes,
-                drawn_line_count=drawn_line_count,
+            raw_page = RawPage(
+                page_number, page_label, pdf_page.get_height(), _read_lines(pdf_page)
             )
+            _read_graphics(pdf_page, raw_page)
+            return raw_page
     except pypdfium2.PdfiumError:
         return RawPage(page_number, page_label, 0.0, note="The page is damaged and cannot be read")
 
@@ -209,14 +205,12 @@ def _make_share_transform(pdf_page: pypdfium2.PdfPage) -> Callable[[pdfium.FS_RE
     return to_shares
 
 
-def _read_graphics(pdf_page: pypdfium2.PdfPage) -> tuple[float, list[Box], int]:
-    """Return a page's image ratio, its boxes and its number of drawn lines, in one walk over its
-    objects.
-    """
+def _read_graphics(pdf_page: pypdfium2.PdfPage, raw_page: RawPage) -> None:
+    """Add a page's image ratio, boxes, rules and number of drawn lines, in one walk over it."""
     page_frame = Rectangle(*pdf_page.get_bbox())
     image_rectangles: list[Rectangle] = []
     box_finder = DrawnBoxFinder(page_frame)
-    path_count = drawn_line_count = 0
+    path_count = 0
     for page_object, object_type, object_matrix in walk_objects(pdf_page):
         if object_type == pdfium.FPDF_PAGEOBJ_IMAGE:
             image_rectangles.append(object_matrix.place_unit_square())
@@ -225,10 +219,14 @@ def _read_graphics(pdf_page: pypdfium2.PdfPage) -> tuple[float, list[Box], int]:
             path_count += 1
             # Some programs draw a whole plan as one path. Asking each of thousands takes long.
             is_measured = path_count <= _MAX_MEASURED_PATHS
-            drawn_line_count += pdfium.FPDFPath_CountSegments(page_object) if is_measured else 1
+            raw_page.drawn_line_count += (
+                pdfium.FPDFPath_CountSegments(page_object) if is_measured else 1
+            )
     # A turned page has its boxes elsewhere than its lines, which are where they are displayed.
-    drawn_boxes = box_finder.find_boxes() if pdf_page.get_rotation() == 0 else []
-    return compute_image_ratio(image_rectangles, page_frame), drawn_boxes, drawn_line_count
+    if pdf_page.get_rotation() == 0:
+        raw_page.boxes = box_finder.find_boxes()
+        raw_page.rules = box_finder.find_rules(raw_page.boxes)
+    raw_page.image_ratio = compute_image_ratio(image_rectangles, page_frame)
 
 
 def _read_lines(pdf_page: pypdfium2.PdfPage) -> list[Line]:
@@ -399,6 +397,9 @@ def _is_same_row(page_line: Line, following_line: Line, fold_position: float | N
         looks_alike = page_line.is_bold == following_line.is_bold
         if not looks_alike or abs(page_line.size - following_line.size) > 0.5:
             return False
+    # A word written across the page, such as DRAFT, is no part of the row that it crosses.
+    if following_line.size > _MAX_GROWTH * page_line.size:
+        return False
     is_level = abs(page_line.last_bottom - following_line.bottom) < 0.5 * max(
         page_line.size, following_line.size
     )
