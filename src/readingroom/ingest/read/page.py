@@ -62,7 +62,7 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class DrawnRule:
     """A line drawn across a page, in points from its lower left; no part of a box."""
 
     left: float
@@ -87,7 +87,7 @@ class RawPage:
     words: tuple[PageWord, ...] = ()
     """The words that OCR found, with their places."""
     boxes: list[Box] = field(default_factory=list)
-    rules: list[Rule] = field(default_factory=list)
+    rules: list[DrawnRule] = field(default_factory=list)
 
     @property
     def character_count(self) -> int:

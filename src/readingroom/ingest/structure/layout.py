@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from readingroom.ingest.read.page import BROKEN_WORD_MARK, Box, Line, RawPage, Rule
+from readingroom.ingest.read.page import BROKEN_WORD_MARK, Box, DrawnRule, Line, RawPage
 from readingroom.ingest.structure.naming_rows import find_naming_rows, make_naming_key
 from readingroom.ingest.structure.page_labels import EDGE_SHARE
 
@@ -62,7 +62,7 @@ class TextFlow:
     page_ends: list[int]
     page_texts: list[str]
     """The full text of each page, with headers and footers."""
-    rules_by_page: dict[int, list[Rule]]
+    rules_by_page: dict[int, list[DrawnRule]]
     """The lines drawn across each page, but for those of headers and footers."""
 
 
@@ -121,7 +121,7 @@ def make_text_flow(raw_pages: Sequence[RawPage]) -> TextFlow:
     )
 
 
-def _list_rules(raw_pages: Sequence[RawPage]) -> dict[int, list[Rule]]:
+def _list_rules(raw_pages: Sequence[RawPage]) -> dict[int, list[DrawnRule]]:
     """Return the rules of each page but for those at one place near the edge of half of them."""
     page_counts = Counter(
         rule_key
@@ -146,7 +146,7 @@ def _list_rules(raw_pages: Sequence[RawPage]) -> dict[int, list[Rule]]:
     }
 
 
-def _make_rule_key(rule: Rule) -> tuple[int, int]:
+def _make_rule_key(rule: DrawnRule) -> tuple[int, int]:
     # Facing pages may have different margins, but their lines are equally wide and high.
     return round((rule.right - rule.left) / 6), round(rule.height / 6)
 

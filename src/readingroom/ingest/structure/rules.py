@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
-from readingroom.ingest.read.page import Rule
+from readingroom.ingest.read.page import DrawnRule
 from readingroom.ingest.structure.policy_headings import PolicyHeading
 from readingroom.ingest.structure.typography import Typography
 
@@ -56,7 +56,7 @@ class _Closing:
     """The line after a policy, and the rule above that line."""
 
     line_index: int
-    rule: Rule
+    rule: DrawnRule
 
 
 def _find_closing(
@@ -93,7 +93,7 @@ def _find_closing(
     return None
 
 
-def _find_rule_above(typography: Typography, line_index: int) -> Rule | None:
+def _find_rule_above(typography: Typography, line_index: int) -> DrawnRule | None:
     """Return the nearest rule right above a line, with no other line between."""
     flow_line = typography.lines[line_index]
     line_top = flow_line.line.bottom + flow_line.line.size
@@ -115,7 +115,7 @@ def _find_rule_above(typography: Typography, line_index: int) -> Rule | None:
     )
 
 
-def _find_rule_below(typography: Typography, line_index: int) -> Rule | None:
+def _find_rule_below(typography: Typography, line_index: int) -> DrawnRule | None:
     """Return the rule between a line and the next, if there is one."""
     flow_line = typography.lines[line_index]
     size = flow_line.line.size
@@ -147,7 +147,7 @@ def _begins_column(typography: Typography, line_index: int) -> bool:
     )
 
 
-def _opens_again(typography: Typography, line_index: int, opening_rule: Rule) -> bool:
+def _opens_again(typography: Typography, line_index: int, opening_rule: DrawnRule) -> bool:
     """Whether rules are drawn above and below each part of a policy that a page end divides."""
     if not _begins_column(typography, line_index):
         return False
@@ -156,7 +156,7 @@ def _opens_again(typography: Typography, line_index: int, opening_rule: Rule) ->
 
 
 def _is_table_row(
-    typography: Typography, line_index: int, next_line: int, opening_rule: Rule
+    typography: Typography, line_index: int, next_line: int, opening_rule: DrawnRule
 ) -> bool:
     """Whether a rule has another one a row further down, as in a table without upright rules."""
     last_index = min(line_index + _MAX_ROW_LINES, next_line - 1)
@@ -167,10 +167,10 @@ def _is_table_row(
     )
 
 
-def _is_as_wide(rule: Rule, other_rule: Rule) -> bool:
+def _is_as_wide(rule: DrawnRule, other_rule: DrawnRule) -> bool:
     """Whether two rules are equally long; on facing pages they may begin at different places."""
     return abs(_measure_width(rule) - _measure_width(other_rule)) < _MAX_END_DIFFERENCE
 
 
-def _measure_width(rule: Rule) -> float:
+def _measure_width(rule: DrawnRule) -> float:
     return rule.right - rule.left

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pypdfium2.raw as pdfium
 
 from readingroom.ingest.read.formats.images import Matrix, Rectangle
-from readingroom.ingest.read.page import Box, Rule
+from readingroom.ingest.read.page import Box, DrawnRule
 
 # A page with more drawn paths is a map or a drawing, on which no boxes are looked for.
 _MAX_PATHS_ON_EXAMINED_PAGE = 3_000
@@ -88,12 +88,12 @@ class DrawnBoxFinder:
             self._make_box(rectangle, ruled_lines) for rectangle in _unite_pieces(largest_pieces)
         ]
 
-    def find_rules(self, boxes: Sequence[Box]) -> list[Rule]:
+    def find_rules(self, boxes: Sequence[Box]) -> list[DrawnRule]:
         """Return the lines drawn across the page from the top down, but for those of its boxes."""
         if not 0 < len(self._cross_rules) <= _MAX_BOX_PIECES or self._paths_left < 0:
             return []
         rules = [
-            Rule(
+            DrawnRule(
                 ruled_line.left - self._page_frame.left,
                 ruled_line.right - self._page_frame.left,
                 (ruled_line.bottom + ruled_line.top) / 2 - self._page_frame.bottom,
@@ -241,7 +241,7 @@ def _has_inner_rules(rectangle: Rectangle, rules: Sequence[Rectangle]) -> bool:
     )
 
 
-def _holds_rule(box: Box, rule: Rule) -> bool:
+def _holds_rule(box: Box, rule: DrawnRule) -> bool:
     """Whether a rule lies in a box or on its edge."""
     return (
         box.bottom - _TOUCH_TOLERANCE <= rule.height <= box.top + _TOUCH_TOLERANCE
