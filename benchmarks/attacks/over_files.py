@@ -26,7 +26,7 @@ from benchmarks.attacks.arena import (
 )
 from readingroom.storage.keys import KeyRing
 from tests.commands.test_restore import INTENTS, REMOVE_VICTIM, make_database, write_backup
-from tests.ingest.test_ocr import draw_scan
+from tests.ingest.test_ocr import make_scan
 from tests.server.test_auth import INITIALIZE
 from tests.storage.test_chunks import FUNCTION
 from tests.support import kit
@@ -318,7 +318,7 @@ def speak_nonsense_over_stdio(arena: Arena) -> Outcome:
 
 
 def _make_scan(frames: int = 1) -> bytes:
-    picture: Image.Image = draw_scan("Bicycles are parked under cover. " * 60)
+    picture: Image.Image = make_scan("Bicycles are parked under cover. " * 60)
     if frames == 1:
         return encode_image(picture, "png")
     return encode_image(picture, "tiff", save_all=True, append_images=[picture] * (frames - 1))

@@ -35,7 +35,7 @@ from readingroom.federation.models import DeskAnswer, DeskFetch, DeskSearch
 from readingroom.federation.room import open_room
 from readingroom.federation.service import DeskService
 from readingroom.protocol.search import DeskHit
-from readingroom.protocol.tool import ToolCall
+from readingroom.protocol.tool import ToolContext
 from readingroom.settings import load_settings
 
 QUESTIONS = Path(__file__).parents[2] / "tests" / "fixtures" / "questions"
@@ -78,13 +78,13 @@ def _read_rows(path: Path) -> Iterator[Row]:
 
 async def ask_all(settings: RoomSettings, rows: Sequence[Row]) -> list[AskedQuestion]:
     """Ask the desk over all bases every question."""
-    call = ToolCall(make_request_id(), "benchmark", no_progress)
+    call = ToolContext(make_request_id(), "benchmark", no_progress)
     room = open_room(settings)
     async with room.lifespan():
         return [await _ask(room.service, row, call) for row in rows]
 
 
-async def _ask(service: DeskService, row: Row, call: ToolCall) -> AskedQuestion:
+async def _ask(service: DeskService, row: Row, call: ToolContext) -> AskedQuestion:
     pools: list[list[Relevance]] = []
 
     def record_pool(
@@ -104,7 +104,7 @@ async def _ask(service: DeskService, row: Row, call: ToolCall) -> AskedQuestion:
     return AskedQuestion(row, answer, is_base_first, tuple(right), measure_features(pools[0]))
 
 
-async def _is_right(service: DeskService, row: Row, hit: DeskHit, call: ToolCall) -> bool:
+async def _is_right(service: DeskService, row: Row, hit: DeskHit, call: ToolContext) -> bool:
     """Return whether a hit is the passage, page or record that a question's quote stands in."""
     if row["kind"] != "answerable" or hit.base != row["base"]:
         return False

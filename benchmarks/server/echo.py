@@ -11,7 +11,7 @@ from benchmarks.server.peer import SERVER_NAME, SERVER_TITLE, build_peer_server
 from readingroom import __version__
 from readingroom.protocol.errors import StatusDialect
 from readingroom.protocol.spec import KnowledgeBase
-from readingroom.protocol.tool import Answer, ToolArguments, ToolCall, make_tool
+from readingroom.protocol.tool import Answer, ToolArguments, ToolContext, make_tool
 from readingroom.server.app import build_app
 from readingroom.server.auth.bearer import KeyAuth
 from readingroom.server.auth.policies import AuthPolicies
@@ -53,7 +53,7 @@ class Echoed(Answer):
     text: str
 
 
-async def echo(question: Echo, call: ToolCall) -> Echoed:
+async def echo(question: Echo, call: ToolContext) -> Echoed:
     """Say the text again."""
     return Echoed(text=question.text)
 

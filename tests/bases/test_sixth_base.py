@@ -94,7 +94,7 @@ from readingroom.bases.toy.service import ToyService, notes_file
 from readingroom.bases.toy.settings import ToySettings
 from readingroom.protocol.errors import StatusDialect
 from readingroom.protocol.spec import KnowledgeBase
-from readingroom.protocol.tool import Answer, ToolArguments, ToolCall, make_tool
+from readingroom.protocol.tool import Answer, ToolArguments, ToolContext, make_tool
 
 
 class ListNotes(ToolArguments):
@@ -109,7 +109,7 @@ class Notes(Answer):
 def open_base(settings: ToySettings) -> KnowledgeBase:
     service = ToyService(notes_file(settings.data), settings.toy_greeting)
 
-    async def list_notes(question: ListNotes, call: ToolCall) -> Notes:
+    async def list_notes(question: ListNotes, call: ToolContext) -> Notes:
         """List every note of the toy base."""
         return Notes(greeting=service.greeting, notes=service.notes())
 
@@ -173,7 +173,7 @@ from readingroom.protocol.search import (
     SearchRequest,
     make_record,
 )
-from readingroom.protocol.tool import ToolCall
+from readingroom.protocol.tool import ToolContext
 
 
 class ToyAdapter(SearchAdapter):
@@ -184,7 +184,7 @@ class ToyAdapter(SearchAdapter):
         self._service = service
         self._links = links
 
-    async def search(self, request: SearchRequest, call: ToolCall) -> list[DeskHit]:
+    async def search(self, request: SearchRequest, call: ToolContext) -> list[DeskHit]:
         words = set(request.query.lower().split())
         return [
             DeskHit(
@@ -202,7 +202,7 @@ class ToyAdapter(SearchAdapter):
             if words & set(note.lower().split())
         ]
 
-    async def fetch(self, id: str, offset: int, call: ToolCall) -> DeskRecord:
+    async def fetch(self, id: str, offset: int, call: ToolContext) -> DeskRecord:
         number = int(id.removeprefix("toy:"))
         return make_record(
             self.base,

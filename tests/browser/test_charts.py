@@ -12,8 +12,8 @@ from readingroom.web.charts import (
     Chart,
     Edge,
     GanttRow,
+    GanttSpan,
     StackedRow,
-    TimeSpan,
     draw_bars,
     draw_gantt,
     draw_graph,
@@ -36,10 +36,10 @@ CHARTS = {
             GanttRow(
                 HOSTILE,
                 [
-                    TimeSpan(
+                    GanttSpan(
                         "old", dt.date(2012, 3, 27), dt.date(2018, 7, 24), "superseded", "/old"
                     ),
-                    TimeSpan(HOSTILE, dt.date(2019, 2, 19), None, "active"),
+                    GanttSpan(HOSTILE, dt.date(2019, 2, 19), None, "active"),
                 ],
             )
         ],
@@ -74,9 +74,9 @@ def test_a_timeline_shows_the_gap_and_the_day() -> None:
 
 
 def test_one_odd_date_does_not_spoil_the_scale_of_a_timeline() -> None:
-    usual = GanttRow("usual", [TimeSpan("u", dt.date(2012, 1, 1), dt.date(2018, 1, 1), "active")])
+    usual = GanttRow("usual", [GanttSpan("u", dt.date(2012, 1, 1), dt.date(2018, 1, 1), "active")])
     odd = [
-        GanttRow("odd", [TimeSpan("o", first, None, "active")])
+        GanttRow("odd", [GanttSpan("o", first, None, "active")])
         for first in (dt.date.min, dt.date(9999, 12, 31))
     ]
 
@@ -115,7 +115,7 @@ def test_charts_of_nothing_and_of_much_can_be_drawn(count: int) -> None:
     draw_stacked([StackedRow("x", [number]) for number in range(count)], ["n"], FINDING, "x")
     draw_graph("x", [Edge("cites", str(number), None, "") for number in range(count)], FINDING)
     first, last = dt.date.min, dt.date.max
-    spans = [TimeSpan(str(number), first, last, "active") for number in range(count)]
+    spans = [GanttSpan(str(number), first, last, "active") for number in range(count)]
     draw_gantt([GanttRow("x", spans)], DAY, FINDING)
 
 

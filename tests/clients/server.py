@@ -15,7 +15,7 @@ from readingroom.protocol.errors import (
     TextDialect,
 )
 from readingroom.protocol.spec import BaseSpec, KnowledgeBase, LazyImport
-from readingroom.protocol.tool import Answer, ToolArguments, ToolCall, make_tool
+from readingroom.protocol.tool import Answer, ToolArguments, ToolContext, make_tool
 from scripts.docs.errors import list_all_errors
 
 DIALECTS: dict[str, ErrorDialect] = {
@@ -52,7 +52,7 @@ def make_error(code: str) -> KnowledgeError:
 
 
 def make_base(name: str) -> KnowledgeBase:
-    async def raise_error(question: WhichError, call: ToolCall) -> Never:
+    async def raise_error(question: WhichError, call: ToolContext) -> Never:
         """Raise an error, for tests."""
         raise make_error(question.code)
 

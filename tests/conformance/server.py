@@ -18,7 +18,7 @@ from pydantic import Field
 
 from readingroom.protocol.errors import StatusDialect
 from readingroom.protocol.spec import KnowledgeBase
-from readingroom.protocol.tool import Schema, Tool, ToolArguments, ToolCall, make_tool
+from readingroom.protocol.tool import Schema, Tool, ToolArguments, ToolContext, make_tool
 from readingroom.server.observe.logging import configure_logging
 from readingroom.server.run import bind_listener, run_server
 from tests.support.kit import make_app
@@ -82,7 +82,7 @@ def make_resource(uri: str, said: str, kind: str = "text/plain") -> wire.Embedde
 def make_saying_tool(name: str, *content: wire.ContentBlock, failed: bool = False) -> Tool:
     """A tool without arguments that always answers the same."""
 
-    async def answer(question: Nothing, call: ToolCall) -> wire.CallToolResult:
+    async def answer(question: Nothing, call: ToolContext) -> wire.CallToolResult:
         """Answers what the suite expects of a tool of this name."""
         return wire.CallToolResult(content=list(content), is_error=failed)
 
@@ -90,7 +90,7 @@ def make_saying_tool(name: str, *content: wire.ContentBlock, failed: bool = Fals
     return make_tool(answer, title=name)
 
 
-async def test_tool_with_progress(question: Nothing, call: ToolCall) -> wire.CallToolResult:
+async def test_tool_with_progress(question: Nothing, call: ToolContext) -> wire.CallToolResult:
     """Report progress three times."""
     for done in (0, 50, 100):
         await call.report_progress(done, 100, None)
@@ -98,12 +98,12 @@ async def test_tool_with_progress(question: Nothing, call: ToolCall) -> wire.Cal
     return wire.CallToolResult(content=[make_text("done")])
 
 
-async def test_header(question: Region, call: ToolCall) -> wire.CallToolResult:
+async def test_header(question: Region, call: ToolContext) -> wire.CallToolResult:
     """Take an argument that also travels as a header."""
     return wire.CallToolResult(content=[make_text(question.region)])
 
 
-async def test_missing_capability(question: Nothing, call: ToolCall) -> wire.CallToolResult:
+async def test_missing_capability(question: Nothing, call: ToolContext) -> wire.CallToolResult:
     """Refuse a client that lacks a capability."""
     raise MCPError(
         wire.MISSING_REQUIRED_CLIENT_CAPABILITY,

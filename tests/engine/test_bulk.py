@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from readingroom.engine.embedding import graphics_card
-from readingroom.engine.embedding.bulk import TokenizingPool, make_word_tokenizer
+from readingroom.engine.embedding.bulk import TokenizingPool, make_remembering_tokenizer
 from readingroom.engine.embedding.embedder import Embedder
-from readingroom.engine.embedding.tokens import TokenizedTexts, WordTokenizer
+from readingroom.engine.embedding.tokens import RememberingTokenizer, TokenizedTexts
 from readingroom.engine.embedding.weights import find_weights
 from readingroom.engine.errors import ModelUnavailable
 from tests.requirements import requirement
@@ -27,7 +27,7 @@ TOKENIZER_FILE = find_weights(Path("nowhere")).folder / "tokenizer.json"
 _LIBRARY = Tokenizer.from_file(str(TOKENIZER_FILE))
 _LIBRARY.enable_truncation(256)
 _LIBRARY.no_padding()
-_WORDS = make_word_tokenizer(TOKENIZER_FILE, 256)
+_WORDS = make_remembering_tokenizer(TOKENIZER_FILE, 256)
 
 
 def split_ids(tokenized: TokenizedTexts) -> list[list[int]]:
@@ -66,7 +66,7 @@ def test_the_ids_of_any_texts_are_those_of_the_library(texts: list[str]) -> None
 
 @requirement("engine:embedding:bulk")
 def test_a_memory_of_words_that_is_full_begins_anew() -> None:
-    tokenizer = WordTokenizer(_LIBRARY, 256, max_words=3)
+    tokenizer = RememberingTokenizer(_LIBRARY, 256, max_words=3)
     for text in TEXTS:
         assert split_ids(tokenizer.encode_texts([text])) == [_LIBRARY.encode(text).ids]
 
@@ -76,7 +76,7 @@ def test_a_tokenizer_that_treats_words_otherwise_is_refused() -> None:
     description["pre_tokenizer"] = {"type": "Whitespace"}
     other = Tokenizer.from_str(json.dumps(description))
     with pytest.raises(ValueError, match="words one by one"):
-        WordTokenizer(other, 256)
+        RememberingTokenizer(other, 256)
 
 
 @requirement("engine:embedding:bulk")

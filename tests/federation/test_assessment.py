@@ -19,7 +19,7 @@ from readingroom.federation.fan_out import FanOut
 from readingroom.federation.models import AssessAgainstPolicy, Assessment, DeskSearch
 from readingroom.federation.service import DeskService
 from readingroom.protocol.search import PageLinks
-from readingroom.protocol.tool import ToolCall
+from readingroom.protocol.tool import ToolContext
 from tests.requirements import requirement
 from tests.support.documents import base as documents
 from tests.support.documents.base import open_documents_base
@@ -44,7 +44,7 @@ APPLICATIONS = {
     NORTON: {"local_authority": "Norton"},
     BARE: {"local_authority": ""},
 }
-CALL = ToolCall(make_request_id(), "test", no_progress)
+CALL = ToolContext(make_request_id(), "test", no_progress)
 
 
 @asynccontextmanager

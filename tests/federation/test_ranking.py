@@ -21,7 +21,7 @@ from readingroom.protocol.search import (
     SearchAdapter,
     SearchRequest,
 )
-from readingroom.protocol.tool import ToolCall
+from readingroom.protocol.tool import ToolContext
 from tests.requirements import requirement
 
 QUESTION = "How many cycle parking spaces does a house need?"
@@ -225,11 +225,11 @@ class AskingBase(SearchAdapter):
         self._embedder = embedder
         self.embedded_before: list[str] = []
 
-    async def search(self, request: SearchRequest, call: ToolCall) -> list[DeskHit]:
+    async def search(self, request: SearchRequest, call: ToolContext) -> list[DeskHit]:
         self.embedded_before = list(self._embedder.embedded)
         return []
 
-    async def fetch(self, id: str, offset: int, call: ToolCall) -> DeskRecord:
+    async def fetch(self, id: str, offset: int, call: ToolContext) -> DeskRecord:
         raise NotImplementedError
 
 
@@ -241,7 +241,7 @@ async def test_the_question_is_embedded_once_before_the_bases_are_asked() -> Non
     service = DeskService({"policy": base}, {}, embedder, FanOut())  # type: ignore[arg-type]
     async with service.running():
         answer = await service.search(
-            DeskSearch(query=QUESTION), ToolCall("1", "test", no_progress)
+            DeskSearch(query=QUESTION), ToolContext("1", "test", no_progress)
         )
     assert base.embedded_before == [QUESTION]
     assert answer.confidence == "none"

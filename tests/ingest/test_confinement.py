@@ -415,7 +415,7 @@ def test_neither_the_current_folder_nor_a_home_is_among_the_programs(tmp_path: P
 TEXT = "The Council will support homes near the station where the roads can carry the traffic."
 
 
-def draw_scan() -> Image.Image:
+def make_scan() -> Image.Image:
     with pypdfium2.PdfDocument(make_paper(TEXT)) as document:
         picture: Image.Image = document[0].render(scale=200 / 72, grayscale=True).to_pil()
         return picture
@@ -423,7 +423,7 @@ def draw_scan() -> Image.Image:
 
 def make_scanned_pdf() -> bytes:
     made = Paper()
-    made.picture(draw_scan(), (0, 0, WIDTH, HEIGHT))
+    made.picture(make_scan(), (0, 0, WIDTH, HEIGHT))
     return made.done()
 
 
@@ -432,7 +432,7 @@ def make_scanned_pdf() -> bytes:
     [
         ("text.pdf", lambda: make_paper(TEXT)),
         ("scan.pdf", make_scanned_pdf),
-        ("scan.tiff", lambda: encode_image(draw_scan(), "TIFF")),
+        ("scan.tiff", lambda: encode_image(make_scan(), "TIFF")),
     ],
 )
 @requirement("ingest:sandbox:confined")

@@ -56,7 +56,7 @@ async def read_text(data: bytes, name: str, **options: object) -> Document:
     return document
 
 
-def draw_scan(text: str, turn: int = 0) -> Image.Image:
+def make_scan(text: str, turn: int = 0) -> Image.Image:
     """A clean page of this text as a scanner would give it, at 300 DPI."""
     with pypdfium2.PdfDocument(make_paper(text)) as document:
         picture = document[0].render(scale=300 / 72, grayscale=True).to_pil()
@@ -83,7 +83,7 @@ def measure_recall(found: str, truth: str) -> float:
 
 @requirement("ingest:ocr:recall", "documents:textlayer")
 async def test_clean_renders_are_read_almost_perfectly() -> None:
-    document = await read_text(make_scanned_pdf(draw_scan(TEXT * 3)), "scan.pdf")
+    document = await read_text(make_scanned_pdf(make_scan(TEXT * 3)), "scan.pdf")
 
     assert document.method == "ocr"
     assert measure_recall(document.text, TEXT * 3) >= 0.98
@@ -104,7 +104,7 @@ async def test_the_real_scan_is_read_well(shared_data: Path) -> None:
 
 @requirement("documents:method", "ingest:ocr:method")
 async def test_a_document_with_a_scanned_page_is_mixed() -> None:
-    document = await read_text(make_scanned_pdf(draw_scan(SENTENCE), words=TEXT), "scan.pdf")
+    document = await read_text(make_scanned_pdf(make_scan(SENTENCE), words=TEXT), "scan.pdf")
 
     assert document.method == "mixed"
     assert [page.method for page in document.pages] == ["text_layer", "ocr"]
@@ -116,7 +116,7 @@ async def test_a_document_with_a_scanned_page_is_mixed() -> None:
 )
 @requirement("ingest:ocr:formats")
 async def test_image_files_are_read(format: str, name: str) -> None:
-    document = await read_text(encode_image(draw_scan(SENTENCE), format), name)
+    document = await read_text(encode_image(make_scan(SENTENCE), format), name)
 
     assert document.method == "ocr"
     assert document.text == SENTENCE
@@ -124,7 +124,7 @@ async def test_image_files_are_read(format: str, name: str) -> None:
 
 @requirement("ingest:ocr:formats")
 async def test_the_frames_of_a_tiff_are_pages() -> None:
-    first, second = draw_scan("First page of the letter."), draw_scan("Second page of the letter.")
+    first, second = make_scan("First page of the letter."), make_scan("Second page of the letter.")
     tiff = encode_image(first, "TIFF", save_all=True, append_images=[second])
 
     document = await read_text(tiff, "letter.tiff")
@@ -134,14 +134,14 @@ async def test_the_frames_of_a_tiff_are_pages() -> None:
 
 @requirement("ingest:ocr:formats")
 async def test_a_file_is_what_its_bytes_say_not_what_its_name_says() -> None:
-    document = await read_text(encode_image(draw_scan(SENTENCE), "PNG"), "really-a-picture.pdf")
+    document = await read_text(encode_image(make_scan(SENTENCE), "PNG"), "really-a-picture.pdf")
 
     assert document.method == "ocr"
 
 
 @requirement("ingest:ocr:turned")
 async def test_a_page_on_its_side_is_turned() -> None:
-    document = await read_text(encode_image(draw_scan(TEXT, turn=90), "PNG"), "sideways.png")
+    document = await read_text(encode_image(make_scan(TEXT, turn=90), "PNG"), "sideways.png")
 
     assert measure_recall(document.text, TEXT) > 0.9
 
@@ -158,7 +158,7 @@ SHORT_LETTER = (
 
 @requirement("ingest:images:skip")
 async def test_a_picture_has_the_same_outcome_whether_it_is_a_pdf_or_an_image() -> None:
-    for picture, is_read in ((draw_photograph(), False), (draw_scan(SHORT_LETTER), True)):
+    for picture, is_read in ((draw_photograph(), False), (make_scan(SHORT_LETTER), True)):
         in_pdf = await read(make_scanned_pdf(picture), "a.pdf")
         as_image = await read(encode_image(picture, "PNG"), "a.png")
         assert isinstance(in_pdf, Document) == isinstance(as_image, Document) == is_read
@@ -172,15 +172,15 @@ async def test_a_picture_has_the_same_outcome_whether_it_is_a_pdf_or_an_image() 
 @requirement("documents:ratio", "ingest:images:skip")
 async def test_a_scan_is_read_and_a_photograph_is_skipped() -> None:
     assert await read(make_scanned_pdf(draw_photograph()), "photo.pdf") == SkippedFile(1.0, 1)
-    scanned = await read_text(make_scanned_pdf(draw_scan(TEXT)), "letter.pdf")
+    scanned = await read_text(make_scanned_pdf(make_scan(TEXT)), "letter.pdf")
     assert scanned.method == "ocr"
     assert scanned.contains_drawings
 
 
 @requirement("documents:render", "ingest:renderings")
 async def test_a_rendering_never_goes_to_ocr() -> None:
-    picture = encode_image(draw_scan(SENTENCE), "PNG")
-    mixed = make_scanned_pdf(draw_scan(SENTENCE), words=TEXT)
+    picture = encode_image(make_scan(SENTENCE), "PNG")
+    mixed = make_scanned_pdf(make_scan(SENTENCE), words=TEXT)
 
     assert await read(picture, "Street_Scene_CGI_03.png") == SkippedFile(1.0, 1)
     document = await read_text(mixed, "Perspective.pdf")
@@ -190,7 +190,7 @@ async def test_a_rendering_never_goes_to_ocr() -> None:
 
 @requirement("documents:confidence", "ingest:ocr:confidence")
 async def test_a_page_of_low_confidence_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    blurred = draw_scan(TEXT).resize((300, 424)).resize((2480, 3508))
+    blurred = make_scan(TEXT).resize((300, 424)).resize((2480, 3508))
 
     document = await read_text(encode_image(blurred, "PNG"), "faint.png")
 
@@ -210,7 +210,7 @@ async def test_without_tesseract_pages_say_so_and_nothing_fails(
     with tempfile.TemporaryDirectory() as nothing:
         monkeypatch.setenv("PATH", nothing)
 
-        document = await read_text(make_scanned_pdf(draw_scan(TEXT), words=TEXT), "scan.pdf")
+        document = await read_text(make_scanned_pdf(make_scan(TEXT), words=TEXT), "scan.pdf")
 
     assert document.method == "text_layer"
     assert document.pages[1].note == "The page has no text layer, and tesseract is not installed"
@@ -224,7 +224,7 @@ async def test_ocr_tells_its_progress_after_the_text_pages() -> None:
         heard.append((done, total, message))
 
     with open_private_copy(
-        make_scanned_pdf(draw_scan("A word."), words=TEXT), "scan.pdf"
+        make_scanned_pdf(make_scan("A word."), words=TEXT), "scan.pdf"
     ) as private_copy:
         await Pipeline(Sandbox()).read_document(private_copy, listen)
 
@@ -246,7 +246,7 @@ async def test_a_paragraph_in_a_scan_is_a_paragraph_in_the_text() -> None:
 
 @requirement("ingest:settings")
 async def test_the_settings_reach_the_pipeline(tmp_path: Path) -> None:
-    scan_of_words = make_scanned_pdf(draw_scan(SENTENCE), words=TEXT)
+    scan_of_words = make_scanned_pdf(make_scan(SENTENCE), words=TEXT)
     literal = {"ENABLE_OCR": "false", "IMAGE_SKIP": "ratio", "IMAGE_RATIO_THRESHOLD": "0.4"}
     hasty = {"READINGROOM_INGEST_SECONDS": "0.01"}
 
@@ -280,7 +280,7 @@ async def test_a_blank_page_is_not_given_to_tesseract(monkeypatch: pytest.Monkey
         blank,
         speckled,
         Image.new("L", (1200, 1600), 128),
-        draw_scan("A few more words stand here."),
+        make_scan("A few more words stand here."),
         blank,
     ]
     tiff = encode_image(frames[0], "TIFF", save_all=True, append_images=frames[1:])
@@ -300,7 +300,7 @@ async def test_a_blank_page_is_not_given_to_tesseract(monkeypatch: pytest.Monkey
 
 @requirement("ingest:ocr:blank")
 def test_faint_words_are_not_blank() -> None:
-    faint = draw_scan("A few more words stand here.").point(lambda shade: 255 - (255 - shade) // 60)
+    faint = make_scan("A few more words stand here.").point(lambda shade: 255 - (255 - shade) // 60)
 
     assert [line.text for line in ocr.recognize_text(faint, 40_000_000).lines] == [
         "A few more words stand here."

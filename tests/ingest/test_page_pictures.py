@@ -12,10 +12,10 @@ from PIL import Image, ImageChops
 
 from readingroom.core.progress import no_progress
 from readingroom.ingest.document import Document, PageWord
-from readingroom.ingest.page_pictures import Mark, PagePictures, StoredFile, find_marks
+from readingroom.ingest.page_pictures import Mark, PagePictures, StoredFile, find_passage_marks
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.read.sandbox import Sandbox
-from tests.ingest.test_ocr import SENTENCE, TEXT, draw_scan, make_scanned_pdf
+from tests.ingest.test_ocr import SENTENCE, TEXT, make_scan, make_scanned_pdf
 from tests.requirements import requirement
 from tests.support.papers import make_paper, open_private_copy
 
@@ -78,7 +78,7 @@ async def test_the_passage_is_marked_where_it_is_printed(tmp_path: Path, turn: i
     """Also on a scan that lies on its side: OCR turns it, and the marks are turned back."""
     pipeline = CountingPipeline(Sandbox())
     pictures = PagePictures(pipeline, tmp_path)
-    content = make_scanned_pdf(draw_scan(TEXT, turn)) if turn else make_paper(TEXT)
+    content = make_scanned_pdf(make_scan(TEXT, turn)) if turn else make_paper(TEXT)
     with store_file(content) as file:
         if turn:
             with open_private_copy(content, "report.pdf") as private_copy:
@@ -97,7 +97,7 @@ async def test_the_passage_is_marked_where_it_is_printed(tmp_path: Path, turn: i
 
 async def test_a_scan_is_marked_though_nothing_was_kept(tmp_path: Path) -> None:
     pictures = PagePictures(Pipeline(Sandbox()), tmp_path)
-    with store_file(make_scanned_pdf(draw_scan(SENTENCE)), "scan.pdf") as file:
+    with store_file(make_scanned_pdf(make_scan(SENTENCE)), "scan.pdf") as file:
         assert len(await pictures.mark_passage(file, 1, SENTENCE)) == 1
 
 
@@ -113,13 +113,13 @@ def make_words(*lines: str) -> list[PageWord]:
 async def test_a_passage_has_a_mark_for_each_line() -> None:
     page = make_words("The infra- was laid", "structure in May", "and paid for")
 
-    assert find_marks(page, "infrastructure in May") == ()
-    assert find_marks(page, "was laid structure in") == (
+    assert find_passage_marks(page, "infrastructure in May") == ()
+    assert find_passage_marks(page, "was laid structure in") == (
         Mark(0.2, 0.0, 0.4, 0.1),
         Mark(0.0, 0.1, 0.2, 0.2),
     )
     broken = make_words("The infra-", "structure is paid")
-    assert find_marks(broken, "The infrastructure is paid") == (
+    assert find_passage_marks(broken, "The infrastructure is paid") == (
         Mark(0.0, 0.0, 0.2, 0.1),
         Mark(0.0, 0.1, 0.3, 0.2),
     )
@@ -128,7 +128,7 @@ async def test_a_passage_has_a_mark_for_each_line() -> None:
 async def test_a_passage_that_goes_on_elsewhere_is_marked_as_far_as_it_stands_here() -> None:
     page = make_words("Page two of nine", "homes shall be built here", "and nowhere else")
 
-    assert find_marks(page, "In all forty homes shall be built here Page footer") == (
+    assert find_passage_marks(page, "In all forty homes shall be built here Page footer") == (
         Mark(0.0, 0.1, 0.5, 0.2),
     )
 
@@ -137,7 +137,7 @@ async def test_a_passage_of_one_word_again_and_again_costs_no_time() -> None:
     page = make_words(*["ab " * 10] * 2000)
     started = time.process_time()
 
-    assert find_marks(page, "ab x " * 1000) == ()
+    assert find_passage_marks(page, "ab x " * 1000) == ()
 
     # Comparing every pair of equal words took minutes.
     assert time.process_time() - started < 5
@@ -175,12 +175,14 @@ async def test_words_that_only_happen_to_agree_are_not_marked() -> None:
     passage = " ".join(
         f"q{number} r{number} s{number} t{number} of the plan" for number in range(20)
     )
-    assert find_marks(page, passage) == ()
+    assert find_passage_marks(page, passage) == ()
     # Half of it is enough, whatever stands between.
     half = "one two three four five six seven eight"
     known = _set_in_lines(" ".join(f"p{number}" for number in range(200)) + f" {half} end")
-    assert find_marks(known, f"{half} nine ten eleven twelve") != ()
-    assert find_marks(known, f"{half} {' '.join(f'x{number}' for number in range(40))}") != ()
+    assert find_passage_marks(known, f"{half} nine ten eleven twelve") != ()
+    assert (
+        find_passage_marks(known, f"{half} {' '.join(f'x{number}' for number in range(40))}") != ()
+    )
 
 
 async def test_what_goes_on_at_another_page_is_marked_at_the_edge_of_this_one() -> None:
@@ -188,9 +190,13 @@ async def test_what_goes_on_at_another_page_is_marked_at_the_edge_of_this_one() 
     opening = "the homes that are built here have a garden each"
     rest = " ".join(f"x{number}" for number in range(100))
     footer = "a footnote and the name of the plan 14"
-    assert find_marks(_set_in_lines(f"{before} {opening} {footer}"), f"{opening} {rest}") != ()
-    assert find_marks(_set_in_lines(f"{footer} {opening} {before}"), f"{rest} {opening}") != ()
+    assert (
+        find_passage_marks(_set_in_lines(f"{before} {opening} {footer}"), f"{opening} {rest}") != ()
+    )
+    assert (
+        find_passage_marks(_set_in_lines(f"{footer} {opening} {before}"), f"{rest} {opening}") != ()
+    )
     # In the middle of a page nothing goes on.
     middle = _set_in_lines(f"{before} {opening} {before}")
-    assert find_marks(middle, f"{opening} {rest}") == ()
-    assert find_marks(middle, f"{rest} {opening}") == ()
+    assert find_passage_marks(middle, f"{opening} {rest}") == ()
+    assert find_passage_marks(middle, f"{rest} {opening}") == ()

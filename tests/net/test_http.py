@@ -62,10 +62,10 @@ def test_retry_after_is_a_number_or_a_date(
 class Work:
     """Fails a number of times, then returns "done"."""
 
-    def __init__(self, failures: int, retry_after: float | None = None) -> None:
+    def __init__(self, failures: int, retry_after_seconds: float | None = None) -> None:
         self.calls = 0
         self._failures = failures
-        self._retry_after = retry_after
+        self._retry_after = retry_after_seconds
 
     def __call__(self) -> str:
         self.calls += 1
@@ -93,8 +93,8 @@ def test_the_last_failure_is_raised_and_nobody_sleeps_after_it() -> None:
 
 def test_the_host_decides_the_wait_up_to_the_longest_one() -> None:
     waits: list[float] = []
-    retry(Work(failures=1, retry_after=7.0), RetryPolicy(max_wait=60), waits.append)
-    retry(Work(failures=1, retry_after=900.0), RetryPolicy(max_wait=60), waits.append)
+    retry(Work(failures=1, retry_after_seconds=7.0), RetryPolicy(max_wait=60), waits.append)
+    retry(Work(failures=1, retry_after_seconds=900.0), RetryPolicy(max_wait=60), waits.append)
     assert waits == [7.0, 60]
 
 

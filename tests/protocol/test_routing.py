@@ -8,7 +8,7 @@ import pytest
 
 from readingroom.core.progress import ReportProgressSync, no_progress_sync
 from readingroom.engine.embedding.embedder import Embedder, Matrix, Vector
-from readingroom.protocol.tool import Answer, Tool, ToolArguments, ToolCall, make_tool
+from readingroom.protocol.tool import Answer, Tool, ToolArguments, ToolContext, make_tool
 from tests.requirements import requirement
 from tests.support.routing import (
     AMONG_THREE,
@@ -134,7 +134,7 @@ def pick_first_tool(question: str, **described: str) -> str:
 
 
 def make_described_tool(name: str, description: str) -> Tool:
-    async def run(question: ToolArguments, call: ToolCall) -> Answer:
+    async def run(question: ToolArguments, call: ToolContext) -> Answer:
         raise NotImplementedError
 
     run.__name__ = name

@@ -107,13 +107,13 @@ def test_counts_of_stems_follow_every_write(collection: PostgresCollection) -> N
         np.array([make_vector(0, 384), make_vector(1, 384)]),
     )
     collection.upsert_chunks(two)
-    assert collection.read_totals() == (2, 4)
+    assert collection.count_chunks_and_tokens() == (2, 4)
     assert collection.count_stems(["cycle", "park", "none"]) == {"cycle": 2, "park": 1}
     collection.upsert_chunks(Chunks(["a"], ["park"], [{}], two.vectors[:1]))
-    assert collection.read_totals() == (2, 2)
+    assert collection.count_chunks_and_tokens() == (2, 2)
     assert collection.count_stems(["cycle", "park"]) == {"cycle": 1, "park": 1}
     collection.delete_chunks(["a", "b"])
-    assert collection.read_totals() == (0, 0)
+    assert collection.count_chunks_and_tokens() == (0, 0)
     assert collection.count_stems(["cycle", "park"]) == {}
 
 

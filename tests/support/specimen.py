@@ -16,7 +16,7 @@ from readingroom.core.settings import RoomSettings
 from readingroom.protocol.command import Command
 from readingroom.protocol.errors import ErrorDialect, StatusDialect
 from readingroom.protocol.spec import BaseSpec, KnowledgeBase, LazyImport
-from readingroom.protocol.tool import Answer, Hints, Tool, ToolArguments, ToolCall, make_tool
+from readingroom.protocol.tool import Answer, Hints, Tool, ToolArguments, ToolContext, make_tool
 
 SECRET = "the reason that must stay in the log"
 
@@ -133,37 +133,37 @@ def _router(notes: Notes) -> APIRouter:
 
 
 def _tools(notes: Notes) -> tuple[Tool, ...]:
-    async def echo(question: Echo, call: ToolCall) -> Said | Quiet:
+    async def echo(question: Echo, call: ToolContext) -> Said | Quiet:
         """Say a text one to five times."""
         return Said(said=[question.text] * question.times) if question.text else Quiet()
 
-    async def fail(question: Nothing, call: ToolCall) -> Said:
+    async def fail(question: Nothing, call: ToolContext) -> Said:
         """Fail with an error that has a hint."""
         raise TextUnreadable("not today", use_tool="echo")
 
-    async def crash(question: Nothing, call: ToolCall) -> Said:
+    async def crash(question: Nothing, call: ToolContext) -> Said:
         """Fail in a way nobody foresaw."""
         raise RuntimeError(SECRET)
 
-    async def count_slowly(question: Nothing, call: ToolCall) -> Said:
+    async def count_slowly(question: Nothing, call: ToolContext) -> Said:
         """Count to three, reporting each step."""
         for step in (1, 2, 3):
             await call.report_progress(step, 3, f"step {step}")
             await anyio.sleep(0.01)
         return Said(said=["done"])
 
-    async def wait_for_ever(question: Nothing, call: ToolCall) -> Said:
+    async def wait_for_ever(question: Nothing, call: ToolContext) -> Said:
         """Report that it has begun, and never answer."""
         await call.report_progress(0, None, None)
         await anyio.sleep_forever()
         raise AssertionError("unreachable")
 
-    async def write_note(question: Echo, call: ToolCall) -> Said:
+    async def write_note(question: Echo, call: ToolContext) -> Said:
         """Write a note."""
         notes.add(question.text)
         return Said(said=notes.all())
 
-    async def who_am_i(question: Nothing, call: ToolCall) -> Said:
+    async def who_am_i(question: Nothing, call: ToolContext) -> Said:
         """Tell the caller and the request id."""
         return Said(said=[call.caller, call.request_id])
 

@@ -113,7 +113,9 @@ def _format_hit(hit_number: int, hit: dict[str, Any], line_width: int) -> str:
     wrapped_passage = textwrap.fill(
         passage, line_width, initial_indent="   ", subsequent_indent="   "
     )
-    detail_line = " · ".join(filter(None, [hit["base"], _format_days(hit["in_force"]), hit["id"]]))
+    detail_line = " · ".join(
+        filter(None, [hit["base"], _format_period_in_force(hit["in_force"]), hit["id"]])
+    )
     citation = wrap_text(f"{hit_number}. {hit['citation']['citation_string']}")
     hit_lines = [make_bold(citation), wrapped_passage, make_faint(wrap_text(detail_line, "   "))]
     if not hit["url"].startswith(hit["id"]):
@@ -121,10 +123,10 @@ def _format_hit(hit_number: int, hit: dict[str, Any], line_width: int) -> str:
     return "\n".join(hit_lines)
 
 
-def _format_days(in_force_days: dict[str, Any] | None) -> str | None:
-    if in_force_days is None:
+def _format_period_in_force(period_in_force: dict[str, Any] | None) -> str | None:
+    if period_in_force is None:
         return None
     until_text = (
-        f"to {in_force_days['effective_to']}" if in_force_days["effective_to"] else "and still"
+        f"to {period_in_force['effective_to']}" if period_in_force["effective_to"] else "and still"
     )
-    return f"in force from {in_force_days['effective_from']} {until_text}"
+    return f"in force from {period_in_force['effective_from']} {until_text}"

@@ -60,7 +60,7 @@ def backup(file: Path, settings: RoomSettings, as_json: bool) -> None:
     )
 
 
-def load_base_backups() -> dict[str, BaseBackup]:
+def load_backup_handlers() -> dict[str, BaseBackup]:
     """Return how each base that has data of its own is backed up."""
     return {
         base_name: base_spec.backup.import_target()
@@ -131,11 +131,11 @@ def _copy_stores(settings: RoomSettings, copies_folder: Path) -> Manifest:
     elif (settings.data / KEYS_FILE).exists():
         copy_database(settings.data / KEYS_FILE, copies_folder / KEYS_FILE)
     counts_by_base: dict[str, dict[str, Any]] = {}
-    for base_name, base_backup in load_base_backups().items():
-        if base_backup.has_data(settings):
+    for base_name, backup_handler in load_backup_handlers().items():
+        if backup_handler.has_data(settings):
             click.echo(f"{base_name}: copying", err=True)
             report_pages = print_tenths(base_name + ": {} of {} pages copied")
-            counts_by_base[base_name] = base_backup.write_backup(
+            counts_by_base[base_name] = backup_handler.write_backup(
                 settings, copies_folder, partial(run_base_command, base_name), report_pages
             )
     return Manifest(

@@ -13,7 +13,7 @@ import click
 from pydantic import SecretStr
 
 from readingroom.bases import BASES
-from readingroom.commands.backup import load_base_backups, run_base_command
+from readingroom.commands.backup import load_backup_handlers, run_base_command
 from readingroom.commands.errors import CopyDiffers
 from readingroom.console.options import add_common_options, print_result
 from readingroom.core.errors import InvalidSetting
@@ -45,10 +45,10 @@ def migrate(url: str, force: bool, settings: RoomSettings, as_json: bool) -> Non
         raise InvalidSetting("READINGROOM_DATABASE_URL is set: this room is on a database already")
     target_settings = settings.model_copy(update={"database_url": SecretStr(url)})
     outcome_by_base: dict[str, dict[str, Any]] = {}
-    for base_name, base_backup in load_base_backups().items():
-        if BASES[base_name].on_database == "moves" and base_backup.has_data(settings):
+    for base_name, backup_handler in load_backup_handlers().items():
+        if BASES[base_name].on_database == "moves" and backup_handler.has_data(settings):
             click.echo(f"{base_name}: copying", err=True)
-            outcome_by_base[base_name] = base_backup.migrate_base(
+            outcome_by_base[base_name] = backup_handler.migrate_base(
                 settings, target_settings, force
             ) or _migrate_base(base_name, settings, target_settings, force)
     key_count = _migrate_keys(settings, target_settings)
@@ -80,7 +80,7 @@ def _migrate_base(
         )
         staged_settings.data.mkdir()
         shutil.copytree(original_folder / base_name, staged_settings.data / base_name)
-        load_base_backups()[base_name].restore_backup(
+        load_backup_handlers()[base_name].restore_backup(
             staged_settings, settings.data, is_forced, partial(run_base_command, base_name)
         )
         _write_copy(base_name, target_settings, folder_after)
@@ -108,7 +108,7 @@ def _open_migration_workspace(data_directory: Path) -> Iterator[Path]:
 
 def _write_copy(base_name: str, settings: RoomSettings, copy_folder: Path) -> dict[str, int]:
     copy_folder.mkdir()
-    return load_base_backups()[base_name].write_backup(
+    return load_backup_handlers()[base_name].write_backup(
         settings, copy_folder, partial(run_base_command, base_name), no_progress_sync
     )
 

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from readingroom import __version__
-from readingroom.commands.backup import load_base_backups, run_base_command, summarise
+from readingroom.commands.backup import load_backup_handlers, run_base_command, summarise
 from readingroom.console.options import add_common_options, print_result, print_tenths
 from readingroom.core import clock
 from readingroom.core.settings import (
@@ -48,22 +48,24 @@ def restore(file: Path, force: bool, settings: RoomSettings, as_json: bool) -> N
     if not file.exists():
         raise click.BadParameter(f"There is no file {file}", param_hint="'FILE'")
     data_directory = settings.data
-    base_backups = load_base_backups()
+    backup_handler_by_base = load_backup_handlers()
     _check_empty(data_directory, force)
     data_directory.mkdir(parents=True, exist_ok=True)
     staging_folder = data_directory / STAGING_FOLDER
-    with _lock_bases(base_backups, data_directory):
+    with _lock_bases(backup_handler_by_base, data_directory):
         # What a restore that was killed has left.
         shutil.rmtree(staging_folder, ignore_errors=True)
         try:
             report_files = print_tenths("unpacking: {} of {} files")
             backup_manifest = unpack_archive(
-                file, staging_folder, partial(_check_manifest, base_backups), report_files
+                file, staging_folder, partial(_check_manifest, backup_handler_by_base), report_files
             )
             restored_keys = _restore_keys(staging_folder)
             has_key_file = (staging_folder / KEYS_FILE).exists()
             old_keys = _list_old_keys(settings)
-            restored_counts = _restore_bases(backup_manifest, base_backups, settings, force)
+            restored_counts = _restore_bases(
+                backup_manifest, backup_handler_by_base, settings, force
+            )
             _move_keys_to_database(settings, staging_folder)
             _put_in_place(staging_folder, data_directory)
         finally:
@@ -105,20 +107,24 @@ def _list_replaceable(data_directory: Path) -> list[Path]:
 
 
 @contextmanager
-def _lock_bases(base_backups: dict[str, BaseBackup], data_directory: Path) -> Iterator[None]:
+def _lock_bases(
+    backup_handler_by_base: dict[str, BaseBackup], data_directory: Path
+) -> Iterator[None]:
     """Keep servers out of the directory. Raise `FolderInUse` when one is running on it."""
     with ExitStack() as lock_stack:
-        for base_backup in base_backups.values():
-            lock_stack.enter_context(base_backup.lock_base(data_directory))
+        for backup_handler in backup_handler_by_base.values():
+            lock_stack.enter_context(backup_handler.lock_base(data_directory))
         yield
 
 
-def _check_manifest(base_backups: dict[str, BaseBackup], backup_manifest: Manifest) -> None:
+def _check_manifest(
+    backup_handler_by_base: dict[str, BaseBackup], backup_manifest: Manifest
+) -> None:
     """Raise `BackupUnusable` for a file that `backup` would not write, or of a newer version."""
     for base_name, record_counts in backup_manifest.bases.items():
-        if base_name not in base_backups or not base_backups[base_name].can_read_backup(
-            record_counts
-        ):
+        if base_name not in backup_handler_by_base or not backup_handler_by_base[
+            base_name
+        ].can_read_backup(record_counts):
             raise BackupUnusable(
                 f"The backup was made by a newer Reading Room ({backup_manifest.version}), "
                 f"which knows more than this one ({__version__}): restore it with that version, "
@@ -127,7 +133,8 @@ def _check_manifest(base_backups: dict[str, BaseBackup], backup_manifest: Manife
     for file_name in backup_manifest.files:
         # Everything else would get to the data directory as it is, read by nobody before.
         if file_name not in (KEYS_FILE, SAMPLE_MARK_FILE) and not any(
-            base_backups[base_name].is_backup_file(file_name) for base_name in backup_manifest.bases
+            backup_handler_by_base[base_name].is_backup_file(file_name)
+            for base_name in backup_manifest.bases
         ):
             raise BackupUnusable(f"The backup holds a file that no backup has: {file_name!r}")
 
@@ -174,21 +181,21 @@ def _describe_old_key(api_key: Key, is_replaced: bool) -> str:
 
 def _restore_bases(
     backup_manifest: Manifest,
-    base_backups: dict[str, BaseBackup],
+    backup_handler_by_base: dict[str, BaseBackup],
     settings: RoomSettings,
     may_replace: bool,
 ) -> dict[str, dict[str, int]]:
     """Fill each base in the staging directory from its copy there."""
     staging_folder = settings.data / STAGING_FOLDER
     setting_changes: dict[str, Any] = {"data": staging_folder}
-    for base_backup in base_backups.values():
-        setting_changes |= base_backup.relocate_paths(settings, staging_folder)
+    for backup_handler in backup_handler_by_base.values():
+        setting_changes |= backup_handler.relocate_paths(settings, staging_folder)
     staged_settings = settings.model_copy(update=setting_changes)
     restored_counts = {}
     for base_name in backup_manifest.bases:
         click.echo(f"{base_name}: putting back", err=True)
         run_command_here = partial(run_base_command, base_name)
-        base_counts = base_backups[base_name].restore_backup(
+        base_counts = backup_handler_by_base[base_name].restore_backup(
             staged_settings, settings.data, may_replace, run_command_here
         )
         if base_counts is not None:

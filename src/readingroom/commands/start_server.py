@@ -81,7 +81,9 @@ def _serve_room(only_base_spec: BaseSpec | None, settings: ServerSettings, as_js
             )
             auth_policies = AuthPolicies(server_faces, settings, key_auth)
             admin_access = (
-                AdminAccess(operator_key, _load_commands(base_specs)) if owns_folders else None
+                AdminAccess(operator_key, _import_owner_commands(base_specs))
+                if owns_folders
+                else None
             )
             announcement_text = _format_announcement(
                 server_faces, local_address, settings, auth_policies, as_json
@@ -94,7 +96,7 @@ def _serve_room(only_base_spec: BaseSpec | None, settings: ServerSettings, as_js
         run_server(open_app, listener, tls_certificate, settings.trusted_proxies)
 
 
-def _load_commands(base_specs: list[BaseSpec]) -> dict[str, type[Command]]:
+def _import_owner_commands(base_specs: list[BaseSpec]) -> dict[str, type[Command]]:
     """Return the commands that an owner of these bases runs for other processes, by name."""
     command_types = [
         command_type

@@ -30,13 +30,13 @@ def make_red(plain_text: str) -> str:
     return f"{_RED}{plain_text.translate(_STYLE_MARKS_REMOVED)}{_END}"
 
 
-def render_styles(marked_text: str, output_stream: TextIO) -> str:
+def render_styles(styled_text: str, output_stream: TextIO) -> str:
     """Return a text as a stream takes it: styled for a terminal, plain for anything else."""
     if not _takes_colour(output_stream):
-        return marked_text.translate(_STYLE_MARKS_REMOVED)
+        return styled_text.translate(_STYLE_MARKS_REMOVED)
     for style_mark, ansi_code in _ANSI_CODE_BY_MARK.items():
-        marked_text = marked_text.replace(style_mark, ansi_code)
-    return marked_text
+        styled_text = styled_text.replace(style_mark, ansi_code)
+    return styled_text
 
 
 def measure_terminal_width() -> int | None:
@@ -149,9 +149,9 @@ def _break_lines(long_text: str, terminal_width: int, indent_text: str = "") -> 
     )
 
 
-def _measure_width(marked_text: str) -> int:
+def _measure_width(styled_text: str) -> int:
     """Return how many columns a text takes, its styles left out."""
-    return len(marked_text.translate(_STYLE_MARKS_REMOVED))
+    return len(styled_text.translate(_STYLE_MARKS_REMOVED))
 
 
 def _takes_colour(output_stream: TextIO) -> bool:

@@ -110,10 +110,10 @@ def write_application(target_folder: Path) -> Path:
             make_pdf(document_text, _PAGE_FOOTER)
         )
     image_bytes_by_name = {
-        "Parish_Council_Letter_Scan.pdf": pictures.save_pdf([pictures.draw_scan(letter_text)]),
-        "Site_Notice.tiff": pictures.save_tiff([pictures.draw_scan(notice_text)]),
-        "Proposed_Site_Plan.pdf": pictures.save_pdf([pictures.draw_site_plan()]),
-        "Street_Scene_Visualisation.png": pictures.save_png(pictures.draw_street_scene()),
+        "Parish_Council_Letter_Scan.pdf": pictures.save_pdf([pictures.make_scan(letter_text)]),
+        "Site_Notice.tiff": pictures.save_tiff([pictures.make_scan(notice_text)]),
+        "Proposed_Site_Plan.pdf": pictures.save_pdf([pictures.make_site_plan()]),
+        "Street_Scene_Visualisation.png": pictures.save_png(pictures.make_street_scene()),
     }
     for document_name, image_bytes in image_bytes_by_name.items():
         (application_folder / document_name).write_bytes(image_bytes)

@@ -17,7 +17,7 @@ _SKY_COLOUR, _GRASS_COLOUR, _BRICK_COLOUR, _ROOF_COLOUR = (
 )
 
 
-def draw_scan(scan_text: str, tilt_degrees: float = 0.3) -> Image.Image:
+def make_scan(scan_text: str, tilt_degrees: float = 0.3) -> Image.Image:
     """Return a typed page as a scanner sees it: grey, and not quite straight."""
     page_image = Image.new("L", _PAGE_PIXELS, 250)
     image_draw = ImageDraw.Draw(page_image)
@@ -27,7 +27,7 @@ def draw_scan(scan_text: str, tilt_degrees: float = 0.3) -> Image.Image:
     return page_image.rotate(tilt_degrees, fillcolor=250, resample=Image.Resampling.BICUBIC)
 
 
-def draw_site_plan() -> Image.Image:
+def make_site_plan() -> Image.Image:
     """Return plots along a looping street: lines, and hardly a word."""
     plan_image = Image.new("L", (_PAGE_PIXELS[1], _PAGE_PIXELS[0]), 255)
     image_draw = ImageDraw.Draw(plan_image)
@@ -49,7 +49,7 @@ def draw_site_plan() -> Image.Image:
     return plan_image
 
 
-def draw_street_scene() -> Image.Image:
+def make_street_scene() -> Image.Image:
     """Return a row of houses under a sky, as an architect would show them."""
     scene_image = Image.new("RGB", (1600, 900), _SKY_COLOUR)
     image_draw = ImageDraw.Draw(scene_image)

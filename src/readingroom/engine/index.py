@@ -124,7 +124,7 @@ class ChunkIndex(Protocol):
         """Return how many chunks there are; raise `StoreUnusable` if they cannot be read."""
         ...
 
-    def read_sizes(self) -> tuple[int, int]:
+    def count_chunks_in_both_indexes(self) -> tuple[int, int]:
         """Return how many chunks can be found by meaning, and how many by words."""
         ...
 
@@ -254,7 +254,7 @@ class CollectionIndex(ChunkIndex):
         """Write every chunk with its vector to a file, and return how many there are."""
         return dump_chunks(self.collection, path)
 
-    def read_sizes(self) -> tuple[int, int]:
+    def count_chunks_in_both_indexes(self) -> tuple[int, int]:
         """Return how many chunks the vector index and the word index hold."""
         return len(self.get_vector_index()), len(self.get_word_index())
 

@@ -8,7 +8,7 @@ from readingroom.federation import DESK_NAME
 from readingroom.federation.evaluation import Evaluation, EvaluationQuestion, evaluate
 from readingroom.federation.models import DeskAnswer, DeskSearch
 from readingroom.protocol.command import Command
-from readingroom.protocol.tool import ToolCall
+from readingroom.protocol.tool import ToolContext
 
 if TYPE_CHECKING:  # a server of one base has no desk, and does not import every base for it
     from readingroom.federation.service import DeskService
@@ -24,7 +24,7 @@ class Ask(Command):
 
     async def run(self, desk_service: "DeskService", report_progress: ReportProgress) -> DeskAnswer:
         return await desk_service.search(
-            self.search, ToolCall(make_request_id(), "operator", report_progress)
+            self.search, ToolContext(make_request_id(), "operator", report_progress)
         )
 
 
@@ -38,8 +38,8 @@ class Evaluate(Command):
     source: list[str] | None = None
 
     async def run(self, desk_service: "DeskService", report_progress: ReportProgress) -> Evaluation:
-        tool_call = ToolCall(make_request_id(), "operator", report_progress)
-        return await evaluate(desk_service, self.questions, self.source, tool_call)
+        tool_context = ToolContext(make_request_id(), "operator", report_progress)
+        return await evaluate(desk_service, self.questions, self.source, tool_context)
 
 
 COMMANDS = (Ask, Evaluate)

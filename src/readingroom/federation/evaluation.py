@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from readingroom.federation.models import DeskAnswer, DeskSearch
-from readingroom.protocol.tool import Answer, ToolArguments, ToolCall
+from readingroom.protocol.tool import Answer, ToolArguments, ToolContext
 
 if TYPE_CHECKING:
     from readingroom.federation.service import DeskService
@@ -29,7 +29,7 @@ class EvaluationQuestion(ToolArguments):
     )
 
 
-class Miss(Answer):
+class MissedFirstPlace(Answer):
     """A question whose right answer was not the first result."""
 
     question: str
@@ -57,14 +57,14 @@ class Evaluation(Answer):
     )
     latency_p50_ms: float
     latency_p95_ms: float
-    misses: list[Miss]
+    misses: list[MissedFirstPlace]
 
 
 async def evaluate(
     desk_service: "DeskService",
     evaluation_questions: Sequence[EvaluationQuestion],
     source_names: list[str] | None,
-    tool_call: ToolCall,
+    tool_context: ToolContext,
 ) -> Evaluation:
     """Ask every question and measure the answers."""
     desk_answers: list[DeskAnswer] = []
@@ -74,9 +74,9 @@ async def evaluate(
             query=evaluation_question.question, source=source_names, limit=_MAX_RESULTS
         )
         started_at = time.perf_counter()
-        desk_answers.append(await desk_service.search(desk_search, tool_call))
+        desk_answers.append(await desk_service.search(desk_search, tool_context))
         search_seconds.append(time.perf_counter() - started_at)
-        await tool_call.report_progress(asked_count, len(evaluation_questions), None)
+        await tool_context.report_progress(asked_count, len(evaluation_questions), None)
     answered_questions = [*zip(evaluation_questions, desk_answers, strict=True)]
     answerable_questions = [
         (evaluation_question, desk_answer)
@@ -112,7 +112,7 @@ async def evaluate(
         latency_p50_ms=_compute_percentile(search_seconds, 50),
         latency_p95_ms=_compute_percentile(search_seconds, 95),
         misses=[
-            _make_miss(evaluation_question, found_rank, desk_answer)
+            _make_missed_first_place(evaluation_question, found_rank, desk_answer)
             for (evaluation_question, desk_answer), found_rank in zip(
                 answerable_questions, found_ranks, strict=True
             )
@@ -135,10 +135,10 @@ def _find_rank(evaluation_question: EvaluationQuestion, desk_answer: DeskAnswer)
     )
 
 
-def _make_miss(
+def _make_missed_first_place(
     evaluation_question: EvaluationQuestion, found_rank: int | None, desk_answer: DeskAnswer
-) -> Miss:
-    return Miss(
+) -> MissedFirstPlace:
+    return MissedFirstPlace(
         question=evaluation_question.question,
         right_ids=evaluation_question.right_ids,
         rank=found_rank,

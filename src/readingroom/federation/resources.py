@@ -8,7 +8,7 @@ from readingroom.federation.models import DeskFetch
 from readingroom.federation.service import DeskService
 from readingroom.protocol.quoting import QUOTED_MATTER_INSTRUCTION
 from readingroom.protocol.resources import RESOURCE_SCHEME, ListedResource, ResourceTemplate
-from readingroom.protocol.tool import ToolCall
+from readingroom.protocol.tool import ToolContext
 
 _RESOURCES_PER_PAGE = 100
 _MAX_CURSOR_DIGITS = 12
@@ -41,7 +41,7 @@ class RoomResources:
             listed_resources
         ) else None
 
-    async def read_resource(self, resource_uri: str, tool_call: ToolCall) -> str:
+    async def read_resource(self, resource_uri: str, tool_context: ToolContext) -> str:
         """Return the text at a URI. Raise `RecordNotFound` when there is none."""
         resource_path = resource_uri.removeprefix(RESOURCE_SCHEME)
         if resource_uri.startswith(RESOURCE_SCHEME):
@@ -50,7 +50,7 @@ class RoomResources:
                 if (resource_text := await search_adapter.read_resource(resource_path)) is not None:
                     return resource_text
                 if (record_id := search_adapter.parse_resource_path(resource_path)) is not None:
-                    return await self._read_record(record_id, tool_call)
+                    return await self._read_record(record_id, tool_context)
         raise RecordNotFound(f"{resource_uri[:200]!r} is not the address of a resource here")
 
     async def complete_argument(
@@ -73,12 +73,12 @@ class RoomResources:
             if completion_value.lower().startswith(typed_prefix.lower())
         ]
 
-    async def _read_record(self, record_id: str, tool_call: ToolCall) -> str:
-        fetched_record = await self._desk.fetch(DeskFetch(id=record_id), tool_call)
+    async def _read_record(self, record_id: str, tool_context: ToolContext) -> str:
+        fetched_record = await self._desk.fetch(DeskFetch(id=record_id), tool_context)
         text_pages, next_offset = [fetched_record.text], fetched_record.next_offset
         while next_offset is not None and next_offset < _MAX_RESOURCE_CHARS:
             next_page = await self._desk.fetch(
-                DeskFetch(id=record_id, offset=next_offset), tool_call
+                DeskFetch(id=record_id, offset=next_offset), tool_context
             )
             text_pages, next_offset = [*text_pages, next_page.text], next_page.next_offset
         cut_notice = (

@@ -37,7 +37,7 @@ from readingroom.protocol.search import (
     SearchRequest,
     UnreadRevision,
 )
-from readingroom.protocol.tool import ToolCall
+from readingroom.protocol.tool import ToolContext
 from readingroom.storage.errors import FolderInUse
 
 # The same for every page of a search, so that pages agree.
@@ -84,7 +84,7 @@ class DeskService:
         if self._reranker is not None:
             await anyio.to_thread.run_sync(self._reranker.load)
 
-    async def search(self, arguments: DeskSearch, tool_call: ToolCall) -> DeskAnswer:
+    async def search(self, arguments: DeskSearch, tool_context: ToolContext) -> DeskAnswer:
         """Return the best passages of every base that is searched, in one order."""
         started_at = time.perf_counter()
         base_names, sources_by_base = await self._select_bases(arguments.source)
@@ -100,7 +100,7 @@ class DeskService:
         # Of all bases' passages the best are read again here, and not those of each base there.
         with postpone_second_look():
             gathered_answers = await self._search_bases(
-                base_names, search_request, tool_call, sources_by_base
+                base_names, search_request, tool_context, sources_by_base
             )
         # In a thread: embedding passages takes tens of milliseconds.
         hits = await anyio.to_thread.run_sync(
@@ -134,7 +134,7 @@ class DeskService:
             unread_revisions=_list_unread(gathered_answers),
         )
 
-    async def fetch(self, arguments: DeskFetch, tool_call: ToolCall) -> DeskRecord:
+    async def fetch(self, arguments: DeskFetch, tool_context: ToolContext) -> DeskRecord:
         """Return any record of any base.
 
         Raise `RecordNotFound` when it is not there or its base is not served here, and
@@ -145,7 +145,7 @@ class DeskService:
         if search_adapter is None:
             raise RecordNotFound(f"{arguments.id} belongs to the base {base_name}, not served here")
         try:
-            return await search_adapter.fetch(arguments.id.strip(), arguments.offset, tool_call)
+            return await search_adapter.fetch(arguments.id.strip(), arguments.offset, tool_context)
         except (UnrecognizedId, ValidationError) as error:
             raise UnrecognizedId(
                 f"{arguments.id[:100]!r} is not an id that any base here knows",
@@ -166,7 +166,7 @@ class DeskService:
         )
 
     async def assess_answers(
-        self, arguments: AssessAgainstPolicy, tool_call: ToolCall
+        self, arguments: AssessAgainstPolicy, tool_context: ToolContext
     ) -> Assessment:
         """Return what an application says on a topic, beside the policy of its day and authority.
 
@@ -193,7 +193,10 @@ class DeskService:
             ]
         }
         gathered_answers = await self._search_bases(
-            (document_adapter.base, policy_adapter.base), search_request, tool_call, sources_by_base
+            (document_adapter.base, policy_adapter.base),
+            search_request,
+            tool_context,
+            sources_by_base,
         )
         policy_scope = await policy_adapter.build_search_scope(
             replace(search_request, sources=tuple(sources_by_base[policy_adapter.base]))
@@ -241,7 +244,7 @@ class DeskService:
         self,
         base_names: Iterable[str],
         search_request: SearchRequest,
-        tool_call: ToolCall,
+        tool_context: ToolContext,
         sources_by_base: Mapping[str, Sequence[str]],
     ) -> GatheredAnswers[_BaseAnswer]:
         """Ask each base, limited to the sources inside it that are named."""
@@ -251,7 +254,7 @@ class DeskService:
         }
         return await self._fan_out.call_all(
             {
-                base_name: partial(_ask_base, self._adapters[base_name], base_request, tool_call)
+                base_name: partial(_ask_base, self._adapters[base_name], base_request, tool_context)
                 for base_name, base_request in requests_by_base.items()
             }
         )
@@ -325,9 +328,9 @@ class DeskService:
 
 
 async def _ask_base(
-    search_adapter: SearchAdapter, search_request: SearchRequest, tool_call: ToolCall
+    search_adapter: SearchAdapter, search_request: SearchRequest, tool_context: ToolContext
 ) -> _BaseAnswer:
-    hits = await search_adapter.search(search_request, tool_call)
+    hits = await search_adapter.search(search_request, tool_context)
     return _BaseAnswer(hits, await search_adapter.list_unread_revisions(search_request))
 
 

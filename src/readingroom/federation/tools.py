@@ -22,7 +22,7 @@ from readingroom.protocol.errors import FederalDialect
 from readingroom.protocol.pages import BasePages
 from readingroom.protocol.search import DeskRecord, PageLinks, SearchAdapter
 from readingroom.protocol.spec import BaseSpec, KnowledgeBase, LazyImport
-from readingroom.protocol.tool import Tool, ToolCall, make_tool
+from readingroom.protocol.tool import Tool, ToolContext, make_tool
 from readingroom.storage.jobs.store import JobStore
 
 # Imported for servers alone: Jinja2 would slow every command down.
@@ -95,7 +95,7 @@ def _make_adapters(
 
 
 def _make_tools(desk_service: DeskService) -> Iterator[Tool]:
-    async def search(arguments: DeskSearch, tool_call: ToolCall) -> DeskAnswer:
+    async def search(arguments: DeskSearch, tool_context: ToolContext) -> DeskAnswer:
         """Search everything held here at once, across all collections, libraries and databases
         (planning policy, application documents, charity guidance, U.S. federal records, plain
         text), when you have a topic and no id. Is there anything on this subject, whatever kind of
@@ -104,9 +104,9 @@ def _make_tools(desk_service: DeskService) -> Iterator[Tool]:
         reports, recently or since a year? Gives passages found by words and meaning, each with a
         citation and an id. To open one use `fetch`.
         """
-        return await desk_service.search(arguments, tool_call)
+        return await desk_service.search(arguments, tool_context)
 
-    async def fetch(arguments: DeskFetch, tool_call: ToolCall) -> DeskRecord:
+    async def fetch(arguments: DeskFetch, tool_context: ToolContext) -> DeskRecord:
         """Open any document or record of any knowledge base when you have its id, whatever its
         kind: what a search result gave, or an id that another record names (a law `pl:110-140`, a
         CRS report `R41234`, `IF11810`, a Federal Register document `2024-00321`, a vote
@@ -114,10 +114,10 @@ def _make_tools(desk_service: DeskService) -> Iterator[Tool]:
         `doc:19_00017_FUL_3c9a01`, `guidance:/…`). Returns the whole record, to show, read or cite.
         Long texts come in pieces: go on with `offset` = `next_offset`. It does not search.
         """
-        return await desk_service.fetch(arguments, tool_call)
+        return await desk_service.fetch(arguments, tool_context)
 
     async def assess_against_policy(
-        arguments: AssessAgainstPolicy, tool_call: ToolCall
+        arguments: AssessAgainstPolicy, tool_context: ToolContext
     ) -> Assessment:
         """Check a planning application (`19/00017/FUL`, `19/00019/REM`) against policy on a topic.
         Does the proposal comply with the policy it must meet, is it acceptable, does it satisfy the
@@ -125,7 +125,7 @@ def _make_tools(desk_service: DeskService) -> Iterator[Tool]:
         say next to what the policies in force on the validation date or another day require, both
         sides together, each passage cited. It retrieves only and judges nothing.
         """
-        return await desk_service.assess_answers(arguments, tool_call)
+        return await desk_service.assess_answers(arguments, tool_context)
 
     yield make_tool(search, title="Search everything", view="results")
     yield make_tool(fetch, title="Fetch anything by id")

@@ -90,7 +90,7 @@ class PagePictures:
         A passage that begins on another page is marked as far as it stands on this one.
         """
         page_words = await self._find_page_words(stored_file, page_number)
-        return await anyio.to_thread.run_sync(find_marks, page_words, passage)
+        return await anyio.to_thread.run_sync(find_passage_marks, page_words, passage)
 
     async def keep_words(self, sha256: str, parsed_document: Document) -> None:
         """Keep the places of words that OCR found, so that scans can be marked at once."""
@@ -154,7 +154,7 @@ class PagePictures:
         shutil.rmtree(self._build_path(sha256, "any").parent, ignore_errors=True)
 
 
-def find_marks(page_words: Sequence[PageWord], passage: str) -> tuple[Mark, ...]:
+def find_passage_marks(page_words: Sequence[PageWord], passage: str) -> tuple[Mark, ...]:
     """Return the rectangles around the words of a passage, one for each line of the page."""
     marked_indexes = _find_whole_passage(page_words, passage) or _find_equal_runs(
         page_words, passage

@@ -65,9 +65,9 @@ def _make_shared_options(extra_headers: Mapping[str, str] | None) -> dict[str, A
 class TransientError(Exception):
     """An attempt failed in a way that the next one may not."""
 
-    def __init__(self, message: str, retry_after: float | None = None) -> None:
+    def __init__(self, message: str, retry_after_seconds: float | None = None) -> None:
         super().__init__(message)
-        self.retry_after = retry_after
+        self.retry_after_seconds = retry_after_seconds
         """Seconds that the host asked us to wait, if it did."""
 
 
@@ -94,7 +94,9 @@ class RetryPolicy:
         `seconds_left` seconds.
         """
         # The longer of the two: `Retry-After: 0`, or a date that is past, must not end the backoff.
-        wait_seconds = max(self.compute_backoff(attempt_index), transient_error.retry_after or 0.0)
+        wait_seconds = max(
+            self.compute_backoff(attempt_index), transient_error.retry_after_seconds or 0.0
+        )
         # A host may ask for hours; the policy says how long we are prepared to wait.
         wait_seconds = min(wait_seconds, self.max_wait)
         if attempt_index + 1 >= self.attempts or wait_seconds >= seconds_left:

@@ -93,9 +93,9 @@ class _FailedAttempt(TransientError):
     """An attempt that may be repeated, and the error to raise when it is not."""
 
     def __init__(
-        self, outcome_name: str, error: UpstreamError, retry_after: float | None = None
+        self, outcome_name: str, error: UpstreamError, retry_after_seconds: float | None = None
     ) -> None:
-        super().__init__(outcome_name, retry_after)
+        super().__init__(outcome_name, retry_after_seconds)
         self.outcome = outcome_name
         self.error = error
 

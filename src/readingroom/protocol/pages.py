@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from readingroom.protocol.sample import SAMPLE_CITATION_PREFIX
 from readingroom.protocol.search import DeskRecord, SearchRequest
-from readingroom.protocol.tool import ToolCall
+from readingroom.protocol.tool import ToolContext
 from readingroom.storage.jobs.runner import JobHandler
 
 Role = Literal["reader", "editor", "operator"]
@@ -54,7 +54,7 @@ class PageRequest:
     parameters: Mapping[str, str]
     """Of the path and the query; of a form, its fields as well."""
     visitor: Visitor
-    call: ToolCall
+    call: ToolContext
     """The same as a tool gets, so that a page asks the services as an agent does."""
     is_sample: bool = False
     """Whether the data are the sample's, which has to be said wherever something is cited."""
@@ -239,7 +239,7 @@ async def _add_nothing(request: PageRequest, desk_record: DeskRecord) -> Reading
 
 
 async def _list_no_omissions(
-    search_request: SearchRequest, tool_call: ToolCall
+    search_request: SearchRequest, tool_context: ToolContext
 ) -> Sequence[SearchOmission]:
     return ()
 
@@ -253,7 +253,7 @@ class BasePages:
     """By the kind of job."""
     aid_reading: Callable[[PageRequest, DeskRecord], Awaitable[ReadingAid]] = _add_nothing
     """What `/read` shows beside one of its records."""
-    list_omissions: Callable[[SearchRequest, ToolCall], Awaitable[Sequence[SearchOmission]]] = (
+    list_omissions: Callable[[SearchRequest, ToolContext], Awaitable[Sequence[SearchOmission]]] = (
         _list_no_omissions
     )
     """What a search over all bases leaves out of this one."""

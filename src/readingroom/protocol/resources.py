@@ -6,7 +6,7 @@ from typing import Annotated, Protocol
 
 from pydantic import Field
 
-from readingroom.protocol.tool import Answer, NonBlankText, ToolCall
+from readingroom.protocol.tool import Answer, NonBlankText, ToolContext
 
 RESOURCE_SCHEME = "readingroom://"
 
@@ -92,7 +92,7 @@ class ResourceProvider(Protocol):
     ) -> tuple[Sequence[ListedResource], str | None]:
         """Return one page of the resources, and the cursor of the next page."""
 
-    async def read_resource(self, resource_uri: str, tool_call: ToolCall) -> str:
+    async def read_resource(self, resource_uri: str, tool_context: ToolContext) -> str:
         """Return the text at a URI. Raise `RecordNotFound` when there is none."""
 
     async def complete_argument(

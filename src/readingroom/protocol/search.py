@@ -14,7 +14,7 @@ from pydantic import Field
 from readingroom.core.dates import write_out_day
 from readingroom.core.scores import SCORE_PARTS_DESCRIPTION, ScoreParts
 from readingroom.protocol.resources import ListedResource, Prompt, ResourceTemplate
-from readingroom.protocol.tool import Answer, ToolCall
+from readingroom.protocol.tool import Answer, ToolContext
 
 MAX_TEXT_CHARS = 20_000
 """Characters of a record's text in one answer."""
@@ -204,10 +204,12 @@ class SearchAdapter(Protocol):
         """Whether a search that names no base covers this one."""
         return True
 
-    async def search(self, search_request: SearchRequest, tool_call: ToolCall) -> list[DeskHit]:
+    async def search(
+        self, search_request: SearchRequest, tool_context: ToolContext
+    ) -> list[DeskHit]:
         """Return the best passages, in the base's own order."""
 
-    async def fetch(self, id: str, offset: int, tool_call: ToolCall) -> DeskRecord:
+    async def fetch(self, id: str, offset: int, tool_context: ToolContext) -> DeskRecord:
         """Return the record with this id. Raise `RecordNotFound` when there is none."""
 
     def recognizes_id(self, id: str) -> bool:

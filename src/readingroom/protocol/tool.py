@@ -122,7 +122,7 @@ async def assume_consent(consent_question: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolContext:
     """What a tool may know about the call it answers, and how it reports progress."""
 
     request_id: str
@@ -170,7 +170,7 @@ class ResourceLink:
     title: str
 
 
-RunTool = Callable[[Any, ToolCall], Awaitable[Any]]
+RunTool = Callable[[Any, ToolContext], Awaitable[Any]]
 ListLinks = Callable[[Any], Sequence[ResourceLink]]
 
 

@@ -328,10 +328,10 @@ def dump_chunks(chunk_collection: StoredCollection, dump_path: Path) -> int:
         with db.transaction():
             db.execute("INSERT INTO about VALUES (?)", (chunk_collection.embedding_identity,))
             for first_row in range(0, chunk_count, _ROWS_PER_BATCH):
-                chunks = chunk_collection.read_chunks(
+                chunk_batch = chunk_collection.read_chunks(
                     with_vectors=True, limit=_ROWS_PER_BATCH, offset=first_row
                 )
-                db.executemany("INSERT INTO chunks VALUES (?, ?, ?, ?)", _encode_rows(chunks))
+                db.executemany("INSERT INTO chunks VALUES (?, ?, ?, ?)", _encode_rows(chunk_batch))
     return chunk_count
 
 
@@ -361,8 +361,8 @@ def fill_chunks(
         if model_identity is not None:
             # First: it refuses vectors that another model made than those already here.
             chunk_collection.claim_embedding(str(model_identity))
-        for chunks in _read_batches(db, validate_chunks, vector_dimensions):
-            chunk_collection.upsert_chunks(chunks)
+        for chunk_batch in _read_batches(db, validate_chunks, vector_dimensions):
+            chunk_collection.upsert_chunks(chunk_batch)
     return chunk_collection.count_chunks()
 
 
@@ -381,21 +381,24 @@ def _read_batches(
 ) -> Iterator[Chunks]:
     chunk_cursor = db.execute("SELECT id, text, metadata, vector FROM chunks ORDER BY rowid")
     while chunk_rows := chunk_cursor.fetchmany(_ROWS_PER_BATCH):
-        chunks = _decode_rows(chunk_rows)
-        if chunks.vectors.shape[1] != vector_dimensions or not np.isfinite(chunks.vectors).all():
+        chunk_batch = _decode_rows(chunk_rows)
+        if (
+            chunk_batch.vectors.shape[1] != vector_dimensions
+            or not np.isfinite(chunk_batch.vectors).all()
+        ):
             raise ValueError(f"a vector is not one of {vector_dimensions} numbers")
-        validate_chunks(chunks)
-        yield chunks
+        validate_chunks(chunk_batch)
+        yield chunk_batch
 
 
-def _encode_rows(chunks: Chunks) -> Iterator[tuple[str, str, str, bytes]]:
-    for chunk_index, chunk_id in enumerate(chunks.ids):
-        chunk_metadata = json.dumps(chunks.metadatas[chunk_index])
+def _encode_rows(chunk_batch: Chunks) -> Iterator[tuple[str, str, str, bytes]]:
+    for chunk_index, chunk_id in enumerate(chunk_batch.ids):
+        chunk_metadata = json.dumps(chunk_batch.metadatas[chunk_index])
         yield (
             chunk_id,
-            chunks.texts[chunk_index],
+            chunk_batch.texts[chunk_index],
             chunk_metadata,
-            chunks.vectors[chunk_index].astype("<f4").tobytes(),
+            chunk_batch.vectors[chunk_index].astype("<f4").tobytes(),
         )
 
 

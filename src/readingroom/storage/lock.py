@@ -21,8 +21,8 @@ class Owner:
 class FolderLock:
     """A lock on `<folder>/lock`, held until it is released or the process ends in any way."""
 
-    def __init__(self, locked_folder: Path) -> None:
-        self.path = locked_folder / "lock"
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "lock"
         self._descriptor: int | None = None
 
     def acquire(self) -> None:
@@ -56,10 +56,10 @@ class FolderLock:
             self._descriptor = None
 
 
-def read_owner(locked_folder: Path) -> Owner | None:
+def read_owner(folder: Path) -> Owner | None:
     """Return the owner that a folder's lock file names; None when it names nobody."""
     try:
-        return Owner(**json.loads((locked_folder / "lock").read_text("utf-8")))
+        return Owner(**json.loads((folder / "lock").read_text("utf-8")))
     except (FileNotFoundError, ValueError, TypeError):
         return None
 

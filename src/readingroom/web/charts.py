@@ -96,7 +96,7 @@ def draw_bars(chart_bars: Sequence[Bar], finding: str, headers: tuple[str, str])
 
 
 @dataclass(frozen=True, slots=True)
-class TimeSpan:
+class GanttSpan:
     """A time during which something held; `end` is its last day, None while it still holds."""
 
     label: str
@@ -107,7 +107,7 @@ class TimeSpan:
     href: str | None = None
     note: str = ""
     """What the table says of it, where that is not its status."""
-    open_end: str = ""
+    open_end_label: str = ""
     """What the table says in place of a last day, where it does not hold until now."""
 
 
@@ -116,7 +116,7 @@ class GanttRow:
     """One line of a chart over time."""
 
     label: str
-    spans: Sequence[TimeSpan]
+    spans: Sequence[GanttSpan]
     href: str | None = None
 
 
@@ -125,7 +125,7 @@ def draw_gantt(
     marked_day: dt.date,
     finding: str,
     row_and_span_headers: tuple[str, str] = ("Policy", "Revision"),
-    open_end: str = "still in force",
+    open_end_label: str = "still in force",
     make_day_address: Callable[[dt.date], str] | None = None,
 ) -> Chart:
     """Return a line for each row with its spans as bars, the gaps between them, and the day.
@@ -134,7 +134,7 @@ def draw_gantt(
     """
     label_width = measure_labels([chart_row.label for chart_row in chart_rows])
     time_scale = _TimeScale.make(
-        [time_span for chart_row in chart_rows for time_span in chart_row.spans],
+        [gantt_span for chart_row in chart_rows for gantt_span in chart_row.spans],
         marked_day,
         label_width,
     )
@@ -143,22 +143,26 @@ def draw_gantt(
     for row_index, chart_row in enumerate(chart_rows):
         top = _AXIS_HEIGHT + row_index * _ROW_HEIGHT + 6
         shapes.append(wrap_in_link(make_label(chart_row.label, top), chart_row.href))
-        time_spans = sorted(chart_row.spans, key=lambda time_span: time_span.start)
-        for earlier_span, later_span in pairwise(time_spans):
+        gantt_spans = sorted(chart_row.spans, key=lambda gantt_span: gantt_span.start)
+        for earlier_span, later_span in pairwise(gantt_spans):
             if earlier_span.end and (later_span.start - earlier_span.end).days > 1:
                 shapes.append(time_scale.draw_gap(earlier_span.end, later_span.start, top))
-        shapes.extend(time_scale.draw_span(time_span, top) for time_span in time_spans)
+        shapes.extend(time_scale.draw_span(gantt_span, top) for gantt_span in gantt_spans)
     shapes.append(time_scale.draw_day(marked_day, floor_y))
     table_rows = tuple(
         (
             Cell(chart_row.label, chart_row.href),
-            Cell(time_span.label, time_span.href),
-            Cell(time_span.start.isoformat()),
-            Cell(time_span.end.isoformat() if time_span.end else time_span.open_end or open_end),
-            Cell(time_span.note or time_span.status),
+            Cell(gantt_span.label, gantt_span.href),
+            Cell(gantt_span.start.isoformat()),
+            Cell(
+                gantt_span.end.isoformat()
+                if gantt_span.end
+                else gantt_span.open_end_label or open_end_label
+            ),
+            Cell(gantt_span.note or gantt_span.status),
         )
         for chart_row in chart_rows
-        for time_span in sorted(chart_row.spans, key=lambda time_span: time_span.start)
+        for gantt_span in sorted(chart_row.spans, key=lambda gantt_span: gantt_span.start)
     )
     headers = (*row_and_span_headers, "From", "Last day", "Status")
     svg_markup = make_svg(shapes, _CHART_WIDTH, floor_y + _DAY_LABEL_HEIGHT, finding)
@@ -175,12 +179,12 @@ class _TimeScale:
 
     @classmethod
     def make(
-        cls, time_spans: Sequence[TimeSpan], marked_day: dt.date, label_width: float
+        cls, gantt_spans: Sequence[GanttSpan], marked_day: dt.date, label_width: float
     ) -> "_TimeScale":
         all_days = [
             marked_day,
-            *(time_span.start for time_span in time_spans),
-            *(time_span.end for time_span in time_spans if time_span.end),
+            *(gantt_span.start for gantt_span in gantt_spans),
+            *(gantt_span.end for gantt_span in gantt_spans if gantt_span.end),
         ]
         # One odd date must not press all the others into a line: it is drawn at the edge.
         usual_days = [
@@ -222,20 +226,20 @@ class _TimeScale:
                 shapes.append(make_line("axis", left, 18, left, floor_y) + year_label)
         return Markup("").join(shapes)
 
-    def draw_span(self, time_span: TimeSpan, top: float) -> Markup:
+    def draw_span(self, gantt_span: GanttSpan, top: float) -> Markup:
         left, right = (
-            self.compute_x(time_span.start),
-            self.compute_x(time_span.end or self.last_day),
+            self.compute_x(gantt_span.start),
+            self.compute_x(gantt_span.end or self.last_day),
         )
         open_period = (
-            f"from {time_span.start}" if time_span.open_end else f"since {time_span.start}"
+            f"from {gantt_span.start}" if gantt_span.open_end_label else f"since {gantt_span.start}"
         )
-        period_text = f"{time_span.start} to {time_span.end}" if time_span.end else open_period
-        span_name = f"{time_span.label}, {time_span.note or time_span.status}, {period_text}"
+        period_text = f"{gantt_span.start} to {gantt_span.end}" if gantt_span.end else open_period
+        span_name = f"{gantt_span.label}, {gantt_span.note or gantt_span.status}, {period_text}"
         bar_width = max(_MIN_BAR_WIDTH, right - left - 1)
         return wrap_in_link(
-            make_rect(f"span {time_span.status}", left, top, bar_width, span_name),
-            time_span.href,
+            make_rect(f"span {gantt_span.status}", left, top, bar_width, span_name),
+            gantt_span.href,
             span_name,
         )
 

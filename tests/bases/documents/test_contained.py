@@ -20,7 +20,7 @@ from readingroom.core.errors import KnowledgeError
 from readingroom.core.ids import make_request_id
 from readingroom.core.progress import no_progress
 from readingroom.protocol.pages import PageRequest, Visitor
-from readingroom.protocol.tool import ToolCall
+from readingroom.protocol.tool import ToolContext
 from readingroom.storage.jobs.store import JobStore
 from tests.ingest.test_formats import make_message
 from tests.requirements import requirement
@@ -34,7 +34,7 @@ pytestmark = [
     pytest.mark.both_engines("full"),
 ]
 
-CALL = ToolCall(make_request_id(), "test", no_progress)
+CALL = ToolContext(make_request_id(), "test", no_progress)
 REPORT = make_paper("Bats roost in the old barn and fly along the hedge at dusk.")
 
 

@@ -13,7 +13,7 @@ from readingroom.core.errors import KnowledgeError, RecordChanged
 from readingroom.core.ids import make_request_id
 from readingroom.core.progress import no_progress
 from readingroom.protocol.pages import FormRefusal, PageRequest, Visitor
-from readingroom.protocol.tool import ToolCall
+from readingroom.protocol.tool import ToolContext
 from readingroom.storage.jobs.store import JobStore
 from tests.requirements import requirement
 from tests.support.documents.base import PLAIN, REF, Desk, open_documents_base
@@ -22,7 +22,7 @@ from tests.support.forms import read_form
 pytestmark = [pytest.mark.anyio, requirement("room:console")]
 
 EDITOR = Visitor("emil", "editor")
-CALL = ToolCall(make_request_id(), "test", no_progress)
+CALL = ToolContext(make_request_id(), "test", no_progress)
 DESCRIPTION = "Ten homes.\nA road."
 
 

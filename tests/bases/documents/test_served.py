@@ -41,7 +41,7 @@ SPEC_TOOLS = {
 }
 
 
-def draw_scan(text: str = WORDS) -> Image.Image:
+def make_scan(text: str = WORDS) -> Image.Image:
     """A page of words as a scanner sees it, 150 dots to the inch."""
     page = Image.new("L", (1240, 1754), "white")
     font = ImageFont.load_default(30)
@@ -91,18 +91,18 @@ def make_twelve_files() -> dict[str, bytes]:
         "Planning Statement.pdf": make_paper(
             *["The principle of development is accepted. " * 30] * 3
         ),
-        "Flood Risk Assessment.pdf": make_pdf_of_pictures(draw_scan()),
+        "Flood Risk Assessment.pdf": make_pdf_of_pictures(make_scan()),
         "Bat survey.pdf": make_pdf_of_pictures(
-            "Bats roost in the barn, and were seen at dusk.", draw_scan()
+            "Bats roost in the barn, and were seen at dusk.", make_scan()
         ),
         "Proposed Site Plan.pdf": make_pdf_of_pictures(draw_plan(), draw_plan()),
         "CGI view from the road.pdf": make_pdf_of_pictures(draw_plan()),
         "Artists impression.png": encode_image(draw_plan(), "PNG"),
         "Letter.tiff": encode_image(
-            draw_scan(), "TIFF", save_all=True, append_images=[draw_scan()]
+            make_scan(), "TIFF", save_all=True, append_images=[make_scan()]
         ),
-        "Notice.bmp": encode_image(draw_scan(), "BMP"),
-        "Heritage Statement.jpg": encode_image(draw_scan(), "JPEG"),
+        "Notice.bmp": encode_image(make_scan(), "BMP"),
+        "Heritage Statement.jpg": encode_image(make_scan(), "JPEG"),
         "Locked.pdf": make_encrypted_pdf(),
         "Broken.pdf": b"%PDF-1.7\n1 0 obj\n<< /Type /Cat",
     }

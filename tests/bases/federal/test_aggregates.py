@@ -26,7 +26,7 @@ from readingroom.bases.federal.query.aggregates import (
     Budget,
 )
 from readingroom.bases.federal.query.intervals import (
-    count_intervals,
+    count_intervals_between,
     find_interval_start,
     iterate_interval_starts,
 )
@@ -68,7 +68,7 @@ def test_stretches_of_time_are_counted_as_they_are_laid_out(interval: Interval) 
         (date(1999, 12, 31), date(2000, 1, 1)),
     ):
         ends = find_interval_start(interval, first), find_interval_start(interval, last)
-        assert count_intervals(interval, *ends) == len(
+        assert count_intervals_between(interval, *ends) == len(
             list(iterate_interval_starts(interval, *ends))
         )
 

@@ -10,7 +10,7 @@ from readingroom.core.errors import InvalidArguments, RecordChanged
 from readingroom.core.ids import make_request_id
 from readingroom.core.progress import no_progress
 from readingroom.protocol.pages import PageRequest, RenderedPage, Visitor
-from readingroom.protocol.tool import ToolCall
+from readingroom.protocol.tool import ToolContext
 from readingroom.storage.jobs.store import JobStore
 from tests.requirements import requirement
 from tests.support.forms import read_form
@@ -20,7 +20,7 @@ from tests.support.policy.base import PLAIN, open_library
 
 pytestmark = [pytest.mark.anyio, requirement("room:console")]
 
-CALL = ToolCall(make_request_id(), "test", no_progress)
+CALL = ToolContext(make_request_id(), "test", no_progress)
 
 
 def make_request(**parameters: str) -> PageRequest:

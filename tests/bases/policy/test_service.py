@@ -35,10 +35,10 @@ from readingroom.engine.embedding.weights import find_weights
 from readingroom.ingest.document import Document, ReadOptions
 from readingroom.ingest.errors import FileNotFound, NoContent
 from readingroom.ingest.read.reader import read_file
-from readingroom.protocol.tool import ToolCall
+from readingroom.protocol.tool import ToolContext
 from readingroom.settings import load_settings
 from readingroom.storage.errors import EmbeddingMismatch
-from tests.ingest.test_ocr import draw_scan, make_scanned_pdf
+from tests.ingest.test_ocr import make_scan, make_scanned_pdf
 from tests.requirements import requirement
 from tests.support.model import MODELS, WordEmbedder
 from tests.support.policy.base import (
@@ -457,7 +457,7 @@ async def test_what_cannot_be_ingested_is_told_and_recorded(empty: PolicyLibrary
 @requirement("policy:FR-005:ocr", "policy:FR-005:shape")
 async def test_scanned_pages_are_read_by_ocr_and_can_be_searched(empty: PolicyLibrary) -> None:
     await empty.register("NPPF", "December 2024", "2024-12-12")
-    pages = draw_scan("Cycle parking stands within sight of the entrance.")
+    pages = make_scan("Cycle parking stands within sight of the entrance.")
     path = empty.inbox("scan.pdf", make_scanned_pdf(pages, words="Homes are built here."))
     question = IngestPolicyRevision(source="NPPF", revision_id=NEW, file_path=path)
     answer = await empty.service.ingest_revision(question, no_progress)
@@ -504,7 +504,7 @@ async def test_a_removal_that_the_person_declines_takes_nothing(empty: PolicyLib
     (remove,) = [tool for tool in tools if tool.name == "remove_policy_revision"]
     question = RemovePolicyRevision(source="NPPF", revision_id=NEW)
     with pytest.raises(NotConfirmed, match="Nothing was removed"):
-        await remove.run(question, ToolCall("1", "test", no_progress, ask_person=decline))
+        await remove.run(question, ToolContext("1", "test", no_progress, ask_person=decline))
     (message,) = questions
     assert f"{before.chunk_count} passages" in message
     assert NEW in message

@@ -26,7 +26,7 @@ from readingroom.protocol.search import (
     SearchAdapter,
     SearchRequest,
 )
-from readingroom.protocol.tool import ToolCall
+from readingroom.protocol.tool import ToolContext
 from readingroom.storage.jobs.store import JobStore
 from tests.support.model import WordEmbedder
 from tests.support.policy.base import PLAIN, PlainPipeline, PolicyLibrary, open_library, plain
@@ -75,7 +75,7 @@ async def show(library: PolicyLibrary, path: str, **parameters: str) -> str:
 
 
 def make_request(parameters: dict[str, str]) -> PageRequest:
-    call = ToolCall("1", "test", no_progress)
+    call = ToolContext("1", "test", no_progress)
     return PageRequest(parameters, Visitor("reader", "reader"), call)
 
 
@@ -173,10 +173,10 @@ async def test_an_application_beside_policy_names_what_was_not_asked_and_what_is
         base = "documents"
         role = "application"
 
-        async def search(self, request: SearchRequest, call: ToolCall) -> list[DeskHit]:
+        async def search(self, request: SearchRequest, call: ToolContext) -> list[DeskHit]:
             return []
 
-        async def fetch(self, id: str, offset: int, call: ToolCall) -> DeskRecord:
+        async def fetch(self, id: str, offset: int, call: ToolContext) -> DeskRecord:
             raise NotImplementedError
 
     policies = PolicyAdapter(library.service, PageLinks(""))

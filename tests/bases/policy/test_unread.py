@@ -32,7 +32,7 @@ from readingroom.protocol.search import (
     SearchAdapter,
     SearchRequest,
 )
-from readingroom.protocol.tool import Answer, ToolCall
+from readingroom.protocol.tool import Answer, ToolContext
 from readingroom.storage.jobs.store import JobStore
 from tests.support.kit import invoke
 from tests.support.model import EMBEDDER
@@ -128,7 +128,7 @@ async def show(library: PolicyLibrary, path: str, **parameters: str) -> Rendered
 
 
 def make_request(parameters: dict[str, str], is_sample: bool = False) -> PageRequest:
-    call = ToolCall("1", "test", no_progress)
+    call = ToolContext("1", "test", no_progress)
     return PageRequest(parameters, Visitor("reader", "reader"), call, is_sample)
 
 
@@ -183,7 +183,7 @@ class OneApplication(SearchAdapter):
     base = "documents"
     role = "application"
 
-    async def search(self, request: SearchRequest, call: ToolCall) -> list[DeskHit]:
+    async def search(self, request: SearchRequest, call: ToolContext) -> list[DeskHit]:
         return []
 
     async def find_application(self, application_ref: str) -> KnownApplication:
@@ -206,7 +206,7 @@ def make_desk_pages(library: PolicyLibrary, desk: DeskService) -> DeskPages:
     return DeskPages(desk, {"policy": make_pages(library.service, JobStore(library.folder))})
 
 
-CALL = ToolCall("1", "test", no_progress)
+CALL = ToolContext("1", "test", no_progress)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from readingroom.protocol.search import (
     is_heading,
     make_record,
 )
-from readingroom.protocol.tool import ToolCall
+from readingroom.protocol.tool import ToolContext
 
 _SPARE_HIT_COUNT = 10  # hits asked for beyond the limit, to replace headings that are skipped
 
@@ -48,7 +48,9 @@ class DocumentsAdapter(SearchAdapter):
         self._service = documents_service
         self._page_links = page_links
 
-    async def search(self, search_request: SearchRequest, tool_call: ToolCall) -> list[DeskHit]:
+    async def search(
+        self, search_request: SearchRequest, tool_context: ToolContext
+    ) -> list[DeskHit]:
         hits_page = await self._service.search_documents(
             SearchApplicationDocs(
                 query=search_request.query,
@@ -65,7 +67,7 @@ class DocumentsAdapter(SearchAdapter):
         ]
         return [self._to_desk_hit(hit) for hit in hits_with_text[: search_request.limit]]
 
-    async def fetch(self, id: str, offset: int, tool_call: ToolCall) -> DeskRecord:
+    async def fetch(self, id: str, offset: int, tool_context: ToolContext) -> DeskRecord:
         document_ref = parse_doc_id(id)
         page_selection = str(document_ref.page_number) if document_ref.page_number else None
         document_text = await self._service.get_text(

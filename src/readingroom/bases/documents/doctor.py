@@ -27,7 +27,7 @@ class DocumentsDoctor:
                 for document_record in await document_store.list_records()
             }
             chunk_counts_by_id = await document_store.count_chunks_by_document()
-            index_sizes = await document_store.get_index_sizes()
+            index_sizes = await document_store.count_chunks_in_both_indexes()
             interrupted_ids = [
                 change_intent.body["document_id"]
                 for change_intent in await ingestion.list_unfinished()

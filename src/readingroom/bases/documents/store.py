@@ -160,9 +160,9 @@ class DocumentStore:
             str(chunk_metadata["document_id"]) for chunk_metadata in raw_chunks.metadatas
         )
 
-    async def get_index_sizes(self) -> tuple[int, int]:
+    async def count_chunks_in_both_indexes(self) -> tuple[int, int]:
         """Return how many chunks the vector index and the word index hold."""
-        return await anyio.to_thread.run_sync(self._index.read_sizes)
+        return await anyio.to_thread.run_sync(self._index.count_chunks_in_both_indexes)
 
     async def rebuild_indexes(self) -> None:
         """Rebuild both indexes from the chunks."""

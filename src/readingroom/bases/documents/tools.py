@@ -37,7 +37,7 @@ from readingroom.protocol.tool import (
     Hints,
     ResourceLink,
     Tool,
-    ToolCall,
+    ToolContext,
     make_tool,
 )
 
@@ -93,7 +93,7 @@ def open_documents(
 
 def _make_search_tools(documents_service: DocumentsService) -> Iterable[Tool]:
     async def search_application_docs(
-        arguments: SearchApplicationDocs, tool_call: ToolCall
+        arguments: SearchApplicationDocs, tool_context: ToolContext
     ) -> DocumentHits:
         """Find what the documents of a planning application (`19/00017/FUL`, `19/00019/REM`) say.
         What does the applicant say, claim or propose about this, how many, how much, how tall? What
@@ -108,7 +108,9 @@ def _make_search_tools(documents_service: DocumentsService) -> Iterable[Tool]:
 
 
 def _make_reading_tools(documents_service: DocumentsService) -> Iterable[Tool]:
-    async def get_document_text(arguments: GetDocumentText, tool_call: ToolCall) -> DocumentText:
+    async def get_document_text(
+        arguments: GetDocumentText, tool_context: ToolContext
+    ) -> DocumentText:
         """Read the text of one document of a planning application by its document id
         (`19_00017_FUL_3c9a01`), such as a design and access statement or a travel plan: all of it,
         the complete wording from the top, or some of its pages (pages 4 to 9), or as much as
@@ -118,7 +120,7 @@ def _make_reading_tools(documents_service: DocumentsService) -> Iterable[Tool]:
         return await documents_service.get_text(arguments)
 
     async def list_ingested_documents(
-        arguments: ListIngestedDocuments, tool_call: ToolCall
+        arguments: ListIngestedDocuments, tool_context: ToolContext
     ) -> DocumentList:
         """List the documents of one planning application (`19/00017/FUL`, `19/00018/OUT`,
         `19/00019/REM`). Which files, reports and attachments have been submitted, what paperwork is
@@ -128,7 +130,9 @@ def _make_reading_tools(documents_service: DocumentsService) -> Iterable[Tool]:
         """
         return await documents_service.list_documents(arguments)
 
-    async def application_overview(arguments: ApplicationOverview, tool_call: ToolCall) -> Overview:
+    async def application_overview(
+        arguments: ApplicationOverview, tool_context: ToolContext
+    ) -> Overview:
         """Get up to speed on a planning application (`19/00017/FUL`, `19/00019/REM`): a summary of
         the case and the state of play. What is it about, the site and the proposal, what is its
         status, where has it got to, was it granted? How complete is it, which reports did they
@@ -150,7 +154,7 @@ def _make_reading_tools(documents_service: DocumentsService) -> Iterable[Tool]:
 
 def _make_writing_tools(documents_service: DocumentsService) -> Iterable[Tool]:
     async def ingest_document(
-        arguments: IngestDocument, tool_call: ToolCall
+        arguments: IngestDocument, tool_context: ToolContext
     ) -> IngestedDocument | AlreadyIngested | SkippedDocument:
         """Add one file (`/inbox/noise.pdf`) to a planning application (`19/00018/OUT`,
         `19/00019/REM`): upload or load a PDF or scan of a report, survey, statement, letter or plan
@@ -158,17 +162,19 @@ def _make_writing_tools(documents_service: DocumentsService) -> Iterable[Tool]:
         DOCUMENT_ROOTS; pictures without words are skipped. For a directory of files use
         `ingest_folder`.
         """
-        return await documents_service.ingest_document(arguments, tool_call.report_progress)
+        return await documents_service.ingest_document(arguments, tool_context.report_progress)
 
-    async def ingest_folder(arguments: IngestFolder, tool_call: ToolCall) -> FolderIngested:
+    async def ingest_folder(arguments: IngestFolder, tool_context: ToolContext) -> FolderIngested:
         """Load a whole folder or directory of files (`/inbox/19_00017`) into a planning application
         (`19/00018/OUT`, `19/00019/REM`) at once: every PDF and all that is in a path of the
         server's disk. It does not stop at a file that cannot be read: each has an outcome of its
         own. For one file use `ingest_document`.
         """
-        return await documents_service.ingest_folder(arguments, tool_call.report_progress)
+        return await documents_service.ingest_folder(arguments, tool_context.report_progress)
 
-    async def set_application(arguments: SetApplication, tool_call: ToolCall) -> ApplicationSet:
+    async def set_application(
+        arguments: SetApplication, tool_context: ToolContext
+    ) -> ApplicationSet:
         """Record what is known of a planning application itself (`19/00017/FUL`, `19/00019/REM`),
         or correct and update it: save its site address, what the proposal is for, the date it was
         validated, its status (mark it pending, approved, refused, withdrawn). What is left out or
@@ -177,7 +183,9 @@ def _make_writing_tools(documents_service: DocumentsService) -> Iterable[Tool]:
         """
         return await documents_service.set_application(arguments)
 
-    async def remove_document(arguments: RemoveDocument, tool_call: ToolCall) -> RemovedDocument:
+    async def remove_document(
+        arguments: RemoveDocument, tool_context: ToolContext
+    ) -> RemovedDocument:
         """Delete one document of a planning application from the store, by its document id
         (`19_00017_FUL_3c9a01`), with all its chunks: get rid of a duplicate, a superseded report, a
         drawing or a file that was uploaded by mistake. The file it was ingested from is left alone.
@@ -186,7 +194,7 @@ def _make_writing_tools(documents_service: DocumentsService) -> Iterable[Tool]:
         # One that is not known is no question: this raises for it.
         document_record = await documents_service.get_record(arguments.document_id)
         chunks = await documents_service.store.get_chunks(document_record.document_id)
-        await tool_call.require_consent(
+        await tool_context.require_consent(
             f"Remove the document {document_record.document_id} from its application: "
             f"{len(chunks)} passages? The file it was ingested from is left alone."
         )

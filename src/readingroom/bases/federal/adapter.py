@@ -20,7 +20,7 @@ from readingroom.protocol.search import (
     SearchAdapter,
     SearchRequest,
 )
-from readingroom.protocol.tool import ToolCall
+from readingroom.protocol.tool import ToolContext
 
 _MAX_REGISTRY_HITS = 3  # records of registries, found by their names
 _MAX_COMPLETIONS = 101  # one more than a client is shown
@@ -43,7 +43,9 @@ class FederalAdapter(SearchAdapter):
     def __init__(self, federal_service: FederalService, page_links: PageLinks) -> None:
         self._service = federal_service
 
-    async def search(self, search_request: SearchRequest, tool_call: ToolCall) -> list[DeskHit]:
+    async def search(
+        self, search_request: SearchRequest, tool_context: ToolContext
+    ) -> list[DeskHit]:
         search_answer = await self._service.search(
             Search(
                 query=search_request.query,
@@ -65,7 +67,7 @@ class FederalAdapter(SearchAdapter):
             )
         return [DeskHit(**dict(hit), base=self.base) for hit in hits]
 
-    async def fetch(self, id: str, offset: int, tool_call: ToolCall) -> DeskRecord:
+    async def fetch(self, id: str, offset: int, tool_context: ToolContext) -> DeskRecord:
         return DeskRecord(**dict(await self._service.fetch_record(id, offset)), base=self.base)
 
     async def list_sources(self) -> Sequence[str]:

@@ -61,7 +61,7 @@ def describe_count(record_tables: tuple[RecordTable, ...]) -> str:
         "each committee held, how the parties split on a vote, who lobbied on a bill. Pick it for "
         "how many and which most. For amounts of money use `sum`. For how a number changed over "
         "time use `time_series`. Fields for group_by, by resource: "
-        f"{_describe_fields(record_tables, _list_groups)}. "
+        f"{_describe_fields(record_tables, _list_group_fields)}. "
         "Filters are these fields, since and until."
     )
 
@@ -73,8 +73,8 @@ def describe_sum(record_tables: tuple[RecordTable, ...]) -> str:
         "the biggest spenders of a year, the income that lobbying firms and registrants earned, "
         "all expenses reported; yea votes cast. Pick it for amounts and totals. For how many "
         "records there are use `count`. Fields for sum_field, by resource: "
-        f"{_describe_fields(record_tables, _list_sums)}. Fields for group_by, by resource: "
-        f"{_describe_fields(_select_summable(record_tables), _list_groups)}."
+        f"{_describe_fields(record_tables, _list_sum_fields)}. Fields for group_by, by resource: "
+        f"{_describe_fields(_select_summable(record_tables), _list_group_fields)}."
     )
 
 
@@ -87,7 +87,8 @@ def describe_time_series(record_tables: tuple[RecordTable, ...]) -> str:
         "series for each group. Pick it when the question asks how a number changed. For one "
         "number use `count`. Fields for time_field: "
         f"{_describe_times(record_tables)}. "
-        f"Fields for sum_field: {_describe_fields(_select_summable(record_tables), _list_sums)}. "
+        "Fields for sum_field: "
+        f"{_describe_fields(_select_summable(record_tables), _list_sum_fields)}. "
         "Those for group_by are as in `count`."
     )
 
@@ -100,9 +101,9 @@ def collect_aggregate_choices(
         record_tables = _select_summable(record_tables)
     choices_by_argument = {
         "resource": [record_table.slug for record_table in record_tables],
-        "group_by": _list_distinct(record_tables, _list_groups),
-        "sum_field": _list_distinct(record_tables, _list_sums),
-        "time_field": _list_distinct(record_tables, _list_times),
+        "group_by": _list_distinct(record_tables, _list_group_fields),
+        "sum_field": _list_distinct(record_tables, _list_sum_fields),
+        "time_field": _list_distinct(record_tables, _list_time_fields),
     }
     return {argument_name: choices_by_argument[argument_name] for argument_name in arguments}
 
@@ -117,15 +118,15 @@ def _select_summable(record_tables: tuple[RecordTable, ...]) -> tuple[RecordTabl
     return tuple(record_table for record_table in record_tables if record_table.plan.sums)
 
 
-def _list_groups(record_table: RecordTable) -> Iterable[str]:
+def _list_group_fields(record_table: RecordTable) -> Iterable[str]:
     return record_table.plan.groups
 
 
-def _list_sums(record_table: RecordTable) -> Iterable[str]:
+def _list_sum_fields(record_table: RecordTable) -> Iterable[str]:
     return (sum_measure.name for sum_measure in record_table.plan.sums)
 
 
-def _list_times(record_table: RecordTable) -> Iterable[str]:
+def _list_time_fields(record_table: RecordTable) -> Iterable[str]:
     return dict(record_table.plan.times)
 
 
@@ -134,9 +135,9 @@ def _describe_times(record_tables: tuple[RecordTable, ...]) -> str:
     tables_with_own_times = tuple(
         record_table
         for record_table in record_tables
-        if list(_list_times(record_table)) != ["published_at"]
+        if list(_list_time_fields(record_table)) != ["published_at"]
     )
-    return f"published_at, but of {_describe_fields(tables_with_own_times, _list_times)}"
+    return f"published_at, but of {_describe_fields(tables_with_own_times, _list_time_fields)}"
 
 
 def _describe_fields(record_tables: tuple[RecordTable, ...], list_fields: ListFields) -> str:

@@ -134,7 +134,7 @@ def parse_conditions(written_conditions: object) -> object:
 
 
 # A list in the schema, because strict clients take no object with open members; both are read.
-Conditions = Annotated[
+WrittenFilters = Annotated[
     Filtered,
     BeforeValidator(parse_conditions),
     WithJsonSchema(
@@ -187,7 +187,7 @@ RecordPart = Literal[
 
 class ListRecords(ToolArguments):
     source: ShortText = Field(description="A resource of `count`, or `changes`: what is new.")
-    filters: Conditions | None = Field(
+    filters: WrittenFilters | None = Field(
         None, description="Such as sponsor=Enzi, congress=115, since=2018-01-01."
     )
     id: Id | None = Field(None, description="With `part`: list what belongs to it.")

@@ -99,13 +99,13 @@ class FederalService:
 
     async def _find_id(self, record_source: Source, written_id: str) -> str:
         """Return the canonical id of a record of a source, from any spelling or citation."""
-        return _get_id_in_source(record_source, await self._find_cited_id(written_id))
+        return _get_id_in_source(record_source, await self._resolve_citation(written_id))
 
-    async def _find_cited_id(self, written_citation: str) -> FederalId:
+    async def _resolve_citation(self, citation: str) -> FederalId:
         try:
-            return parse_federal_id(written_citation)
+            return parse_federal_id(citation)
         except UnrecognizedId:
-            return await self.store.query(lambda db: citations.find_cited_id(db, written_citation))
+            return await self.store.query(lambda db: citations.resolve_citation(db, citation))
 
     # --- records ---
 
@@ -292,7 +292,7 @@ class FederalService:
 
         With `section_label` one section of it or its outline, with `compare_with` what differs.
         """
-        parsed_id = await self._find_cited_id(bill_id)
+        parsed_id = await self._resolve_citation(bill_id)
         return await self.store.query(
             lambda db: texts.read_bill_text(
                 db, parsed_id, version_code, offset, section_label, compare_with
@@ -306,7 +306,7 @@ class FederalService:
         """
         if id.strip().startswith(("/v1/", "http")) and "/v1/" in id:
             return await listing.fetch_address(self, id)
-        parsed_id = await self._find_cited_id(id)
+        parsed_id = await self._resolve_citation(id)
         record_source = SOURCES_BY_NAME.get(parsed_id.source)
         if record_source is None:
             raise RecordNotFound(

@@ -67,7 +67,7 @@ from readingroom.protocol import tool as protocol_tool
 from readingroom.protocol.errors import FederalDialect
 from readingroom.protocol.search import Fetched
 from readingroom.protocol.spec import KnowledgeBase
-from readingroom.protocol.tool import ResourceLink, Tool, ToolCall
+from readingroom.protocol.tool import ResourceLink, Tool, ToolContext
 
 if TYPE_CHECKING:
     from readingroom.bases.federal.load import linking
@@ -131,7 +131,7 @@ def _lacks_agencies(federal_place: store.FederalPlace) -> bool:
 
 
 def _make_bill_tools(federal_service: FederalService) -> tuple[Tool, ...]:
-    async def get_bill(arguments: GetBill, tool_call: ToolCall) -> Bill:
+    async def get_bill(arguments: GetBill, tool_context: ToolContext) -> Bill:
         """Look up one bill or resolution whose number and Congress you know (`hr:119:1`, H.R. 1 of
         the 119th Congress): the basic facts. Where does it stand, what is its status and latest
         action? Has it moved, did it pass, was it signed or vetoed, did it become law, or is it
@@ -142,7 +142,7 @@ def _make_bill_tools(federal_service: FederalService) -> tuple[Tool, ...]:
         """
         return await federal_service.get_bill(arguments.bill_id)
 
-    async def get_bill_text(arguments: GetBillText, tool_call: ToolCall) -> BillText:
+    async def get_bill_text(arguments: GetBillText, tool_context: ToolContext) -> BillText:
         """Read the actual wording of one bill whose number you know (`hr:119:1`, H.R. 1 of the
         119th Congress): what does the bill say, in full or in one section, title or definition?
         Gives the legal text to read or quote, as introduced, engrossed or enrolled, else the newest
@@ -157,7 +157,9 @@ def _make_bill_tools(federal_service: FederalService) -> tuple[Tool, ...]:
             arguments.compare_with,
         )
 
-    async def list_cosponsors(arguments: ListCosponsors, tool_call: ToolCall) -> CosponsorPage:
+    async def list_cosponsors(
+        arguments: ListCosponsors, tool_context: ToolContext
+    ) -> CosponsorPage:
         """List who cosponsored one bill whose number you know (`hr:119:1`, H.R. 1 of the 119th
         Congress). Which members have signed on, who backs or supports the bill besides the sponsor,
         and is that bipartisan? Gives each Democrat and Republican with party, state, district and
@@ -175,7 +177,7 @@ def _make_bill_tools(federal_service: FederalService) -> tuple[Tool, ...]:
 
 
 def _make_member_tools(federal_service: FederalService) -> tuple[Tool, ...]:
-    async def get_legislator(arguments: GetLegislator, tool_call: ToolCall) -> Legislator:
+    async def get_legislator(arguments: GetLegislator, tool_context: ToolContext) -> Legislator:
         """Look up one member of Congress, senator or representative, now or formerly, by bioguide
         id (`S000033`). Who is it? Which party and state do they belong to, which district do they
         represent? Are they still in office, and since when? Gives the name and every term served
@@ -184,7 +186,9 @@ def _make_member_tools(federal_service: FederalService) -> tuple[Tool, ...]:
         """
         return await federal_service.get_legislator(arguments.bioguide)
 
-    async def list_member_votes(arguments: ListMemberVotes, tool_call: ToolCall) -> MemberVotePage:
+    async def list_member_votes(
+        arguments: ListMemberVotes, tool_context: ToolContext
+    ) -> MemberVotePage:
         """List how one member of Congress voted, by bioguide id (`S000033`): the voting record. How
         did they vote on each question, for or against, and which votes did they miss? Gives roll
         call by roll call, the most recent first, the position taken (Yea, Nay, Present, Not
@@ -202,7 +206,7 @@ def _make_member_tools(federal_service: FederalService) -> tuple[Tool, ...]:
 
 
 def _make_committee_tools(federal_service: FederalService) -> tuple[Tool, ...]:
-    async def get_committee(arguments: GetCommittee, tool_call: ToolCall) -> Committee:
+    async def get_committee(arguments: GetCommittee, tool_context: ToolContext) -> Committee:
         """Look up one committee, subcommittee or panel of Congress by its code (`HSAG`, `hsag00`,
         `HSAG15`). What does the code stand for, what is its official name and chamber? What is it
         responsible for (jurisdiction), which subcommittees does it have? Gives web page, address,
@@ -213,7 +217,7 @@ def _make_committee_tools(federal_service: FederalService) -> tuple[Tool, ...]:
         return await federal_service.get_committee(arguments.id)
 
     async def list_committee_members(
-        arguments: ListCommitteeMembers, tool_call: ToolCall
+        arguments: ListCommitteeMembers, tool_context: ToolContext
     ) -> MembershipPage:
         """List who sits on a committee or subcommittee of Congress, by its code (`HSWM`, `hswm00`,
         `HSWM15`): the roster. Who are the members, who chairs it, who is the ranking member, which
@@ -239,7 +243,7 @@ def _make_committee_tools(federal_service: FederalService) -> tuple[Tool, ...]:
 
 
 def _make_record_tools(federal_service: FederalService) -> tuple[Tool, ...]:
-    async def fetch(arguments: Fetch, tool_call: ToolCall) -> Fetched:
+    async def fetch(arguments: Fetch, tool_context: ToolContext) -> Fetched:
         """Open any federal document or record when you have its id, whatever its kind: what search
         returned, or an id another record names (a law `pl:110-140`, a CRS report `R41234`, a
         Federal Register document `2024-00321`, a vote `house:117:1:9`, a speech
@@ -248,7 +252,7 @@ def _make_record_tools(federal_service: FederalService) -> tuple[Tool, ...]:
         """
         return await federal_service.fetch_record(arguments.id, arguments.offset, arguments.section)
 
-    async def list_records(arguments: ListRecords, tool_call: ToolCall) -> RecordList:
+    async def list_records(arguments: ListRecords, tool_context: ToolContext) -> RecordList:
         """List records by filter, newest first, page by page: bills that a member sponsored or a
         committee got, introduced last week, vetoed, on a subject; all actions or amendments of one
         bill (`id` and `part`), who voted no in a roll call, who votes alike, what is new since
@@ -263,13 +267,13 @@ def _make_record_tools(federal_service: FederalService) -> tuple[Tool, ...]:
 
 
 def _make_search_tools(federal_service: FederalService) -> tuple[Tool, ...]:
-    async def search(arguments: Search, tool_call: ToolCall) -> SearchAnswer:
+    async def search(arguments: Search, tool_context: ToolContext) -> SearchAnswer:
         return await federal_service.search(arguments, "hybrid")
 
-    async def lexical_search(arguments: Search, tool_call: ToolCall) -> SearchAnswer:
+    async def lexical_search(arguments: Search, tool_context: ToolContext) -> SearchAnswer:
         return await federal_service.search(arguments, "lexical")
 
-    async def semantic_search(arguments: Search, tool_call: ToolCall) -> SearchAnswer:
+    async def semantic_search(arguments: Search, tool_context: ToolContext) -> SearchAnswer:
         return await federal_service.search(arguments, "semantic")
 
     def make_live_describer(
@@ -296,7 +300,7 @@ def _make_search_tools(federal_service: FederalService) -> tuple[Tool, ...]:
 
 
 def _make_name_tool(federal_service: FederalService) -> Tool:
-    async def resolve_entity(arguments: ResolveEntity, tool_call: ToolCall) -> Resolved:
+    async def resolve_entity(arguments: ResolveEntity, tool_context: ToolContext) -> Resolved:
         """Find out who or what is meant by a name, and its official id or code, when you only know
         a name that is partial, a nickname, noisy or misspelt. Which senator, congressman or
         congresswoman is that, what is the bioguide id of a member by this name (Sen. Markey from
@@ -326,14 +330,14 @@ def _make_name_tool(federal_service: FederalService) -> Tool:
 
 
 def _make_aggregate_tools(federal_service: FederalService) -> tuple[Tool, ...]:
-    async def count(arguments: Count, tool_call: ToolCall) -> Total | Buckets:
+    async def count(arguments: Count, tool_context: ToolContext) -> Total | Buckets:
         record_table = find_table(arguments.resource)
         row_filter = parse_filters(record_table, arguments.filters)
         return await federal_service.compute_aggregate(
             Aggregation(record_table, row_filter, group_by=arguments.group_by, top=arguments.top)
         )
 
-    async def sum(arguments: Sum, tool_call: ToolCall) -> Total | Buckets:
+    async def sum(arguments: Sum, tool_context: ToolContext) -> Total | Buckets:
         record_table = find_table(arguments.resource)
         row_filter = parse_filters(record_table, arguments.filters)
         return await federal_service.compute_aggregate(
@@ -342,7 +346,7 @@ def _make_aggregate_tools(federal_service: FederalService) -> tuple[Tool, ...]:
             )
         )
 
-    async def time_series(arguments: TimeSeries, tool_call: ToolCall) -> Series:
+    async def time_series(arguments: TimeSeries, tool_context: ToolContext) -> Series:
         record_table = find_table(arguments.resource)
         return await federal_service.compute_time_series(
             Aggregation(
@@ -387,7 +391,7 @@ def _make_aggregate_tools(federal_service: FederalService) -> tuple[Tool, ...]:
 
 
 def _make_dossier_tools(federal_service: FederalService) -> tuple[Tool, ...]:
-    async def get_bill_dossier(arguments: GetBillDossier, tool_call: ToolCall) -> BillDossier:
+    async def get_bill_dossier(arguments: GetBillDossier, tool_context: ToolContext) -> BillDossier:
         """Get everything about one bill whose number you know (`hr:119:1`, H.R. 1 of the 119th
         Congress) in one call, its whole history as a complete file for a briefing: the record,
         actions, cosponsors, amendments, votes, and all that is connected with it: CRS reports, CBO
@@ -398,7 +402,7 @@ def _make_dossier_tools(federal_service: FederalService) -> tuple[Tool, ...]:
         return await federal_service.build_bill_dossier(arguments.bill_id)
 
     async def get_legislator_dossier(
-        arguments: GetLegislatorDossier, tool_call: ToolCall
+        arguments: GetLegislatorDossier, tool_context: ToolContext
     ) -> LegislatorDossier:
         """Get everything about one member of Congress by bioguide id (`S000033`) in one call, the
         full profile or background to know before a meeting: terms, committee seats, leadership
@@ -411,7 +415,7 @@ def _make_dossier_tools(federal_service: FederalService) -> tuple[Tool, ...]:
         )
 
     async def get_committee_dossier(
-        arguments: GetCommitteeDossier, tool_call: ToolCall
+        arguments: GetCommitteeDossier, tool_context: ToolContext
     ) -> CommitteeDossier:
         """Get everything about one committee by its code (`HSAG`, `hsag00`) in one call, a briefing
         with the complete picture. Who is on it, and what has it been doing and working on? Gives
@@ -424,7 +428,7 @@ def _make_dossier_tools(federal_service: FederalService) -> tuple[Tool, ...]:
         )
 
     async def get_public_law_dossier(
-        arguments: GetPublicLawDossier, tool_call: ToolCall
+        arguments: GetPublicLawDossier, tool_context: ToolContext
     ) -> PublicLawDossier:
         """Get everything about one public law by its number (`pl:110-140`, Public Law 110-140, P.L.
         110-140) in one call, its whole story. Which bill did it come from, and which rules and

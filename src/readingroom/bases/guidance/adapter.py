@@ -30,7 +30,7 @@ from readingroom.protocol.search import (
     SearchRequest,
     make_record,
 )
-from readingroom.protocol.tool import ToolCall
+from readingroom.protocol.tool import ToolContext
 
 _SOURCE_NAME = "charity-commission"
 _MAX_QUERY_CHARS = 500  # characters that GOV.UK's search takes
@@ -54,7 +54,9 @@ class GuidanceAdapter(SearchAdapter):
     def __init__(self, guidance_service: GuidanceService, page_links: PageLinks) -> None:
         self._service = guidance_service
 
-    async def search(self, search_request: SearchRequest, tool_call: ToolCall) -> list[DeskHit]:
+    async def search(
+        self, search_request: SearchRequest, tool_context: ToolContext
+    ) -> list[DeskHit]:
         filter_days = {
             "public_timestamp_from": search_request.since,
             "public_timestamp_to": search_request.until,
@@ -72,7 +74,7 @@ class GuidanceAdapter(SearchAdapter):
             mode="auto",
         )
         with _add_legal_sentences():
-            search_results = await self._service.search(arguments, make_call_context(tool_call))
+            search_results = await self._service.search(arguments, make_call_context(tool_context))
         return [
             DeskHit(
                 id=hit.id,
@@ -92,7 +94,7 @@ class GuidanceAdapter(SearchAdapter):
             if hit.id
         ]
 
-    async def fetch(self, id: str, offset: int, tool_call: ToolCall) -> DeskRecord:
+    async def fetch(self, id: str, offset: int, tool_context: ToolContext) -> DeskRecord:
         arguments = GetContentByPath(
             path=id,
             text_only=True,
@@ -101,7 +103,7 @@ class GuidanceAdapter(SearchAdapter):
             max_chars=None,
         )
         with _add_legal_sentences():
-            govuk_page = await self._service.read_page(arguments, make_call_context(tool_call))
+            govuk_page = await self._service.read_page(arguments, make_call_context(tool_context))
         assert isinstance(govuk_page, PageText)
         return make_record(
             self.base,

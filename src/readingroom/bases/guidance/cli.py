@@ -26,7 +26,7 @@ from readingroom.core.ids import make_request_id
 from readingroom.core.progress import no_progress
 from readingroom.core.settings import RoomSettings
 from readingroom.protocol.sample import mark_citations
-from readingroom.protocol.tool import ToolCall
+from readingroom.protocol.tool import ToolContext
 
 _MAX_NAMED_PAGES = 20
 
@@ -155,7 +155,7 @@ def refresh(path: str, settings: GuidanceSettings, as_json: bool) -> None:
 def _call_tool(tool_name: str, settings: GuidanceSettings, **arguments: Any) -> Any:
     """Return the answer of one tool, called by the operator with the settings in force."""
     request_id = make_request_id()
-    tool_call = ToolCall(request_id, "operator", no_progress, "operator", request_id)
+    tool_context = ToolContext(request_id, "operator", no_progress, "operator", request_id)
 
     async def run_tool(settings: GuidanceSettings) -> Any:
         guidance_base = SPEC.open_base(settings)
@@ -166,7 +166,7 @@ def _call_tool(tool_name: str, settings: GuidanceSettings, **arguments: Any) -> 
         )
         async with guidance_base.lifespan():
             tool_answer = await guidance_tool.run(
-                guidance_tool.parse_arguments(arguments), tool_call
+                guidance_tool.parse_arguments(arguments), tool_context
             )
         return _mark_sample(tool_answer) if settings.is_sample else tool_answer
 
@@ -181,7 +181,9 @@ def _mark_sample(tool_answer: Any) -> Any:
 
 def _print_answer(as_json: bool, tool_answer: GuidanceAnswer, readable_text: str) -> None:
     """Print the answer, never without its attribution and its disclaimer."""
-    warning_lines = [f"Warning: {warning_text.message}" for warning_text in tool_answer.warnings]
+    warning_lines = [
+        f"Warning: {answer_warning.message}" for answer_warning in tool_answer.warnings
+    ]
     legal_sentences = [tool_answer.attribution, tool_answer.disclaimer]
     answer_fields = tool_answer.model_dump(mode="json")
     print_result(

@@ -42,7 +42,7 @@ from readingroom.net.metrics import UpstreamMetrics
 from readingroom.net.upstream import CallContext, UpstreamClient
 from readingroom.protocol.errors import GuidanceDialect
 from readingroom.protocol.spec import KnowledgeBase
-from readingroom.protocol.tool import Hints, Tool, ToolCall, make_tool
+from readingroom.protocol.tool import Hints, Tool, ToolContext, make_tool
 
 SCHEMA_VERSION = "1.1.0"
 """Semantic version of the tools' schemas; docs/governance.md says what a change requires."""
@@ -150,7 +150,7 @@ def open_guidance(
 
 def _make_reading_tools(guidance_service: GuidanceService) -> Iterable[Tool]:
     async def get_content_by_path(
-        arguments: GetContentByPath, tool_call: ToolCall
+        arguments: GetContentByPath, tool_context: ToolContext
     ) -> PageContent | PageText:
         """Open and read a page of Charity Commission guidance whose GOV.UK path or address you know
         (`/guidance/…`, `/government/publications/…`, https://www.gov.uk/guidance/…, CC3). What does
@@ -159,23 +159,25 @@ def _make_reading_tools(guidance_service: GuidanceService) -> Iterable[Tool]:
         withdrawn; it reads no other organisation's pages. When you know only the topic use
         `search_guidance`. For its licence and dates without the text use `get_source_metadata`.
         """
-        return await guidance_service.read_page(arguments, make_call_context(tool_call))
+        return await guidance_service.read_page(arguments, make_call_context(tool_context))
 
     async def get_content_by_id(
-        arguments: GetContentById, tool_call: ToolCall
+        arguments: GetContentById, tool_context: ToolContext
     ) -> PageContent | PageText:
         """Open a page of Charity Commission guidance by its GOV.UK content_id, a UUID
         (`5f4bb9ab-7631-11e4-a3cb-005056011aef`): read the content item when you have the content id
         only, which survives when a page moves. With a path use `get_content_by_path`.
         """
-        return await guidance_service.read_page_by_id(arguments, make_call_context(tool_call))
+        return await guidance_service.read_page_by_id(arguments, make_call_context(tool_context))
 
     yield _make_upstream_tool(get_content_by_path, title="Read guidance by path")
     yield _make_upstream_tool(get_content_by_id, title="Read guidance by id")
 
 
 def _make_searching_tools(guidance_service: GuidanceService) -> Iterable[Tool]:
-    async def search_guidance(arguments: SearchGuidance, tool_call: ToolCall) -> SearchResults:
+    async def search_guidance(
+        arguments: SearchGuidance, tool_context: ToolContext
+    ) -> SearchResults:
         """Find what the Charity Commission says on a question about a charity or its trustees: the
         rules and advice for charities in England and Wales. What must or may a charity do about
         registering, closing, trustees and their pay and liability, reserves, fundraising, accounts,
@@ -184,21 +186,21 @@ def _make_searching_tools(guidance_service: GuidanceService) -> Iterable[Tool]:
         titles, summaries, dates and paths; with `mode` offline or auto, passages of the offline
         copy. To read a page use `get_content_by_path`.
         """
-        return await guidance_service.search(arguments, make_call_context(tool_call))
+        return await guidance_service.search(arguments, make_call_context(tool_context))
 
-    async def recent_changes(arguments: RecentChanges, tool_call: ToolCall) -> Changes:
+    async def recent_changes(arguments: RecentChanges, tool_context: ToolContext) -> Changes:
         """List what is new for charities from the Charity Commission, the regulator. Which guidance
         pages on GOV.UK were published, updated or revised lately, since a day, this week or month?
         Gives the latest first, with the note on the change where the offline copy has the page.
         """
-        return await guidance_service.list_changes(arguments, make_call_context(tool_call))
+        return await guidance_service.list_changes(arguments, make_call_context(tool_context))
 
-    async def search_in_page(arguments: SearchInPage, tool_call: ToolCall) -> PassagesInPage:
+    async def search_in_page(arguments: SearchInPage, tool_context: ToolContext) -> PassagesInPage:
         """Find the passages in one long page of Charity Commission guidance (`/guidance/…`, CC3)
         that speak of something: where in that page does it say this? Searches that page alone. To
         find pages use `search_guidance`; for a section by its heading use `get_content_by_path`.
         """
-        return await guidance_service.search_page(arguments, make_call_context(tool_call))
+        return await guidance_service.search_page(arguments, make_call_context(tool_context))
 
     yield _make_upstream_tool(search_in_page, title="Search within a page")
     yield _make_upstream_tool(search_guidance, title="Search guidance")
@@ -207,51 +209,58 @@ def _make_searching_tools(guidance_service: GuidanceService) -> Iterable[Tool]:
 
 def _make_checking_tools(guidance_service: GuidanceService) -> Iterable[Tool]:
     async def get_source_metadata(
-        arguments: GetSourceMetadata, tool_call: ToolCall
+        arguments: GetSourceMetadata, tool_context: ToolContext
     ) -> SourceMetadata:
         """Tell where a page of Charity Commission guidance (`/guidance/…`) is from, its provenance.
         Under which licence may we reuse it and whom to credit, who publishes it, how old is it,
         when was it first published and last updated? Gives address, content_id and other
         identifiers, and none of its text. For the text use `get_content_by_path`.
         """
-        return await guidance_service.get_source_metadata(arguments, make_call_context(tool_call))
+        return await guidance_service.get_source_metadata(
+            arguments, make_call_context(tool_context)
+        )
 
-    async def force_refresh(arguments: ForceRefresh, tool_call: ToolCall) -> Refreshed:
+    async def force_refresh(arguments: ForceRefresh, tool_context: ToolContext) -> Refreshed:
         """Reload a page of guidance (`/guidance/…`) from GOV.UK right now, bypassing the cache,
         when the stored copy looks stale, old or outdated and you want the live, current version
         fetched again. It says whether the page changed and does not return the text. To read it
         afterwards use `get_content_by_path`.
         """
-        return await guidance_service.refresh_page(arguments, make_call_context(tool_call))
+        return await guidance_service.refresh_page(arguments, make_call_context(tool_context))
 
     async def verify_guidance_quote(
-        arguments: VerifyGuidanceQuote, tool_call: ToolCall
+        arguments: VerifyGuidanceQuote, tool_context: ToolContext
     ) -> GuidanceQuoteCheck:
         """Check before printing it that a quotation stands word for word in a page of Charity
         Commission guidance (`/guidance/…`, CC3). Gives the passage, or the nearest one where the
         words stand nowhere. It checks no planning policy.
         """
-        return await guidance_service.verify_quote(arguments, make_call_context(tool_call))
+        return await guidance_service.verify_quote(arguments, make_call_context(tool_context))
 
     yield _make_upstream_tool(verify_guidance_quote, title="Check a quotation from guidance")
 
-    async def get_error_taxonomy(arguments: GetErrorTaxonomy, tool_call: ToolCall) -> ErrorTaxonomy:
+    async def get_error_taxonomy(
+        arguments: GetErrorTaxonomy, tool_context: ToolContext
+    ) -> ErrorTaxonomy:
         """List every error code that the charity guidance tools can return. What does an error or
         failure such as `UPSTREAM_TIMEOUT` mean, what can go wrong, how can a lookup in the charity
         service fail? It asks nothing of GOV.UK.
         """
-        return await guidance_service.list_error_kinds(make_call_context(tool_call))
+        return await guidance_service.list_error_kinds(make_call_context(tool_context))
 
     yield _make_upstream_tool(get_source_metadata, title="Tell where a page is from")
     yield _make_upstream_tool(force_refresh, title="Fetch a page anew")
     yield make_tool(get_error_taxonomy, title="List error codes", meta=_TOOL_META)
 
 
-def make_call_context(tool_call: ToolCall) -> CallContext:
+def make_call_context(tool_context: ToolContext) -> CallContext:
     """Return the context of requests to GOV.UK; its facts go into the call's log line."""
-    tool_call.log_facts["correlation_id"] = tool_call.correlation_id
-    if tool_call.request_bytes is not None:
-        tool_call.log_facts["request_bytes"] = tool_call.request_bytes
+    tool_context.log_facts["correlation_id"] = tool_context.correlation_id
+    if tool_context.request_bytes is not None:
+        tool_context.log_facts["request_bytes"] = tool_context.request_bytes
     return CallContext(
-        tool_call.client, tool_call.correlation_id, tool_call.trace_headers, tool_call.log_facts
+        tool_context.client,
+        tool_context.correlation_id,
+        tool_context.trace_headers,
+        tool_context.log_facts,
     )

@@ -36,7 +36,7 @@ from readingroom.protocol.search import (
     is_heading,
     make_record,
 )
-from readingroom.protocol.tool import ToolCall
+from readingroom.protocol.tool import ToolContext
 
 _SPARE_HIT_COUNT = 10  # hits asked for beyond the limit, to replace headings that are skipped
 _REVISION_PATH_PATTERN = re.compile(r"policy/([^/]+)/([^/]+)")
@@ -81,7 +81,9 @@ class PolicyAdapter(SearchAdapter):
         self._service = policy_service
         self._page_links = page_links
 
-    async def search(self, search_request: SearchRequest, tool_call: ToolCall) -> list[DeskHit]:
+    async def search(
+        self, search_request: SearchRequest, tool_context: ToolContext
+    ) -> list[DeskHit]:
         hits_by_id: dict[str, PolicyHit] = {}
         for asked_day in self._choose_days(search_request):
             arguments = _make_search_arguments(
@@ -137,7 +139,7 @@ class PolicyAdapter(SearchAdapter):
         }
         return [*unread_by_id.values()]
 
-    async def fetch(self, id: str, offset: int, tool_call: ToolCall) -> DeskRecord:
+    async def fetch(self, id: str, offset: int, tool_context: ToolContext) -> DeskRecord:
         section_id_parts = parse_section_id(id)
         if section_id_parts is None:
             passage = await self._service.get_passage(id.removeprefix("policy:"))

@@ -46,14 +46,14 @@ class PolicyDoctor:
             for policy_slug, revisions in timelines_by_slug.items()
             for revision in revisions
         }
-        orphan_chunk_counts = {
+        chunk_count_by_orphan = {
             revision_key: len(chunk_metadatas)
             for revision_key, chunk_metadatas in metadatas_by_revision.items()
             if revision_key not in revisions_by_key
         }
         policy_complaints = await self._collect_complaints(self._check_interrupted())
         policy_complaints += await self._collect_complaints(
-            self._check_orphans(orphan_chunk_counts)
+            self._check_orphans(chunk_count_by_orphan)
         )
         for revision_key, revision in revisions_by_key.items():
             # A revision that is being ingested changes while we look at it.
@@ -95,9 +95,9 @@ class PolicyDoctor:
             )
 
     async def _check_orphans(
-        self, orphan_chunk_counts: dict[tuple[str, str], int]
+        self, chunk_count_by_orphan: dict[tuple[str, str], int]
     ) -> AsyncIterator[Finding]:
-        for (policy_slug, revision_id), chunk_count in orphan_chunk_counts.items():
+        for (policy_slug, revision_id), chunk_count in chunk_count_by_orphan.items():
             yield Finding(
                 revision_id,
                 f"{chunk_count} chunks belong to no registered revision",
@@ -151,7 +151,7 @@ class PolicyDoctor:
 
     async def _check_indexes(self) -> AsyncIterator[Finding]:
         chunk_count = await self._count_chunks()
-        index_sizes = await self._service.store.get_index_sizes()
+        index_sizes = await self._service.store.count_chunks_in_both_indexes()
         # While an ingestion adds chunks the numbers move, and a difference means nothing.
         if index_sizes != (chunk_count, chunk_count) and chunk_count == await self._count_chunks():
             yield Finding(

@@ -43,7 +43,7 @@ from readingroom.protocol.tool import (
     Hints,
     ResourceLink,
     Tool,
-    ToolCall,
+    ToolContext,
     make_tool,
 )
 
@@ -105,7 +105,7 @@ def _make_tools(policy_service: PolicyService) -> tuple[Tool, ...]:
 
 
 def _make_search_tools(policy_service: PolicyService) -> Iterable[Tool]:
-    async def search_policy(arguments: SearchPolicy, tool_call: ToolCall) -> PolicyHits:
+    async def search_policy(arguments: SearchPolicy, tool_context: ToolContext) -> PolicyHits:
         """Find what planning policy says on a topic, in the NPPF and other national policy and
         guidance or in the local plan: housing, green belt, design, heritage, flood risk,
         biodiversity, highways, parking. What does policy require, expect, allow or discourage,
@@ -116,11 +116,11 @@ def _make_search_tools(policy_service: PolicyService) -> Iterable[Tool]:
         number you know use `get_policy_section`. For several topics use `search_policy_batch`.
         """
         policy_hits = await policy_service.search(arguments)
-        _log_revisions(tool_call, [hit.revision_id for hit in policy_hits.results])
+        _log_revisions(tool_context, [hit.revision_id for hit in policy_hits.results])
         return policy_hits
 
     async def search_policy_batch(
-        arguments: SearchPolicyBatch, tool_call: ToolCall
+        arguments: SearchPolicyBatch, tool_context: ToolContext
     ) -> PolicyHitsBatch:
         """Find the policies on several topics at once, in one go: two, three, five or more subjects
         (parking; trees; heritage; noise), such as the headings of a report. What does planning
@@ -130,7 +130,7 @@ def _make_search_tools(policy_service: PolicyService) -> Iterable[Tool]:
         """
         hits_batch = await policy_service.search_batch(arguments)
         _log_revisions(
-            tool_call,
+            tool_context,
             [hit.revision_id for policy_hits in hits_batch.searches for hit in policy_hits.results],
         )
         return hits_batch
@@ -140,7 +140,9 @@ def _make_search_tools(policy_service: PolicyService) -> Iterable[Tool]:
 
 
 def _make_reading_tools(policy_service: PolicyService) -> Iterable[Tool]:
-    async def get_policy_section(arguments: GetPolicySection, tool_call: ToolCall) -> SectionText:
+    async def get_policy_section(
+        arguments: GetPolicySection, tool_context: ToolContext
+    ) -> SectionText:
         """Read one section of a policy in full, word for word, when you know its number (`Chapter
         9`, paragraph 116 or `Para 116` of the NPPF, `Policy TR4`, `Policy BSC 1`, `Table 5-2`,
         Annex 2, Appendix B, section 6.2 of the local plan). What exactly does it say, how is it
@@ -149,11 +151,11 @@ def _make_reading_tools(policy_service: PolicyService) -> Iterable[Tool]:
         the number, use `search_policy`.
         """
         section_text = await policy_service.get_section(arguments)
-        _log_revisions(tool_call, [section_text.revision_id])
+        _log_revisions(tool_context, [section_text.revision_id])
         return section_text
 
     async def list_policy_documents(
-        arguments: ListPolicyDocuments, tool_call: ToolCall
+        arguments: ListPolicyDocuments, tool_context: ToolContext
     ) -> PolicyList:
         """List all the planning policies held here, the catalogue of the policy library or shelf.
         Which policy documents, plans, guides and manuals do you have, hold or know, and have you
@@ -163,7 +165,7 @@ def _make_reading_tools(policy_service: PolicyService) -> Iterable[Tool]:
         return await policy_service.list_policies()
 
     async def list_policy_revisions(
-        arguments: ListPolicyRevisions, tool_call: ToolCall
+        arguments: ListPolicyRevisions, tool_context: ToolContext
     ) -> RevisionList:
         """List the revisions of one policy, such as the NPPF or a local plan: its history or
         timeline of versions and editions, newest first. Which versions exist and how many, which
@@ -173,7 +175,7 @@ def _make_reading_tools(policy_service: PolicyService) -> Iterable[Tool]:
         """
         return await policy_service.list_revisions(arguments)
 
-    async def policy_snapshot(arguments: PolicySnapshot, tool_call: ToolCall) -> Snapshot:
+    async def policy_snapshot(arguments: PolicySnapshot, tool_context: ToolContext) -> Snapshot:
         """Tell which version of every policy was in force on one day, the NPPF, local plans and
         all. What was the whole policy framework as it stood then, the state of all policies as of
         that date, the right edition of each document for an application that was validated, decided
@@ -193,7 +195,7 @@ def _make_reading_tools(policy_service: PolicyService) -> Iterable[Tool]:
 
 def _make_checking_tools(policy_service: PolicyService) -> Iterable[Tool]:
     async def compare_policy_revisions(
-        arguments: ComparePolicyRevisions, tool_call: ToolCall
+        arguments: ComparePolicyRevisions, tool_context: ToolContext
     ) -> RevisionDiff:
         """Compare two versions of a policy, such as the NPPF or a local plan. What changed between
         two dates or editions, what is new or different, how was a paragraph, section or chapter
@@ -202,12 +204,14 @@ def _make_checking_tools(policy_service: PolicyService) -> Iterable[Tool]:
         """
         revision_diff = await policy_service.compare_revisions(arguments)
         _log_revisions(
-            tool_call,
+            tool_context,
             [revision_diff.from_revision.revision_id, revision_diff.to_revision.revision_id],
         )
         return revision_diff
 
-    async def verify_policy_quote(arguments: VerifyPolicyQuote, tool_call: ToolCall) -> QuoteCheck:
+    async def verify_policy_quote(
+        arguments: VerifyPolicyQuote, tool_context: ToolContext
+    ) -> QuoteCheck:
         """Check a quotation from a policy, such as the NPPF or a local plan. Does it really say
         these words, as somebody claims, is the quote right, or was it made up? Tells whether a
         quoted sentence is accurate and true word for word in the revision in force on a day, and on
@@ -224,7 +228,7 @@ def _make_checking_tools(policy_service: PolicyService) -> Iterable[Tool]:
 
 def _make_writing_tools(policy_service: PolicyService) -> Iterable[Tool]:
     async def ingest_policy_revision(
-        arguments: IngestPolicyRevision, tool_call: ToolCall
+        arguments: IngestPolicyRevision, tool_context: ToolContext
     ) -> IngestedRevision:
         """Load the PDF of a policy (`/inbox/plan.pdf`) into its revision (`rev_PPG13_1994_03`): add
         a new edition or version of the NPPF, a local plan or SPD to the policy library, or process
@@ -232,10 +236,10 @@ def _make_writing_tools(policy_service: PolicyService) -> Iterable[Tool]:
         already, which the REST API and the command line do. For a file of a planning application
         use `ingest_document`.
         """
-        return await policy_service.ingest_revision(arguments, tool_call.report_progress)
+        return await policy_service.ingest_revision(arguments, tool_context.report_progress)
 
     async def remove_policy_revision(
-        arguments: RemovePolicyRevision, tool_call: ToolCall
+        arguments: RemovePolicyRevision, tool_context: ToolContext
     ) -> RemovedRevision:
         """Take the text of a policy revision (`rev_PPG13_1994_03`) out of the policy library, such
         as a draft local plan or the wrong file loaded by mistake: delete all its chunks from the
@@ -247,7 +251,7 @@ def _make_writing_tools(policy_service: PolicyService) -> Iterable[Tool]:
         chunk_ids = await policy_service.store.get_chunk_ids(
             arguments.source, arguments.revision_id
         )
-        await tool_call.require_consent(
+        await tool_context.require_consent(
             f"Remove the text of {arguments.revision_id} of {arguments.source} from the policy "
             f"library: {len(chunk_ids)} passages? The revision stays registered with its dates."
         )
@@ -289,7 +293,7 @@ def _link_places(quote_check: QuoteCheck) -> list[ResourceLink]:
     ]
 
 
-def _log_revisions(tool_call: ToolCall, revision_ids: Iterable[str]) -> None:
+def _log_revisions(tool_context: ToolContext, revision_ids: Iterable[str]) -> None:
     """Log which revisions an answer came from, for auditors."""
-    log_fields = {"request_id": tool_call.request_id, "revisions": sorted(set(revision_ids))}
+    log_fields = {"request_id": tool_context.request_id, "revisions": sorted(set(revision_ids))}
     _audit_log.info("answered from", extra={"fields": log_fields})

@@ -19,7 +19,7 @@ from readingroom.protocol.search import (
     SearchRequest,
     make_record,
 )
-from readingroom.protocol.tool import ToolCall
+from readingroom.protocol.tool import ToolContext
 
 _MAX_FULLY_COMPARED_PASSAGES = 12  # passages that are all compared with a question
 _MAX_PASSAGES = 5  # of a longer text
@@ -40,7 +40,9 @@ class TextAdapter(SearchAdapter):
         # A sample among somebody's own records would pass for one of them.
         return not self._service.is_stand_in
 
-    async def search(self, search_request: SearchRequest, tool_call: ToolCall) -> list[DeskHit]:
+    async def search(
+        self, search_request: SearchRequest, tool_context: ToolContext
+    ) -> list[DeskHit]:
         text_content = (await self._service.read_content()).content
         url = self._links.make_url(TEXT_ID)
         return [
@@ -58,7 +60,7 @@ class TextAdapter(SearchAdapter):
             for passage, share_of_words in find_passages(search_request.query, text_content)
         ]
 
-    async def fetch(self, id: str, offset: int, tool_call: ToolCall) -> DeskRecord:
+    async def fetch(self, id: str, offset: int, tool_context: ToolContext) -> DeskRecord:
         if id != TEXT_ID:
             raise RecordNotFound(f"There is one text here, {TEXT_ID}, not {id[:100]}")
         file_info = await self._service.read_file_info()

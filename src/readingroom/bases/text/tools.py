@@ -14,7 +14,7 @@ from readingroom.bases.text.settings import TextSettings
 from readingroom.bases.text.store import SAMPLE_FILE, TextFile
 from readingroom.protocol.errors import TextDialect
 from readingroom.protocol.spec import KnowledgeBase
-from readingroom.protocol.tool import Tool, ToolCall, make_tool
+from readingroom.protocol.tool import Tool, ToolContext, make_tool
 
 _SAMPLE_DESCRIPTION = (
     "Azure Managed Grafana: tiers, sign-in and roles, data sources, dashboards, alerting, "
@@ -54,14 +54,16 @@ def open_text(
 
 
 def _make_tools(text_service: TextService) -> tuple[Tool, ...]:
-    async def get_kb_info(arguments: GetKbInfo, tool_call: ToolCall) -> KbAvailable | KbUnavailable:
+    async def get_kb_info(
+        arguments: GetKbInfo, tool_context: ToolContext
+    ) -> KbAvailable | KbUnavailable:
         """Tell what the plain text knowledge base (kb) is about, without the text. Which subject
         does its description name, how long or big is the file, does it exist, can it be read, when
         was it last changed? For the text itself use `get_kb_content`.
         """
         return await text_service.read_file_info()
 
-    async def get_kb_content(arguments: GetKbContent, tool_call: ToolCall) -> KbContent:
+    async def get_kb_content(arguments: GetKbContent, tool_context: ToolContext) -> KbContent:
         """Read the whole text of the plain text knowledge base (kb), every word from start to
         finish: its complete contents, raw and unmodified, to print, copy or quote. It is not
         searched or cut. For its length and subject alone use `get_kb_info`.

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from readingroom.engine.embedding.tokens import TokenizedTexts, WordTokenizer
+from readingroom.engine.embedding.tokens import RememberingTokenizer, TokenizedTexts
 
 if TYPE_CHECKING:
     from readingroom.engine.embedding.packed import PackedEncoder, PendingVectors
@@ -73,13 +73,13 @@ def embed_stream(
     """Yield the key of each batch with the vectors of its texts, a row each, in order."""
     waiting_keys: deque[Key] = deque()
 
-    def read_texts() -> Iterator[Sequence[str]]:
+    def take_texts() -> Iterator[Sequence[str]]:
         for batch_key, texts in batches:
             waiting_keys.append(batch_key)
             yield texts
 
     pending_vectors: deque[PendingVectors] = deque()
-    for tokenized_texts in pool.tokenize(read_texts()):
+    for tokenized_texts in pool.tokenize(take_texts()):
         pending_vectors.append(encoder.start(tokenized_texts))
         if len(pending_vectors) > _BATCHES_IN_FLIGHT:
             yield waiting_keys.popleft(), pending_vectors.popleft().wait()
@@ -87,21 +87,21 @@ def embed_stream(
         yield waiting_keys.popleft(), pending_vectors.popleft().wait()
 
 
-def make_word_tokenizer(tokenizer_file: Path, max_tokens: int) -> WordTokenizer:
+def make_remembering_tokenizer(tokenizer_file: Path, max_tokens: int) -> RememberingTokenizer:
     """Return the tokenizer of a file, which cuts texts to so many tokens."""
     tokenizer = Tokenizer.from_file(str(tokenizer_file))
     # The published file cuts at 128 tokens and pads to 128, which gives long texts other vectors.
     tokenizer.enable_truncation(max_tokens)
     tokenizer.no_padding()
-    return WordTokenizer(tokenizer, max_tokens)
+    return RememberingTokenizer(tokenizer, max_tokens)
 
 
-_pool_tokenizers: list[WordTokenizer] = []
+_pool_tokenizers: list[RememberingTokenizer] = []
 """In a process of the pool: its tokenizer."""
 
 
 def _prepare_tokenizer(tokenizer_file: Path, max_tokens: int) -> None:
-    _pool_tokenizers.append(make_word_tokenizer(tokenizer_file, max_tokens))
+    _pool_tokenizers.append(make_remembering_tokenizer(tokenizer_file, max_tokens))
 
 
 def _tokenize(texts: list[str]) -> TokenizedTexts:

@@ -12,7 +12,7 @@ from readingroom.engine.embedding.bulk import (
     TEXTS_PER_BATCH,
     TokenizingPool,
     embed_stream,
-    make_word_tokenizer,
+    make_remembering_tokenizer,
 )
 from readingroom.engine.embedding.weights import Weights
 from readingroom.engine.errors import ModelUnavailable
@@ -62,7 +62,7 @@ class GraphicsCardModel:
         self._encoder = PackedEncoder(config, arrays, device)
         self._tokenizer_file = weights.folder / "tokenizer.json"
         self._max_tokens = max_tokens
-        self._tokenizer = make_word_tokenizer(self._tokenizer_file, max_tokens)
+        self._tokenizer = make_remembering_tokenizer(self._tokenizer_file, max_tokens)
 
     def embed_batch(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the vectors of texts, one row each, in their order."""

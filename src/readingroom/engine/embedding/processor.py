@@ -17,7 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readingroom.engine.embedding.session import load_tokenizer, open_session
-from readingroom.engine.embedding.tokens import LibraryTokenizer, TokenizedTexts, WordTokenizer
+from readingroom.engine.embedding.tokens import (
+    LibraryTokenizer,
+    RememberingTokenizer,
+    TokenizedTexts,
+)
 from readingroom.engine.embedding.weights import Weights
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.storage.files import hash_file
@@ -51,7 +55,7 @@ class ProcessorModel:
 
     identity: str
     session: "onnxruntime.InferenceSession"
-    tokenizer: "WordTokenizer | LibraryTokenizer"
+    tokenizer: "RememberingTokenizer | LibraryTokenizer"
     threads: int
     max_run_texts: int
     """How many texts of one length may share a run."""
@@ -115,9 +119,9 @@ def load_processor_model(
     """
     # The published file cuts at 128 tokens and pads to 128, which gives long texts other vectors.
     library_tokenizer = load_tokenizer(weights.folder / "tokenizer.json", MAX_TOKENS)
-    tokenizer: WordTokenizer | LibraryTokenizer
+    tokenizer: RememberingTokenizer | LibraryTokenizer
     try:
-        tokenizer = WordTokenizer(library_tokenizer, MAX_TOKENS, _MAX_REMEMBERED_WORDS)
+        tokenizer = RememberingTokenizer(library_tokenizer, MAX_TOKENS, _MAX_REMEMBERED_WORDS)
     except ValueError:  # weights of the operator's own may have a tokenizer of another kind
         tokenizer = LibraryTokenizer(library_tokenizer)
     return ProcessorModel(

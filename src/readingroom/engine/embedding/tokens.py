@@ -42,7 +42,7 @@ class TokenizedTexts:
         return np.cumsum(self.lengths, dtype=np.int64) - self.lengths
 
 
-class WordTokenizer:
+class RememberingTokenizer:
     """Gives the ids that a BERT tokenizer gives, and remembers those of so many words."""
 
     def __init__(

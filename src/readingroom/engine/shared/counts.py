@@ -32,11 +32,11 @@ class WordCounts:
         self._cached_totals = (0.0, 0, 0)
         self._cached_counts: LRUCache[str, tuple[float, int]] = LRUCache(10_000)
 
-    def read_totals(self) -> tuple[int, int]:
+    def count_chunks_and_tokens(self) -> tuple[int, int]:
         """Return how many chunks there are, and how many words all of them have."""
         read_at, chunk_count, token_count = self._cached_totals
         if not chunk_count or time.monotonic() - read_at > _TOTALS_CACHE_SECONDS:
-            chunk_count, token_count = self._collection.read_totals()
+            chunk_count, token_count = self._collection.count_chunks_and_tokens()
             self._cached_totals = (time.monotonic(), chunk_count, token_count)
         return chunk_count, token_count
 
@@ -97,7 +97,7 @@ class SharedFilters:
     def count_chunks(self, where: Filter | None) -> int:
         """Return how many chunks pass; a number above `MAX_EXACT_COUNT` may be too low."""
         if where is None:
-            return self._collection.read_totals()[0]
+            return self._collection.count_chunks_and_tokens()[0]
         cached_time_and_count = self._counts_by_filter.get(where)
         if (
             cached_time_and_count is not None

@@ -124,7 +124,9 @@ class MemoryCopy:
         for chunk_ids, page_vectors, metadatas in self._read_vector_pages():
             if vectors is None:
                 vectors = VectorIndex(
-                    self._filter_fields, page_vectors.shape[1], self._collection.read_totals()[0]
+                    self._filter_fields,
+                    page_vectors.shape[1],
+                    self._collection.count_chunks_and_tokens()[0],
                 )
             vectors.upsert_rows(chunk_ids, page_vectors, metadatas)
         return_memory()

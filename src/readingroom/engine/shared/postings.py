@@ -24,7 +24,7 @@ class StemPostings:
     """The rows that have one stem, in ascending order; one writer appends, any readers."""
 
     def __init__(self, postings: Sequence[Posting]) -> None:
-        self._postings = _pack_postings(postings)
+        self._postings = _to_posting_array(postings)
         self._count = len(self._postings)
 
     @classmethod
@@ -48,7 +48,7 @@ class StemPostings:
             larger_array = np.zeros(max(new_count, self._count * 3 // 2), _POSTING_TYPE)
             larger_array[: self._count] = self._postings[: self._count]
             self._postings = larger_array
-        self._postings[self._count : new_count] = _pack_postings(postings)
+        self._postings[self._count : new_count] = _to_posting_array(postings)
         self._count = new_count
 
     def read_before(self, row_limit: int) -> NDArray[np.void]:
@@ -61,7 +61,7 @@ class StemPostings:
         return postings
 
 
-def _pack_postings(postings: Sequence[Posting]) -> NDArray[np.void]:
+def _to_posting_array(postings: Sequence[Posting]) -> NDArray[np.void]:
     if not postings:
         return np.empty(0, _POSTING_TYPE)
     # Column by column, which takes a fraction of converting tuples.

@@ -20,7 +20,7 @@ class SharedVectors(SharedSearch):
         self._recent_vectors: RecentReads[Vector] = RecentReads(self._collection)
 
     def __len__(self) -> int:
-        return self._word_counts.read_totals()[0]
+        return self._word_counts.count_chunks_and_tokens()[0]
 
     def search(self, vector: Vector, k: int, where: Filter | None = None) -> list[VectorHit]:
         """Return the k nearest chunks that pass the filter, nearest first, equal ones by id."""

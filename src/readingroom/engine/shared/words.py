@@ -33,11 +33,11 @@ class SharedWords(SharedSearch):
     """Finds chunks by words: BM25 in plain SQL, or in a copy, with the numbers of FTS5."""
 
     def __len__(self) -> int:
-        return self._collection.read_totals()[0]
+        return self._collection.count_chunks_and_tokens()[0]
 
     def read_statistics(self) -> LexicalStatistics:
         """Return how common words are in this index."""
-        chunk_count, token_count = self._word_counts.read_totals()
+        chunk_count, token_count = self._word_counts.count_chunks_and_tokens()
         return LexicalStatistics(
             chunk_count, token_count / max(chunk_count, 1), self._word_counts.count_stems
         )
@@ -48,7 +48,7 @@ class SharedWords(SharedSearch):
             raise ValueError(f"k must be at least 0, not {k}")
         conditions = self._filters.build_conditions(where)
         parsed_query = parse_query(query)
-        chunk_count, token_count = self._word_counts.read_totals()
+        chunk_count, token_count = self._word_counts.count_chunks_and_tokens()
         if not k or not chunk_count:
             return []
         ranked_stems = self._find_stems(parsed_query, chunk_count)

@@ -19,44 +19,46 @@ def find_footnotes(typography: Typography) -> dict[int, str]:
     for _, page_indexes in groupby(
         range(len(typography.lines)), key=lambda index: typography.lines[index].page
     ):
-        page_lines = [*page_indexes]
-        note_lines = _list_note_lines(typography, page_lines)
-        if not note_lines:
+        page_line_indexes = [*page_indexes]
+        note_line_indexes = _list_note_line_indexes(typography, page_line_indexes)
+        if not note_line_indexes:
             continue
         page_marks: dict[int, str] = {}
         note_mark = ""
-        for line_index in note_lines:
+        for line_index in note_line_indexes:
             note_match = _NOTE.match(typography.lines[line_index].line.text)
             note_mark = note_match["mark"] if note_match else note_mark
             page_marks[line_index] = note_mark
-        text_lines = range(page_lines[0], note_lines[0])
-        if has_mark(typography, text_lines, page_marks[note_lines[0]]):
+        text_line_indexes = range(page_line_indexes[0], note_line_indexes[0])
+        if has_mark(typography, text_line_indexes, page_marks[note_line_indexes[0]]):
             marks_by_line |= page_marks
     return marks_by_line
 
 
-def has_mark(typography: Typography, text_lines: Iterable[int], note_mark: str) -> bool:
+def has_mark(typography: Typography, text_line_indexes: Iterable[int], note_mark: str) -> bool:
     """Return whether a word of these lines bears the mark of a note."""
     # After a code, only a full stop or the like tells the mark from the code's own number.
     mark_pattern = re.compile(rf"[^\W\d](?:[.,;:’”)]?|\d{{1,3}}[.,;:’”)]){note_mark}(?!\w)")
-    return any(mark_pattern.search(typography.lines[index].line.text) for index in text_lines)
+    return any(
+        mark_pattern.search(typography.lines[index].line.text) for index in text_line_indexes
+    )
 
 
-def _list_note_lines(typography: Typography, page_lines: list[int]) -> list[int]:
+def _list_note_line_indexes(typography: Typography, page_line_indexes: list[int]) -> list[int]:
     """Return the last lines of a page that are small, from the first that begins with a number."""
-    first_small = len(page_lines)
-    while first_small and _is_small_print(typography, page_lines[first_small - 1]):
+    first_small = len(page_line_indexes)
+    while first_small and _is_small_print(typography, page_line_indexes[first_small - 1]):
         first_small -= 1
     # A table in small letters stands in the box of the text above it, notes do not.
-    box_above = typography.lines[page_lines[first_small - 1]].box if first_small else None
-    small_lines = [
+    box_above = typography.lines[page_line_indexes[first_small - 1]].box if first_small else None
+    small_line_indexes = [
         line_index
-        for line_index in page_lines[first_small:]
+        for line_index in page_line_indexes[first_small:]
         if typography.lines[line_index].box is None or typography.lines[line_index].box != box_above
     ]
-    for place, line_index in enumerate(small_lines):
+    for place, line_index in enumerate(small_line_indexes):
         if _NOTE.match(typography.lines[line_index].line.text):
-            return small_lines[place:]
+            return small_line_indexes[place:]
     return []
 
 

@@ -135,7 +135,7 @@ def _complete_starts(
     ]
     paragraphs = [
         *find_plain_starts(
-            typography, [*outline_starts, *policy_starts], policy_extents.list_box_lines()
+            typography, [*outline_starts, *policy_starts], policy_extents.list_box_line_indexes()
         )
     ]
     section_starts = [*outline_starts, *paragraphs]
@@ -182,7 +182,7 @@ class _PolicyExtents:
             self.policies[policy_index].text_index < line_index < self._box_ends[policy_index]
         )
 
-    def list_box_lines(self) -> set[int]:
+    def list_box_line_indexes(self) -> set[int]:
         return {
             line_index
             for policy_heading, box_end in zip(self.policies, self._box_ends, strict=True)
@@ -246,8 +246,8 @@ class _PolicyExtents:
             next_line = boundaries[bisect_right(boundaries, policy_heading.text_index)]
             policy_end = box_end or find_text_end(self._typography, policy_heading, next_line)
             if self._side_column is not None and not box_end:
-                text_lines = range(policy_heading.text_index + 1, policy_end)
-                yield from self._divide_columns(text_lines, policy_start, supporting_start)
+                text_line_indexes = range(policy_heading.text_index + 1, policy_end)
+                yield from self._divide_columns(text_line_indexes, policy_start, supporting_start)
             is_marked_off = box_end or is_set_in_bold(self._typography, policy_heading, next_line)
             yield from self._set_footnotes_apart(
                 range(policy_heading.text_index + 1, policy_end),
@@ -275,21 +275,26 @@ class _PolicyExtents:
                 yield _Division(resumed_line, policy_start, is_resumed=True, lead_index=line_index)
 
     def _set_footnotes_apart(
-        self, text_lines: range, policy_start: SectionStart, *, is_marked_off: bool, is_boxed: bool
+        self,
+        text_line_indexes: range,
+        policy_start: SectionStart,
+        *,
+        is_marked_off: bool,
+        is_boxed: bool,
     ) -> Iterator[_Division]:
         """Yield where notes at the foot of a page interrupt a policy, and where it goes on.
 
         Another policy's are no part of it; nor its own, outside its box or not in its bold letters.
         """
         was_apart = False
-        for line_index in text_lines:
+        for line_index in text_line_indexes:
             note_mark = self._footnotes.get(line_index)
             is_apart = (is_boxed and is_outside_box(self._typography, line_index)) or (
                 note_mark is not None
                 and (
                     is_marked_off
                     or not has_mark(
-                        self._typography, range(text_lines.start, line_index), note_mark
+                        self._typography, range(text_line_indexes.start, line_index), note_mark
                     )
                 )
             )
@@ -299,11 +304,11 @@ class _PolicyExtents:
             was_apart = is_apart
 
     def _divide_columns(
-        self, text_lines: range, policy_start: SectionStart, supporting_start: SectionStart
+        self, text_line_indexes: range, policy_start: SectionStart, supporting_start: SectionStart
     ) -> Iterator[_Division]:
         """Yield where the column beside a policy begins, and where the policy goes on after it."""
         was_beside = False
-        for line_index in text_lines:
+        for line_index in text_line_indexes:
             is_beside = self._typography.lines[line_index].line.left >= (self._side_column or 0)
             if is_beside != was_beside:
                 section_start = supporting_start if is_beside else policy_start

@@ -36,7 +36,7 @@ class HeldBytes:
         finally:
             byte_charge.release_bytes()
 
-    def add_bytes(self, caller_id: str, byte_count: int) -> None:
+    def count_bytes(self, caller_id: str, byte_count: int) -> None:
         """Count bytes that are already here, however many there are; `remove_bytes` ends it."""
         self._bytes_by_caller[caller_id] += byte_count
         self._total_bytes += byte_count
@@ -74,7 +74,7 @@ class Charge:
         added_bytes = byte_count - self._byte_count
         if added_bytes > 0:
             self._held_bytes.check_limits(self._caller, added_bytes)
-            self._held_bytes.add_bytes(self._caller, added_bytes)
+            self._held_bytes.count_bytes(self._caller, added_bytes)
             self._byte_count = byte_count
 
     def release_bytes(self) -> None:

@@ -9,7 +9,7 @@ from starlette.types import Scope
 
 from readingroom.core.ids import make_request_id
 from readingroom.core.progress import ReportProgress
-from readingroom.protocol.tool import ToolCall
+from readingroom.protocol.tool import ToolContext
 from readingroom.server.auth.bearer import identify_caller
 
 Context = ServerRequestContext[Any, Any]
@@ -20,13 +20,13 @@ _TRACE_PROPAGATOR = (
 _TRACEPARENT_PATTERN = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
 
 
-def make_call_from_context(request_context: Context) -> ToolCall:
+def make_call_from_context(request_context: Context) -> ToolContext:
     """Return the call of an MCP message: one in an HTTP request, or one over stdio."""
     report_progress = request_context.session.report_progress
     if request_context.request is None:
         request_id = make_request_id()
         trace_headers = _make_trace_headers(None)
-        return ToolCall(
+        return ToolContext(
             request_id,
             "anonymous",
             report_progress,
@@ -36,13 +36,13 @@ def make_call_from_context(request_context: Context) -> ToolCall:
     return make_call_from_scope(request_context.request.scope, report_progress)
 
 
-def make_call_from_scope(scope: Scope, report_progress: ReportProgress) -> ToolCall:
+def make_call_from_scope(scope: Scope, report_progress: ReportProgress) -> ToolContext:
     """Return the call of an HTTP request that has passed the security middleware."""
     request_user = scope.get("user")
     request_state = scope["state"]
     trace_headers = request_state["request_headers"]
     content_length = trace_headers.get(b"content-length", "")
-    return ToolCall(
+    return ToolContext(
         request_id=request_state["request_id"],
         caller=f"api_key:{request_user.username}" if request_user else "anonymous",
         report_progress=report_progress,

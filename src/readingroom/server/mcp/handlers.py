@@ -19,7 +19,7 @@ from readingroom.core.errors import InternalError, InvalidArguments, KnowledgeEr
 from readingroom.protocol import sample
 from readingroom.protocol.errors import ErrorDialect, ErrorResult
 from readingroom.protocol.resources import RESOURCE_SCHEME
-from readingroom.protocol.tool import ResourceLink, Tool, ToolCall
+from readingroom.protocol.tool import ResourceLink, Tool, ToolContext
 from readingroom.server.auth.bearer import may_write
 from readingroom.server.faces import BASES_PARAMETER, Face
 from readingroom.server.mcp.calls import Context, make_call_from_context
@@ -149,7 +149,7 @@ class _ToolHandlers:
     async def call_tool(
         self, request_context: Context, request_params: wire.CallToolRequestParams
     ) -> wire.CallToolResult | wire.InputRequiredResult:
-        tool_call = replace(
+        tool_context = replace(
             make_call_from_context(request_context),
             ask_person=make_person_asker(request_context, request_params),
         )
@@ -159,10 +159,10 @@ class _ToolHandlers:
         # A call that ends without an answer or an error was cancelled by its caller.
         call_record = CallRecord(
             tool_name,
-            tool_call.request_id,
-            tool_call.caller,
+            tool_context.request_id,
+            tool_context.caller,
             error_code="cancelled",
-            facts=tool_call.log_facts,
+            facts=tool_context.log_facts,
         )
         start_ns = time.perf_counter_ns()
         try:
@@ -184,7 +184,7 @@ class _ToolHandlers:
             tool_result = await _run_tool(
                 *tool_and_dialect,
                 request_params.arguments or {},
-                tool_call,
+                tool_context,
                 call_record,
                 self._has_resources and _knows_links(request_context),
             )
@@ -207,7 +207,7 @@ async def _run_tool(
     tool: Tool,
     error_dialect: ErrorDialect,
     arguments: dict[str, Any],
-    tool_call: ToolCall,
+    tool_context: ToolContext,
     call_record: CallRecord,
     shows_links: bool,
 ) -> wire.CallToolResult:
@@ -216,7 +216,7 @@ async def _run_tool(
     Raise MCPError, or ConsentRequired where the client has to ask its user first.
     """
     try:
-        tool_answer = await tool.run(tool.parse_arguments(arguments), tool_call)
+        tool_answer = await tool.run(tool.parse_arguments(arguments), tool_context)
         tool_result = _render_answer(tool, tool_answer, shows_links)
         call_record.error_code = None
         return tool_result
@@ -226,7 +226,7 @@ async def _run_tool(
         if isinstance(failure, MCPError):  # the tool itself raised a protocol error
             call_record.error_code = "protocol"
             raise
-        knowledge_error = _to_knowledge_error(failure, tool_call)
+        knowledge_error = _to_knowledge_error(failure, tool_context)
         call_record.error_code = knowledge_error.code
         if error_dialect.bad_arguments_are_protocol_errors and isinstance(
             knowledge_error, InvalidArguments
@@ -236,7 +236,7 @@ async def _run_tool(
                 wire.INVALID_PARAMS, error_message, data={"errors": knowledge_error.errors}
             ) from knowledge_error
         return _render_error(
-            error_dialect.render_error(knowledge_error, tool_call.request_id), tool.meta
+            error_dialect.render_error(knowledge_error, tool_context.request_id), tool.meta
         )
 
 
@@ -323,15 +323,15 @@ def _render_error(error_result: ErrorResult, tool_meta: Mapping[str, Any]) -> wi
     )
 
 
-def _to_knowledge_error(raised_error: Exception, tool_call: ToolCall) -> KnowledgeError:
+def _to_knowledge_error(raised_error: Exception, tool_context: ToolContext) -> KnowledgeError:
     if isinstance(raised_error, KnowledgeError):
         return raised_error
     logger.error(
         "unexpected failure in a tool",
         exc_info=raised_error,
-        extra={"fields": {"request_id": tool_call.request_id}},
+        extra={"fields": {"request_id": tool_context.request_id}},
     )
-    return InternalError(f"Something went wrong on our side. Request id: {tool_call.request_id}")
+    return InternalError(f"Something went wrong on our side. Request id: {tool_context.request_id}")
 
 
 def _prepare_schemas(tools_with_dialect: Mapping[str, tuple[Tool, ErrorDialect]]) -> None:

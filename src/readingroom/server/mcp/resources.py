@@ -20,7 +20,7 @@ from readingroom.protocol.resources import (
     ResourceProvider,
     ResourceTemplate,
 )
-from readingroom.protocol.tool import ToolCall
+from readingroom.protocol.tool import ToolContext
 from readingroom.server.faces import Face
 from readingroom.server.http.addresses import resolve_address
 from readingroom.server.mcp.calls import Context, make_call_from_context
@@ -280,7 +280,7 @@ class _NoResources:
     ) -> tuple[Sequence[ListedResource], None]:
         return (), None
 
-    async def read_resource(self, resource_uri: str, tool_call: ToolCall) -> str:
+    async def read_resource(self, resource_uri: str, tool_context: ToolContext) -> str:
         raise RecordNotFound(f"There is no resource at {resource_uri[:200]}")
 
     async def complete_argument(

@@ -152,7 +152,7 @@ class Sse:
         async def send_counted(mcp_message: Message) -> None:
             # It waits here until the client has read what was sent before.
             message_bytes = len(mcp_message.get("body", b""))
-            held_bytes.add_bytes(caller_id, message_bytes)
+            held_bytes.count_bytes(caller_id, message_bytes)
             try:
                 await send(mcp_message)
             finally:
@@ -171,7 +171,7 @@ class Sse:
                     session_id = mcp_message.metadata.request_context.state.session_id
                     self._unanswered_by_session[session_id] = unanswered_requests
                     body_bytes = mcp_message.metadata.request_context.state.body_bytes
-                    held_bytes.add_bytes(caller_id, body_bytes)
+                    held_bytes.count_bytes(caller_id, body_bytes)
                     unanswered_requests.record_incoming(mcp_message, body_bytes)
 
                 watched_incoming = WatchedReceiveStream(

@@ -316,7 +316,7 @@ class PostgresCollection:
                 (self.name,),
             )
 
-    def read_totals(self) -> tuple[int, int]:
+    def count_chunks_and_tokens(self) -> tuple[int, int]:
         """Return how many chunks there are, and how many words all of them have."""
         with _translate_errors(), self.database.connection() as connection:
             totals_row = connection.execute(

@@ -77,7 +77,7 @@ class PostgresFiles(OwnFiles):
         content_file.seek(0)
         with self._database.transaction() as shared_transaction:
             connection = shared_transaction.connection
-            self._delete_file(connection, "path = ?", _join_path(path_segments))
+            self._delete_matching_files(connection, "path = ?", _join_path(path_segments))
             (file_id,) = connection.execute(
                 "INSERT INTO files (base, path, sha256, size) VALUES (?, ?, '', 0) "
                 "RETURNING file_id",
@@ -98,12 +98,14 @@ class PostgresFiles(OwnFiles):
     def delete_file(self, path_segments: Sequence[str]) -> None:
         """Delete a file; one that does not exist is fine."""
         with self._database.transaction() as shared_transaction:
-            self._delete_file(shared_transaction.connection, "path = ?", _join_path(path_segments))
+            self._delete_matching_files(
+                shared_transaction.connection, "path = ?", _join_path(path_segments)
+            )
 
     def delete_folder(self, path_segments: Sequence[str]) -> None:
         """Delete every file below a folder; one that does not exist is fine."""
         with self._database.transaction() as shared_transaction:
-            self._delete_file(
+            self._delete_matching_files(
                 shared_transaction.connection,
                 "starts_with(path, ?)",
                 f"{_join_path(path_segments)}/",
@@ -125,7 +127,9 @@ class PostgresFiles(OwnFiles):
             with suppress(OSError):
                 partial_copy.unlink(missing_ok=True)
 
-    def _delete_file(self, connection: Connection, where_sql: str, path_value: str) -> None:
+    def _delete_matching_files(
+        self, connection: Connection, where_sql: str, path_value: str
+    ) -> None:
         connection.execute(
             f"DELETE FROM files WHERE base = ? AND {where_sql}", (self._base_name, path_value)
         )

@@ -132,9 +132,9 @@ class Ingestion:
         self, private_copy: PrivateCopy, submission: Submission, report_progress: ReportProgress
     ) -> Outcome:
         application_ref = submission.application_ref
-        complete_record = await self._find_complete_record(application_ref, private_copy)
-        if complete_record:
-            return _make_already_ingested(complete_record)
+        ingested_record = await self._find_ingested_record(application_ref, private_copy)
+        if ingested_record:
+            return _make_already_ingested(ingested_record)
         parsed_document = await self._context.pipeline.read_document(
             private_copy, scale_progress(report_progress, 0, 50)
         )
@@ -149,9 +149,9 @@ class Ingestion:
         )
         async with self._changes.begin_change(_CHANGE_LOCK):
             # Another call may have stored the same bytes while this one was reading them.
-            complete_record = await self._find_complete_record(application_ref, private_copy)
-            if complete_record:
-                return _make_already_ingested(complete_record)
+            ingested_record = await self._find_ingested_record(application_ref, private_copy)
+            if ingested_record:
+                return _make_already_ingested(ingested_record)
             document_record = await self._create_record(private_copy, submission, parsed_document)
             return await self._store_document(
                 document_record, parsed_document, embedded_chunks, private_copy
@@ -223,7 +223,7 @@ class Ingestion:
 
     # --- steps of a change ---
 
-    async def _find_complete_record(
+    async def _find_ingested_record(
         self, application_ref: str, private_copy: PrivateCopy
     ) -> DocumentRecord | None:
         """Return the document with these bytes if none of its chunks is missing.

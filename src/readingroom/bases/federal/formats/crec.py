@@ -293,8 +293,8 @@ class _IssueParser:
             speakers=[
                 _parse_speaker(member_element) for member_element in item_mods.findall("congMember")
             ],
-            cfr_references=list(dict.fromkeys(_find_cfr_parts(item_mods))),
-            usc_references=list(dict.fromkeys(_find_usc_sections(item_mods))),
+            cfr_references=list(dict.fromkeys(_find_mentioned_cfr_parts(item_mods))),
+            usc_references=list(dict.fromkeys(_find_mentioned_usc_sections(item_mods))),
             **{field_name: list(mentioned_ids) for field_name, mentioned_ids in mentions.items()},
         )
         speaker_names_text = ", ".join(speaker.name for speaker in proceeding.speakers)
@@ -308,11 +308,11 @@ class _IssueParser:
     def _find_mentions(self, item_mods: Element) -> MentionsByField:
         return {
             "bills": _keep_first_elements(_find_mentioned_bills(item_mods)),
-            "amendments": _keep_first_elements(_find_amendments(item_mods)),
+            "amendments": _keep_first_elements(_find_mentioned_amendments(item_mods)),
             "votes": _keep_first_elements(self._find_votes(item_mods)),
             "laws": _keep_first_elements(_find_mentioned_laws(item_mods)),
-            "reports": _keep_first_elements(_find_reports(item_mods)),
-            "committees": _keep_first_elements(_find_committees(item_mods)),
+            "reports": _keep_first_elements(_find_mentioned_reports(item_mods)),
+            "committees": _keep_first_elements(_find_mentioned_committees(item_mods)),
         }
 
     def _find_votes(self, item_mods: Element) -> Mentions:
@@ -463,7 +463,7 @@ def _find_mentioned_bills(item_mods: Element) -> Mentions:
             yield make_bill_id(named_congress, bill_type, bill_number), bill_element
 
 
-def _find_amendments(item_mods: Element) -> Mentions:
+def _find_mentioned_amendments(item_mods: Element) -> Mentions:
     for element, named_congress, amendment_number in _iterate_numbered(item_mods, "amendment"):
         amendment_type = "samdt" if element.get("chamber") == "SENATE" else "hamdt"
         yield make_amendment_id(named_congress, amendment_type, amendment_number), element
@@ -475,25 +475,25 @@ def _find_mentioned_laws(item_mods: Element) -> Mentions:
         yield make_law_id(f"{named_congress}-{law_number}", is_private=is_private), element
 
 
-def _find_reports(item_mods: Element) -> Mentions:
+def _find_mentioned_reports(item_mods: Element) -> Mentions:
     for element, named_congress, report_number in _iterate_numbered(item_mods, "congReport"):
         report_type = f"{element.get('type', 'H')[0]}rpt"
         yield make_report_id(named_congress, report_type, report_number), element
 
 
-def _find_committees(item_mods: Element) -> Mentions:
+def _find_mentioned_committees(item_mods: Element) -> Mentions:
     for committee_element in item_mods.findall("congCommittee"):
         if committee_code := committee_element.get("authorityId"):
             yield make_committee_id(committee_code), committee_element
 
 
-def _find_cfr_parts(item_mods: Element) -> Iterator[str]:
+def _find_mentioned_cfr_parts(item_mods: Element) -> Iterator[str]:
     for title_element in item_mods.findall("cfr"):
         for part_element in title_element.findall("part"):
             yield f"{title_element.get('title')} CFR Part {part_element.get('number')}"
 
 
-def _find_usc_sections(item_mods: Element) -> Iterator[str]:
+def _find_mentioned_usc_sections(item_mods: Element) -> Iterator[str]:
     for title_element in item_mods.findall("USCode"):
         for section_element in title_element.findall("section"):
             section_number = f"{section_element.get('number')}{section_element.get('detail') or ''}"

@@ -81,7 +81,7 @@ class RegisterIssueLoader:
     ) -> Iterator[ParsedRecord | FileProblem]:
         issue_element = parse_xml(raw_file.data)
         metadata_element = issue_element.find("meta")
-        published_at, volume_number = (
+        published_at, printed_volume = (
             parse_iso_date(find_text(metadata_element, "date")),
             find_text(metadata_element, "volume"),
         )
@@ -90,7 +90,7 @@ class RegisterIssueLoader:
         for document_element in issue_element.iter():
             if _is_document(document_element):
                 parsed_document = _parse_printed_document(
-                    document_element, published_at, volume_number, listed_titles, provenance
+                    document_element, published_at, printed_volume, listed_titles, provenance
                 )
                 printed_numbers.add(parsed_document.record.id.removeprefix("presdoc:"))
                 yield parsed_document
@@ -156,7 +156,7 @@ def slugify(agency_name: str) -> str:
 def _parse_printed_document(
     document_element: Element,
     published_at: str | None,
-    volume_number: str | None,
+    printed_volume: str | None,
     listed_titles: Mapping[str, str],
     provenance: Provenance,
 ) -> ParsedRecord:
@@ -178,7 +178,9 @@ def _parse_printed_document(
         or listed_titles.get(document_number)
         or document_number,
         "published": published_at,
-        "fr_citation": f"{volume_number} FR {first_page}" if volume_number and first_page else None,
+        "fr_citation": f"{printed_volume} FR {first_page}"
+        if printed_volume and first_page
+        else None,
         "abstract": _read_summary(summary_element),
         "agencies": agency_names,
         "slugs": [slugify(agency_name) for agency_name in agency_names],

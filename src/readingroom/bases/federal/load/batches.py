@@ -77,15 +77,15 @@ class RecordRows:
 
     def add(self, record: AnyRecord, record_json: str, writer_mark: str) -> None:
         """Insert a record that is not stored yet, with others that wait."""
-        batch = self._batch_by_source.get(record.source)
-        if batch is None:
+        row_batch = self._batch_by_source.get(record.source)
+        if row_batch is None:
             insert_sql = f"INSERT INTO {record.source} (id, record, loader) VALUES (?, ?, ?)"
-            batch = self._batch_by_source[record.source] = RowBatch(self._db, insert_sql)
-        batch.rows.append((record.id, record_json, writer_mark))
+            row_batch = self._batch_by_source[record.source] = RowBatch(self._db, insert_sql)
+        row_batch.rows.append((record.id, record_json, writer_mark))
 
     def write(self) -> int:
         """Insert the records that wait; return how many there are."""
-        return sum(batch.write_rows() for batch in self._batch_by_source.values())
+        return sum(row_batch.write_rows() for row_batch in self._batch_by_source.values())
 
     def discard(self) -> None:
         """Drop what waits and what was looked up: the transaction is rolled back."""

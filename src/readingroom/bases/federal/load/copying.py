@@ -71,21 +71,21 @@ def copy_records(
     return record_count
 
 
-def count_same_answers(one_place: FederalPlace, other_place: FederalPlace) -> int:
+def count_same_answers(first_place: FederalPlace, second_place: FederalPlace) -> int:
     """Ask both places for sample lists and searches; return how many answers are the same.
 
     Raise `StorageFailed` at the first one that differs.
     """
-    with closing(connect(one_place)) as one_db, closing(connect(other_place)) as other_db:
-        titles = _list_sample_titles(one_db)
+    with closing(connect(first_place)) as first_db, closing(connect(second_place)) as second_db:
+        titles = _list_sample_titles(first_db)
         for title in titles:
-            if _search_words(one_db, title) != _search_words(other_db, title):
+            if _search_words(first_db, title) != _search_words(second_db, title):
                 raise StorageFailed(
                     f"The federal records in the database are searched for {title[:60]!r} with "
                     "another result than the original; report this, and keep serving the original"
                 )
         for record_source in SOURCES:
-            if _list_newest(one_db, record_source) != _list_newest(other_db, record_source):
+            if _list_newest(first_db, record_source) != _list_newest(second_db, record_source):
                 raise StorageFailed(
                     f"The list of {record_source.name} in the database differs from the original; "
                     "report this, and keep serving the original"
@@ -116,15 +116,15 @@ def _list_newest(db: Any, record_source: Source) -> list[str]:
     return [id_row["id"] for id_row in id_rows]
 
 
-def count_rows_if_same(one_place: FederalPlace, other_place: FederalPlace) -> dict[str, int]:
+def count_rows_if_same(first_place: FederalPlace, second_place: FederalPlace) -> dict[str, int]:
     """Return how many rows each table has, if both places say the same; nothing if not.
 
     Numbers of rows are compared of every table, and of each source the records themselves, at
     evenly spread places.
     """
-    prepare_records(other_place)
-    with closing(connect(one_place)) as one_db, closing(connect(other_place)) as other_db:
-        descriptions_of_both = [_count_and_sample(db) for db in (one_db, other_db)]
+    prepare_records(second_place)
+    with closing(connect(first_place)) as first_db, closing(connect(second_place)) as second_db:
+        descriptions_of_both = [_count_and_sample(db) for db in (first_db, second_db)]
     return descriptions_of_both[0][0] if descriptions_of_both[0] == descriptions_of_both[1] else {}
 
 

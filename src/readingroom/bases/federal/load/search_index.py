@@ -74,7 +74,7 @@ class SearchIndex:
     def write_batches(self) -> int:
         """Write the rows that wait; return how many there are."""
         passage_rows = self._passage_batch.rows
-        row_count = sum(batch.write_rows() for batch in self._batches)
+        row_count = sum(row_batch.write_rows() for row_batch in self._batches)
         if passage_rows and self._db.dialect.engine == "postgres":
             # Without reading them back: what is written is committed with its words.
             self._db.run_later(partial(self._copy_words, passage_rows))
@@ -89,8 +89,8 @@ class SearchIndex:
 
     def discard(self) -> None:
         """Drop the rows that wait: the transaction is rolled back."""
-        for batch in self._batches:
-            batch.rows.clear()
+        for row_batch in self._batches:
+            row_batch.rows.clear()
         self._waiting_documents.clear()
 
     def _ensure_document(self, record: AnyRecord) -> int:
@@ -149,8 +149,8 @@ class SearchIndex:
         for facet_name, facet_values in facets.items():
             # Of several, some may be equal to a database that ignores the case of letters.
             is_surely_new = is_new and len(facet_values) == 1
-            batch = self._new_facet_batch if is_surely_new else self._facet_batch
-            batch.rows += [
+            row_batch = self._new_facet_batch if is_surely_new else self._facet_batch
+            row_batch.rows += [
                 (facet_name, facet_value, document_number) for facet_value in facet_values
             ]
 

@@ -160,10 +160,12 @@ def build_agencies(db: Database, built_at: str) -> list[Agency]:
     )
     spellings_by_agency: dict[str, _AgencySpellings] = {}
     for spelling_row in spelling_rows:
-        spellings = spellings_by_agency.setdefault(
+        agency_spellings = spellings_by_agency.setdefault(
             fold_agency_name(spelling_row["value"]), _AgencySpellings()
         )
-        spellings.add(spelling_row["value"], spelling_row["documents"], spelling_row["newest_day"])
+        agency_spellings.add(
+            spelling_row["value"], spelling_row["documents"], spelling_row["newest_day"]
+        )
     abbreviations_by_agency = _collect_abbreviations(db, spellings_by_agency)
     stored_ids = {
         fold_agency_name(agency_row["name"]): agency_row["id"]
@@ -171,12 +173,12 @@ def build_agencies(db: Database, built_at: str) -> list[Agency]:
     }
     return [
         _build_agency(
-            stored_ids.get(folded_name) or make_agency_id(min(spellings.names)),
-            spellings,
+            stored_ids.get(folded_name) or make_agency_id(min(agency_spellings.names)),
+            agency_spellings,
             abbreviations_by_agency.get(folded_name, ()),
             built_at,
         )
-        for folded_name, spellings in sorted(spellings_by_agency.items())
+        for folded_name, agency_spellings in sorted(spellings_by_agency.items())
     ]
 
 
@@ -188,7 +190,9 @@ def _collect_abbreviations(
     A code that could be several agencies is left out.
     """
     all_names = [
-        agency_name for spellings in spellings_by_agency.values() for agency_name in spellings.names
+        agency_name
+        for agency_spellings in spellings_by_agency.values()
+        for agency_name in agency_spellings.names
     ]
     abbreviations_by_agency: dict[str, list[str]] = {}
     for abbreviation, meant_name in fold.load_vocabulary().value_aliases["agency"].items():
@@ -207,26 +211,28 @@ def _collect_abbreviations(
 
 
 def _build_agency(
-    agency_id: str, spellings: _AgencySpellings, abbreviations: Sequence[str], built_at: str
+    agency_id: str, agency_spellings: _AgencySpellings, abbreviations: Sequence[str], built_at: str
 ) -> Agency:
-    agency_name, slug = spellings.names[0], agency_id.removeprefix("agency:")
+    agency_name, slug = agency_spellings.names[0], agency_id.removeprefix("agency:")
     return Agency(
         id=agency_id,
         title=agency_name,
         name=agency_name,
         slug=slug,
-        names=spellings.names,
+        names=agency_spellings.names,
         abbreviations=sorted(abbreviations),
-        slugs=sorted(spellings.counts_by_slug),
+        slugs=sorted(agency_spellings.counts_by_slug),
         documents=max(
-            sum(spellings.counts_by_slug.values()), *spellings.counts_by_name.values(), 0
+            sum(agency_spellings.counts_by_slug.values()),
+            *agency_spellings.counts_by_name.values(),
+            0,
         ),
         **build_citation_fields(
-            Provenance(built_at, hash_item(spellings.names)),
+            Provenance(built_at, hash_item(agency_spellings.names)),
             url=f"{_AGENCY_PAGES_URL}{slug}",
             org=_PUBLISHER,
             cite=f"Agency: {agency_name}",
             published_at=None,
-            as_of=spellings.newest_day or None,
+            as_of=agency_spellings.newest_day or None,
         ),
     )

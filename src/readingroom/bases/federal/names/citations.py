@@ -26,7 +26,7 @@ _REGISTER_FIRST_YEAR, _RECORD_FIRST_YEAR = 1935, 1854
 _MAX_CANDIDATES = 12
 
 
-def find_cited_id(db: Database, citation: str) -> FederalId:
+def resolve_citation(db: Database, citation: str) -> FederalId:
     """Return the id of the one record that a citation means.
 
     Raise UnrecognizedId, which lists the records it may mean where there are several, and

@@ -26,7 +26,7 @@ class QueryWord:
     """A kind such as `state`, `chamber` or `number`, and the value in its stored form."""
     is_never_name: bool = False
     """Whether it can only have its meaning: Smith `of Virginia` is not Virginia Smith."""
-    is_record_kind: bool = False
+    may_mean_record_kind: bool = False
     """Whether it may only say what kind of record is wanted: LEGO `lobbying report`."""
 
 
@@ -41,35 +41,43 @@ class NameQuery:
         """Return the query for a text, without stopwords unless it has no other words."""
         kind_words = load_vocabulary().kind_words_by_registry.get(registry, frozenset())
         plain_name = _POSSESSIVE_PATTERN.sub("", written_name)
-        words = tuple(
-            replace(word, is_record_kind=word.text in kind_words)
-            for word in _add_meanings(
+        query_words = tuple(
+            replace(query_word, may_mean_record_kind=query_word.text in kind_words)
+            for query_word in _add_meanings(
                 tuple(_expand_bills_and_years(fold.fold_all_words(plain_name)))
             )
         )
         content_words = tuple(
-            word for word in words if word.text not in load_vocabulary().stopwords
+            query_word
+            for query_word in query_words
+            if query_word.text not in load_vocabulary().stopwords
         )
-        return cls(content_words or words)
+        return cls(content_words or query_words)
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
-        return tuple(word.text for word in self.words)
+        return tuple(query_word.text for query_word in self.words)
 
     @cached_property
     def name_texts(self) -> tuple[str, ...]:
         """The words that names are compared with; empty for one that cannot be a name."""
-        return tuple("" if word.is_never_name else word.text for word in self.words)
+        return tuple(
+            "" if query_word.is_never_name else query_word.text for query_word in self.words
+        )
 
     @cached_property
     def distinctive_words(self) -> tuple[str, ...]:
         """The words that tell names apart; all words if none does."""
         weak_words = load_vocabulary().weak_words
-        strong_words = [word.text for word in self.words if word.text not in weak_words]
+        strong_words = [
+            query_word.text for query_word in self.words if query_word.text not in weak_words
+        ]
         plain_words = [
-            word.text
-            for word in self.words
-            if word.text in strong_words and not word.meaning and not word.is_record_kind
+            query_word.text
+            for query_word in self.words
+            if query_word.text in strong_words
+            and not query_word.meaning
+            and not query_word.may_mean_record_kind
         ]
         return tuple(plain_words or strong_words or self.texts)
 
@@ -77,7 +85,9 @@ class NameQuery:
     def lookup_words(self) -> tuple[str, ...]:
         """The words whose trigrams a name must share. A single word may mean others: `guns`."""
         number_words = [
-            word.text for word in self.words if word.meaning and word.meaning[0] == "number"
+            query_word.text
+            for query_word in self.words
+            if query_word.meaning and query_word.meaning[0] == "number"
         ]
         if len(self.distinctive_words) > 1:
             return (*self.distinctive_words, *number_words)
@@ -91,7 +101,7 @@ class NameQuery:
 
     @property
     def wants_subcommittee(self) -> bool:
-        return any(word.meaning == ("kind", "subcommittee") for word in self.words)
+        return any(query_word.meaning == ("kind", "subcommittee") for query_word in self.words)
 
     @cached_property
     def acronym_words(self) -> tuple[str, ...]:

@@ -263,7 +263,7 @@ def _match_without_name(
     """Those who are meant when there is no name at all: `senators from Mass`, `CA-11`."""
     value_by_column = _find_meanings(source, query)
     if "state" not in value_by_column or not all(
-        word.meaning or word.is_record_kind for word in query.words
+        query_word.meaning or query_word.may_mean_record_kind for query_word in query.words
     ):
         return
     for found_id, record in _read_records(
@@ -307,7 +307,9 @@ def _find_meanings(source: Source, query: NameQuery) -> dict[str, str]:
     """Return what the query says about columns of the source."""
     column_names = {column.name for column in source.columns}
     return dict(
-        word.meaning for word in query.words if word.meaning and word.meaning[0] in column_names
+        query_word.meaning
+        for query_word in query.words
+        if query_word.meaning and query_word.meaning[0] in column_names
     )
 
 

@@ -73,8 +73,8 @@ def _make_variants(candidate: Candidate) -> Iterator[Candidate]:
     query_words = candidate.query.words
     for index, joined_query in enumerate(candidate.query.join_neighbours()):
         stays_apart = any(
-            word.is_record_kind or word.text in weak_words
-            for word in query_words[index : index + 2]
+            query_word.may_mean_record_kind or query_word.text in weak_words
+            for query_word in query_words[index : index + 2]
         )
         joined_word = joined_query.texts[index]
         if not stays_apart and any(
@@ -114,7 +114,7 @@ def _find_best_word_score(
         return 1.0
     if word_match:
         return word_match.score
-    return 0.0 if query_word.is_record_kind else unexplained_score
+    return 0.0 if query_word.may_mean_record_kind else unexplained_score
 
 
 def is_subcommittee(record: Mapping[str, Any]) -> bool:
@@ -200,7 +200,7 @@ def _is_name_of_another(
     return any(
         word_score == 0.0
         and not query_word.meaning
-        and not query_word.is_record_kind
+        and not query_word.may_mean_record_kind
         and compute_word_weight(query_word.text) == 1.0
         for query_word, word_score in zip(query.words, word_scores, strict=True)
     )
@@ -334,7 +334,7 @@ def combine_scores(
 
 def _compute_weight_in_query(query_word: QueryWord, word_score: float) -> float:
     """Return how much a word counts; least when it only names a kind of record, and another."""
-    if query_word.is_record_kind:
+    if query_word.may_mean_record_kind:
         return _KIND_WEIGHT if word_score else _WRONG_KIND_WEIGHT
     word_weight = compute_word_weight(query_word.text)
     return _MEANING_WEIGHT if query_word.meaning and word_weight == 1.0 else word_weight

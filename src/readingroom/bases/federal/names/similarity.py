@@ -226,8 +226,8 @@ def score_initials(letters: str, name_words: Sequence[str], extra_letters: str =
     letter_counts = Counter(letters)
     core_initials = [word[0] for word in name_words if word not in load_vocabulary().weak_words]
     weak_initials = [word[0] for word in name_words if word in load_vocabulary().weak_words]
-    surplus_letters = letter_counts - Counter(core_initials)
-    if Counter(core_initials) - letter_counts or not surplus_letters <= Counter(
+    surplus_letter_counts = letter_counts - Counter(core_initials)
+    if Counter(core_initials) - letter_counts or not surplus_letter_counts <= Counter(
         weak_initials
     ) | Counter(extra_letters):
         return 0.0

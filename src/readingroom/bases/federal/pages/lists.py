@@ -137,10 +137,10 @@ class ListPages:
         nonempty_buckets = [time_bucket for time_bucket in time_series.buckets if time_bucket.value]
         if not nonempty_buckets:
             return None
-        time_span = dt.date.fromisoformat(nonempty_buckets[-1].end) - dt.date.fromisoformat(
+        charted_duration = dt.date.fromisoformat(nonempty_buckets[-1].end) - dt.date.fromisoformat(
             nonempty_buckets[0].start
         )
-        if time_span.days <= _MAX_DAYS_SHOWN_BY_MONTH:
+        if charted_duration.days <= _MAX_DAYS_SHOWN_BY_MONTH:
             time_series = await self._read_series(record_source, chosen_filters, "month")
         if _count_shown_days(chosen_filters) <= _MAX_DAYS_SHOWN_BY_DAY:
             time_series = await self._read_series(record_source, chosen_filters, "day")

@@ -41,8 +41,8 @@ from readingroom.storage.jobs.store import JobStore
 from readingroom.web.charts import (
     Chart,
     GanttRow,
+    GanttSpan,
     StackedRow,
-    TimeSpan,
     draw_gantt,
     draw_stacked,
 )
@@ -290,13 +290,13 @@ def _draw_stage_chart(
     gantt_rows = [
         GanttRow(
             _STAGE_LABELS[stage],
-            [TimeSpan(_STAGE_LABELS[stage], stage_day, max(stage_day, stage_end), "superseded")],
+            [GanttSpan(_STAGE_LABELS[stage], stage_day, max(stage_day, stage_end), "superseded")],
         )
         for (stage, stage_day), stage_end in zip(reached_stages, stage_ends, strict=False)
     ]
     last_stage, last_day = reached_stages[-1]
     last_label = _STAGE_LABELS[last_stage]
-    gantt_rows.append(GanttRow(last_label, [TimeSpan(last_label, last_day, None, "active")]))
+    gantt_rows.append(GanttRow(last_label, [GanttSpan(last_label, last_day, None, "active")]))
     day_count = (last_day - reached_stages[0][1]).days
     chart_caption = f"{last_label} after {day_count:,} days."
     return draw_gantt(gantt_rows, last_day, chart_caption, ("Stage", "Bar"), "still there")

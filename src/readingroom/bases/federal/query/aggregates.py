@@ -26,7 +26,7 @@ from readingroom.bases.federal.query.intervals import (
     INTERVALS,
     KEY_LENGTH_BY_INTERVAL,
     LAST_DAY,
-    count_intervals,
+    count_intervals_between,
     find_interval_start,
     find_largest_groups,
     find_next_interval_start,
@@ -319,7 +319,7 @@ class Aggregator:
             find_largest_groups(counts_by_group, request.top) if request.group_by else [None]
         )
         interval_count = (
-            count_intervals(request.interval, first_start, last_start)
+            count_intervals_between(request.interval, first_start, last_start)
             if first_start and last_start
             else 0
         )

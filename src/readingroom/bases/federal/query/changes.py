@@ -68,16 +68,16 @@ def read_last_change_number(db: Database) -> int:
 def tally_changes(db: Database, after_number: int) -> dict[str, ChangeTally]:
     """Return what has changed after the change of this number, by source."""
     tally_by_source: dict[str, ChangeTally] = {}
-    for tally_row in db.execute(
+    for change_row in db.execute(
         """SELECT source, record_id,
                   CASE WHEN kind <> 'withdrawn' AND new_seq > ? THEN 'new' ELSE kind END AS kind
            FROM changes WHERE seq > ? ORDER BY seq""",
         (after_number, after_number),
     ):
-        source_tally = tally_by_source.setdefault(tally_row["source"], ChangeTally())
-        setattr(source_tally, tally_row["kind"], getattr(source_tally, tally_row["kind"]) + 1)
+        source_tally = tally_by_source.setdefault(change_row["source"], ChangeTally())
+        setattr(source_tally, change_row["kind"], getattr(source_tally, change_row["kind"]) + 1)
         if len(source_tally.first) < _MAX_SHOWN_IDS:
-            source_tally.first.append(tally_row["record_id"])
+            source_tally.first.append(change_row["record_id"])
     return tally_by_source
 
 

@@ -14,7 +14,7 @@ from readingroom.bases.federal.query import cursors
 from readingroom.bases.federal.query.cards import make_card
 from readingroom.bases.federal.query.dossier_models import Section, SectionError
 from readingroom.bases.federal.query.links import (
-    LinkRow,
+    FoundLink,
     list_links_and_sponsors,
     read_sponsor_evidence,
     read_titles,
@@ -122,15 +122,15 @@ def make_link_reader(link_kind: LinkKind | SponsorKind) -> SectionReader:
     """Return a reader of linked records; of one that is not loaded, only the id."""
 
     def read(dossier_subject: DossierSubject) -> Section:
-        link_rows, after_key, total_count = list_links_and_sponsors(
+        found_links, after_key, total_count = list_links_and_sponsors(
             dossier_subject.db, dossier_subject.id, link_kind, MAX_SECTION_ITEMS, None
         )
-        linked_record_by_id = _read_linked_records(dossier_subject.db, link_rows)
+        linked_record_by_id = _read_linked_records(dossier_subject.db, found_links)
         link_section = _build_section(
             "links",
             [
-                make_card(linked_record_by_id[link_row.id] | {"evidence": link_row.evidence})
-                for link_row in link_rows
+                make_card(linked_record_by_id[found_link.id] | {"evidence": found_link.evidence})
+                for found_link in found_links
             ],
             total_count,
             f"{dossier_subject.rest_path}/links",
@@ -159,15 +159,21 @@ def _note_missing_source(
     )
 
 
-def _read_linked_records(db: Database, link_rows: Sequence[LinkRow]) -> dict[str, dict[str, Any]]:
+def _read_linked_records(
+    db: Database, found_links: Sequence[FoundLink]
+) -> dict[str, dict[str, Any]]:
     linked_record_by_id = {
-        link_row.id: {"id": link_row.id, "source": link_row.source, "loaded": False}
-        for link_row in link_rows
+        found_link.id: {"id": found_link.id, "source": found_link.source, "loaded": False}
+        for found_link in found_links
     }
     for source_name in {
-        link_row.source for link_row in link_rows if link_row.source and link_row.title is not None
+        found_link.source
+        for found_link in found_links
+        if found_link.source and found_link.title is not None
     }:
-        source_ids = [link_row.id for link_row in link_rows if link_row.source == source_name]
+        source_ids = [
+            found_link.id for found_link in found_links if found_link.source == source_name
+        ]
         record_rows = db.execute(
             f"""SELECT id, record FROM {source_name}
                 WHERE id IN ({", ".join("?" * len(source_ids))}) AND status = 'active'""",

@@ -52,7 +52,7 @@ def find_next_interval_start(time_interval: Interval, interval_start: date) -> d
     return find_interval_start(time_interval, interval_start + timedelta(days=longest_days))
 
 
-def count_intervals(time_interval: Interval, first_start: date, last_start: date) -> int:
+def count_intervals_between(time_interval: Interval, first_start: date, last_start: date) -> int:
     """Return how many intervals there are from the first to the last start, without a loop."""
     if time_interval in ("day", "week"):
         interval_count = (last_start - first_start).days // (1 if time_interval == "day" else 7) + 1

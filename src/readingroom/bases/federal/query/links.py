@@ -20,7 +20,7 @@ from readingroom.storage.database import Database
 
 
 @dataclass(frozen=True, slots=True)
-class LinkRow:
+class FoundLink:
     """The record at the other end of a link, and all evidence for the link."""
 
     kind: str
@@ -46,7 +46,7 @@ def read_link_page(
     link_kind_filter: LinkKind | None,
     max_results: int,
     after_key: Sequence[str] | None,
-) -> tuple[list[LinkRow], tuple[str, str] | None, int]:
+) -> tuple[list[FoundLink], tuple[str, str] | None, int]:
     """Return a page of a record's links by kind and id, the last key if more follow, the total."""
     link_directions = _list_directions(record_id)
     # Each direction is sorted by its index, so no more is read of each than a page can show.
@@ -62,8 +62,8 @@ def read_link_page(
     page_pairs = kind_id_pairs[:max_results]
     last_pair = page_pairs[-1] if len(kind_id_pairs) > max_results else None
     title_by_id = read_titles(db, (other_id for _, other_id in page_pairs))
-    link_rows = [
-        LinkRow(
+    found_links = [
+        FoundLink(
             link_kind,
             other_id,
             _read_evidence(db, link_directions, link_kind, other_id),
@@ -74,7 +74,7 @@ def read_link_page(
     ]
     count_by_kind = count_links(db, record_id)
     return (
-        link_rows,
+        found_links,
         last_pair,
         count_by_kind.get(link_kind_filter, 0) if link_kind_filter else sum(count_by_kind.values()),
     )
@@ -181,33 +181,35 @@ def list_links_and_sponsors(
     kind_filter: LinkKind | SponsorKind | None,
     max_results: int,
     after_key: Sequence[str] | None,
-) -> tuple[list[LinkRow], tuple[str, str] | None, int]:
+) -> tuple[list[FoundLink], tuple[str, str] | None, int]:
     """Return a page of links, then of sponsors and cosponsors, as `read_link_page` does.
 
     For a member these are the bills sponsored and cosponsored.
     """
-    link_rows: list[LinkRow] = []
+    found_links: list[FoundLink] = []
     last_key: tuple[str, str] | None = None
     sponsor_kinds = [kind for kind in SponsorKind if kind_filter in (None, kind)]
     if after_key and after_key[0] in sponsor_kinds:
         sponsor_kinds = sponsor_kinds[sponsor_kinds.index(SponsorKind(after_key[0])) :]
     elif not isinstance(kind_filter, SponsorKind):
-        link_rows, last_key, _ = read_link_page(db, record_id, kind_filter, max_results, after_key)
+        found_links, last_key, _ = read_link_page(
+            db, record_id, kind_filter, max_results, after_key
+        )
     for sponsor_kind in () if last_key else sponsor_kinds:
         after_id = after_key[1] if after_key and after_key[0] == sponsor_kind else ""
-        wanted_count = max_results + 1 - len(link_rows)
-        link_rows += _list_sponsors(db, record_id, sponsor_kind, wanted_count, after_id)
-    if len(link_rows) > max_results:
-        link_rows = link_rows[:max_results]
-        last_key = (link_rows[-1].kind, link_rows[-1].id)
+        wanted_count = max_results + 1 - len(found_links)
+        found_links += _list_sponsors(db, record_id, sponsor_kind, wanted_count, after_id)
+    if len(found_links) > max_results:
+        found_links = found_links[:max_results]
+        last_key = (found_links[-1].kind, found_links[-1].id)
     count_by_kind = count_links_and_sponsors(db, record_id)
     total_count = count_by_kind.get(kind_filter, 0) if kind_filter else sum(count_by_kind.values())
-    return link_rows, last_key, total_count
+    return found_links, last_key, total_count
 
 
 def _list_sponsors(
     db: Database, record_id: str, sponsor_kind: SponsorKind, max_results: int, after_id: str
-) -> list[LinkRow]:
+) -> list[FoundLink]:
     """Return who sponsored a bill, or what a member sponsored, by id; of other records none."""
     sponsor_columns = _COLUMNS_BY_SOURCE.get(find_source_name(record_id) or "")
     if sponsor_columns is None or not max_results:
@@ -221,7 +223,7 @@ def _list_sponsors(
     other_ids = [id_row[0] for id_row in id_rows]
     title_by_id = read_titles(db, other_ids)
     return [
-        LinkRow(
+        FoundLink(
             sponsor_kind.value,
             other_id,
             read_sponsor_evidence(

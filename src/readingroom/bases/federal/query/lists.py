@@ -97,16 +97,16 @@ def read_or_tell_links(db: Database, record_source: Source, record_id: str) -> d
     try:
         return store.read_record(db, record_source, record_id)
     except RecordNotFound as missing:
-        link_rows, _, _ = links.read_link_page(db, record_id, None, 3, None)
-        if not link_rows:
+        found_links, _, _ = links.read_link_page(db, record_id, None, 3, None)
+        if not found_links:
             raise
         linked_records_text = ", ".join(
-            f"{link_row.id} ({link_row.kind})" for link_row in link_rows
+            f"{found_link.id} ({found_link.kind})" for found_link in found_links
         )
         raise RecordNotFound(
             f"{missing.message}, but records here are linked to it: {linked_records_text}",
             source=record_source.name,
-            linked_from=[link_row.id for link_row in link_rows],
+            linked_from=[found_link.id for found_link in found_links],
         ) from missing
 
 
@@ -215,11 +215,11 @@ def list_links(
     after_key: Sequence[str] | None,
 ) -> LinkPage:
     record_fields = from_json(read_record_json(db, record_source, record_id))
-    link_rows, last_key, total_count = links.read_link_page(
+    found_links, last_key, total_count = links.read_link_page(
         db, record_fields["id"], link_kind, max_results, after_key
     )
     return LinkPage(
-        results=[LinkedRecord.model_validate(asdict(link_row)) for link_row in link_rows],
+        results=[LinkedRecord.model_validate(asdict(found_link)) for found_link in found_links],
         total=total_count,
         id=record_fields["id"],
         loaded_up_to=record_fields["loaded_up_to"],

@@ -101,12 +101,12 @@ def list_link_cards(
 ) -> RecordList:
     """List what a record is linked to, then its sponsors and cosponsors, with the evidence."""
     record_fields = store.read_record(db, record_source, record_id)
-    link_rows, last_key, total_count = list_links_and_sponsors(
+    found_links, last_key, total_count = list_links_and_sponsors(
         db, record_id, kind_filter, max_results, cursors.decode("links", page_cursor, str, str)
     )
     return build_list(
         record_source.name,
-        [make_card(asdict(link_row)) for link_row in link_rows],
+        [make_card(asdict(found_link)) for found_link in found_links],
         "links",
         last_key,
         id=record_id,
@@ -151,14 +151,14 @@ def list_committee_actions(
     The filters `since` and `until` are about the day of each action.
     """
     committee_record = store.read_record(db, SOURCES_BY_NAME["committees"], committee_id)
-    time_span = validate_model(SourceFilters, filter_values)
+    day_filters = validate_model(SourceFilters, filter_values)
     (start_index,) = cursors.decode("committee_actions", page_cursor, int) or (0,)
     all_actions = (*_read_bill_activities(db, committee_id), *_read_meetings(db, committee_id))
     dated_actions = sorted(
         (
             dated_action
             for dated_action in all_actions
-            if (time_span.since or "") <= dated_action["date"] <= (time_span.until or "9999")
+            if (day_filters.since or "") <= dated_action["date"] <= (day_filters.until or "9999")
         ),
         key=lambda dated_action: (dated_action["date"], dated_action["id"], dated_action["action"]),
         reverse=True,

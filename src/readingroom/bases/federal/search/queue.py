@@ -23,7 +23,7 @@ _DOCUMENTS_PER_SLICE = 64
 _LOCAL_WORKER_PREFIX = f"local:{socket.gethostname().replace(':', '')}:"
 _MAX_ASKED_DOCUMENTS = 10_000
 # Twice as many links to a record are worth as much as being half a year newer.
-_DAYS_PER_DOUBLING = 182
+_DAYS_PER_LINK_DOUBLING = 182
 
 _EMBEDDED_SOURCES = tuple(list_source_names(list_sources_of_shape(Shape.BODY, Shape.SHORT)))
 _EMBEDDED_SOURCE_PLACEHOLDERS = ", ".join("?" * len(_EMBEDDED_SOURCES))
@@ -188,7 +188,7 @@ def _order_documents(db: Database) -> list[int]:
 def _score_record(published_at: str | None, link_count: int) -> float:
     """Return how much a record is wanted: its day, later for what others link to."""
     published_ordinal = date.fromisoformat(published_at[:10]).toordinal() if published_at else 0
-    return published_ordinal + _DAYS_PER_DOUBLING * math.log2(1 + link_count)
+    return published_ordinal + _DAYS_PER_LINK_DOUBLING * math.log2(1 + link_count)
 
 
 def _read_waiting_passages(db: Database, document_numbers: list[int]) -> list[Row]:

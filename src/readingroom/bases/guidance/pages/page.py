@@ -198,7 +198,9 @@ class GovukPage:
     def _rendering(self) -> tuple[str, list[Anchor]]:
         markdown_converter = MarkdownConverter(WEBSITE_URL)
         text_blocks = [
-            text_block for text_block in self._render_blocks(markdown_converter) if text_block
+            text_block
+            for text_block in self._iterate_markdown_blocks(markdown_converter)
+            if text_block
         ]
         text_blocks += filter(None, self._render_end("\n\n".join(text_blocks), markdown_converter))
         return "\n\n".join(text_blocks), markdown_converter.anchors
@@ -213,7 +215,7 @@ class GovukPage:
         raw_links = self.content.get("links")
         return read_objects(raw_links.get(relation_name)) if isinstance(raw_links, Mapping) else []
 
-    def _render_blocks(self, markdown_converter: MarkdownConverter) -> Iterator[str]:
+    def _iterate_markdown_blocks(self, markdown_converter: MarkdownConverter) -> Iterator[str]:
         if self.title:
             yield f"# {escape_text(self.title)}"
         if self.withdrawn_notice:

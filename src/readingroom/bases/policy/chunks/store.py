@@ -217,9 +217,9 @@ class PolicyStore:
             metadata_by_revision.setdefault(revision_key, []).append(chunk_metadata)
         return metadata_by_revision
 
-    async def get_index_sizes(self) -> tuple[int, int]:
+    async def count_chunks_in_both_indexes(self) -> tuple[int, int]:
         """Return how many chunks the vector index and the word index hold."""
-        return await anyio.to_thread.run_sync(self._index.read_sizes)
+        return await anyio.to_thread.run_sync(self._index.count_chunks_in_both_indexes)
 
     async def get_sections(self, policy_slug: str, revision_id: str) -> SectionIndex:
         """Return folded reference → the ids of its chunks; read again only after a write."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from readingroom.bases.policy.admin_models import PolicyDetail, RevisionDetail
 from readingroom.bases.policy.registry.records import RevisionStatus
 from readingroom.protocol.pages import PageLink
-from readingroom.web.charts import Chart, GanttRow, TimeSpan, draw_gantt
+from readingroom.web.charts import Chart, GanttRow, GanttSpan, draw_gantt
 from readingroom.web.templates import format_day, format_words
 
 
@@ -105,28 +105,28 @@ def describe_revision(revision: RevisionDetail, today: dt.date) -> str:
 
 def make_gantt_row(policy: PolicyDetail, today: dt.date) -> GanttRow:
     """Return a policy as a line of a chart over time."""
-    time_spans = [make_time_span(policy.source, revision, today) for revision in policy.revisions]
+    time_spans = [make_gantt_span(policy.source, revision, today) for revision in policy.revisions]
     return GanttRow(policy.title, time_spans, f"/policies/{policy.source}")
 
 
-def make_time_span(
+def make_gantt_span(
     policy_slug: str,
     revision: RevisionDetail,
     today: dt.date,
     status_class: str = "",
     span_note: str = "",
-) -> TimeSpan:
+) -> GanttSpan:
     """Return a revision as a bar; `status_class` replaces its own, `span_note` is told of it."""
     state_name = name_state(revision, today)
     is_still_open = state_name == "active" and revision.effective_to is None
-    return TimeSpan(
+    return GanttSpan(
         f"{policy_slug}, {revision.version_label}",
         revision.effective_from,
         revision.effective_to,
         status_class or state_name,
         f"/policies/{policy_slug}/{revision.revision_id}",
         span_note or WORDS_BY_STATE[state_name],
-        open_end="" if is_still_open else _describe_open_end(revision),
+        open_end_label="" if is_still_open else _describe_open_end(revision),
     )
 
 
@@ -147,7 +147,7 @@ def draw_policy_chart(policy: PolicyDetail, asked_day: dt.date, today: dt.date) 
     gantt_rows = [
         GanttRow(
             revision.version_label,
-            [make_time_span(policy.source, revision, today)],
+            [make_gantt_span(policy.source, revision, today)],
             f"/policies/{policy.source}/{revision.revision_id}",
         )
         for revision in reversed(policy.revisions)

@@ -47,7 +47,7 @@ from readingroom.protocol.pages import (
     ToolExample,
 )
 from readingroom.protocol.search import TEXT_BY_REASON, SearchRequest, describe_unread
-from readingroom.protocol.tool import ToolCall
+from readingroom.protocol.tool import ToolContext
 from readingroom.storage.jobs.store import JobStore
 from readingroom.web.charts import draw_gantt
 from readingroom.web.forms import fill_form
@@ -219,7 +219,7 @@ class PolicyPages:
         )
 
     async def list_omissions(
-        self, search_request: SearchRequest, tool_call: ToolCall
+        self, search_request: SearchRequest, tool_context: ToolContext
     ) -> Sequence[SearchOmission]:
         """Return the policies that a search leaves out on its day, each with the reason."""
         asked_day = search_request.day or self._service.today.isoformat()

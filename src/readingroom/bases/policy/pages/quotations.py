@@ -9,7 +9,7 @@ from readingroom.bases.policy.admin.service import PolicyAdmin
 from readingroom.bases.policy.models import QuoteCheck, QuotePlace, VerifyPolicyQuote
 from readingroom.bases.policy.pages.periods import (
     list_readable_revisions,
-    make_time_span,
+    make_gantt_span,
 )
 from readingroom.bases.policy.pages.reading import PageViews
 from readingroom.bases.policy.pages.sections import make_section_address
@@ -99,14 +99,14 @@ class QuotationPages:
         gantt_rows = []
         for revision in revisions:
             is_found = revision.revision_id in found_ids
-            time_span = make_time_span(
+            gantt_span = make_gantt_span(
                 policy_slug,
                 revision,
                 self._service.today,
                 "active" if is_found else "superseded",
                 "the words stand here" if is_found else "not there",
             )
-            gantt_rows.append(GanttRow(revision.version_label, [time_span], time_span.href))
+            gantt_rows.append(GanttRow(revision.version_label, [gantt_span], gantt_span.href))
         chart_finding = (
             f"The words stand in {len(found_ids)} of "
             f"{format_count(len(revisions), 'revision')} (the dark bars)."

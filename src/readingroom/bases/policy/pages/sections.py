@@ -120,7 +120,7 @@ class SectionHistoryPages:
             for revision in reversed(policy.revisions)
             if revision.status in (RevisionStatus.ACTIVE, RevisionStatus.SUPERSEDED)
         ]
-        sections_oldest_first = await self._follow_section(
+        sections_oldest_first = await self._trace_section_through_revisions(
             eligible_revisions, revision_id, section_ref
         )
         page_title = (
@@ -148,7 +148,7 @@ class SectionHistoryPages:
             page_title, body_html, data=sections_oldest_first, tool_example=tool_example
         )
 
-    async def _follow_section(
+    async def _trace_section_through_revisions(
         self, revisions: Sequence[RevisionDetail], revision_id: str, section_ref: str
     ) -> list[SectionInRevision]:
         """Return the stands in all revisions, the oldest first; the search goes both ways."""

@@ -1,7 +1,7 @@
 """How far a bill came, and what became of it, as the actions in its file tell."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
 from readingroom.bases.federal.schema.congress import get_first_day
@@ -69,7 +69,7 @@ def determine_progress(
     return BillProgress(
         bill_stage,
         reached_at,
-        _determine_outcome(congress, bill_type, bill_stage, first_day_by_step, as_of),
+        _determine_outcome(congress, bill_type, bill_stage, first_day_by_step.keys(), as_of),
     )
 
 
@@ -105,8 +105,7 @@ def _find_steps(bill_action: BillAction) -> Iterable[str]:
         yield "law"
 
 
-def _determine_stage(stage_steps: Iterable[str], has_law: bool) -> BillStage:
-    reached_steps = set(stage_steps)
+def _determine_stage(reached_steps: Set[str], has_law: bool) -> BillStage:
     if has_law or "law" in reached_steps:
         return "law"
     if "vetoed" in reached_steps:
@@ -121,7 +120,7 @@ def _determine_outcome(
     congress: int,
     bill_type: str,
     bill_stage: BillStage,
-    stage_steps: Iterable[str],
+    reached_steps: Set[str],
     as_of: str | None,
 ) -> BillOutcome:
     if bill_stage in ("law", "vetoed"):
@@ -130,7 +129,7 @@ def _determine_outcome(
     needed_chambers = {"hres": {"house"}, "sres": {"senate"}}.get(bill_type)
     if bill_type in ("hconres", "sconres"):
         needed_chambers = {"house", "senate"}
-    if needed_chambers and needed_chambers <= set(stage_steps):
+    if needed_chambers and needed_chambers <= reached_steps:
         return "adopted"
     # What is not done when a Congress ends is done no more; an older file cannot know.
     end_day = get_first_day(congress + 1).isoformat()

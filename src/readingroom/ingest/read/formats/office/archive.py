@@ -22,7 +22,7 @@ class Archive:
         try:
             self._zip_file = zipfile.ZipFile(io.BytesIO(archive_bytes))
         except (zipfile.BadZipFile, ValueError, OSError, EOFError) as error:
-            raise Refusal("extraction_failed", _explain_damage(archive_bytes)) from error
+            raise Refusal("extraction_failed", _explain_damaged_archive(archive_bytes)) from error
         self._bytes_left = max_unpacked_bytes
         self._max_unpacked_bytes = max_unpacked_bytes
         self.entries = self._zip_file.infolist()
@@ -72,7 +72,7 @@ class Archive:
         return unpacked_bytes
 
 
-def _explain_damage(archive_bytes: bytes) -> str:
+def _explain_damaged_archive(archive_bytes: bytes) -> str:
     if _END_RECORD_MAGIC not in archive_bytes[-_END_RECORD_WITHIN_BYTES:]:
         return "The file ends early, so its download was probably cut off: fetch it again"
     return "The file is damaged and cannot be opened"
