@@ -343,14 +343,21 @@ def read_documents(shared: str) -> dict[str, str]:
         document = read(
             path.read_bytes(), path.name, options(find_sections=has_sections), ignore_progress
         )
-        sections = [(section.ref, section.start, section.end) for section in document.sections]
-        chunks = [(chunk.start, chunk.end) for chunk in document.chunks]
+        sections = [(section.ref, *_get_offsets(section)) for section in document.sections]
+        chunks = [_get_offsets(chunk) for chunk in document.chunks]
         found[f"{name}: text"] = _describe(document.text, f"{len(document.text):,} characters")
         found[f"{name}: sections"] = _describe(sections, f"{len(sections)} sections")
         found[f"{name}: chunks"] = _describe(chunks, f"{len(chunks)} chunks")
     pages = [find("GovukPage")(content).text for content in _read_examples(data)]
     found["GOV.UK pages as Markdown"] = _describe(pages, f"{sum(map(len, pages)):,} characters")
     return found
+
+
+def _get_offsets(span: Any) -> tuple[int, int]:
+    """Return where a section or a chunk begins and ends, whatever the version calls that."""
+    if hasattr(span, "start_offset"):
+        return span.start_offset, span.end_offset
+    return span.start, span.end
 
 
 def _describe(value: object, size: str) -> str:

@@ -172,7 +172,7 @@ def _list_sequences(words: Sequence[str]) -> set[tuple[str, ...]]:
 def _list_expected_words(document: Document, chunk: Chunk) -> list[str]:
     """Return the words of a passage that stand on its first page, by their place in the text."""
     page = document.pages[chunk.pages[0] - 1]
-    return _list_words(document.text[chunk.start : min(chunk.end, page.end)])
+    return _list_words(document.text[chunk.start_offset : min(chunk.end_offset, page.end_offset)])
 
 
 def _list_marked_words(words: Sequence[PageWord], marks: Sequence[Mark]) -> list[str]:

@@ -123,7 +123,7 @@ def _compare_searches(
 
 
 def _build_index(vectors: Any, documents: Any) -> VectorIndex:
-    index = VectorIndex(FILTER_FIELDS, reserved_rows=len(vectors))
+    index = VectorIndex(FILTER_FIELDS, reserved_row_count=len(vectors))
     for start in range(0, len(documents), 400):
         page_of_documents = documents[start : start + 400]
         first = start * CHUNKS_PER_DOCUMENT

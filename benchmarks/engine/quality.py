@@ -52,15 +52,15 @@ def list_settings() -> list[RankingWeights]:
             word_weight=word_weight,
             half_weight_evidence=half_weight_evidence,
             feedback_weight=feedback_weight,
-            expansion_passages=expansion_passages,
-            expansion_stems=expansion_stems,
+            expansion_passage_count=expansion_passage_count,
+            expansion_stem_count=expansion_stem_count,
         )
         for (
             word_weight,
             half_weight_evidence,
             feedback_weight,
-            expansion_passages,
-            expansion_stems,
+            expansion_passage_count,
+            expansion_stem_count,
         ) in product((0.45, 0.5, 0.55), (0.7, 1.0), (0.4, 0.5), (4, 6), (30, 50))
     ]
 

@@ -102,7 +102,7 @@ def _search_at_depth(index: VectorIndex, question: Any, depth: int) -> Any:
 
 
 def _build_index(rows: Any, random_parts: Any) -> VectorIndex:
-    index = VectorIndex(FilterFields(("group",), ("part",)), reserved_rows=len(rows))
+    index = VectorIndex(FilterFields(("group",), ("part",)), reserved_row_count=len(rows))
     for start in range(0, len(rows), 10_000):
         numbers = range(start, start + 10_000)
         groups = [

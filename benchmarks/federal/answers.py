@@ -49,7 +49,7 @@ def _open_service(quick: bool) -> tuple[FederalService, federal_registries.Size]
     path.parent.mkdir(exist_ok=True)
     federal_registries.build_database(path, size)
     # On a busy machine a whole scan may take longer than a server lets it.
-    return FederalService(path, RandomEmbedder(), Budget(seconds=60)), size  # type: ignore[arg-type]
+    return FederalService(path, RandomEmbedder(), Budget(max_seconds=60)), size  # type: ignore[arg-type]
 
 
 # --- names ---
@@ -212,17 +212,17 @@ def _make_broad_aggregation() -> Aggregation:
 
 def _measure_stopping(db: sqlite3.Connection) -> tuple[str, ...]:
     """Given a third of the time the broad one takes at best, so that it is surely stopped."""
-    unbounded = Budget(rows=10**9, seconds=600)
+    unbounded = Budget(max_rows=10**9, max_seconds=600)
     whole_seconds = min(
         measure_wall_seconds(
             lambda: Aggregator(db, unbounded).compute_total(_make_broad_aggregation())
         )
         for _ in range(5)
     )
-    budget = Budget(rows=10**9, seconds=whole_seconds / 3)
+    budget = Budget(max_rows=10**9, max_seconds=whole_seconds / 3)
     seconds_taken = [measure_wall_seconds(lambda: _expect_refusal(db, budget)) for _ in range(9)]
-    ratio = Ratio(seconds_taken, [budget.seconds] * len(seconds_taken))
-    label = f"stopped after {budget.seconds * 1000:,.0f} ms of wall time"
+    ratio = Ratio(seconds_taken, [budget.max_seconds] * len(seconds_taken))
+    label = f"stopped after {budget.max_seconds * 1000:,.0f} ms of wall time"
     return (label, *render_median_and_p95(seconds_taken), str(ratio), ratio.against(1.1))
 
 

@@ -60,7 +60,7 @@ def _compare(db: Database, name: str, rounds: int) -> tuple[str, ...]:
     def run_ours() -> list[tuple[object, object]]:
         table = TABLES_BY_NAME["bills"]
         request = Aggregation(table, parse_filters(table, None), group_by=name)
-        answer = Aggregator(db, Budget(seconds=60.0)).compute_total(request)
+        answer = Aggregator(db, Budget(max_seconds=60.0)).compute_total(request)
         return [(bucket.key, bucket.value) for bucket in answer.buckets]  # type: ignore[union-attr]
 
     def run_by_hand() -> list[tuple[object, object]]:

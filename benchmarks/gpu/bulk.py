@@ -60,7 +60,7 @@ def main() -> None:
     batches = _split(texts)
     with TokenizingPool(options.tokenizer, MAX_TOKENS, options.processes) as pool:
         list(
-            embed_stream(encoder, pool, enumerate(batches[: 4 * pool.processes]))
+            embed_stream(encoder, pool, enumerate(batches[: 4 * pool.process_count]))
         )  # everything warm
         results |= _measure_stages(encoder, pool, texts, options)
         if options.stored:
@@ -117,7 +117,7 @@ def _measure_stages(
     return {
         "texts": len(texts),
         "tokens_a_text": token_count / len(texts),
-        "tokenizing_processes": pool.processes,
+        "tokenizing_processes": pool.process_count,
         "library_tokenizer_a_second": min(len(texts), 50_000) / library_seconds,
         **{f"{name}_a_second": rate for name, rate in rates.items()},
         "both_of_the_slower": rates["both"] / min(rates["tokens"], rates["forward"]),

@@ -61,7 +61,7 @@ def test_every_word_of_a_text_lies_in_a_chunk_and_no_chunk_is_too_long(
         for span in spans
     )
     assert spans == sorted(spans)
-    covered = {place for span in spans for place in range(span.start, span.end)}
+    covered = {place for span in spans for place in range(span.start_offset, span.end_offset)}
     assert all(place in covered or text[place].isspace() for place in range(len(text)))
 
 
@@ -76,7 +76,7 @@ def test_neighbours_share_no_more_than_the_overlap(
     spans = split(text, size, overlap)
 
     pairs = pairwise(spans)
-    assert all(left.end - right.start <= overlap for left, right in pairs)
+    assert all(left.end_offset - right.start_offset <= overlap for left, right in pairs)
 
 
 @requirement("engine:chunking:cuts")
@@ -97,7 +97,7 @@ def test_a_million_characters_without_a_space_are_cut_into_windows() -> None:
     spans = split("x" * 1_000_000)
 
     assert spans[:2] == [Span(0, 800), Span(600, 1400)]
-    assert spans[-1].end == 1_000_000
+    assert spans[-1].end_offset == 1_000_000
 
 
 @requirement("engine:chunking:offsets")
@@ -114,7 +114,9 @@ def test_a_chunk_touches_the_pages_its_characters_came_from(pages: list[str]) ->
     page_of = [number for number, page in enumerate(pages, 1) for _ in page]
 
     for span in split("".join(pages), 20, 5):
-        assert find_page_numbers(span, starts) == sorted(set(page_of[span.start : span.end]))
+        assert find_page_numbers(span, starts) == sorted(
+            set(page_of[span.start_offset : span.end_offset])
+        )
 
 
 @requirement("engine:chunking:pages")

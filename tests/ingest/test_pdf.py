@@ -333,33 +333,37 @@ def test_chunks_cover_the_text_know_their_pages_and_never_cross_a_section(
 
     covered = bytearray(len(document.text))
     for chunk in document.chunks:
-        covered[chunk.start : chunk.end] = b"x" * (chunk.end - chunk.start)
-        assert 0 < chunk.end - chunk.start <= CHUNK_SIZE
-        assert chunk.start <= chunk.own_start < chunk.end
-        assert chunk.pages == list_pages_between(document, chunk.own_start, chunk.end)
-        section = find_section_at(document, chunk.own_start)
+        covered[chunk.start_offset : chunk.end_offset] = b"x" * (
+            chunk.end_offset - chunk.start_offset
+        )
+        assert 0 < chunk.end_offset - chunk.start_offset <= CHUNK_SIZE
+        assert chunk.start_offset <= chunk.own_start_offset < chunk.end_offset
+        assert chunk.pages == list_pages_between(document, chunk.own_start_offset, chunk.end_offset)
+        section = find_section_at(document, chunk.own_start_offset)
         assert (chunk.section_ref, chunk.section_path) == section
-        assert find_section_at(document, chunk.end - 1) == section
+        assert find_section_at(document, chunk.end_offset - 1) == section
     assert not any(
         sign.strip() and not mark for sign, mark in zip(document.text, covered, strict=True)
     )
     assert [chunk.index for chunk in document.chunks] == [*range(len(document.chunks))]
-    starts = {section.start for section in document.sections}
+    starts = {section.start_offset for section in document.sections}
     for chunk in document.chunks:
-        assert not any(chunk.own_start < start < chunk.end for start in starts)
+        assert not any(chunk.own_start_offset < start < chunk.end_offset for start in starts)
 
 
 def list_pages_between(document: Document, start: int, end: int) -> tuple[int, ...]:
     return tuple(
         page.number
         for page in document.pages
-        if page.start < page.end and page.start < end and start < page.end
+        if page.start_offset < page.end_offset
+        and page.start_offset < end
+        and start < page.end_offset
     )
 
 
 def find_section_at(document: Document, place: int) -> tuple[str | None, tuple[str, ...]]:
     for section in document.sections:
-        if section.start <= place < section.end:
+        if section.start_offset <= place < section.end_offset:
             return section.ref, section.path
     return None, ()
 
@@ -368,7 +372,7 @@ def find_section_at(document: Document, place: int) -> tuple[str | None, tuple[s
 def test_each_page_lies_where_it_says_in_the_text() -> None:
     document = read_text(make_paper("First page here.", "", "Third page here.", ""))
 
-    parts = [document.text[page.start : page.end] for page in document.pages]
+    parts = [document.text[page.start_offset : page.end_offset] for page in document.pages]
 
     assert parts == ["First page here.", "", "Third page here.", ""]
     assert document.chunks[0].pages == (1, 3)

@@ -44,7 +44,9 @@ def read_plan(content: bytes) -> Document:
 
 def get_text(document: Document, ref: str) -> str:
     spans = [section for section in document.sections if ref in section.path]
-    return "\n\n".join(document.text[section.start : section.end].strip() for section in spans)
+    return "\n\n".join(
+        document.text[section.start_offset : section.end_offset].strip() for section in spans
+    )
 
 
 def list_policies(document: Document) -> list[str]:
@@ -236,7 +238,7 @@ def test_a_heading_between_two_paragraphs_belongs_to_neither_and_is_found_with_t
     assert get_text(document, "Para 3.5").startswith("3.5")
     (chunk,) = [chunk for chunk in document.chunks if chunk.section_ref == "Para 3.5"]
     assert document.get_chunk_text(chunk).startswith("Homes for older people")
-    assert document.text[chunk.own_start : chunk.end].startswith("3.5")
+    assert document.text[chunk.own_start_offset : chunk.end_offset].startswith("3.5")
 
 
 @pytest.mark.parametrize("gap", [0.0, 0.8])
@@ -257,7 +259,8 @@ def test_paragraphs_of_a_plainly_typeset_framework_are_found(gap: float) -> None
     document = read_plan(made.done())
 
     texts = {
-        section.ref: document.text[section.start : section.end] for section in document.sections
+        section.ref: document.text[section.start_offset : section.end_offset]
+        for section in document.sections
     }
     for expected in range(1, number + 2):
         assert texts[f"Para {expected}"].startswith(f"{expected}. The council"), expected

@@ -31,7 +31,9 @@ def list_paths(document: Document) -> list[str]:
 
 def read_section_text(document: Document, ref: str) -> str:
     found = [section for section in document.sections if section.ref == ref]
-    return "\n\n".join(document.text[section.start : section.end].strip() for section in found)
+    return "\n\n".join(
+        document.text[section.start_offset : section.end_offset].strip() for section in found
+    )
 
 
 @pytest.mark.data
@@ -111,7 +113,9 @@ def test_every_chapter_and_policy_of_the_draft_framework_is_found(shared_data: P
     assert [ref for ref in repeated if not ref.startswith(("Chapter", "Policy"))] == ["Annex F"]
     openings: defaultdict[str, list[str]] = defaultdict(list)
     for section in document.sections:
-        openings[section.ref].append(document.text[section.start : section.end].lstrip())
+        openings[section.ref].append(
+            document.text[section.start_offset : section.end_offset].lstrip()
+        )
     notes = [text for ref in repeated if ref.startswith("Chapter") for text in openings[ref][1:]]
     assert notes and all(re.match(r"\d{1,2} \w", note) for note in notes)
 

@@ -87,7 +87,7 @@ def test_the_last_failure_is_raised_and_nobody_sleeps_after_it() -> None:
     waits: list[float] = []
     work = Work(failures=9)
     with pytest.raises(TransientError, match="failure 4"):
-        retry(work, RetryPolicy(attempts=4), waits.append)
+        retry(work, RetryPolicy(max_attempts=4), waits.append)
     assert (work.calls, len(waits)) == (4, 3)
 
 

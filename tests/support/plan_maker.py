@@ -122,7 +122,7 @@ def _judge(document: Document, ref: str, words: Sequence[str]) -> Verdict:
     spans = [section for section in document.sections if fold(ref) in map(fold, section.path)]
     if not spans:
         return "missing"
-    text = " ".join(document.text[span.start : span.end] for span in spans)
+    text = " ".join(document.text[span.start_offset : span.end_offset] for span in spans)
     found, wanted = _letters(text), _letters(" ".join(words))
     if found == wanted:
         return "exact"

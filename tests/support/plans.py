@@ -68,13 +68,19 @@ def judge_council_policy(document: Document, noted: NotedSection) -> Verdict:
     ]
     if not spans:
         return "missing"
-    words = [word for span in spans for word in _list_words(document.text[span.start : span.end])]
-    starts = [page.start for page in document.pages]
+    words = [
+        word
+        for span in spans
+        for word in _list_words(document.text[span.start_offset : span.end_offset])
+    ]
+    starts = [page.start_offset for page in document.pages]
     pages = sorted(
         {
             page
             for span in spans
-            for page in find_page_numbers(trim(document, span.start, span.end), starts)
+            for page in find_page_numbers(
+                trim(document, span.start_offset, span.end_offset), starts
+            )
         }
     )
     first_words, last_words = (
@@ -89,7 +95,7 @@ def judge_council_policy(document: Document, noted: NotedSection) -> Verdict:
     dash_count = sum(
         _DASH_ALONE.fullmatch(word) is not None
         for span in spans
-        for line in document.text[span.start : span.end].splitlines()
+        for line in document.text[span.start_offset : span.end_offset].splitlines()
         # One that begins a line is a bullet.
         for word in line.split()[1:]
     )
@@ -156,13 +162,19 @@ def judge_section(document: Document, noted: NotedSection) -> Verdict:
     ]
     if not spans:
         return "missing"
-    words = [word for span in spans for word in document.text[span.start : span.end].split()]
-    starts = [page.start for page in document.pages]
+    words = [
+        word
+        for span in spans
+        for word in document.text[span.start_offset : span.end_offset].split()
+    ]
+    starts = [page.start_offset for page in document.pages]
     pages = sorted(
         {
             page
             for span in spans
-            for page in find_page_numbers(trim(document, span.start, span.end), starts)
+            for page in find_page_numbers(
+                trim(document, span.start_offset, span.end_offset), starts
+            )
         }
     )
     has_first = words[:5] == noted.first_words

@@ -17,17 +17,17 @@ CHUNK_SEPARATORS = ("\n\n", "\n", ". ", "! ", "? ", "; ", ", ", " ")
 
 
 class Span(NamedTuple):
-    """Part of a text: `text[start:end]`."""
+    """Part of a text: `text[start_offset:end_offset]`."""
 
-    start: int
-    end: int
+    start_offset: int
+    end_offset: int
 
     @property
     def length(self) -> int:
-        return self.end - self.start
+        return self.end_offset - self.start_offset
 
     def cut_from(self, document_text: str) -> str:
-        return document_text[self.start : self.end]
+        return document_text[self.start_offset : self.end_offset]
 
 
 def split(
@@ -56,8 +56,8 @@ def find_page_numbers(span: Span, page_starts: Sequence[int]) -> list[int]:
     `page_starts` holds the offset at which each page begins. A page without text begins where the
     next one does, and no span touches it.
     """
-    first_page = max(1, bisect_right(page_starts, span.start))
-    last_page = bisect_left(page_starts, span.end)
+    first_page = max(1, bisect_right(page_starts, span.start_offset))
+    last_page = bisect_left(page_starts, span.end_offset)
     return [
         page_number
         for page_number in range(first_page, last_page + 1)
@@ -114,21 +114,22 @@ class _Splitter:
         if len(edges) < 2:
             return
         max_size, overlap = self._max_size, self._overlap
-        first_edge_index, furthest_end = 0, edges[0] + max_size
+        first_edge_index, furthest_end_offset = 0, edges[0] + max_size
         for last_edge_index in range(1, len(edges)):
-            part_end = edges[last_edge_index]
+            part_end_offset = edges[last_edge_index]
             # A single part is never cut here, whatever its size: `cut_part` has seen to that.
-            if part_end <= furthest_end or first_edge_index == last_edge_index - 1:
+            if part_end_offset <= furthest_end_offset or first_edge_index == last_edge_index - 1:
                 continue
-            part_start = edges[last_edge_index - 1]
-            self.add_trimmed_span(edges[first_edge_index], part_start)
+            part_start_offset = edges[last_edge_index - 1]
+            self.add_trimmed_span(edges[first_edge_index], part_start_offset)
             # The overlap must leave room for the next part as well.
-            earliest_start = max(part_start - overlap, part_end - max_size)
+            earliest_start_offset = max(part_start_offset - overlap, part_end_offset - max_size)
             while (
-                first_edge_index < last_edge_index - 1 and edges[first_edge_index] < earliest_start
+                first_edge_index < last_edge_index - 1
+                and edges[first_edge_index] < earliest_start_offset
             ):
                 first_edge_index += 1
-            furthest_end = edges[first_edge_index] + max_size
+            furthest_end_offset = edges[first_edge_index] + max_size
         self.add_trimmed_span(edges[first_edge_index], edges[-1])
 
     def _add_window_spans(self, start_offset: int, end_offset: int) -> None:
@@ -143,5 +144,5 @@ class _Splitter:
         """Add a span without the white space at its ends; nothing for white space alone."""
         trimmed_text = self._text[start_offset:end_offset].rstrip()
         if trimmed_text:
-            trimmed_start = start_offset + len(trimmed_text) - len(trimmed_text.lstrip())
-            self.spans.append(Span(trimmed_start, start_offset + len(trimmed_text)))
+            trimmed_start_offset = start_offset + len(trimmed_text) - len(trimmed_text.lstrip())
+            self.spans.append(Span(trimmed_start_offset, start_offset + len(trimmed_text)))

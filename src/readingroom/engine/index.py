@@ -388,9 +388,9 @@ class EmbeddedIndex(CollectionIndex):
         chunks_by_id = {id: chunk for id in chunk_ids if (chunk := cache.get(id)) is not None}
         missing_ids = [chunk_id for chunk_id in chunk_ids if chunk_id not in chunks_by_id]
         if missing_ids:
-            read_chunks = self.collection.read_chunks(missing_ids)
-            texts_with_metadata = zip(read_chunks.texts, read_chunks.metadatas, strict=True)
-            for chunk_id, chunk in zip(read_chunks.ids, texts_with_metadata, strict=True):
+            fetched_chunks = self.collection.read_chunks(missing_ids)
+            texts_with_metadata = zip(fetched_chunks.texts, fetched_chunks.metadatas, strict=True)
+            for chunk_id, chunk in zip(fetched_chunks.ids, texts_with_metadata, strict=True):
                 chunks_by_id[chunk_id] = chunk
                 cache.put(chunk_id, chunk)
         present_ids = [chunk_id for chunk_id in chunk_ids if chunk_id in chunks_by_id]

@@ -482,11 +482,11 @@ def _encode_value(filter_value: Value) -> Value | bytes:
 
 def _count_tokens(size_record: bytes) -> int:
     """Return the tokens of a document; FTS5 stores a variable-length integer for each column."""
-    token_count = column_tokens = 0
+    token_count = column_token_count = 0
     for byte in size_record:
-        column_tokens = column_tokens << 7 | byte & 0x7F
+        column_token_count = column_token_count << 7 | byte & 0x7F
         if byte < 0x80:
-            token_count, column_tokens = token_count + column_tokens, 0
+            token_count, column_token_count = token_count + column_token_count, 0
     return token_count
 
 

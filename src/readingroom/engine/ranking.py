@@ -48,16 +48,16 @@ class RankingWeights:
     official_max_evidence: float = 1.2
     """With more evidence by its own words a question needs no official terms."""
     feedback_weight: float = 0.5
-    """How far the question's vector is moved, towards the mean of `feedback_passages`."""
-    feedback_passages: int = 4
+    """How far the question's vector is moved, towards the mean of the best passages."""
+    feedback_passage_count: int = 4
     feedback_min_evidence: float = 0.7
     """With less evidence the best passages do not improve the question: they may be wrong."""
     feedback_full_evidence: float = 1.0
     expansion_share: float = 0.8
     """The share of the added words; a question with many words of its own gets less of it."""
     expansion_length: float = 10.0
-    expansion_passages: int = 4
-    expansion_stems: int = 50
+    expansion_passage_count: int = 4
+    expansion_stem_count: int = 50
     unembedded_cosine: float = 0.3
     """What the cosine of a passage without a vector is taken to be, if it has none of the words."""
     unembedded_word_weight: float = 0.4
@@ -188,10 +188,10 @@ def rank_passages(
     if weights.feedback_weight or weights.expansion_share:
         best_places = _order_by_fit(first_fits, passages)
         expanded_terms = counted_passages.expand_terms(
-            question_terms, best_places[: weights.expansion_passages], weights
+            question_terms, best_places[: weights.expansion_passage_count], weights
         )
         own_weight = min((expanded_terms[stem] for stem in question_terms), default=1.0)
-        moved_cosines = passage_cosines.move_towards(best_places[: weights.feedback_passages])
+        moved_cosines = passage_cosines.move_towards(best_places[: weights.feedback_passage_count])
         fits = (
             moved_cosines.estimate_cosines(word_scores)
             + weights.word_weight
@@ -385,7 +385,7 @@ class _CountedPassages:
         telling_weights = np.zeros(len(stems), np.float32)
         for rank, stem_weights in enumerate(self._weigh_stems(stems, best_places)):
             telling_weights += stem_weights / max(stem_weights.sum(), 1e-9) / (1 + 0.3 * rank)
-        chosen_places = np.argsort(-telling_weights, kind="stable")[: weights.expansion_stems]
+        chosen_places = np.argsort(-telling_weights, kind="stable")[: weights.expansion_stem_count]
         chosen_weight_sum = max(float(telling_weights[chosen_places].sum()), 1e-9)
         weights_by_stem = dict.fromkeys(question_terms, (1 - expansion_share) / len(question_terms))
         for i in chosen_places:

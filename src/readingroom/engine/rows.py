@@ -17,24 +17,26 @@ RowMask = NDArray[np.bool_]
 class Rows:
     """The arrays of one writer. Rows before `row_count` never change, so views need no copy."""
 
-    def __init__(self, filter_fields: FilterFields, dimensions: int, reserved_rows: int) -> None:
+    def __init__(
+        self, filter_fields: FilterFields, dimensions: int, reserved_row_count: int
+    ) -> None:
         self.filter_fields = filter_fields
         self.row_count = 0
         self.deleted_count = 0
         # Signs approximate distances only between vectors of unit length.
         self.have_unit_length = True
         self.ids: list[str] = []
-        self.alive_mask = np.zeros(reserved_rows, bool)
-        self.vectors = np.empty((reserved_rows, dimensions), np.float32)
-        self.squared_lengths = np.empty(reserved_rows, np.float32)
+        self.alive_mask = np.zeros(reserved_row_count, bool)
+        self.vectors = np.empty((reserved_row_count, dimensions), np.float32)
+        self.squared_lengths = np.empty(reserved_row_count, np.float32)
         # By plane of 64 dimensions and not by row: a scan then reads memory in order.
-        self.signs = np.empty((-(-dimensions // 64), reserved_rows), np.uint64)
+        self.signs = np.empty((-(-dimensions // 64), reserved_row_count), np.uint64)
         self.columns = {
-            field: _Column(np.empty(reserved_rows, np.int32))
+            field: _Column(np.empty(reserved_row_count, np.int32))
             for field in filter_fields.exact_match_fields
         }
         self.numbers_by_field = {
-            field: np.empty(reserved_rows, np.float64)
+            field: np.empty(reserved_row_count, np.float64)
             for field in filter_fields.numeric_range_fields
         }
 
@@ -103,12 +105,12 @@ class Rows:
             numbers_by_field=dict(self.numbers_by_field),
         )
 
-    def _reserve_rows(self, needed_rows: int) -> None:
+    def _reserve_rows(self, needed_row_count: int) -> None:
         capacity = len(self.alive_mask)
-        if needed_rows <= capacity:
+        if needed_row_count <= capacity:
             return
         # By half at least, so that many small appends do not copy everything each time.
-        new_capacity = max(needed_rows, capacity + capacity // 2, 1024)
+        new_capacity = max(needed_row_count, capacity + capacity // 2, 1024)
         self.alive_mask = _enlarge(self.alive_mask, new_capacity)
         self.vectors = _enlarge(self.vectors, new_capacity)
         self.squared_lengths = _enlarge(self.squared_lengths, new_capacity)

@@ -78,12 +78,12 @@ class VectorIndex:
     """Vectors by id with the metadata that filters use; one writer at a time, any readers."""
 
     def __init__(
-        self, filter_fields: FilterFields, dimensions: int = DIMENSIONS, reserved_rows: int = 0
+        self, filter_fields: FilterFields, dimensions: int = DIMENSIONS, reserved_row_count: int = 0
     ) -> None:
         self.filter_fields = filter_fields
         self.dimensions = dimensions
         self._write_lock = threading.Lock()
-        self._rows = Rows(filter_fields, dimensions, reserved_rows)
+        self._rows = Rows(filter_fields, dimensions, reserved_row_count)
         self._row_numbers_by_id: dict[str, int] = {}
         self._view = self._rows.make_view()
 

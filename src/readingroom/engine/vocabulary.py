@@ -67,11 +67,11 @@ class Vocabulary:
         wordings: list[Wording] = []
         is_taken = [False] * len(question_stems)
         for length in range(min(self._longest_wording, len(question_stems)), 0, -1):
-            for start in range(len(question_stems) - length + 1):
-                end = start + length
-                stems = question_stems[start:end]
-                if stems in self._terms_by_stems and not any(is_taken[start:end]):
-                    is_taken[start:end] = [True] * length
+            for start_index in range(len(question_stems) - length + 1):
+                end_index = start_index + length
+                stems = question_stems[start_index:end_index]
+                if stems in self._terms_by_stems and not any(is_taken[start_index:end_index]):
+                    is_taken[start_index:end_index] = [True] * length
                     wordings.append(Wording(stems, self._list_official_terms(stems)))
         return wordings
 

@@ -332,10 +332,10 @@ def _draw_periods(
 
 def _link_hit(hit: DeskHit) -> str:
     """Return the address of a hit; of a whole page, with the passage to be marked on it."""
-    read_address = _make_read_address(hit.id) or ""
+    reading_address = _make_read_address(hit.id) or ""
     is_page = "#page=" in hit.id
     passage = quote(hit.snippet[:_MAX_MARKED_CHARS], safe="")
-    return f"{read_address}&quote={passage}" if is_page else read_address
+    return f"{reading_address}&quote={passage}" if is_page else reading_address
 
 
 def _mark_terms(passage: str, matched_terms: Sequence[str]) -> Markup:
@@ -437,8 +437,8 @@ def _mark_quotation(passage: str, quoted_text: str) -> Markup:
 def _make_read_address(record_id: str, text_offset: int | None = 0) -> str | None:
     if text_offset is None:
         return None
-    read_address = make_read_path(record_id)
-    return f"{read_address}&offset={text_offset}" if text_offset else read_address
+    reading_address = make_read_path(record_id)
+    return f"{reading_address}&offset={text_offset}" if text_offset else reading_address
 
 
 def _read_fetch_arguments(request: PageRequest) -> DeskFetch:

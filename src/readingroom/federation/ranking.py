@@ -251,10 +251,10 @@ def _have_same_place(hit: DeskHit, other_hit: DeskHit) -> bool:
 def _continue_text(passage: str, next_passage: str) -> str | None:
     """Return two passages as one where the second begins with the end of the first."""
     opening = next_passage[:_MIN_OVERLAP]
-    overlap_start = passage.rfind(opening) if len(opening) == _MIN_OVERLAP else -1
-    if overlap_start < 0 or not next_passage.startswith(passage[overlap_start:]):
+    overlap_offset = passage.rfind(opening) if len(opening) == _MIN_OVERLAP else -1
+    if overlap_offset < 0 or not next_passage.startswith(passage[overlap_offset:]):
         return None
-    return passage[:overlap_start] + next_passage
+    return passage[:overlap_offset] + next_passage
 
 
 def _fold_same_texts(ordered_hits: Sequence[DeskHit]) -> list[DeskHit]:

@@ -30,14 +30,14 @@ class RoomResources:
         self, page_cursor: str | None
     ) -> tuple[Sequence[ListedResource], str | None]:
         """Return one page of the resources, and the cursor of the next. Raise InvalidCursor."""
-        page_start = 0 if page_cursor is None else _parse_cursor(page_cursor)
+        first_index = 0 if page_cursor is None else _parse_cursor(page_cursor)
         listed_resources = [
             replace(listed_resource, uri=RESOURCE_SCHEME + listed_resource.uri)
             for search_adapter in self._desk.adapters
             for listed_resource in await search_adapter.list_resources()
         ]
-        page_end = page_start + _RESOURCES_PER_PAGE
-        return listed_resources[page_start:page_end], str(page_end) if page_end < len(
+        end_index = first_index + _RESOURCES_PER_PAGE
+        return listed_resources[first_index:end_index], str(end_index) if end_index < len(
             listed_resources
         ) else None
 

@@ -112,9 +112,9 @@ class DeskService:
         )
         nearest_citation = hits[0].citation.citation_string if hits else ""
         answer_confidence = judge_confidence([hit.score for hit in hits], nearest_citation)
-        page_end = arguments.offset + arguments.limit
+        end_index = arguments.offset + arguments.limit
         return DeskAnswer(
-            results=hits[arguments.offset : page_end],
+            results=hits[arguments.offset : end_index],
             total=len(hits),
             took_ms=round((time.perf_counter() - started_at) * 1000, 1),
             searched=list(gathered_answers.answers),
@@ -130,7 +130,7 @@ class DeskService:
             ],
             confidence=answer_confidence.level,
             confidence_reason=answer_confidence.reason,
-            next_offset=page_end if page_end < len(hits) else None,
+            next_offset=end_index if end_index < len(hits) else None,
             unread_revisions=_list_unread(gathered_answers),
         )
 

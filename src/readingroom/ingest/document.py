@@ -55,8 +55,8 @@ class Page:
     number: int
     label: str
     """The page number as printed: `iv`, `A-3`; else the number."""
-    start: int
-    end: int
+    start_offset: int
+    end_offset: int
     text: str
     """Including the running headers and footers, which the document's text omits."""
     method: PageMethod
@@ -77,10 +77,10 @@ class DocumentSection:
     path: tuple[str, ...]
     """Every ancestor and the section itself, outermost first."""
     title: str
-    start: int
-    end: int
+    start_offset: int
+    end_offset: int
     page: int
-    lead_start: int = 0
+    lead_start_offset: int = 0
     """Where the headings above it begin, which are part of no section; its start without any."""
     kind: PassageKind = "supporting"
 
@@ -90,14 +90,14 @@ class Chunk:
     """A span of the text that never crosses the start of a section, nor the headings above it."""
 
     index: int
-    start: int
-    end: int
+    start_offset: int
+    end_offset: int
     pages: tuple[int, ...]
     section_ref: str | None
     section_path: tuple[str, ...]
     section_title: str = ""
     kind: PassageKind = "supporting"
-    own_start: int = 0
+    own_start_offset: int = 0
     """Where its section's text begins, after the headings above it that the chunk begins with."""
 
 
@@ -127,7 +127,7 @@ class Document:
 
     def get_chunk_text(self, chunk: Chunk) -> str:
         """Return the text of a chunk."""
-        return self.text[chunk.start : chunk.end]
+        return self.text[chunk.start_offset : chunk.end_offset]
 
     @property
     def total_chars(self) -> int:

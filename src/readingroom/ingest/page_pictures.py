@@ -172,11 +172,11 @@ def _find_whole_passage(page_words: Sequence[PageWord], passage: str) -> set[int
     folded_words = [_fold_letters(page_word.text) for page_word in page_words]
     for word_index, folded_word in enumerate(folded_words):
         word_indexes += [word_index] * len(folded_word)
-    passage_start = "".join(folded_words).find(wanted_letters) if wanted_letters else -1
+    passage_offset = "".join(folded_words).find(wanted_letters) if wanted_letters else -1
     return (
         set()
-        if passage_start < 0
-        else set(word_indexes[passage_start : passage_start + len(wanted_letters)])
+        if passage_offset < 0
+        else set(word_indexes[passage_offset : passage_offset + len(wanted_letters)])
     )
 
 

@@ -26,7 +26,7 @@ MAX_LISTING_BYTES = 64 * 1024 * 1024
 MAX_FILE_BYTES = 4 * 1024**3
 """No official file is nearly as long; one that never ends would fill the disk."""
 # Nobody waits at a prompt for these files, so waits may be long and spare the host.
-_RETRY_POLICY = RetryPolicy(attempts=4, first_wait=1.0, max_wait=60.0)
+_RETRY_POLICY = RetryPolicy(max_attempts=4, first_wait=1.0, max_wait=60.0)
 _FILES_TABLE_SQL = """CREATE TABLE IF NOT EXISTS files (
     url TEXT PRIMARY KEY, name TEXT NOT NULL, etag TEXT, modified TEXT,
     size INTEGER NOT NULL, sha256 TEXT NOT NULL)"""
@@ -103,7 +103,7 @@ class Downloads:
         try:
             return retry(lambda: self._attempt_once(make_request), _RETRY_POLICY, self._sleep)
         except TransientError as error:
-            raise DownloadFailed(f"{error}, after {_RETRY_POLICY.attempts} tries") from error
+            raise DownloadFailed(f"{error}, after {_RETRY_POLICY.max_attempts} tries") from error
 
     def _attempt_once(self, make_request: Callable[[], Result]) -> Result:
         if not self._is_first_request:

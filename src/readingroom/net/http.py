@@ -75,7 +75,7 @@ class TransientError(Exception):
 class RetryPolicy:
     """How often a request is attempted, and how long to wait between two attempts."""
 
-    attempts: int = 4
+    max_attempts: int = 4
     first_wait: float = 1.0
     max_wait: float = 60.0
     jitter: Callable[[], float] = lambda: 0.5
@@ -99,7 +99,7 @@ class RetryPolicy:
         )
         # A host may ask for hours; the policy says how long we are prepared to wait.
         wait_seconds = min(wait_seconds, self.max_wait)
-        if attempt_index + 1 >= self.attempts or wait_seconds >= seconds_left:
+        if attempt_index + 1 >= self.max_attempts or wait_seconds >= seconds_left:
             raise transient_error
         return wait_seconds
 

@@ -123,7 +123,7 @@ class UpstreamClient:
         self._now = clock
         self._sleep = sleep
         self._retry_policy = RetryPolicy(
-            attempts=4, first_wait=0.2, max_wait=MAX_RETRY_AFTER_SECONDS, jitter=draw_jitter
+            max_attempts=4, first_wait=0.2, max_wait=MAX_RETRY_AFTER_SECONDS, jitter=draw_jitter
         )
         self._resume_at = 0.0
         # A page that fails is no host that fails: each has its own breaker, and the host's counts
@@ -159,7 +159,7 @@ class UpstreamClient:
         )
         deadline_seconds = self._now() + timeout_seconds
         retry_policy = (
-            replace(self._retry_policy, attempts=1) if request.fail_fast else self._retry_policy
+            replace(self._retry_policy, max_attempts=1) if request.fail_fast else self._retry_policy
         )
 
         async def attempt_request() -> Reply | None:

@@ -41,7 +41,7 @@ class _PassageCounts:
 
     embedded: int = 0
     waiting: int = 0
-    count_again_at: float = 0.0
+    next_count_at: float = 0.0
 
 
 class CheckedEmbedding:
@@ -179,7 +179,7 @@ class CheckedEmbedding:
             for passages in self._passages_by_name.values()
         )
         for passage_counts in self._counts_by_name.values():
-            passage_counts.count_again_at = 0.0
+            passage_counts.next_count_at = 0.0
         log.error(
             "vectors of worker %s are refused (%s); the %d that it sent before are deleted and "
             "will be made again",
@@ -195,9 +195,9 @@ class CheckedEmbedding:
         """
         passage_counts = self._counts_by_name[passages.name]
         started_at = time.monotonic()
-        if started_at >= passage_counts.count_again_at:
+        if started_at >= passage_counts.next_count_at:
             passage_counts.embedded, passage_counts.waiting = passages.count_passages()
-            passage_counts.count_again_at = started_at + _PAUSE_PER_COUNT_SECOND * (
+            passage_counts.next_count_at = started_at + _PAUSE_PER_COUNT_SECOND * (
                 time.monotonic() - started_at
             )
 

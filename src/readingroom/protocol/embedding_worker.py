@@ -70,13 +70,13 @@ class EmbeddingWorker:
         embedding_work: EmbeddingWork,
         embedder: Embedder,
         report_progress: Callable[[EmbeddingProgress], None],
-        batch_passages: int | None = None,
+        passages_per_batch: int | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._work = embedding_work
         self._embedder = embedder
         self._report_progress = report_progress
-        self._batch_passages = batch_passages
+        self._passages_per_batch = passages_per_batch
         self._wait = sleep
         self._open_leases: dict[str, float] = {}
         """The batches that are not sent yet, with how long their leases hold."""
@@ -114,7 +114,7 @@ class EmbeddingWorker:
         return stored_count
 
     def _claim_batches(self) -> Iterator[LeasedBatch]:
-        max_passages = self._batch_passages or self._embedder.batch_texts
+        max_passages = self._passages_per_batch or self._embedder.batch_texts
         while True:
             leased_batch = self._work.claim_batch(self._embedder.identity, max_passages)
             if not leased_batch.passages:

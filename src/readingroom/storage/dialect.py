@@ -37,7 +37,7 @@ class SqlDialect:
     """Selects the highest number that a table has ever given to a row, or no row."""
     commit_unflushed: str
     """Lets this transaction be on disk with one that follows; empty if all of them may be so."""
-    count_values: str
+    count_values_sql: str
     """Counts which values columns have, so that queries are planned well; empty if not needed."""
 
     def use_index(self, index_name: str) -> str:
@@ -72,7 +72,7 @@ SQLITE = SqlDialect(
     table_names="SELECT name FROM sqlite_master WHERE type = 'table'",
     last_number="SELECT seq FROM sqlite_sequence WHERE name = '{table}'",
     commit_unflushed="",
-    count_values="",
+    count_values_sql="",
 )
 
 POSTGRES = SqlDialect(
@@ -89,5 +89,5 @@ POSTGRES = SqlDialect(
     table_names="SELECT tablename AS name FROM pg_tables WHERE schemaname = current_schema()",
     last_number="SELECT last_value AS seq FROM {table}_seq",
     commit_unflushed="SET LOCAL synchronous_commit = off",
-    count_values="ANALYZE",
+    count_values_sql="ANALYZE",
 )

@@ -238,7 +238,7 @@ async def test_the_plans_are_listed_live_and_nothing_else_is_taken(world: Path) 
 
 @requirement("federal:AC-19", "federal:E")
 async def test_what_would_read_too_much_is_refused_with_filters_that_fit(world: Path) -> None:
-    async with serve_in_process(world, budget=Budget(rows=40)) as ask:
+    async with serve_in_process(world, budget=Budget(max_rows=40)) as ask:
         result = await ask.call("count", resource="bills", group_by="party")
         assert result["isError"]
         assert result["_meta"]["error_code"] == "aggregate_too_broad"
@@ -256,7 +256,7 @@ async def test_what_would_read_too_much_is_refused_with_filters_that_fit(world: 
 
 @requirement("federal:AC-19")
 async def test_what_takes_too_long_is_stopped_and_says_so(world: Path) -> None:
-    async with serve_in_process(world, budget=Budget(seconds=-1)) as ask:
+    async with serve_in_process(world, budget=Budget(max_seconds=-1)) as ask:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("readingroom.bases.federal.query.aggregates._STEPS_BETWEEN_CHECKS", 1)
             result = await ask.call("count", resource="bills", group_by="party")
@@ -296,10 +296,10 @@ def test_a_row_budget_is_kept_while_the_query_runs(world: Path) -> None:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("readingroom.bases.federal.query.aggregates._STEPS_BETWEEN_CHECKS", 10)
             patch.setattr(Aggregator, "_estimate_joined_rows", lambda *of: 0)
-            aggregator = Aggregator(db, Budget(rows=10))
+            aggregator = Aggregator(db, Budget(max_rows=10))
             with pytest.raises(AggregateTooBroad):
                 aggregator.compute_total(broad)
-            assert 10 * 100 < aggregator.meter.steps <= 1.1 * 10 * 100
+            assert 10 * 100 < aggregator.meter.step_count <= 1.1 * 10 * 100
         db.execute("ROLLBACK")
 
 
@@ -473,7 +473,7 @@ def test_the_time_limit_holds_for_a_query_that_would_run_for_hours(world: Path) 
             {},
         )
         with pytest.raises(AggregateTimeout):
-            Aggregator(db, Budget(rows=10**12, seconds=0.05)).compute_total(
+            Aggregator(db, Budget(max_rows=10**12, max_seconds=0.05)).compute_total(
                 Aggregation(bills, endless)
             )
 
@@ -534,9 +534,9 @@ def test_counting_by_group_takes_work_in_proportion_to_the_bills(
         ):
             table = TABLES_BY_NAME["bills"]
             request = Aggregation(table, parse_filters(table, None), group_by=group_by, top=1000)
-            aggregator = Aggregator(db, Budget(seconds=60.0))
+            aggregator = Aggregator(db, Budget(max_seconds=60.0))
             answer = aggregator.compute_total(request)
-            steps.append(aggregator.meter.steps)
+            steps.append(aggregator.meter.step_count)
             totals.append(sum(bucket.value for bucket in answer.buckets))  # type: ignore[union-attr]
             if group_by in ("topic", "committee", "cosponsor"):
                 assert answer.query_cost.rows >= totals[-1], "joined rows count too"

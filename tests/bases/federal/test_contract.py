@@ -294,7 +294,7 @@ def _list_enum_values(tool: Any, argument: str) -> set[str]:
 
 @requirement("federal:AC-19")
 async def test_19_a_broad_aggregate_is_told_how_to_be_narrower(world: Path, wire: str) -> None:
-    async with talk(world, wire, budget=Budget(rows=20)) as say:
+    async with talk(world, wire, budget=Budget(max_rows=20)) as say:
         meta, text = await say.refused("count", resource="bills")
         assert "aggregate_too_broad" in text
         assert meta["hint"]["suggest_narrowing"][0]["filters"]
@@ -303,7 +303,7 @@ async def test_19_a_broad_aggregate_is_told_how_to_be_narrower(world: Path, wire
 @pytest.mark.embedded_only("there a query that ends within 20 ms is answered; see test_postgres.py")
 @requirement("federal:AC-19")
 async def test_19_an_aggregate_that_takes_too_long_is_told_so(world: Path, wire: str) -> None:
-    async with talk(world, wire, budget=Budget(seconds=-1)) as say:
+    async with talk(world, wire, budget=Budget(max_seconds=-1)) as say:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("readingroom.bases.federal.query.aggregates._STEPS_BETWEEN_CHECKS", 1)
             meta, text = await say.refused("count", resource="bills", group_by="party")

@@ -40,7 +40,7 @@ def test_a_section_is_the_words_under_its_own_heading_not_its_line_in_the_conten
     assert [section.label for section in list_sections(BILL)] == ["1", "2", "501", "501#2"]
     for written in ("2", "Sec. 2", "section 2.", "§ 2"):
         found = find_section(BILL, written)
-        assert BILL[found.start : found.end].strip() == (
+        assert BILL[found.start_offset : found.end_offset].strip() == (
             "SEC. 2. FINDINGS. Congress finds that canals are long."
         )
     assert "REPORTS" in find_section(BILL, "501#2").heading
@@ -75,7 +75,7 @@ Sec. 3. Repealed.
 def test_the_contents_of_an_old_law_are_no_sections_of_it() -> None:
     assert [section.label for section in list_sections(OLD_LAW)] == ["1", "2", "3"]
     second = find_section(OLD_LAW, "2")
-    assert "canals are long" in OLD_LAW[second.start : second.end]
+    assert "canals are long" in OLD_LAW[second.start_offset : second.end_offset]
 
 
 @pytest.mark.data

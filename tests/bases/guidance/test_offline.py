@@ -104,7 +104,7 @@ async def synchronize(
     url: str,
     folder: Path,
     clock: Clock | None = None,
-    check_all: bool = False,
+    checks_every_page: bool = False,
     embedder: Any = EMULATED,
 ) -> SyncSummary:
     clock = clock or Clock()
@@ -118,7 +118,7 @@ async def synchronize(
     library = GuidanceLibrary(folder)
     try:
         sync_run = GuidanceSync(library, client, embedder, no_progress, clock.sleep, clock)
-        return await sync_run.synchronize_pages(check_all)
+        return await sync_run.synchronize_pages(checks_every_page)
     finally:
         await client.close()
         library.close()
@@ -231,7 +231,7 @@ async def test_asked_for_everything_it_asks_conditionally(
     await synchronize(upstream.url, tmp_path)
     upstream.emulator.items["/guidance/page-9"]["title"] = "Changed without a new date"
     upstream.emulator.seen.clear()
-    summary = await synchronize(upstream.url, tmp_path, check_all=True)
+    summary = await synchronize(upstream.url, tmp_path, checks_every_page=True)
     assert summary.fetched == 1
     assert summary.unchanged == len(upstream.emulator.items) - 1
     requests = [seen for seen in upstream.emulator.seen if seen.path.startswith("/api/content")]

@@ -176,8 +176,8 @@ def test_headings_alike_have_each_their_own_anchor_and_text() -> None:
     first, second = (find_section(sections, name) for name in ("duties", "duties-2"))
     assert first
     assert second
-    assert "best interests" in page.text[first.start : first.end]
-    assert "heading again" in page.text[second.start : second.end]
+    assert "best interests" in page.text[first.start_offset : first.end_offset]
+    assert "heading again" in page.text[second.start_offset : second.end_offset]
 
 
 def test_marks_of_markdown_are_no_words() -> None:

@@ -19,11 +19,13 @@ def read_chunks(content: bytes, revision_id: str = "rev") -> list[StoredChunk]:
             section_path=chunk.section_path,
             pages=chunk.pages,
             chunk_index=chunk.index,
-            start=chunk.start,
-            end=chunk.end,
+            start_offset=chunk.start_offset,
+            end_offset=chunk.end_offset,
             extraction_method="text_layer",
-            page_starts=tuple(document.pages[page - 1].start for page in chunk.pages[1:]),
-            own_start=chunk.own_start,
+            page_start_offsets=tuple(
+                document.pages[page - 1].start_offset for page in chunk.pages[1:]
+            ),
+            own_start_offset=chunk.own_start_offset,
             section_title=chunk.section_title,
             passage_kind=chunk.kind,
         )

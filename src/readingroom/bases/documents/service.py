@@ -194,18 +194,18 @@ class DocumentsService:
             if page_numbers is None
             else cut_pages(full_text, page_numbers, document_record)
         )
-        text_end = len(selected_text)
+        end_offset = len(selected_text)
         if arguments.max_chars is not None:
-            text_end = min(text_end, arguments.offset + arguments.max_chars)
+            end_offset = min(end_offset, arguments.offset + arguments.max_chars)
         return DocumentText(
             document_id=document_record.document_id,
             file_path=document_record.file_path,
             document_type=document_record.document_type,
             chunk_count=document_record.chunk_count,
-            text=selected_text[arguments.offset : text_end],
+            text=selected_text[arguments.offset : end_offset],
             page_count=document_record.page_count,
             total_chars=len(selected_text),
-            next_offset=text_end if text_end < len(selected_text) else None,
+            next_offset=end_offset if end_offset < len(selected_text) else None,
             citation=format_citation(document_record.source_file, page_numbers or ()),
             id=format_doc_id(
                 document_record.document_id,

@@ -240,9 +240,9 @@ def build_chunks(
     """Return the chunks of a document with the metadata that is stored with them."""
     chunk_texts = [parsed_document.get_chunk_text(chunk) for chunk in parsed_document.chunks]
     # Where the text covered so far ends; chunks overlap, so it is not the last chunk's end.
-    covered_ends = [0]
+    covered_end_offsets = [0]
     for chunk in parsed_document.chunks:
-        covered_ends.append(max(covered_ends[-1], chunk.end))
+        covered_end_offsets.append(max(covered_end_offsets[-1], chunk.end_offset))
     return Chunks(
         ids=[
             format_chunk_id(document_record.document_id, chunk.pages[0], chunk.index)
@@ -261,16 +261,16 @@ def build_chunks(
                 "extraction_method": document_record.extraction_method,
                 "char_count": len(chunk_text),
                 "word_count": len(chunk_text.split()),
-                "start": chunk.start,
-                "gap": parsed_document.text[covered_end : chunk.start],
+                "start": chunk.start_offset,
+                "gap": parsed_document.text[covered_end_offset : chunk.start_offset],
                 CONTEXT_FIELD: chunk_context,
             }
             # One more end than chunks: the last one is the end of the text.
-            for chunk, chunk_text, chunk_context, covered_end in zip(
+            for chunk, chunk_text, chunk_context, covered_end_offset in zip(
                 parsed_document.chunks,
                 chunk_texts,
                 embedded_chunks.contexts,
-                covered_ends,
+                covered_end_offsets,
                 strict=False,
             )
         ],
@@ -336,7 +336,7 @@ def _to_stored_chunks(raw_chunks: Chunks) -> list[StoredChunk]:
             chunk_index=int(chunk_metadata["chunk_index"]),
             total_chunks=int(chunk_metadata["total_chunks"]),
             extraction_method=chunk_metadata["extraction_method"],  # type: ignore[arg-type]
-            start=int(chunk_metadata["start"]),
+            start_offset=int(chunk_metadata["start"]),
             gap=str(chunk_metadata["gap"]),
         )
         for chunk_id, chunk_text, chunk_metadata in zip(

@@ -39,7 +39,7 @@ def make_page_answer(
     """Return the part of a page that the question is for."""
     section_span = _choose_section(govuk_page, arguments.section, section_anchor)
     section_text = (
-        govuk_page.text[section_span.start : section_span.end].rstrip()
+        govuk_page.text[section_span.start_offset : section_span.end_offset].rstrip()
         if section_span
         else govuk_page.text
     )
@@ -90,7 +90,7 @@ def _make_page_section(section_span: SectionSpan | None) -> PageSection | None:
 
 def make_passage_at(govuk_page: GovukPage, text_offset: int) -> PagePassage:
     """Return the passage that an offset in the text of a page lies in."""
-    block_start, block_text = max(
+    block_offset, block_text = max(
         (
             offset_and_block
             for offset_and_block in split_blocks(govuk_page.text)
@@ -99,7 +99,7 @@ def make_passage_at(govuk_page: GovukPage, text_offset: int) -> PagePassage:
     )
     section_spans = list_sections(govuk_page.text, govuk_page.anchors)
     return make_passage(
-        govuk_page, block_text, block_start, find_enclosing_section(section_spans, block_start)
+        govuk_page, block_text, block_offset, find_enclosing_section(section_spans, block_offset)
     )
 
 
@@ -108,7 +108,7 @@ def make_passage_of_block(govuk_page: GovukPage, block_text: str) -> PagePassage
 
 
 def make_passage(
-    govuk_page: GovukPage, block_text: str, block_start: int, section_span: SectionSpan | None
+    govuk_page: GovukPage, block_text: str, block_offset: int, section_span: SectionSpan | None
 ) -> PagePassage:
     url = (
         f"{govuk_page.url}#{quote(section_span.anchor)}"
@@ -116,7 +116,7 @@ def make_passage(
         else govuk_page.url
     )
     return PagePassage(
-        text=block_text, section=_make_page_section(section_span), url=url, offset=block_start
+        text=block_text, section=_make_page_section(section_span), url=url, offset=block_offset
     )
 
 

@@ -243,7 +243,7 @@ class GuidanceService:
                 total=len(found_blocks),
                 passages=[
                     make_passage(
-                        govuk_page, found_block.text, found_block.start, found_block.section
+                        govuk_page, found_block.text, found_block.start_offset, found_block.section
                     )
                     for found_block in found_blocks[: arguments.limit]
                 ],

@@ -31,10 +31,12 @@ _BATCHES_IN_FLIGHT = 4
 class TokenizingPool:
     """Processes that cut batches of texts into tokens, some batches ahead."""
 
-    def __init__(self, tokenizer_file: Path, max_tokens: int, processes: int | None = None) -> None:
-        self.processes = processes or max(1, min(_MAX_PROCESSES, (os.cpu_count() or 2) - 2))
+    def __init__(
+        self, tokenizer_file: Path, max_tokens: int, process_count: int | None = None
+    ) -> None:
+        self.process_count = process_count or max(1, min(_MAX_PROCESSES, (os.cpu_count() or 2) - 2))
         self._executor = ProcessPoolExecutor(
-            self.processes,
+            self.process_count,
             # Not by fork: a copy of a process that uses a graphics card does not work.
             mp_context=get_context("spawn"),
             initializer=_prepare_tokenizer,
@@ -58,7 +60,7 @@ class TokenizingPool:
         """Yield the tokens of each batch, in order."""
         remaining_batches = iter(batches)
         pending_results: deque[Future[TokenizedTexts]] = deque()
-        for batch in islice(remaining_batches, 2 * self.processes):
+        for batch in islice(remaining_batches, 2 * self.process_count):
             pending_results.append(self._executor.submit(_tokenize, list(batch)))
         while pending_results:
             tokenized_batch = pending_results.popleft().result()

@@ -58,14 +58,14 @@ class Embedder:
         models_folder: Path,
         directory: Path | None = None,
         precision: "Precision" = "float32",
-        threads: int | None = None,
+        thread_count: int | None = None,
         device: "DeviceChoice" = "cpu",
         own_model: Path | None = None,
     ) -> None:
         self._models_folder = models_folder
         self._own_weights = directory
         self._precision: Precision = precision
-        self._threads = threads
+        self._thread_count = thread_count
         # A model of the operator's own may be of any kind, so it is run as it comes.
         self._device: DeviceChoice = "cpu" if own_model else device
         self._own_model = own_model
@@ -197,13 +197,13 @@ class Embedder:
 
     def _load_model(self) -> ProcessorModel | OwnModel:
         if self._own_model is not None:
-            return load_encoder(self._own_model, self._threads or count_cores())
+            return load_encoder(self._own_model, self._thread_count or count_cores())
         try:
             return load_processor_model(
                 find_weights(self._models_folder, self._own_weights),
                 self._models_folder,
                 self._precision,
-                self._threads or count_cores(),
+                self._thread_count or count_cores(),
             )
         except OSError as error:
             log.error(

@@ -73,8 +73,8 @@ class GraphicsCardModel:
         return vectors
 
     def embed_stream(
-        self, batches: Iterable[tuple[Key, Sequence[str]]], processes: int | None = None
+        self, batches: Iterable[tuple[Key, Sequence[str]]], process_count: int | None = None
     ) -> Iterator[tuple[Key, NDArray[np.float32]]]:
         """Yield the key and the vectors of each batch; other processes work some batches ahead."""
-        with TokenizingPool(self._tokenizer_file, self._max_tokens, processes) as pool:
+        with TokenizingPool(self._tokenizer_file, self._max_tokens, process_count) as pool:
             yield from embed_stream(self._encoder, pool, batches)

@@ -42,7 +42,7 @@ class OwnModel:
     session: "onnxruntime.InferenceSession"
     tokenizer: "Tokenizer"
     dimensions: int = 0
-    parallel_runs: int = 1
+    parallel_run_count: int = 1
     """How many texts are read at the same time, each by a run of its own."""
 
     def compute_in_parallel(
@@ -84,7 +84,7 @@ class OwnModel:
         # all numbers of a run by its largest, so the score would depend on the other texts.
         pairs = self.tokenizer.encode_batch([(query, text) for text in texts])
         longest_first = sorted(range(len(pairs)), key=lambda place: -len(pairs[place].ids))
-        with ThreadPoolExecutor(self.parallel_runs, "rerank") as executor:
+        with ThreadPoolExecutor(self.parallel_run_count, "rerank") as executor:
             scores = executor.map(lambda place: self._compute_score(pairs[place]), longest_first)
             score_by_place = dict(zip(longest_first, scores, strict=True))
         return [score_by_place[place] for place in range(len(texts))]
@@ -140,7 +140,7 @@ def load_reranker(model_folder: Path, thread_count: int, max_tokens: int) -> Own
     setting_name = "READINGROOM_RERANKER"
     session, tokenizer = _open_files(model_folder, 1, setting_name)
     tokenizer.enable_truncation(max_tokens)
-    model = OwnModel(model_folder.name, session, tokenizer, parallel_runs=thread_count)
+    model = OwnModel(model_folder.name, session, tokenizer, parallel_run_count=thread_count)
     try:
         model.compute_scores("probe", ["probe"])
     except Exception as error:  # whatever the runtime raises for a graph of another kind

@@ -56,7 +56,7 @@ class ProcessorModel:
     identity: str
     session: "onnxruntime.InferenceSession"
     tokenizer: "RememberingTokenizer | LibraryTokenizer"
-    threads: int
+    thread_count: int
     max_run_texts: int
     """How many texts of one length may share a run."""
 
@@ -77,7 +77,7 @@ class ProcessorModel:
         """Yield the vectors of many texts as they come: their row numbers, and a row for each."""
         tokenized = self.tokenizer.encode_texts(texts)
         row_runs = _group_by_length(tokenized.lengths, self.max_run_texts)
-        with ThreadPoolExecutor(self.threads, "embed") as executor:
+        with ThreadPoolExecutor(self.thread_count, "embed") as executor:
             try:
                 run_matrices = executor.map(lambda rows: self._infer(tokenized, rows), row_runs)
                 yield from zip(row_runs, run_matrices, strict=True)

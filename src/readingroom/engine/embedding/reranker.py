@@ -18,9 +18,9 @@ _MAX_TOKENS = 256
 class Reranker:
     """One cross-encoder, loaded when it is first needed and shared by all threads."""
 
-    def __init__(self, model_folder: Path, threads: int | None = None) -> None:
+    def __init__(self, model_folder: Path, thread_count: int | None = None) -> None:
         self._folder = model_folder
-        self._threads = threads
+        self._thread_count = thread_count
         self._model: OwnModel | None = None
         self._load_lock = threading.Lock()
 
@@ -42,7 +42,7 @@ class Reranker:
         with self._load_lock:
             if self._model is None:
                 self._model = load_reranker(
-                    self._folder, self._threads or count_cores(), _MAX_TOKENS
+                    self._folder, self._thread_count or count_cores(), _MAX_TOKENS
                 )
             return self._model
 

@@ -128,16 +128,18 @@ class _WordMemory(dict[str, bytes]):
         if len(word) > self._max_word_length:
             return [self._unknown_id]
         piece_ids = []
-        piece_start, piece_prefix = 0, ""
-        while piece_start < len(word):
-            for piece_end in range(len(word), piece_start, -1):
-                piece_id = self._vocabulary.get(piece_prefix + word[piece_start:piece_end])
+        piece_start_offset, piece_prefix = 0, ""
+        while piece_start_offset < len(word):
+            for piece_end_offset in range(len(word), piece_start_offset, -1):
+                piece_id = self._vocabulary.get(
+                    piece_prefix + word[piece_start_offset:piece_end_offset]
+                )
                 if piece_id is not None:
                     break
             else:
                 return [self._unknown_id]
             piece_ids.append(piece_id)
-            piece_start, piece_prefix = piece_end, self._continuing_prefix
+            piece_start_offset, piece_prefix = piece_end_offset, self._continuing_prefix
         return piece_ids
 
 

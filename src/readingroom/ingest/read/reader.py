@@ -275,7 +275,7 @@ def _read_image(
         # By the same rule as pictures in a PDF, except that the contract has all frames read.
         if scan_reader.is_rendering or (
             read_options.image_skip == "probe"
-            and scan_reader.finds_no_text("probe", probed_pages=image_file.frame_count)
+            and scan_reader.finds_no_text("probe", probed_page_count=image_file.frame_count)
         ):
             return SkippedFile(1.0, image_file.frame_count)
         scan_reader.recognize_all_pages()
@@ -344,11 +344,13 @@ class _ScanReader:
         """Steps that were reported before the first page here."""
         self._legible_counts: dict[int, int | None] = {}
 
-    def finds_no_text(self, skip_rule: ImageSkip, probed_pages: int = PROBE_PAGES) -> bool:
+    def finds_no_text(self, skip_rule: ImageSkip, probed_page_count: int = PROBE_PAGES) -> bool:
         """Whether pages that consist of images show something other than text."""
         if skip_rule == "ratio" or self.is_rendering:
             return True
-        word_counts = [self._read_page(raw_page) for raw_page in self._raw_pages[:probed_pages]]
+        word_counts = [
+            self._read_page(raw_page) for raw_page in self._raw_pages[:probed_page_count]
+        ]
         # None: OCR was not possible, so nobody knows that there are no words.
         return None not in word_counts and sum(filter(None, word_counts)) < MIN_LEGIBLE_WORDS
 
@@ -406,8 +408,8 @@ def _make_page(
     return Page(
         number=raw_page.number,
         label=page_label,
-        start=text_flow.page_starts[page_index],
-        end=text_flow.page_ends[page_index],
+        start_offset=text_flow.page_starts[page_index],
+        end_offset=text_flow.page_ends[page_index],
         text=text_flow.page_texts[page_index],
         method=raw_page.method,
         image_ratio=round(raw_page.image_ratio, 3),
@@ -428,21 +430,27 @@ def _make_chunks(
         len(text_flow.text), document_sections
     ):
         for chunk_span in split(text_flow.text[section_start:section_end]):
-            chunk_span = Span(section_start + chunk_span.start, section_start + chunk_span.end)
-            own_start = (
-                max(chunk_span.start, document_section.start)
+            chunk_span = Span(
+                section_start + chunk_span.start_offset, section_start + chunk_span.end_offset
+            )
+            own_start_offset = (
+                max(chunk_span.start_offset, document_section.start_offset)
                 if document_section
-                else chunk_span.start
+                else chunk_span.start_offset
             )
             # A chunk of nothing but headings above a section is no part of it.
-            is_in_section = document_section is not None and own_start < chunk_span.end
-            own_start = own_start if is_in_section else chunk_span.start
+            is_in_section = (
+                document_section is not None and own_start_offset < chunk_span.end_offset
+            )
+            own_start_offset = own_start_offset if is_in_section else chunk_span.start_offset
             yield Chunk(
                 index=chunk_index,
-                start=chunk_span.start,
-                end=chunk_span.end,
+                start_offset=chunk_span.start_offset,
+                end_offset=chunk_span.end_offset,
                 pages=tuple(
-                    find_page_numbers(Span(own_start, chunk_span.end), text_flow.page_starts)
+                    find_page_numbers(
+                        Span(own_start_offset, chunk_span.end_offset), text_flow.page_starts
+                    )
                 ),
                 section_ref=document_section.ref if document_section and is_in_section else None,
                 section_path=document_section.path if document_section and is_in_section else (),
@@ -450,7 +458,7 @@ def _make_chunks(
                 kind=find_passage_kind(text_flow, chunk_span, document_section)
                 if document_section
                 else "supporting",
-                own_start=own_start,
+                own_start_offset=own_start_offset,
             )
             chunk_index += 1
 
@@ -459,11 +467,11 @@ def _iterate_section_spans(
     text_length: int, document_sections: Sequence[DocumentSection]
 ) -> Iterator[tuple[int, int, DocumentSection | None]]:
     """Yield the sections, each from its headings on, and the stretches between them."""
-    previous_end = 0
+    previous_end_offset = 0
     for document_section in document_sections:
-        if document_section.lead_start > previous_end:
-            yield previous_end, document_section.lead_start, None
-        yield document_section.lead_start, document_section.end, document_section
-        previous_end = document_section.end
-    if previous_end < text_length:
-        yield previous_end, text_length, None
+        if document_section.lead_start_offset > previous_end_offset:
+            yield previous_end_offset, document_section.lead_start_offset, None
+        yield document_section.lead_start_offset, document_section.end_offset, document_section
+        previous_end_offset = document_section.end_offset
+    if previous_end_offset < text_length:
+        yield previous_end_offset, text_length, None

@@ -64,69 +64,71 @@ def find_box_end(
     footnote_lines: Container[int],
 ) -> int:
     """Return the line after the box of a policy, at most `line_limit`; 0 without a box."""
-    box_start = _find_box_start(typography, policy_heading.text_index, line_limit)
-    if box_start is None:
+    box_start_index = _find_box_start(typography, policy_heading.text_index, line_limit)
+    if box_start_index is None:
         return 0
-    box_end = _follow_box(typography, box_start, line_limit, footnote_lines)
+    box_end_index = _follow_box(typography, box_start_index, line_limit, footnote_lines)
     if (
-        box_end < line_limit
-        and typography.lines[box_end].box is not None
-        and typography.lines[box_end].page == typography.lines[box_start].page + 1
-        and _is_mere_bar(typography, policy_heading, box_start, box_end)
+        box_end_index < line_limit
+        and typography.lines[box_end_index].box is not None
+        and typography.lines[box_end_index].page == typography.lines[box_start_index].page + 1
+        and _is_mere_bar(typography, policy_heading, box_start_index, box_end_index)
     ):
         # The bar or the tab of a heading stands last on its page, and the box of the text overleaf.
-        return _follow_box(typography, box_end, line_limit, footnote_lines)
-    if _is_mere_bar(typography, policy_heading, box_start, box_end) or _is_table_of_facts(
-        typography, policy_heading, box_start, box_end
-    ):
+        return _follow_box(typography, box_end_index, line_limit, footnote_lines)
+    if _is_mere_bar(
+        typography, policy_heading, box_start_index, box_end_index
+    ) or _is_table_of_facts(typography, policy_heading, box_start_index, box_end_index):
         return 0
-    return _leave_out_map(typography, box_start, box_end)
+    return _leave_out_map(typography, box_start_index, box_end_index)
 
 
 def _is_mere_bar(
-    typography: Typography, policy_heading: PolicyHeading, box_start: int, box_end: int
+    typography: Typography, policy_heading: PolicyHeading, box_start_index: int, box_end_index: int
 ) -> bool:
     """Whether a box holds only the heading of a policy, whose text begins below it or overleaf."""
-    title_end = typography.find_title_end(
+    title_end_index = typography.find_title_end(
         policy_heading.heading_index, policy_heading.title or "title"
     )
-    return policy_heading.label_index is None and box_end <= title_end < len(typography.lines)
+    return policy_heading.label_index is None and box_end_index <= title_end_index < len(
+        typography.lines
+    )
 
 
 def _is_table_of_facts(
-    typography: Typography, policy_heading: PolicyHeading, box_start: int, box_end: int
+    typography: Typography, policy_heading: PolicyHeading, box_start_index: int, box_end_index: int
 ) -> bool:
     """Whether a table below a heading holds no sentence, and text goes on below it on the page.
 
     So sites are set: their area, their use and their homes in a table, and then the policy.
     """
     flow_lines = typography.lines
-    table_box = flow_lines[box_start].box
+    table_box = flow_lines[box_start_index].box
     return (
         table_box is not None
         and table_box.is_grid
         and flow_lines[policy_heading.heading_index].box != table_box
-        and box_end < len(flow_lines)
-        and flow_lines[box_end].page == flow_lines[box_end - 1].page
+        and box_end_index < len(flow_lines)
+        and flow_lines[box_end_index].page == flow_lines[box_end_index - 1].page
         and not any(
             flow_line.line.text.endswith((".", ";", ":"))
-            for flow_line in flow_lines[box_start:box_end]
+            for flow_line in flow_lines[box_start_index:box_end_index]
         )
     )
 
 
-def _leave_out_map(typography: Typography, box_start: int, box_end: int) -> int:
+def _leave_out_map(typography: Typography, box_start_index: int, box_end_index: int) -> int:
     """Return the end of a box without the words of a map that stands at its foot.
 
     They are short and in other letters than the text, and the caption follows them.
     """
-    if box_end == len(typography.lines) or not FIGURE_CAPTION.match(
-        typography.lines[box_end].line.text
+    if box_end_index == len(typography.lines) or not FIGURE_CAPTION.match(
+        typography.lines[box_end_index].line.text
     ):
-        return box_end
-    while box_end > box_start + 1 and typography.is_label(box_end - 1):
-        box_end -= 1
-    return box_end
+        return box_end_index
+    while box_end_index > box_start_index + 1 and typography.is_label(box_end_index - 1):
+        box_end_index -= 1
+    return box_end_index
 
 
 def is_outside_box(typography: Typography, line_index: int) -> bool:
@@ -137,13 +139,15 @@ def is_outside_box(typography: Typography, line_index: int) -> bool:
 def find_text_end(typography: Typography, policy_heading: PolicyHeading, next_boundary: int) -> int:
     """Return the line after the last one of a policy that stands in no box."""
     heading_size = typography.lines[policy_heading.heading_index].line.size
-    text_start = _find_text_start(typography, policy_heading)
+    text_start_index = _find_text_start(typography, policy_heading)
     is_bold_text = is_set_in_bold(typography, policy_heading, next_boundary)
-    is_indented = text_start < next_boundary and all(
+    is_indented = text_start_index < next_boundary and all(
         _MIN_INDENT <= typography.measure_indent(line_index) <= _MAX_INDENT
-        for line_index in (policy_heading.heading_index, text_start)
+        for line_index in (policy_heading.heading_index, text_start_index)
     )
-    is_italic_text = text_start < next_boundary and typography.is_italic_prose(text_start)
+    is_italic_text = text_start_index < next_boundary and typography.is_italic_prose(
+        text_start_index
+    )
     for line_index in range(policy_heading.text_index + 1, next_boundary):
         if not typography.is_figure_line(line_index) and (
             _explains(typography, line_index)
@@ -151,36 +155,36 @@ def find_text_end(typography: Typography, policy_heading: PolicyHeading, next_bo
             or _is_larger_heading(typography, line_index, heading_size)
             or (is_bold_text and _is_plain_prose(typography, line_index))
             or (is_italic_text and _is_upright_prose(typography, line_index))
-            or (is_italic_text and _is_upright_note(typography, text_start, line_index))
+            or (is_italic_text and _is_upright_note(typography, text_start_index, line_index))
             or (is_indented and _returns_to_margin(typography, policy_heading, line_index))
         ):
-            return _leave_out_caption(typography, text_start, line_index)
-    return _leave_out_caption(typography, text_start, next_boundary)
+            return _leave_out_caption(typography, text_start_index, line_index)
+    return _leave_out_caption(typography, text_start_index, next_boundary)
 
 
-def _leave_out_caption(typography: Typography, text_start: int, text_end: int) -> int:
+def _leave_out_caption(typography: Typography, text_start_index: int, text_end_index: int) -> int:
     """Return the end of a text without the caption of a map below it, and the words of the map."""
-    caption_index = text_end - 1
-    while caption_index > text_start and (
+    caption_index = text_end_index - 1
+    while caption_index > text_start_index and (
         typography.is_label(caption_index) or typography.is_small(caption_index)
     ):
         caption_index -= 1
     is_caption = (
-        caption_index > text_start
+        caption_index > text_start_index
         and FIGURE_CAPTION.match(typography.lines[caption_index].line.text)
         and typography.begins_block(caption_index)
         and typography.follows_sentence(caption_index)
         and typography.is_title_like(caption_index)
     )
-    return caption_index if is_caption else text_end
+    return caption_index if is_caption else text_end_index
 
 
 def is_set_in_bold(
     typography: Typography, policy_heading: PolicyHeading, next_boundary: int
 ) -> bool:
     """Return whether the text of a policy begins in bold letters."""
-    text_start = _find_text_start(typography, policy_heading)
-    return text_start < next_boundary and _is_bold_prose(typography, text_start)
+    text_start_index = _find_text_start(typography, policy_heading)
+    return text_start_index < next_boundary and _is_bold_prose(typography, text_start_index)
 
 
 def _find_text_start(typography: Typography, policy_heading: PolicyHeading) -> int:
@@ -275,13 +279,13 @@ def _is_upright_prose(typography: Typography, line_index: int) -> bool:
     )
 
 
-def _is_upright_note(typography: Typography, text_start: int, line_index: int) -> bool:
+def _is_upright_note(typography: Typography, text_start_index: int, line_index: int) -> bool:
     """Whether a line in smaller, upright letters follows a policy in italics, not in a table."""
     note_line = typography.lines[line_index]
     return (
         note_line.box is None
         and not note_line.line.is_italic
-        and note_line.line.size < typography.lines[text_start].line.size - 1
+        and note_line.line.size < typography.lines[text_start_index].line.size - 1
         and typography.lines[line_index - 1].box is None
         and typography.follows_sentence(line_index)
         and note_line.line.text[0].isupper()
@@ -308,13 +312,13 @@ def _follow_box(
 ) -> int:
     """Return the line after a box, which may go on in the next column or on the next page."""
     flow_lines = typography.lines
-    box_end = line_index + 1
+    box_end_index = line_index + 1
     policy_heading = flow_lines[line_index].line.text
     bold_count = int(flow_lines[line_index].line.is_bold)
     for next_index in range(line_index + 1, line_limit):
         if typography.is_figure_line(next_index) or next_index in footnote_lines:
             continue
-        following_line, last_line = flow_lines[next_index], flow_lines[box_end - 1]
+        following_line, last_line = flow_lines[next_index], flow_lines[box_end_index - 1]
         is_same_box = following_line.box == last_line.box and following_line.page == last_line.page
         if following_line.box is None:
             if _is_footnote(typography, next_index):
@@ -322,22 +326,22 @@ def _follow_box(
             break
         if not is_same_box:
             is_often_bold = 3 * bold_count > next_index - line_index
-            is_bar = box_end - line_index < _MAX_BOX_DISTANCE
+            is_bar = box_end_index - line_index < _MAX_BOX_DISTANCE
             # A chapter's title may stand in a banner at the top of the next page.
             is_title = typography.is_large(next_index) and (
                 following_line.line.size > flow_lines[line_index].line.size + 1
             )
-            has_text = typography.find_title_end(line_index, "title") < box_end
+            has_text = typography.find_title_end(line_index, "title") < box_end_index
             if (
                 is_title
                 or _explains(typography, next_index)
                 or not (
-                    (is_bar and _hangs_below(typography, box_end - 1, next_index))
+                    (is_bar and _hangs_below(typography, box_end_index - 1, next_index))
                     or (
                         not (has_text and _is_drawn_otherwise(last_line, following_line))
                         and (
-                            _is_next_paragraph(typography, box_end - 1, next_index)
-                            or _continues(typography, box_end - 1, next_index, is_often_bold)
+                            _is_next_paragraph(typography, box_end_index - 1, next_index)
+                            or _continues(typography, box_end_index - 1, next_index, is_often_bold)
                         )
                     )
                     or says_continued(following_line.line.text, policy_heading)
@@ -345,9 +349,9 @@ def _follow_box(
                 )
             ):
                 break
-        box_end = next_index + 1
+        box_end_index = next_index + 1
         bold_count += following_line.line.is_bold
-    return box_end
+    return box_end_index
 
 
 def _is_drawn_otherwise(last_line: FlowLine, next_line: FlowLine) -> bool:

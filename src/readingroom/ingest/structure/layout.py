@@ -45,7 +45,7 @@ class FlowLine:
     """A line and where it begins in the document's text."""
 
     line: Line
-    start: int
+    start_offset: int
     page: int
     starts_paragraph: bool
     box: Box | None = None

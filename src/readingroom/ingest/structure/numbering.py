@@ -96,8 +96,8 @@ def _is_section_title(typography: Typography, line_index: int) -> bool:
     """Whether all of a numbered line is a title, not only the bold words that it begins with."""
     if not (typography.stands_out(line_index) and typography.is_heading(line_index)):
         return False
-    title_end = typography.find_title_end(line_index, "title")
-    return title_end == len(typography.lines) or typography.begins_block(title_end)
+    title_end_index = typography.find_title_end(line_index, "title")
+    return title_end_index == len(typography.lines) or typography.begins_block(title_end_index)
 
 
 def _may_follow(number_parts: tuple[str | int, ...], last_parts: tuple[str | int, ...]) -> bool:

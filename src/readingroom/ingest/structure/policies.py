@@ -219,7 +219,7 @@ class _PolicyChooser:
         """Whether a heading begins a box, and a sentence ends it."""
         all_lines = self._typography.lines
         heading_line = all_lines[candidate_heading.heading_index]
-        text_start = candidate_heading.heading_index + 1
+        text_start_index = candidate_heading.heading_index + 1
         if heading_line.box is None or heading_line.box.is_grid:
             return False
         box_lines = [
@@ -227,7 +227,7 @@ class _PolicyChooser:
                 lambda flow_line: (
                     flow_line.box == heading_line.box and flow_line.page == heading_line.page
                 ),
-                all_lines[text_start : text_start + _MIN_LIST_ROWS],
+                all_lines[text_start_index : text_start_index + _MIN_LIST_ROWS],
             )
         ]
         return bool(box_lines) and (

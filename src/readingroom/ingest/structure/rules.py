@@ -66,14 +66,14 @@ def _find_closing(
     paragraph_lines: Container[int],
 ) -> _Closing | None:
     """Return where a rule closes a policy, or None."""
-    title_end = typography.find_title_end(
+    title_end_index = typography.find_title_end(
         policy_heading.heading_index, policy_heading.title or "title"
     )
     opening_rule = _find_rule_above(typography, policy_heading.line_index) or _find_rule_below(
-        typography, title_end - 1
+        typography, title_end_index - 1
     )
     # The first rule below the title is the heading's own.
-    for line_index in range(title_end + 1, next_line):
+    for line_index in range(title_end_index + 1, next_line):
         rule = _find_rule_below(typography, line_index - 1)
         if rule is None:
             if line_index in paragraph_lines:

@@ -185,8 +185,8 @@ class _PolicyExtents:
     def list_box_line_indexes(self) -> set[int]:
         return {
             line_index
-            for policy_heading, box_end in zip(self.policies, self._box_ends, strict=True)
-            for line_index in range(policy_heading.line_index, box_end)
+            for policy_heading, box_end_index in zip(self.policies, self._box_ends, strict=True)
+            for line_index in range(policy_heading.line_index, box_end_index)
         }
 
     def remove_inner_starts(self, outline_starts: Sequence[SectionStart]) -> list[SectionStart]:
@@ -228,7 +228,7 @@ class _PolicyExtents:
             }
         )
         all_boundaries = sorted({*boundaries, *(division.line_index for division in divisions)})
-        for policy_heading, box_end in zip(self.policies, self._box_ends, strict=True):
+        for policy_heading, box_end_index in zip(self.policies, self._box_ends, strict=True):
             policy_start = policy_heading.to_section_start()
             supporting_start = make_start(
                 policy_heading.line_index,
@@ -237,39 +237,43 @@ class _PolicyExtents:
                 policy_heading.title,
             )
             yield _Division(policy_heading.line_index, policy_start)
-            title_end = self._typography.find_title_end(
+            title_end_index = self._typography.find_title_end(
                 policy_heading.heading_index, policy_heading.title
             )
-            if title_end < policy_heading.text_index:
-                yield _Division(title_end, supporting_start)
+            if title_end_index < policy_heading.text_index:
+                yield _Division(title_end_index, supporting_start)
                 yield _Division(policy_heading.text_index, policy_start, is_resumed=True)
             next_line = boundaries[bisect_right(boundaries, policy_heading.text_index)]
-            policy_end = box_end or find_text_end(self._typography, policy_heading, next_line)
-            if self._side_column is not None and not box_end:
-                text_line_indexes = range(policy_heading.text_index + 1, policy_end)
+            policy_end_index = box_end_index or find_text_end(
+                self._typography, policy_heading, next_line
+            )
+            if self._side_column is not None and not box_end_index:
+                text_line_indexes = range(policy_heading.text_index + 1, policy_end_index)
                 yield from self._divide_columns(text_line_indexes, policy_start, supporting_start)
-            is_marked_off = box_end or is_set_in_bold(self._typography, policy_heading, next_line)
+            is_marked_off = box_end_index or is_set_in_bold(
+                self._typography, policy_heading, next_line
+            )
             yield from self._set_footnotes_apart(
-                range(policy_heading.text_index + 1, policy_end),
+                range(policy_heading.text_index + 1, policy_end_index),
                 policy_start,
                 is_marked_off=bool(is_marked_off),
                 is_boxed=policy_heading.line_index in self._boxed_lines,
             )
-            yield from self._leave_out_repeats(policy_heading, policy_end, policy_start)
-            next_division = all_boundaries[bisect_left(all_boundaries, policy_end)]
-            has_exhibit_next = next_division < boundaries[bisect_left(boundaries, policy_end)]
-            lead_index = _find_lead_line(self._typography, policy_end, next_division)
-            if has_exhibit_next or policy_end < lead_index:
-                yield _Division(policy_end, supporting_start, is_resumed=True)
+            yield from self._leave_out_repeats(policy_heading, policy_end_index, policy_start)
+            next_division = all_boundaries[bisect_left(all_boundaries, policy_end_index)]
+            has_exhibit_next = next_division < boundaries[bisect_left(boundaries, policy_end_index)]
+            lead_index = _find_lead_line(self._typography, policy_end_index, next_division)
+            if has_exhibit_next or policy_end_index < lead_index:
+                yield _Division(policy_end_index, supporting_start, is_resumed=True)
 
     def _leave_out_repeats(
-        self, policy_heading: PolicyHeading, policy_end: int, policy_start: SectionStart
+        self, policy_heading: PolicyHeading, policy_end_index: int, policy_start: SectionStart
     ) -> Iterator[_Division]:
         """Yield where a policy goes on below its heading that is printed again on a new page."""
         heading_index = policy_heading.heading_index
-        title_end = self._typography.find_title_end(heading_index, policy_heading.title)
-        line_count = title_end - heading_index
-        for line_index in range(title_end, policy_end - line_count):
+        title_end_index = self._typography.find_title_end(heading_index, policy_heading.title)
+        line_count = title_end_index - heading_index
+        for line_index in range(title_end_index, policy_end_index - line_count):
             if repeats_heading(self._typography, heading_index, line_index, line_count):
                 resumed_line = line_index + line_count
                 yield _Division(resumed_line, policy_start, is_resumed=True, lead_index=line_index)
@@ -414,7 +418,7 @@ def _make_sections(
 ) -> Iterator[DocumentSection]:
     ancestor_starts: list[SectionStart] = []
     lead_lines = [*_find_lead_lines(typography, divisions), len(text_flow.lines)]
-    line_offsets = [*(flow_line.start for flow_line in text_flow.lines), len(text_flow.text)]
+    line_offsets = [*(flow_line.start_offset for flow_line in text_flow.lines), len(text_flow.text)]
     for division, lead_line, end_line in zip(divisions, lead_lines, lead_lines[1:], strict=False):
         section_start = division.section_start
         if section_start is None:
@@ -429,10 +433,10 @@ def _make_sections(
             ref=section_start.ref,
             path=tuple(ancestor.ref for ancestor in ancestor_starts),
             title=typography.join_title_lines(section_start.line_index, section_start.title),
-            start=line_offsets[division.line_index],
-            end=line_offsets[end_line],
+            start_offset=line_offsets[division.line_index],
+            end_offset=line_offsets[end_line],
             page=text_flow.lines[division.line_index].page,
-            lead_start=line_offsets[lead_line],
+            lead_start_offset=line_offsets[lead_line],
             kind=_find_kind_by_ancestry(ancestor_starts),
         )
 
@@ -460,10 +464,10 @@ def find_passage_kind(
     if section.kind != "supporting":
         return section.kind
     first_index = bisect_left(
-        text_flow.lines, passage_span.start, key=lambda flow_line: flow_line.start
+        text_flow.lines, passage_span.start_offset, key=lambda flow_line: flow_line.start_offset
     )
     last_index = bisect_left(
-        text_flow.lines, passage_span.end, key=lambda flow_line: flow_line.start
+        text_flow.lines, passage_span.end_offset, key=lambda flow_line: flow_line.start_offset
     )
     passage_lines = text_flow.lines[first_index:last_index]
     grid_chars = sum(

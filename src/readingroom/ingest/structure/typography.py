@@ -172,8 +172,8 @@ class Typography:
 
     def begins_section(self, line_index: int) -> bool:
         """Whether a line reads like a heading and text in other letters follows it."""
-        title_end = self.find_title_end(line_index, "title")
-        follows_text = title_end < len(self.lines) and not self.stands_out(title_end)
+        title_end_index = self.find_title_end(line_index, "title")
+        follows_text = title_end_index < len(self.lines) and not self.stands_out(title_end_index)
         return (
             follows_text
             and self.is_title_like(line_index)
@@ -193,24 +193,27 @@ class Typography:
         if not heading_title or not self.stands_out(line_index):
             return line_index + 1
         title_length = len(heading_title)
-        title_end = line_index + 1
+        title_end_index = line_index + 1
         while (
-            title_end < len(self.lines)
-            and not self.begins_block(title_end)
-            and self.has_same_look(line_index, title_end)
+            title_end_index < len(self.lines)
+            and not self.begins_block(title_end_index)
+            and self.has_same_look(line_index, title_end_index)
             and title_length <= _MAX_TITLE_CHARS
         ):
-            title_length += len(self.lines[title_end].line.text) + 1
-            title_end += 1
-        return title_end
+            title_length += len(self.lines[title_end_index].line.text) + 1
+            title_end_index += 1
+        return title_end_index
 
     def join_title_lines(self, index: int, heading_title: str) -> str:
         """Return a title with the lines on which it continues."""
-        title_end = self.find_title_end(index, heading_title)
+        title_end_index = self.find_title_end(index, heading_title)
         return " ".join(
             [
                 heading_title,
-                *(self.lines[line_index].line.text for line_index in range(index + 1, title_end)),
+                *(
+                    self.lines[line_index].line.text
+                    for line_index in range(index + 1, title_end_index)
+                ),
             ]
         )
 

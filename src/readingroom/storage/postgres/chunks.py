@@ -53,8 +53,8 @@ class _PendingChange:
 
     touched_ids: set[str] = field(default_factory=set)
     stem_counts: Counter[str] = field(default_factory=Counter)
-    chunks: int = 0
-    tokens: int = 0
+    chunk_count: int = 0
+    token_count: int = 0
 
 
 class PostgresChunkStore:
@@ -64,11 +64,11 @@ class PostgresChunkStore:
         self._database = postgres_database
 
     def open_collection(
-        self, collection_name: str, filter_fields: FilterFields, read_by: Sequence[str] = ()
+        self, collection_name: str, filter_fields: FilterFields, lookup_fields: Sequence[str] = ()
     ) -> "PostgresCollection":
         """Return the collection of that name, which is created when it does not exist.
 
-        `read_by` are fields that no search is limited to, but that chunks are read by.
+        `lookup_fields` are those that no search is limited to, but that chunks are read by.
         """
         with _translate_errors():
             self._database.prepare()
@@ -77,7 +77,7 @@ class PostgresChunkStore:
                     (
                         *filter_fields.exact_match_fields,
                         *filter_fields.numeric_range_fields,
-                        *read_by,
+                        *lookup_fields,
                     )
                 )
             )
@@ -172,9 +172,9 @@ class PostgresCollection:
                 encode_vectors(chunks, self.field_names),
             )
             pending_change.touched_ids.update(chunks.ids)
-            pending_change.chunks += len(chunks)
+            pending_change.chunk_count += len(chunks)
             for chunk_stems in stem_lists:
-                pending_change.tokens += len(chunk_stems)
+                pending_change.token_count += len(chunk_stems)
                 pending_change.stem_counts.update(set(map(cut_stem, chunk_stems)))
 
     def update_metadata(self, chunk_ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
@@ -378,8 +378,8 @@ class PostgresCollection:
             if stem is not None:
                 pending_change.stem_counts[stem] -= chunk_count
         if removed_stems:
-            pending_change.chunks -= removed_stems[0][2]
-            pending_change.tokens -= int(removed_stems[0][3])
+            pending_change.chunk_count -= removed_stems[0][2]
+            pending_change.token_count -= int(removed_stems[0][3])
 
 
 @dataclass
@@ -395,7 +395,7 @@ class _WritePendingChange:
         (new_generation,) = connection.execute(
             "UPDATE collections SET generation = generation + 1, chunks = chunks + ?, "
             "tokens = tokens + ? WHERE name = ? RETURNING generation",
-            (pending_change.chunks, pending_change.tokens, self.collection),
+            (pending_change.chunk_count, pending_change.token_count, self.collection),
         ).fetchone()
         changed_counts = {
             stem: stem_count

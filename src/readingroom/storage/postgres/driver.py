@@ -49,7 +49,7 @@ def open_connection(url: str, search_path: str, is_read_only: bool = False) -> A
     Raise `DatabaseUnreachable`, or `InvalidSetting` for a URL that is none.
     """
     _check_url(url)
-    read_only = " -c default_transaction_read_only=on" if is_read_only else ""
+    access_option = " -c default_transaction_read_only=on" if is_read_only else ""
     with _translate_errors():
         return psycopg.connect(
             url,
@@ -57,7 +57,7 @@ def open_connection(url: str, search_path: str, is_read_only: bool = False) -> A
             connect_timeout=_CONNECT_SECONDS,
             application_name="readingroom",
             # Comparisons are of bytes, days are written as ISO 8601, whatever the server's habits.
-            options=f"-c search_path={search_path} -c datestyle=ISO -c timezone=UTC{read_only}",
+            options=f"-c search_path={search_path} -c datestyle=ISO -c timezone=UTC{access_option}",
             **_KEEPALIVE_OPTIONS,
         )
 

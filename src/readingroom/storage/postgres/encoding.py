@@ -184,11 +184,11 @@ def decode_words(encoded_words: bytes) -> Iterator[tuple[str, int]]:
     """Yield the stems of a tsvector as PostgreSQL sends it, each with how often it occurs."""
     byte_offset = 4
     while byte_offset < len(encoded_words):
-        stem_end = encoded_words.index(b"\0", byte_offset)
-        (position_count,) = struct.unpack_from(">H", encoded_words, stem_end + 1)
+        stem_end_offset = encoded_words.index(b"\0", byte_offset)
+        (position_count,) = struct.unpack_from(">H", encoded_words, stem_end_offset + 1)
         # PostgreSQL keeps no position of a word that stands too far behind.
-        yield encoded_words[byte_offset:stem_end].decode(), max(position_count, 1)
-        byte_offset = stem_end + 3 + 2 * position_count
+        yield encoded_words[byte_offset:stem_end_offset].decode(), max(position_count, 1)
+        byte_offset = stem_end_offset + 3 + 2 * position_count
 
 
 def encode_words_rows(numbered_rows: Sequence[tuple[int, Sequence[Stems]]]) -> Iterator[bytes]:

@@ -62,19 +62,19 @@ class NoticeListener:
             self._has_ended.set()
             self._thread = None
 
-    def _run_listener(self, has_ended: threading.Event) -> None:
+    def _run_listener(self, end_event: threading.Event) -> None:
         is_failing = False
-        while not has_ended.is_set():
+        while not end_event.is_set():
             try:
-                self._follow_notices(has_ended)
+                self._follow_notices(end_event)
                 is_failing = False
             except DatabaseFailed as error:
                 if not is_failing:  # once, not at every attempt
                     logger.warning("Nothing is heard of other processes: %s", error.message)
                 is_failing = True
-                has_ended.wait(_RETRY_SECONDS)
+                end_event.wait(_RETRY_SECONDS)
 
-    def _follow_notices(self, has_ended: threading.Event) -> None:
+    def _follow_notices(self, end_event: threading.Event) -> None:
         connection = self._connect()
         try:
             connection.execute(f"LISTEN {NOTICE_CHANNEL}")
@@ -82,7 +82,7 @@ class NoticeListener:
             with self._lock:
                 store_names = list(self._wakes_by_store)
             self._wake_all(store_names)
-            while not has_ended.is_set():
+            while not end_event.is_set():
                 self._wake_all(connection.wait_for_notices(_SECONDS_BETWEEN_LOOKS))
         finally:
             connection.close()

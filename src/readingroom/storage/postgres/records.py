@@ -258,10 +258,10 @@ class RecordsConnection(PostgresConnection):
 
         Raise `StatementStopped` then. A step is nothing that PostgreSQL could count.
         """
-        has_ended = threading.Event()
+        end_event = threading.Event()
 
         def watch() -> None:
-            while not has_ended.wait(_SECONDS_BETWEEN_CHECKS):
+            while not end_event.wait(_SECONDS_BETWEEN_CHECKS):
                 if is_exhausted():
                     self._was_stopped.set()
                     self._connection.cancel_safe(timeout=5)
@@ -276,7 +276,7 @@ class RecordsConnection(PostgresConnection):
                 raise
             raise StatementStopped from error
         finally:
-            has_ended.set()
+            end_event.set()
             watcher.join()
             self._was_stopped.clear()
 

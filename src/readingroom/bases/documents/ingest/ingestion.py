@@ -264,11 +264,13 @@ class Ingestion:
             source_file=private_copy.file_name,
             total_chars=parsed_document.total_chars,
             total_words=parsed_document.total_words,
-            page_starts=tuple(document_page.start for document_page in parsed_document.pages),
+            page_starts=tuple(
+                document_page.start_offset for document_page in parsed_document.pages
+            ),
             blank_pages=tuple(
                 document_page.number
                 for document_page in parsed_document.pages
-                if document_page.start == document_page.end
+                if document_page.start_offset == document_page.end_offset
             ),
             container_id=submission.container_id,
             # A type that somebody chose says more than a kind that was guessed.

@@ -71,7 +71,7 @@ class StoredChunk:
     chunk_index: int
     total_chunks: int
     extraction_method: ExtractionMethod
-    start: int
+    start_offset: int
     gap: str
     """The white space before it that no chunk holds, needed to put the text together again."""
 
@@ -108,11 +108,11 @@ class UnreadEntry:
 def join_chunks(chunks: Sequence[StoredChunk]) -> str:
     """Return the text that these chunks, in order, were cut from; overlaps stand once."""
     text_parts: list[str] = []
-    covered_end = 0
+    covered_end_offset = 0
     for chunk in chunks:
         # Overlapping chunks repeat the end of the one before; only what is new is taken.
-        text_parts.append(chunk.gap + chunk.text[max(0, covered_end - chunk.start) :])
-        covered_end = max(covered_end, chunk.start + len(chunk.text))
+        text_parts.append(chunk.gap + chunk.text[max(0, covered_end_offset - chunk.start_offset) :])
+        covered_end_offset = max(covered_end_offset, chunk.start_offset + len(chunk.text))
     return "".join(text_parts)
 
 

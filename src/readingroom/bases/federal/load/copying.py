@@ -66,8 +66,8 @@ def copy_records(
         index_passages(target_db, 0)
         index_stored_names(target_db)
     with translate_errors(target_place), closing(connect(target_place, writing=True)) as target_db:
-        if target_db.dialect.count_values:
-            target_db.execute(target_db.dialect.count_values)
+        if target_db.dialect.count_values_sql:
+            target_db.execute(target_db.dialect.count_values_sql)
     return record_count
 
 

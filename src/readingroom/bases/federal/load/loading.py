@@ -213,9 +213,12 @@ class _LoadRun:
             self._writer.link_records()
             self._writer.update_source_counts()
         self._writer.wait_for_commit()
-        if self._db.dialect.count_values and self.summary.changed > _MIN_CHANGES_TO_COUNT_VALUES:
+        if (
+            self._db.dialect.count_values_sql
+            and self.summary.changed > _MIN_CHANGES_TO_COUNT_VALUES
+        ):
             # Not left to the database: until it gets round to it, lists may be slow for minutes.
-            self._db.execute(self._db.dialect.count_values)
+            self._db.execute(self._db.dialect.count_values_sql)
         self.summary.changes = changes.tally_changes(self._db, last_change_number)
         self.summary.withdrawn = sum(tally.withdrawn for tally in self.summary.changes.values())
         return self.summary

@@ -130,9 +130,9 @@ class SearchIndex:
         first_span, *other_spans = split(search_head.abstract) or [Span(0, 0)]
         first_abstract = first_span.cut_from(search_head.abstract)
         passages = [
-            (first_span.start, search_head.title, first_abstract, search_head.action, ""),
+            (first_span.start_offset, search_head.title, first_abstract, search_head.action, ""),
             *(
-                (span.start, "", span.cut_from(search_head.abstract), "", "")
+                (span.start_offset, "", span.cut_from(search_head.abstract), "", "")
                 for span in other_spans
             ),
         ]
@@ -322,6 +322,8 @@ class SearchIndex:
         return str(newest_text_row["body"])
 
     def _put_body(self, document_number: int, body_text: str, stored_row: Row | None) -> None:
-        passages = [(span.start, "", "", "", span.cut_from(body_text)) for span in split(body_text)]
+        passages = [
+            (span.start_offset, "", "", "", span.cut_from(body_text)) for span in split(body_text)
+        ]
         existing_rows = self._read_chunks(document_number, "text") if stored_row is not None else {}
         self._put_chunks(document_number, "text", passages, existing_rows)

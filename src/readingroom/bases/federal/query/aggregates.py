@@ -64,8 +64,8 @@ _LOOKUP_COST = 8
 class Budget:
     """What an aggregate may cost."""
 
-    rows: int = 2_000_000
-    seconds: float = 2.0
+    max_rows: int = 2_000_000
+    max_seconds: float = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +87,12 @@ class CostMeter:
 
     max_steps: int
     deadline: float
-    steps: int = 0
+    step_count: int = 0
 
     def is_exhausted(self) -> bool:
         """The database calls this every _STEPS_BETWEEN_CHECKS steps; True stops the query."""
-        self.steps += _STEPS_BETWEEN_CHECKS
-        return self.steps > self.max_steps or time.perf_counter() > self.deadline
+        self.step_count += _STEPS_BETWEEN_CHECKS
+        return self.step_count > self.max_steps or time.perf_counter() > self.deadline
 
 
 class Aggregator:
@@ -125,16 +125,16 @@ class Aggregator:
         )
         request = replace(request, row_filter=row_filter)
         query = self._build_query(request)
-        if query.row_count > self._budget.rows:
+        if query.row_count > self._budget.max_rows:
             raise AggregateTooBroad(
                 f"About {query.row_count:,} rows of {request.table.slug} would be read, "
-                f"{self._budget.rows:,} may be: narrow it",
+                f"{self._budget.max_rows:,} may be: narrow it",
                 **self._suggest_narrowing(
-                    request, query.record_count * self._budget.rows // query.row_count
+                    request, query.record_count * self._budget.max_rows // query.row_count
                 ),
             )
         try:
-            with self._limit_cost(self._started_at + self._budget.seconds) as meter:
+            with self._limit_cost(self._started_at + self._budget.max_seconds) as meter:
                 self.meter = meter
                 return read_aggregate(request, query)
         except StatementStopped as error:
@@ -154,7 +154,7 @@ class Aggregator:
             "loaded_up_to": store.read_progress(self._db, record_source).loaded_up_to,
             "query_cost": QueryCost(
                 rows=query.row_count,
-                most_rows=self._budget.rows,
+                most_rows=self._budget.max_rows,
                 took_ms=round((time.perf_counter() - self._started_at) * 1000, 1),
             ),
         }
@@ -228,7 +228,7 @@ class Aggregator:
         if facet.search_field:
             return int(self._estimate_values_per_record(record_table, facet) * record_count)
         (total_record_count,) = self._db.execute(record_table.size_sql).fetchone() or (0,)
-        max_joined_rows = self._budget.rows + 1
+        max_joined_rows = self._budget.max_rows + 1
         (facet_row_count,) = self._db.execute(
             f"""SELECT count(*) FROM (
                 SELECT 1 FROM ({facet.sql_by_value or facet.sql})
@@ -427,20 +427,20 @@ class Aggregator:
     @contextmanager
     def _limit_cost(self, deadline: float) -> Iterator[CostMeter]:
         """Interrupt the queries inside at the deadline or after the allowed steps."""
-        meter = CostMeter(self._budget.rows * _STEPS_PER_ROW, deadline)
+        meter = CostMeter(self._budget.max_rows * _STEPS_PER_ROW, deadline)
         with self._db.stop_when(meter.is_exhausted, _STEPS_BETWEEN_CHECKS):
             yield meter
 
     def _make_stop_error(
         self, request: Aggregation, query: AggregateQuery, meter: CostMeter
     ) -> AggregateTooBroad | AggregateTimeout:
-        if meter.steps > meter.max_steps:
+        if meter.step_count > meter.max_steps:
             return AggregateTooBroad(
-                f"Stopped after the work of {self._budget.rows:,} rows: narrow it",
+                f"Stopped after the work of {self._budget.max_rows:,} rows: narrow it",
                 **self._suggest_narrowing(request, query.record_count // 4),
             )
         return AggregateTimeout(
-            f"Stopped after {self._budget.seconds:g} s: narrow it",
+            f"Stopped after {self._budget.max_seconds:g} s: narrow it",
             **self._suggest_narrowing(request, query.record_count // 4),
         )
 
@@ -454,7 +454,7 @@ class Aggregator:
         with (
             suppress(StatementStopped),
             self._limit_cost(
-                time.perf_counter() + self._budget.seconds * _TIME_SHARE_FOR_SUGGESTIONS
+                time.perf_counter() + self._budget.max_seconds * _TIME_SHARE_FOR_SUGGESTIONS
             ),
         ):
             narrowing_steps.extend(

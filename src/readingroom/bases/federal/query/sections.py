@@ -33,8 +33,8 @@ class TextSection:
     label: str
     """Its number; where a bill has it several times, `301#2` is the second."""
     heading: str
-    start: int
-    end: int
+    start_offset: int
+    end_offset: int
 
 
 def list_sections(body_text: str) -> list[TextSection]:
@@ -50,14 +50,14 @@ def list_sections(body_text: str) -> list[TextSection]:
             if label_counts[section_number] == 1
             else f"{section_number}#{label_counts[section_number]}"
         )
-        section_end = (
+        section_end_offset = (
             heading_matches[heading_index + 1].start()
             if heading_index + 1 < len(heading_matches)
             else len(body_text)
         )
         heading_text = heading_match[2].strip()[:_MAX_HEADING]
         text_sections.append(
-            TextSection(section_label, heading_text, heading_match.start(), section_end)
+            TextSection(section_label, heading_text, heading_match.start(), section_end_offset)
         )
     return text_sections
 
@@ -130,7 +130,7 @@ def find_section(body_text: str, wanted_section: str) -> TextSection:
 def format_outline(body_text: str) -> str:
     """Return a line for each section: its number, its heading and its offset in the text."""
     outline_lines = [
-        f"Sec. {text_section.label}. {text_section.heading} [offset {text_section.start}]"
+        f"Sec. {text_section.label}. {text_section.heading} [offset {text_section.start_offset}]"
         for text_section in list_sections(body_text)
     ]
     return "\n".join(outline_lines) or "No section headings were found in this text."
@@ -152,12 +152,12 @@ def compare_versions(older_text: str, newer_text: str) -> str:
     unchanged_count = 0
     for new_section in new_sections:
         heading_line = f"Sec. {new_section.label}. {new_section.heading}"
-        new_section_text = newer_text[new_section.start : new_section.end]
+        new_section_text = newer_text[new_section.start_offset : new_section.end_offset]
         old_section = old_section_by_label.pop(new_section.label, None)
         if old_section is None:
             report_lines.append(f"{heading_line}: added, {len(new_section_text)} characters.")
             continue
-        old_section_text = older_text[old_section.start : old_section.end]
+        old_section_text = older_text[old_section.start_offset : old_section.end_offset]
         if old_section_text.split() == new_section_text.split():
             unchanged_count += 1
         else:

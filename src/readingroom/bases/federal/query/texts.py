@@ -170,7 +170,7 @@ def choose_section(body_text: str, section_label: str) -> str:
     if section_label.strip().lower() == OUTLINE_SECTION:
         return format_outline(body_text)
     found_section = find_section(body_text, section_label)
-    return body_text[found_section.start : found_section.end].rstrip()
+    return body_text[found_section.start_offset : found_section.end_offset].rstrip()
 
 
 def fetch_record(

@@ -19,20 +19,20 @@ class EmbeddingCoverage:
     def __init__(self) -> None:
         self._percent_by_source: dict[str, int] = {}
         self._generation = -1
-        self._count_again_at = 0.0
+        self._next_count_at = 0.0
 
     def read_percents(self, db: Database) -> dict[str, int]:
         """Return the percentage of each source that has passages; 100 only when all have one."""
         records_generation = read_generation(db)
         started_at = time.monotonic()
-        if records_generation != self._generation and started_at >= self._count_again_at:
+        if records_generation != self._generation and started_at >= self._next_count_at:
             self._percent_by_source = {
                 status_row["source"]: status_row["embedded_percent"]
                 for status_row in store.read_status(db)
                 if status_row["chunks"]
             }
             self._generation = records_generation
-            self._count_again_at = started_at + _PAUSE_PER_COUNT_SECOND * (
+            self._next_count_at = started_at + _PAUSE_PER_COUNT_SECOND * (
                 time.monotonic() - started_at
             )
         return self._percent_by_source

@@ -442,21 +442,23 @@ def cut_snippet(passage_row: Row, query_text: str) -> str:
     plain_text = " ".join(best_field_text.split())
     if len(plain_text) <= _SNIPPET_LENGTH:
         return plain_text
-    candidate_starts = range(0, len(plain_text) - _SNIPPET_LENGTH // 2, _SNIPPET_LENGTH // 3)
+    candidate_offsets = range(0, len(plain_text) - _SNIPPET_LENGTH // 2, _SNIPPET_LENGTH // 3)
     lowered_text = plain_text.lower()
-    best_start = max(
-        candidate_starts,
-        key=lambda start: _count_stems(lowered_text[start : start + _SNIPPET_LENGTH], word_stems),
+    best_start_offset = max(
+        candidate_offsets,
+        key=lambda start_offset: _count_stems(
+            lowered_text[start_offset : start_offset + _SNIPPET_LENGTH], word_stems
+        ),
     )
-    snippet_start = plain_text.rfind(" ", 0, best_start) + 1 if best_start else 0
-    end_offset = plain_text.rfind(" ", snippet_start, snippet_start + _SNIPPET_LENGTH)
+    snippet_offset = plain_text.rfind(" ", 0, best_start_offset) + 1 if best_start_offset else 0
+    end_offset = plain_text.rfind(" ", snippet_offset, snippet_offset + _SNIPPET_LENGTH)
     snippet_text = plain_text[
-        snippet_start : end_offset
-        if end_offset > snippet_start
-        else snippet_start + _SNIPPET_LENGTH
+        snippet_offset : end_offset
+        if end_offset > snippet_offset
+        else snippet_offset + _SNIPPET_LENGTH
     ].strip()
-    has_more = snippet_start + len(snippet_text) < len(plain_text)
-    return f"{'…' if snippet_start else ''}{snippet_text}{'…' if has_more else ''}"
+    has_more = snippet_offset + len(snippet_text) < len(plain_text)
+    return f"{'…' if snippet_offset else ''}{snippet_text}{'…' if has_more else ''}"
 
 
 def _list_query_stems(query_text: str) -> list[str]:

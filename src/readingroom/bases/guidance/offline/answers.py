@@ -167,7 +167,7 @@ def _make_hit(govuk_page: GovukPage, passage: FoundPassage | None) -> Hit:
         path=govuk_page.path,
         id=make_guidance_id(govuk_page.path),
         document_type=govuk_page.identifiers.document_type,
-        passage=govuk_page.text[passage.start : passage.end] if passage else None,
+        passage=govuk_page.text[passage.start_offset : passage.end_offset] if passage else None,
         section=page_section,
         # Rounded, but never to 0: that is what a hit with none of the words has.
         score=max(round(passage.score, 6), 1e-6) if passage else None,

@@ -46,8 +46,8 @@ class FoundPassage:
     """The best passage of a page for a question."""
 
     path: str
-    start: int
-    end: int
+    start_offset: int
+    end_offset: int
     heading: str
     anchor: str
     score: float

@@ -177,8 +177,8 @@ class GuidanceLibrary:
                     (
                         f"{pending_page.path}#{passage_number}",
                         pending_page.path,
-                        passage.start,
-                        passage.end,
+                        passage.start_offset,
+                        passage.end_offset,
                         passage.heading,
                         passage.anchor,
                         passage.searched_text,

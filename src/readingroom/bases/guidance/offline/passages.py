@@ -24,8 +24,8 @@ _UNSEARCHED_HEADINGS = frozenset({"Updates to this page", "Abbreviations", "Atta
 class Passage:
     """A part of a page's text: where it is, the heading it stands under, and what is searched."""
 
-    start: int
-    end: int
+    start_offset: int
+    end_offset: int
     heading: str
     anchor: str
     searched_text: str
@@ -39,18 +39,20 @@ def cut_passages(govuk_page: GovukPage) -> list[Passage]:
     page_text = govuk_page.text
     section_spans = list_sections(page_text, govuk_page.anchors)
     passages = []
-    for section_span, group_start, group_end in _group_blocks(page_text, section_spans):
+    for section_span, group_start_offset, group_end in _group_blocks(page_text, section_spans):
         section_heading = section_span.heading if section_span else ""
-        for passage_span in split(page_text[group_start:group_end], _MAX_PASSAGE_CHARS, 100):
-            plain_passage = to_plain_text(passage_span.cut_from(page_text[group_start:group_end]))
+        for passage_span in split(page_text[group_start_offset:group_end], _MAX_PASSAGE_CHARS, 100):
+            plain_passage = to_plain_text(
+                passage_span.cut_from(page_text[group_start_offset:group_end])
+            )
             # The title and the heading say what a passage is about, which its own words may not.
             passage_context = " – ".join(
                 dict.fromkeys(filter(None, [govuk_page.title, section_heading]))
             )
             passages.append(
                 Passage(
-                    group_start + passage_span.start,
-                    group_start + passage_span.end,
+                    group_start_offset + passage_span.start_offset,
+                    group_start_offset + passage_span.end_offset,
                     section_heading,
                     (section_span.anchor if section_span else None) or "",
                     f"{passage_context}\n{plain_passage}",
@@ -82,9 +84,9 @@ def _group_blocks(
 ) -> Iterator[tuple[SectionSpan | None, int, int]]:
     """Yield stretches of whole blocks that lie in one section, each about as long as a passage."""
     open_group: tuple[SectionSpan | None, int, int] | None = None
-    for block_start, block_text in split_blocks(page_text):
-        block_end = block_start + len(block_text)
-        section_span = find_enclosing_section(section_spans, block_start)
+    for block_start_offset, block_text in split_blocks(page_text):
+        block_end_offset = block_start_offset + len(block_text)
+        section_span = find_enclosing_section(section_spans, block_start_offset)
         if block_text.startswith("#") or (
             section_span and section_span.heading in _UNSEARCHED_HEADINGS
         ):
@@ -92,13 +94,13 @@ def _group_blocks(
         is_continued = (
             open_group is not None
             and open_group[0] == section_span
-            and block_end - open_group[1] <= _MAX_PASSAGE_CHARS
+            and block_end_offset - open_group[1] <= _MAX_PASSAGE_CHARS
         )
         if open_group is not None and is_continued:
-            open_group = (section_span, open_group[1], block_end)
+            open_group = (section_span, open_group[1], block_end_offset)
             continue
         if open_group is not None:
             yield open_group
-        open_group = (section_span, block_start, block_end)
+        open_group = (section_span, block_start_offset, block_end_offset)
     if open_group is not None:
         yield open_group

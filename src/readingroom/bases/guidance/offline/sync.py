@@ -91,7 +91,7 @@ class GuidanceSync:
         self._call_context = CallContext("sync", "guidance-sync")
         self._summary = SyncSummary()
 
-    async def synchronize_pages(self, check_all: bool = False) -> SyncSummary:
+    async def synchronize_pages(self, checks_every_page: bool = False) -> SyncSummary:
         """Bring the copy up to date; a page that cannot be read is skipped, and named.
 
         Raise `UpstreamUnavailable` when GOV.UK keeps failing, or sends more than it can have.
@@ -100,7 +100,7 @@ class GuidanceSync:
         await anyio.to_thread.run_sync(guidance_library.create_database)
         self._summary.resumed = await anyio.to_thread.run_sync(guidance_library.begin_sync)
         await self._record_listed_pages()
-        if check_all:
+        if checks_every_page:
             await anyio.to_thread.run_sync(guidance_library.mark_all_pending)
         await self._fetch_pending_pages()
         await anyio.to_thread.run_sync(guidance_library.finish_sync, clock.unix_seconds())
@@ -315,7 +315,7 @@ def _read_listed_count(guidance_library: GuidanceLibrary) -> int | None:
 
 
 async def synchronize(
-    settings: GuidanceSettings, check_all: bool, report_progress: ReportProgress
+    settings: GuidanceSettings, checks_every_page: bool, report_progress: ReportProgress
 ) -> SyncSummary:
     """Bring the copy in the data directory up to date; raise `UpstreamUnavailable`."""
     guidance_library = GuidanceLibrary(settings.data / "guidance")
@@ -328,7 +328,7 @@ async def synchronize(
     try:
         return await GuidanceSync(
             guidance_library, upstream_client, get_shared_embedder(settings), report_progress
-        ).synchronize_pages(check_all)
+        ).synchronize_pages(checks_every_page)
     finally:
         await upstream_client.close()
         guidance_library.close()

@@ -31,8 +31,8 @@ class SectionSpan:
     heading: str
     level: int
     anchor: str | None
-    start: int
-    end: int
+    start_offset: int
+    end_offset: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class FoundBlock:
     """A paragraph, list or table of a page that has words of a question."""
 
     text: str
-    start: int
+    start_offset: int
     section: SectionSpan | None
     match_score: int
 
@@ -65,14 +65,14 @@ def list_sections(page_text: str, page_anchors: Sequence[Anchor]) -> list[Sectio
         reversed(heading_matches), reversed(anchor_ids), strict=True
     ):
         heading_level = len(heading_match[1])
-        section_end = min(next_starts_by_level[1 : heading_level + 1])
+        section_end_offset = min(next_starts_by_level[1 : heading_level + 1])
         section_spans.append(
             SectionSpan(
                 to_plain_text(heading_match[2]),
                 heading_level,
                 anchor_id,
                 heading_match.start(),
-                section_end,
+                section_end_offset,
             )
         )
         next_starts_by_level[heading_level] = heading_match.start()
@@ -103,7 +103,7 @@ def find_enclosing_section(
 ) -> SectionSpan | None:
     """Return the innermost section that an offset lies in."""
     section_index = (
-        bisect_right([section_span.start for section_span in section_spans], text_offset) - 1
+        bisect_right([section_span.start_offset for section_span in section_spans], text_offset) - 1
     )
     return section_spans[section_index] if section_index >= 0 else None
 
@@ -137,11 +137,11 @@ def search_blocks(
 
 def split_blocks(page_text: str) -> Iterator[tuple[int, str]]:
     """Yield each block of a Markdown text with its offset."""
-    block_start = 0
+    block_offset = 0
     for block_text in page_text.split("\n\n"):
         if block_text.strip():
-            yield block_start, block_text
-        block_start += len(block_text) + 2
+            yield block_offset, block_text
+        block_offset += len(block_text) + 2
 
 
 def find_quotation(page_text: str, quoted_text: str) -> int | None:

@@ -345,13 +345,13 @@ def to_nearest_revision(revision: Revision, revisions: Sequence[Revision]) -> Ne
 
 
 def list_unread_revisions(
-    policy_on_day: PolicyOnDay, read_revision: Revision | None = None
+    policy_on_day: PolicyOnDay, answering_revision: Revision | None = None
 ) -> list[UnreadRevision]:
     """Return the revisions that would answer for the day, had their files been readable.
 
-    With `read_revision` only where that one answers instead.
+    With `answering_revision` only where that one answers instead.
     """
-    if read_revision is not None and policy_on_day.revision != read_revision:
+    if answering_revision is not None and policy_on_day.revision != answering_revision:
         return []
     return [
         UnreadRevision(

@@ -69,12 +69,12 @@ class StoredChunk:
     section_path: tuple[str, ...]
     pages: tuple[int, ...]
     chunk_index: int
-    start: int
-    end: int
+    start_offset: int
+    end_offset: int
     extraction_method: str
-    page_starts: tuple[int, ...]
+    page_start_offsets: tuple[int, ...]
     """Offsets in the document at which its second and later pages begin."""
-    own_start: int
+    own_start_offset: int
     """Where the text of its section begins, after headings that only stand above it."""
     section_title: str = ""
     passage_kind: PassageKind = "supporting"
@@ -89,7 +89,7 @@ class StoredChunk:
 
     @property
     def own_text(self) -> str:
-        return self.text[self.own_start - self.start :]
+        return self.text[self.own_start_offset - self.start_offset :]
 
     @property
     def weight_note(self) -> str:
@@ -100,7 +100,9 @@ class StoredChunk:
 
     def find_page_number(self, text_offset: int) -> int:
         """Return the page of an offset in the document that lies in this chunk."""
-        return self.pages[sum(text_offset >= page_start for page_start in self.page_starts)]
+        return self.pages[
+            sum(text_offset >= page_offset for page_offset in self.page_start_offsets)
+        ]
 
 
 class PolicyStore:
@@ -314,13 +316,14 @@ def build_chunks(
                 "page_number": chunk.pages[0] if chunk.pages else 1,
                 "pages": format_numbers(chunk.pages),
                 "page_starts": format_numbers(
-                    parsed_document.pages[page_number - 1].start for page_number in chunk.pages[1:]
+                    parsed_document.pages[page_number - 1].start_offset
+                    for page_number in chunk.pages[1:]
                 ),
                 "chunk_index": chunk.index,
                 "extraction_method": parsed_document.method,
-                "start": chunk.start,
-                "end": chunk.end,
-                "own_start": chunk.own_start,
+                "start": chunk.start_offset,
+                "end": chunk.end_offset,
+                "own_start": chunk.own_start_offset,
                 "section_title": chunk.section_title,
                 "passage_kind": _choose_passage_kind(chunk, policy, has_policies),
                 "has_policies": int(has_policies),
@@ -433,12 +436,12 @@ def _to_stored_chunk(chunk_id: str, chunk_text: str, chunk_metadata: Metadata) -
             filter(None, str(chunk_metadata["section_path"]).split(_PATH_SEPARATOR))
         ),
         pages=parse_numbers(chunk_metadata["pages"]) or (1,),
-        page_starts=parse_numbers(chunk_metadata["page_starts"]),
+        page_start_offsets=parse_numbers(chunk_metadata["page_starts"]),
         chunk_index=int(chunk_metadata["chunk_index"]),
-        start=int(chunk_metadata["start"]),
-        end=int(chunk_metadata["end"]),
+        start_offset=int(chunk_metadata["start"]),
+        end_offset=int(chunk_metadata["end"]),
         extraction_method=str(chunk_metadata["extraction_method"]),
-        own_start=int(chunk_metadata.get("own_start", chunk_metadata["start"])),
+        own_start_offset=int(chunk_metadata.get("own_start", chunk_metadata["start"])),
         section_title=str(chunk_metadata.get("section_title", "")),
         passage_kind=_PASSAGE_KIND_ADAPTER.validate_python(
             chunk_metadata.get("passage_kind", _guess_passage_kind(section_ref))

@@ -52,8 +52,11 @@ def _cut_headings_above(chunks: Sequence[StoredChunk]) -> Iterator[StoredChunk]:
     previous_chunk_index: int | None = None
     for chunk in sorted(chunks, key=lambda chunk: chunk.chunk_index):
         # Inside a chapter, the headings above its paragraphs are part of it.
-        if chunk.own_start > chunk.start and chunk.chunk_index - 1 != previous_chunk_index:
-            yield replace(chunk, text=chunk.own_text, start=chunk.own_start)
+        if (
+            chunk.own_start_offset > chunk.start_offset
+            and chunk.chunk_index - 1 != previous_chunk_index
+        ):
+            yield replace(chunk, text=chunk.own_text, start_offset=chunk.own_start_offset)
         else:
             yield chunk
         previous_chunk_index = chunk.chunk_index
@@ -151,23 +154,23 @@ def fold_text(raw_text: str, strips_marks: bool = True) -> str:
 
 def list_own_texts(chunks: Sequence[StoredChunk]) -> Iterable[tuple[StoredChunk, int, str]]:
     """Yield each chunk with the part of its text that no chunk before it has, and its offset."""
-    covered_end: int | None = None
+    covered_end_offset: int | None = None
     for chunk in sorted(chunks, key=lambda chunk: chunk.chunk_index):
-        if covered_end is None:
-            yield chunk, chunk.start, chunk.text
-        elif chunk.start < covered_end:
-            yield chunk, covered_end, chunk.text[covered_end - chunk.start :]
+        if covered_end_offset is None:
+            yield chunk, chunk.start_offset, chunk.text
+        elif chunk.start_offset < covered_end_offset:
+            yield chunk, covered_end_offset, chunk.text[covered_end_offset - chunk.start_offset :]
         else:
             # A cut drops at most the one space it falls on; a wider gap ends a paragraph.
             joining_text = (
                 ""
-                if chunk.start == covered_end
+                if chunk.start_offset == covered_end_offset
                 else " "
-                if chunk.start == covered_end + 1
+                if chunk.start_offset == covered_end_offset + 1
                 else "\n\n"
             )
-            yield chunk, chunk.start, joining_text + chunk.text
-        covered_end = max(covered_end or 0, chunk.end)
+            yield chunk, chunk.start_offset, joining_text + chunk.text
+        covered_end_offset = max(covered_end_offset or 0, chunk.end_offset)
 
 
 def cite_section(

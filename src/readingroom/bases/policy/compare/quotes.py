@@ -89,11 +89,11 @@ def locate_quote(quoted_text: str, chunks: Sequence[StoredChunk]) -> QuotePositi
     joined_text = _JoinedText(chunks)
     segment_patterns = [_compile_segment(quote_segment) for quote_segment in quote_segments]
     for text_variant in joined_text.list_variants():
-        quote_start = _match_segments(
-            segment_patterns, text_variant.text, text_variant.section_ends
+        quote_offset = _match_segments(
+            segment_patterns, text_variant.text, text_variant.section_end_offsets
         )
-        if quote_start is not None:
-            return joined_text.get_position(text_variant.to_full_offset(quote_start))
+        if quote_offset is not None:
+            return joined_text.get_position(text_variant.to_full_offset(quote_offset))
     return None
 
 
@@ -158,20 +158,26 @@ def _escape_for_pattern(plain_text: str) -> str:
 
 
 def _match_segments(
-    segment_patterns: Sequence[re.Pattern[str]], searched_text: str, section_ends: Sequence[int]
+    segment_patterns: Sequence[re.Pattern[str]],
+    searched_text: str,
+    section_end_offsets: Sequence[int],
 ) -> int | None:
     """Return where the first segment begins, if the others follow it in the same section."""
     for first_match in segment_patterns[0].finditer(searched_text):
-        section_end = section_ends[bisect_right(section_ends, first_match.start())]
-        segment_end: int | None = first_match.end()
+        section_end_offset = section_end_offsets[
+            bisect_right(section_end_offsets, first_match.start())
+        ]
+        segment_end_offset: int | None = first_match.end()
         for segment_pattern in segment_patterns[1:]:
-            assert segment_end is not None
-            search_end = min(section_end, segment_end + _MAX_ELISION_CHARS)
-            following_match = segment_pattern.search(searched_text, segment_end, search_end)
-            segment_end = following_match.end() if following_match else None
-            if segment_end is None:
+            assert segment_end_offset is not None
+            search_end_offset = min(section_end_offset, segment_end_offset + _MAX_ELISION_CHARS)
+            following_match = segment_pattern.search(
+                searched_text, segment_end_offset, search_end_offset
+            )
+            segment_end_offset = following_match.end() if following_match else None
+            if segment_end_offset is None:
                 break
-        if segment_end is not None:
+        if segment_end_offset is not None:
             return first_match.start()
     return None
 
@@ -181,15 +187,15 @@ class _TextVariant:
     """A text as it is read: whole, or without the footnotes at the ends of pages."""
 
     text: str
-    kept_starts: list[int]
+    kept_offsets: list[int]
     """Where each kept stretch begins in this text."""
-    full_starts: list[int]
+    full_offsets: list[int]
     """Where it begins in the whole text."""
-    section_ends: list[int]
+    section_end_offsets: list[int]
 
     def to_full_offset(self, variant_offset: int) -> int:
-        stretch_index = bisect_right(self.kept_starts, variant_offset) - 1
-        return self.full_starts[stretch_index] + variant_offset - self.kept_starts[stretch_index]
+        stretch_index = bisect_right(self.kept_offsets, variant_offset) - 1
+        return self.full_offsets[stretch_index] + variant_offset - self.kept_offsets[stretch_index]
 
 
 class _JoinedText:
@@ -197,35 +203,35 @@ class _JoinedText:
 
     def __init__(self, chunks: Sequence[StoredChunk]) -> None:
         self._chunks: list[StoredChunk] = []
-        self._chunk_starts: list[int] = []
+        self._chunk_offsets: list[int] = []
         self._document_offsets: list[int] = []
         text_pieces: list[str] = []
         joined_length = 0
         page_ends: list[int] = []
-        section_ends: list[int] = []
+        section_end_offsets: list[int] = []
         for chunk, own_start, own_text in list_own_texts(chunks):
             leading_space_count = len(own_text) - len(own_text.lstrip("\n ")) if text_pieces else 0
             if self._chunks and self._chunks[-1].section_ref != chunk.section_ref:
-                section_ends.append(joined_length)
+                section_end_offsets.append(joined_length)
             if self._chunks and self._chunks[-1].pages[-1] < chunk.pages[0]:
                 page_ends.append(joined_length)
             page_ends += [
                 joined_length + page_start - own_start + leading_space_count
-                for page_start in chunk.page_starts
+                for page_start in chunk.page_start_offsets
                 if page_start > own_start
             ]
             self._chunks.append(chunk)
-            self._chunk_starts.append(joined_length)
+            self._chunk_offsets.append(joined_length)
             self._document_offsets.append(own_start - leading_space_count)
             text_pieces.append(own_text)
             joined_length += len(own_text)
         self.text = "".join(text_pieces)
-        self._section_ends = [*section_ends, joined_length, joined_length + 1]
+        self._section_end_offsets = [*section_end_offsets, joined_length, joined_length + 1]
         self._page_ends = page_ends
 
     def list_variants(self) -> Iterator[_TextVariant]:
         """Yield the whole text, then the text without footnotes at the ends of pages."""
-        yield _TextVariant(self.text, [0], [0], self._section_ends)
+        yield _TextVariant(self.text, [0], [0], self._section_end_offsets)
         footnote_spans = [
             footnote_span
             for footnote_span in map(self._find_footnote_span, self._page_ends)
@@ -235,54 +241,62 @@ class _JoinedText:
             yield self._cut_out_spans(footnote_spans)
 
     def get_position(self, text_offset: int) -> QuotePosition:
-        chunk_position = bisect_right(self._chunk_starts, text_offset) - 1
+        chunk_position = bisect_right(self._chunk_offsets, text_offset) - 1
         chunk = self._chunks[chunk_position]
         chunk_offset = (
             self._document_offsets[chunk_position]
             + text_offset
-            - self._chunk_starts[chunk_position]
+            - self._chunk_offsets[chunk_position]
         )
-        return QuotePosition(chunk, chunk.find_page_number(max(chunk_offset, chunk.start)))
+        return QuotePosition(chunk, chunk.find_page_number(max(chunk_offset, chunk.start_offset)))
 
-    def _find_footnote_span(self, page_end: int) -> tuple[int, int] | None:
+    def _find_footnote_span(self, page_end_offset: int) -> tuple[int, int] | None:
         """Return the lines before the end of a page that begin with the numbers of footnotes."""
-        footnotes_start: int | None = None
-        line_end = page_end
+        footnotes_offset: int | None = None
+        line_end_offset = page_end_offset
         for _ in range(_MAX_FOOTNOTE_LINES):
-            line_start = self.text.rfind("\n", 0, max(line_end - 1, 0)) + 1
-            line_text = self.text[line_start:line_end].strip()
+            line_start_offset = self.text.rfind("\n", 0, max(line_end_offset - 1, 0)) + 1
+            line_text = self.text[line_start_offset:line_end_offset].strip()
             if _FOOTNOTE_LINE_PATTERN.match(line_text):
-                footnotes_start = line_start
-            elif footnotes_start is not None:
+                footnotes_offset = line_start_offset
+            elif footnotes_offset is not None:
                 break
-            if line_start == 0:
+            if line_start_offset == 0:
                 break
-            line_end = line_start
-        return (footnotes_start, page_end) if footnotes_start is not None else None
+            line_end_offset = line_start_offset
+        return (footnotes_offset, page_end_offset) if footnotes_offset is not None else None
 
     def _cut_out_spans(self, cut_spans: Sequence[tuple[int, int]]) -> _TextVariant:
         kept_pieces: list[str] = []
-        kept_starts: list[int] = []
-        full_starts: list[int] = []
-        kept_length, previous_span_end = 0, 0
-        for span_start, span_end in [*cut_spans, (len(self.text), len(self.text))]:
-            if span_start < previous_span_end:
+        kept_offsets: list[int] = []
+        full_offsets: list[int] = []
+        kept_length, previous_end_offset = 0, 0
+        for span_start_offset, span_end_offset in [*cut_spans, (len(self.text), len(self.text))]:
+            if span_start_offset < previous_end_offset:
                 continue
-            kept_starts.append(kept_length)
-            full_starts.append(previous_span_end)
-            kept_pieces.append(self.text[previous_span_end:span_start])
-            kept_length += span_start - previous_span_end
-            previous_span_end = span_end
+            kept_offsets.append(kept_length)
+            full_offsets.append(previous_end_offset)
+            kept_pieces.append(self.text[previous_end_offset:span_start_offset])
+            kept_length += span_start_offset - previous_end_offset
+            previous_end_offset = span_end_offset
         # Sections end where they did, measured in what is kept.
-        section_ends = []
-        for section_end in self._section_ends:
-            stretch_index = bisect_right(full_starts, section_end) - 1
-            kept_end = kept_starts[stretch_index] + section_end - full_starts[stretch_index]
-            next_start = (
-                kept_starts[stretch_index + 1] if stretch_index + 1 < len(kept_starts) else kept_end
+        section_end_offsets = []
+        for section_end_offset in self._section_end_offsets:
+            stretch_index = bisect_right(full_offsets, section_end_offset) - 1
+            kept_end_offset = (
+                kept_offsets[stretch_index] + section_end_offset - full_offsets[stretch_index]
             )
-            section_ends.append(min(kept_end, next_start) if next_start < kept_end else kept_end)
-        return _TextVariant("".join(kept_pieces), kept_starts, full_starts, section_ends)
+            next_start_offset = (
+                kept_offsets[stretch_index + 1]
+                if stretch_index + 1 < len(kept_offsets)
+                else kept_end_offset
+            )
+            section_end_offsets.append(
+                min(kept_end_offset, next_start_offset)
+                if next_start_offset < kept_end_offset
+                else kept_end_offset
+            )
+        return _TextVariant("".join(kept_pieces), kept_offsets, full_offsets, section_end_offsets)
 
 
 def to_quote_place(
@@ -313,14 +327,14 @@ def find_closest_stretch(quoted_text: str, searched_text: str) -> tuple[str, flo
     text_words, quote_words = searched_text.split(), fold_text(quoted_text).split()
     folded_words = [fold_text(text_word) for text_word in text_words]
     window_size = min(len(quote_words), len(text_words))
-    best_similarity, best_window_start = 0.0, 0
+    best_similarity, best_window_index = 0.0, 0
     quote_word_counts = Counter(quote_words)
     compared_pair_count = 0
     sequence_matcher = difflib.SequenceMatcher(autojunk=False)
     # The matcher caches what it knows of its second sequence, so the quotation goes there.
     sequence_matcher.set_seq2(quote_words)
-    for window_start in range(len(text_words) - window_size + 1):
-        window_words = folded_words[window_start : window_start + window_size]
+    for window_index in range(len(text_words) - window_size + 1):
+        window_words = folded_words[window_index : window_index + window_size]
         sequence_matcher.set_seq1(window_words)
         # Two cheap upper bounds first: the exact ratio is quadratic and run at every word.
         if (
@@ -332,14 +346,14 @@ def find_closest_stretch(quoted_text: str, searched_text: str) -> tuple[str, flo
                 if (
                     not best_similarity
                 ):  # not even one window: the words alone, whatever their order
-                    best_similarity, best_window_start = (
+                    best_similarity, best_window_index = (
                         sequence_matcher.quick_ratio(),
-                        window_start,
+                        window_index,
                     )
                 break
             text_similarity = sequence_matcher.ratio()
             if text_similarity > best_similarity:
-                best_similarity, best_window_start = text_similarity, window_start
-    return " ".join(text_words[best_window_start : best_window_start + window_size]), round(
+                best_similarity, best_window_index = text_similarity, window_index
+    return " ".join(text_words[best_window_index : best_window_index + window_size]), round(
         best_similarity, 3
     )

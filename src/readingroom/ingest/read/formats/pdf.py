@@ -277,36 +277,38 @@ def _read_pieces(
             to_box=make_box_transform(pdf_page),
         )
         line_pieces: list[Line] = []
-        line_start = 0
+        line_start_offset = 0
         for raw_line in page_text.split("\r\n"):
-            cut_offsets = _find_gaps(raw_line, line_start, line_glyphs) if split_at_gaps else []
+            cut_offsets = (
+                _find_gaps(raw_line, line_start_offset, line_glyphs) if split_at_gaps else []
+            )
             cut_offsets = (
                 cut_offsets
-                or _find_return_offsets(raw_line, line_start, line_glyphs)
-                or _find_fold_offsets(raw_line, line_start, line_glyphs, fold_position)
+                or _find_return_offsets(raw_line, line_start_offset, line_glyphs)
+                or _find_fold_offsets(raw_line, line_start_offset, line_glyphs, fold_position)
             )
             for piece_start, piece_end in pairwise([0, *cut_offsets, len(raw_line)]):
                 line_piece = _parse_line(
-                    raw_line[piece_start:piece_end], line_start + piece_start, line_glyphs
+                    raw_line[piece_start:piece_end], line_start_offset + piece_start, line_glyphs
                 )
                 if line_piece is not None:
                     line_pieces.append(line_piece)
-            line_start += len(raw_line) + 2
+            line_start_offset += len(raw_line) + 2
         return line_pieces
 
 
-def _find_gaps(raw_line: str, line_start: int, line_glyphs: Glyphs) -> list[int]:
+def _find_gaps(raw_line: str, line_start_offset: int, line_glyphs: Glyphs) -> list[int]:
     """Return where words of a line are so far apart that a box of a form may be between them."""
     gap_offsets = []
     for blank_match in _BLANKS_BETWEEN_WORDS_PATTERN.finditer(raw_line):
-        box_before = line_glyphs.get_box(line_start + blank_match.start() - 1)
-        box_after = line_glyphs.get_box(line_start + blank_match.end())
+        box_before = line_glyphs.get_box(line_start_offset + blank_match.start() - 1)
+        box_after = line_glyphs.get_box(line_start_offset + blank_match.end())
         if box_after.left - box_before.right > box_before.size:
             gap_offsets.append(blank_match.end())
     return gap_offsets
 
 
-def _find_return_offsets(raw_line: str, line_start: int, line_glyphs: Glyphs) -> list[int]:
+def _find_return_offsets(raw_line: str, line_start_offset: int, line_glyphs: Glyphs) -> list[int]:
     """Return where the last words of a row begin if they stand left of its first.
 
     So a label or a code is set beside a title that is written before it. Only rows that end in a
@@ -315,46 +317,48 @@ def _find_return_offsets(raw_line: str, line_start: int, line_glyphs: Glyphs) ->
     last_letter = raw_line.rstrip()[-1:]
     if not (last_letter.isupper() or last_letter.isdigit()) or "\ufffe" in raw_line:
         return []
-    first_left = line_glyphs.get_box(line_start + len(raw_line) - len(raw_line.lstrip())).left
-    if line_glyphs.get_box(line_start + len(raw_line.rstrip()) - 1).left >= first_left:
+    first_left = line_glyphs.get_box(
+        line_start_offset + len(raw_line) - len(raw_line.lstrip())
+    ).left
+    if line_glyphs.get_box(line_start_offset + len(raw_line.rstrip()) - 1).left >= first_left:
         return []
     return [
         blank_match.end()
         for blank_match in _BLANKS_BETWEEN_WORDS_PATTERN.finditer(raw_line)
-        if line_glyphs.get_box(line_start + blank_match.end()).left
-        < line_glyphs.get_box(line_start + blank_match.start() - 1).left
+        if line_glyphs.get_box(line_start_offset + blank_match.end()).left
+        < line_glyphs.get_box(line_start_offset + blank_match.start() - 1).left
     ]
 
 
 def _find_fold_offsets(
-    raw_line: str, line_start: int, line_glyphs: Glyphs, fold_position: float | None
+    raw_line: str, line_start_offset: int, line_glyphs: Glyphs, fold_position: float | None
 ) -> list[int]:
     """Return where the second of two lines begins that stand side by side on printed pages."""
     last_index = len(raw_line.rstrip()) - 1
     if (
         fold_position is None
         or last_index < 1
-        or line_glyphs.get_box(line_start + last_index).left < fold_position
+        or line_glyphs.get_box(line_start_offset + last_index).left < fold_position
     ):
         return []
     # Letters stand from left to right, so the first one right of the fold is found by halving.
     first_right = bisect_left(
         range(last_index),
         fold_position,
-        key=lambda index: line_glyphs.get_box(line_start + index).left,
+        key=lambda index: line_glyphs.get_box(line_start_offset + index).left,
     )
     while first_right and raw_line[first_right - 1] != " ":
         first_right -= 1
     return [first_right] if first_right else []
 
 
-def _parse_line(raw_line: str, line_start: int, line_glyphs: Glyphs) -> Line | None:
+def _parse_line(raw_line: str, line_start_offset: int, line_glyphs: Glyphs) -> Line | None:
     stripped_line = raw_line.strip()
     # PDFium joins words across line ends and leaves one of two characters for the hyphen.
     line_text = normalize_text(stripped_line.replace("\ufffe", BROKEN_WORD_MARK)).strip()
     if not line_text:
         return None
-    first_index = line_start + raw_line.index(stripped_line[0])
+    first_index = line_start_offset + raw_line.index(stripped_line[0])
     # A footnote begins with a raised number, whose size is not that of the line.
     letter_offset = _find_first_letter(stripped_line) if stripped_line[0].isdigit() else 0
     typical_index = first_index + letter_offset

@@ -136,13 +136,13 @@ def _iterate_pieces(piece_table: bytes, document_stream: bytes) -> Iterator[str]
         offset_in_table = 4 * (piece_count + 1) + 8 * piece_index
         _, piece_place, _ = struct.unpack_from("<HIH", piece_table, offset_in_table)
         is_compressed = bool(piece_place & _COMPRESSED_FLAG)
-        piece_start = (piece_place & ~_COMPRESSED_FLAG) // (2 if is_compressed else 1)
+        piece_offset = (piece_place & ~_COMPRESSED_FLAG) // (2 if is_compressed else 1)
         byte_length = max(0, character_count) * (1 if is_compressed else 2)
         bytes_left -= byte_length
         if bytes_left < 0:
             raise Refusal("extraction_failed", "The Word document is damaged")
         piece_encoding = "cp1252" if is_compressed else "utf-16-le"
-        yield document_stream[piece_start : piece_start + byte_length].decode(
+        yield document_stream[piece_offset : piece_offset + byte_length].decode(
             piece_encoding, "replace"
         )
 
@@ -152,14 +152,14 @@ def _drop_field_codes(marked_text: str) -> str:
     text_pieces: list[str] = []
     result_flags: list[bool] = []
     """For each field around, whether its result is being read."""
-    text_start = 0
+    text_start_offset = 0
     for field_mark in [*_FIELD_MARK_PATTERN.finditer(marked_text), None]:
-        text_end = field_mark.start() if field_mark else len(marked_text)
+        text_end_offset = field_mark.start() if field_mark else len(marked_text)
         if all(result_flags):
-            text_pieces.append(marked_text[text_start:text_end])
+            text_pieces.append(marked_text[text_start_offset:text_end_offset])
         if field_mark is None:
             break
-        text_start = field_mark.end()
+        text_start_offset = field_mark.end()
         if field_mark[0] == "\x13":
             result_flags.append(False)
         elif result_flags and field_mark[0] == "\x14":
