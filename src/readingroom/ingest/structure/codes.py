@@ -166,12 +166,14 @@ def find_family_prefixes(typography: Typography, document_text: str) -> dict[str
     return looks_by_prefix
 
 
-def find_boxed_prefixes(typography: Typography, policy_lines: Iterable[int]) -> set[str]:
+def find_boxed_prefixes(typography: Typography, policy_line_indexes: Iterable[int]) -> set[str]:
     """Return the letters of codes that head boxes like those of the policies on these lines.
 
     Where many policies stand in boxes of one look, a box that begins with a mere code is another.
     """
-    look_counts = Counter(_measure_box_head(typography, line_index) for line_index in policy_lines)
+    look_counts = Counter(
+        _measure_box_head(typography, line_index) for line_index in policy_line_indexes
+    )
     return {
         get_prefix(typography.lines[code_line.line_index].line.text)
         for code_line in _iterate_code_lines(typography)
@@ -204,21 +206,21 @@ def is_listed(code_prefix: str, contents_text: str) -> bool:
     return len({*re.findall(code_pattern, contents_text)}) >= _MIN_FAMILY_CODES
 
 
-def find_site_lines(typography: Typography) -> set[int]:
+def find_site_line_indexes(typography: Typography) -> set[int]:
     """Return the headings `Site H1(a)` of a plan that says below them what may be built there."""
     numbers_by_line = {
         line_index: site_match["number"]
         for line_index, flow_line in enumerate(typography.lines)
-        if line_index not in typography.contents_lines
+        if line_index not in typography.contents_line_indexes
         and not (flow_line.box and flow_line.box.is_grid)
         and (site_match := SITE_HEADING.fullmatch(flow_line.line.text))
         and typography.is_heading(line_index)
         and typography.stands_out(line_index)
     }
-    ruled_lines = {
+    ruled_line_indexes = {
         line_index for line_index in numbers_by_line if is_followed_by_rule(typography, line_index)
     }
-    ruled_numbers = {numbers_by_line[line_index] for line_index in ruled_lines}
+    ruled_numbers = {numbers_by_line[line_index] for line_index in ruled_line_indexes}
     site_numbers = {*numbers_by_line.values()}
     is_family = len(ruled_numbers) >= _MIN_FAMILY_CODES and 3 * len(ruled_numbers) >= 2 * len(
         site_numbers
@@ -226,7 +228,7 @@ def find_site_lines(typography: Typography) -> set[int]:
     return {*numbers_by_line} if is_family else set()
 
 
-def find_bar_lines(typography: Typography) -> set[int]:
+def find_bar_line_indexes(typography: Typography) -> set[int]:
     """Return the headings `Affordable homes Policy H3` of a plan whose boxes begin with them."""
     numbers_by_line = {
         line_index: bar_match["number"]
@@ -247,7 +249,7 @@ def find_bar_lines(typography: Typography) -> set[int]:
 def _iterate_code_lines(typography: Typography) -> Iterator[_CodeLine]:
     for line_index, flow_line in enumerate(typography.lines):
         line_text = flow_line.line.text
-        if not line_text[0].isupper() or line_index in typography.contents_lines:
+        if not line_text[0].isupper() or line_index in typography.contents_line_indexes:
             continue
         code_match = CODE_HEADING.fullmatch(line_text) or CODE_ALONE.fullmatch(line_text)
         if code_match is None or not (

@@ -61,13 +61,13 @@ def find_box_end(
     typography: Typography,
     policy_heading: PolicyHeading,
     line_limit: int,
-    footnote_lines: Container[int],
+    footnote_line_indexes: Container[int],
 ) -> int:
     """Return the line after the box of a policy, at most `line_limit`; 0 without a box."""
     box_start_index = _find_box_start(typography, policy_heading.text_index, line_limit)
     if box_start_index is None:
         return 0
-    box_end_index = _follow_box(typography, box_start_index, line_limit, footnote_lines)
+    box_end_index = _follow_box(typography, box_start_index, line_limit, footnote_line_indexes)
     if (
         box_end_index < line_limit
         and typography.lines[box_end_index].box is not None
@@ -75,7 +75,7 @@ def find_box_end(
         and _is_mere_bar(typography, policy_heading, box_start_index, box_end_index)
     ):
         # The bar or the tab of a heading stands last on its page, and the box of the text overleaf.
-        return _follow_box(typography, box_end_index, line_limit, footnote_lines)
+        return _follow_box(typography, box_end_index, line_limit, footnote_line_indexes)
     if _is_mere_bar(
         typography, policy_heading, box_start_index, box_end_index
     ) or _is_table_of_facts(typography, policy_heading, box_start_index, box_end_index):
@@ -192,7 +192,7 @@ def _find_text_start(typography: Typography, policy_heading: PolicyHeading) -> i
 
 
 def find_side_column(
-    typography: Typography, policies: Sequence[PolicyHeading], next_lines: Sequence[int]
+    typography: Typography, policies: Sequence[PolicyHeading], next_line_indexes: Sequence[int]
 ) -> float | None:
     """Return where a column begins that explains most policies beside them; None without one.
 
@@ -200,7 +200,7 @@ def find_side_column(
     """
     column_edges = [
         column_edge
-        for policy_heading, next_line in zip(policies, next_lines, strict=True)
+        for policy_heading, next_line in zip(policies, next_line_indexes, strict=True)
         if (column_edge := _find_text_beside(typography, policy_heading, next_line)) is not None
     ]
     if len(column_edges) < max(_MIN_SIDE_TEXTS, _MIN_SIDE_SHARE * len(policies)):
@@ -308,7 +308,7 @@ def _find_box_start(typography: Typography, first_line: int, line_limit: int) ->
 
 
 def _follow_box(
-    typography: Typography, line_index: int, line_limit: int, footnote_lines: Container[int]
+    typography: Typography, line_index: int, line_limit: int, footnote_line_indexes: Container[int]
 ) -> int:
     """Return the line after a box, which may go on in the next column or on the next page."""
     flow_lines = typography.lines
@@ -316,7 +316,7 @@ def _follow_box(
     policy_heading = flow_lines[line_index].line.text
     bold_count = int(flow_lines[line_index].line.is_bold)
     for next_index in range(line_index + 1, line_limit):
-        if typography.is_figure_line(next_index) or next_index in footnote_lines:
+        if typography.is_figure_line(next_index) or next_index in footnote_line_indexes:
             continue
         following_line, last_line = flow_lines[next_index], flow_lines[box_end_index - 1]
         is_same_box = following_line.box == last_line.box and following_line.page == last_line.page

@@ -47,7 +47,7 @@ def find_bare_headings(
     typography: Typography, other_starts: Sequence[SectionStart]
 ) -> list[SectionStart]:
     """Return headings without numbers, each under its own words, for want of others."""
-    taken_lines = {section_start.line_index for section_start in other_starts}
+    taken_line_indexes = {section_start.line_index for section_start in other_starts}
     headings = [
         make_start(
             line_index,
@@ -56,8 +56,8 @@ def find_bare_headings(
             None,
         )
         for line_index, flow_line in enumerate(typography.lines)
-        if line_index not in taken_lines
-        and line_index not in typography.contents_lines
+        if line_index not in taken_line_indexes
+        and line_index not in typography.contents_line_indexes
         and flow_line.box is None
         and (typography.is_uniform or typography.stands_out(line_index))
         and typography.begins_section(line_index)
@@ -72,7 +72,7 @@ def find_bare_headings(
 def _find_worded_headings(typography: Typography) -> Iterator[SectionStart]:
     for line_index, flow_line in enumerate(typography.lines):
         line_text = flow_line.line.text
-        if line_text[0] not in _FIRST_LETTERS or line_index in typography.contents_lines:
+        if line_text[0] not in _FIRST_LETTERS or line_index in typography.contents_line_indexes:
             continue
         if heading_match := _WORD_HEADING.fullmatch(line_text) or _ANNEX_HEADING.fullmatch(
             line_text
@@ -118,7 +118,7 @@ def _find_numbered_chapters(typography: Typography) -> Iterator[SectionStart]:
         for line_index, flow_line in enumerate(typography.lines)
         if flow_line.line.text[0].isdigit()
         and (typography.stands_out(line_index) or line_index in lone_titles)
-        and line_index not in typography.contents_lines
+        and line_index not in typography.contents_line_indexes
         and (heading_match := _NUMBERED_TITLE.fullmatch(flow_line.line.text))
         and typography.is_heading(line_index)
     ]

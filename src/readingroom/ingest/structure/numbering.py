@@ -28,24 +28,27 @@ def find_decimal_starts(
     typography: Typography, headings: Sequence[SectionStart]
 ) -> list[SectionStart]:
     """Return the paragraphs and sections numbered like `4.12`, where there are enough of them."""
-    taken_lines = {heading_start.line_index for heading_start in headings}
-    decimal_starts = [*_iterate_decimals(typography, taken_lines)]
+    taken_line_indexes = {heading_start.line_index for heading_start in headings}
+    decimal_starts = [*_iterate_decimals(typography, taken_line_indexes)]
     return decimal_starts if len(decimal_starts) >= _MIN_DECIMALS else []
 
 
 def _iterate_decimals(
-    typography: Typography, taken_lines: Collection[int]
+    typography: Typography, taken_line_indexes: Collection[int]
 ) -> Iterator[SectionStart]:
     """Yield paragraphs and sections numbered like `4.12`, in their sequence."""
     last_components: tuple[str | int, ...] = ()
-    last_line: int | None = None
+    last_line_index: int | None = None
     for line_index, flow_line in enumerate(typography.lines):
         line_text = flow_line.line.text
         # Looked at first, because most lines begin with a letter and need no pattern.
-        if not (line_text[0].isdigit() or line_text[1:2] == ".") or line_index in taken_lines:
+        if (
+            not (line_text[0].isdigit() or line_text[1:2] == ".")
+            or line_index in taken_line_indexes
+        ):
             continue
         number_match = _DECIMAL_PARAGRAPH.fullmatch(line_text)
-        if number_match is None or line_index in typography.contents_lines:
+        if number_match is None or line_index in typography.contents_line_indexes:
             continue
         paragraph_number, paragraph_title = number_match["number"], number_match["title"] or ""
         if typography.is_small(line_index) or _UNIT_OF_MEASURE.match(paragraph_title):
@@ -62,14 +65,14 @@ def _iterate_decimals(
                 typography.hangs(line_index)
                 and (
                     _is_next(components, last_components)
-                    or _ends_paragraph(typography, last_line, line_index)
+                    or _ends_paragraph(typography, last_line_index, line_index)
                 )
             )
         ):
             continue
         if not _may_follow(components, last_components):
             continue
-        last_components, last_line = components, line_index
+        last_components, last_line_index = components, line_index
         if (
             paragraph_title
             and not paragraph_title.endswith(".")
@@ -83,9 +86,9 @@ def _iterate_decimals(
             yield make_start(line_index, "para", f"Para {paragraph_number}", None)
 
 
-def _ends_paragraph(typography: Typography, last_line: int | None, line_index: int) -> bool:
+def _ends_paragraph(typography: Typography, last_line_index: int | None, line_index: int) -> bool:
     """Whether a number follows a whole sentence, as far left as the last one, or at the margin."""
-    last_indent = 0.0 if last_line is None else typography.measure_indent(last_line)
+    last_indent = 0.0 if last_line_index is None else typography.measure_indent(last_line_index)
     return (
         typography.follows_sentence(line_index)
         and abs(typography.measure_indent(line_index) - last_indent) < MARGIN_TOLERANCE
@@ -138,16 +141,18 @@ def _get_ordinal(component: str | int) -> int:
 
 
 def find_plain_starts(
-    typography: Typography, headings: Sequence[SectionStart], excluded_lines: Collection[int]
+    typography: Typography, headings: Sequence[SectionStart], excluded_line_indexes: Collection[int]
 ) -> Iterator[SectionStart]:
     """Yield paragraphs like `116. Text` whose numbers rise through the document."""
-    taken_lines = {heading_start.line_index for heading_start in headings} | set(excluded_lines)
+    taken_line_indexes = {heading_start.line_index for heading_start in headings} | set(
+        excluded_line_indexes
+    )
     numbered_lines = [
         (line_index, int(number_match["number"]))
         for line_index, flow_line in enumerate(typography.lines)
         if flow_line.line.text[0].isdigit()
-        and line_index not in taken_lines
-        and line_index not in typography.contents_lines
+        and line_index not in taken_line_indexes
+        and line_index not in typography.contents_line_indexes
         and (number_match := _PLAIN_PARAGRAPH.fullmatch(flow_line.line.text))
         and not typography.is_small(line_index)
     ]
@@ -205,7 +210,7 @@ def _remove_clauses(
         for heading_start in headings
         if heading_start.kind in ("policy", "annex", "chapter")
     )
-    policy_lines = {
+    policy_line_indexes = {
         heading_start.line_index for heading_start in headings if heading_start.kind == "policy"
     }
     parent_line, last_clause_number = -1, 0
@@ -213,7 +218,7 @@ def _remove_clauses(
         parent_index = bisect_left(parent_lines, line_index) - 1
         if parent_index >= 0 and parent_lines[parent_index] != parent_line:
             parent_line, last_clause_number = parent_lines[parent_index], 0
-        if parent_line in policy_lines and line_number == last_clause_number + 1:
+        if parent_line in policy_line_indexes and line_number == last_clause_number + 1:
             last_clause_number = line_number
         else:
             yield line_index, line_number

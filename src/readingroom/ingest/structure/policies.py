@@ -70,7 +70,8 @@ def find_policies(
     }
     has_few_policies = len(chosen_headings) < _MIN_POLICIES
     contents_text = " ".join(
-        typography.lines[line_index].line.text for line_index in sorted(typography.contents_lines)
+        typography.lines[line_index].line.text
+        for line_index in sorted(typography.contents_line_indexes)
     )
     # Beside policies that are called so, a code without the word is one where it looks like them
     # and the contents list it.
@@ -118,7 +119,7 @@ def has_own_policies(typography: Typography) -> bool:
     for line_index, flow_line in enumerate(typography.lines):
         if flow_line.page > _TITLE_PAGES:
             break
-        if line_index in typography.contents_lines:
+        if line_index in typography.contents_line_indexes:
             continue
         if typography.stands_out(line_index) and _TITLE_WITHOUT_POLICIES.search(
             flow_line.line.text[:200]

@@ -10,8 +10,8 @@ from readingroom.ingest.structure.codes import (
     POLICY_HEADING,
     SITE_HEADING,
     TITLE_BEFORE_CODE,
-    find_bar_lines,
-    find_site_lines,
+    find_bar_line_indexes,
+    find_site_line_indexes,
     get_prefix,
 )
 from readingroom.ingest.structure.starts import SectionStart, make_start
@@ -66,20 +66,31 @@ def find_policy_headings(typography: Typography, code_prefixes: set[str]) -> lis
         if _TEXT_LABEL.fullmatch(label_line.line.text)
         and not (label_line.box and label_line.box.is_grid)
     ]
-    label_lines = set(label_indexes)
-    site_lines, bar_lines = find_site_lines(typography), find_bar_lines(typography)
+    label_line_indexes = set(label_indexes)
+    site_line_indexes, bar_line_indexes = (
+        find_site_line_indexes(typography),
+        find_bar_line_indexes(typography),
+    )
     candidate_headings: list[PolicyHeading] = []
     for line_index, flow_line in enumerate(flow_lines):
         line_text = flow_line.line.text
-        if not _FIRST_LETTER.match(line_text) or line_index in typography.contents_lines:
+        if not _FIRST_LETTER.match(line_text) or line_index in typography.contents_line_indexes:
             continue
         candidate_heading = (
-            (_match_badge(typography, line_index) if line_index - 1 in label_lines else None)
+            (_match_badge(typography, line_index) if line_index - 1 in label_line_indexes else None)
             or _match_worded_heading(typography, line_index)
-            or _match_code_heading(typography, line_index, code_prefixes, label_lines)
+            or _match_code_heading(typography, line_index, code_prefixes, label_line_indexes)
             or _match_code_alone(typography, line_index, code_prefixes)
-            or (_make_site_heading(typography, line_index) if line_index in site_lines else None)
-            or (_make_bar_heading(typography, line_index) if line_index in bar_lines else None)
+            or (
+                _make_site_heading(typography, line_index)
+                if line_index in site_line_indexes
+                else None
+            )
+            or (
+                _make_bar_heading(typography, line_index)
+                if line_index in bar_line_indexes
+                else None
+            )
         )
         if candidate_heading:
             candidate_headings.append(candidate_heading)
@@ -217,14 +228,14 @@ def _match_worded_heading(typography: Typography, line_index: int) -> PolicyHead
 
 
 def _match_code_heading(
-    typography: Typography, line_index: int, code_prefixes: set[str], label_lines: set[int]
+    typography: Typography, line_index: int, code_prefixes: set[str], label_line_indexes: set[int]
 ) -> PolicyHeading | None:
     """Return the heading `HOU2 Housing Density`, or a code beside its text below a label."""
     code_match = CODE_HEADING.fullmatch(typography.lines[line_index].line.text)
     if code_match is None or not typography.stands_out(line_index):
         return None
     policy_ref = f"Policy {code_match['number']}"
-    if line_index - 1 in label_lines:
+    if line_index - 1 in label_line_indexes:
         # The code stands in the margin of the text, whose first line is no title.
         return PolicyHeading(line_index - 1, line_index, policy_ref, "")
     if get_prefix(code_match["number"]) not in code_prefixes or not typography.is_heading(

@@ -23,8 +23,8 @@ _MAX_ROW_LINES = 3
 def find_ruled_ends(
     typography: Typography,
     policies: Sequence[PolicyHeading],
-    next_lines: Sequence[int],
-    paragraph_lines: Container[int],
+    next_line_indexes: Sequence[int],
+    paragraph_line_indexes: Container[int],
 ) -> list[int]:
     """Return for each policy the line after the rule below it; 0 where none closes it.
 
@@ -37,8 +37,8 @@ def find_ruled_ends(
     if not typography.rules_by_page or len(policies) < min_policy_count:
         return no_ends
     closings = [
-        _find_closing(typography, policy_heading, next_line, paragraph_lines)
-        for policy_heading, next_line in zip(policies, next_lines, strict=True)
+        _find_closing(typography, policy_heading, next_line, paragraph_line_indexes)
+        for policy_heading, next_line in zip(policies, next_line_indexes, strict=True)
     ]
     width_counts = Counter(round(_measure_width(closing.rule)) for closing in closings if closing)
     usual_width = width_counts.most_common(1)[0][0] if width_counts else 0
@@ -63,7 +63,7 @@ def _find_closing(
     typography: Typography,
     policy_heading: PolicyHeading,
     next_line: int,
-    paragraph_lines: Container[int],
+    paragraph_line_indexes: Container[int],
 ) -> _Closing | None:
     """Return where a rule closes a policy, or None."""
     title_end_index = typography.find_title_end(
@@ -76,7 +76,7 @@ def _find_closing(
     for line_index in range(title_end_index + 1, next_line):
         rule = _find_rule_below(typography, line_index - 1)
         if rule is None:
-            if line_index in paragraph_lines:
+            if line_index in paragraph_line_indexes:
                 return None
             continue
         if opening_rule is None:

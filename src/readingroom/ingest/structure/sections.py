@@ -64,12 +64,12 @@ def find_sections(text_flow: TextFlow) -> tuple[DocumentSection, ...]:
         sorted([*headings, *decimal_starts], key=lambda section_start: section_start.line_index),
     )
     policies, other_policies = find_policies(typography, text_flow.text, outline_starts)
-    paragraph_lines = {
+    paragraph_line_indexes = {
         section_start.line_index
         for section_start in outline_starts
         if section_start.kind not in ("exhibit", "part")
     }
-    policy_extents = _PolicyExtents(typography, policies, paragraph_lines)
+    policy_extents = _PolicyExtents(typography, policies, paragraph_line_indexes)
     section_starts = _complete_starts(
         typography, policy_extents.remove_inner_starts(outline_starts), policy_extents
     )
@@ -151,24 +151,26 @@ class _PolicyExtents:
         self,
         typography: Typography,
         policies: Sequence[PolicyHeading],
-        paragraph_lines: Container[int],
+        paragraph_line_indexes: Container[int],
     ) -> None:
         self.policies = policies
         self._typography = typography
-        self._first_lines = [policy_heading.line_index for policy_heading in policies]
-        next_lines = [*self._first_lines, len(typography.lines)][1:]
+        self._first_line_indexes = [policy_heading.line_index for policy_heading in policies]
+        next_line_indexes = [*self._first_line_indexes, len(typography.lines)][1:]
         self._footnotes = find_footnotes(typography) if policies else {}
-        self._side_column = find_side_column(typography, policies, next_lines)
+        self._side_column = find_side_column(typography, policies, next_line_indexes)
         drawn_ends = [
             find_box_end(typography, policy_heading, next_line, self._footnotes)
-            for policy_heading, next_line in zip(policies, next_lines, strict=True)
+            for policy_heading, next_line in zip(policies, next_line_indexes, strict=True)
         ]
         self._boxed_lines = {
             policy_heading.line_index
             for policy_heading, drawn_end in zip(policies, drawn_ends, strict=True)
             if drawn_end
         }
-        ruled_ends = find_ruled_ends(typography, policies, next_lines, paragraph_lines)
+        ruled_ends = find_ruled_ends(
+            typography, policies, next_line_indexes, paragraph_line_indexes
+        )
         # Two rules mark a policy off as a box does.
         self._box_ends = [
             drawn_end or ruled_end
@@ -177,7 +179,7 @@ class _PolicyExtents:
 
     def holds_line(self, line_index: int) -> bool:
         """Whether a line stands in the box of a policy, below its heading."""
-        policy_index = bisect_right(self._first_lines, line_index) - 1
+        policy_index = bisect_right(self._first_line_indexes, line_index) - 1
         return policy_index >= 0 and (
             self.policies[policy_index].text_index < line_index < self._box_ends[policy_index]
         )
@@ -192,25 +194,25 @@ class _PolicyExtents:
     def remove_inner_starts(self, outline_starts: Sequence[SectionStart]) -> list[SectionStart]:
         """Return the starts but for those that only divide a policy: `Part A`, its numbers."""
         kept_starts: list[SectionStart] = []
-        last_line = -1
+        last_line_index = -1
         for section_start in outline_starts:
             if section_start.kind == "exhibit":
                 kept_starts.append(section_start)
             elif not (
                 self.holds_line(section_start.line_index)
-                or self._is_inner_part(section_start, last_line)
+                or self._is_inner_part(section_start, last_line_index)
             ):
                 kept_starts.append(section_start)
-                last_line = section_start.line_index
+                last_line_index = section_start.line_index
         return kept_starts
 
-    def _is_inner_part(self, section_start: SectionStart, last_line: int) -> bool:
+    def _is_inner_part(self, section_start: SectionStart, last_line_index: int) -> bool:
         """Whether `Part A` follows a policy without a box, in letters no larger than its own."""
-        policy_index = bisect_right(self._first_lines, section_start.line_index) - 1
+        policy_index = bisect_right(self._first_line_indexes, section_start.line_index) - 1
         if (
             section_start.kind != "part"
             or policy_index < 0
-            or last_line > self._first_lines[policy_index]
+            or last_line_index > self._first_line_indexes[policy_index]
         ):
             return False
         flow_lines = self._typography.lines
@@ -220,7 +222,7 @@ class _PolicyExtents:
     def divide_policies(self, divisions: Sequence[_Division]) -> Iterator[_Division]:
         """Yield where each policy begins, and where the text begins that only explains it."""
         boundaries = sorted(
-            {len(self._typography.lines), *self._first_lines}
+            {len(self._typography.lines), *self._first_line_indexes}
             | {
                 division.line_index
                 for division in divisions
@@ -417,9 +419,11 @@ def _make_sections(
     text_flow: TextFlow, typography: Typography, divisions: Sequence[_Division]
 ) -> Iterator[DocumentSection]:
     ancestor_starts: list[SectionStart] = []
-    lead_lines = [*_find_lead_lines(typography, divisions), len(text_flow.lines)]
+    lead_line_indexes = [*_find_lead_line_indexes(typography, divisions), len(text_flow.lines)]
     line_offsets = [*(flow_line.start_offset for flow_line in text_flow.lines), len(text_flow.text)]
-    for division, lead_line, end_line in zip(divisions, lead_lines, lead_lines[1:], strict=False):
+    for division, lead_line, end_line in zip(
+        divisions, lead_line_indexes, lead_line_indexes[1:], strict=False
+    ):
         section_start = division.section_start
         if section_start is None:
             ancestor_starts = []
@@ -441,9 +445,11 @@ def _make_sections(
         )
 
 
-def _find_lead_lines(typography: Typography, divisions: Sequence[_Division]) -> Iterator[int]:
+def _find_lead_line_indexes(
+    typography: Typography, divisions: Sequence[_Division]
+) -> Iterator[int]:
     """Yield for each division the first line of the headings above it, or its own."""
-    last_line = 0
+    last_line_index = 0
     for division in divisions:
         section_start = division.section_start
         if division.lead_index is not None:
@@ -451,10 +457,10 @@ def _find_lead_lines(typography: Typography, divisions: Sequence[_Division]) -> 
         elif section_start is None or section_start.kind == "exhibit" or division.is_resumed:
             yield division.line_index
         else:
-            yield _find_lead_line(typography, last_line, division.line_index)
-        last_line = division.line_index + 1
+            yield _find_lead_line(typography, last_line_index, division.line_index)
+        last_line_index = division.line_index + 1
         if section_start is not None and not division.is_resumed:
-            last_line = typography.find_title_end(division.line_index, section_start.title)
+            last_line_index = typography.find_title_end(division.line_index, section_start.title)
 
 
 def find_passage_kind(

@@ -76,7 +76,7 @@ class Typography:
         self.usual_line_length = (
             body_line_lengths[len(body_line_lengths) * 3 // 4] if body_line_lengths else 0
         )
-        self.contents_lines = _find_contents(text_flow.lines)
+        self.contents_line_indexes = _find_contents(text_flow.lines)
         self.figure_pages = _find_figure_pages(text_flow.lines, self.usual_line_length)
         """The lines of pages that hold only a figure, by page."""
         self.lowest_bottom = _measure_lowest_bottom(text_flow.lines)
@@ -314,14 +314,14 @@ def _measure_lowest_bottom(flow_lines: Sequence[FlowLine]) -> float:
 
 def _find_contents(flow_lines: Sequence[FlowLine]) -> set[int]:
     """Return the lines of tables of contents: most of them end in page numbers, which rise."""
-    contents_lines: set[int] = set()
+    contents_line_indexes: set[int] = set()
     numbered_lines: list[tuple[int, int]] = []
     for line_index, flow_line in enumerate(flow_lines):
         line_tail = flow_line.line.text[-_TAIL_CHARS:]
         if not line_tail[-1:].isdigit():
             continue
         if _CONTENTS_LEADERS.search(line_tail):
-            contents_lines.add(line_index)
+            contents_line_indexes.add(line_index)
         number_match = _ENDS_IN_NUMBER.search(line_tail)
         if number_match is None:
             continue
@@ -330,11 +330,11 @@ def _find_contents(flow_lines: Sequence[FlowLine]) -> set[int]:
             line_index - numbered_lines[-1][0] > _MAX_CONTENTS_GAP
             or page_number < numbered_lines[-1][1]
         ):
-            contents_lines |= _list_run_lines(numbered_lines)
+            contents_line_indexes |= _list_run_line_indexes(numbered_lines)
             numbered_lines = []
         numbered_lines.append((line_index, page_number))
-    contents_lines |= _list_run_lines(numbered_lines)
-    return contents_lines | _list_contents_pages(flow_lines, contents_lines)
+    contents_line_indexes |= _list_run_line_indexes(numbered_lines)
+    return contents_line_indexes | _list_contents_pages(flow_lines, contents_line_indexes)
 
 
 def _find_figure_pages(flow_lines: Sequence[FlowLine], usual_line_length: int) -> dict[int, range]:
@@ -357,16 +357,18 @@ def _is_text(line_text: str, usual_line_length: int) -> bool:
     )
 
 
-def _list_run_lines(numbered_lines: Sequence[tuple[int, int]]) -> set[int]:
+def _list_run_line_indexes(numbered_lines: Sequence[tuple[int, int]]) -> set[int]:
     """Return the lines from the first to the last of a run; none if it is too short."""
     if len(numbered_lines) < _MIN_CONTENTS_LINES:
         return set()
     return set(range(numbered_lines[0][0], numbered_lines[-1][0] + 1))
 
 
-def _list_contents_pages(flow_lines: Sequence[FlowLine], contents_lines: set[int]) -> set[int]:
+def _list_contents_pages(
+    flow_lines: Sequence[FlowLine], contents_line_indexes: set[int]
+) -> set[int]:
     """Return all lines of the pages that are contents for the most part."""
-    if not contents_lines:
+    if not contents_line_indexes:
         return set()
     indexes_by_page: defaultdict[int, list[int]] = defaultdict(list)
     for line_index, flow_line in enumerate(flow_lines):
@@ -374,7 +376,7 @@ def _list_contents_pages(flow_lines: Sequence[FlowLine], contents_lines: set[int
     return {
         line_index
         for page_indexes in indexes_by_page.values()
-        if sum(index in contents_lines for index in page_indexes)
+        if sum(index in contents_line_indexes for index in page_indexes)
         >= _MIN_CONTENTS_SHARE * len(page_indexes)
         for line_index in page_indexes
     }
