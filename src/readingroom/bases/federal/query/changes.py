@@ -48,15 +48,14 @@ def add_changes(db: Database, new_changes: Sequence[ChangeRow]) -> None:
             *(record_id, source_name, change_kind, changed_at),
             *(first_at, change_number, first_number_of_record),
         )
-    insert_sql = """INSERT INTO changes (record_id, source, kind, at, new_at, seq, new_seq)
-           VALUES (?, ?, ?, ?, ?, ?, ?)"""
-    # A record that is new has no change yet.
-    db.executemany(insert_sql, [row for row in rows_by_id.values() if row[6] >= first_number])
-    # Each record once: then any number of rows is one statement.
+    # Each record once: then any number of rows is one statement. One that is new to its table may
+    # have been here before, so a stored change is no error.
     db.executemany(
-        f"""{insert_sql} ON CONFLICT (record_id) DO UPDATE
+        """INSERT INTO changes (record_id, source, kind, at, new_at, seq, new_seq)
+           VALUES (?, ?, ?, ?, ?, ?, ?)
+           ON CONFLICT (record_id) DO UPDATE
            SET kind = excluded.kind, at = excluded.at, seq = excluded.seq""",
-        [row for row in rows_by_id.values() if row[6] < first_number],
+        list(rows_by_id.values()),
     )
 
 
