@@ -17,8 +17,8 @@ def _count_one(cache_key: object, cached_value: object) -> int:
 class LRUCache(Generic[Key, Value]):
     """Entries by key, at most `max_size` of them; safe to share between threads.
 
-    `weigh` gives the size of an entry where entries are not simply counted. A value must not be
-    None, because `get` returns None for a key that is not in the cache.
+    `weigh_entry` gives the size of an entry where entries are not simply counted. A value must not
+    be None, because `get` returns None for a key that is not in the cache.
     """
 
     def __init__(

@@ -37,6 +37,25 @@ def make_naming_key(line: Line, page_number: int) -> tuple[str, int]:
 def _find_rows(
     raw_pages: Sequence[RawPage], choose_outermost: Callable[..., Line]
 ) -> set[tuple[str, int]]:
+    """Return keys of the lines at one edge of the pages that repeat a heading."""
+    naming_rows: set[tuple[str, int]] = set()
+    for row_lines in _group_edge_lines(raw_pages, choose_outermost).values():
+        apart_lines = [(page_index, line) for page_index, line, is_apart in row_lines if is_apart]
+        min_line_count = max(
+            _MIN_PAGES, _MIN_PAGE_SHARE * len(raw_pages), _MIN_APART_SHARE * len(row_lines)
+        )
+        if len(apart_lines) >= min_line_count and _repeat_headings(raw_pages, apart_lines):
+            naming_rows |= {
+                make_naming_key(line, raw_pages[page_index].number)
+                for page_index, line in apart_lines
+            }
+    return naming_rows
+
+
+def _group_edge_lines(
+    raw_pages: Sequence[RawPage], choose_outermost: Callable[..., Line]
+) -> dict[int, list[tuple[int, Line, bool]]]:
+    """Return the outermost line of each page, by height: page, line, whether it stands apart."""
     lines_by_row: defaultdict[int, list[tuple[int, Line, bool]]] = defaultdict(list)
     for page_index, raw_page in enumerate(raw_pages):
         page_lines = [line for line in raw_page.lines if not line.text.isdigit()]
@@ -51,28 +70,21 @@ def _find_rows(
         )
         is_apart = distance > _MIN_DISTANCE * outer_line.size
         lines_by_row[round(outer_line.bottom / 6)].append((page_index, outer_line, is_apart))
-    naming_rows: set[tuple[str, int]] = set()
-    for row_lines in lines_by_row.values():
-        apart_lines = [(page_index, line) for page_index, line, is_apart in row_lines if is_apart]
-        if len(apart_lines) < max(
-            _MIN_PAGES, _MIN_PAGE_SHARE * len(raw_pages), _MIN_APART_SHARE * len(row_lines)
-        ):
-            continue
-        row_texts = {line.text.translate(_WITHOUT_DIGITS) for _, line in apart_lines}
-        if len(row_texts) < _MIN_NAMES:
-            continue
-        naming_count = sum(
-            not heading_names.isdisjoint(_list_names(line.text))
-            for (_, line), heading_names in zip(
-                apart_lines, _list_names_nearby(raw_pages, apart_lines), strict=True
-            )
+    return lines_by_row
+
+
+def _repeat_headings(raw_pages: Sequence[RawPage], apart_lines: Sequence[tuple[int, Line]]) -> bool:
+    """Return whether most of these lines, of several texts, repeat a heading of a near page."""
+    row_texts = {line.text.translate(_WITHOUT_DIGITS) for _, line in apart_lines}
+    if len(row_texts) < _MIN_NAMES:
+        return False
+    naming_count = sum(
+        not heading_names.isdisjoint(_list_names(line.text))
+        for (_, line), heading_names in zip(
+            apart_lines, _list_names_nearby(raw_pages, apart_lines), strict=True
         )
-        if naming_count >= _MIN_NAMING_SHARE * len(apart_lines):
-            naming_rows |= {
-                make_naming_key(line, raw_pages[page_index].number)
-                for page_index, line in apart_lines
-            }
-    return naming_rows
+    )
+    return naming_count >= _MIN_NAMING_SHARE * len(apart_lines)
 
 
 def _list_names(header_text: str) -> list[str]:

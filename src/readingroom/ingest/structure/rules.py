@@ -5,6 +5,7 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from readingroom.ingest.read.page import DrawnRule
+from readingroom.ingest.structure.layout import FlowLine
 from readingroom.ingest.structure.policy_headings import PolicyHeading
 from readingroom.ingest.structure.typography import Typography
 
@@ -103,16 +104,8 @@ def _find_rule_above(typography: Typography, line_index: int) -> DrawnRule | Non
     )
     if not _begins_column(typography, line_index):
         highest = min(highest, typography.lines[line_index - 1].line.last_bottom)
-    return min(
-        (
-            rule
-            for rule in typography.rules_by_page.get(flow_line.page, ())
-            if lowest <= rule.height <= highest
-            and rule.left - _MAX_END_DIFFERENCE <= flow_line.line.left < rule.right
-        ),
-        key=lambda rule: rule.height,
-        default=None,
-    )
+    rules_above = _list_rules_between(typography, flow_line, lowest, highest)
+    return min(rules_above, key=lambda rule: rule.height, default=None)
 
 
 def _find_rule_below(typography: Typography, line_index: int) -> DrawnRule | None:
@@ -125,15 +118,19 @@ def _find_rule_below(typography: Typography, line_index: int) -> DrawnRule | Non
     if next_index < len(typography.lines) and not _begins_column(typography, next_index):
         next_line = typography.lines[next_index].line
         lowest = max(lowest, next_line.bottom + (1 - _OVERLAP) * next_line.size)
-    return next(
-        (
-            rule
-            for rule in typography.rules_by_page.get(flow_line.page, ())
-            if lowest <= rule.height <= highest
-            and rule.left - _MAX_END_DIFFERENCE <= flow_line.line.left < rule.right
-        ),
-        None,
-    )
+    return next(iter(_list_rules_between(typography, flow_line, lowest, highest)), None)
+
+
+def _list_rules_between(
+    typography: Typography, flow_line: FlowLine, lowest: float, highest: float
+) -> list[DrawnRule]:
+    """Return the rules over or under a line that are drawn between two heights of its page."""
+    return [
+        rule
+        for rule in typography.rules_by_page.get(flow_line.page, ())
+        if lowest <= rule.height <= highest
+        and rule.left - _MAX_END_DIFFERENCE <= flow_line.line.left < rule.right
+    ]
 
 
 def _begins_column(typography: Typography, line_index: int) -> bool:

@@ -181,24 +181,20 @@ def open_jobs(settings: RoomSettings) -> JobStore:
 
 def open_sessions(settings: RoomSettings) -> BrowserSessions:
     """Return the signed-in browsers of the data directory, or of the database in the settings."""
-    postgres_database = find_database(settings)
-    shared_tables = (
-        SharedTables(postgres_database, "browser_sessions", "The sessions")
-        if postgres_database
-        else None
-    )
+    shared_tables = _find_shared_tables(settings, "browser_sessions", "The sessions")
     return BrowserSessions(settings.data, state_tables=shared_tables)
 
 
 def open_grant_store(settings: RoomSettings) -> GrantStore:
     """Return the connected apps of the data directory, or of the database in the settings."""
-    postgres_database = find_database(settings)
-    shared_tables = (
-        SharedTables(postgres_database, "grants", "The connected apps")
-        if postgres_database
-        else None
-    )
+    shared_tables = _find_shared_tables(settings, "grants", "The connected apps")
     return GrantStore(settings.data, state_tables=shared_tables)
+
+
+def _find_shared_tables(settings: RoomSettings, table_name: str, label: str) -> SharedTables | None:
+    """Return tables of the database that the settings name; None if they name none."""
+    postgres_database = find_database(settings)
+    return SharedTables(postgres_database, table_name, label) if postgres_database else None
 
 
 def list_collection_models(settings: RoomSettings) -> list[str]:
