@@ -260,3 +260,22 @@ def test_sections_that_are_named_by_their_number_come_first_in_the_order_of_thei
     assert order([[likely, sure, unlikely]], Meanings())[:3] == [
         *("policy:likely", "policy:unlikely", "policy:sure")
     ]
+
+
+def test_of_passages_that_fit_alike_the_likelier_bases_come_first() -> None:
+    policy = [make_hit("policy", "rule", ANSWER, 0.5)]
+    documents = [make_hit("documents", "form", "The form names two cycle parking spaces.", 0.48)]
+
+    def rank(log_probabilities: dict[str, float]) -> list[str]:
+        hits = rank_hits(
+            QUESTION,
+            [policy, documents],
+            Meanings(),  # type: ignore[arg-type]
+            base_log_probabilities=log_probabilities,
+        )
+        return [hit.base for hit in hits]
+
+    assert rank({}) == rank({"policy": -0.1, "documents": -2.4}) == ["policy", "documents"]
+    assert rank({"policy": -4.0, "documents": -0.02}) == ["documents", "policy"]
+    # Of a base without words nothing is known: it stands between the others.
+    assert rank({"policy": -4.0, "guidance": -0.02}) == ["documents", "policy"]

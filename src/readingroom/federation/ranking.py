@@ -60,6 +60,8 @@ _WEIGHTS = RankingWeights(
 # Of many bases' hits far fewer are right than of one base's, so scores fall faster behind the best.
 # By this number the scores are the shares of the tuning questions' hits that are right.
 _CALIBRATION = replace(DEFAULT_CALIBRATION, decline=32.0)
+_BASE_WEIGHT = 0.07
+"""What a base's hits lose in fit for each unit of log-probability behind the likeliest base."""
 _NAMED_SCORE = 0.95
 """The score of what the question calls by its name, here or in its base."""
 
@@ -69,15 +71,18 @@ def rank_hits(
     rankings_by_base: Sequence[Sequence[DeskHit]],
     embedder: Embedder,
     reranker: Reranker | None = None,
+    base_log_probabilities: Mapping[str, float] = {},
 ) -> list[DeskHit]:
     """Return the hits of all bases in one order.
 
-    What the query names exactly comes first, then goes by probability. A text that several hits
-    have comes once. The best hit of every base is among the first five, unless nothing in that base
-    is close to the question, or the first two are one base's and all four others are close.
+    What the query names exactly comes first, then goes by probability. Of passages that fit alike,
+    those of the base come first that the query's words are likelier meant for. A text that several
+    hits have comes once. The best hit of every base is among the first five, unless nothing in that
+    base is close to the question, or the first two are one base's and all four others are close.
     """
     hits = [hit for ranking in rankings_by_base for hit in ranking]
-    relevances = _compare_hits(query, rankings_by_base, embedder)
+    own_relevances = _compare_hits(query, rankings_by_base, embedder)
+    relevances = _favour_bases(own_relevances, hits, base_log_probabilities)
     ranked_hits = [
         _set_score(hits[int(relevance.passage_id)], relevance, score)
         for relevance, score in zip(
@@ -105,7 +110,7 @@ def rank_hits(
             *_look_again(query, ordered_hits[named_count:], reranker),
         ]
     # As a base would score them: close is what another base's better hit does not make far.
-    base_scores = zip(relevances, score_relevances(relevances), strict=True)
+    base_scores = zip(own_relevances, score_relevances(own_relevances), strict=True)
     close_bases = {
         hits[int(relevance.passage_id)].base
         for relevance, base_score in base_scores
@@ -126,6 +131,36 @@ def _compare_hits(
     ]
     statistics = _PoolStatistics([passage.text for passage in passages])
     return rank_passages(query, None, passages, statistics, _WEIGHTS)
+
+
+def _favour_bases(
+    relevances: Sequence[Relevance],
+    hits: Sequence[DeskHit],
+    base_log_probabilities: Mapping[str, float],
+) -> list[Relevance]:
+    """Return the relevances, best first, less what the unlikelier bases of the query lose.
+
+    A base of which nothing is known loses as much as the others do on average.
+    """
+    if not base_log_probabilities:
+        return list(relevances)
+    highest = max(base_log_probabilities.values())
+    average = sum(base_log_probabilities.values()) / len(base_log_probabilities)
+    return sorted(
+        (
+            replace(
+                relevance,
+                fit=relevance.fit
+                - _BASE_WEIGHT
+                * (
+                    highest
+                    - base_log_probabilities.get(hits[int(relevance.passage_id)].base, average)
+                ),
+            )
+            for relevance in relevances
+        ),
+        key=lambda relevance: -relevance.fit,
+    )
 
 
 def _measure_cosines(

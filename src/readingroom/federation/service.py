@@ -15,6 +15,7 @@ from readingroom.engine.confidence import judge_confidence
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.embedding.reranker import Reranker
 from readingroom.engine.errors import ModelUnavailable
+from readingroom.engine.question_words import estimate_kinds, load_question_words
 from readingroom.engine.second_look import postpone_second_look
 from readingroom.federation.assessment import build_application_side, build_policy_side
 from readingroom.federation.errors import ValidationDateUnknown
@@ -109,6 +110,7 @@ class DeskService:
             [base_answer.hits for base_answer in gathered_answers.answers.values()],
             self._embedder,
             self._reranker,
+            self._estimate_bases(arguments.query, gathered_answers.answers),
         )
         nearest_citation = hits[0].citation.citation_string if hits else ""
         answer_confidence = judge_confidence([hit.score for hit in hits], nearest_citation)
@@ -233,6 +235,20 @@ class DeskService:
     @property
     def adapters(self) -> Iterable[SearchAdapter]:
         return self._adapters.values()
+
+    def _estimate_bases(self, query_text: str, base_names: Iterable[str]) -> dict[str, float]:
+        """Return the log-probability that a query is meant for each of these bases, by its words.
+
+        Bases without words of their own are left out.
+        """
+        return estimate_kinds(
+            query_text,
+            {
+                base_name: load_question_words(package_name)[base_name]
+                for base_name in base_names
+                if (package_name := self._adapters[base_name].question_words_package)
+            },
+        )
 
     async def _embed_query(self, query_text: str) -> None:
         """Embed the query once, before all bases ask for its vector at the same time."""

@@ -198,6 +198,8 @@ class SearchAdapter(Protocol):
     templates: ClassVar[tuple[ResourceTemplate, ...]] = ()
     """The resources of the base, as URI templates."""
     prompts: ClassVar[tuple[Prompt, ...]] = ()
+    question_words_package: ClassVar[str] = ""
+    """Where its `question_words.tsv` lies: the words by which a question is meant for it."""
 
     @property
     def is_searched_unasked(self) -> bool:

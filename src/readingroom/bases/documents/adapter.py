@@ -33,6 +33,7 @@ class DocumentsAdapter(SearchAdapter):
     """Documents of planning applications."""
 
     base: ClassVar[str] = "documents"
+    question_words_package: ClassVar[str] = __package__
     role = "application"
     id_forms = ("doc: (doc:25_01178_REM_a1b2c3#page=4)",)
     templates = (

@@ -30,6 +30,7 @@ class FederalAdapter(SearchAdapter):
     """Records with public addresses: their own answers have the common shape already."""
 
     base: ClassVar[str] = "federal"
+    question_words_package: ClassVar[str] = __package__
     id_forms = tuple(VALID_PREFIXES)
     templates = (
         ResourceTemplate(

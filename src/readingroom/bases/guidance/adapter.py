@@ -41,6 +41,7 @@ class GuidanceAdapter(SearchAdapter):
     """Pages of GOV.UK: they have a public address, so no page of this server is linked."""
 
     base: ClassVar[str] = "guidance"
+    question_words_package: ClassVar[str] = __package__
     id_forms = ("guidance: (guidance:/guidance/charity-reporting)",)
     templates = (
         ResourceTemplate(

@@ -60,6 +60,7 @@ class PolicyAdapter(SearchAdapter):
     """Policies as they were in force on a day."""
 
     base: ClassVar[str] = "policy"
+    question_words_package: ClassVar[str] = __package__
     role = "policy"
     id_forms = ("policy: (policy:NPPF@rev_NPPF_2024_12#Para 116)",)
     templates = (

@@ -29,6 +29,7 @@ class TextAdapter(SearchAdapter):
     """The one text has no index: its passages are few, so their words are counted."""
 
     base: ClassVar[str] = "text"
+    question_words_package: ClassVar[str] = __package__
     id_forms = (TEXT_ID,)
 
     def __init__(self, text_service: TextService, page_links: PageLinks) -> None:

@@ -1,0 +1,91 @@
+"""What kind of answer a question wants, by the words it is asked in.
+
+"May a council limit parking?" asks for a rule, and "how many spaces will there be?" for the papers
+of one application. Both are about the same matter, so neither vectors nor the words of the matter
+tell them apart; "may a" and "will there" do. Who knows such words keeps them in a table, with what
+each adds to the log-odds. `scripts/question_words.py` makes the tables from questions.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.resources import files
+from itertools import pairwise
+
+_WORD_PATTERN = re.compile(r"[a-z0-9]+(?:['./-][a-z0-9]+)*")
+_DIGITS_PATTERN = re.compile(r"[0-9]+")
+_REFERENCE_BEGINNING = "0/0"
+_FIRST_MARK = "^"
+FILE_NAME = "question_words.tsv"
+
+
+def list_wordings(question: str) -> set[str]:
+    """Return the words and pairs of words of a question, and `^` with those it begins with.
+
+    Numbers are all alike here, and so are references of the form `24/00912/FUL`.
+    """
+    words = [
+        _fold_numbers(word)
+        for word in _WORD_PATTERN.findall(
+            question.lower().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
+        )
+    ]
+    wordings = {*words, *map(" ".join, pairwise(words))}
+    wordings.update(
+        _FIRST_MARK + " ".join(words[:count]) for count in (1, 2) if len(words) >= count
+    )
+    return wordings
+
+
+def _fold_numbers(word: str) -> str:
+    folded_word = _DIGITS_PATTERN.sub("0", word)
+    return _REFERENCE_BEGINNING if folded_word.startswith(_REFERENCE_BEGINNING) else folded_word
+
+
+class QuestionWords:
+    """The wordings by which questions want one kind of answer, each with its weight."""
+
+    def __init__(self, constant: float, weight_by_wording: Mapping[str, float]) -> None:
+        self._constant = constant
+        self._weights = weight_by_wording
+
+    def measure_strength(self, wordings: Iterable[str]) -> float:
+        """Return how strongly a question with these wordings asks for that kind of answer."""
+        return self._constant + sum(self._weights.get(wording, 0.0) for wording in wordings)
+
+
+def parse_question_words(table_lines: str) -> dict[str, QuestionWords]:
+    """Return the words for each kind of answer in a table.
+
+    A line has the kind, a wording and its weight, with tabs between them. The wording of a
+    constant is empty.
+    """
+    weights_by_kind: dict[str, dict[str, float]] = {}
+    for line in table_lines.splitlines():
+        answer_kind, wording, weight = line.split("\t")
+        weights_by_kind.setdefault(answer_kind, {})[wording] = float(weight)
+    return {
+        answer_kind: QuestionWords(weights.pop("", 0.0), weights)
+        for answer_kind, weights in weights_by_kind.items()
+    }
+
+
+@cache
+def load_question_words(package_name: str) -> dict[str, QuestionWords]:
+    """Return the words of the table that lies in a package."""
+    return parse_question_words(files(package_name).joinpath(FILE_NAME).read_text("utf-8"))
+
+
+def estimate_kinds(question: str, words_by_kind: Mapping[str, QuestionWords]) -> dict[str, float]:
+    """Return the logarithm of the probability that a question wants each kind of answer."""
+    wordings = list_wordings(question)
+    strengths = {
+        answer_kind: question_words.measure_strength(wordings)
+        for answer_kind, question_words in words_by_kind.items()
+    }
+    if not strengths:
+        return {}
+    highest = max(strengths.values())
+    total = highest + math.log(sum(math.exp(strength - highest) for strength in strengths.values()))
+    return {answer_kind: strength - total for answer_kind, strength in strengths.items()}
