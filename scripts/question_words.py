@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from readingroom.engine.question_words import FILE_NAME, list_wordings
+from readingroom.federation.question_words import FILE_NAME, list_wordings
 
 _ROOT = Path(__file__).parents[1]
 _QUESTIONS = _ROOT / "tests" / "fixtures" / "questions"

@@ -15,7 +15,6 @@ from readingroom.engine.confidence import judge_confidence
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.embedding.reranker import Reranker
 from readingroom.engine.errors import ModelUnavailable
-from readingroom.engine.question_words import estimate_kinds, load_question_words
 from readingroom.engine.second_look import postpone_second_look
 from readingroom.federation.assessment import build_application_side, build_policy_side
 from readingroom.federation.errors import ValidationDateUnknown
@@ -29,6 +28,7 @@ from readingroom.federation.models import (
     ExcludedBase,
     Note,
 )
+from readingroom.federation.question_words import estimate_kinds, load_question_words
 from readingroom.federation.ranking import rank_hits
 from readingroom.protocol.search import (
     DeskHit,

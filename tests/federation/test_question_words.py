@@ -6,7 +6,7 @@ from importlib.resources import files
 import pytest
 
 from readingroom.bases import BASES
-from readingroom.engine.question_words import (
+from readingroom.federation.question_words import (
     estimate_kinds,
     list_wordings,
     load_question_words,
