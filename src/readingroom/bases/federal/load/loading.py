@@ -236,7 +236,12 @@ class _LoadRun:
     def _load_all(self, pending_files: Sequence[PendingFile]) -> None:
         self.summary.files = len(pending_files)
         for file_number, (pending_file, read_contents) in enumerate(
-            read_in_order(pending_files, self._is_needed), start=1
+            read_in_order(
+                pending_files,
+                self._is_needed,
+                with_columns=self._db.dialect.engine == "postgres",
+            ),
+            start=1,
         ):
             self._report_progress(
                 file_number, len(pending_files), Path(pending_file.file_ref.path).name

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
+from dataclasses import replace
 
 from readingroom.bases.federal.load.search_index import SearchIndex
 from readingroom.storage.database import Database
@@ -60,7 +61,7 @@ class StepWriter:
     def _begin_step(self, *, is_flushed: bool) -> Iterator[None]:
         self._is_in_step = True
         self._begin_transaction()
-        last_numbers = self._search_index.last_numbers
+        last_numbers = replace(self._search_index.last_numbers)
         # A bad file is taken back alone: those before it stay in the transaction.
         self._db.execute("SAVEPOINT step")
         try:
