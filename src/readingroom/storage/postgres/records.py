@@ -47,7 +47,7 @@ _INSERT_TARGET_PATTERN = re.compile(r"\s*INSERT INTO (\w+)(?: \(([\w, ]+)\))?\s+
 _TYPES_WITHOUT_CLEANING = {str, int, float, bytes, type(None)}
 _MIN_STAGED_ROWS = 50
 """Rows that are inserted from a table they are copied into first, where some may be there."""
-_MAX_UNFINISHED_WORK = 8
+_MAX_UNFINISHED_WORK = 40
 """Pieces of work that wait for the database: what they are to write is in memory."""
 _IN_TRANSACTION = psycopg.pq.TransactionStatus.INTRANS
 _MIN_COPIED_ROWS = 8
@@ -116,20 +116,22 @@ class RecordsConnection(PostgresConnection):
         if copy_target and encoded_rows is not None:
             self._copy_encoded(copy_target, encoded_rows, len(rows))
             return
+        row_marks = _VALUES_PATTERN.search(sql)
+        target = _INSERT_TARGET_PATTERN.match(sql)
+        is_one_statement = bool(row_marks and rows and not _has_same_key_twice(sql, rows))
+        is_staged = bool(target and is_one_statement and len(rows) >= _MIN_STAGED_ROWS)
+        if row_marks and is_staged and self._copy_if_new(sql[: row_marks.start()], rows):
+            return
         rows = _clean_rows(rows)
         if copy_target:
             self.copy_rows(copy_target, rows)
             self.total_changes += len(rows)
             return
-        row_marks = _VALUES_PATTERN.search(sql)
-        if row_marks is None or not rows or _has_same_key_twice(sql, rows):
+        if row_marks is None or not is_one_statement:
             super().executemany(sql, rows)
             self.total_changes += len(rows)
             return
-        target = _INSERT_TARGET_PATTERN.match(sql)
-        if target and len(rows) >= _MIN_STAGED_ROWS:
-            if self._copy_if_new(sql[: row_marks.start()], rows):
-                return
+        if target and is_staged:
             self._stage_and_insert(target[1], target[2] or "*", sql[row_marks.end(1) :], rows)
             return
         batch_size = min(_ROWS_PER_STATEMENT, _MAX_PARAMETERS // max(1, len(rows[0])))

@@ -50,13 +50,13 @@ def _is_plain(column: Column) -> bool:
 
 
 def _make_reader(column: Column) -> Callable[[Record], Any]:
-    path_steps = list_path_steps(column)
+    field_name, *inner_steps = list_path_steps(column)
+    read_field = attrgetter(field_name)
     if column.kind == "BOOLEAN":
-        read_flag = attrgetter(path_steps[0])
-        return lambda full_record: _as_number(read_flag(full_record))
-    if len(path_steps) == 1:
-        return attrgetter(path_steps[0])
-    return lambda full_record: _follow_path(full_record, path_steps)
+        return lambda full_record: _as_number(read_field(full_record))
+    if not inner_steps:
+        return read_field
+    return lambda full_record: _follow_path(read_field(full_record), inner_steps)
 
 
 def _as_number(flag: bool | None) -> int | None:
@@ -66,10 +66,10 @@ def _as_number(flag: bool | None) -> int | None:
 def _follow_path(parent: Any, path_steps: Sequence[str]) -> Any:
     """Return what lies at the end of a path through models, dictionaries and lists, or None."""
     for path_step in path_steps:
-        if parent is None:
+        if not parent:  # nothing, or an empty list
             return None
-        if path_step.isdecimal():
-            parent = parent[int(path_step)] if int(path_step) < len(parent) else None
+        if path_step == "0":
+            parent = parent[0]
         elif isinstance(parent, dict):
             parent = parent.get(path_step)
         else:
