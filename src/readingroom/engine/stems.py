@@ -52,13 +52,16 @@ class Stemmer:
     def _find_stems(self, words: Sequence[str]) -> Mapping[str, str]:
         """Return the stems of these words, and of others that were seen before."""
         remembered_stems = self._stems
-        if remembered_stems.keys() >= set(words):
+        # A number is its own stem; there are too many different ones to remember.
+        if all(map(_is_number, set(words).difference(remembered_stems))):
             return remembered_stems
         with self._splitting:
             # A full memory is replaced, not emptied: others may be reading it.
             if len(self._stems) > _MAX_REMEMBERED_STEMS:
                 self._stems = {}
-            unknown_words = sorted({word for word in words if word not in self._stems})
+            unknown_words = sorted(
+                word for word in set(words).difference(self._stems) if not _is_number(word)
+            )
             self._db.execute("INSERT INTO words(words) VALUES ('delete-all')")
             self._db.executemany(
                 "INSERT INTO words(rowid, word) VALUES (?, ?)", enumerate(unknown_words)
@@ -69,6 +72,10 @@ class Stemmer:
                 {unknown_words[word_number]: stem for word_number, stem in stem_rows}
             )
             return self._stems
+
+
+def _is_number(word: str) -> bool:
+    return word.isascii() and word.isdecimal()
 
 
 @call_once

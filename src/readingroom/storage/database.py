@@ -10,7 +10,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from readingroom.storage.dialect import SQLITE, SqlDialect
-from readingroom.storage.errors import StorageFailed, describe_cause
+from readingroom.storage.errors import (
+    DatabaseConflict,
+    InvalidDatabaseValue,
+    StorageFailed,
+    describe_cause,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +35,10 @@ Row = sqlite3.Row
 DatabaseError = sqlite3.Error
 """Whatever a database raises: a statement it does not take, a value that does not fit, a lock."""
 
-INVALID_VALUE_ERRORS = (sqlite3.IntegrityError, sqlite3.ProgrammingError)
+INVALID_VALUE_ERRORS = (
+    *(sqlite3.IntegrityError, sqlite3.ProgrammingError),
+    *(DatabaseConflict, InvalidDatabaseValue),
+)
 """Raised for a value that no column accepts, or that breaks a rule of the table."""
 
 

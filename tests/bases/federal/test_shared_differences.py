@@ -241,3 +241,38 @@ def test_tables_whose_columns_were_generated_compute_them_after_an_upgrade(
             )
             stored = db.execute("SELECT published_at FROM amendments WHERE congress = 7").fetchall()
             assert [row["published_at"] for row in stored] == ["2025-01-09"]
+
+
+def test_what_goes_with_a_record_goes_with_it_before_and_after_an_upgrade(
+    postgres: PostgresServer,
+) -> None:
+    """As version 3 had it, by foreign keys; now by triggers of statements."""
+    parts = {"facets": "doc", "chunks": "doc", "passages": "chunk", "passage_words": "chunk"}
+    parents = {"doc": "documents", "chunk": "chunks"}
+    with make_database(postgres) as url:
+        place = SharedRecords(url)
+        for number in range(1, 4):
+            write_records(
+                place, amendment(number, f"Roads {number}", facets={"subject": [f"S{number}"]})
+            )
+        with closing(place.connect(writing=True)) as db:
+            db.execute("DELETE FROM documents WHERE id = 'samdt:119:1'")
+            for table, key in parts.items():
+                assert db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] == 2, table
+                db.execute(
+                    f"ALTER TABLE {table} ADD FOREIGN KEY ({key}) REFERENCES {parents[key]} "
+                    "ON DELETE CASCADE"
+                )
+            db.execute("UPDATE schema_version SET version = 3")
+            ensure_shared_schema(db)
+            left = db.execute(
+                """SELECT conrelid::regclass::text AS name FROM pg_constraint
+                   WHERE contype = 'f' AND conrelid = ANY (?::regclass[])""",
+                ([*parts],),
+            ).fetchall()
+            assert left == []
+            db.execute("DELETE FROM documents WHERE id = 'samdt:119:2'")
+            for table in parts:
+                assert db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] == 1, table
+            (passages,) = db.execute("SELECT passages FROM passage_totals").fetchone()
+            assert passages == 1

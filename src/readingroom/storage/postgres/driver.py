@@ -220,7 +220,8 @@ def _translate_errors() -> Iterator[None]:
         raise DatabaseConflict(_describe(error)) from error
     except errors.UniqueViolation as error:
         raise DatabaseConflict(_describe(error)) from error
-    except (errors.DataError, errors.IntegrityError) as error:
+    # The last is a value too long for an index; psycopg counts it among failures of the server.
+    except (errors.DataError, errors.IntegrityError, errors.ProgramLimitExceeded) as error:
         raise InvalidDatabaseValue(_describe(error)) from error
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
         raise DatabaseUnreachable(_describe(error)) from error

@@ -298,6 +298,8 @@ def _encode_column(column_values: Sequence[Any]) -> Sequence[str] | None:
     value_types = set(map(type, column_values))
     if value_types == {int}:
         return list(map(str, column_values))
+    if value_types <= {int, NoneType}:
+        return ["\\N" if value is None else str(value) for value in column_values]
     if not all(value_type is NoneType or issubclass(value_type, str) for value_type in value_types):
         return None
     if NoneType not in value_types:

@@ -14,7 +14,7 @@ from psycopg.adapt import Loader
 from psycopg.types.json import set_json_loads
 
 from readingroom.storage.database import StatementStopped
-from readingroom.storage.errors import DatabaseFailed
+from readingroom.storage.errors import DatabaseConflict, DatabaseFailed
 from readingroom.storage.postgres.database import clean_text
 from readingroom.storage.postgres.driver import PostgresConnection, open_connection
 from readingroom.storage.postgres.encoding import encode_text_rows
@@ -47,8 +47,9 @@ _INSERT_TARGET_PATTERN = re.compile(r"\s*INSERT INTO (\w+)(?: \(([\w, ]+)\))?\s+
 _TYPES_WITHOUT_CLEANING = {str, int, float, bytes, type(None)}
 _MIN_STAGED_ROWS = 50
 """Rows that are inserted from a table they are copied into first, where some may be there."""
-_MAX_UNFINISHED_WORK = 8
+_MAX_UNFINISHED_WORK = 40
 """Pieces of work that wait for the database: what they are to write is in memory."""
+_IN_TRANSACTION = psycopg.pq.TransactionStatus.INTRANS
 _MIN_COPIED_ROWS = 8
 """Rows that are copied in rather than inserted by a statement: for fewer it takes longer."""
 
@@ -81,6 +82,8 @@ class RecordsConnection(PostgresConnection):
         self._later_thread_id = 0
         self._later_error: BaseException | None = None
         self._unfinished_work: deque[Future[None]] = deque()
+        self._conflicting_inserts: set[str] = set()
+        """Beginnings of statements some of whose rows were in their table already."""
 
     @property
     def in_transaction(self) -> bool:
@@ -113,18 +116,22 @@ class RecordsConnection(PostgresConnection):
         if copy_target and encoded_rows is not None:
             self._copy_encoded(copy_target, encoded_rows, len(rows))
             return
+        row_marks = _VALUES_PATTERN.search(sql)
+        target = _INSERT_TARGET_PATTERN.match(sql)
+        is_one_statement = bool(row_marks and rows and not _has_same_key_twice(sql, rows))
+        is_staged = bool(target and is_one_statement and len(rows) >= _MIN_STAGED_ROWS)
+        if row_marks and is_staged and self._copy_if_new(sql[: row_marks.start()], rows):
+            return
         rows = _clean_rows(rows)
         if copy_target:
             self.copy_rows(copy_target, rows)
             self.total_changes += len(rows)
             return
-        row_marks = _VALUES_PATTERN.search(sql)
-        if row_marks is None or not rows or _has_same_key_twice(sql, rows):
+        if row_marks is None or not is_one_statement:
             super().executemany(sql, rows)
             self.total_changes += len(rows)
             return
-        target = _INSERT_TARGET_PATTERN.match(sql)
-        if target and len(rows) >= _MIN_STAGED_ROWS:
+        if target and is_staged:
             self._stage_and_insert(target[1], target[2] or "*", sql[row_marks.end(1) :], rows)
             return
         batch_size = min(_ROWS_PER_STATEMENT, _MAX_PARAMETERS // max(1, len(rows[0])))
@@ -157,6 +164,26 @@ class RecordsConnection(PostgresConnection):
         self._wait_for_later_work()
         with self._open_copy(f"COPY {table_and_columns_sql} FROM STDIN") as copy_stream:
             copy_stream.write(encoded_rows)
+
+    def _copy_if_new(self, insert_sql: str, rows: Sequence[Sequence[Any]]) -> bool:
+        """Copy rows straight into their table; return False, with nothing written, if any is there.
+
+        Most rows of a first load are new. Where one was not, the next ones are not tried.
+        """
+        is_in_transaction = self._connection.info.transaction_status == _IN_TRANSACTION
+        if insert_sql in self._conflicting_inserts or not is_in_transaction:
+            return False
+        encoded_rows = encode_text_rows(rows)
+        if encoded_rows is None:
+            return False
+        self.execute("SAVEPOINT new_rows")
+        try:
+            self._copy_encoded(insert_sql.split("INTO", 1)[1], encoded_rows, len(rows))
+        except DatabaseConflict:
+            self._conflicting_inserts.add(insert_sql)
+            self.execute("ROLLBACK TO new_rows")
+        self.execute("RELEASE new_rows")
+        return insert_sql not in self._conflicting_inserts
 
     def _stage_and_insert(
         self, table_name: str, column_list: str, conflict_sql: str, rows: Sequence[Sequence[Any]]

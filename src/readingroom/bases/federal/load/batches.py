@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, TypeVar
 
-from readingroom.bases.federal.schema.entries import AnyRecord
+from readingroom.bases.federal.schema.columns import list_computed_columns
+from readingroom.bases.federal.schema.entries import AnyRecord, find_column_values
 from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME
 from readingroom.bases.federal.schema.tables import PARENT_COLUMN_BY_CHILD_TABLE
 from readingroom.storage.database import Database, Row
@@ -41,7 +42,9 @@ class RecordRows:
 
     def __init__(self, db: Database) -> None:
         self._db = db
-        self._batch_by_source: dict[str, RowBatch] = {}
+        self._gives_columns = db.dialect.engine == "postgres"  # SQLite computes them in passing
+        self._batch_by_source: dict[tuple[str, bool], RowBatch] = {}
+        """By source, and whether its rows have the values of their columns."""
         self._row_by_id: dict[tuple[str, str], Row | None] = {}
         """What was looked up and not asked for yet."""
 
@@ -77,11 +80,14 @@ class RecordRows:
 
     def add(self, record: AnyRecord, record_json: str, writer_mark: str) -> None:
         """Insert a record that is not stored yet, with others that wait."""
-        row_batch = self._batch_by_source.get(record.source)
+        column_values = find_column_values(record) if self._gives_columns else None
+        batch_key = (record.source, column_values is not None)
+        row_batch = self._batch_by_source.get(batch_key)
         if row_batch is None:
-            insert_sql = f"INSERT INTO {record.source} (id, record, loader) VALUES (?, ?, ?)"
-            row_batch = self._batch_by_source[record.source] = RowBatch(self._db, insert_sql)
-        row_batch.rows.append((record.id, record_json, writer_mark))
+            row_batch = self._batch_by_source[batch_key] = RowBatch(
+                self._db, _format_record_insert(*batch_key)
+            )
+        row_batch.rows.append((record.id, record_json, writer_mark, *(column_values or ())))
 
     def write(self) -> int:
         """Insert the records that wait; return how many there are."""
@@ -91,6 +97,13 @@ class RecordRows:
         """Drop what waits and what was looked up: the transaction is rolled back."""
         self._batch_by_source.clear()
         self._row_by_id.clear()
+
+
+def _format_record_insert(source_name: str, with_columns: bool) -> str:
+    computed_columns = list_computed_columns(source_name) if with_columns else ()
+    column_names = ("id", "record", "loader", *computed_columns)
+    placeholders = ", ".join("?" * len(column_names))
+    return f"INSERT INTO {source_name} ({', '.join(column_names)}) VALUES ({placeholders})"
 
 
 def read_blocks(items: Iterable[T]) -> Iterator[Sequence[T]]:

@@ -1,8 +1,11 @@
-"""Suspects a newer file of being cut short when it leaves out most records of an older one."""
+"""What newer files leave out; one that leaves out most records was probably cut short."""
 
-from collections.abc import Sequence, Sized
+from collections.abc import Sequence, Set, Sized
+from pathlib import Path
 
+from readingroom.bases.federal.formats.parts.files import split_zip_member
 from readingroom.bases.federal.schema.sources import Source
+from readingroom.storage.database import Database, Row
 
 _FEW_RECORDS_COUNT = 20
 """How many records a newer file may leave out without being suspected."""
@@ -31,3 +34,30 @@ def check_removals(record_source: Source, missing_ids: Sequence[str], remaining_
     """Raise `FileCutShort` when most records of a source would be withdrawn."""
     if is_probably_cut_short(missing_ids, remaining_ids):
         raise make_cut_short_error(f"records of {record_source.name}", missing_ids, remaining_ids)
+
+
+def find_left_out(db: Database, zip_path: str, member_names: Set[str]) -> list[Row]:
+    """Return the log rows of files that were loaded from a package and are no longer in it.
+
+    The newest package may lie in another folder, under the same name: it is the same package if
+    the two share members.
+    """
+    loaded_rows = db.execute(
+        """SELECT file, sha256, loader FROM ingestion_logs WHERE log IN
+               (SELECT max(log) FROM ingestion_logs
+                WHERE outcome = 'loaded' AND file LIKE ? GROUP BY file)""",
+        # It may match more, by case or by a wildcard in the name; the paths are compared below.
+        (f"%{Path(zip_path).name}!%",),
+    )
+    log_rows_by_zip: dict[str, dict[str, Row]] = {}
+    for log_row in loaded_rows:
+        logged_zip_path, member_name = split_zip_member(log_row["file"]) or ("", "")
+        if Path(logged_zip_path).name == Path(zip_path).name:
+            log_rows_by_zip.setdefault(logged_zip_path, {})[member_name] = log_row
+    return [
+        log_row
+        for logged_zip_path, row_by_member in log_rows_by_zip.items()
+        if logged_zip_path == zip_path or row_by_member.keys() & member_names
+        for member_name, log_row in row_by_member.items()
+        if member_name not in member_names
+    ]

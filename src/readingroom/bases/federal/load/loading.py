@@ -3,10 +3,11 @@
 import contextlib
 import gc
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from readingroom.bases.federal.formats.parts.files import (
 )
 from readingroom.bases.federal.load.batches import WriteResult
 from readingroom.bases.federal.load.completeness import (
+    find_left_out,
     is_probably_cut_short,
     make_cut_short_error,
 )
@@ -236,7 +238,12 @@ class _LoadRun:
     def _load_all(self, pending_files: Sequence[PendingFile]) -> None:
         self.summary.files = len(pending_files)
         for file_number, (pending_file, read_contents) in enumerate(
-            read_in_order(pending_files, self._is_needed), start=1
+            read_in_order(
+                pending_files,
+                self._is_needed,
+                with_columns=self._db.dialect.engine == "postgres",
+            ),
+            start=1,
         ):
             self._report_progress(
                 file_number, len(pending_files), Path(pending_file.file_ref.path).name
@@ -294,7 +301,7 @@ class _LoadRun:
             self._writer.commit()  # others may write while files are passed over
             return "unchanged"
         parsed_records = _parse_first_record(file_contents.parsed_entries)
-        with self._writer.file_savepoint():
+        with self._writer.file_savepoint() as step:
             write_result = self._write_records(
                 pending_file.loader, parsed_records, file_contents.read_at
             )
@@ -305,7 +312,11 @@ class _LoadRun:
             ):
                 return "unchanged"
             self._log_loaded(pending_file, pending_file.loader, file_contents, write_result)
-        self._loaded_file_keys.add((file_contents.combined_sha256, pending_file.loader.format_id))
+            file_key = (file_contents.combined_sha256, pending_file.loader.format_id)
+            step.on_refused = partial(
+                self._take_back, pending_file, None if was_loaded_before else file_key, write_result
+            )
+        self._loaded_file_keys.add(file_key)
         self.summary.incomplete += [
             {"file": pending_file.file_ref.path, "problem": problem}
             for problem in write_result.problems
@@ -313,6 +324,28 @@ class _LoadRun:
         self.summary.records += write_result.record_count
         self.summary.changed += write_result.changed_count
         return "loaded"
+
+    def _take_back(
+        self,
+        pending_file: PendingFile,
+        new_file_key: tuple[str, str] | None,
+        write_result: WriteResult,
+        error: Exception,
+    ) -> None:
+        """Count a file as failed that was counted as loaded, before the database refused it."""
+        if new_file_key:
+            self._loaded_file_keys.discard(new_file_key)
+        self.summary.incomplete = [
+            entry
+            for entry in self.summary.incomplete
+            if entry["file"] != pending_file.file_ref.path
+        ]
+        self.summary.records -= write_result.record_count
+        self.summary.changed -= write_result.changed_count
+        self.summary.loaded -= 1
+        if pending_file.loader:
+            self.summary.by_loader -= Counter([pending_file.loader.format_id.partition("/")[0]])
+        self._log_failure(pending_file, describe_error(error))
 
     def _write_records(
         self, loader: Loader, parsed_records: Iterable[ParsedRecord | FileProblem], read_at: str
@@ -407,7 +440,7 @@ class _LoadRun:
             # A file that is here under another name has only moved.
             left_out_rows = [
                 log_row
-                for log_row in _find_left_out(self._db, zip_path, member_names)
+                for log_row in find_left_out(self._db, zip_path, member_names)
                 if log_row["sha256"] not in pending_hashes
             ]
             if (
@@ -431,33 +464,6 @@ def _list_loaded_file_keys(db: Database) -> set[tuple[str, str]]:
         "SELECT DISTINCT sha256, loader FROM ingestion_logs WHERE outcome = 'loaded'"
     )
     return {(log_row["sha256"], log_row["loader"]) for log_row in log_rows}
-
-
-def _find_left_out(db: Database, zip_path: str, member_names: Set[str]) -> list[Row]:
-    """Return the log rows of files that were loaded from a package and are no longer in it.
-
-    The newest package may lie in another folder, under the same name: it is the same package if
-    the two share members.
-    """
-    loaded_rows = db.execute(
-        """SELECT file, sha256, loader FROM ingestion_logs WHERE log IN
-               (SELECT max(log) FROM ingestion_logs
-                WHERE outcome = 'loaded' AND file LIKE ? GROUP BY file)""",
-        # It may match more, by case or by a wildcard in the name; the paths are compared below.
-        (f"%{Path(zip_path).name}!%",),
-    )
-    log_rows_by_zip: dict[str, dict[str, Row]] = {}
-    for log_row in loaded_rows:
-        logged_zip_path, member_name = split_zip_member(log_row["file"]) or ("", "")
-        if Path(logged_zip_path).name == Path(zip_path).name:
-            log_rows_by_zip.setdefault(logged_zip_path, {})[member_name] = log_row
-    return [
-        log_row
-        for logged_zip_path, row_by_member in log_rows_by_zip.items()
-        if logged_zip_path == zip_path or row_by_member.keys() & member_names
-        for member_name, log_row in row_by_member.items()
-        if member_name not in member_names
-    ]
 
 
 def _find_sources_of_format(format_id: str) -> list[Source]:

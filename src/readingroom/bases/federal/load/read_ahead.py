@@ -92,11 +92,12 @@ def make_pending_file(file_ref: FileRef, loaders: Sequence[Loader]) -> PendingFi
 
 
 def read_in_order(
-    pending_files: Sequence[PendingFile], is_needed: IsNeeded
+    pending_files: Sequence[PendingFile], is_needed: IsNeeded, *, with_columns: bool = False
 ) -> Iterator[tuple[PendingFile, ReadContents]]:
     """Yield each file with a function that returns its contents, or raises what is wrong with it.
 
-    `is_needed` says, of a file whose hash is known, whether its contents will be asked for.
+    `is_needed` says, of a file whose hash is known, whether its contents will be asked for. With
+    `with_columns` records that are packed have the values of their columns beside them.
     """
     if not _is_worth_a_process(pending_files):
         yield from (
@@ -104,7 +105,7 @@ def read_in_order(
             for pending_file in pending_files
         )
         return
-    with closing(_ReadAhead(pending_files, is_needed)) as read_ahead:
+    with closing(_ReadAhead(pending_files, is_needed, with_columns)) as read_ahead:
         for file_index, pending_file in enumerate(pending_files):
             yield pending_file, partial(read_ahead.read_next, file_index)
 
@@ -172,9 +173,12 @@ class _ReadAhead:
     Whatever happens to that process, its files are parsed here instead.
     """
 
-    def __init__(self, pending_files: Sequence[PendingFile], is_needed: IsNeeded) -> None:
+    def __init__(
+        self, pending_files: Sequence[PendingFile], is_needed: IsNeeded, with_columns: bool
+    ) -> None:
         self._pending_files = pending_files
         self._is_needed = is_needed
+        self._with_columns = with_columns
         self._ahead_by_index: dict[int, _FileAhead] = {}
         self._bytes_ahead = 0
         self._next_index = 0
@@ -223,7 +227,7 @@ class _ReadAhead:
     def _submit_parsing(self, loader: Loader, raw_file: RawFile) -> Future[FileContents | str]:
         try:
             self._pool = self._pool or ProcessPoolExecutor(1, _choose_context(), _start_worker)
-            return self._pool.submit(_parse_all, loader, raw_file)
+            return self._pool.submit(_parse_all, loader, raw_file, self._with_columns)
         except (OSError, RuntimeError) as error:  # no process could be started, or it was killed
             self._has_pool_failed = True
             failed_future: Future[FileContents | str] = Future()
@@ -235,7 +239,7 @@ class _ReadAhead:
         try:
             contents_or_error = file_ahead.parsing_future.result()
         except Exception:  # if it is a bug of ours, parsing here raises it with its traceback
-            contents_or_error = _parse_all(loader, file_ahead.raw_file)
+            contents_or_error = _parse_all(loader, file_ahead.raw_file, self._with_columns)
         if isinstance(contents_or_error, str):
             raise UnreadableFile(contents_or_error)
         return contents_or_error
@@ -267,18 +271,18 @@ def _exit_with_parent() -> None:
     os._exit(1)  # a pool's worker would wait for ever for a parent that was killed
 
 
-def _parse_all(loader: Loader, raw_file: RawFile) -> FileContents | str:
+def _parse_all(loader: Loader, raw_file: RawFile, with_columns: bool) -> FileContents | str:
     read_at = clock.format_now()
     try:
         provenance = Provenance(read_at, raw_file.sha256, raw_file.file_date)
-        parsed_records = list(_pack_records(loader.parse(raw_file, provenance)))
+        parsed_records = list(_pack_records(loader.parse(raw_file, provenance), with_columns))
     except BAD_FILE_ERRORS as error:
         return describe_error(error)  # not every error can be pickled
     return FileContents(read_at, raw_file.sha256, parsed_records)
 
 
 def _pack_records(
-    parsed_entries: Iterable[ParsedRecord | FileProblem],
+    parsed_entries: Iterable[ParsedRecord | FileProblem], with_columns: bool
 ) -> Iterator[ParsedRecord | FileProblem]:
     """Yield what a file says with its records packed, and each mention of a record once."""
     mentioned_ids: set[str] = set()
@@ -290,4 +294,5 @@ def _pack_records(
             if parsed_entry.record.id in mentioned_ids:
                 continue
             mentioned_ids.add(parsed_entry.record.id)
-        yield replace(parsed_entry, record=PackedRecord.pack(parsed_entry.record))
+        packed_record = PackedRecord.pack(parsed_entry.record, with_columns=with_columns)
+        yield replace(parsed_entry, record=packed_record)

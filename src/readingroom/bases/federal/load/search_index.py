@@ -1,9 +1,9 @@
 """Writes what can be searched of a record: facets, passages, and the full-text index."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from readingroom.bases.federal import store
 from readingroom.bases.federal.load.batches import RowBatch
@@ -16,7 +16,8 @@ PassageRow = tuple[int, str, str, str, str]
 """Where it starts; title, abstract, action, body."""
 
 
-class LastNumbers(NamedTuple):
+@dataclass(slots=True)
+class LastNumbers:
     """The numbers that were given last; the next ones follow."""
 
     document: int = 0
@@ -78,7 +79,7 @@ class SearchIndex:
         if passage_rows and self._db.dialect.engine == "postgres":
             # Without reading them back: what is written is committed with its words.
             self._db.run_later(partial(self._copy_words, passage_rows))
-            self.last_numbers = self.last_numbers._replace(indexed_chunk=self.last_numbers.chunk)
+            self.last_numbers.indexed_chunk = self.last_numbers.chunk
         self._waiting_documents.clear()
         return row_count
 
@@ -106,8 +107,7 @@ class SearchIndex:
         return int(document_row["doc"]) if document_row else None
 
     def _add_document(self, record: AnyRecord) -> int:
-        document_number = self.last_numbers.document + 1
-        self.last_numbers = self.last_numbers._replace(document=document_number)
+        self.last_numbers.document = document_number = self.last_numbers.document + 1
         self._document_batch.rows.append(
             (document_number, record.id, record.source, record.published_at)
         )
@@ -222,6 +222,9 @@ class SearchIndex:
         existing_rows: Mapping[int, Row],
     ) -> None:
         """Replace the passages of a document; an unchanged passage keeps its vector."""
+        if not existing_rows:
+            self._add_chunks(document_number, part_name, enumerate(passages))
+            return
         new_passages = {
             ordinal: passage
             for ordinal, passage in enumerate(passages)
@@ -235,7 +238,7 @@ class SearchIndex:
                 if row_ordinal not in unchanged_ordinals
             ]
         )
-        self._add_chunks(document_number, part_name, new_passages)
+        self._add_chunks(document_number, part_name, new_passages.items())
 
     def _drop_chunks(self, chunk_numbers: Sequence[int]) -> None:
         if chunk_numbers:
@@ -246,11 +249,14 @@ class SearchIndex:
             )
 
     def _add_chunks(
-        self, document_number: int, part_name: str, new_passages: Mapping[int, PassageRow]
+        self,
+        document_number: int,
+        part_name: str,
+        new_passages: Iterable[tuple[int, PassageRow]],
     ) -> None:
-        for ordinal, passage in new_passages.items():
-            chunk_number = self.last_numbers.chunk + 1
-            self.last_numbers = self.last_numbers._replace(chunk=chunk_number)
+        """Add passages, each with its ordinal."""
+        for ordinal, passage in new_passages:
+            self.last_numbers.chunk = chunk_number = self.last_numbers.chunk + 1
             self._chunk_batch.rows.append((chunk_number, document_number, part_name, ordinal))
             self._passage_batch.rows.append((chunk_number, *passage))
 
@@ -269,7 +275,7 @@ class SearchIndex:
         self.write_batches()
         if self.last_numbers.indexed_chunk < self.last_numbers.chunk:
             index_passages(self._db, self.last_numbers.indexed_chunk)
-        self.last_numbers = self.last_numbers._replace(indexed_chunk=self.last_numbers.chunk)
+        self.last_numbers.indexed_chunk = self.last_numbers.chunk
 
     def put_text(
         self, record: AnyRecord, record_text: RecordText, format_id: str, stored_row: Row | None

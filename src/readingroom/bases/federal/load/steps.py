@@ -1,15 +1,26 @@
 """Transactions of a load: each file is a step that is made or taken back, many are one commit."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
 
 from readingroom.bases.federal.load.search_index import SearchIndex
-from readingroom.storage.database import Database
+from readingroom.storage.database import INVALID_VALUE_ERRORS, Database
 from readingroom.storage.errors import StorageFailed
 
 _MIN_COMMIT_ROWS = 2_000
 """How many rows are committed together, at least: each commit merges the full-text index."""
+
+
+@dataclass(slots=True)
+class Step:
+    """What is written of a file."""
+
+    on_refused: Callable[[Exception], object] | None = None
+    """Called if the database refuses a row of it after all of them were given to it; by then
+    nothing of the step is stored, and the next one has not begun."""
 
 
 class StepWriter:
@@ -32,8 +43,10 @@ class StepWriter:
         self._queued_row_count = 0
         """Rows that this transaction has given to the database, which may not be through yet."""
         self._is_in_step = False
-        self._is_step_complete = False
-        """Whether all of a step was given to the database, which may still refuse it."""
+        self._complete_step: Step | None = None
+        """A step all of which was given to the database, which may still refuse it."""
+        self._tell_refusal: Callable[[], object] | None = None
+        """Tells whoever wrote a step that it was refused."""
 
     def _write_batches(self) -> None:
         """Write all waiting rows, and count them."""
@@ -50,21 +63,22 @@ class StepWriter:
         self.commit()
 
     @contextmanager
-    def file_savepoint(self) -> Iterator[None]:
+    def file_savepoint(self) -> Iterator[Step]:
         # A crash of the machine may undo it, unless a `transaction` or `commit` has followed: then
         # the log of loaded files does not have the file, and the next load reads it again.
-        with self._begin_step(is_flushed=False):
-            yield
+        with self._begin_step(is_flushed=False) as step:
+            yield step
 
     @contextmanager
-    def _begin_step(self, *, is_flushed: bool) -> Iterator[None]:
-        self._is_in_step = True
+    def _begin_step(self, *, is_flushed: bool) -> Iterator[Step]:
         self._begin_transaction()
-        last_numbers = self._search_index.last_numbers
+        self._is_in_step = True  # not before: who is told of a refusal logs it in a step
+        step = Step()
+        last_numbers = replace(self._search_index.last_numbers)
         # A bad file is taken back alone: those before it stay in the transaction.
         self._db.execute("SAVEPOINT step")
         try:
-            yield
+            yield step
             self._write_batches()
             is_worth_commit = self._count_written_rows() > _MIN_COMMIT_ROWS
             if not is_worth_commit:
@@ -74,8 +88,9 @@ class StepWriter:
             self._search_index.last_numbers = last_numbers
             self._is_in_step = False
             raise
-        self._is_step_complete, self._is_in_step = is_worth_commit, False
+        self._is_in_step = False
         if is_worth_commit:
+            self._complete_step = step
             self._start_commit(is_flushed=is_flushed)
 
     def _count_written_rows(self) -> int:
@@ -108,17 +123,24 @@ class StepWriter:
             self._commit_now(is_flushed)
 
     def wait_for_commit(self) -> None:
-        """Wait for the last commit. Raise `StorageFailed` if it failed: no file is to blame."""
+        """Wait for the last commit, and tell whoever wrote the last step if it was refused.
+
+        Raise `StorageFailed` if the commit failed: no file is to blame.
+        """
         commit_error = self._running_commit.exception() if self._running_commit else None
         self._running_commit = None  # not before: after an interrupt somebody has to wait again
         if commit_error:
             raise StorageFailed(
                 f"The records that were read could not be written: {commit_error}"
             ) from commit_error
+        tell_refusal, self._tell_refusal = self._tell_refusal, None
+        if tell_refusal:
+            tell_refusal()
 
     def _commit_now(self, is_flushed: bool) -> None:
         try:
-            self._release_step()
+            if not self._release_step():
+                return
             self._search_index.index_new_passages()
             if not is_flushed and self._db.dialect.commit_unflushed:
                 self._db.execute(self._db.dialect.commit_unflushed)
@@ -127,17 +149,25 @@ class StepWriter:
             self._roll_back("ROLLBACK")
             raise
 
-    def _release_step(self) -> None:
-        """End a step whose rows the database has taken by now; if it refuses them, raise."""
-        if not self._is_step_complete:
-            return
-        self._is_step_complete = False
+    def _release_step(self) -> bool:
+        """End a step whose rows the database has taken by now; return whether it took them all.
+
+        If not, the files before it are committed, and nothing is left to commit. Raise what the
+        database raised if nobody wants to be told.
+        """
+        step, self._complete_step = self._complete_step, None
+        if step is None:
+            return True
         try:
             self._db.execute("RELEASE step")
-        except BaseException:
+        except BaseException as error:
             self._roll_back("ROLLBACK TO step")
-            self._db.execute("COMMIT")  # of the files before it
-            raise
+            self._db.execute("COMMIT")
+            if step.on_refused is None or not isinstance(error, INVALID_VALUE_ERRORS):
+                raise
+            self._tell_refusal = partial(step.on_refused, error)
+            return False
+        return True
 
     def _roll_back(self, rollback_sql: str) -> None:
         """Drop waiting rows and roll back, unless SQLite has done so already, as on a full disk."""

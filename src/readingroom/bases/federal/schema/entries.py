@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from readingroom.bases.federal.schema.columns import ColumnValues, read_column_values
 from readingroom.bases.federal.schema.records import LinkKind, Record
 from readingroom.protocol.search import Citation
 
@@ -60,9 +61,11 @@ class PackedRecord:
     as_of: str | None
     short_titles: Sequence[str]
     json: str
+    column_values: ColumnValues | None = None
+    """What its columns have, where the database is given them."""
 
     @classmethod
-    def pack(cls, full_record: Record) -> "PackedRecord":
+    def pack(cls, full_record: Record, *, with_columns: bool = False) -> "PackedRecord":
         return cls(
             full_record.id,
             full_record.source,
@@ -73,6 +76,7 @@ class PackedRecord:
             full_record.as_of,
             getattr(full_record, "short_titles", ()),
             dump_record(full_record),
+            read_column_values(full_record) if with_columns else None,
         )
 
 
@@ -85,6 +89,13 @@ def dump_record(full_record: AnyRecord) -> str:
         return full_record.json
     # That date is the source's, not the record's: it is added when the record is read.
     return full_record.model_dump_json(exclude={"loaded_up_to"})
+
+
+def find_column_values(full_record: AnyRecord) -> ColumnValues | None:
+    """Return what the columns of a record have; None of one that was packed without them."""
+    if isinstance(full_record, PackedRecord):
+        return full_record.column_values
+    return read_column_values(full_record)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The tables of the federal base in PostgreSQL: the same as in its file, from the same sources."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from readingroom.bases.federal.schema.tables import (
     CITATION_FIELDS,
     build_source_indexes,
     list_fixed_statements,
+    list_path_steps,
 )
 from readingroom.core.imports import import_reference
 from readingroom.storage.errors import SchemaTooNew
@@ -18,7 +19,7 @@ from readingroom.storage.postgres.database import open_database
 from readingroom.storage.postgres.schema import create_extensions
 
 SCHEMA_NAME = "readingroom_federal"
-SHARED_SCHEMA_VERSION = 3
+SHARED_SCHEMA_VERSION = 4
 """Raised with every change that an older Reading Room cannot write to."""
 
 # Names are found by trigrams; citext compares letters of either case as equal, as NOCASE does.
@@ -56,7 +57,7 @@ _WORD_SEARCH_STATEMENTS = (
     # The stems of each field of a passage, as the engine finds them; the fields weigh differently.
     """
     CREATE TABLE passage_words (
-        chunk bigint PRIMARY KEY REFERENCES passages ON DELETE CASCADE,
+        chunk bigint PRIMARY KEY,
         title tsvector NOT NULL,
         abstract tsvector NOT NULL,
         action tsvector NOT NULL,
@@ -121,6 +122,16 @@ _WORD_SEARCH_STATEMENTS = (
     "CREATE INDEX names_trigrams ON names USING gin (folded gin_trgm_ops)",
 )
 
+# What goes with a row, by table: its key, and the tables whose rows have that key. No foreign keys:
+# these are nine in ten rows of a load, and PostgreSQL looks up what each of them refers to by a
+# statement of its own, a seventh of what the load costs it. Whoever writes them writes both, in one
+# transaction, and one writes at a time.
+_REMOVED_WITH: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "documents": ("doc", ("facets", "chunks")),
+    "chunks": ("chunk", ("passages",)),
+    "passages": ("chunk", ("passage_words",)),
+    "names": ("name_row", ("name_forms",)),
+}
 
 # Whoever asks for a name may mean a post: without it every member would be read.
 _LEADERS_INDEX_SQL = (
@@ -193,14 +204,20 @@ def _list_upgrades(db: Any, stored_version: int) -> list[str]:
     upgrade_statements = _list_missing_tables(db)
     if stored_version < 2:
         upgrade_statements.append(_LEADERS_INDEX_SQL)
-    for record_source in SOURCES:  # version 3
-        dropped_sql = ", ".join(
-            f"ALTER COLUMN {column_name} DROP EXPRESSION IF EXISTS"
-            for column_name in _map_computed_columns(record_source)
-        )
-        upgrade_statements.append(f"ALTER TABLE {record_source.name} {dropped_sql}")
-        upgrade_statements += _list_trigger_statements(record_source)
-    return upgrade_statements
+    for record_source in SOURCES:
+        if stored_version < 3:
+            dropped_sql = ", ".join(
+                f"ALTER COLUMN {column_name} DROP EXPRESSION IF EXISTS"
+                for column_name in _map_computed_columns(record_source)
+            )
+            upgrade_statements.append(f"ALTER TABLE {record_source.name} {dropped_sql}")
+        upgrade_statements += _list_trigger_statements(record_source)  # version 4
+    for key_column, child_tables in _REMOVED_WITH.values():
+        upgrade_statements += [
+            f"ALTER TABLE {table_name} DROP CONSTRAINT IF EXISTS {table_name}_{key_column}_fkey"
+            for table_name in child_tables
+        ]
+    return [*upgrade_statements, *_list_removal_statements()]
 
 
 def _list_missing_tables(db: Any) -> list[str]:
@@ -224,9 +241,39 @@ def list_shared_statements() -> Iterator[str]:
     for sql_statement in list_fixed_statements():
         if "VIRTUAL TABLE" in sql_statement or "CREATE TRIGGER" in sql_statement:
             continue
-        yield _translate_statement(sql_statement)
+        yield _drop_reference(_translate_statement(sql_statement))
     yield from _WORD_SEARCH_STATEMENTS
+    yield from _list_removal_statements()
     yield _LEADERS_INDEX_SQL
+
+
+def _list_removal_statements() -> Iterator[str]:
+    """Yield what removes the rows that go with removed ones."""
+    for parent_table, (key_column, child_tables) in _REMOVED_WITH.items():
+        for child_table in child_tables:
+            # By the index even of a table that was nearly empty when this was planned.
+            yield f"""
+CREATE OR REPLACE FUNCTION remove_{child_table}() RETURNS trigger LANGUAGE plpgsql
+    SET enable_seqscan = off AS $$
+BEGIN
+    DELETE FROM {child_table}
+        WHERE {key_column} = ANY (ARRAY(SELECT {key_column} FROM removed_rows));
+    RETURN NULL;
+END $$"""
+            yield f"""
+CREATE OR REPLACE TRIGGER {child_table}_go_too AFTER DELETE ON {parent_table}
+    REFERENCING OLD TABLE AS removed_rows FOR EACH STATEMENT
+    EXECUTE FUNCTION remove_{child_table}()"""
+
+
+def _drop_reference(create_sql: str) -> str:
+    """Return a statement without the foreign key of a table that `_REMOVED_WITH` names."""
+    for key_column, child_tables in _REMOVED_WITH.values():
+        if any(f"CREATE TABLE {table_name} (" in create_sql for table_name in child_tables):
+            return re.sub(
+                rf"(\b{key_column} [\w ]+?) REFERENCES \w+ ON DELETE CASCADE", r"\1", create_sql
+            )
+    return create_sql
 
 
 def _list_table_statements(record_source: Source) -> Iterator[str]:
@@ -253,9 +300,10 @@ CREATE TABLE {record_source.name} (
 
 
 def _list_trigger_statements(record_source: Source) -> Iterator[str]:
-    """Yield what computes columns from the record whenever that is written.
+    """Yield what computes columns from the record whenever that is written without them.
 
-    Not generated columns: each of those would parse the whole record again.
+    Not generated columns: each of those would parse the whole record again. A load gives them with
+    the record, which every one says when it was retrieved.
     """
     assignments_sql = "\n".join(
         f"    NEW.{column_name} := {value_sql};"
@@ -269,7 +317,11 @@ BEGIN
     RETURN NEW;
 END $$"""
     yield f"""
-CREATE OR REPLACE TRIGGER {record_source.name}_computed BEFORE INSERT OR UPDATE OF record
+CREATE OR REPLACE TRIGGER {record_source.name}_computed BEFORE INSERT ON {record_source.name}
+    FOR EACH ROW WHEN (NEW.retrieved_at IS NULL)
+    EXECUTE FUNCTION compute_{record_source.name}()"""
+    yield f"""
+CREATE OR REPLACE TRIGGER {record_source.name}_recomputed BEFORE UPDATE OF record
     ON {record_source.name} FOR EACH ROW EXECUTE FUNCTION compute_{record_source.name}()"""
 
 
@@ -291,8 +343,7 @@ def _map_computed_columns(record_source: Source) -> dict[str, tuple[str, str]]:
 
 
 def _format_column_value(table_column: Column) -> str:
-    path_steps = re.findall(r"[^.\[\]$]+", table_column.path or f"$.{table_column.name}")
-    value_sql = f"fields #>> '{{{','.join(path_steps)}}}'"
+    value_sql = f"fields #>> '{{{','.join(list_path_steps(table_column))}}}'"
     if table_column.kind == "BOOLEAN":
         return f"CASE {value_sql} WHEN 'true' THEN 1 WHEN 'false' THEN 0 END"
     return (

@@ -4,6 +4,7 @@ A record is stored once, as the JSON it is answered with. The columns that lists
 are generated from that JSON, so no column can disagree with its record.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -186,6 +187,11 @@ def build_source_indexes(record_source: Source) -> dict[str, tuple[str, ...]]:
             "id",
         ),
     }
+
+
+def list_path_steps(table_column: Column) -> list[str]:
+    """Return the fields, and indexes of lists, that lead to a column's value in its record."""
+    return re.findall(r"[^.\[\]$]+", table_column.path or table_column.name)
 
 
 def _define_generated(table_column: Column) -> str:

@@ -1,0 +1,112 @@
+"""A row that the database refuses: its file has failed, and the load goes on, on both engines."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from readingroom.bases.federal import store
+from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
+from readingroom.bases.federal.load import loading, steps
+from readingroom.bases.federal.schema.columns import list_computed_columns
+from readingroom.bases.federal.schema.entries import ParsedRecord, Provenance, RecordLink
+from readingroom.bases.federal.schema.records import LinkKind
+from readingroom.bases.federal.schema.sources import SOURCES
+from readingroom.bases.federal.store import FederalPlace, SharedRecords
+from tests.support.federal.base import write_world
+from tests.support.federal.made_records import amendment
+from tests.support.postgres import PostgresServer, make_database
+
+
+@pytest.fixture(params=["embedded", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FederalPlace]:
+    if request.param == "embedded":
+        yield store.get_database_path(tmp_path / "data")
+        return
+    server: PostgresServer = request.getfixturevalue("postgres")
+    with make_database(server) as url:
+        yield SharedRecords(url)
+
+
+class NumberedAmendments:
+    """Reads files of numbers, one amendment each; `!` gives the one before it a bad link."""
+
+    format_id = "numbered/1"
+    sources = ("amendments",)
+    complete_for_columns = None
+
+    def recognizes_file(self, file_start: FileStart) -> bool:
+        return file_start.name.endswith(".numbers")
+
+    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+        for word in raw_file.data.decode().split():
+            parsed = amendment(int(word.rstrip("!")), f"Amendment {word}")
+            # No table of links takes one without evidence.
+            bad_links = [RecordLink(LinkKind.AMENDMENT, "hr:119:1", " ")]
+            yield replace(parsed, links=bad_links) if word.endswith("!") else parsed
+
+
+@pytest.mark.parametrize("rows_per_commit", [5, 10_000], ids=["told later", "told at once"])
+def test_a_refused_row_fails_its_file_and_no_other(
+    place: FederalPlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_per_commit: int
+) -> None:
+    monkeypatch.setattr(loading, "LOADERS", (NumberedAmendments(),))
+    monkeypatch.setattr(steps, "_MIN_COMMIT_ROWS", rows_per_commit)
+    files = tmp_path / "files"
+    files.mkdir()
+    (files / "a.numbers").write_text(" ".join(map(str, range(20))))
+    (files / "b.numbers").write_text(" ".join([*map(str, range(20, 40)), "40!"]))
+    (files / "c.numbers").write_text(" ".join(map(str, range(50, 70))))
+    summary = loading.load(place, [files], None)
+    assert (summary.loaded, summary.failed, summary.records, summary.changed) == (2, 1, 40, 40)
+    assert summary.by_loader == {"numbered": 2}
+    assert [Path(error["file"]).name for error in summary.errors] == ["b.numbers"]
+    with closing(store.connect(place)) as db:
+        assert _read_numbers(db) == [*range(20), *range(50, 70)]
+        for table in ("documents", "passages", "changes"):
+            assert db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] == 40, table
+        assert [Path(row["file"]).name for row in loading.list_failures(db)] == ["b.numbers"]
+    # Mended, it is loaded; the others were.
+    (files / "b.numbers").write_text(" ".join(map(str, range(20, 41))))
+    summary = loading.load(place, [files], None)
+    assert (summary.loaded, summary.unchanged, summary.failed) == (1, 2, 0)
+    with closing(store.connect(place)) as db:
+        assert _read_numbers(db) == [*range(41), *range(50, 70)]
+        assert not list(loading.list_failures(db))
+
+
+def test_a_refused_last_file_is_told_too(
+    place: FederalPlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loading, "LOADERS", (NumberedAmendments(),))
+    monkeypatch.setattr(steps, "_MIN_COMMIT_ROWS", 5)
+    (tmp_path / "only.numbers").write_text(" ".join([*map(str, range(20)), "20!"]))
+    summary = loading.load(place, [tmp_path / "only.numbers"], None)
+    assert (summary.loaded, summary.failed, summary.records) == (0, 1, 0)
+    with closing(store.connect(place)) as db:
+        assert _read_numbers(db) == []
+        assert len(list(loading.list_failures(db))) == 1
+
+
+def test_a_column_that_a_load_gives_is_what_the_database_computes(
+    postgres: PostgresServer, tmp_path: Path
+) -> None:
+    write_world(tmp_path)
+    with make_database(postgres) as url:
+        shared = SharedRecords(url)
+        assert loading.load(shared, [tmp_path], None).failed == 0
+        with closing(store.connect(shared, writing=True)) as db:
+            for source in SOURCES:
+                columns = ", ".join(list_computed_columns(source.name))
+                read_columns = f"SELECT id, {columns} FROM {source.name} ORDER BY id"
+                given = [tuple(row) for row in db.execute(read_columns)]
+                assert given, source.name
+                db.execute(f"UPDATE {source.name} SET record = record")
+                assert [tuple(row) for row in db.execute(read_columns)] == given, source.name
+
+
+def _read_numbers(db: store.Database) -> list[int]:
+    rows = db.execute("SELECT id FROM amendments WHERE status = 'active'")
+    return sorted(int(row["id"].split(":")[-1]) for row in rows)
