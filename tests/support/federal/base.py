@@ -37,6 +37,11 @@ MADE_UP = {"crs_reports", "regulations_dot_gov_dockets"}
 """The sources of which no official file is at hand: only the made-up world has them."""
 
 
+@cache
+def _hash_word(word: str) -> int:
+    return sum(word.strip(".,:;").encode()) % 384
+
+
 class HashedWords:
     """Stands in for the model: texts that share words are near each other. Nothing to install."""
 
@@ -48,9 +53,8 @@ class HashedWords:
         """There is nothing to load."""
 
     def embed(self, text: str) -> Vector:
-        vector = np.full(384, 1e-3, np.float32)
-        for word in text.lower().split():
-            vector[sum(word.strip(".,:;").encode()) % 384] += 1
+        counts = np.bincount([_hash_word(word) for word in text.lower().split()], minlength=384)
+        vector = counts.astype(np.float32) + np.float32(1e-3)
         return vector / np.linalg.norm(vector)
 
     def embed_batch(self, texts: Sequence[str]) -> Matrix:
