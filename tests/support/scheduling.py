@@ -1,8 +1,8 @@
 """How pytest-xdist shares the test files out: a file stays on one worker, the longest come first.
 
 With the longest files first the workers end at the same time. Files of the console share a worker,
-because they share a browser and a server with the sample. The official federal records are loaded by
-the first worker that needs them; files that do stand apart, so that the other has no need to wait.
+because they share a browser and a server with the sample. The first worker that needs the official
+federal records loads them; files that do stand apart, so that the other need not wait.
 """
 
 from typing import Any
