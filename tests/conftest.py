@@ -118,7 +118,7 @@ def shared_data() -> Path:
 def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """`readingroom serve`, a real process, with every base and no key, shared by tests."""
     env = {"READINGROOM_RATE_LIMIT": "60000"}  # all of them are one caller to it
-    with serve_room(data=tmp_path_factory.mktemp("data"), env=env) as served:
+    with serve_room(data=tmp_path_factory.mktemp("data"), env=env, anew=True) as served:
         yield served
 
 

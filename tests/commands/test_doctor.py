@@ -60,7 +60,7 @@ def test_a_new_directory_is_well_and_everything_was_looked_at(tmp_path: Path) ->
         "port",
     }
     assert looked_at <= set(report["checked"])
-    ended = run("doctor", "--data", str(tmp_path))
+    ended = run("doctor", "--data", str(tmp_path), anew=True)
     assert ended.stdout.splitlines()[-1].startswith("All is well: ")
 
 

@@ -587,7 +587,7 @@ async def test_the_page_of_rest_has_every_operation_and_needs_no_other_host(
 
 async def test_ask_goes_to_the_server_that_has_the_bases(served: Served) -> None:
     ended = run("ask", "how much cycle parking for each home?", "--on", "2024-05-01",
-                "--data", str(served.data))  # fmt: skip
+                "--data", str(served.data), anew=True)  # fmt: skip
     assert ended.returncode == 0, ended.stderr
     assert "NPPF (Spring), Para 1, p. 1" in ended.stdout
     assert "in force from 2024-03-01 to 2024-12-11" in ended.stdout

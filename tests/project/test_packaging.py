@@ -87,7 +87,12 @@ def test_the_wheel_works_by_itself(installed: Path, tmp_path: Path) -> None:
 def test_the_wheel_brings_its_sample_with_it(installed: Path, tmp_path: Path) -> None:
     ask = "from readingroom.demo.corpus import hash_corpus; print(hash_corpus())"
     there = subprocess.run(
-        [installed / "python", "-c", ask], capture_output=True, text=True, check=True, cwd=tmp_path
+        [installed / "python", "-c", ask],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+        env=_leave_out_our_source(),
     )
     from readingroom.demo.corpus import hash_corpus
 

@@ -2,8 +2,8 @@
 
 To import what a server needs takes longer than most tests. So each worker of pytest keeps a process
 with everything imported, in which nothing runs; a command gets a fork of it, with an environment,
-a group of descriptors and a process id of its own. What a start itself does is tested with
-`start_anew` of tests/support/kit.py, which has an interpreter of its own.
+descriptors and a process id of its own. Where the start itself is tested, and once for each verb,
+`anew` of tests/support/kit.py takes an interpreter of its own.
 """
 
 import atexit

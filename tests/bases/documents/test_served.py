@@ -506,7 +506,7 @@ def test_the_shell_ingests_a_folder_also_through_a_running_server(
     assert listed["document_count"] == 2
     found = run_json(served.data, "documents", "search", "oak", "--application", ref)
     document = found["results"][0]["metadata"]["document_id"]
-    text = run("documents", "text", document, "--data", str(served.data))
+    text = run("documents", "text", document, "--data", str(served.data), anew=True)
     assert text.stdout == "An oak of great age.\n"
     shown = run_json(served.data, "documents", "application", ref, "--validated", "2026-01-02")
     assert shown["application"]["validation_date"] == "2026-01-02"
