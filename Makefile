@@ -18,6 +18,9 @@ pytest.minutes      := 45
 pytest-all.minutes  := 90
 conformance.minutes := 10
 
+# The tests start hundreds of processes: without bytecode each of them would compile our code anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Tests that run at once. More than there are cores does not pay: they compute as much as they wait.
 WORKERS ?= 2
 

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, settings
 from tests.support import engines
 from tests.support.govuk import Upstream, run_emulator
 from tests.support.kit import Served, serve_room
+from tests.support.prepared import prepare_once
 from tests.support.scheduling import LongestFilesFirst, rank_of
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
@@ -117,7 +118,7 @@ def shared_data() -> Path:
 def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """`readingroom serve`, a real process, with every base and no key, shared by tests."""
     env = {"READINGROOM_RATE_LIMIT": "60000"}  # all of them are one caller to it
-    with serve_room(data=tmp_path_factory.mktemp("data"), env=env) as served:
+    with serve_room(data=tmp_path_factory.mktemp("data"), env=env, anew=True) as served:
         yield served
 
 
@@ -148,7 +149,8 @@ def official(tmp_path_factory: pytest.TempPathFactory, shared_data: Path) -> Pat
     """A data directory with every official federal file loaded, and stand-in vectors."""
     from tests.support.federal.base import load_files
 
-    data = tmp_path_factory.mktemp("official")
-    summary = load_files(data, shared_data / "federal")
-    assert summary.failed == 0, summary.errors
-    return data
+    def load(data: Path) -> None:
+        summary = load_files(data, shared_data / "federal")
+        assert summary.failed == 0, summary.errors
+
+    return prepare_once(tmp_path_factory, "official", load)

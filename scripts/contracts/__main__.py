@@ -35,11 +35,12 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("--baseline", type=Path, help="a worktree of 0.1.0 with its .venv")
     options = parser.parse_args(argv)
 
-    bin_folder = (options.baseline or ROOT).absolute() / ".venv" / "bin"
+    worktree = (options.baseline or ROOT).absolute()
+    bin_folder, source = worktree / ".venv" / "bin", worktree / "src"
     folder = BASELINE if options.baseline else CURRENT
-    snapshot = collect_surfaces(bin_folder)
+    snapshot = collect_surfaces(bin_folder, source)
     if options.stored or options.baseline:
-        snapshot |= collect_stored(bin_folder)
+        snapshot |= collect_stored(bin_folder, source)
     write_snapshot(folder, snapshot)
     page = render_changes(read_snapshot(BASELINE), read_snapshot(CURRENT))
     (ROOT / "docs" / "contract-changes.md").write_text(page, "utf-8")

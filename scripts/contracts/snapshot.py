@@ -1,4 +1,4 @@
-"""Collects the public contracts of an installed version, from outside: HTTP, MCP, CLI, files.
+"""Collects the public contracts of a version, from outside: HTTP, MCP, CLI, files.
 
 The modules of two versions differ, so nothing of `readingroom` is imported here. What only Python
 can say (commands, settings, error codes) comes from `probe.py`, run by that version's interpreter.
@@ -7,6 +7,7 @@ can say (commands, settings, error codes) comes from `probe.py`, run by that ver
 import asyncio
 import contextlib
 import json
+import os
 import subprocess
 import tempfile
 import time
@@ -30,29 +31,38 @@ _LOAD_SECONDS = 600
 Snapshot = dict[str, Any]
 
 
-def collect_surfaces(bin_folder: Path) -> Snapshot:
-    """Return tools, REST, commands, settings and error codes of the version installed there."""
-    with tempfile.TemporaryDirectory() as folder, serve(bin_folder, Path(folder)) as banner:
+def collect_surfaces(bin_folder: Path, source: Path) -> Snapshot:
+    """Return tools, REST, commands, settings and error codes of the version below `source`.
+
+    `bin_folder` is that of an environment with what it needs; which version is installed there
+    does not matter.
+    """
+    with tempfile.TemporaryDirectory() as folder, serve(bin_folder, source, Path(folder)) as banner:
         openapi = httpx2.get(
             f"{banner['listening']}/openapi.json", trust_env=False, timeout=120
         ).json()
         snapshot = {"openapi": openapi, **asyncio.run(list_tools(banner))}
     probed = subprocess.run(
-        [bin_folder / "python", PROBE], capture_output=True, check=True, cwd="/", env={}
+        [bin_folder / "python", PROBE],
+        capture_output=True,
+        check=True,
+        cwd="/",
+        env=_make_environment(source),
     )
     return snapshot | json.loads(probed.stdout)
 
 
-def collect_stored(bin_folder: Path) -> Snapshot:
-    """Load the sample with the version installed there; return the formats of what it stored."""
+def collect_stored(bin_folder: Path, source: Path) -> Snapshot:
+    """Load the sample with the version below `source`; return the formats of what it stored."""
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data"
-        with serve(bin_folder, data, "--demo"):
+        with serve(bin_folder, source, data, "--demo"):
             wait_for_sample(data)
             backup = Path(folder) / "backup"
             for words in (["backup", backup], ["keys", "add", "reader"]):
-                command = [bin_folder / "readingroom", *words, "--demo", "--data", data]
-                subprocess.run(command, check=True, capture_output=True)
+                command = [*_make_command(bin_folder), *words, "--demo", "--data", data]
+                environment = _make_environment(source)
+                subprocess.run(command, check=True, capture_output=True, env=environment)
         formats = stored.describe_data(data)
         return {"stored": formats | {"backup": stored.describe_backup(backup)}}
 
@@ -70,17 +80,30 @@ def read_snapshot(folder: Path) -> Snapshot:
 
 
 @contextlib.contextmanager
-def serve(bin_folder: Path, data: Path, *flags: str) -> Iterator[dict[str, Any]]:
+def serve(bin_folder: Path, source: Path, data: Path, *flags: str) -> Iterator[dict[str, Any]]:
     """Run `readingroom serve` until the block ends; yield what it prints when it is ready."""
-    command = [bin_folder / "readingroom", "serve", "--json", "--port", "0", "--data", data, *flags]
+    command = [*_make_command(bin_folder), "serve", "--json", "--port", "0", "--data", data, *flags]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=_make_environment(source),
     ) as process:
         assert process.stdout is not None
         try:
             yield json.loads(process.stdout.readline())
         finally:
             process.terminate()
+
+
+def _make_command(bin_folder: Path) -> tuple[str | Path, ...]:
+    return (bin_folder / "python", "-m", "readingroom")
+
+
+def _make_environment(source: Path) -> dict[str, str]:
+    """Return an environment without anybody's settings, in which the code below `source` runs."""
+    return {"PATH": os.defpath, "PYTHONPATH": str(source)}
 
 
 async def list_tools(banner: dict[str, Any]) -> Snapshot:

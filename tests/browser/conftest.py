@@ -28,7 +28,7 @@ async def browser(anyio_backend: str) -> AsyncIterator[Browser]:
 def _open_sample_room(folder: Path) -> Iterator[Served]:
     data = link_model(folder / "room")
     with serve_room("--demo", data=data, env=ENVIRONMENT) as served:
-        wait_until(lambda: is_loaded(served.data), seconds=300)
+        wait_until(lambda: is_loaded(served.data))
         yield served
 
 

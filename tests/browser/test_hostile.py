@@ -57,7 +57,6 @@ def _fill(served: Served) -> None:
                 revision["status"] in ("active", "superseded")
                 for revision in api.get(f"/policies/{SOURCE}").json()["revisions"]
             ),
-            seconds=300,
         )
         name = f"{SCRIPT}{IMAGE}{LONG_WORD[:60]}🙂.pdf".replace("/", "")
         files = {"file": (name, make_paper(f"{SCRIPT} {IMAGE} bicycles."), "application/pdf")}

@@ -368,7 +368,7 @@ def test_what_a_killed_server_had_taken_is_read_and_what_it_was_receiving_is_swe
     with serve_room("documents", data=data):
         # At the start, before any form is sent.
         assert not left_over.exists()
-        wait_until(lambda: jobs.get_job(job.id).has_ended, seconds=300)
+        wait_until(lambda: jobs.get_job(job.id).has_ended)
     done = jobs.get_job(job.id)
     assert (done.state, done.attempts) == ("done", 2)
     assert done.outcome["rows"][0][:2] == ["Statement.pdf", "read"]

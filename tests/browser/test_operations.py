@@ -35,9 +35,7 @@ async def test_the_checks_are_begun_from_the_page_and_their_findings_shown(
         await page.get_by_role("button", name="Check now").click()
         await page.wait_for_url("**/jobs/*")
         path = page.url.removeprefix(room.url)
-        wait_until(
-            lambda: JobStore(room.data).get_job(path.rpartition("/")[2]).has_ended, seconds=300
-        )
+        wait_until(lambda: JobStore(room.data).get_job(path.rpartition("/")[2]).has_ended)
         await watched.open(path)
         assert "Done." in await page.locator("#job").inner_text()
         assert await page.locator("tbody tr").count() >= 1

@@ -148,7 +148,7 @@ def sample_ids(sample_room: Served) -> dict[str, str]:
         trust_env=False,
     )
     job_id = begun.headers["location"].rpartition("/")[2]
-    wait_until(lambda: JobStore(sample_room.data).get_job(job_id).has_ended, seconds=300)
+    wait_until(lambda: JobStore(sample_room.data).get_job(job_id).has_ended)
     return {"document": overview["types"][0]["documents"][0]["document_id"], "job": job_id}
 
 

@@ -89,13 +89,13 @@ def packed(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run_backup_command(*args: str, at: Path, **variables: str) -> Any:
-    ended = run(*args, "--data", str(at), "--json", env=variables, timeout=300)
+    ended = run(*args, "--data", str(at), "--json", env=variables)
     assert ended.returncode == 0, ended.stderr
     return json.loads(ended.stdout)
 
 
 def run_refused_command(*args: str, at: Path) -> str:
-    ended = run(*args, "--data", str(at), "--json", timeout=300)
+    ended = run(*args, "--data", str(at), "--json")
     assert ended.returncode == 1, ended.stdout
     return str(json.loads(ended.stderr.splitlines()[-1])["error"]["code"])
 
@@ -203,7 +203,7 @@ async def test_a_backup_under_load_restores_elsewhere_to_equal_answers(
     restored = run_backup_command("restore", str(file), at=elsewhere)
     with serve_room(data=elsewhere) as served:
         after = await ask_everything(served, key)
-        checked = run("doctor", "--data", str(elsewhere), "--json", timeout=300)
+        checked = run("doctor", "--data", str(elsewhere), "--json")
     assert after == before
     assert json.loads(checked.stdout)["complaints"] == []
     assert restored["bases"] == made["bases"]

@@ -286,7 +286,7 @@ def test_a_killed_worker_on_the_database_loses_one_batch_and_nothing_is_wrong(
         total = count_waiting(url)
         try:
             worker = start(url)
-            wait_until(lambda: total - count_waiting(url) >= 2 * BATCH_PASSAGES, 300)
+            wait_until(lambda: total - count_waiting(url) >= 2 * BATCH_PASSAGES)
             worker.kill()
             worker.wait()
             stored_before = total - count_waiting(url)

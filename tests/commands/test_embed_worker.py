@@ -167,7 +167,7 @@ def test_a_killed_worker_and_a_killed_room_lose_one_batch_and_nothing_is_wrong(
     try:
         processes.append(room := start(*serve))
         processes.append(worker := start(*work, READINGROOM_WORKER_KEY=key))
-        wait_until(lambda: count_rows(data, "vectors") >= 2 * BATCH_PASSAGES, 300)
+        wait_until(lambda: count_rows(data, "vectors") >= 2 * BATCH_PASSAGES)
         worker.kill()
         worker.wait()
         room.kill()
@@ -236,9 +236,9 @@ def test_a_document_that_a_worker_embeds_survives_the_kill_of_worker_and_room(
     try:
         processes.append(room := start(*serve))
         processes.append(worker := start(*work, READINGROOM_WORKER_KEY=key))
-        wait_until((data / "embedding.db").exists, 300)
+        wait_until((data / "embedding.db").exists)
         processes.append(ingesting := start(*ingest))
-        wait_until(lambda: len(read_waiting(data, "worker IS NOT NULL")) >= 2 * BATCH_PASSAGES, 600)
+        wait_until(lambda: len(read_waiting(data, "worker IS NOT NULL")) >= 2 * BATCH_PASSAGES)
         worker.kill()
         worker.wait()
         room.kill()
@@ -256,7 +256,7 @@ def test_a_document_that_a_worker_embeds_survives_the_kill_of_worker_and_room(
             db.execute("UPDATE waiting_texts SET lease_until = 0")
         processes.append(room := start(*serve))
         processes.append(start(*work, READINGROOM_WORKER_KEY=key))
-        wait_until(lambda: invoke("documents", "list", "--data", str(data)).returncode == 0, 300)
+        wait_until(lambda: invoke("documents", "list", "--data", str(data)).returncode == 0)
         processes.append(again := start(*ingest))
         assert again.wait(600) == 0
         made_after = read_waiting(data, "vector IS NOT NULL")

@@ -91,6 +91,7 @@ def test_a_room_moves_to_a_database_and_its_backup_back_into_a_directory(
 
 
 def run_json(data: Path, *args: str, env: Mapping[str, str] = {}) -> Any:
-    ended = run(*args, "--data", str(data), "--json", env=env)
+    anew = args[0] in ("migrate", "restore")
+    ended = run(*args, "--data", str(data), "--json", env=env, anew=anew)
     assert ended.returncode == 0, ended.stderr + ended.stdout
     return json.loads(ended.stdout)

@@ -64,7 +64,7 @@ APPLICATION = "25/01178/REM"
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """`readingroom serve --demo`, with everything loaded."""
     with serve_room("--demo", data=link_model(tmp_path_factory.mktemp("demo") / "room")) as served:
-        wait_until(lambda: is_loaded(served.data), seconds=240)
+        wait_until(lambda: is_loaded(served.data))
         yield served
 
 
@@ -214,7 +214,7 @@ def test_the_pages_show_the_answers_that_are_given(
 
 
 def run_shell(demo: Served, *args: str) -> Any:
-    ended = run(*args, "--demo", "--data", str(demo.data), timeout=300)
+    ended = run(*args, "--demo", "--data", str(demo.data))
     assert ended.returncode == 0, ended.stderr
     return json.loads(ended.stdout)
 
@@ -299,7 +299,7 @@ COVERED = (
 
 @requirement("room:sample")
 def test_the_sample_is_small_and_checked_like_ones_own(demo: Served) -> None:
-    doctor = run("doctor", "--demo", "--data", str(demo.data), "--json", timeout=300)
+    doctor = run("doctor", "--demo", "--data", str(demo.data), "--json")
     told = json.loads(doctor.stdout)
     assert (told["complaints"], told["notes"]) == ([], [])
     policies = [one["source"] for one in demo.get("/api/v1/policies").json()["policies"]]
@@ -319,7 +319,7 @@ def test_the_sample_is_small_and_checked_like_ones_own(demo: Served) -> None:
 def test_what_is_restored_from_the_sample_is_the_sample(demo: Served, tmp_path: Path) -> None:
     file, elsewhere = tmp_path / "sample.backup", tmp_path / "room"
     for verb, data in (("backup", demo.data), ("restore", elsewhere)):
-        ended = run(verb, str(file), "--data", str(data), timeout=300)
+        ended = run(verb, str(file), "--data", str(data))
         assert ended.returncode == 0, ended.stderr
     assert load_settings({"data": elsewhere}, {}).is_sample
 
@@ -332,8 +332,8 @@ def test_a_kill_while_it_loads_loses_nothing(tmp_path: Path) -> None:
         assert any("sample 3 of" in line for line in said)
     with serve_policies(data) as said:
         assert any("everything is loaded" in line for line in said)
-        listed = run("policy", "list", "--data", str(data), "--json", timeout=300)
-        doctor = run("doctor", "--data", str(data), "--json", timeout=300)
+        listed = run("policy", "list", "--data", str(data), "--json")
+        doctor = run("doctor", "--data", str(data), "--json")
     found = json.loads(listed.stdout)["policies"]
     assert {one["source"] for one in found} == {one["source"] for one in policies()}
     current = {one["source"]: one["current_revision"] for one in found}

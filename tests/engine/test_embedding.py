@@ -364,7 +364,7 @@ def test_a_download_that_is_not_what_was_pinned_is_refused_and_leaves_nothing(
 
 @requirement("engine:embedding:weights", "room:cli")
 def test_the_command_finds_the_model_that_is_there(tmp_path: Path) -> None:
-    done = run("model", "install", "--json", "--data", str(tmp_path))
+    done = run("model", "install", "--json", "--data", str(tmp_path), anew=True)
 
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["folder"] == str(PACKAGED)

@@ -54,12 +54,17 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "venv" / "bin"
 
 
+def _leave_out_our_source() -> dict[str, str]:
+    """An environment for the wheel alone: in a worktree the tests run with a PYTHONPATH."""
+    return {name: value for name, value in clean_environment().items() if name != "PYTHONPATH"}
+
+
 @requirement("room:packages")
 @pytest.mark.slow
 @pytest.mark.anyio
 async def test_the_wheel_answers_over_stdio(installed: Path) -> None:
     started = StdioServerParameters(
-        command=str(installed / "readingroom"), args=["stdio", "text"], env=clean_environment()
+        command=str(installed / "readingroom"), args=["stdio", "text"], env=_leave_out_our_source()
     )
     async with Client(stdio_client(started)) as client:
         assert read_body(await client.call_tool("get_kb_info", {}))["status"] == "available"
@@ -70,9 +75,10 @@ async def test_the_wheel_answers_over_stdio(installed: Path) -> None:
 def test_the_wheel_works_by_itself(installed: Path, tmp_path: Path) -> None:
     program = installed / "readingroom"
     where = [installed / "python", "-c", "import readingroom; print(readingroom.__file__)"]
-    found = subprocess.run(where, capture_output=True, text=True, check=True, cwd=tmp_path)
+    env = _leave_out_our_source()
+    found = subprocess.run(where, capture_output=True, text=True, check=True, cwd=tmp_path, env=env)
     assert Path(found.stdout).is_relative_to(installed.parent)
-    shown = subprocess.run([program, "--help"], capture_output=True, text=True, check=True)
+    shown = subprocess.run([program, "--help"], capture_output=True, text=True, check=True, env=env)
     assert "readingroom serve" in shown.stdout
 
 
@@ -81,7 +87,12 @@ def test_the_wheel_works_by_itself(installed: Path, tmp_path: Path) -> None:
 def test_the_wheel_brings_its_sample_with_it(installed: Path, tmp_path: Path) -> None:
     ask = "from readingroom.demo.corpus import hash_corpus; print(hash_corpus())"
     there = subprocess.run(
-        [installed / "python", "-c", ask], capture_output=True, text=True, check=True, cwd=tmp_path
+        [installed / "python", "-c", ask],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+        env=_leave_out_our_source(),
     )
     from readingroom.demo.corpus import hash_corpus
 

@@ -160,7 +160,7 @@ def test_files_that_a_killed_server_had_taken_are_read_by_the_other(
             servers[taker].process.wait()
         with psycopg.connect(url) as connection:  # as if a minute had passed
             connection.execute("UPDATE readingroom.jobs SET heard_at = heard_at - 61")
-        wait_until(lambda: jobs.get_job(job_id).has_ended, seconds=HANG_SECONDS)
+        wait_until(lambda: jobs.get_job(job_id).has_ended)
         done = jobs.get_job(job_id)
         assert (done.state, done.attempts) == ("done", 2), done
         assert done.outcome["rows"][0][:2] == ["bats.pdf", "read"]

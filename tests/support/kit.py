@@ -6,8 +6,10 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +30,8 @@ from readingroom.server.faces import make_face
 from readingroom.settings import Settings, load_settings
 from readingroom.storage.keys import KeyRing
 from tests.support.engines import name_database
-
-HANG_SECONDS = 300
-"""How long a test waits for a process or an answer: many times what a busy machine needs."""
+from tests.support.forks import ForkedProcess, start_fork
+from tests.support.processes import HANG_SECONDS
 
 LEGACY = "2025-11-25"
 MODERN = "2026-07-28"
@@ -41,7 +42,7 @@ class Served:
     """A running `readingroom serve`."""
 
     url: str
-    process: subprocess.Popen[str]
+    process: subprocess.Popen[str] | ForkedProcess
     log: Path
     data: Path
 
@@ -63,6 +64,7 @@ def clean_environment(extra: Mapping[str, str] = {}) -> dict[str, str]:
     return {**others, **extra}
 
 
+@cache
 def _our_variables() -> set[str]:
     return {get_variable_name(field) for field in Settings.model_fields.values()}
 
@@ -72,16 +74,32 @@ def make_command(*args: str, program: str = "readingroom") -> list[str]:
 
 
 def run(
-    *args: str, env: Mapping[str, str] = {}, timeout: float = HANG_SECONDS
+    *args: str, env: Mapping[str, str] = {}, anew: bool = False
 ) -> subprocess.CompletedProcess[str]:
-    """Run a `readingroom` command in a process of its own, to its end."""
-    return subprocess.run(
-        make_command(*args),
-        env=clean_environment(name_database(args, env)),
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-    )
+    """Run a `readingroom` command in a process of its own, to its end.
+
+    With `anew` it gets an interpreter of its own, as from a shell, and not a fork.
+    """
+    whole = clean_environment(name_database(args, env))
+    if anew or not _may_fork(env):
+        command = make_command(*args)
+        return subprocess.run(
+            command, env=whole, capture_output=True, text=True, timeout=HANG_SECONDS
+        )
+    with tempfile.TemporaryFile("w+") as stdout, tempfile.TemporaryFile("w+") as stderr:
+        process = start_fork(args, whole, stdout.fileno(), stderr.fileno())
+        try:
+            status = process.wait(HANG_SECONDS)
+        finally:
+            process.kill()
+        for told in (stdout, stderr):
+            told.seek(0)
+        return subprocess.CompletedProcess(args, status, stdout.read(), stderr.read())
+
+
+def _may_fork(env: Mapping[str, str]) -> bool:
+    """Whether a fork does: libraries may read other variables while they are imported."""
+    return sys.platform == "linux" and env.keys() <= _our_variables()
 
 
 def invoke(*args: str) -> subprocess.CompletedProcess[str]:
@@ -100,26 +118,29 @@ def serve_room(
     env: Mapping[str, str] = {},
     max_descriptors: int | tuple[int, int] | None = None,
     program: str = "readingroom",
+    anew: bool = False,
 ) -> Iterator[Served]:
     """`readingroom serve` on a free port; ready when this is entered, ended when it is left.
 
     `max_descriptors` is how many files it may open: one limit, or the soft and the hard one.
+    With `anew` the server gets an interpreter of its own, as from a shell, and not a fork.
     """
     data.mkdir(mode=0o700, parents=True, exist_ok=True)
     log = data.parent / f"{data.name}.log"
+    arguments = ("serve", *args, "--port", "0", "--json", "--data", str(data))
+    whole = clean_environment(name_database(arguments, env))
+    process: subprocess.Popen[str] | ForkedProcess
     with log.open("w", encoding="utf-8") as stderr:
-        process = subprocess.Popen(
-            [
-                *_limit_descriptors(max_descriptors),
-                *make_command(
-                    "serve", *args, "--port", "0", "--json", "--data", str(data), program=program
-                ),
-            ],
-            env=clean_environment(name_database(("--data", str(data)), env)),
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            text=True,
-        )
+        if anew or max_descriptors or program != "readingroom" or not _may_fork(env):
+            process = subprocess.Popen(
+                [*_limit_descriptors(max_descriptors), *make_command(*arguments, program=program)],
+                env=whole,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                text=True,
+            )
+        else:
+            process = start_fork(arguments, whole, subprocess.PIPE, stderr.fileno())
     assert process.stdout is not None
     try:
         ready = process.stdout.readline()

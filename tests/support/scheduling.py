@@ -1,32 +1,30 @@
 """How pytest-xdist shares the test files out: a file stays on one worker, the longest come first.
 
-With the longest files first the workers end at the same time. Files that load the official federal
-records share a worker, so that these are loaded once; so do those of the console, which share a
-browser and a server with the sample.
+With the longest files first the workers end at the same time. Files of the console share a worker,
+because they share a browser and a server with the sample. The first worker that needs the official
+federal records loads them; files that do stand apart, so that the other need not wait.
 """
 
 from typing import Any
 
 from xdist.scheduler import LoadScopeScheduling
 
-_FEDERAL = "tests/bases/federal"
-OFFICIAL = frozenset(
-    f"{_FEDERAL}/test_{name}.py"
-    for name in ("links", "loading", "records", "registries", "schema", "sync", "texts")
-)
 _BROWSER = "tests/browser/"
 LONGEST_FIRST = (
-    *sorted(OFFICIAL),
+    "tests/bases/federal/test_links.py",
     f"{_BROWSER}test_pages.py",
     "tests/federation/test_desk.py",
     "tests/bases/policy/test_cli.py",
     "tests/commands/test_backup.py",
+    "tests/bases/federal/test_loading.py",
     "tests/demo/test_sample.py",
     "tests/server/test_fuzz.py",
     "tests/server/test_auth.py",
     "tests/server/test_http.py",
+    "tests/bases/federal/test_records.py",
     "tests/bases/documents/test_served.py",
     "tests/bases/documents/test_corpus.py",
+    "tests/bases/federal/test_texts.py",
     "tests/bases/policy/test_state_machine.py",
     "tests/commands/test_dispatch.py",
     "tests/commands/test_cli.py",
@@ -52,7 +50,7 @@ def rank_of(nodeid: str) -> int:
 
 
 class LongestFilesFirst(LoadScopeScheduling):
-    """Scheduling by scope: a file, all that need the official records, or all of the console."""
+    """Scheduling by scope: a file, or all of the console."""
 
     def __init__(self, config: Any, log: Any = None) -> None:
         config.option.loadscopereorder = (
@@ -62,8 +60,6 @@ class LongestFilesFirst(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         path = _file_of(nodeid)
-        if path in OFFICIAL:
-            return "official"
         return _BROWSER if path.startswith(_BROWSER) else path
 
 

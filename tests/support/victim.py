@@ -9,6 +9,7 @@ from pathlib import Path
 import anyio
 
 from tests.support import engines
+from tests.support.processes import HANG_SECONDS
 
 # Processes are forked from one that has imported everything and started nothing.
 FORKS = multiprocessing.get_context("forkserver")
@@ -41,5 +42,5 @@ def do_and_be_killed(work: Callable[..., Awaitable[None]], *args: object) -> Non
             engines.find_database_url(folder)  # so that the other process finds it
     victim = FORKS.Process(target=anyio.run, args=(work, *args))
     victim.start()
-    victim.join(300)
+    victim.join(HANG_SECONDS)
     assert victim.exitcode == -signal.SIGKILL, f"never came to {args[-1]}"

@@ -472,7 +472,7 @@ def test_the_openapi_page_names_every_route_and_read_only_leaves_out_those_that_
 
 
 def run_json(data: Path, *args: str, status: int = 0) -> Any:
-    ended = run(*args, "--data", str(data), "--json", timeout=300)
+    ended = run(*args, "--data", str(data), "--json")
     assert ended.returncode == status, ended.stderr
     return json.loads(ended.stdout)
 
@@ -506,7 +506,7 @@ def test_the_shell_ingests_a_folder_also_through_a_running_server(
     assert listed["document_count"] == 2
     found = run_json(served.data, "documents", "search", "oak", "--application", ref)
     document = found["results"][0]["metadata"]["document_id"]
-    text = run("documents", "text", document, "--data", str(served.data), timeout=300)
+    text = run("documents", "text", document, "--data", str(served.data), anew=True)
     assert text.stdout == "An oak of great age.\n"
     shown = run_json(served.data, "documents", "application", ref, "--validated", "2026-01-02")
     assert shown["application"]["validation_date"] == "2026-01-02"
@@ -517,13 +517,11 @@ def test_the_shell_ingests_a_folder_also_through_a_running_server(
     assert shown["application"]["validation_date"] is None
     assert run_json(served.data, "documents", "remove", document)["chunks_removed"] == 1
     table = run(
-        "documents",
-        *("ingest", str(folder), "--application", ref, "--data", str(served.data)),
-        timeout=300,
+        "documents", *("ingest", str(folder), "--application", ref, "--data", str(served.data))
     )
     assert "3 files: 1 ingested, 1 were there, 0 skipped, 1 failed" in table.stdout
     assert list((served.data / "documents" / "handover").iterdir()) == []
-    doctor = run("doctor", "--data", str(served.data), "--json", timeout=300)
+    doctor = run("doctor", "--data", str(served.data), "--json")
     assert [one for one in json.loads(doctor.stdout)["complaints"] if "26_" in one["subject"]] == []
 
 

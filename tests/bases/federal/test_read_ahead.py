@@ -311,7 +311,7 @@ def test_an_interrupted_load_keeps_whole_files_and_leaves_no_reader(
         stderr=subprocess.PIPE,
         start_new_session=True,
     )
-    wait_until(lambda: paused.exists() or process.poll() is not None, 60)
+    wait_until(lambda: paused.exists() or process.poll() is not None)
     readers = list_descendants(process.pid)
     os.killpg(process.pid, sent) if sent == signal.SIGINT else process.kill()
     _, stderr = process.communicate(timeout=300)

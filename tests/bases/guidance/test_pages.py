@@ -279,7 +279,7 @@ def test_the_emulator_serves_the_real_items_as_a_program_of_its_own() -> None:
     with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
         url = process.stdout.readline().strip().removeprefix("GOVUK_BASE_URL=")
-        page = run("guidance", "get", COMMISSION, "--json", env={"GOVUK_BASE_URL": url})
+        page = run("guidance", "get", COMMISSION, "--json", env={"GOVUK_BASE_URL": url}, anew=True)
         process.terminate()
     assert json.loads(page.stdout)["title"] == "The Charity Commission"
 

@@ -40,7 +40,7 @@ def data(engine: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path
 
 
 def run_json(data: Path, *args: str) -> Any:
-    ended = run(*args, "--data", str(data), "--json", timeout=300)
+    ended = run(*args, "--data", str(data), "--json")
     assert ended.returncode == 0, ended.stderr
     return json.loads(ended.stdout)
 
@@ -88,7 +88,7 @@ def test_one_bad_file_of_an_import_is_told_and_heals_when_it_is_mended(tmp_path:
     policy = {"source": "BULK", "title": "Bulk", "category": "local_plan", "revisions": revisions}
     listed = tmp_path / "list.json"
     listed.write_text(json.dumps({"policies": [{**policy, "revisions": [gone, *revisions]}]}))
-    first = run("policy", "import", str(listed), "--data", str(data), "--json", timeout=300)
+    first = run("policy", "import", str(listed), "--data", str(data), "--json", anew=True)
     answer = json.loads(first.stdout)
     assert (first.returncode, answer["revisions_added"]) == (1, ["BULK Second"])
     assert [one.partition(":")[0] for one in answer["failed"]] == ["BULK First", "BULK Third"]
@@ -158,7 +158,7 @@ def test_ctrl_c_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
 @requirement("policy:NFR-002", "policy:doctor")
 def test_commands_reach_the_server_that_owns_the_folder_and_it_stays_small(data: Path) -> None:
-    with serve_room("policy", data=data) as served:
+    with serve_room("policy", data=data, anew=True) as served:  # a fork has more in memory
         pdf = data.parent / "new.pdf"
         pdf.write_bytes(make_brief_pdf("August 2026"))
         added = run_json(
@@ -167,7 +167,7 @@ def test_commands_reach_the_server_that_owns_the_folder_and_it_stays_small(data:
             *("--from", "2026-08-01"),
         )
         shown = run_json(data, "policy", "show", "NPPF")
-        doctor = run("doctor", "--data", str(data), "--json", timeout=300)
+        doctor = run("doctor", "--data", str(data), "--json")
         resident = read_resident_mb(served.process.pid)
     assert added["revision_id"] == "rev_NPPF_2026_08"
     assert [one["status"] for one in shown["revisions"]] == ["active", "superseded", "superseded"]

@@ -37,6 +37,11 @@ MADE_UP = {"crs_reports", "regulations_dot_gov_dockets"}
 """The sources of which no official file is at hand: only the made-up world has them."""
 
 
+@cache
+def _hash_word(word: str) -> int:
+    return sum(word.strip(".,:;").encode()) % 384
+
+
 class HashedWords:
     """Stands in for the model: texts that share words are near each other. Nothing to install."""
 
@@ -48,9 +53,8 @@ class HashedWords:
         """There is nothing to load."""
 
     def embed(self, text: str) -> Vector:
-        vector = np.full(384, 1e-3, np.float32)
-        for word in text.lower().split():
-            vector[sum(word.strip(".,:;").encode()) % 384] += 1
+        counts = np.bincount([_hash_word(word) for word in text.lower().split()], minlength=384)
+        vector = counts.astype(np.float32) + np.float32(1e-3)
         return vector / np.linalg.norm(vector)
 
     def embed_batch(self, texts: Sequence[str]) -> Matrix:
@@ -203,6 +207,29 @@ async def stay_cold() -> None:
     """Load nothing in advance."""
 
 
+class _Endpoints:
+    """The endpoints of the base, on one service after another: they take long to make."""
+
+    def __init__(self) -> None:
+        self.service: Any = None
+        self.routers = make_routers(self, False)  # type: ignore[arg-type]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.service, name)
+
+
+_idle_endpoints: list[_Endpoints] = []
+
+
+@contextlib.contextmanager
+def _lend_endpoints(base: KnowledgeBase) -> Iterator[KnowledgeBase]:
+    """The base with endpoints that another one may have had before."""
+    endpoints = _idle_endpoints.pop() if _idle_endpoints else _Endpoints()
+    endpoints.service = base.service
+    yield replace(base, routers=lambda: endpoints.routers)
+    _idle_endpoints.append(endpoints)
+
+
 @contextlib.asynccontextmanager
 async def serve_in_process(
     data: Path, embedder: Any = None, budget: Budget | None = None
@@ -217,10 +244,10 @@ async def serve_place_in_process(
     place: store.FederalPlace, data: Path, embedder: Any = None, budget: Budget | None = None
 ) -> AsyncIterator["Asked"]:
     """The same, on the records in a certain place."""
-    base = make_base_on(place, embedder, budget)
-    async with open_app_client(make_app(base, data=data, rate_limit=0)) as web:
-        yield Asked(web, base)
-    base.service.store.close()
+    with _lend_endpoints(make_base_on(place, embedder, budget)) as base:
+        async with open_app_client(make_app(base, data=data, rate_limit=0)) as web:
+            yield Asked(web, base)
+        base.service.store.close()
 
 
 @contextlib.asynccontextmanager
@@ -228,13 +255,13 @@ async def connect_client(
     data: Path, wire: str, embedder: Any = None, budget: Budget | None = None
 ) -> AsyncIterator[tuple[Client, "Asked"]]:
     """The SDK's own client on the base in this process, on either wire, and REST beside it."""
-    base = make_base(data, embedder, budget)
-    app = make_app(base, data=data, rate_limit=0)
-    async with open_app_client(app) as web:
-        transport = streamable_http_client(f"{web.base_url}/mcp", http_client=web)
-        async with Client(transport, mode=choose_mode(wire)) as client:
-            yield client, Asked(web, base)
-    base.service.store.close()
+    with _lend_endpoints(make_base(data, embedder, budget)) as base:
+        app = make_app(base, data=data, rate_limit=0)
+        async with open_app_client(app) as web:
+            transport = streamable_http_client(f"{web.base_url}/mcp", http_client=web)
+            async with Client(transport, mode=choose_mode(wire)) as client:
+                yield client, Asked(web, base)
+        base.service.store.close()
 
 
 class Asked:
