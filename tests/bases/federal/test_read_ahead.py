@@ -68,15 +68,19 @@ _parsed_here: list[str] = []
 """The files that the two functions below have parsed in this process; a worker has its own list."""
 
 
-def die_at_the_third(loader: Loader, raw: RawFile) -> read_ahead.FileContents | str:
+def die_at_the_third(
+    loader: Loader, raw: RawFile, with_columns: bool
+) -> read_ahead.FileContents | str:
     """Stands in for `_parse_all`; a function of a module, so that a worker can find it."""
     _parsed_here.append(raw.name)
     if parent_process() and len(_parsed_here) == 3:
         os.kill(os.getpid(), signal.SIGKILL)
-    return _parse_all(loader, raw)
+    return _parse_all(loader, raw, with_columns)
 
 
-def fail_by_our_mistake(loader: Loader, raw: RawFile) -> read_ahead.FileContents | str:
+def fail_by_our_mistake(
+    loader: Loader, raw: RawFile, with_columns: bool
+) -> read_ahead.FileContents | str:
     raise AssertionError("a mistake of ours")
 
 
@@ -281,8 +285,8 @@ def count_bills():
             return db.execute("SELECT count(*) FROM bills WHERE loader <> 'partial'").fetchone()[0]
     return 0
 
-def pause_after_twenty_bills(*args):
-    for reading in read_in_order(*args):
+def pause_after_twenty_bills(*args, **options):
+    for reading in read_in_order(*args, **options):
         if count_bills() > 20:
             paused.touch()
             time.sleep(3600)
