@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from readingroom.console.options import print_result
-from readingroom.core.text import compare_words, escape_controls
+from readingroom.core.text import compare_words, escape_control_characters
 from readingroom.server.observe.logging import JsonLines
 from tests.requirements import requirement
 
@@ -15,9 +15,12 @@ HOSTILE = "Plan\x1b[2J\x9b31m\x7f\r\x00\u202eend"
 
 @requirement("room:cli")
 def test_what_would_command_a_terminal_is_escaped() -> None:
-    escaped = escape_controls(HOSTILE)
+    escaped = escape_control_characters(HOSTILE)
     assert escaped == "Plan\\u001b[2J\\u009b31m\\u007f\\u000d\\u0000\\u202eend"
-    assert escape_controls("Überbauung\n\tZürich – 10½ m²") == "Überbauung\n\tZürich – 10½ m²"
+    assert (
+        escape_control_characters("Überbauung\n\tZürich – 10½ m²")
+        == "Überbauung\n\tZürich – 10½ m²"
+    )
 
 
 @requirement("room:cli")

@@ -126,7 +126,7 @@ def test_a_job_of_a_process_that_was_killed_is_done_by_another_with_its_files(
     databases: list[PostgresDatabase], url: str, tmp_path: Path
 ) -> None:
     jobs = SharedJobStore(tmp_path / "one", databases[0])
-    folder = jobs.make_folder("toy.read")
+    folder = jobs.make_job_folder("toy.read")
     content = bytes(range(256)) * 10_000  # more than one piece
     (folder / "0").write_bytes(content)
     (folder / "1").write_bytes(b"")

@@ -22,10 +22,10 @@ from readingroom.core import clock
 from readingroom.core.settings import SAMPLE_MARK_FILE, RoomSettings
 from readingroom.protocol.backup import BaseBackup
 from readingroom.protocol.command import Command
-from readingroom.storage.archive import Manifest, copy_database, pack_archive, read_entries
+from readingroom.storage.archive import Manifest, copy_database, make_file_entries, pack_archive
 from readingroom.storage.errors import BackupUnusable, FolderInUse
 from readingroom.storage.keys import KEYS_FILE
-from readingroom.storage.lock import FolderLock, Owner, read_owner
+from readingroom.storage.lock import FolderLock, FolderOwner, read_folder_owner
 from readingroom.storage.postgres.keys import SharedKeyRing, open_keys
 
 _WORKSPACE_PREFIX = ".backup-"
@@ -98,7 +98,7 @@ def _open_backup_workspace(parent_folder: Path) -> Iterator[Path]:
 def _sweep_killed_backups(parent_folder: Path) -> None:
     """Delete the workspaces of backups that were killed."""
     for backup_workspace in parent_folder.glob(f"{_WORKSPACE_PREFIX}*"):
-        if read_owner(backup_workspace) is not None:
+        if read_folder_owner(backup_workspace) is not None:
             with suppress(FolderInUse):  # another backup is being made
                 _delete_workspace(backup_workspace, _lock_workspace(backup_workspace))
 
@@ -106,7 +106,7 @@ def _sweep_killed_backups(parent_folder: Path) -> None:
 def _lock_workspace(backup_workspace: Path) -> FolderLock:
     workspace_lock = FolderLock(backup_workspace)
     workspace_lock.acquire()
-    workspace_lock.write_owner(Owner(url="", key="", pid=os.getpid()))
+    workspace_lock.write_folder_owner(FolderOwner(url="", key="", pid=os.getpid()))
     return workspace_lock
 
 
@@ -142,7 +142,7 @@ def _copy_stores(settings: RoomSettings, copies_folder: Path) -> Manifest:
         version=__version__,
         created_at=clock.format_now(),
         bases=counts_by_base,
-        files=read_entries(copies_folder),
+        files=make_file_entries(copies_folder),
     )
 
 

@@ -33,7 +33,7 @@ from readingroom.protocol.doctor import Complaint
 from readingroom.server.settings import MIN_KEY_CHARS, ServerSettings
 from readingroom.storage.database import connect
 from readingroom.storage.keys import KEYS_FILE
-from readingroom.storage.keyvalue import check_durability, open_key_values
+from readingroom.storage.keyvalue import check_server_durability, open_key_values
 from readingroom.storage.postgres.database import find_database
 from readingroom.storage.postgres.health import list_problems
 
@@ -247,7 +247,7 @@ def check_redis(settings: ServerSettings) -> Iterator[Complaint]:
     async def check_server() -> bool:
         async with open_key_values(redis_url, settings.data) as redis_client:
             await redis_client.ping()
-            await check_durability(redis_client)
+            await check_server_durability(redis_client)
             return bool((await redis_client.info("persistence")).get("aof_enabled"))
 
     remedy_text = "start it, or correct REDIS_URL; set maxmemory-policy to noeviction"

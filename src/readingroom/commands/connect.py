@@ -22,7 +22,7 @@ from readingroom.federation.room import ROOM_PORT
 from readingroom.server.faces import ROOM_SERVER_NAME
 from readingroom.server.pages.clients import CLAUDE_CODE, CURSOR, VSCODE, ClientFormat
 from readingroom.server.settings import ServerSettings
-from readingroom.storage.lock import read_owner
+from readingroom.storage.lock import read_folder_owner
 from readingroom.storage.postgres.keys import open_keys
 
 _KEY_VARIABLE = "READING_ROOM_KEY"
@@ -131,7 +131,7 @@ def _resolve_target(
 
 def _find_server_address(settings: ServerSettings) -> str:
     """Return where a server of this data directory answers now, else where one would."""
-    folder_owner = read_owner(settings.data / DESK)
+    folder_owner = read_folder_owner(settings.data / DESK)
     return folder_owner.url if folder_owner else f"http://127.0.0.1:{settings.port or ROOM_PORT}"
 
 

@@ -31,7 +31,7 @@ from readingroom.server.observe.telemetry import start_tracing
 from readingroom.server.pages.landing import LandingPages, format_client_configuration
 from readingroom.server.run import Certificate, bind_listener, format_local_address, run_server
 from readingroom.server.settings import MIN_KEY_CHARS, ServerSettings
-from readingroom.storage.lock import FolderLock, Owner
+from readingroom.storage.lock import FolderLock, FolderOwner
 from readingroom.storage.postgres.keys import open_keys
 from readingroom.storage.postgres.state import open_grant_store
 
@@ -69,7 +69,7 @@ def _serve_room(only_base_spec: BaseSpec | None, settings: ServerSettings, as_js
         # For the admin route: a new one in each run, known to whoever may read the owner's file.
         operator_key = secrets.token_urlsafe(32)
         owns_folders = _lock_folders(
-            base_specs, settings, Owner(local_address, operator_key, os.getpid()), lock_stack
+            base_specs, settings, FolderOwner(local_address, operator_key, os.getpid()), lock_stack
         )
 
         def open_app() -> tuple[Starlette, Callable[[], None]]:
@@ -108,7 +108,10 @@ def _import_owner_commands(base_specs: list[BaseSpec]) -> dict[str, type[Command
 
 
 def _lock_folders(
-    base_specs: list[BaseSpec], settings: ServerSettings, folder_owner: Owner, lock_stack: ExitStack
+    base_specs: list[BaseSpec],
+    settings: ServerSettings,
+    folder_owner: FolderOwner,
+    lock_stack: ExitStack,
 ) -> bool:
     """Own the folders of bases that need it until `lock_stack` is closed; return whether any do.
 
@@ -121,7 +124,7 @@ def _lock_folders(
         folder_lock = FolderLock(settings.data / base_name)
         folder_lock.acquire()
         lock_stack.callback(folder_lock.release)
-        folder_lock.write_owner(folder_owner)
+        folder_lock.write_folder_owner(folder_owner)
     return bool(locked_names)
 
 

@@ -16,7 +16,7 @@ from readingroom.protocol.command import ADMIN_PATH_PREFIX, Command
 from readingroom.protocol.sample import mark_document
 from readingroom.protocol.spec import BaseSpec, KnowledgeBase
 from readingroom.storage.errors import FolderInUse
-from readingroom.storage.lock import FolderLock, Owner, read_owner
+from readingroom.storage.lock import FolderLock, FolderOwner, read_folder_owner
 
 
 async def dispatch(
@@ -49,7 +49,7 @@ async def _run_or_send(
     try:
         folder_lock.acquire()
     except FolderInUse:
-        folder_owner = read_owner(folder_lock.path.parent)
+        folder_owner = read_folder_owner(folder_lock.path.parent)
         if folder_owner is None:  # it holds the folder but has not said where it answers
             raise
         return await _send_to_owner(base_command, folder_owner, report_progress)
@@ -97,7 +97,7 @@ async def _run_here(
 
 
 async def _send_to_owner(
-    base_command: Command, folder_owner: Owner, report_progress: ReportProgress
+    base_command: Command, folder_owner: FolderOwner, report_progress: ReportProgress
 ) -> dict[str, Any]:
     request_headers = {"Authorization": f"Bearer {folder_owner.key}"}
     http_timeout = httpx2.Timeout(10, read=None)  # a long command is silent between its steps

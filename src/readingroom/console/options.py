@@ -30,7 +30,7 @@ from readingroom.core.settings import (
     get_default_sample_directory,
     is_sample,
 )
-from readingroom.core.text import escape_controls
+from readingroom.core.text import escape_control_characters
 from readingroom.net.errors import InvalidPath
 from readingroom.protocol.command import Command
 from readingroom.protocol.sample import write_sample_state
@@ -255,7 +255,7 @@ def progress_bar(bar_label: str, is_hidden: bool) -> Iterator[ReportProgressSync
                         file=sys.stderr,
                         hidden=is_hidden,
                         item_show_func=lambda item: (
-                            escape_controls(str(item)[:60]) if item else None
+                            escape_control_characters(str(item)[:60]) if item else None
                         ),
                     )
                 )
@@ -289,4 +289,4 @@ def print_result(as_json: bool, json_body: object, readable_text: str) -> None:
 def print_text(readable_text: str, err: bool = False) -> None:
     """Print what may quote anybody's words: none of them can command the terminal."""
     output_stream = sys.stderr if err else sys.stdout
-    click.echo(render_styles(escape_controls(readable_text), output_stream), err=err)
+    click.echo(render_styles(escape_control_characters(readable_text), output_stream), err=err)

@@ -10,7 +10,7 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 
-def _count_one(cache_key: object, cached_value: object) -> int:
+def _weigh_as_one(cache_key: object, cached_value: object) -> int:
     return 1
 
 
@@ -22,7 +22,7 @@ class LRUCache(Generic[Key, Value]):
     """
 
     def __init__(
-        self, max_size: int, weigh_entry: Callable[[Key, Value], int] = _count_one
+        self, max_size: int, weigh_entry: Callable[[Key, Value], int] = _weigh_as_one
     ) -> None:
         self._max_size = max_size
         self._weigh = weigh_entry

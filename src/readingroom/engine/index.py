@@ -35,7 +35,7 @@ from readingroom.engine.ranking import ProposedPassage, RankPassages, Relevance,
 from readingroom.engine.vectors import DIMENSIONS, VectorIndex, VectorSearch
 from readingroom.engine.vocabulary import warm_vocabulary
 from readingroom.engine.words import LexicalHit
-from readingroom.storage.archive import dump_chunks, fill_chunks
+from readingroom.storage.archive import dump_chunks, load_dumped_chunks
 from readingroom.storage.chunks import Chunks, StoredCollection
 from readingroom.storage.errors import EmbeddingMismatch
 
@@ -402,7 +402,7 @@ class EmbeddedIndex(CollectionIndex):
     def fill_from_dump(self, path: Path, validate: Callable[[Chunks], object]) -> int:
         """Add the chunks that `dump` wrote, and return how many there are."""
         # Into the collection directly: both indexes are then built once, at the next search.
-        chunk_count = fill_chunks(path, self.collection, validate, DIMENSIONS)
+        chunk_count = load_dumped_chunks(path, self.collection, validate, DIMENSIONS)
         self.rebuild()
         return chunk_count
 

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from pydantic import Field
 
-from readingroom.core.dates import write_out_day
+from readingroom.core.dates import format_day_in_words
 from readingroom.core.scores import SCORE_PARTS_DESCRIPTION, ScoreParts
 from readingroom.protocol.resources import ListedResource, Prompt, ResourceTemplate
 from readingroom.protocol.tool import Answer, ToolContext
@@ -116,7 +116,7 @@ def describe_unread(unread_revisions: Sequence[UnreadRevision]) -> str:
     if not unread_revisions:
         return ""
     first_days = sorted(revision.effective_from for revision in unread_revisions)
-    days_text = " and ".join(write_out_day(first_day) for first_day in first_days)
+    days_text = " and ".join(format_day_in_words(first_day) for first_day in first_days)
     is_single = len(first_days) == 1
     has_older = any(revision.answered_by for revision in unread_revisions)
     consequence_text = (

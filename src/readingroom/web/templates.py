@@ -13,7 +13,7 @@ from jinja2 import ChoiceLoader, Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from readingroom import __version__
-from readingroom.core.dates import write_out_day
+from readingroom.core.dates import format_day_in_words
 from readingroom.web.assets import get_asset_address
 
 _MIN_FULL_LINE_CHARS = 45
@@ -46,7 +46,7 @@ def format_day(day: dt.date | str | None) -> str:
         except ValueError:
             return day
         return format_day(parsed_day)
-    return write_out_day(day) if day else ""
+    return format_day_in_words(day) if day else ""
 
 
 def format_date_input(written_day: dt.date | str) -> str:

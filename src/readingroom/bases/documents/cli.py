@@ -42,7 +42,7 @@ from readingroom.console.options import (
 from readingroom.core.modes import Mode
 from readingroom.core.settings import RoomSettings
 from readingroom.ingest.errors import FileNotFound
-from readingroom.storage.handover import hand_over
+from readingroom.storage.handover import hand_over_file
 
 _NO_DOCUMENTS_MESSAGE = "There are no documents yet: `readingroom documents ingest` brings them in."
 
@@ -251,7 +251,7 @@ def _hand_over_all(
     handed_files, unread_outcomes = [], []
     for file_name, file_path in _find_files(typed_paths):
         try:
-            copy_name = hand_over(settings.data / "documents", file_path)
+            copy_name = hand_over_file(settings.data / "documents", file_path)
             handed_files.append(HandedFile(name=file_name, copied=copy_name))
         except (FileNotFoundError, PermissionError) as error:
             error_message = f"{file_path} cannot be read: {error.strerror}"

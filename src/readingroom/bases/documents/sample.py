@@ -11,7 +11,7 @@ from readingroom.core.settings import RoomSettings
 from readingroom.demo import corpus
 from readingroom.protocol.command import RunCommand
 from readingroom.protocol.sample import BaseSample, SampleStep
-from readingroom.storage.handover import hand_over
+from readingroom.storage.handover import hand_over_file
 
 _TURN_AFTER_OTHER_BASES = 1
 """After the policies: scans take longest, and the first questions are about policies."""
@@ -62,7 +62,7 @@ def _make_ingest_step(
     def load(report_progress: ReportProgressSync) -> None:
         documents_folder = settings.data / "documents"
         handed_files = [
-            HandedFile(name=file_path.name, copied=hand_over(documents_folder, file_path))
+            HandedFile(name=file_path.name, copied=hand_over_file(documents_folder, file_path))
             for file_path in file_paths
         ]
         run_command(IngestFiles(application_ref=application_ref, files=handed_files), settings)

@@ -62,8 +62,8 @@ from readingroom.ingest.errors import FileNotFound, NoChunks
 from readingroom.ingest.page_pictures import PagePictures, StoredFile
 from readingroom.ingest.private_copy import PrivateCopy, open_in_thread, open_own_file
 from readingroom.protocol.resources import PageMark
-from readingroom.storage.files import sweep_old_files
-from readingroom.storage.handover import sweep_handover
+from readingroom.storage.files import delete_old_files
+from readingroom.storage.handover import delete_old_handovers
 
 
 class DocumentsService:
@@ -106,7 +106,9 @@ class DocumentsService:
                 await self.ingestion.finish_interrupted_changes()
                 # No request is running yet, so whatever lies there was cut off.
                 await anyio.to_thread.run_sync(self._sweep_uploads)
-                await anyio.to_thread.run_sync(sweep_handover, self.folder, self._context.now())
+                await anyio.to_thread.run_sync(
+                    delete_old_handovers, self.folder, self._context.now()
+                )
                 yield
             finally:
                 # A shutdown arrives as a cancellation, which would otherwise interrupt the close
@@ -474,7 +476,7 @@ class DocumentsService:
         """Delete what interrupted uploads left."""
         if self.database is not None:
             # Another process that lives may be receiving a file.
-            sweep_old_files(self.folder / "uploads", self._context.now())
+            delete_old_files(self.folder / "uploads", self._context.now())
             return
         for upload_path in (self.folder / "uploads").glob(".*"):
             upload_path.unlink(missing_ok=True)

@@ -26,7 +26,7 @@ from readingroom.engine.vectors import DIMENSIONS
 from readingroom.engine.warm_up import warm_up
 from readingroom.ingest.document import Document
 from readingroom.ingest.embed import EmbeddedChunks
-from readingroom.storage.archive import check_chunks, dump_chunks, fill_chunks
+from readingroom.storage.archive import check_chunk_dump, dump_chunks, load_dumped_chunks
 from readingroom.storage.chunks import (
     ChunkCollection,
     Chunks,
@@ -177,8 +177,10 @@ class DocumentStore:
 
     async def check_dump(self, chunks_file: Path, registry_file: Path) -> None:
         """Raise `BackupUnusable` unless `fill` can read both files."""
-        await anyio.to_thread.run_sync(check_chunks, chunks_file, _validate_chunks, DIMENSIONS)
-        await anyio.to_thread.run_sync(check_chunks, registry_file, _validate_entries, DIMENSIONS)
+        await anyio.to_thread.run_sync(check_chunk_dump, chunks_file, _validate_chunks, DIMENSIONS)
+        await anyio.to_thread.run_sync(
+            check_chunk_dump, registry_file, _validate_entries, DIMENSIONS
+        )
 
     async def fill_from_files(self, chunks_file: Path, registry_file: Path) -> int:
         """Put back what `dump` wrote; the indexes follow on next need.
@@ -189,7 +191,7 @@ class DocumentStore:
             self._index.fill_from_dump, chunks_file, _validate_chunks
         )
         await anyio.to_thread.run_sync(
-            fill_chunks, registry_file, self._registry, _validate_entries, DIMENSIONS
+            load_dumped_chunks, registry_file, self._registry, _validate_entries, DIMENSIONS
         )
         return chunk_count
 

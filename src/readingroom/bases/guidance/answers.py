@@ -139,7 +139,7 @@ def make_source_fields(govuk_page: GovukPage, cached_reply: CachedReply) -> dict
 
 def make_cache_state(cached_reply: CachedReply) -> CacheState:
     return CacheState(
-        hit=cached_reply.is_hit,
+        hit=cached_reply.is_from_cache,
         age_s=round(cached_reply.age_seconds, 3),
         ttl_s=cached_reply.entry.ttl,
         stale=cached_reply.failure is not None,

@@ -188,7 +188,7 @@ class GovukStore:
         self._metrics.observe_read(
             request.endpoint, cached_reply.outcome, time.perf_counter() - started_at
         )
-        call_context.facts["cache"] = cached_reply.outcome
+        call_context.log_facts["cache"] = cached_reply.outcome
 
     async def _parse_page(self, page_path: str, cached_reply: CachedReply) -> GovukPage:
         """Return the page of a reply, parsed once for as long as its bytes stay the same."""

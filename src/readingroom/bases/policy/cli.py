@@ -64,7 +64,7 @@ from readingroom.console.options import (
 from readingroom.core.dates import parse_day
 from readingroom.core.modes import Mode
 from readingroom.core.settings import RoomSettings
-from readingroom.storage.handover import hand_over
+from readingroom.storage.handover import hand_over_file
 
 _NO_POLICIES_YET = "There are no policies yet: `readingroom policy add` registers one."
 
@@ -179,7 +179,7 @@ def revise(source: str, file: Path, settings: RoomSettings, as_json: bool, **val
     new_revision = _build_new_revision(
         values["label"], values["start"], values["end"], values["notes"], values["stage"]
     )
-    copy_name = hand_over(settings.data / "policy", file)
+    copy_name = hand_over_file(settings.data / "policy", file)
     command = build_model(
         RevisePolicy,
         source=source,

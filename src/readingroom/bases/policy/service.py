@@ -65,7 +65,7 @@ from readingroom.core.progress import ReportProgress
 from readingroom.ingest.context import IngestContext
 from readingroom.protocol.search import UnreadRevision
 from readingroom.storage.errors import RegistryUnavailable
-from readingroom.storage.handover import sweep_handover
+from readingroom.storage.handover import delete_old_handovers
 
 if TYPE_CHECKING:
     from readingroom.bases.policy.compare import diffs, pairing, quotes
@@ -118,7 +118,7 @@ class PolicyService:
             try:
                 # Files that a killed command handed over have no owner any more; nothing else
                 # deletes them.
-                await anyio.to_thread.run_sync(sweep_handover, self.folder, self.now())
+                await anyio.to_thread.run_sync(delete_old_handovers, self.folder, self.now())
                 async with self.jobs.run_worker():
                     yield
             finally:

@@ -28,7 +28,7 @@ from readingroom.engine.shared.words import SharedWords
 from readingroom.engine.stems import shared_stemmer
 from readingroom.engine.vectors import DIMENSIONS
 from readingroom.engine.vocabulary import warm_vocabulary
-from readingroom.storage.archive import fill_chunks
+from readingroom.storage.archive import load_dumped_chunks
 from readingroom.storage.chunks import Chunks, StoredCollection
 from readingroom.storage.postgres.chunks import PostgresCollection
 
@@ -142,7 +142,7 @@ class SharedIndex(CollectionIndex):
 
     def fill_from_dump(self, dump_path: Path, validate: Callable[[Chunks], object]) -> int:
         """Add the chunks that `dump` wrote, and return how many there are."""
-        return fill_chunks(dump_path, self.collection, validate, DIMENSIONS)
+        return load_dumped_chunks(dump_path, self.collection, validate, DIMENSIONS)
 
     def close(self) -> None:
         """Drop the copy that this process keeps."""

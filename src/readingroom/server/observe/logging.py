@@ -13,7 +13,7 @@ from pydantic_core import to_json
 
 from readingroom.core import clock
 from readingroom.core.settings import LogLevel
-from readingroom.core.text import escape_controls
+from readingroom.core.text import escape_control_characters
 
 _call_logger = logging.getLogger("readingroom.calls")
 
@@ -132,7 +132,7 @@ class JsonLines(logging.Formatter):
         }
         if record.exc_info:
             line_fields["error"] = self._format_failure(record)
-        return escape_controls(to_json(line_fields, fallback=str).decode())
+        return escape_control_characters(to_json(line_fields, fallback=str).decode())
 
     def _format_time(self, created_seconds: float) -> str:
         """Return `2026-01-31T09:30:00.123+00:00`; the calendar is computed once a second."""

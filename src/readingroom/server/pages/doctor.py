@@ -14,7 +14,7 @@ import anyio.to_thread
 from readingroom.protocol.pages import BasePage, PageRequest, SeeOther
 from readingroom.server.errors import DoctorFailed
 from readingroom.server.settings import ServerSettings
-from readingroom.storage.jobs.runner import JobHandler, ReportPercent
+from readingroom.storage.jobs.runner import JobHandler, ReportJobProgress
 from readingroom.storage.jobs.store import BackgroundJob, JobStore
 
 DOCTOR_JOB = "server.doctor"
@@ -69,7 +69,7 @@ class DoctorPages:
         return Checkup(newest_jobs[0]) if newest_jobs else None
 
     async def run_checks(
-        self, job_arguments: Mapping[str, Any], report_percent: ReportPercent
+        self, job_arguments: Mapping[str, Any], report_percent: ReportJobProgress
     ) -> Mapping[str, Any]:
         """Run the command in a process of its own and return its findings as a table."""
         await report_percent(10, "checking")

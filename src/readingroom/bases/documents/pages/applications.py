@@ -273,7 +273,7 @@ class DocumentPages:
     def _queue_files(
         self, application_ref: str, sent_files: Sequence[SentFile], caller_id: str
     ) -> BackgroundJob:
-        job_folder = self._jobs.make_folder(UPLOAD_JOB)
+        job_folder = self._jobs.make_job_folder(UPLOAD_JOB)
         moved_files = move_files(sent_files, job_folder)
         job_title = f"{format_count(len(moved_files), 'file')} for {application_ref}"
         arguments = {

@@ -13,7 +13,7 @@ from readingroom.bases.documents.models import FileOutcome
 from readingroom.bases.documents.service import DocumentsService
 from readingroom.core.errors import RecordNotFound
 from readingroom.protocol.pages import SentFile
-from readingroom.storage.jobs.runner import ReportPercent
+from readingroom.storage.jobs.runner import ReportJobProgress
 from readingroom.web.templates import format_words
 
 UPLOAD_JOB = "documents.upload"
@@ -26,7 +26,7 @@ class UploadJobs:
         self._service = documents_service
 
     async def run_job(
-        self, job_arguments: Mapping[str, Any], report_percent: ReportPercent
+        self, job_arguments: Mapping[str, Any], report_percent: ReportJobProgress
     ) -> Mapping[str, Any]:
         """Ingest the files of one upload, and return the outcome for each.
 

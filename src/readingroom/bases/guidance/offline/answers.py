@@ -212,4 +212,6 @@ def _make_cached_reply(
     cache_entry = CacheEntry(
         Reply(200, stored_page.body, stored_page.etag), stored_page.checked_at, 0.0
     )
-    return CachedReply(cache_entry, is_hit=True, age_seconds=age_seconds, failure=upstream_error)
+    return CachedReply(
+        cache_entry, is_from_cache=True, age_seconds=age_seconds, failure=upstream_error
+    )

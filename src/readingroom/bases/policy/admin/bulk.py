@@ -10,7 +10,7 @@ from readingroom.bases.policy.registry.records import RevisionStatus
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import ReportProgress
-from readingroom.storage.handover import open_handover
+from readingroom.storage.handover import open_handed_over_file
 
 
 class BulkImport:
@@ -69,7 +69,9 @@ class BulkImport:
         # By day, not by label: labels are typed by people, and days cannot overlap.
         existing_revision = revisions_by_first_day.get(imported_revision.revision.effective_from)
         # Entered also when nothing is to be done, because leaving it deletes the copy.
-        async with open_handover(self._policy_folder, imported_revision.file) as handed_path:
+        async with open_handed_over_file(
+            self._policy_folder, imported_revision.file
+        ) as handed_path:
             if existing_revision is None:
                 await self._admin.revise_policy(
                     *(policy_slug, imported_revision.revision, handed_path, self._report_progress),

@@ -15,7 +15,7 @@ from readingroom.core.errors import InvalidArguments
 from readingroom.core.settings import RoomSettings
 from readingroom.ingest.errors import FileNotFound
 from readingroom.protocol.tool import Body
-from readingroom.storage.handover import hand_over
+from readingroom.storage.handover import hand_over_file
 
 
 class _ListedRevision(NewRevision):
@@ -77,6 +77,6 @@ def _read_list(list_path: Path) -> list[_ListedPolicy]:
 
 def _hand_over(file_path: Path, settings: RoomSettings) -> str:
     try:
-        return hand_over(settings.data / "policy", file_path)
+        return hand_over_file(settings.data / "policy", file_path)
     except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
         raise FileNotFound(f"{file_path} cannot be read: {error.strerror}") from error

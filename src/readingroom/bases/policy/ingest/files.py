@@ -17,7 +17,7 @@ from readingroom.ingest.read.formats.detect import (
     detect_format,
     find_format_by_extension,
 )
-from readingroom.storage.files import copy_stream, resolve_inside, sweep_old_files
+from readingroom.storage.files import copy_stream, delete_old_files, resolve_inside
 from readingroom.storage.postgres.database import PostgresDatabase
 from readingroom.storage.postgres.files import open_files
 
@@ -145,7 +145,7 @@ class RevisionFiles:
         """Delete what interrupted uploads left, but for the files that are still needed."""
         if self._is_shared:
             # Another process that lives may be receiving a file.
-            sweep_old_files(self.uploads_folder.parent, clock.now())
+            delete_old_files(self.uploads_folder.parent, clock.now())
             return
         for upload_path in self.uploads_folder.glob("*"):
             if upload_path.suffix in POLICY_EXTENSIONS and str(upload_path) not in needed_files:

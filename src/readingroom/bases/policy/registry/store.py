@@ -17,7 +17,7 @@ from readingroom.bases.policy.errors import PolicyExists, PolicyNotFound
 from readingroom.bases.policy.registry import timeline
 from readingroom.bases.policy.registry.records import Policy, Revision
 from readingroom.core.dates import count_days_since_epoch
-from readingroom.storage.keyvalue import KeyValueClient, make_unavailable_error
+from readingroom.storage.keyvalue import KeyValueClient, make_registry_unavailable_error
 
 _ALL_POLICIES_KEY = "policies_all"
 # Incremented in every transaction, so one round trip tells a reader that nothing has changed.
@@ -298,7 +298,7 @@ class PolicyRegistry:
                 self._check_server = None
             yield
         except (OSError, ValkeyError) as error:
-            raise make_unavailable_error(error) from error
+            raise make_registry_unavailable_error(error) from error
 
 
 def _write_revision(redis_pipe: Any, revision: Revision) -> None:

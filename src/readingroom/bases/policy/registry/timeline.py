@@ -15,7 +15,7 @@ from readingroom.bases.policy.errors import (
     SoleRevision,
 )
 from readingroom.bases.policy.registry.records import Revision, RevisionStatus
-from readingroom.core.dates import day_before
+from readingroom.core.dates import get_day_before
 from readingroom.core.errors import InvalidRequest
 
 Revisions = Sequence[Revision]
@@ -46,7 +46,7 @@ def find_last_day(revision: Revision, revisions: Revisions) -> date | None:
     if closing_revision is None or closing_revision.can_be_in_force:
         return revision.effective_to
     later_revision = find_successor(revision, revisions)
-    return day_before(later_revision.effective_from) if later_revision else None
+    return get_day_before(later_revision.effective_from) if later_revision else None
 
 
 def find_listed_end(revision: Revision, revisions: Revisions) -> date | None:
@@ -151,7 +151,7 @@ def add_revision(revisions: Revisions, new_revision: Revision) -> list[Revision]
         return [new_revision]
     for revision in _exclude_emerging(revisions):
         if _is_closed_by(revision, new_revision):
-            last_day = day_before(new_revision.effective_from)
+            last_day = get_day_before(new_revision.effective_from)
             closed_revisions.append(
                 _copy_with(revision, effective_to=last_day, closed_by=new_revision.revision_id)
             )
@@ -286,7 +286,7 @@ def _reopen_until_next(revision: Revision, other_revisions: Revisions) -> Revisi
     following_revision = _find_first_after(revision, _exclude_emerging(other_revisions))
     if following_revision is None:
         return _copy_with(revision, effective_to=None, closed_by=None)
-    last_day = day_before(following_revision.effective_from)
+    last_day = get_day_before(following_revision.effective_from)
     return _copy_with(revision, effective_to=last_day, closed_by=following_revision.revision_id)
 
 
@@ -314,9 +314,9 @@ def _make_overlap_error(existing_revision: Revision, new_revision: Revision) -> 
     period_text = f"{existing_revision.effective_from} to {existing_revision.effective_to or 'now'}"
     command_text = "readingroom policy"
     if new_revision.effective_from < existing_revision.effective_from:
-        remedy_text = f"end this one by {day_before(existing_revision.effective_from)} (--to)"
+        remedy_text = f"end this one by {get_day_before(existing_revision.effective_from)} (--to)"
     elif new_revision.effective_from > existing_revision.effective_from:
-        last_day = day_before(new_revision.effective_from)
+        last_day = get_day_before(new_revision.effective_from)
         remedy_text = (
             f"end that one first ({command_text} dates {policy_slug} {existing_id} --to {last_day})"
         )
