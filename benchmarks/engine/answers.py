@@ -26,7 +26,7 @@ from readingroom.engine.confidence import (
     DEFAULT_CALIBRATION,
     NOTHING_CLOSE_SCORE,
     Calibration,
-    measure_features,
+    measure_relevance_features,
 )
 from readingroom.engine.ranking import Relevance
 from readingroom.federation import ranking
@@ -101,7 +101,9 @@ async def _ask(service: DeskService, row: Row, call: ToolContext) -> AskedQuesti
         ranking.score_relevances = original
     right = [await _is_right(service, row, hit, call) for hit in answer.results]
     is_base_first = bool(answer.results) and answer.results[0].base == row["base"]
-    return AskedQuestion(row, answer, is_base_first, tuple(right), measure_features(pools[0]))
+    return AskedQuestion(
+        row, answer, is_base_first, tuple(right), measure_relevance_features(pools[0])
+    )
 
 
 async def _is_right(service: DeskService, row: Row, hit: DeskHit, call: ToolContext) -> bool:

@@ -159,12 +159,12 @@ def test_texts_that_an_ingestion_waits_for_are_embedded_first_and_only_once(
     texts = [f"Homes near stop {number} have gardens" for number in range(10)]
     offered: list[LeasablePassages] = [worker_side, *offer(url, model)]
     RoomDatabase([worker_side]).claim_batch(model.identity, 1)  # now the room knows of a worker
-    assert room_side.offer(texts)
+    assert room_side.offer_to_workers(texts)
 
     make_worker(offered, model).run(None)
 
     assert sorted(model.embedded[: len(texts)]) == sorted(texts)
-    vectors = room_side.embed(texts)
+    vectors = room_side.embed_with_workers(texts)
     assert own_model.embedded == []
     expected = HashedWords().embed_batch(texts)
     assert np.array_equal(np.stack([vectors[text] for text in texts]), expected)

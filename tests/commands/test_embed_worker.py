@@ -18,7 +18,7 @@ from readingroom.bases.federal.search.passages import PASSAGE_COLUMNS
 from readingroom.bases.federal.search.queue import count_unembedded
 from readingroom.bases.federal.search.vectors import build_embedded_text
 from readingroom.bases.federal.store import get_database_path
-from readingroom.engine.context import CONTEXT_FIELD, put_in_context
+from readingroom.engine.context import CONTEXT_FIELD, prepend_context
 from readingroom.protocol.embedding_worker import EmbeddingWorker, ServedRoom
 from readingroom.protocol.errors import RoomUnreachable, WorkRefused
 from readingroom.storage.chunks import Chunks, ChunkStore
@@ -265,7 +265,7 @@ def test_a_document_that_a_worker_embeds_survives_the_kill_of_worker_and_room(
         kill_all(processes)
     chunks = read_document_chunks(data)
     embedded_texts = [
-        put_in_context(str(metadata[CONTEXT_FIELD]), text)
+        prepend_context(str(metadata[CONTEXT_FIELD]), text)
         for text, metadata in zip(chunks.texts, chunks.metadatas, strict=True)
     ]
     assert len(made_after) == len(set(embedded_texts)) > 3 * 64

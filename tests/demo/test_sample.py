@@ -31,7 +31,7 @@ from readingroom.demo.corpus import (
 from readingroom.demo.paper import make_pdf
 from readingroom.ingest.document import Document
 from readingroom.ingest.pipeline import Pipeline
-from readingroom.ingest.private_copy import Roots
+from readingroom.ingest.private_copy import AllowedFolders
 from readingroom.ingest.read.sandbox import Sandbox
 from readingroom.settings import load_settings
 from scripts.contracts.changes import compare
@@ -444,7 +444,9 @@ def test_a_document_that_is_made_again_is_the_same(tmp_path: Path) -> None:
 
 
 async def read(file: Path) -> Document:
-    with Roots("sample", (file.parent,), 2**20).open_copy(str(file)) as private_copy:
+    with AllowedFolders("sample", (file.parent,), 2**20).open_private_copy(
+        str(file)
+    ) as private_copy:
         document = await Pipeline(Sandbox()).read_document(
             private_copy, no_progress, find_sections=True
         )

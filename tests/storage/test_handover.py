@@ -10,7 +10,7 @@ import pytest
 from readingroom.bases.documents.service import DocumentsService
 from readingroom.core import clock
 from readingroom.ingest.context import IngestContext
-from readingroom.ingest.private_copy import Roots
+from readingroom.ingest.private_copy import AllowedFolders
 from readingroom.storage.handover import hand_over_file
 from tests.support.documents import base as documents
 from tests.support.policy import base as policies
@@ -23,8 +23,8 @@ def _open_policies(folder: Path, now: Callable[[], datetime]) -> Any:
 
 
 def _open_documents(folder: Path, now: Callable[[], datetime]) -> Any:
-    roots = Roots("DOCUMENT_ROOTS", (folder / "inbox",), 2**20)
-    bench = IngestContext(**documents.PLAIN, roots=roots, now=now)
+    roots = AllowedFolders("DOCUMENT_ROOTS", (folder / "inbox",), 2**20)
+    bench = IngestContext(**documents.PLAIN, roots=roots, clock_function=now)
     return DocumentsService(folder, folder / "chroma", bench)
 
 

@@ -15,7 +15,7 @@ from readingroom.console.options import add_common_options, build_model, print_r
 from readingroom.console.sample import apply_sample_settings
 from readingroom.core.progress import no_progress
 from readingroom.core.settings import RoomSettings
-from readingroom.engine.embedding.weights import find_weights
+from readingroom.engine.embedding.weights import load_weights
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.federation.commands import Ask
 from readingroom.federation.models import DeskSearch
@@ -76,7 +76,7 @@ def _describe_missing_model(search_answer: dict[str, Any], settings: RoomSetting
     if any((hit["parts"] or {}).get("semantic") is not None for hit in search_answer["results"]):
         return
     try:
-        find_weights(settings.models_folder, settings.embedding_model_dir)
+        load_weights(settings.models_folder, settings.embedding_model_dir)
     except ModelUnavailable as error:
         yield (
             f"(Searched by words alone: {error.message.rstrip('.')}. `readingroom model install` "

@@ -22,10 +22,10 @@ from readingroom.core.errors import KnowledgeError
 from readingroom.core.settings import CONFIGURATION_FILE, make_sandbox_environment, reveal_secret
 from readingroom.engine.embedding.reranker import PACKAGE_NAME
 from readingroom.engine.embedding.shared import find_shared_reranker
-from readingroom.engine.embedding.weights import find_weights
+from readingroom.engine.embedding.weights import load_weights
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.federation.room import ROOM_PORT
-from readingroom.ingest.confine.process import describe_gaps
+from readingroom.ingest.confine.process import describe_confinement_gaps
 from readingroom.ingest.confine.program import run_confined
 from readingroom.ingest.confine.program_paths import find_program_paths
 from readingroom.net.http import make_client
@@ -128,7 +128,7 @@ def check_disk(settings: ServerSettings) -> Iterator[Complaint]:
 
 def check_model(settings: ServerSettings) -> Iterator[Complaint]:
     try:
-        find_weights(settings.models_folder, settings.embedding_model_dir)
+        load_weights(settings.models_folder, settings.embedding_model_dir)
     except ModelUnavailable as error:
         remedy_text = "readingroom model install; until then searches go by words only"
         yield _make_complaint("model", error.message, remedy_text)
@@ -181,7 +181,7 @@ def check_tesseract(settings: ServerSettings) -> Iterator[Complaint]:
 
 def check_sandbox(settings: ServerSettings) -> Iterator[Complaint]:
     """A document that takes over its reader can do no harm."""
-    if gaps_text := describe_gaps():
+    if gaps_text := describe_confinement_gaps():
         remedy_text = "use a newer Linux kernel; until then read only documents that you trust"
         yield _make_complaint("sandbox", gaps_text, remedy_text, is_note=True)
     for program_path in find_program_paths(make_sandbox_environment()):

@@ -19,7 +19,7 @@ from readingroom.core.progress import ReportProgressSync, no_progress
 from readingroom.core.settings import MODELS_FOLDER, RoomSettings
 from readingroom.demo.corpus import hash_corpus
 from readingroom.engine.embedding.machine import count_cores
-from readingroom.engine.embedding.weights import download_weights, find_weights
+from readingroom.engine.embedding.weights import download_weights, load_weights
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.protocol.command import Command
 from readingroom.protocol.sample import (
@@ -95,7 +95,7 @@ def _load_sample(settings: RoomSettings, base_names: list[str], announce_step: A
 def has_model(settings: RoomSettings, announce_step: Announce) -> bool:
     """Return whether documents can be embedded; a model that is missing is fetched first."""
     try:
-        find_weights(settings.models_folder, settings.embedding_model_dir)
+        load_weights(settings.models_folder, settings.embedding_model_dir)
         return True
     except ModelUnavailable as error:
         model_error = error

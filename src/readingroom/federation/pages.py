@@ -33,12 +33,12 @@ from readingroom.protocol.search import (
     make_read_path,
     make_unread_cautions,
 )
-from readingroom.web.charts import draw_period
+from readingroom.web.charts import draw_period_bar
 from readingroom.web.templates import (
     format_count,
     format_day,
-    format_words,
-    reflow,
+    format_identifier,
+    join_broken_lines,
     render_template,
 )
 
@@ -163,7 +163,9 @@ class DeskPages:
             citation=citation,
             validity=_describe_validity(desk_record.record),
             facts=list(_list_facts(desk_record, reading_aid)),
-            text=_mark_quotation(reflow(desk_record.text), reflow(request.get("quote"))),
+            text=_mark_quotation(
+                join_broken_lines(desk_record.text), join_broken_lines(request.get("quote"))
+            ),
             next_part=_make_read_address(desk_record.id, desk_record.next_offset),
             aid=reading_aid,
             record_id=desk_record.id,
@@ -285,7 +287,9 @@ def _list_hits(hits: Sequence[DeskHit], day_text: str | None) -> list[_Hit]:
         _Hit(
             hit,
             _link_hit(hit),
-            _mark_terms(reflow(hit.snippet), hit.parts.matched_terms if hit.parts else ()),
+            _mark_terms(
+                join_broken_lines(hit.snippet), hit.parts.matched_terms if hit.parts else ()
+            ),
             _describe_validity(hit.in_force.model_dump()) if hit.in_force else "",
             period_bar,
         )
@@ -323,7 +327,7 @@ def _draw_periods(
     ]
     first_day, last_day = min(known_days), max(known_days)
     return [
-        draw_period(force_period[0], force_period[1], first_day, last_day, marked_day)
+        draw_period_bar(force_period[0], force_period[1], first_day, last_day, marked_day)
         if force_period
         else Markup("")
         for force_period in in_force_periods
@@ -401,7 +405,7 @@ def _list_facts(desk_record: DeskRecord, reading_aid: ReadingAid) -> Iterator[_F
 
 def _format_fact(field_name: str, field_value: Any) -> str:
     if field_name == "document_type":
-        return format_words(str(field_value))
+        return format_identifier(str(field_value))
     if field_name in ("published_at", "public_updated_at"):
         return format_day(str(field_value))
     return str(field_value)
@@ -413,7 +417,9 @@ def _describe_validity(base_record: Mapping[str, Any]) -> str:
     if not first_day:
         return ""
     if bill_stage := base_record.get("stage"):
-        return f"Not adopted yet ({format_words(bill_stage).lower()}): it is in force on no day."
+        return (
+            f"Not adopted yet ({format_identifier(bill_stage).lower()}): it is in force on no day."
+        )
     today = clock.now().date().isoformat()
     if str(first_day) > today:
         return f"Not in force yet: it will be from {format_day(first_day)}."

@@ -11,7 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from readingroom.core.lru import LRUCache
-from readingroom.engine.embedding.received import LEASE_SECONDS, check_sample, read_vectors
+from readingroom.engine.embedding.received import (
+    LEASE_SECONDS,
+    check_sampled_vectors,
+    unpack_vectors,
+)
 from readingroom.engine.errors import VectorsRefused
 from readingroom.protocol.embedding_work import (
     EmbeddingProgress,
@@ -125,7 +129,7 @@ class CheckedEmbedding:
         self.check_worker(worker_name)
         texts_by_id = passages.read_texts(sent_vectors.ids)
         try:
-            vector_matrix = read_vectors(
+            vector_matrix = unpack_vectors(
                 _decode_base64(sent_vectors.vectors),
                 len(sent_vectors.ids),
                 passages.embedder.dimensions,
@@ -133,7 +137,7 @@ class CheckedEmbedding:
             kept_rows = _list_unchanged(sent_vectors, texts_by_id)
             if kept_rows:
                 kept_texts = [texts_by_id[sent_vectors.ids[vector_row]] for vector_row in kept_rows]
-                check_sample(passages.embedder, kept_texts, vector_matrix[kept_rows])
+                check_sampled_vectors(passages.embedder, kept_texts, vector_matrix[kept_rows])
         except VectorsRefused as error:
             passages.release_lease(lease_id)
             self._refuse_worker(worker_name, error)

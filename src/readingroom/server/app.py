@@ -319,7 +319,7 @@ async def _lifespan(
             await exit_stack.enter_async_context(knowledge_base.lifespan())
         for mcp_endpoint in mcp_endpoints:
             await exit_stack.enter_async_context(mcp_endpoint.http.manager.run())
-        await site.spools.sweep()
+        await site.spools.delete_abandoned_folders()
         await site.job_runner.take_over_jobs()
         background_tasks = await exit_stack.enter_async_context(anyio.create_task_group())
         background_tasks.start_soon(warm_up, knowledge_bases)

@@ -351,7 +351,7 @@ ValidateChunks = Callable[[Chunks], object]
 def check_chunk_dump(
     dump_path: Path, validate_chunks: ValidateChunks, vector_dimensions: int
 ) -> None:
-    """Raise `BackupUnusable` unless `load_dumped_chunks` can read the file: before anything is changed."""
+    """Raise `BackupUnusable` unless `load_dumped_chunks` can read the file. Nothing is changed."""
     with _translate_damage_errors(dump_path), closing(open_untrusted(dump_path)) as db:
         for _ in _read_chunk_batches(db, validate_chunks, vector_dimensions):
             pass

@@ -60,7 +60,7 @@ from readingroom.engine.confidence import judge_confidence
 from readingroom.ingest.context import IngestContext
 from readingroom.ingest.errors import FileNotFound, NoChunks
 from readingroom.ingest.page_pictures import PagePictures, StoredFile
-from readingroom.ingest.private_copy import PrivateCopy, open_in_thread, open_own_file
+from readingroom.ingest.private_copy import PrivateCopy, enter_copy_in_thread, open_stored_file
 from readingroom.protocol.resources import PageMark
 from readingroom.storage.files import delete_old_files
 from readingroom.storage.handover import delete_old_handovers
@@ -107,7 +107,7 @@ class DocumentsService:
                 # No request is running yet, so whatever lies there was cut off.
                 await anyio.to_thread.run_sync(self._sweep_uploads)
                 await anyio.to_thread.run_sync(
-                    delete_old_handovers, self.folder, self._context.now()
+                    delete_old_handovers, self.folder, self._context.clock_function()
                 )
                 yield
             finally:
@@ -361,7 +361,9 @@ class DocumentsService:
         self, arguments: IngestDocument, report_progress: ReportProgress
     ) -> Outcome:
         """Ingest a file of an allowed folder into an application."""
-        async with self._context.roots.open_copy_in_thread(arguments.file_path) as private_copy:
+        async with self._context.roots.open_private_copy_in_thread(
+            arguments.file_path
+        ) as private_copy:
             return await self.ingestion.ingest_document(
                 private_copy,
                 arguments.application_ref,
@@ -378,7 +380,9 @@ class DocumentsService:
             self._context.roots.find_paths_by_name, arguments.path
         )
         batch_files = [
-            BatchFile(file_name, partial(self._context.roots.open_copy, file_path), file_path)
+            BatchFile(
+                file_name, partial(self._context.roots.open_private_copy, file_path), file_path
+            )
             for file_name, file_path in paths_by_name.items()
         ]
         return await self.ingest_files(
@@ -406,19 +410,19 @@ class DocumentsService:
         report_progress: ReportProgress,
     ) -> Outcome:
         """Ingest an uploaded file into an application, under the name its sender gave it."""
-        async with open_in_thread(self.open_upload(upload_path, file_name)) as private_copy:
+        async with enter_copy_in_thread(self.open_upload(upload_path, file_name)) as private_copy:
             return await self.ingestion.ingest_document(
                 private_copy, reference, None, document_type, report_progress
             )
 
     def open_upload(self, upload_path: Path, file_name: str) -> AbstractContextManager[PrivateCopy]:
         """Return a context that opens an uploaded file under the name its sender gave it."""
-        return open_own_file(upload_path, file_name, self._context.roots.max_file_bytes)
+        return open_stored_file(upload_path, file_name, self._context.roots.max_file_bytes)
 
     async def reingest_document(self, document_record: DocumentRecord) -> None:
         """Ingest a document again from our copy of its file, to replace missing chunks."""
         copy_path = await anyio.to_thread.run_sync(self.ingestion.locate_copy, document_record)
-        async with open_in_thread(
+        async with enter_copy_in_thread(
             self.open_upload(copy_path, document_record.source_file)
         ) as private_copy:
             await self.ingestion.ingest_document(
@@ -446,7 +450,7 @@ class DocumentsService:
         }
         if validation_day := changed_fields.get("validation_date"):
             changed_fields["validation_date"] = parse_day(validation_day)
-        read_at = self._context.now()
+        read_at = self._context.clock_function()
         known_application = await anyio.to_thread.run_sync(
             self.applications.update_application, arguments.reference, changed_fields, read_at
         )
@@ -476,7 +480,7 @@ class DocumentsService:
         """Delete what interrupted uploads left."""
         if self.database is not None:
             # Another process that lives may be receiving a file.
-            delete_old_files(self.folder / "uploads", self._context.now())
+            delete_old_files(self.folder / "uploads", self._context.clock_function())
             return
         for upload_path in (self.folder / "uploads").glob(".*"):
             upload_path.unlink(missing_ok=True)

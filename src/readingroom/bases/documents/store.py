@@ -18,12 +18,12 @@ from pydantic import TypeAdapter
 from readingroom.bases.documents.registry.records import DocumentRecord, StoredChunk
 from readingroom.core.filters import And, Equals, Filter, FilterFields, In, Metadata
 from readingroom.core.modes import Mode
-from readingroom.engine.context import CONTEXT_FIELD, make_context
+from readingroom.engine.context import CONTEXT_FIELD, make_heading_context
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.index import ChunkIndex, Ranking
-from readingroom.engine.shared.index import open_index
+from readingroom.engine.shared.index import open_chunk_index
 from readingroom.engine.vectors import DIMENSIONS
-from readingroom.engine.warm_up import warm_up
+from readingroom.engine.warm_up import warm_up_index
 from readingroom.ingest.document import Document
 from readingroom.ingest.embed import EmbeddedChunks
 from readingroom.storage.archive import check_chunk_dump, dump_chunks, load_dumped_chunks
@@ -73,7 +73,7 @@ class DocumentStore:
 
     async def warm_up(self) -> None:
         """Load the model and fill the indexes; raise `ModelUnavailable` without a model."""
-        await warm_up(self._index)
+        await warm_up_index(self._index)
 
     async def check_readable(self) -> None:
         """Raise `StoreUnusable` while chunks cannot be read."""
@@ -162,11 +162,11 @@ class DocumentStore:
 
     async def count_chunks_in_both_indexes(self) -> tuple[int, int]:
         """Return how many chunks the vector index and the word index hold."""
-        return await anyio.to_thread.run_sync(self._index.count_chunks_in_both_indexes)
+        return await anyio.to_thread.run_sync(self._index.count_indexed_chunks)
 
     async def rebuild_indexes(self) -> None:
         """Rebuild both indexes from the chunks."""
-        await anyio.to_thread.run_sync(self._index.rebuild)
+        await anyio.to_thread.run_sync(self._index.rebuild_indexes)
 
     # --- backup ---
 
@@ -225,7 +225,7 @@ class DocumentStore:
             chunk_collection = shared_store.open_collection(
                 CHUNK_COLLECTION, FILTER_FIELDS, ("document_id",)
             )
-        self._index = open_index(
+        self._index = open_chunk_index(
             chunk_collection, FILTER_FIELDS, self._embedder, self._words_file, _list_contexts
         )
 
@@ -288,7 +288,7 @@ def make_title_from_name(source_file: str) -> str:
 def _list_contexts(raw_chunks: Chunks) -> list[str]:
     """Return what each stored chunk stands under, as `embed_document` would have it."""
     return [
-        make_context([make_title_from_name(str(chunk_metadata["source_file"]))])
+        make_heading_context([make_title_from_name(str(chunk_metadata["source_file"]))])
         for chunk_metadata in raw_chunks.metadatas
     ]
 

@@ -18,7 +18,7 @@ SectionKind = Literal[
     "exhibit",
 ]
 
-LEVELS: dict[SectionKind, int] = {
+LEVEL_BY_KIND: dict[SectionKind, int] = {
     "part": 0,
     "chapter": 1,
     "annex": 1,
@@ -42,10 +42,10 @@ class SectionStart:
     level: int
 
 
-def make_start(
+def make_section_start(
     line_index: int, section_kind: SectionKind, section_ref: str, section_title: str | None
 ) -> SectionStart:
     """Return a start at the usual level of its kind."""
     return SectionStart(
-        line_index, section_kind, section_ref, section_title or "", LEVELS[section_kind]
+        line_index, section_kind, section_ref, section_title or "", LEVEL_BY_KIND[section_kind]
     )

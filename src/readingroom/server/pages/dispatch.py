@@ -218,7 +218,7 @@ async def _receive_form(
         return
     # Before the body is read: who may not send it sends it in vain.
     page_frame.browsers.check_same_origin(request.scope)
-    async with upload_spools.make_folder() as spool_folder:
+    async with upload_spools.make_scratch_folder() as spool_folder:
         file_numbers = itertools.count()
         upload_form = await receive_form(
             request,

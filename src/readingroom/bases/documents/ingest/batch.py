@@ -12,7 +12,7 @@ from readingroom.bases.documents.ingest.ingestion import Ingestion, list_outcome
 from readingroom.bases.documents.models import FileOutcome, FolderIngested
 from readingroom.core.errors import InternalError, KnowledgeError
 from readingroom.core.progress import ReportProgress
-from readingroom.ingest.private_copy import PrivateCopy, open_in_thread
+from readingroom.ingest.private_copy import PrivateCopy, enter_copy_in_thread
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +93,7 @@ class IngestBatch:
             )
 
         try:
-            async with open_in_thread(batch_file.open_copy()) as private_copy:
+            async with enter_copy_in_thread(batch_file.open_copy()) as private_copy:
                 ingest_outcome = await self._ingestion.ingest_document(
                     private_copy,
                     self._application_ref,

@@ -30,10 +30,10 @@ from readingroom.core.progress import ReportProgress, no_progress, scale_progres
 from readingroom.ingest.context import IngestContext
 from readingroom.ingest.document import Document, SkippedFile
 from readingroom.ingest.embed import EmbeddedChunks, embed_document
-from readingroom.ingest.kinds.classify import classify
+from readingroom.ingest.kinds.classify import classify_document
 from readingroom.ingest.page_pictures import PagePictures
 from readingroom.ingest.pipeline import UnpackedFile
-from readingroom.ingest.private_copy import PrivateCopy, open_in_thread
+from readingroom.ingest.private_copy import PrivateCopy, enter_copy_in_thread
 from readingroom.storage.files import resolve_inside
 from readingroom.storage.intents import Intent
 from readingroom.storage.postgres.changes import open_changes
@@ -92,7 +92,7 @@ class Ingestion:
     ) -> Outcome:
         try:
             # By name and first bytes, so that a hopeless file never reaches the reading process.
-            await self._context.pipeline.check_type(private_copy)
+            await self._context.pipeline.check_file_type(private_copy)
             submission.check_nesting(private_copy.file_name)
             max_bytes = self._context.roots.max_file_bytes
             # Unpacked before anything is stored: an archive that cannot be unpacked is refused.
@@ -120,7 +120,7 @@ class Ingestion:
     ) -> list[FileOutcome]:
         """Ingest a file that was inside another; a bad one does not stop the others."""
         try:
-            async with open_in_thread(unpacked_file.open_copy()) as private_copy:
+            async with enter_copy_in_thread(unpacked_file.open_private_copy()) as private_copy:
                 contained_outcome = await self._ingest_with_contents(
                     private_copy, submission, no_progress
                 )
@@ -171,7 +171,7 @@ class Ingestion:
                 "remove", document_id=document_id, file_hash=document_record.file_hash
             ):
                 chunk_count = await self._delete_document(document_id)
-                await self._pictures.forget_pictures(document_record.file_hash)
+                await self._pictures.delete_pictures(document_record.file_hash)
                 return chunk_count
 
     def locate_copy(self, document_record: DocumentRecord) -> Path:
@@ -207,7 +207,7 @@ class Ingestion:
         if change_intent.kind == "remove" or await self._store.find_record(document_id) is None:
             await self._delete_document(document_id)
             if file_hash := change_intent.body.get("file_hash"):
-                await self._pictures.forget_pictures(file_hash)
+                await self._pictures.delete_pictures(file_hash)
 
     # --- for the doctor ---
 
@@ -258,7 +258,7 @@ class Ingestion:
             document_type=submission.document_type
             or ("other" if is_archive else parsed_document.classification.document_type),
             chunk_count=len(parsed_document.chunks),
-            ingested_at=self._context.now().isoformat(timespec="seconds"),
+            ingested_at=self._context.clock_function().isoformat(timespec="seconds"),
             extraction_method=parsed_document.method,
             contains_drawings=parsed_document.contains_drawings,
             source_file=private_copy.file_name,
@@ -313,7 +313,7 @@ class Ingestion:
             on_step("ingest:surplus")
             await self._store.register_document(document_record)
             on_step("ingest:registry")
-        await self._pictures.keep_words(document_record.file_hash, parsed_document)
+        await self._pictures.store_page_words(document_record.file_hash, parsed_document)
         await anyio.to_thread.run_sync(
             self._applications.delete_unread,
             document_record.application_ref,
@@ -385,11 +385,11 @@ class Ingestion:
             file_hash=private_copy.sha256,
             source_file=private_copy.file_name,
             # Its text could not be read, so the name has to do.
-            document_type=classify(private_copy.file_name).document_type,
+            document_type=classify_document(private_copy.file_name).document_type,
             outcome=unread_outcome,
             reason=unread_reason,
             message=unread_message,
-            at=self._context.now().isoformat(timespec="seconds"),
+            at=self._context.clock_function().isoformat(timespec="seconds"),
         )
         await anyio.to_thread.run_sync(self._applications.add_unread, unread_entry)
 

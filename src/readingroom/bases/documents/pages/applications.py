@@ -53,8 +53,8 @@ from readingroom.protocol.search import DeskRecord, make_read_path
 from readingroom.storage.jobs.store import BackgroundJob, JobStore
 from readingroom.web.charts import Chart, StackedRow, draw_stacked
 from readingroom.web.forms import fill_form, read_changed_fields
-from readingroom.web.marks import show_marked_page
-from readingroom.web.templates import format_count, format_words, render_template
+from readingroom.web.marks import render_marked_page
+from readingroom.web.templates import format_count, format_identifier, render_template
 
 _render = partial(render_template, template_folder=Path(__file__).parent / "templates")
 
@@ -378,11 +378,11 @@ class DocumentPages:
                 await self._service.mark_passage(document_id, page_number, quoted_text)
             ).marks
         picture_address = f"{_make_page_address(document_id, page_number)}.webp"
-        return show_marked_page(
+        return render_marked_page(
             picture_address,
             f"Page {page_number} of {file_name}",
             passage_marks,
-            is_sought=bool(quoted_text),
+            has_sought_passage=bool(quoted_text),
         )
 
 
@@ -419,7 +419,7 @@ def _list_kinds(application_overview: Overview) -> list[_KindSummary]:
     }
     document_kinds = []
     for document_type in EXPECTED_TYPES:
-        kind_name = format_words(document_type)
+        kind_name = format_identifier(document_type)
         if present_type := documents_by_type.get(document_type):
             size_text = (
                 f"{format_count(present_type.document_count, 'document')}, "
@@ -428,7 +428,7 @@ def _list_kinds(application_overview: Overview) -> list[_KindSummary]:
             first_address = _make_page_address(present_type.documents[0].document_id, 1)
             document_kinds.append(_KindSummary(kind_name, "there", size_text, first_address))
         elif unread_file := unread_files_by_type.get(document_type):
-            reason_text = format_words(unread_file.reason).lower()
+            reason_text = format_identifier(unread_file.reason).lower()
             document_kinds.append(
                 _KindSummary(kind_name, "unread", f"{unread_file.source_file}: {reason_text}")
             )
@@ -454,7 +454,7 @@ def _draw_reading_chart(application_overview: Overview) -> Chart | None:
             scanned_page_count,
             blank_page_count,
         ]
-        chart_rows.append(StackedRow(format_words(present_type.document_type), page_counts))
+        chart_rows.append(StackedRow(format_identifier(present_type.document_type), page_counts))
     if not chart_rows:
         return None
     blank_page_count = sum(chart_row.counts[2] for chart_row in chart_rows)

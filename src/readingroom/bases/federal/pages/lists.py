@@ -24,8 +24,8 @@ from readingroom.protocol.pages import (
     SourceFreshness,
     ToolExample,
 )
-from readingroom.web.charts import Bar, Bin, Chart, draw_bars, draw_histogram
-from readingroom.web.templates import format_count, format_words, render_template
+from readingroom.web.charts import Chart, ChartBar, TimeBin, draw_bars, draw_histogram
+from readingroom.web.templates import format_count, format_identifier, render_template
 
 render = partial(render_template, template_folder=Path(__file__).parent / "templates")
 
@@ -58,7 +58,7 @@ class ListPages:
         record_count = sum(source_progress.records for source_progress in sources_by_size)
         source_chart = draw_bars(
             [
-                Bar(
+                ChartBar(
                     SOURCES_BY_NAME[source_progress.source].label,
                     source_progress.records,
                     f"/records/{source_progress.source}",
@@ -172,7 +172,7 @@ class ListPages:
         if not isinstance(count_answer, Buckets) or not count_answer.buckets:
             return None
         bars = [
-            Bar(
+            ChartBar(
                 "none" if group_bucket.key is None else str(group_bucket.key),
                 float(group_bucket.value),
                 None
@@ -183,7 +183,7 @@ class ListPages:
             )
             for group_bucket in count_answer.buckets
         ]
-        field_label = format_words(group_by)
+        field_label = format_identifier(group_by)
         chart_caption = (
             f"By {field_label.lower()}, most are of {bars[0].label}: {bars[0].value:,.0f}."
         )
@@ -194,7 +194,7 @@ def _draw_series_chart(
     record_source: Source, time_series: Series, chosen_filters: Mapping[str, Any]
 ) -> Chart:
     time_bins = [
-        Bin(
+        TimeBin(
             time_bucket.key,
             int(time_bucket.value),
             make_list_address(
@@ -210,7 +210,9 @@ def _draw_series_chart(
         f"{record_count:,} {lower_label(record_source)} from {time_bins[0].label} "
         f"to {time_bins[-1].label}; most in {busiest_bin.label}: {busiest_bin.count:,}."
     )
-    return draw_histogram(time_bins, chart_caption, (format_words(time_series.interval), "Records"))
+    return draw_histogram(
+        time_bins, chart_caption, (format_identifier(time_series.interval), "Records")
+    )
 
 
 def _count_shown_days(chosen_filters: Mapping[str, Any]) -> float:
@@ -276,7 +278,7 @@ async def list_filter_readings(
     title_by_id = await federal_service.store.query(lambda db: read_titles(db, record_ids))
     return [
         {
-            "label": format_words(filter_name),
+            "label": format_identifier(filter_name),
             "values": [
                 _make_shown_value(stored_value, filter_name in REFERENCES, title_by_id)
                 for stored_value in (read_value if isinstance(read_value, list) else [read_value])
@@ -414,7 +416,7 @@ def _make_filter_field(table_column: Column, chosen_filters: Mapping[str, Any]) 
     shown_value = str(chosen_value).lower() if isinstance(chosen_value, bool) else str(chosen_value)
     return {
         "name": table_column.name,
-        "label": format_words(table_column.name),
+        "label": format_identifier(table_column.name),
         "choices": allowed_choices,
         "value": shown_value,
     }

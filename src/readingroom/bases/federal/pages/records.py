@@ -46,7 +46,7 @@ from readingroom.web.charts import (
     draw_gantt,
     draw_stacked,
 )
-from readingroom.web.templates import format_day, format_words
+from readingroom.web.templates import format_day, format_identifier
 
 _MAX_MEMBER_VOTES = 600
 _MEMBER_VOTES_PER_READ = 200
@@ -247,7 +247,7 @@ def _render_dossier(
         else (),
         sections=[
             {
-                "title": format_words(section_name),
+                "title": format_identifier(section_name),
                 "table": _make_section_table(section_name, section, record_fields["id"]),
                 "total": section.total,
                 "truncated": section.truncated,
@@ -369,7 +369,7 @@ def _format_fact(field_name: str, record_fields: Mapping[str, Any]) -> str:
         # Its Congress may have ended since: what became of the bill then is not in the file.
         return f"Pending on {format_day(str(record_fields['as_of']))}, the day of its file"
     if field_name in ("stage", "outcome"):
-        return format_words(field_text)
+        return format_identifier(field_text)
     is_day = field_name.endswith("_at") or field_name == "as_of"
     return format_day(field_text) if is_day else field_text
 

@@ -17,8 +17,8 @@ from readingroom.bases.federal.schema.sources import Source, find_source
 from readingroom.bases.federal.service import FederalService
 from readingroom.core.errors import InvalidArguments
 from readingroom.protocol.pages import PageRequest, RenderedPage, ToolExample
-from readingroom.web.charts import Bin, Chart, draw_histogram
-from readingroom.web.templates import format_words
+from readingroom.web.charts import Chart, TimeBin, draw_histogram
+from readingroom.web.templates import format_identifier
 
 _MAX_DRAWN_GROUPS = 6
 _INTERVALS: tuple[Interval, ...] = get_args(Interval)
@@ -154,7 +154,7 @@ def _draw_group_chart(
         else chosen_filters
     )
     time_bins = [
-        Bin(
+        TimeBin(
             time_bucket.key,
             int(time_bucket.value),
             make_list_address(
@@ -171,4 +171,6 @@ def _draw_group_chart(
         f"{record_count:,} {lower_label(record_source)}{of_group_phrase}; "
         f"most in {busiest_bin.label}: {busiest_bin.count:,}."
     )
-    return draw_histogram(time_bins, chart_caption, (format_words(time_series.interval), "Records"))
+    return draw_histogram(
+        time_bins, chart_caption, (format_identifier(time_series.interval), "Records")
+    )

@@ -13,7 +13,7 @@ from readingroom.bases.federal.query.sections import list_sections
 from readingroom.bases.federal.service import FederalService
 from readingroom.core.errors import RecordNotFound
 from readingroom.protocol.pages import PageRequest, RenderedPage, ToolExample
-from readingroom.web.templates import quote_for_url, reflow
+from readingroom.web.templates import join_broken_lines, quote_for_url
 
 _MAX_TEXT_VERSIONS = 12
 _CHANGED_WORDS_PATTERN = re.compile(r"\[-(?P<removed>.*?)-\]|\{\+(?P<added>.*?)\+\}", re.DOTALL)
@@ -99,7 +99,7 @@ class BillTextPages:
             mark=request.citation_mark,
             shown_words=_mark_changes(bill_text.text)
             if bill_text.compared_with
-            else reflow(bill_text.text),
+            else join_broken_lines(bill_text.text),
             sections=_list_section_links(bill_text, whole_text),
             versions=version_links,
             bill_address=make_record_address(bill_text.bill_id),

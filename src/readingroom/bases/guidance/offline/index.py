@@ -19,7 +19,7 @@ from readingroom.engine.index import ChunkHit, ChunkIndex
 from readingroom.engine.lexical import LexicalDocument, LexicalIndex
 from readingroom.engine.ranking import RankingWeights, Relevance, measure_evidence
 from readingroom.engine.second_look import postpone_second_look
-from readingroom.engine.shared.index import open_index
+from readingroom.engine.shared.index import open_chunk_index
 from readingroom.engine.words import LexicalHit
 from readingroom.storage.chunks import Chunks
 
@@ -207,7 +207,7 @@ class OfflineIndex:
                 self._index_folder = Path(tempfile.mkdtemp(prefix="readingroom-guidance-"))
                 filter_fields = FilterFields(exact_match_fields=("path",))
                 words_path = self._index_folder / "words.db"
-                self._chunk_index = open_index(
+                self._chunk_index = open_chunk_index(
                     library_passages, filter_fields, self._embedder, words_path
                 )
                 self._page_word_index = LexicalIndex(
@@ -215,7 +215,7 @@ class OfflineIndex:
                 )
             elif self._indexed_generation != library_generation:
                 # Another process wrote: what is derived is built anew.
-                self._chunk_index.rebuild()
+                self._chunk_index.rebuild_indexes()
             if self._indexed_generation != library_generation:
                 self._passage_count_by_page = self._library.count_passages_by_page()
                 assert self._page_word_index is not None

@@ -12,7 +12,7 @@ from readingroom.engine.ranking import (
     ProposedPassage,
     RankingWeights,
     Relevance,
-    Statistics,
+    WordStatistics,
     count_passage_stems,
     rank_passages,
 )
@@ -67,7 +67,7 @@ class PlanRanker:
         question_text: str,
         query_vector: Vector | None,
         passages: Sequence[ProposedPassage],
-        word_statistics: Statistics,
+        word_statistics: WordStatistics,
     ) -> list[Relevance]:
         """Return how well each passage answers the question, best first, equal ones by id."""
         chunks = self._fetch_chunks([passage.id for passage in passages])

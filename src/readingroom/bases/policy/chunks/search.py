@@ -158,7 +158,7 @@ class PolicySearch:
 
     @property
     def _today(self) -> date:
-        return self._context.now().date()
+        return self._context.clock_function().date()
 
     async def _find_hits_page(
         self, arguments: SearchPolicy, search_scope: PolicyScope

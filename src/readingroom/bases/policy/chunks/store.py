@@ -24,11 +24,11 @@ from readingroom.core.dates import encode_day
 from readingroom.core.filters import And, Equals, Filter, FilterFields, In, Metadata
 from readingroom.core.lru import LRUCache
 from readingroom.core.modes import Mode
-from readingroom.engine.context import CONTEXT_FIELD, make_context
+from readingroom.engine.context import CONTEXT_FIELD, make_heading_context
 from readingroom.engine.embedding.embedder import Embedder, Vector
 from readingroom.engine.index import ChunkIndex, Ranking
-from readingroom.engine.shared.index import open_index
-from readingroom.engine.warm_up import warm_up
+from readingroom.engine.shared.index import open_chunk_index
+from readingroom.engine.warm_up import warm_up_index
 from readingroom.ingest.document import Chunk, Document, PassageKind
 from readingroom.ingest.embed import EmbeddedChunks
 from readingroom.ingest.structure.starts import SUPPORTING_PREFIX
@@ -131,7 +131,7 @@ class PolicyStore:
 
     async def warm_up(self) -> None:
         """Load the model and fill the indexes; raise `ModelUnavailable` without a model."""
-        await warm_up(self._index)
+        await warm_up_index(self._index)
 
     async def check_readable(self) -> None:
         """Raise `StoreUnusable` while chunks cannot be read."""
@@ -173,7 +173,7 @@ class PolicyStore:
 
     async def rebuild_index(self) -> None:
         """Rebuild both indexes from the chunks."""
-        await anyio.to_thread.run_sync(self._index.rebuild)
+        await anyio.to_thread.run_sync(self._index.rebuild_indexes)
 
     async def dump_to_file(self, dump_path: Path) -> int:
         """Write every chunk to a file; returns how many."""
@@ -221,7 +221,7 @@ class PolicyStore:
 
     async def count_chunks_in_both_indexes(self) -> tuple[int, int]:
         """Return how many chunks the vector index and the word index hold."""
-        return await anyio.to_thread.run_sync(self._index.count_chunks_in_both_indexes)
+        return await anyio.to_thread.run_sync(self._index.count_indexed_chunks)
 
     async def get_sections(self, policy_slug: str, revision_id: str) -> SectionIndex:
         """Return folded reference → the ids of its chunks; read again only after a write."""
@@ -257,14 +257,14 @@ class PolicyStore:
         else:
             shared_store = self._chunk_store = PostgresChunkStore(self._database)
             chunk_collection = shared_store.open_collection(CHUNK_COLLECTION, _FILTER_FIELDS)
-        self._index = open_index(
+        self._index = open_chunk_index(
             chunk_collection,
             _FILTER_FIELDS,
             self._embedder,
             self._chunks_folder / "words.db",
             _list_contexts,
         )
-        self._index.rank = PlanRanker(self._index.fetch_chunks)
+        self._index.rank_passages = PlanRanker(self._index.fetch_chunks)
 
     def _close_index(self) -> None:
         if self._chunk_store:
@@ -350,7 +350,7 @@ def _list_contexts(raw_chunks: Chunks) -> list[str]:
         if chunk_metadata.get("section_title")
     }
     return [
-        make_context(
+        make_heading_context(
             [
                 str(chunk_metadata.get("source_title", "")),
                 *(

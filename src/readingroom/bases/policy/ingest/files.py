@@ -9,7 +9,7 @@ from readingroom.core import clock
 from readingroom.core.errors import FileTooLarge
 from readingroom.ingest.document import Refusal
 from readingroom.ingest.errors import UnsupportedFileType
-from readingroom.ingest.private_copy import PrivateCopy, Roots
+from readingroom.ingest.private_copy import AllowedFolders, PrivateCopy
 from readingroom.ingest.read.formats.detect import (
     DETECTION_BYTES,
     POLICY_EXTENSIONS,
@@ -85,10 +85,10 @@ class RevisionFiles:
 
     def open_copy_in_thread(self, file_path: Path) -> AbstractAsyncContextManager[PrivateCopy]:
         """Open one of our own files in a thread: copying a large file takes time."""
-        allowed_roots = Roots(
+        allowed_roots = AllowedFolders(
             "the policy folder", (self._files_folder,), MAX_FILE_BYTES, self.uploads_folder
         )
-        return allowed_roots.open_copy_in_thread(str(file_path))
+        return allowed_roots.open_private_copy_in_thread(str(file_path))
 
     def build_path(self, policy_slug: str, revision_id: str, file_extension: str) -> Path:
         """Return the path that a revision's file of this kind has, whether there is one or not."""

@@ -51,7 +51,10 @@ class Ingestion:
         policy_store: PolicyStore,
         ingest_context: IngestContext,
     ) -> None:
-        self.is_shared, self.now = ingest_context.database is not None, ingest_context.now
+        self.is_shared, self.now = (
+            ingest_context.database is not None,
+            ingest_context.clock_function,
+        )
         self.files = RevisionFiles(policy_folder, ingest_context.database)
         self.pictures = PagePictures(ingest_context.pipeline, policy_folder / "pages")
         self._registry = policy_registry
@@ -89,7 +92,7 @@ class Ingestion:
                 file_size_bytes=(await anyio.Path(spool_path).stat()).st_size,
                 notes=notes,
                 stage=plan_stage,
-                created_at=self._context.now(),
+                created_at=self._context.clock_function(),
             )
             remaining_revisions, failed_ids = timeline.drop_failed(
                 await self._registry.get_revisions(policy_slug), draft_revision, closes_open=True
@@ -270,7 +273,7 @@ class Ingestion:
         async with self._changes.begin_change(policy_slug):
             policy = await self._registry.get_policy(policy_slug)
             async with self._changes.record_intent("amend", source=policy_slug):
-                now = self._context.now()
+                now = self._context.clock_function()
                 changed_policy = policy.model_copy(update={**changed_fields, "updated_at": now})
                 await self._registry.update_policy(changed_policy)
                 self._changes.on_step("amend:policy")
@@ -442,7 +445,7 @@ class Ingestion:
                 "chunk_count": len(chunks),
                 "page_count": len(document.pages),
                 "file_path": str(self.files.build_path(policy_slug, revision_id, spool.suffix)),
-                "ingested_at": self._context.now(),
+                "ingested_at": self._context.clock_function(),
                 "error": None,
             }
             await self._registry.change_revisions(
@@ -454,7 +457,7 @@ class Ingestion:
             self._changes.on_step("ingest:registry")
             await self._update_metadata(policy_slug)
             self._changes.on_step("ingest:dates")
-        await self.pictures.keep_words(private_copy.sha256, document)
+        await self.pictures.store_page_words(private_copy.sha256, document)
         return IngestedRevision(
             source=policy_slug,
             revision_id=revision_id,

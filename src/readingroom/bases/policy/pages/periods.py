@@ -7,7 +7,7 @@ from readingroom.bases.policy.admin_models import PolicyDetail, RevisionDetail
 from readingroom.bases.policy.registry.records import RevisionStatus
 from readingroom.protocol.pages import PageLink
 from readingroom.web.charts import Chart, GanttRow, GanttSpan, draw_gantt
-from readingroom.web.templates import format_day, format_words
+from readingroom.web.templates import format_day, format_identifier
 
 
 def can_be_in_force(revision: RevisionDetail) -> bool:
@@ -92,7 +92,7 @@ def _describe_open_end(revision: RevisionDetail) -> str:
 def describe_revision(revision: RevisionDetail, today: dt.date) -> str:
     """Return a sentence that says when a revision is in force, or why it is not."""
     if revision.status == RevisionStatus.EMERGING:
-        stage_text = format_words(revision.stage or "draft").lower()
+        stage_text = format_identifier(revision.stage or "draft").lower()
         return f"Not adopted yet ({stage_text}): it is in force on no day."
     if not can_be_in_force(revision):
         return f"To be in force from {format_day(revision.effective_from)}, once it has been read."

@@ -30,7 +30,7 @@ from readingroom.protocol.pages import (
     ToolExample,
 )
 from readingroom.protocol.search import DeskRecord, describe_unread
-from readingroom.web.marks import show_marked_page
+from readingroom.web.marks import render_marked_page
 from readingroom.web.templates import format_day, render_template
 
 logger = logging.getLogger(__name__)
@@ -141,8 +141,8 @@ class PageViews:
             page_marks = ()
         picture_address = f"{make_page_address(policy_slug, revision_id, page_number)}.webp"
         picture_description = f"Page {page_number} of {policy_slug}"
-        return show_marked_page(
-            picture_address, picture_description, page_marks, is_sought=bool(passage_text)
+        return render_marked_page(
+            picture_address, picture_description, page_marks, has_sought_passage=bool(passage_text)
         )
 
     async def aid_reading(self, request: PageRequest, desk_record: DeskRecord) -> ReadingAid:
