@@ -14,7 +14,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from readingroom.console.dispatch import dispatch
+from readingroom.console.dispatch import dispatch_command
 from readingroom.console.errors import OwnerUnreachable
 from readingroom.core.errors import KnowledgeError
 from readingroom.settings import load_settings
@@ -64,7 +64,7 @@ async def send(note: str, data: Path) -> tuple[dict[str, Any], list[tuple[float,
         steps.append((done, message))
 
     settings = load_settings({"data": data}, {})
-    result = await dispatch(AddNote(note=note), SPEC, settings, report)
+    result = await dispatch_command(AddNote(note=note), SPEC, settings, report)
     return result, steps
 
 

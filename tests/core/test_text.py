@@ -7,7 +7,7 @@ import pytest
 
 from readingroom.console.options import print_result
 from readingroom.core.text import compare_words, escape_control_characters
-from readingroom.server.observe.logging import JsonLines
+from readingroom.server.observe.logging import JsonLineFormatter
 from tests.requirements import requirement
 
 HOSTILE = "Plan\x1b[2J\x9b31m\x7f\r\x00\u202eend"
@@ -39,7 +39,7 @@ def test_a_title_cannot_command_the_terminal(
 @requirement("room:cli")
 def test_a_log_line_cannot_command_the_terminal() -> None:
     record = logging.LogRecord("x", logging.INFO, "", 0, HOSTILE, None, None)
-    line = JsonLines().format(record)
+    line = JsonLineFormatter().format(record)
     assert line.isprintable()
     assert json.loads(line)["message"] == HOSTILE
 

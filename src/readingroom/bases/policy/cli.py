@@ -52,12 +52,12 @@ from readingroom.bases.policy.models import (
     VerifyPolicyQuote,
 )
 from readingroom.bases.policy.registry.records import PlanStage, PolicyCategory
-from readingroom.console.completion import ask_quietly, complete_with
+from readingroom.console.completion import make_completion, run_command_quietly
 from readingroom.console.layout import format_table, make_bold
 from readingroom.console.options import (
     add_common_options,
     add_embedding_options,
-    build_model,
+    make_validated_model,
     print_result,
     run_command,
 )
@@ -70,25 +70,29 @@ _NO_POLICIES_YET = "There are no policies yet: `readingroom policy add` register
 
 
 def _list_slugs(settings: RoomSettings, typed_values: Mapping[str, Any]) -> list[str]:
-    policies = ask_quietly(ListPolicies(), SPEC, settings)["policies"]
+    policies = run_command_quietly(ListPolicies(), SPEC, settings)["policies"]
     return [policy["source"] for policy in policies]
 
 
 def _list_revision_ids(settings: RoomSettings, typed_values: Mapping[str, Any]) -> list[str]:
-    policy_fields = ask_quietly(
-        build_model(ShowPolicy, source=typed_values["source"]), SPEC, settings
+    policy_fields = run_command_quietly(
+        make_validated_model(ShowPolicy, source=typed_values["source"]), SPEC, settings
     )
     return [revision["revision_id"] for revision in policy_fields["revisions"]]
 
 
 def _list_section_refs(settings: RoomSettings, typed_values: Mapping[str, Any]) -> list[str]:
-    arguments = build_model(ListPolicySections, source=typed_values["source"])
-    listed_sections = ask_quietly(ListSections(question=arguments), SPEC, settings)["sections"]
+    arguments = make_validated_model(ListPolicySections, source=typed_values["source"])
+    listed_sections = run_command_quietly(ListSections(question=arguments), SPEC, settings)[
+        "sections"
+    ]
     return [listed_section["section_ref"] for listed_section in listed_sections]
 
 
-_source_argument = click.argument("source", shell_complete=complete_with(_list_slugs))
-_revision_argument = click.argument("revision_id", shell_complete=complete_with(_list_revision_ids))
+_source_argument = click.argument("source", shell_complete=make_completion(_list_slugs))
+_revision_argument = click.argument(
+    "revision_id", shell_complete=make_completion(_list_revision_ids)
+)
 _category_choice = click.Choice([str(category) for category in PolicyCategory])
 
 
@@ -98,7 +102,7 @@ def _add_revision_options(command: Callable[..., None]) -> Callable[..., None]:
     by_id = click.option(
         "--revision",
         "revision_id",
-        shell_complete=complete_with(_list_revision_ids),
+        shell_complete=make_completion(_list_revision_ids),
         help="A revision; by default today's.",
     )
     return by_id(by_day(command))
@@ -124,7 +128,7 @@ def policy() -> None:
 def add(source: str, settings: RoomSettings, as_json: bool, **values: Any) -> None:
     """Register a policy under the slug SOURCE, such as NPPF."""
     category = PolicyCategory(values.pop("category"))
-    new_policy = build_model(NewPolicy, source=source, category=category, **values)
+    new_policy = make_validated_model(NewPolicy, source=source, category=category, **values)
     policy_fields = run_command(AddPolicy(policy=new_policy), SPEC, settings)
     print_result(
         as_json,
@@ -151,8 +155,8 @@ def change(source: str, settings: RoomSettings, as_json: bool, **values: str | N
     }
     if not changed_fields:
         raise click.UsageError("Name what to change, such as --authority")
-    policy_patch = build_model(PolicyPatch, **changed_fields)
-    command = build_model(ChangePolicy, source=source, patch=policy_patch)
+    policy_patch = make_validated_model(PolicyPatch, **changed_fields)
+    command = make_validated_model(ChangePolicy, source=source, patch=policy_patch)
     policy_fields = run_command(command, SPEC, settings)
     known_lines = list_known_fields(policy_fields, values)
     print_result(as_json, policy_fields, "\n".join([make_bold(source), *known_lines]))
@@ -180,7 +184,7 @@ def revise(source: str, file: Path, settings: RoomSettings, as_json: bool, **val
         values["label"], values["start"], values["end"], values["notes"], values["stage"]
     )
     copy_name = hand_over_file(settings.data / "policy", file)
-    command = build_model(
+    command = make_validated_model(
         RevisePolicy,
         source=source,
         revision=new_revision,
@@ -212,7 +216,7 @@ def list_policies(settings: RoomSettings, as_json: bool) -> None:
 @add_common_options
 def show(source: str, settings: RoomSettings, as_json: bool) -> None:
     """Show a policy and its revisions, newest first."""
-    policy_fields = run_command(build_model(ShowPolicy, source=source), SPEC, settings)
+    policy_fields = run_command(make_validated_model(ShowPolicy, source=source), SPEC, settings)
     bold_slug = make_bold(policy_fields["source"])
     heading_line = f"{bold_slug}: {policy_fields['title']} ({policy_fields['category']})"
     table_rows = [
@@ -254,7 +258,7 @@ def effective(day: str, settings: RoomSettings, as_json: bool) -> None:
     "--source",
     "sources",
     multiple=True,
-    shell_complete=complete_with(_list_slugs),
+    shell_complete=make_completion(_list_slugs),
     help="Only this policy; may be repeated.",
 )
 @click.option("--mode", type=click.Choice(get_args(Mode)), default="hybrid")
@@ -265,7 +269,7 @@ def effective(day: str, settings: RoomSettings, as_json: bool) -> None:
 def search(query: str, settings: RoomSettings, as_json: bool, **values: Any) -> None:
     """Search the policies."""
     policy_slugs = list(values.pop("sources")) or None
-    arguments = build_model(
+    arguments = make_validated_model(
         SearchPolicy, query=query, sources=policy_slugs, effective_date=values.pop("day"), **values
     )
     policy_hits = run_command(SearchPolicies(question=arguments), SPEC, settings)
@@ -281,14 +285,16 @@ def search(query: str, settings: RoomSettings, as_json: bool, **values: Any) -> 
 
 @policy.command()
 @_source_argument
-@click.argument("section_ref", shell_complete=complete_with(_list_section_refs))
+@click.argument("section_ref", shell_complete=make_completion(_list_section_refs))
 @_add_revision_options
 @add_common_options
 def section(
     source: str, section_ref: str, settings: RoomSettings, as_json: bool, **chosen: str | None
 ) -> None:
     """Read one section of SOURCE, such as "Para 116"."""
-    arguments = build_model(GetPolicySection, source=source, section_ref=section_ref, **chosen)
+    arguments = make_validated_model(
+        GetPolicySection, source=source, section_ref=section_ref, **chosen
+    )
     section_fields = run_command(ReadSection(question=arguments), SPEC, settings)
     citation, section_text = make_bold(section_fields["citation"]), section_fields["text"]
     printed_parts = [citation, section_text, *list_cautions(section_fields)]
@@ -301,7 +307,7 @@ def section(
 @add_common_options
 def sections(source: str, settings: RoomSettings, as_json: bool, **chosen: str | None) -> None:
     """List the sections of SOURCE with their titles and pages."""
-    arguments = build_model(ListPolicySections, source=source, **chosen)
+    arguments = make_validated_model(ListPolicySections, source=source, **chosen)
     section_list = run_command(ListSections(question=arguments), SPEC, settings)
     printed_lines = [
         format_listed_section(listed_section) for listed_section in section_list["sections"]
@@ -322,7 +328,7 @@ def sections(source: str, settings: RoomSettings, as_json: bool, **chosen: str |
 @add_common_options
 def compare(source: str, settings: RoomSettings, as_json: bool, **values: Any) -> None:
     """Show what changed in SOURCE between FROM_DATE and TO_DATE."""
-    arguments = build_model(ComparePolicyRevisions, source=source, **values)
+    arguments = make_validated_model(ComparePolicyRevisions, source=source, **values)
     revision_diff = run_command(CompareRevisions(question=arguments), SPEC, settings)
     summary_line = ", ".join(
         f"{change_count} {change_kind.replace('_', ' but ')}"
@@ -345,7 +351,7 @@ def compare(source: str, settings: RoomSettings, as_json: bool, **values: Any) -
 @add_common_options
 def verify(source: str, quote: str, date: str, settings: RoomSettings, as_json: bool) -> None:
     """Check whether SOURCE says QUOTE on a day. Ends with 1 when it does not."""
-    arguments = build_model(VerifyPolicyQuote, source=source, quote=quote, date=date)
+    arguments = make_validated_model(VerifyPolicyQuote, source=source, quote=quote, date=date)
     quote_check = run_command(VerifyQuote(question=arguments), SPEC, settings)
     printed_lines = [
         quote_check["verdict"],
@@ -363,7 +369,7 @@ def verify(source: str, quote: str, date: str, settings: RoomSettings, as_json: 
 @add_common_options
 def snapshot(day: str, settings: RoomSettings, as_json: bool) -> None:
     """Show every policy with its revision in force on DAY, or why it has none."""
-    arguments = build_model(PolicySnapshot, date=day)
+    arguments = make_validated_model(PolicySnapshot, date=day)
     snapshot_fields = run_command(TakeSnapshot(question=arguments), SPEC, settings)
     table_rows = [
         (
@@ -403,7 +409,7 @@ def dates(
         changed_fields["effective_to"] = (
             None if last_day_text == "open" else parse_day(last_day_text)
         )
-    revision_patch = build_model(RevisionPatch, **changed_fields)
+    revision_patch = make_validated_model(RevisionPatch, **changed_fields)
     command = ChangeRevision(source=source, revision_id=revision_id, patch=revision_patch)
     revision_fields = run_command(command, SPEC, settings)
     period_text = f"{revision_fields['effective_from']} – {revision_fields['effective_to'] or ''}"
@@ -418,7 +424,7 @@ def dates(
 @add_common_options
 def delete(source: str, revision_id: str, settings: RoomSettings, as_json: bool) -> None:
     """Delete a revision of SOURCE, its text and its file."""
-    delete_command = build_model(DeleteRevision, source=source, revision_id=revision_id)
+    delete_command = make_validated_model(DeleteRevision, source=source, revision_id=revision_id)
     deletion = run_command(delete_command, SPEC, settings)
     print_result(as_json, deletion, f"Deleted {revision_id}, {deletion['chunks_removed']} chunks.")
 
@@ -429,12 +435,12 @@ def delete(source: str, revision_id: str, settings: RoomSettings, as_json: bool)
 @add_common_options
 def delete_policy(source: str, yes: bool, settings: RoomSettings, as_json: bool) -> None:
     """Delete SOURCE with all its revisions, their texts and their files."""
-    policy_fields = run_command(build_model(ShowPolicy, source=source), SPEC, settings)
+    policy_fields = run_command(make_validated_model(ShowPolicy, source=source), SPEC, settings)
     if not yes:
         revision_count = policy_fields["revision_count"]
         confirmation_text = f"Delete {policy_fields['title']!r} and its {revision_count} revisions?"
         click.confirm(confirmation_text, abort=True, err=True)
-    deletion = run_command(build_model(DeletePolicy, source=source), SPEC, settings)
+    deletion = run_command(make_validated_model(DeletePolicy, source=source), SPEC, settings)
     summary_line = f"{deletion['revisions_removed']} revisions, {deletion['chunks_removed']} chunks"
     print_result(as_json, deletion, f"Deleted {source}: {summary_line}.")
 
@@ -445,7 +451,7 @@ def delete_policy(source: str, yes: bool, settings: RoomSettings, as_json: bool)
 @add_embedding_options
 def reindex(source: str, revision_id: str, settings: RoomSettings, as_json: bool) -> None:
     """Read the file of a revision again and wait until it can be searched."""
-    reindex_command = build_model(ReingestRevision, source=source, revision_id=revision_id)
+    reindex_command = make_validated_model(ReingestRevision, source=source, revision_id=revision_id)
     ingested_fields = run_command(reindex_command, SPEC, settings)
     chunk_count, page_count = ingested_fields["chunks_created"], ingested_fields["page_count"]
     summary_line = f"{revision_id}: {chunk_count} chunks, {page_count} pages"
@@ -488,7 +494,7 @@ def _build_new_revision(
     revision_notes: str | None,
     plan_stage: str | None,
 ) -> NewRevision:
-    return build_model(
+    return make_validated_model(
         NewRevision,
         version_label=version_label,
         effective_from=parse_day(first_day_text),

@@ -12,7 +12,7 @@ from readingroom.bases.policy.registry import timeline
 from readingroom.bases.policy.registry.records import Policy, Revision, RevisionStatus
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.filters import Metadata
-from readingroom.protocol.doctor import Complaint, Finding
+from readingroom.protocol.doctor import Complaint, RepairableFinding
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,19 +76,21 @@ class PolicyDoctor:
             complaints=policy_complaints,
         )
 
-    async def _collect_complaints(self, policy_findings: AsyncIterator[Finding]) -> list[Complaint]:
+    async def _collect_complaints(
+        self, policy_findings: AsyncIterator[RepairableFinding]
+    ) -> list[Complaint]:
         """Repair each finding before the next is looked for, which may depend on it."""
         return [
             await policy_finding.repair_and_report(self._should_repair)
             async for policy_finding in policy_findings
         ]
 
-    async def _check_interrupted(self) -> AsyncIterator[Finding]:
+    async def _check_interrupted(self) -> AsyncIterator[RepairableFinding]:
         # A change that is being made right now has an intent too, and is not interrupted.
         async with self._service.ingestion.pause_changes():
             interrupted_intents = await self._service.ingestion.list_unfinished()
         for change_intent in interrupted_intents:
-            yield Finding(
+            yield RepairableFinding(
                 str(change_intent.body.get("revision_id", change_intent.body["source"])),
                 f"an interrupted {change_intent.kind} could not be finished",
                 "restart the server; its log says why it fails",
@@ -96,20 +98,22 @@ class PolicyDoctor:
 
     async def _check_orphans(
         self, chunk_count_by_orphan: dict[tuple[str, str], int]
-    ) -> AsyncIterator[Finding]:
+    ) -> AsyncIterator[RepairableFinding]:
         for (policy_slug, revision_id), chunk_count in chunk_count_by_orphan.items():
-            yield Finding(
+            yield RepairableFinding(
                 revision_id,
                 f"{chunk_count} chunks belong to no registered revision",
                 "delete them",
                 partial(self._service.store.delete_chunks_of_revision, policy_slug, revision_id),
             )
 
-    async def _check_revision(self, revision_case: _RevisionCase) -> AsyncIterator[Finding]:
+    async def _check_revision(
+        self, revision_case: _RevisionCase
+    ) -> AsyncIterator[RepairableFinding]:
         ingestion = self._service.ingestion
         revision, chunk_count = revision_case.revision, len(revision_case.chunk_metadatas)
         if chunk_count != revision.chunk_count and await self._has_wrong_count(revision):
-            yield Finding(
+            yield RepairableFinding(
                 revision.revision_id,
                 f"the registry says {revision.chunk_count} chunks, there are {chunk_count}",
                 "correct the number; reindex the revision if chunks are missing",
@@ -120,7 +124,7 @@ class PolicyDoctor:
         file_path = await ingestion.locate_file(revision)
         is_processing = revision.status == RevisionStatus.PROCESSING
         if is_processing and not await anyio.Path(file_path).exists():
-            yield Finding(
+            yield RepairableFinding(
                 revision.revision_id,
                 "it is processing, but its file is missing",
                 "mark it as failed, so that it can be deleted or uploaded again",
@@ -133,7 +137,7 @@ class PolicyDoctor:
             for chunk_metadata in revision_case.chunk_metadatas
         )
         if outdated_count:
-            yield Finding(
+            yield RepairableFinding(
                 revision.revision_id,
                 f"{outdated_count} chunks carry other dates or names than the registry",
                 "write those of the registry",
@@ -149,12 +153,12 @@ class PolicyDoctor:
         chunk_ids = await self._service.store.get_chunk_ids(revision.source, revision.revision_id)
         return len(chunk_ids) != expected_count
 
-    async def _check_indexes(self) -> AsyncIterator[Finding]:
+    async def _check_indexes(self) -> AsyncIterator[RepairableFinding]:
         chunk_count = await self._count_chunks()
         index_sizes = await self._service.store.count_chunks_in_both_indexes()
         # While an ingestion adds chunks the numbers move, and a difference means nothing.
         if index_sizes != (chunk_count, chunk_count) and chunk_count == await self._count_chunks():
-            yield Finding(
+            yield RepairableFinding(
                 "index",
                 f"the indexes hold {index_sizes} of {chunk_count} chunks",
                 "rebuild them",

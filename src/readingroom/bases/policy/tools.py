@@ -40,10 +40,10 @@ from readingroom.protocol.errors import StatusDialect
 from readingroom.protocol.spec import KnowledgeBase
 from readingroom.protocol.tool import (
     MAX_RESOURCE_LINKS,
-    Hints,
     ResourceLink,
     Tool,
     ToolContext,
+    ToolHints,
     make_tool,
 )
 
@@ -61,7 +61,7 @@ def open_base(settings: PolicySettings) -> KnowledgeBase:
     knowledge_base = open_policy(
         settings.data / "policy", reveal_secret(settings.redis_url), ingest_context
     )
-    return replace(knowledge_base, unembedded=get_shared_embedder(settings).waiting_texts)
+    return replace(knowledge_base, leasable_passages=get_shared_embedder(settings).waiting_texts)
 
 
 def open_policy(
@@ -84,8 +84,8 @@ def open_policy(
         error_dialect=StatusDialect(),
         tools=_make_tools(policy_service),
         service=policy_service,
-        stateful=True,
-        sse=True,
+        keeps_sessions=True,
+        serves_sse=True,
         page_images={
             PAGE_URI_PREFIX: lambda uri: pictures.PolicyPictures(policy_service).read_image(uri)
         },
@@ -257,8 +257,10 @@ def _make_writing_tools(policy_service: PolicyService) -> Iterable[Tool]:
         )
         return await policy_service.remove(arguments)
 
-    deletion_hints = Hints(read_only=False, destructive=True)
-    yield make_tool(ingest_policy_revision, title="Ingest a revision", hints=Hints(read_only=False))
+    deletion_hints = ToolHints(read_only=False, destructive=True)
+    yield make_tool(
+        ingest_policy_revision, title="Ingest a revision", hints=ToolHints(read_only=False)
+    )
     yield make_tool(
         remove_policy_revision, title="Remove a revision's chunks", hints=deletion_hints
     )

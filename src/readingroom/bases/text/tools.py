@@ -49,7 +49,7 @@ def open_text(
         error_dialect=TextDialect(),
         tools=_make_tools(text_service),
         service=text_service,
-        sse=True,
+        serves_sse=True,
     )
 
 

@@ -49,7 +49,7 @@ from readingroom.protocol.pages import (
     ToolExample,
 )
 from readingroom.protocol.resources import PageMark
-from readingroom.protocol.search import DeskRecord, make_read_path
+from readingroom.protocol.search import DeskRecord, make_record_page_path
 from readingroom.storage.jobs.store import BackgroundJob, JobStore
 from readingroom.web.charts import Chart, StackedRow, draw_stacked
 from readingroom.web.forms import fill_form, read_changed_fields
@@ -141,7 +141,7 @@ def make_pages(documents_service: DocumentsService, job_store: JobStore) -> Base
             ),
         ],
         job_handlers={UPLOAD_JOB: UploadJobs(documents_service).run_job},
-        aid_reading=document_pages.aid_reading,
+        build_reading_aid=document_pages.aid_reading,
         list_events=document_pages.list_events,
     )
 
@@ -157,7 +157,7 @@ class DocumentPages:
         """Return every application, sorted as the address says."""
         application_list = await self._service.list_applications()
         application_lines = await self._list_lines(application_list)
-        order_name = request.get("sort")
+        order_name = request.get_parameter("sort")
         sort_key, is_descending = _SORT_KEY_BY_ORDER.get(
             order_name, _SORT_KEY_BY_ORDER["reference"]
         )
@@ -171,7 +171,7 @@ class DocumentPages:
 
     async def show_upload_form(self, request: PageRequest) -> RenderedPage:
         """Return the page from which files were sent, to show the form again."""
-        if request.get("sent_from") == "application":
+        if request.get_parameter("sent_from") == "application":
             return await self.show_application(request)
         return await self.show_applications(request)
 
@@ -209,7 +209,7 @@ class DocumentPages:
 
     async def show_application(self, request: PageRequest) -> RenderedPage:
         """Return one application: its record, its documents by kind, what was not read."""
-        application_ref = request.get("ref")
+        application_ref = request.get_parameter("ref")
         arguments = validate_model(ApplicationOverview, {"application_ref": application_ref})
         application_overview = await self._service.get_overview(arguments)
         background_jobs = await anyio.to_thread.run_sync(
@@ -226,7 +226,7 @@ class DocumentPages:
                 if background_job.question.get("application_ref") == application_ref
             ][:5],
             request=request,
-            can_edit=request.visitor.may_act_as("editor"),
+            can_edit=request.visitor.has_role("editor"),
             make_page_address=_make_page_address,
             fields=fill_form(
                 request.parameters,
@@ -247,7 +247,9 @@ class DocumentPages:
 
         Raise `RecordChanged` where somebody else changed one of them meanwhile.
         """
-        arguments = validate_model(ApplicationOverview, {"application_ref": request.get("ref")})
+        arguments = validate_model(
+            ApplicationOverview, {"application_ref": request.get_parameter("ref")}
+        )
         application_ref = arguments.application_ref
         known_application = await self._service.find_application(application_ref)
         changed_fields = read_changed_fields(
@@ -261,7 +263,9 @@ class DocumentPages:
 
     async def add_files(self, request: PageRequest) -> SeeOther:
         """Queue the reading of uploaded files, and lead to the page of that job."""
-        arguments = validate_model(ApplicationOverview, {"application_ref": request.get("ref")})
+        arguments = validate_model(
+            ApplicationOverview, {"application_ref": request.get_parameter("ref")}
+        )
         if not request.files:
             raise InvalidArguments([{"field": "files", "message": "choose at least one file"}])
         application_ref = arguments.application_ref
@@ -285,19 +289,19 @@ class DocumentPages:
 
     async def ask_removal(self, request: PageRequest) -> RenderedPage:
         """Return the page that asks once more before a document is removed."""
-        document_record = await self._service.get_record(request.get("document_id"))
+        document_record = await self._service.get_record(request.get_parameter("document_id"))
         body_html = _render("remove_document.html", record=document_record, request=request)
         return RenderedPage(f"Remove {document_record.source_file}?", body_html)
 
     async def remove(self, request: PageRequest) -> SeeOther:
         """Remove a document."""
-        document_record = await self._service.get_record(request.get("document_id"))
+        document_record = await self._service.get_record(request.get_parameter("document_id"))
         await self._service.remove_document(RemoveDocument(document_id=document_record.document_id))
         return SeeOther(make_application_address(document_record.application_ref))
 
     async def send_file(self, request: PageRequest) -> PageFile:
         """Return a document's file as it was received. Raise DocumentNotFound, FileNotFound."""
-        document_record = await self._service.get_record(request.get("document_id"))
+        document_record = await self._service.get_record(request.get_parameter("document_id"))
         copy_path = await anyio.to_thread.run_sync(
             self._service.ingestion.locate_copy, document_record
         )
@@ -307,14 +311,16 @@ class DocumentPages:
 
     async def show_page(self, request: PageRequest) -> SeeOther:
         """Lead to the record of a page."""
-        record_id = format_doc_id(request.get("document_id"), int(request.parameters["page"]))
-        return SeeOther(make_read_path(record_id))
+        record_id = format_doc_id(
+            request.get_parameter("document_id"), int(request.parameters["page"])
+        )
+        return SeeOther(make_record_page_path(record_id))
 
     async def draw_page(self, request: PageRequest) -> PagePicture:
         """Return a page as a picture."""
         page_number = int(request.parameters["page"])
         picture_bytes = await self._service.draw_page(
-            request.get("document_id"), page_number, _PICTURE_DPI
+            request.get_parameter("document_id"), page_number, _PICTURE_DPI
         )
         return PagePicture(picture_bytes, "image/webp")
 
@@ -348,10 +354,10 @@ class DocumentPages:
         page_number = int(page_text)
         related_links = [
             application_link,
-            PageLink("The whole document", make_read_path(format_doc_id(document_id))),
+            PageLink("The whole document", make_record_page_path(format_doc_id(document_id))),
             file_link,
         ]
-        if quoted_text := request.get("quote"):
+        if quoted_text := request.get_parameter("quote"):
             beside_address = _make_beside_address(document_record.application_ref, quoted_text)
             related_links.insert(0, PageLink("Policy on this, of its day", beside_address))
         return ReadingAid(
@@ -373,7 +379,7 @@ class DocumentPages:
     ) -> Markup:
         """Return a page with the quotation marked that the address names, if it stands there."""
         passage_marks: list[PageMark] = []
-        if quoted_text := request.get("quote"):
+        if quoted_text := request.get_parameter("quote"):
             passage_marks = (
                 await self._service.mark_passage(document_id, page_number, quoted_text)
             ).marks
@@ -471,7 +477,9 @@ def _draw_reading_chart(application_overview: Overview) -> Chart | None:
 
 
 def _link_page(document_id: str, page_number: int) -> PageLink:
-    return PageLink(f"Page {page_number}", make_read_path(format_doc_id(document_id, page_number)))
+    return PageLink(
+        f"Page {page_number}", make_record_page_path(format_doc_id(document_id, page_number))
+    )
 
 
 def _make_page_address(document_id: str, page_number: int) -> str:

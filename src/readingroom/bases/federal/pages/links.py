@@ -42,7 +42,7 @@ class LinkPages:
 
     async def show_links(self, request: PageRequest) -> RenderedPage:
         """Return what a record is linked to, one hop away, each link with its evidence."""
-        parsed_id = parse_federal_id(request.get("id"))
+        parsed_id = parse_federal_id(request.get_parameter("id"))
         record_source = SOURCES_BY_NAME.get(parsed_id.source)
         if record_source is None:
             raise RecordNotFound(

@@ -89,7 +89,7 @@ class ListPages:
 
     async def show_source(self, request: PageRequest) -> RenderedPage:
         """Return the records of a source that pass the filters, and how many there were when."""
-        record_source = find_source(request.get("source"))
+        record_source = find_source(request.get_parameter("source"))
         chosen_filters = read_filters(record_source, request)
         form_values = _make_list_form_values(record_source, chosen_filters, request)
         if request.refusal:
@@ -100,10 +100,12 @@ class ListPages:
             return RenderedPage(record_source.label, body_html)
         row_filter = parse_filters(record_source.record_table, chosen_filters)
         record_page = await self._service.list_records(
-            record_source, row_filter, _PAGE_SIZE, request.get("cursor") or None
+            record_source, row_filter, _PAGE_SIZE, request.get_parameter("cursor") or None
         )
         time_chart = await self._draw_time_chart(record_source, chosen_filters)
-        group_chart = await self._draw_group_chart(record_source, chosen_filters, request.get("by"))
+        group_chart = await self._draw_group_chart(
+            record_source, chosen_filters, request.get_parameter("by")
+        )
         body_html = render(
             "source.html",
             **form_values,
@@ -354,7 +356,7 @@ def read_filters(record_source: Source, request: PageRequest) -> dict[str, Any]:
     return {
         filter_name: _parse_filter_value(column_kinds.get(filter_name, "TEXT"), written_value)
         for filter_name in filter_names
-        if (written_value := request.get(filter_name))
+        if (written_value := request.get_parameter(filter_name))
     }
 
 
@@ -378,7 +380,7 @@ def _make_list_form_values(
         "request": request,
         "source": record_source,
         "title": record_source.label,
-        "by": request.get("by"),
+        "by": request.get_parameter("by"),
         "group_names": record_source.record_table.plan.groups,
         "filters": [
             _make_filter_field(table_column, chosen_filters)

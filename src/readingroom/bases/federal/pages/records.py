@@ -35,7 +35,7 @@ from readingroom.protocol.pages import (
     SeeOther,
     ToolExample,
 )
-from readingroom.protocol.search import DeskRecord, make_read_path
+from readingroom.protocol.search import DeskRecord, make_record_page_path
 from readingroom.protocol.tool import Answer
 from readingroom.storage.jobs.store import JobStore
 from readingroom.web.charts import (
@@ -76,7 +76,7 @@ def make_pages(federal_service: FederalService, job_store: JobStore) -> BasePage
                 form_page=series_pages.show_refused_form,
             ),
         ],
-        aid_reading=record_pages.aid_reading,
+        build_reading_aid=record_pages.aid_reading,
         list_source_freshness=list_pages.list_source_freshness,
     )
 
@@ -92,13 +92,13 @@ class RecordPages:
 
         Raise UnrecognizedId and RecordNotFound.
         """
-        record_id = request.get("id")
+        record_id = request.get_parameter("id")
         source_name = parse_federal_id(record_id).source
         if source_name == "roll_call_votes":
             return await self._show_vote(record_id, request.citation_mark)
         record_dossier = await self._read_dossier(source_name, record_id)
         if record_dossier is None:
-            return SeeOther(make_read_path(record_id))
+            return SeeOther(make_record_page_path(record_id))
         version_links: Sequence[TextVersionLink] = ()
         if source_name == "bills":
             version_links = await list_text_versions(

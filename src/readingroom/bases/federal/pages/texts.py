@@ -78,11 +78,11 @@ class BillTextPages:
 
     async def show_text(self, request: PageRequest) -> RenderedPage:
         """Return a version of a bill's text, or what differs between two."""
-        bill_id = request.get("id")
+        bill_id = request.get_parameter("id")
         text_arguments: dict[str, Any] = {
-            "version": request.get("version") or None,
-            "section": request.get("section") or None,
-            "compare_with": request.get("compare_with") or None,
+            "version": request.get_parameter("version") or None,
+            "section": request.get_parameter("section") or None,
+            "compare_with": request.get_parameter("compare_with") or None,
         }
         bill_text = await self._service.read_bill_text(
             bill_id,
@@ -119,7 +119,7 @@ class BillTextPages:
 
 
 def _read_offset(request: PageRequest) -> int:
-    written_offset = request.get("offset")
+    written_offset = request.get_parameter("offset")
     return int(written_offset) if written_offset.isdecimal() and len(written_offset) < 10 else 0
 
 

@@ -16,7 +16,7 @@ from readingroom.engine.ranking import (
     count_passage_stems,
     rank_passages,
 )
-from readingroom.protocol.search import is_heading
+from readingroom.protocol.search import is_heading_only
 from readingroom.storage.chunks import Chunks
 
 # Chosen on 350 questions over the plans and tried on 350 others: docs/engine.md.
@@ -153,6 +153,6 @@ def _add_neighbour_fits(
 def _get_kind_weight(passage_text: str, chunk_metadata: Metadata) -> float:
     if len(_DOT_LEADERS_PATTERN.findall(passage_text)) >= _MIN_DOT_LEADERS:
         return _TABLE_OF_CONTENTS_WEIGHT
-    if is_heading(passage_text):
+    if is_heading_only(passage_text):
         return _BARE_HEADING_WEIGHT
     return _WEIGHT_BY_PASSAGE_KIND.get(str(chunk_metadata.get("passage_kind")), 0.0)

@@ -43,7 +43,7 @@ from readingroom.engine.confidence import judge_confidence
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.engine.index import ChunkHit, Ranking
 from readingroom.ingest.context import IngestContext
-from readingroom.protocol.search import UnreadRevision, is_heading
+from readingroom.protocol.search import UnreadRevision, is_heading_only
 
 # Every page ranks all hits before it again, so the cost of paging grows with its depth.
 _MAX_OFFSET = 2_000  # the last result that paging reaches
@@ -281,7 +281,7 @@ class PolicySearch:
                 if holds_clause(chunk.text, clause_ref):
                     return chunk.chunk_id
         # A heading has the words of the question and not their answer.
-        text_chunks = [chunk for chunk in chunks if not is_heading(chunk.text)]
+        text_chunks = [chunk for chunk in chunks if not is_heading_only(chunk.text)]
         own_ids = [
             chunk.chunk_id for chunk in text_chunks if chunk.section_ref == chunks[0].section_ref
         ]

@@ -25,7 +25,7 @@ from readingroom.bases.policy.pages.sections import make_history_address, make_s
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.errors import validate_model
 from readingroom.protocol.pages import PageRequest, RenderedPage, ToolExample
-from readingroom.protocol.search import describe_unread
+from readingroom.protocol.search import describe_unread_revisions
 from readingroom.web.templates import format_count, render_template
 
 _render = partial(render_template, template_folder=Path(__file__).parent / "templates")
@@ -64,19 +64,23 @@ class ComparisonPages:
 
         Raise PolicyNotFound, RevisionNotFound, SectionNotFound and InvalidCursor.
         """
-        policy_slug = request.get("source")
+        policy_slug = request.get_parameter("source")
         arguments = {
             "source": policy_slug,
-            "from_date": request.get("from"),
-            "to_date": request.get("to"),
-            "section_ref": request.get("section") or None,
-            "cursor": request.get("cursor") or None,
+            "from_date": request.get_parameter("from"),
+            "to_date": request.get_parameter("to"),
+            "section_ref": request.get_parameter("section") or None,
+            "cursor": request.get_parameter("cursor") or None,
         }
         valid_arguments = validate_model(
             ComparePolicyRevisions, {**arguments, "limit": _CHANGES_PER_PAGE}
         )
-        shown_change = request.get("only") if request.get("only") in get_args(ChangeName) else ""
-        is_whole = request.get("whole") == "yes"
+        shown_change = (
+            request.get_parameter("only")
+            if request.get_parameter("only") in get_args(ChangeName)
+            else ""
+        )
+        is_whole = request.get_parameter("whole") == "yes"
         paired_revisions = await self._service.pair_revisions(valid_arguments)
         # Diffs are slow on long texts, so they must not block the event loop.
         revision_diff = await anyio.to_thread.run_sync(
@@ -91,12 +95,12 @@ class ComparisonPages:
             cell_counts=Counter(map_cell.change for map_cell in map_cells),
             labels=_CHANGE_LABELS,
             shown=shown_change,
-            section=request.get("section"),
+            section=request.get_parameter("section"),
             is_whole=is_whole,
             make_address=partial(_make_address, request),
             make_change_address=partial(_make_change_address, policy_slug),
             make_history_address=partial(make_history_address, policy_slug),
-            caution=describe_unread(revision_diff.unread_revisions),
+            caution=describe_unread_revisions(revision_diff.unread_revisions),
             from_date=valid_arguments.from_date,
             to_date=valid_arguments.to_date,
         )
@@ -187,14 +191,15 @@ def _make_address(request: PageRequest, **changed_values: str) -> str:
     """Return the address of this page with some of its parameters changed; empty ones go."""
     parameter_names = ("from", "to", "section", "only", "whole", "cursor")
     parameter_values = {
-        parameter_name: request.get(parameter_name) for parameter_name in parameter_names
+        parameter_name: request.get_parameter(parameter_name) for parameter_name in parameter_names
     } | changed_values
     given_values = {
         parameter_name: parameter_value
         for parameter_name, parameter_value in parameter_values.items()
         if parameter_value
     }
-    return f"/policies/{quote(request.get('source'), safe='')}/compare?{urlencode(given_values)}"
+    policy_slug = quote(request.get_parameter("source"), safe="")
+    return f"/policies/{policy_slug}/compare?{urlencode(given_values)}"
 
 
 def _make_change_address(

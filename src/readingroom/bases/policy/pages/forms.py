@@ -112,7 +112,7 @@ class PolicyForms:
 
         Raise `RecordChanged` where somebody else changed the same meanwhile.
         """
-        policy_slug = request.get("source")
+        policy_slug = request.get_parameter("source")
         policy = await self._admin.get_policy(policy_slug)
         typed_fields = read_changed_fields(request.parameters, make_policy_form_values(policy))
         if not typed_fields.get("title", policy.title):
@@ -129,7 +129,7 @@ class PolicyForms:
 
     async def ask_policy_removal(self, request: PageRequest) -> RenderedPage:
         """Return the page that asks once more before a policy is removed."""
-        policy = await self._admin.get_policy(request.get("source"))
+        policy = await self._admin.get_policy(request.get_parameter("source"))
         body_html = _render(
             "remove_policy.html",
             policy=policy,
@@ -140,7 +140,7 @@ class PolicyForms:
 
     async def remove_policy(self, request: PageRequest) -> SeeOther:
         """Remove a policy with all its revisions. Raise PolicyNotFound and RevisionBusy."""
-        await self._admin.delete_policy(request.get("source"))
+        await self._admin.delete_policy(request.get_parameter("source"))
         return SeeOther("/policies")
 
     async def add_revision(self, request: PageRequest) -> SeeOther:
@@ -152,7 +152,7 @@ class PolicyForms:
         new_revision = validate_model(NewRevision, _read_fields(request, field_names))
         if not request.files:
             raise InvalidArguments([{"field": "file", "message": "choose a file"}])
-        policy_slug, sent_file = request.get("source"), request.files[0]
+        policy_slug, sent_file = request.get_parameter("source"), request.files[0]
         check_revision_name(sent_file.file_name)
         file_extension = choose_extension(sent_file.file_name)
         spool_path = (
@@ -190,7 +190,10 @@ class PolicyForms:
 
         Raise RevisionOverlap, and RecordChanged where somebody else changed the same meanwhile.
         """
-        policy_slug, revision_id = request.get("source"), request.get("revision_id")
+        policy_slug, revision_id = (
+            request.get_parameter("source"),
+            request.get_parameter("revision_id"),
+        )
         revision = await self._admin.get_revision(policy_slug, revision_id)
         typed_fields = read_changed_fields(request.parameters, make_revision_form_values(revision))
         # An empty field is a value: no last day, and no notes.
@@ -205,20 +208,25 @@ class PolicyForms:
 
     async def reindex(self, request: PageRequest) -> SeeOther:
         """Have a revision's file read again."""
-        policy_slug, revision_id = request.get("source"), request.get("revision_id")
+        policy_slug, revision_id = (
+            request.get_parameter("source"),
+            request.get_parameter("revision_id"),
+        )
         await self._admin.reindex_revision(policy_slug, revision_id)
         return SeeOther(f"/policies/{policy_slug}/{revision_id}")
 
     async def ask_removal(self, request: PageRequest) -> RenderedPage:
         """Return the page that asks once more before a revision is removed."""
-        revision = await self._admin.get_revision(request.get("source"), request.get("revision_id"))
+        revision = await self._admin.get_revision(
+            request.get_parameter("source"), request.get_parameter("revision_id")
+        )
         body_html = _render("remove_revision.html", revision=revision, request=request)
         return RenderedPage(f"Remove {revision.source}, {revision.version_label}?", body_html)
 
     async def remove(self, request: PageRequest) -> SeeOther:
         """Remove a revision."""
-        policy_slug = request.get("source")
-        await self._admin.delete_revision(policy_slug, request.get("revision_id"))
+        policy_slug = request.get_parameter("source")
+        await self._admin.delete_revision(policy_slug, request.get_parameter("revision_id"))
         return SeeOther(f"/policies/{policy_slug}")
 
 
@@ -242,5 +250,5 @@ def _read_fields(request: PageRequest, field_names: tuple[str, ...]) -> dict[str
     return {
         field_name: field_value
         for field_name in field_names
-        if (field_value := request.get(field_name))
+        if (field_value := request.get_parameter(field_name))
     }

@@ -46,7 +46,7 @@ from readingroom.protocol.pages import (
     SearchOmission,
     ToolExample,
 )
-from readingroom.protocol.search import TEXT_BY_REASON, SearchRequest, describe_unread
+from readingroom.protocol.search import CAUTION_BY_REASON, SearchRequest, describe_unread_revisions
 from readingroom.protocol.tool import ToolContext
 from readingroom.storage.jobs.store import JobStore
 from readingroom.web.charts import draw_gantt
@@ -91,7 +91,7 @@ def make_pages(policy_service: PolicyService, job_store: JobStore) -> BasePages:
             BasePage(f"{revision_path}/pages/{{page:page_number}}", page_views.show_page),
             BasePage(f"{revision_path}/pages/{{page:page_number}}.webp", page_views.draw_page),
         ],
-        aid_reading=page_views.aid_reading,
+        build_reading_aid=page_views.aid_reading,
         list_omissions=policy_pages.list_omissions,
         list_events=policy_pages.list_events,
         list_work=policy_pages.list_work,
@@ -129,8 +129,8 @@ class PolicyPages:
             finding=chart_finding,
             day=asked_day,
             entries=policy_snapshot.policies,
-            reasons=TEXT_BY_REASON,
-            describe_unread=describe_unread,
+            reasons=CAUTION_BY_REASON,
+            describe_unread=describe_unread_revisions,
             unfinished=list_revisions_by_status(
                 policies, RevisionStatus.FAILED, RevisionStatus.PROCESSING
             ),
@@ -148,14 +148,14 @@ class PolicyPages:
 
     async def show_policy(self, request: PageRequest) -> RenderedPage:
         """Return one policy: its revisions over time, and what can be done with them."""
-        policy_slug = request.get("source")
+        policy_slug = request.get_parameter("source")
         policy = await self._admin.get_policy(policy_slug)
         asked_day = self._read_day(request)
         policy_on_day = await self._service.resolver.resolve_for_policy(policy_slug, asked_day)
         body_html = _render(
             "policy.html",
             policy=policy,
-            caution=describe_unread(list_unread_revisions(policy_on_day)),
+            caution=describe_unread_revisions(list_unread_revisions(policy_on_day)),
             chart=draw_policy_chart(policy, asked_day, self._service.today),
             name_state=partial(name_state, today=self._service.today),
             describe_end=partial(describe_end, today=self._service.today),
@@ -184,7 +184,10 @@ class PolicyPages:
 
     async def show_revision(self, request: PageRequest) -> RenderedPage:
         """Return one revision with the tree of its sections."""
-        policy_slug, revision_id = request.get("source"), request.get("revision_id")
+        policy_slug, revision_id = (
+            request.get_parameter("source"),
+            request.get_parameter("revision_id"),
+        )
         policy = await self._admin.get_policy(policy_slug)
         revision = await self._admin.get_revision(policy_slug, revision_id)
         chunks = await self._service.store.get_chunks(policy_slug, revision_id)
@@ -284,7 +287,7 @@ class PolicyPages:
         return running_work
 
     def _read_day(self, request: PageRequest) -> dt.date:
-        day_text = request.get("date")
+        day_text = request.get_parameter("date")
         return parse_day(day_text) if day_text else self._service.today
 
 
@@ -318,7 +321,7 @@ def _suggest_comparison(revisions: Sequence[RevisionDetail]) -> dict[str, str] |
 
 
 def _explain_exclusion(policy_exclusion: Excluded) -> str:
-    reason_text = TEXT_BY_REASON[policy_exclusion.reason]
+    reason_text = CAUTION_BY_REASON[policy_exclusion.reason]
     if policy_exclusion.nearest is None:
         return reason_text
     return f"{reason_text} (nearest: {policy_exclusion.nearest.version_label})"

@@ -17,7 +17,7 @@ from readingroom.bases.policy.service import PolicyService
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import validate_model
 from readingroom.protocol.pages import PageRequest, RenderedPage, ToolExample
-from readingroom.protocol.search import TEXT_BY_REASON, describe_unread
+from readingroom.protocol.search import CAUTION_BY_REASON, describe_unread_revisions
 from readingroom.web.charts import Chart, GanttRow, draw_gantt
 from readingroom.web.templates import format_count, render_template
 
@@ -44,8 +44,8 @@ class QuotationPages:
     async def check_quotation(self, request: PageRequest) -> RenderedPage:
         """Return the form for a quotation, with where its words stand once it was sent."""
         policies = await self._service.list_policies()
-        quoted_text, policy_slug = request.get("quote"), request.get("source")
-        day_text = request.get("date")
+        quoted_text, policy_slug = request.get_parameter("quote"), request.get_parameter("source")
+        day_text = request.get_parameter("date")
         is_asked = bool(quoted_text and policy_slug and not request.refusal)
         asked_day = parse_day(day_text) if day_text and not request.refusal else self._service.today
         arguments = {"source": policy_slug, "quote": quoted_text, "date": asked_day.isoformat()}
@@ -77,8 +77,8 @@ class QuotationPages:
             picture=picture_html,
             verdict=_describe_verdict(quote_check) if quote_check else "",
             today=self._service.today,
-            reasons=TEXT_BY_REASON,
-            caution=describe_unread(quote_check.unread_revisions) if quote_check else "",
+            reasons=CAUTION_BY_REASON,
+            caution=describe_unread_revisions(quote_check.unread_revisions) if quote_check else "",
             make_section_address=partial(make_section_address, policy_slug),
         )
         tool_example = ToolExample("verify_policy_quote", arguments) if quote_check else None

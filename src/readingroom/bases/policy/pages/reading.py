@@ -29,7 +29,7 @@ from readingroom.protocol.pages import (
     RenderedPage,
     ToolExample,
 )
-from readingroom.protocol.search import DeskRecord, describe_unread
+from readingroom.protocol.search import DeskRecord, describe_unread_revisions
 from readingroom.web.marks import render_marked_page
 from readingroom.web.templates import format_day, render_template
 
@@ -65,7 +65,7 @@ class PageViews:
             for listed_section in passages.list_sections(chunks)
             if listed_section.page_number == page_number
         ]
-        quoted_text = request.get("quote")
+        quoted_text = request.get_parameter("quote")
         validity_text = describe_revision(revision, self._service.today)
         revision_name = format_revision_name(
             revision.source, revision.version_label, revision.stage
@@ -169,7 +169,10 @@ class PageViews:
         picture_html = ""
         if page_number:
             picture_html = await self.show_passage(
-                policy_slug, revision_id, page_number, request.get("quote") or desk_record.text
+                policy_slug,
+                revision_id,
+                page_number,
+                request.get_parameter("quote") or desk_record.text,
             )
             page_address = make_page_address(policy_slug, revision_id, page_number)
             related_links.append(PageLink(f"The whole of page {page_number}", page_address))
@@ -192,13 +195,15 @@ class PageViews:
             replaced_by=_link_successor(
                 find_successor(policy, revision_id), revision_id, section_ref
             ),
-            caution=describe_unread(
+            caution=describe_unread_revisions(
                 await self._service.list_unread_beside(policy_slug, revision_id)
             ),
         )
 
     async def _find_revision(self, request: PageRequest) -> RevisionDetail:
-        return await self._admin.get_revision(request.get("source"), request.get("revision_id"))
+        return await self._admin.get_revision(
+            request.get_parameter("source"), request.get_parameter("revision_id")
+        )
 
 
 def _make_quote_example(revision: RevisionDetail, quoted_text: str) -> ToolExample:
