@@ -1,9 +1,8 @@
-"""Values that are kept: in a cache of bounded size, or made once for all threads."""
+"""A cache of bounded size, which forgets what was used least recently."""
 
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from functools import wraps
 from typing import Generic, TypeVar
 
 Key = TypeVar("Key")
@@ -65,24 +64,3 @@ class LRUCache(Generic[Key, Value]):
         cached_value = self._entries.pop(cache_key, None)
         if cached_value is not None:
             self._total_weight -= self._weigh(cache_key, cached_value)
-
-
-def call_once(function: Callable[[], Value]) -> Callable[[], Value]:
-    """Return a function that calls the given one at its first call and remembers the value.
-
-    `functools.cache` lets threads that come meanwhile call it as well: the three bases of a first
-    question would each load what they share. A call that raises is made again.
-    """
-    call_lock = threading.Lock()
-    values: list[Value] = []
-
-    @wraps(function)
-    def get_value() -> Value:
-        if not values:
-            with call_lock:
-                # Checked again inside the lock: another thread may have called it meanwhile.
-                if not values:
-                    values.append(function())
-        return values[0]
-
-    return get_value

@@ -349,7 +349,7 @@ class LexicalIndex:
 
     def _open_connection(self) -> Database:
         """Open a connection, with a temporary table that splits texts into stems."""
-        db = _connect_to_index(self._path)
+        db = _open_index_file(self._path)
         db.execute(
             f"CREATE VIRTUAL TABLE temp.scratch USING fts5({self._quoted_columns}, content = '', "
             f'tokenize = "{make_fts5_tokenizer_option()}")'
@@ -425,13 +425,13 @@ def _prepare_index_file(index_path: Path, schema: list[str]) -> None:
     schema_text = "\n".join(schema)
     with (
         contextlib.suppress(sqlite3.DatabaseError),
-        contextlib.closing(_connect_to_index(index_path)) as db,
+        contextlib.closing(_open_index_file(index_path)) as db,
     ):
         if db.execute("SELECT made FROM made_by").fetchone() == (schema_text,):
             return
     for suffix in ("", "-wal", "-shm"):
         index_path.with_name(index_path.name + suffix).unlink(missing_ok=True)
-    with contextlib.closing(_connect_to_index(index_path)) as db:
+    with contextlib.closing(_open_index_file(index_path)) as db:
         db.execute("BEGIN")
         for statement in schema:
             db.execute(statement)
@@ -440,7 +440,7 @@ def _prepare_index_file(index_path: Path, schema: list[str]) -> None:
         db.execute("COMMIT")
 
 
-def _connect_to_index(index_path: Path) -> Database:
+def _open_index_file(index_path: Path) -> Database:
     # WAL, so that searches go on during a write. NORMAL may lose the last writes in a power cut;
     # the generation shows that, and the index is filled again.
     pragmas = {"journal_mode": "WAL", "synchronous": "NORMAL", "temp_store": "MEMORY"}

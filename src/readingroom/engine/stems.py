@@ -5,7 +5,7 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
-from readingroom.core.lru import call_once
+from readingroom.core.call_once import call_once
 from readingroom.engine.words import (
     make_fts5_tokenizer_option,
     split_significant_words,

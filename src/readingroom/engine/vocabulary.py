@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from itertools import chain
 
-from readingroom.core.lru import call_once
+from readingroom.core.call_once import call_once
 from readingroom.engine.stems import shared_stemmer
 from readingroom.engine.words import split_words
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain, compress, starmap
 from unicodedata import category, normalize, ucd_3_2_0
 
-from readingroom.core.lru import call_once
+from readingroom.core.call_once import call_once
 
 MAX_QUERY_WORDS = 64
 """Words of a query that are searched; the cost of a search grows with each."""

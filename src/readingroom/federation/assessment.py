@@ -4,19 +4,14 @@ from collections import Counter
 from collections.abc import Sequence
 
 from readingroom.federation.models import AssessedSide, ExcludedPolicy
-from readingroom.protocol.search import DeskHit, KnownApplication, SearchScope
+from readingroom.protocol.search import (
+    COUNTED_WORDS_BY_REASON,
+    DeskHit,
+    KnownApplication,
+    SearchScope,
+)
 
 _MAX_LISTED_NAMES = 50
-_WORDS_BY_REASON = {
-    "date_before_first_revision": "came into force later",
-    "date_in_gap": "had no revision in force on the day",
-    "no_active_revision": "have no revision that is adopted and was read",
-    "no_chunks": "have no text here",
-    "unknown_source": "are not here",
-    "other_authority": "are another authority's",
-    "other_area": "are those of other areas",
-    "authority_unknown": "do not say whose they are (policy `local_authority`)",
-}
 
 
 def build_application_side(
@@ -51,7 +46,7 @@ def _describe_missing_policy(search_scope: SearchScope, policy_day: str) -> str:
         return "There are no policies here"
     counts_by_reason = Counter(exclusion_reason for _, exclusion_reason in search_scope.excluded)
     counted_reasons = [
-        f"{policy_count} {_WORDS_BY_REASON.get(exclusion_reason, exclusion_reason)}"
+        f"{policy_count} {COUNTED_WORDS_BY_REASON.get(exclusion_reason, exclusion_reason)}"
         for exclusion_reason, policy_count in counts_by_reason.items()
     ]
     excluded_count = len(search_scope.excluded)

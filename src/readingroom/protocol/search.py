@@ -6,7 +6,7 @@ A base takes part by its adapter (`SearchAdapter`), which turns its own answers 
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol
 from urllib.parse import quote
 
 from pydantic import Field
@@ -21,17 +21,39 @@ MAX_TEXT_CHARS = 20_000
 _MAX_HEADING_CHARS = 200
 
 
-CAUTION_BY_REASON = {
-    "date_before_first_revision": "the first revision that was read here came later",
-    "date_in_gap": "no revision was in force on that day",
-    "no_active_revision": "it has no revision that is adopted and was read",
-    "no_chunks": "its text is not there",
-    "unknown_source": "there is no such policy",
-    "other_authority": "it is another authority's policy",
-    "other_area": "it is the policy of another area",
-    "authority_unknown": "nothing says whose policy it is",
+class _ReasonWords(NamedTuple):
+    """Why a policy has nothing for a day: of it, and of several after their number."""
+
+    of_policy: str
+    of_several: str
+
+
+_WORDS_BY_REASON = {
+    "date_before_first_revision": _ReasonWords(
+        "the first revision that was read here came later", "came into force later"
+    ),
+    "date_in_gap": _ReasonWords(
+        "no revision was in force on that day", "had no revision in force on the day"
+    ),
+    "no_active_revision": _ReasonWords(
+        "it has no revision that is adopted and was read",
+        "have no revision that is adopted and was read",
+    ),
+    "no_chunks": _ReasonWords("its text is not there", "have no text here"),
+    "unknown_source": _ReasonWords("there is no such policy", "are not here"),
+    "other_authority": _ReasonWords("it is another authority's policy", "are another authority's"),
+    "other_area": _ReasonWords("it is the policy of another area", "are those of other areas"),
+    "authority_unknown": _ReasonWords(
+        "nothing says whose policy it is",
+        "do not say whose they are (policy `local_authority`)",
+    ),
 }
+
+CAUTION_BY_REASON = {reason: words.of_policy for reason, words in _WORDS_BY_REASON.items()}
 """Why a policy has nothing for a day, in words."""
+
+COUNTED_WORDS_BY_REASON = {reason: words.of_several for reason, words in _WORDS_BY_REASON.items()}
+"""The same of several policies, to follow their number."""
 
 
 class Citation(Answer):

@@ -34,7 +34,7 @@ _MAX_SLOT_WIDTH = 64.0
 
 
 @dataclass(frozen=True, slots=True)
-class TableCell:
+class ChartCell:
     """A cell of a table, with the page that it leads to."""
 
     text: str
@@ -49,7 +49,7 @@ class Chart:
     finding: str
     """What the drawing shows, in a sentence."""
     headers: tuple[str, ...]
-    rows: tuple[tuple[TableCell, ...], ...]
+    rows: tuple[tuple[ChartCell, ...], ...]
 
 
 # --- bars ---
@@ -85,7 +85,7 @@ def draw_bars(chart_bars: Sequence[ChartBar], finding: str, headers: tuple[str, 
             make_text(_format_number(chart_bar.value), label_width + bar_width + 6, top + 14)
         )
     table_rows = tuple(
-        (TableCell(chart_bar.label, chart_bar.href), TableCell(_format_number(chart_bar.value)))
+        (ChartCell(chart_bar.label, chart_bar.href), ChartCell(_format_number(chart_bar.value)))
         for chart_bar in chart_bars
     )
     height = len(chart_bars) * _ROW_HEIGHT + 6
@@ -151,15 +151,15 @@ def draw_gantt(
     shapes.append(time_scale.draw_day(marked_day, floor_y))
     table_rows = tuple(
         (
-            TableCell(chart_row.label, chart_row.href),
-            TableCell(gantt_span.label, gantt_span.href),
-            TableCell(gantt_span.start.isoformat()),
-            TableCell(
+            ChartCell(chart_row.label, chart_row.href),
+            ChartCell(gantt_span.label, gantt_span.href),
+            ChartCell(gantt_span.start.isoformat()),
+            ChartCell(
                 gantt_span.end.isoformat()
                 if gantt_span.end
                 else gantt_span.open_end_label or open_end_label
             ),
-            TableCell(gantt_span.note or gantt_span.status),
+            ChartCell(gantt_span.note or gantt_span.status),
         )
         for chart_row in chart_rows
         for gantt_span in sorted(chart_row.spans, key=lambda gantt_span: gantt_span.start)
@@ -303,7 +303,7 @@ def draw_histogram(time_bins: Sequence[TimeBin], finding: str, headers: tuple[st
         if bin_index % label_step == 0:
             shapes.append(make_text(shorten_label(time_bin.label), bar_left, floor_y + 17))
     table_rows = tuple(
-        (TableCell(time_bin.label, time_bin.href), TableCell(_format_number(time_bin.count)))
+        (ChartCell(time_bin.label, time_bin.href), ChartCell(_format_number(time_bin.count)))
         for time_bin in time_bins
     )
     return Chart(make_svg(shapes, _CHART_WIDTH, height, finding), finding, headers, table_rows)
@@ -363,8 +363,8 @@ def draw_stacked(
         shapes.append(make_line("day", left, _AXIS_HEIGHT, left, height))
     table_rows = tuple(
         (
-            TableCell(chart_row.label),
-            *(TableCell(_format_number(part_count)) for part_count in chart_row.counts),
+            ChartCell(chart_row.label),
+            *(ChartCell(_format_number(part_count)) for part_count in chart_row.counts),
         )
         for chart_row in chart_rows
     )
@@ -397,7 +397,7 @@ def draw_sparkline(point_values: Sequence[float], finding: str, headers: tuple[s
     )
     shape = Markup(f'<polyline class="spark" points="{points_text}"/>')
     table_rows = tuple(
-        (TableCell(str(point_index)), TableCell(_format_number(point_value)))
+        (ChartCell(str(point_index)), ChartCell(_format_number(point_value)))
         for point_index, point_value in enumerate(point_values)
     )
     return Chart(make_svg([shape], width, height, finding), finding, headers, table_rows)
@@ -478,9 +478,9 @@ def draw_link_graph(centre_label: str, graph_edges: Sequence[GraphEdge], finding
     shapes.append(make_text(shorten_label(centre_label, 22), 8, centre_y - 16, "centre"))
     table_rows = tuple(
         (
-            TableCell(graph_edge.kind),
-            TableCell(graph_edge.label, graph_edge.href),
-            TableCell(graph_edge.evidence),
+            ChartCell(graph_edge.kind),
+            ChartCell(graph_edge.label, graph_edge.href),
+            ChartCell(graph_edge.evidence),
         )
         for graph_edge in ordered_edges
     )

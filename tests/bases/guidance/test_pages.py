@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft4Validator
 
-from readingroom.bases.guidance.pages.markdown import to_markdown
+from readingroom.bases.guidance.pages.markdown import convert_to_markdown
 from readingroom.bases.guidance.pages.page import GovukPage
 from readingroom.bases.guidance.pages.values import WEBSITE_URL
 from readingroom.demo.govuk import make_sample_items
@@ -60,12 +60,12 @@ REAL = sorted(EXAMPLES.glob("*/frontend/*.json"))
     ],
 )
 def test_html_becomes_markdown(html: str, markdown: str) -> None:
-    assert to_markdown(html, WEBSITE_URL) == markdown
+    assert convert_to_markdown(html, WEBSITE_URL) == markdown
 
 
 def test_html_nested_without_end_is_no_reason_to_fall_over() -> None:
-    assert to_markdown("<div>" * 100_000 + "deep", WEBSITE_URL) == "deep"
-    assert "deep" in to_markdown("<b><ul><li>" * 20_000 + "deep", WEBSITE_URL)
+    assert convert_to_markdown("<div>" * 100_000 + "deep", WEBSITE_URL) == "deep"
+    assert "deep" in convert_to_markdown("<b><ul><li>" * 20_000 + "deep", WEBSITE_URL)
 
 
 class Words(HTMLParser):
@@ -123,13 +123,13 @@ MARKUP = st.lists(
 def test_no_word_is_lost_whatever_the_markup(html: str) -> None:
     # A tag that never ends is no text; the standard library's reader takes its name for a word.
     ended = re.sub(r"<[A-Za-z/][^>]*\Z", "", html)
-    assert is_within(split_words(ended), to_markdown(html, WEBSITE_URL))
+    assert is_within(split_words(ended), convert_to_markdown(html, WEBSITE_URL))
 
 
 @settings(deadline=None)
 @given(st.text(max_size=300))
 def test_any_text_at_all_can_be_read(html: str) -> None:
-    to_markdown(html, WEBSITE_URL)
+    convert_to_markdown(html, WEBSITE_URL)
 
 
 JUNK = st.recursive(

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from readingroom.bases.documents.ingest.ingestion import Outcome
+from readingroom.bases.documents.ingest.ingestion import IngestResult
 from readingroom.bases.documents.models import (
     DocumentHits,
     IngestDocument,
@@ -71,7 +71,7 @@ class Desk:
 
     async def ingest(
         self, name: str, content: bytes, ref: str = REF, document_type: Any = None
-    ) -> Outcome:
+    ) -> IngestResult:
         question = IngestDocument(
             file_path=self.file(name, content), application_ref=ref, document_type=document_type
         )
@@ -96,7 +96,7 @@ async def open_documents_base(
         pipeline or Pipeline(Sandbox()), embedder, roots, lambda: TODAY, on_step, database
     )
     service = DocumentsService(folder, None if in_memory else folder / "chroma", context)
-    async with service.running():
+    async with service.run_service():
         yield Desk(service, folder / "inbox")
 
 

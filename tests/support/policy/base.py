@@ -221,7 +221,7 @@ def make_service(
 async def open_library(folder: Path, **options: Any) -> AsyncIterator[PolicyLibrary]:
     """A policy base on this folder, open."""
     service = make_service(folder, **options)
-    async with service.running():
+    async with service.run_service():
         yield PolicyLibrary(service, folder)
 
 

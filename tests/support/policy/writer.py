@@ -27,7 +27,7 @@ async def open_writer_library(url: str, folder: Path) -> AsyncIterator[PolicyLib
         PLAIN["pipeline"], PLAIN["embedder"], roots, clock.now, database=open_database(url)
     )
     service = PolicyService(folder, None, context)
-    async with service.running():
+    async with service.run_service():
         yield PolicyLibrary(service, folder)
 
 

@@ -47,19 +47,19 @@ from readingroom.storage.handover import hand_over_file
 _NO_DOCUMENTS_MESSAGE = "There are no documents yet: `readingroom documents ingest` brings them in."
 
 
-def _list_references(settings: RoomSettings, typed_values: Mapping[str, Any]) -> list[str]:
+def _complete_references(settings: RoomSettings, typed_values: Mapping[str, Any]) -> list[str]:
     known_applications = run_command_quietly(ListApplications(), SPEC, settings)["applications"]
     return [application["reference"] for application in known_applications]
 
 
 def _list_document_ids(settings: RoomSettings, typed_values: Mapping[str, Any]) -> Iterator[str]:
-    for application_ref in _list_references(settings, typed_values):
+    for application_ref in _complete_references(settings, typed_values):
         arguments = make_validated_model(ListIngestedDocuments, application_ref=application_ref)
         document_list = run_command_quietly(ListDocuments(question=arguments), SPEC, settings)
         yield from (document_entry["document_id"] for document_entry in document_list["documents"])
 
 
-_complete_reference = make_completion(_list_references)
+_complete_reference = make_completion(_complete_references)
 _document_argument = click.argument(
     "document_id", shell_complete=make_completion(_list_document_ids)
 )
@@ -96,7 +96,7 @@ def ingest(paths: tuple[str, ...], settings: RoomSettings, as_json: bool, **valu
     """
     # Validated without its files first: a bad reference is refused before any file is copied.
     ingest_command = make_validated_model(IngestFiles, files=[], **values)
-    handed_files, unread_outcomes = _hand_over_all(paths, settings)
+    handed_files, unread_outcomes = _hand_over_all_files(paths, settings)
     with show_progress_bar(f"{len(handed_files)} files", as_json) as show_progress:
 
         async def report_progress(
@@ -152,7 +152,7 @@ def list_documents(application_ref: str | None, settings: RoomSettings, as_json:
                 make_bold(document_entry["document_id"]),
                 document_entry["document_type"],
                 f"{document_entry['chunk_count']} chunks",
-                f"{Path(document_entry['file_path']).name}{_note_textless_pages(document_entry)}",
+                f"{Path(document_entry['file_path']).name}{_describe_textless_pages(document_entry)}",
             )
             for document_entry in listing_fields["documents"]
         ]
@@ -246,7 +246,7 @@ def application(reference: str, settings: RoomSettings, as_json: bool, **values:
     print_result(as_json, overview_fields, "\n".join(_render_overview(overview_fields)))
 
 
-def _hand_over_all(
+def _hand_over_all_files(
     typed_paths: tuple[str, ...], settings: RoomSettings
 ) -> tuple[list[HandedFile], list[FileOutcome]]:
     """Hand over every file; return those, and the outcomes of those that cannot be read."""
@@ -298,7 +298,7 @@ def _render_outcomes(ingest_report: dict[str, Any]) -> str:
 def _describe_outcome(file_outcome: dict[str, Any]) -> str:
     match file_outcome["status"]:
         case "success":
-            textless_note = _note_textless_pages(file_outcome)
+            textless_note = _describe_textless_pages(file_outcome)
             chunk_count = file_outcome["chunks_created"]
             return f"{file_outcome['document_id']}, {chunk_count} chunks{textless_note}"
         case "already_ingested":
@@ -308,7 +308,7 @@ def _describe_outcome(file_outcome: dict[str, Any]) -> str:
     return f"{file_outcome['error_type']}: {file_outcome['message']}"
 
 
-def _note_textless_pages(document_entry: dict[str, Any]) -> str:
+def _describe_textless_pages(document_entry: dict[str, Any]) -> str:
     """Return a note on the pages that gave no text; "" where all did."""
     textless_count = len(document_entry["pages_without_text"])
     if not textless_count:
@@ -327,7 +327,7 @@ def _render_overview(overview_fields: dict[str, Any]) -> Iterator[str]:
         size_text = f"{type_fields['page_count']} pages, {type_fields['word_count']} words"
         yield f"{type_fields['document_type']}: {size_text}"
         for document_entry in type_fields["documents"]:
-            textless_note = _note_textless_pages(document_entry)
+            textless_note = _describe_textless_pages(document_entry)
             yield (
                 f"  {document_entry['document_id']:<32} "
                 f"{document_entry['source_file']}{textless_note}"

@@ -27,15 +27,15 @@ class DocumentsDoctor:
                 for document_record in await document_store.list_records()
             }
             chunk_counts_by_id = await document_store.count_chunks_by_document()
-            index_sizes = await document_store.count_chunks_in_both_indexes()
+            index_sizes = await document_store.count_indexed_chunks()
             interrupted_ids = [
                 change_intent.body["document_id"]
                 for change_intent in await ingestion.list_unfinished()
             ]
             ids_with_files = await ingestion.list_documents_with_files()
         document_findings = [
-            *self._check_interrupted(interrupted_ids),
-            *self._check_orphans(chunk_counts_by_id, ids_with_files, records_by_id),
+            *self._check_interrupted_changes(interrupted_ids),
+            *self._check_orphan_data(chunk_counts_by_id, ids_with_files, records_by_id),
             *(
                 document_finding
                 for document_record in records_by_id.values()
@@ -54,7 +54,7 @@ class DocumentsDoctor:
             ],
         )
 
-    def _check_interrupted(self, interrupted_ids: list[str]) -> Iterator[RepairableFinding]:
+    def _check_interrupted_changes(self, interrupted_ids: list[str]) -> Iterator[RepairableFinding]:
         for document_id in interrupted_ids:
             yield RepairableFinding(
                 document_id,
@@ -62,7 +62,7 @@ class DocumentsDoctor:
                 "restart the server; its log says why it fails",
             )
 
-    def _check_orphans(
+    def _check_orphan_data(
         self,
         chunk_counts_by_id: Counter[str],
         ids_with_files: set[str],

@@ -85,7 +85,7 @@ def open_documents(
         service=documents_service,
         keeps_sessions=True,
         serves_sse=True,
-        lifespan=documents_service.running,
+        lifespan=documents_service.run_service,
         check_ready=documents_service.check_ready,
         warm_up=documents_service.warm_up,
     )

@@ -125,7 +125,7 @@ def changes(
 
     since_day = parse_day(since).isoformat()
     only_source = find_source(source) if source else None
-    with _open_reader(settings) as federal_store:
+    with _open_store_reader(settings) as federal_store:
         change_rows, _, has_more = federal_store.query_now(
             lambda db: read_change_page(db, since_day, only_source, None, limit, 0)
         )
@@ -245,7 +245,7 @@ def status(settings: FederalSettings, as_json: bool) -> None:
     failed, were not used, or lack what they name follow, each with what to do.
     """
 
-    with _open_reader(settings) as federal_store:
+    with _open_store_reader(settings) as federal_store:
         status_rows = federal_store.query_now(store.read_status)
         failed_files = [
             dict(status_row)
@@ -311,7 +311,7 @@ def status(settings: FederalSettings, as_json: bool) -> None:
 
 
 @contextmanager
-def _open_reader(settings: FederalSettings) -> Iterator[store.FederalStore]:
+def _open_store_reader(settings: FederalSettings) -> Iterator[store.FederalStore]:
     """Yield a reader of the database; where there is none, of an empty one that goes afterwards."""
     with tempfile.TemporaryDirectory(prefix="readingroom-") as scratch_folder:
         records_place = store.locate_records(settings)

@@ -133,7 +133,7 @@ def make_source_fields(govuk_page: GovukPage, cached_reply: CachedReply) -> dict
         "withdrawn": govuk_page.withdrawn_notice is not None,
         "withdrawn_notice": govuk_page.withdrawn_notice,
         "cache": make_cache_state(cached_reply),
-        "warnings": make_warnings(cached_reply),
+        "warnings": make_reply_warnings(cached_reply),
     }
 
 
@@ -146,7 +146,7 @@ def make_cache_state(cached_reply: CachedReply) -> CacheState:
     )
 
 
-def make_warnings(cached_reply: CachedReply) -> list[Warned]:
+def make_reply_warnings(cached_reply: CachedReply) -> list[Warned]:
     """Return the warning of a stale reply; nothing for any other."""
     return make_stale_warnings(cached_reply.failure, cached_reply.age_seconds)
 

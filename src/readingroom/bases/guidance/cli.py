@@ -10,7 +10,7 @@ import click
 from readingroom.bases.guidance import SPEC
 from readingroom.bases.guidance.models import GuidanceAnswer
 from readingroom.bases.guidance.offline.library import GuidanceLibrary
-from readingroom.bases.guidance.offline.sync import synchronize
+from readingroom.bases.guidance.offline.sync import synchronize_library
 from readingroom.bases.guidance.settings import GuidanceSettings
 from readingroom.console.completion import make_completion
 from readingroom.console.layout import make_bold
@@ -34,7 +34,11 @@ _MAX_NAMED_PAGES = 20
 def _list_page_paths(settings: RoomSettings, typed_arguments: Mapping[str, Any]) -> list[str]:
     guidance_library = GuidanceLibrary(settings.data / "guidance")
     try:
-        return sorted(guidance_library.count_passages_by_page()) if guidance_library.exists else []
+        return (
+            sorted(guidance_library.count_passages_by_page())
+            if guidance_library.has_database
+            else []
+        )
     finally:
         guidance_library.close()
 
@@ -95,7 +99,7 @@ def sync(check_all: bool, settings: GuidanceSettings, as_json: bool) -> None:
     interrupted goes on where it stopped. Running servers use the copy at once.
     """
     with open_sample_settings(settings, [SPEC]) as chosen_settings:
-        sync_summary = anyio.run(synchronize, chosen_settings, check_all, print_progress)
+        sync_summary = anyio.run(synchronize_library, chosen_settings, check_all, print_progress)
     summary_lines = [
         f"{sync_summary.fetched} pages fetched, {sync_summary.unchanged} unchanged, "
         f"{sync_summary.removed} removed",

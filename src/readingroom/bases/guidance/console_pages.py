@@ -47,16 +47,16 @@ def make_pages(guidance_service: GuidanceService, job_store: JobStore) -> BasePa
             menu_label="Guidance",
             summary="Charity Commission guidance: what is current, withdrawn, or has changed.",
         ),
-        BasePage("/guidance/copies", partial(_show_copies, guidance_service)),
+        BasePage("/guidance/copies", partial(_show_kept_copies, guidance_service)),
     ]
     return BasePages(
         base_pages,
-        build_reading_aid=_aid_reading,
+        build_reading_aid=_build_reading_aid,
         list_source_freshness=partial(_list_source_freshness, guidance_service),
     )
 
 
-async def _aid_reading(request: PageRequest, desk_record: DeskRecord) -> ReadingAid:
+async def _build_reading_aid(request: PageRequest, desk_record: DeskRecord) -> ReadingAid:
     """Return how fresh a page is, and the way to what else was changed since."""
     page_facts: list[tuple[str, str]] = []
     if cache_state := desk_record.record.get("cache"):
@@ -78,7 +78,9 @@ async def _aid_reading(request: PageRequest, desk_record: DeskRecord) -> Reading
     return ReadingAid(trail=breadcrumb_links, related=related_links, facts=page_facts)
 
 
-async def _show_copies(guidance_service: GuidanceService, request: PageRequest) -> RenderedPage:
+async def _show_kept_copies(
+    guidance_service: GuidanceService, request: PageRequest
+) -> RenderedPage:
     """Return the pages that are kept here, each with its age against how long it is fresh."""
     now_seconds = clock.unix_seconds()
     shown_copies = [
@@ -190,7 +192,7 @@ def _make_shown_library(
     guidance_service: GuidanceService, now_seconds: float
 ) -> _ShownLibrary | None:
     """Return the offline copy, of which the first pages are listed; None where there is none."""
-    if guidance_service.offline is None or not guidance_service.offline.library.exists:
+    if guidance_service.offline is None or not guidance_service.offline.library.has_database:
         return None
     library_status = guidance_service.offline.library.read_status()
     stored_pages = islice(guidance_service.offline.library.iterate_pages(), _MAX_SHOWN_COPIES)

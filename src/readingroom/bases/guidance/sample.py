@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import anyio
 
-from readingroom.bases.guidance.offline.sync import synchronize
+from readingroom.bases.guidance.offline.sync import synchronize_library
 from readingroom.bases.guidance.settings import GuidanceSettings
 from readingroom.core.progress import ReportProgressSync, no_progress
 from readingroom.core.settings import RoomSettings
@@ -32,12 +32,12 @@ class GuidanceSample(BaseSample):
     def list_steps(
         self, settings: RoomSettings, corpus_folder: Path, run_command: RunCommand
     ) -> Iterator[SampleStep]:
-        yield SampleStep("guidance pages", partial(_copy_pages, settings), turn=1)
+        yield SampleStep("guidance pages", partial(_sync_offline_copy, settings), turn=1)
 
 
-def _copy_pages(settings: RoomSettings, report_progress: ReportProgressSync) -> None:
+def _sync_offline_copy(settings: RoomSettings, report_progress: ReportProgressSync) -> None:
     # The settings of a room have those of every base.
-    anyio.run(synchronize, cast(GuidanceSettings, settings), False, no_progress)
+    anyio.run(synchronize_library, cast(GuidanceSettings, settings), False, no_progress)
 
 
 SAMPLE = GuidanceSample()

@@ -148,7 +148,7 @@ class PolicyAdapter(SearchAdapter):
             section_fields = passage.model_dump(
                 mode="json", exclude={"text", "relevance_score", "id"}
             )
-            unread_revisions = await self._service.list_unread_beside(
+            unread_revisions = await self._service.list_unread_successors(
                 passage.source, passage.revision_id
             )
             section_fields["unread_revisions"] = [

@@ -10,12 +10,12 @@ import click
 from readingroom.bases.policy import SPEC
 from readingroom.bases.policy.admin.import_list import prepare_import
 from readingroom.bases.policy.admin.printing import (
-    format_change,
+    format_cautions,
     format_hits,
-    format_label,
+    format_known_fields,
     format_listed_section,
-    list_cautions,
-    list_known_fields,
+    format_revision_label,
+    format_section_change,
 )
 from readingroom.bases.policy.admin_models import (
     NewPolicy,
@@ -42,7 +42,7 @@ from readingroom.bases.policy.commands import (
     TakeSnapshot,
     VerifyQuote,
 )
-from readingroom.bases.policy.ingest.files import choose_extension
+from readingroom.bases.policy.ingest.files import choose_file_extension
 from readingroom.bases.policy.models import (
     ComparePolicyRevisions,
     GetPolicySection,
@@ -158,7 +158,7 @@ def change(source: str, settings: RoomSettings, as_json: bool, **values: str | N
     policy_patch = make_validated_model(PolicyPatch, **changed_fields)
     command = make_validated_model(ChangePolicy, source=source, patch=policy_patch)
     policy_fields = run_command(command, SPEC, settings)
-    known_lines = list_known_fields(policy_fields, values)
+    known_lines = format_known_fields(policy_fields, values)
     print_result(as_json, policy_fields, "\n".join([make_bold(source), *known_lines]))
 
 
@@ -189,7 +189,7 @@ def revise(source: str, file: Path, settings: RoomSettings, as_json: bool, **val
         source=source,
         revision=new_revision,
         file=copy_name,
-        extension=choose_extension(file.name),
+        extension=choose_file_extension(file.name),
     )
     ingested_fields = run_command(command, SPEC, settings)
     summary_line = (
@@ -205,7 +205,11 @@ def list_policies(settings: RoomSettings, as_json: bool) -> None:
     """List every policy with the revision in force today."""
     policy_index = run_command(ListPolicies(), SPEC, settings)
     table_rows = [
-        (make_bold(policy["source"]), format_label(policy["current_revision"]), policy["title"])
+        (
+            make_bold(policy["source"]),
+            format_revision_label(policy["current_revision"]),
+            policy["title"],
+        )
         for policy in policy_index["policies"]
     ]
     print_result(as_json, policy_index, format_table(table_rows) or _NO_POLICIES_YET)
@@ -239,7 +243,7 @@ def effective(day: str, settings: RoomSettings, as_json: bool) -> None:
     """Tell which revision of every policy was in force on DAY (YYYY-MM-DD)."""
     policies_on_day = run_command(EffectiveOn(day=day), SPEC, settings)
     table_rows = [
-        (make_bold(policy["source"]), format_label(policy["effective_revision"]))
+        (make_bold(policy["source"]), format_revision_label(policy["effective_revision"]))
         for policy in policies_on_day["policies"]
     ]
     missing_slugs = [
@@ -247,7 +251,10 @@ def effective(day: str, settings: RoomSettings, as_json: bool) -> None:
         *policies_on_day["policies_with_no_revision_for_date"],
     ]
     table_rows += [(make_bold(missing_slug), "–") for missing_slug in missing_slugs]
-    printed_lines = [format_table(table_rows) or _NO_POLICIES_YET, *list_cautions(policies_on_day)]
+    printed_lines = [
+        format_table(table_rows) or _NO_POLICIES_YET,
+        *format_cautions(policies_on_day),
+    ]
     print_result(as_json, policies_on_day, "\n".join(printed_lines))
 
 
@@ -279,7 +286,7 @@ def search(query: str, settings: RoomSettings, as_json: bool, **values: Any) -> 
         printed_lines = [_NO_POLICIES_YET if is_empty else "Nothing was found."]
     if policy_hits["degraded"]:
         printed_lines.append(f"({policy_hits['degraded']})")
-    printed_lines += list_cautions(policy_hits)
+    printed_lines += format_cautions(policy_hits)
     print_result(as_json, policy_hits, "\n\n".join(printed_lines))
 
 
@@ -297,7 +304,7 @@ def section(
     )
     section_fields = run_command(ReadSection(question=arguments), SPEC, settings)
     citation, section_text = make_bold(section_fields["citation"]), section_fields["text"]
-    printed_parts = [citation, section_text, *list_cautions(section_fields)]
+    printed_parts = [citation, section_text, *format_cautions(section_fields)]
     print_result(as_json, section_fields, "\n\n".join(printed_parts))
 
 
@@ -337,10 +344,12 @@ def compare(source: str, settings: RoomSettings, as_json: bool, **values: Any) -
     from_label = revision_diff["from_revision"]["version_label"]
     to_label = revision_diff["to_revision"]["version_label"]
     printed_lines = [f"{from_label} → {to_label}: {summary_line}"]
-    printed_lines += [format_change(section_change) for section_change in revision_diff["changes"]]
+    printed_lines += [
+        format_section_change(section_change) for section_change in revision_diff["changes"]
+    ]
     if revision_diff["next_cursor"]:
         printed_lines.append(f"More: --cursor {revision_diff['next_cursor']}")
-    printed_lines += list_cautions(revision_diff)
+    printed_lines += format_cautions(revision_diff)
     print_result(as_json, revision_diff, "\n\n".join(printed_lines))
 
 
@@ -359,7 +368,7 @@ def verify(source: str, quote: str, date: str, settings: RoomSettings, as_json: 
     ]
     if quote_check["nearest"]:
         printed_lines.append(f"The nearest words: {quote_check['nearest']['text']}")
-    printed_lines += list_cautions(quote_check)
+    printed_lines += format_cautions(quote_check)
     print_result(as_json, quote_check, "\n".join(printed_lines))
     sys.exit(0 if quote_check["verdict"] == "verified" else 1)
 
@@ -374,13 +383,17 @@ def snapshot(day: str, settings: RoomSettings, as_json: bool) -> None:
     table_rows = [
         (
             make_bold(snapshot_entry["source"]),
-            format_label(snapshot_entry["revision"])
+            format_revision_label(snapshot_entry["revision"])
             if snapshot_entry["revision"]
             else snapshot_entry["reason"] or "",
         )
         for snapshot_entry in snapshot_fields["policies"]
     ]
-    cautions = [line for entry in snapshot_fields["policies"] for line in list_cautions(entry)]
+    cautions = [
+        caution_line
+        for policy_entry in snapshot_fields["policies"]
+        for caution_line in format_cautions(policy_entry)
+    ]
     policy_table = format_table(table_rows) or _NO_POLICIES_YET
     print_result(as_json, snapshot_fields, "\n".join([policy_table, *cautions]))
 

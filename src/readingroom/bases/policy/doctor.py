@@ -16,7 +16,7 @@ from readingroom.protocol.doctor import Complaint, RepairableFinding
 
 
 @dataclass(frozen=True, slots=True)
-class _RevisionCase:
+class _CheckedRevision:
     """One revision, with everything that is compared for it."""
 
     policy: Policy
@@ -51,9 +51,9 @@ class PolicyDoctor:
             for revision_key, chunk_metadatas in metadatas_by_revision.items()
             if revision_key not in revisions_by_key
         }
-        policy_complaints = await self._collect_complaints(self._check_interrupted())
+        policy_complaints = await self._collect_complaints(self._check_interrupted_changes())
         policy_complaints += await self._collect_complaints(
-            self._check_orphans(chunk_count_by_orphan)
+            self._check_orphan_chunks(chunk_count_by_orphan)
         )
         for revision_key, revision in revisions_by_key.items():
             # A revision that is being ingested changes while we look at it.
@@ -62,7 +62,7 @@ class PolicyDoctor:
                     policies_by_slug[revision.source],
                     timelines_by_slug[revision.source],
                 )
-                revision_case = _RevisionCase(
+                revision_case = _CheckedRevision(
                     policy, revision, sibling_revisions, metadatas_by_revision.get(revision_key, [])
                 )
                 policy_complaints += await self._collect_complaints(
@@ -85,7 +85,7 @@ class PolicyDoctor:
             async for policy_finding in policy_findings
         ]
 
-    async def _check_interrupted(self) -> AsyncIterator[RepairableFinding]:
+    async def _check_interrupted_changes(self) -> AsyncIterator[RepairableFinding]:
         # A change that is being made right now has an intent too, and is not interrupted.
         async with self._service.ingestion.pause_changes():
             interrupted_intents = await self._service.ingestion.list_unfinished()
@@ -96,7 +96,7 @@ class PolicyDoctor:
                 "restart the server; its log says why it fails",
             )
 
-    async def _check_orphans(
+    async def _check_orphan_chunks(
         self, chunk_count_by_orphan: dict[tuple[str, str], int]
     ) -> AsyncIterator[RepairableFinding]:
         for (policy_slug, revision_id), chunk_count in chunk_count_by_orphan.items():
@@ -108,11 +108,11 @@ class PolicyDoctor:
             )
 
     async def _check_revision(
-        self, revision_case: _RevisionCase
+        self, revision_case: _CheckedRevision
     ) -> AsyncIterator[RepairableFinding]:
         ingestion = self._service.ingestion
         revision, chunk_count = revision_case.revision, len(revision_case.chunk_metadatas)
-        if chunk_count != revision.chunk_count and await self._has_wrong_count(revision):
+        if chunk_count != revision.chunk_count and await self._has_wrong_chunk_count(revision):
             yield RepairableFinding(
                 revision.revision_id,
                 f"the registry says {revision.chunk_count} chunks, there are {chunk_count}",
@@ -146,7 +146,7 @@ class PolicyDoctor:
                 ),
             )
 
-    async def _has_wrong_count(self, revision: Revision) -> bool:
+    async def _has_wrong_chunk_count(self, revision: Revision) -> bool:
         """Compare again: an ingestion may have ended between the reads of the two stores."""
         revisions = await self._service.registry.get_revisions(revision.source)
         expected_count = timeline.find_revision(revisions, revision.revision_id).chunk_count
@@ -155,7 +155,7 @@ class PolicyDoctor:
 
     async def _check_indexes(self) -> AsyncIterator[RepairableFinding]:
         chunk_count = await self._count_chunks()
-        index_sizes = await self._service.store.count_chunks_in_both_indexes()
+        index_sizes = await self._service.store.count_indexed_chunks()
         # While an ingestion adds chunks the numbers move, and a difference means nothing.
         if index_sizes != (chunk_count, chunk_count) and chunk_count == await self._count_chunks():
             yield RepairableFinding(

@@ -37,7 +37,7 @@ def open_text(
     text_service = TextService(
         TextFile(file or SAMPLE_FILE), description or default_description, is_stand_in
     )
-    text_service.start()
+    text_service.load_and_log()
     return KnowledgeBase(
         name="text",
         server_name="kb-mcp",

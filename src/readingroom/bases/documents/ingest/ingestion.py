@@ -39,7 +39,7 @@ from readingroom.storage.intents import Intent
 from readingroom.storage.postgres.changes import open_changes
 from readingroom.storage.postgres.files import open_files
 
-Outcome = IngestedDocument | AlreadyIngested | SkippedDocument
+IngestResult = IngestedDocument | AlreadyIngested | SkippedDocument
 
 _UNSAFE_CHARACTERS_PATTERN = re.compile(r"[^A-Za-z0-9-]", re.ASCII)
 # File systems allow 255 bytes for a name, and the suffix needs some of them.
@@ -77,7 +77,7 @@ class Ingestion:
         file_path: str | None,
         document_type: str | None,
         report_progress: ReportProgress,
-    ) -> Outcome:
+    ) -> IngestResult:
         """Read, embed and store a file with those inside it, and return what became of it.
 
         `file_path` is what the registry says of where the file came from; for an upload it is None,
@@ -85,11 +85,11 @@ class Ingestion:
         read, after recording it among the application's unread files.
         """
         submission = Submission(application_ref, file_path, document_type)
-        return await self._ingest_with_contents(private_copy, submission, report_progress)
+        return await self._ingest_file_and_contents(private_copy, submission, report_progress)
 
-    async def _ingest_with_contents(
+    async def _ingest_file_and_contents(
         self, private_copy: PrivateCopy, submission: Submission, report_progress: ReportProgress
-    ) -> Outcome:
+    ) -> IngestResult:
         try:
             # By name and first bytes, so that a hopeless file never reaches the reading process.
             await self._context.pipeline.check_file_type(private_copy)
@@ -99,7 +99,9 @@ class Ingestion:
             async with self._context.pipeline.unpack_files(
                 private_copy, max_bytes
             ) as unpacked_files:
-                own_outcome = await self._ingest_alone(private_copy, submission, report_progress)
+                own_outcome = await self._ingest_single_file(
+                    private_copy, submission, report_progress
+                )
                 if not unpacked_files or isinstance(own_outcome, SkippedDocument):
                     return own_outcome
                 inner_submission = submission.make_inner_submission(
@@ -107,30 +109,30 @@ class Ingestion:
                 )
                 contained_outcomes: list[FileOutcome] = []
                 for unpacked_file in unpacked_files:
-                    contained_outcomes += await self._ingest_contained(
+                    contained_outcomes += await self._ingest_contained_file(
                         unpacked_file, inner_submission
                     )
                 return own_outcome.model_copy(update={"contained_files": contained_outcomes})
         except KnowledgeError as error:
-            await self._record_failure(private_copy, submission.application_ref, error)
+            await self._record_failed_file(private_copy, submission.application_ref, error)
             raise
 
-    async def _ingest_contained(
+    async def _ingest_contained_file(
         self, unpacked_file: UnpackedFile, submission: Submission
     ) -> list[FileOutcome]:
         """Ingest a file that was inside another; a bad one does not stop the others."""
         try:
             async with enter_copy_in_thread(unpacked_file.open_private_copy()) as private_copy:
-                contained_outcome = await self._ingest_with_contents(
+                contained_outcome = await self._ingest_file_and_contents(
                     private_copy, submission, no_progress
                 )
         except KnowledgeError as error:
             return [FileOutcome.from_error(unpacked_file.file_name, error)]
         return list_outcomes(unpacked_file.file_name, contained_outcome)
 
-    async def _ingest_alone(
+    async def _ingest_single_file(
         self, private_copy: PrivateCopy, submission: Submission, report_progress: ReportProgress
-    ) -> Outcome:
+    ) -> IngestResult:
         application_ref = submission.application_ref
         ingested_record = await self._find_ingested_record(application_ref, private_copy)
         if ingested_record:
@@ -139,7 +141,7 @@ class Ingestion:
             private_copy, scale_progress(report_progress, 0, 50)
         )
         if isinstance(parsed_document, SkippedFile):
-            return await self._record_skip(private_copy, application_ref, parsed_document)
+            return await self._record_skipped_file(private_copy, application_ref, parsed_document)
         # Outside of the lock, which would otherwise be held for minutes.
         embedded_chunks = await embed_document(
             parsed_document,
@@ -183,7 +185,7 @@ class Ingestion:
             _build_copy_path(document_record.document_id, document_record.source_file)
         )
 
-    def keep_copy(self, document_id: str, file_path: Path) -> None:
+    def move_copy_in(self, document_id: str, file_path: Path) -> None:
         """Make a file our copy of a document; it is gone afterwards from where it was. Blocks."""
         self._file_store.move_in((_FILES_FOLDER, document_id, file_path.name), file_path)
 
@@ -242,7 +244,9 @@ class Ingestion:
     async def _create_record(
         self, private_copy: PrivateCopy, submission: Submission, parsed_document: Document
     ) -> DocumentRecord:
-        document_id = await self._choose_id(submission.application_ref, private_copy.sha256)
+        document_id = await self._choose_document_id(
+            submission.application_ref, private_copy.sha256
+        )
         copy_path = str(
             resolve_inside(
                 self._documents_folder, *_build_copy_path(document_id, private_copy.file_name)
@@ -279,7 +283,7 @@ class Ingestion:
             else parsed_document.classification.document_kind,
         )
 
-    async def _choose_id(self, application_ref: str, sha256: str) -> str:
+    async def _choose_document_id(self, application_ref: str, sha256: str) -> str:
         """Return the first candidate id that no other document has."""
         for document_id in generate_candidate_ids(application_ref, sha256):
             other_record = await self._store.find_record(document_id)
@@ -315,7 +319,7 @@ class Ingestion:
             on_step("ingest:registry")
         await self._pictures.store_page_words(document_record.file_hash, parsed_document)
         await anyio.to_thread.run_sync(
-            self._applications.delete_unread,
+            self._applications.delete_unread_entries,
             document_record.application_ref,
             document_record.file_hash,
         )
@@ -346,7 +350,7 @@ class Ingestion:
 
     # --- files that were not ingested ---
 
-    async def _record_skip(
+    async def _record_skipped_file(
         self, private_copy: PrivateCopy, application_ref: str, skipped_file: SkippedFile
     ) -> SkippedDocument:
         skip_message = (
@@ -355,7 +359,7 @@ class Ingestion:
             else f"{skipped_file.image_ratio:.0%} of its {skipped_file.total_pages} pages are "
             "pictures"
         )
-        await self._add_unread(
+        await self._add_unread_entry(
             private_copy, application_ref, "skipped", skipped_file.reason, skip_message
         )
         return SkippedDocument(
@@ -364,15 +368,15 @@ class Ingestion:
             total_pages=skipped_file.total_pages,
         )
 
-    async def _record_failure(
+    async def _record_failed_file(
         self, private_copy: PrivateCopy, application_ref: str, error: KnowledgeError
     ) -> None:
         if error.http_status < 500:  # only what is wrong with the file itself
-            await self._add_unread(
+            await self._add_unread_entry(
                 private_copy, application_ref, "error", error.code, error.message[:500]
             )
 
-    async def _add_unread(
+    async def _add_unread_entry(
         self,
         private_copy: PrivateCopy,
         application_ref: str,
@@ -391,7 +395,7 @@ class Ingestion:
             message=unread_message,
             at=self._context.clock_function().isoformat(timespec="seconds"),
         )
-        await anyio.to_thread.run_sync(self._applications.add_unread, unread_entry)
+        await anyio.to_thread.run_sync(self._applications.add_unread_entry, unread_entry)
 
     # --- our copies of the files ---
 
@@ -434,7 +438,7 @@ def generate_candidate_ids(application_ref: str, sha256: str) -> Iterator[str]:
         yield f"{safe_reference}_{sha256[:digit_count]}"
 
 
-def list_outcomes(file_name: str, ingest_outcome: Outcome) -> list[FileOutcome]:
+def list_outcomes(file_name: str, ingest_outcome: IngestResult) -> list[FileOutcome]:
     """Return the outcome for a file, then those for the files inside it, with their paths."""
     contained_outcomes = (
         [] if isinstance(ingest_outcome, SkippedDocument) else ingest_outcome.contained_files

@@ -133,7 +133,9 @@ def make_pages(documents_service: DocumentsService, job_store: JobStore) -> Base
             BasePage(
                 "/documents/{document_id}/remove", document_pages.ask_removal, "GET", "editor"
             ),
-            BasePage("/documents/{document_id}/remove", document_pages.remove, "POST", "editor"),
+            BasePage(
+                "/documents/{document_id}/remove", document_pages.remove_document, "POST", "editor"
+            ),
             BasePage("/documents/{document_id}/file", document_pages.send_file),
             BasePage("/documents/{document_id}/pages/{page:page_number}", document_pages.show_page),
             BasePage(
@@ -141,7 +143,7 @@ def make_pages(documents_service: DocumentsService, job_store: JobStore) -> Base
             ),
         ],
         job_handlers={UPLOAD_JOB: UploadJobs(documents_service).run_job},
-        build_reading_aid=document_pages.aid_reading,
+        build_reading_aid=document_pages.build_reading_aid,
         list_events=document_pages.list_events,
     )
 
@@ -156,7 +158,7 @@ class DocumentPages:
     async def show_applications(self, request: PageRequest) -> RenderedPage:
         """Return every application, sorted as the address says."""
         application_list = await self._service.list_applications()
-        application_lines = await self._list_lines(application_list)
+        application_lines = await self._list_application_lines(application_list)
         order_name = request.get_parameter("sort")
         sort_key, is_descending = _SORT_KEY_BY_ORDER.get(
             order_name, _SORT_KEY_BY_ORDER["reference"]
@@ -192,7 +194,9 @@ class DocumentPages:
             :_MAX_HOME_PAGE_EVENTS
         ]
 
-    async def _list_lines(self, application_list: ApplicationList) -> list[_ApplicationLine]:
+    async def _list_application_lines(
+        self, application_list: ApplicationList
+    ) -> list[_ApplicationLine]:
         known_applications = await anyio.to_thread.run_sync(
             self._service.applications.list_applications
         )
@@ -218,7 +222,7 @@ class DocumentPages:
         body_html = _render(
             "application.html",
             overview=application_overview,
-            kinds=_list_kinds(application_overview),
+            kinds=_list_kind_summaries(application_overview),
             chart=_draw_reading_chart(application_overview),
             jobs=[
                 background_job
@@ -293,7 +297,7 @@ class DocumentPages:
         body_html = _render("remove_document.html", record=document_record, request=request)
         return RenderedPage(f"Remove {document_record.source_file}?", body_html)
 
-    async def remove(self, request: PageRequest) -> SeeOther:
+    async def remove_document(self, request: PageRequest) -> SeeOther:
         """Remove a document."""
         document_record = await self._service.get_record(request.get_parameter("document_id"))
         await self._service.remove_document(RemoveDocument(document_id=document_record.document_id))
@@ -324,7 +328,7 @@ class DocumentPages:
         )
         return PagePicture(picture_bytes, "image/webp")
 
-    async def aid_reading(self, request: PageRequest, desk_record: DeskRecord) -> ReadingAid:
+    async def build_reading_aid(self, request: PageRequest, desk_record: DeskRecord) -> ReadingAid:
         """Return a page's picture, its neighbours, and the application that it belongs to."""
         document_id = str(desk_record.record["document_id"])
         document_record = await self._service.get_record(document_id)
@@ -358,23 +362,23 @@ class DocumentPages:
             file_link,
         ]
         if quoted_text := request.get_parameter("quote"):
-            beside_address = _make_beside_address(document_record.application_ref, quoted_text)
+            beside_address = _make_assessment_address(document_record.application_ref, quoted_text)
             related_links.insert(0, PageLink("Policy on this, of its day", beside_address))
         return ReadingAid(
             trail=breadcrumb_links,
-            previous=_link_page(document_id, page_number - 1) if page_number > 1 else None,
-            next=_link_page(document_id, page_number + 1)
+            previous=_make_page_link(document_id, page_number - 1) if page_number > 1 else None,
+            next=_make_page_link(document_id, page_number + 1)
             if page_number < document_record.page_count
             else None,
             related=related_links,
             facts=document_facts,
-            picture=await self._show_picture(
+            picture=await self._render_page_picture(
                 request, document_id, document_record.source_file, page_number
             ),
             citation=citation,
         )
 
-    async def _show_picture(
+    async def _render_page_picture(
         self, request: PageRequest, document_id: str, file_name: str, page_number: int
     ) -> Markup:
         """Return a page with the quotation marked that the address names, if it stands there."""
@@ -415,7 +419,7 @@ def _make_form_values(known_application: Application | ApplicationRecord | None)
     }
 
 
-def _list_kinds(application_overview: Overview) -> list[_KindSummary]:
+def _list_kind_summaries(application_overview: Overview) -> list[_KindSummary]:
     """Return every kind of document that an application may have, with what is there of it."""
     documents_by_type = {
         present_type.document_type: present_type for present_type in application_overview.types
@@ -476,7 +480,7 @@ def _draw_reading_chart(application_overview: Overview) -> Chart | None:
 # --- addresses and questions ---
 
 
-def _link_page(document_id: str, page_number: int) -> PageLink:
+def _make_page_link(document_id: str, page_number: int) -> PageLink:
     return PageLink(
         f"Page {page_number}", make_record_page_path(format_doc_id(document_id, page_number))
     )
@@ -486,7 +490,7 @@ def _make_page_address(document_id: str, page_number: int) -> str:
     return f"/documents/{quote(document_id, safe='')}/pages/{page_number}"
 
 
-def _make_beside_address(application_ref: str, question_topic: str) -> str:
+def _make_assessment_address(application_ref: str, question_topic: str) -> str:
     # A topic is a question to a search, which a whole passage would drown.
     return "/applications/beside?" + urlencode(
         {"ref": application_ref, "topic": question_topic[:200]}

@@ -1,5 +1,6 @@
 """Transactions of a load: each file is a step that is made or taken back, many are one commit."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ _MIN_COMMIT_ROWS = 2_000
 """How many rows are committed together, at least: each commit merges the full-text index."""
 
 
-class StepWriter:
+class StepWriter(ABC):
     """Writes in steps. All changes of a `file_savepoint()` are made, or none.
 
     Steps that follow one another are committed together, a `transaction()` by itself. With a
@@ -35,13 +36,13 @@ class StepWriter:
         self._is_step_complete = False
         """Whether all of a step was given to the database, which may still refuse it."""
 
+    @abstractmethod
     def _write_batches(self) -> None:
         """Write all waiting rows, and count them."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _discard_batches(self) -> None:
         """Drop all waiting rows."""
-        raise NotImplementedError
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

@@ -76,7 +76,7 @@ def make_pages(federal_service: FederalService, job_store: JobStore) -> BasePage
                 form_page=series_pages.show_refused_form,
             ),
         ],
-        build_reading_aid=record_pages.aid_reading,
+        build_reading_aid=record_pages.build_reading_aid,
         list_source_freshness=list_pages.list_source_freshness,
     )
 
@@ -172,7 +172,7 @@ class RecordPages:
                 break
         return member_votes
 
-    async def aid_reading(self, request: PageRequest, desk_record: DeskRecord) -> ReadingAid:
+    async def build_reading_aid(self, request: PageRequest, desk_record: DeskRecord) -> ReadingAid:
         """Return the ways from a record to its dossier, its links and its list."""
         record_source = find_source(desk_record.source)
         related_links = [PageLink(f"All {record_source.label}", f"/records/{record_source.name}")]

@@ -77,7 +77,7 @@ class OfflineIndex:
 
         Scores never rise from one passage to the next.
         """
-        chunk_index = self._get_index()
+        chunk_index = self._get_current_index()
         max_passages = max(_MIN_PASSAGES_READ, 6 * max_pages)
         library_status = self._library.read_status()
         search_mode: Mode = "hybrid" if library_status.embedded else "lexical"
@@ -198,7 +198,7 @@ class OfflineIndex:
         if self._index_folder:
             shutil.rmtree(self._index_folder, ignore_errors=True)
 
-    def _get_index(self) -> ChunkIndex:
+    def _get_current_index(self) -> ChunkIndex:
         """Return the index as the library now is."""
         library_passages = ReadOnlyPassages(self._library)
         with self._opening_lock:
@@ -220,13 +220,13 @@ class OfflineIndex:
                 self._passage_count_by_page = self._library.count_passages_by_page()
                 assert self._page_word_index is not None
                 self._page_word_index.replace_documents(
-                    _join_passages(library_passages.read_chunks()), library_generation
+                    _make_page_documents(library_passages.read_chunks()), library_generation
                 )
                 self._indexed_generation = library_generation
             return self._chunk_index
 
 
-def _join_passages(passages: Chunks) -> Iterator[LexicalDocument]:
+def _make_page_documents(passages: Chunks) -> Iterator[LexicalDocument]:
     """Yield each page with the words of its passages, without the headings above them."""
     texts_by_page: dict[str, list[str]] = {}
     for searched_text, chunk_metadata in zip(passages.texts, passages.metadatas, strict=True):

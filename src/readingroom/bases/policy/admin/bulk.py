@@ -51,7 +51,7 @@ class BulkImport:
     async def _add_revision(self, policy_slug: str, imported_revision: ImportedRevision) -> None:
         revision_label = f"{policy_slug} {imported_revision.revision.version_label}"
         try:
-            was_added = await self._ingest_if_missing(policy_slug, imported_revision)
+            was_added = await self._ingest_revision_if_missing(policy_slug, imported_revision)
             (self._added_revision_labels if was_added else self._names_already_there).append(
                 revision_label
             )
@@ -60,7 +60,7 @@ class BulkImport:
                 raise
             self._failure_messages.append(f"{revision_label}: {error.message}")
 
-    async def _ingest_if_missing(
+    async def _ingest_revision_if_missing(
         self, policy_slug: str, imported_revision: ImportedRevision
     ) -> bool:
         """Ingest a revision; return False if one with the same first day is there already."""

@@ -93,7 +93,7 @@ class PlanRanker:
         final_fits_by_passage = {
             passage_id: smoothed_fit
             + _get_kind_weight(texts_by_passage[passage_id], metadata_by_passage[passage_id])
-            for passage_id, smoothed_fit in _add_neighbour_fits(
+            for passage_id, smoothed_fit in _smooth_with_neighbours(
                 fits_by_passage, metadata_by_passage
             ).items()
         }
@@ -123,7 +123,7 @@ def _compute_word_statistics(passages: Sequence[ProposedPassage]) -> _WordStatis
     )
 
 
-def _add_neighbour_fits(
+def _smooth_with_neighbours(
     fits_by_passage: Mapping[str, float], metadata_by_passage: Mapping[str, Metadata]
 ) -> dict[str, float]:
     """Return the fit of each passage together with those before and after it in its revision.

@@ -88,7 +88,7 @@ class StoredChunk:
         return self.pages[0]
 
     @property
-    def own_text(self) -> str:
+    def text_without_headings(self) -> str:
         return self.text[self.own_start_offset - self.start_offset :]
 
     @property
@@ -175,11 +175,11 @@ class PolicyStore:
         """Rebuild both indexes from the chunks."""
         await anyio.to_thread.run_sync(self._index.rebuild_indexes)
 
-    async def dump_to_file(self, dump_path: Path) -> int:
+    async def write_dump(self, dump_path: Path) -> int:
         """Write every chunk to a file; returns how many."""
         return await anyio.to_thread.run_sync(self._index.dump_chunks, dump_path)
 
-    async def fill_from_file(self, dump_path: Path) -> int:
+    async def load_from_dump(self, dump_path: Path) -> int:
         """Put back what `dump` wrote; the indexes follow on next need.
 
         Raise `BackupUnusable` for anything that `dump` does not write.
@@ -194,7 +194,7 @@ class PolicyStore:
     async def get_chunks(self, policy_slug: str, revision_id: str) -> list[StoredChunk]:
         """Return a revision's chunks in reading order."""
         raw_chunks = await self._read_chunks(_build_revision_filter(policy_slug, revision_id))
-        return sorted(_to_stored_chunks(raw_chunks), key=lambda chunk: chunk.chunk_index)
+        return sorted(_parse_stored_chunks(raw_chunks), key=lambda chunk: chunk.chunk_index)
 
     async def get_vectors(self, revisions: Sequence[Revision]) -> dict[str, Vector]:
         """Return, by what was embedded, the vectors of the chunks of these revisions."""
@@ -208,7 +208,7 @@ class PolicyStore:
         if not chunk_ids:
             return {}
         raw_chunks = await anyio.to_thread.run_sync(self._index.fetch_chunks, chunk_ids)
-        return {chunk.chunk_id: chunk for chunk in _to_stored_chunks(raw_chunks)}
+        return {chunk.chunk_id: chunk for chunk in _parse_stored_chunks(raw_chunks)}
 
     async def group_metadata_by_revision(self) -> dict[tuple[str, str], list[Metadata]]:
         """Return the metadata of every chunk, grouped by source and revision."""
@@ -219,7 +219,7 @@ class PolicyStore:
             metadata_by_revision.setdefault(revision_key, []).append(chunk_metadata)
         return metadata_by_revision
 
-    async def count_chunks_in_both_indexes(self) -> tuple[int, int]:
+    async def count_indexed_chunks(self) -> tuple[int, int]:
         """Return how many chunks the vector index and the word index hold."""
         return await anyio.to_thread.run_sync(self._index.count_indexed_chunks)
 
@@ -262,7 +262,7 @@ class PolicyStore:
             _FILTER_FIELDS,
             self._embedder,
             self._chunks_folder / "words.db",
-            _list_contexts,
+            _list_chunk_contexts,
         )
         self._index.rank_passages = PlanRanker(self._index.fetch_chunks)
 
@@ -340,7 +340,7 @@ def build_chunks(
     )
 
 
-def _list_contexts(raw_chunks: Chunks) -> list[str]:
+def _list_chunk_contexts(raw_chunks: Chunks) -> list[str]:
     """Return what each stored chunk stands under, as `embed_document` would have it."""
     titles_by_section = {
         (chunk_metadata["revision_id"], chunk_metadata["section_ref"]): str(
@@ -413,16 +413,16 @@ def _build_revisions_filter(revisions: Sequence[Revision]) -> Filter:
     )
 
 
-def _to_stored_chunks(raw_chunks: Chunks) -> list[StoredChunk]:
+def _parse_stored_chunks(raw_chunks: Chunks) -> list[StoredChunk]:
     return [
-        _to_stored_chunk(chunk_id, chunk_text, chunk_metadata)
+        _parse_stored_chunk(chunk_id, chunk_text, chunk_metadata)
         for chunk_id, chunk_text, chunk_metadata in zip(
             raw_chunks.ids, raw_chunks.texts, raw_chunks.metadatas, strict=True
         )
     ]
 
 
-def _to_stored_chunk(chunk_id: str, chunk_text: str, chunk_metadata: Metadata) -> StoredChunk:
+def _parse_stored_chunk(chunk_id: str, chunk_text: str, chunk_metadata: Metadata) -> StoredChunk:
     """Return a chunk; what releases before 0.2 did not store has the value it had then."""
     section_ref = str(chunk_metadata["section_ref"])
     printed_pages_text = str(chunk_metadata.get("printed_pages", ""))
@@ -464,5 +464,5 @@ def _guess_passage_kind(section_ref: str) -> PassageKind:
 
 def _validate_chunks(raw_chunks: Chunks) -> None:
     type_adapter = TypeAdapter(StoredChunk)
-    for chunk in _to_stored_chunks(raw_chunks):
+    for chunk in _parse_stored_chunks(raw_chunks):
         type_adapter.validate_python(asdict(chunk))

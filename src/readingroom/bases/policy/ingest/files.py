@@ -28,7 +28,7 @@ _SCAN_EXTENSIONS = (".png", ".jpg", ".jpeg", ".tiff", ".tif", ".bmp")
 """What the contract's tool reads too; they are kept under the name of a PDF."""
 
 
-def choose_extension(file_name: str) -> str:
+def choose_file_extension(file_name: str) -> str:
     """Return the extension under which a file is kept.
 
     A name without one of ours is that of a PDF or of a picture, which their first bytes tell.
@@ -90,13 +90,13 @@ class RevisionFiles:
         )
         return allowed_roots.open_private_copy_in_thread(str(file_path))
 
-    def build_path(self, policy_slug: str, revision_id: str, file_extension: str) -> Path:
+    def build_file_path(self, policy_slug: str, revision_id: str, file_extension: str) -> Path:
         """Return the path that a revision's file of this kind has, whether there is one or not."""
         return resolve_inside(
             self._files_folder, *_build_relative_path(policy_slug, revision_id, file_extension)
         )
 
-    def get_path(self, policy_slug: str, revision_id: str) -> Path:
+    def get_file_path(self, policy_slug: str, revision_id: str) -> Path:
         """Return the path of our copy of a revision's file; that of a PDF when there is none."""
         return resolve_inside(
             self._files_folder, *self._find_relative_path(policy_slug, revision_id)
@@ -108,7 +108,7 @@ class RevisionFiles:
 
     def copy_to_spool(self, private_copy: PrivateCopy) -> Path:
         """Copy what is being ingested, for the recovery after a crash; return the copy."""
-        file_extension = choose_extension(private_copy.file_name)
+        file_extension = choose_file_extension(private_copy.file_name)
         spool_path = self.uploads_folder / f"{uuid.uuid4().hex}{file_extension}"
         copy_stream(private_copy.file, spool_path)
         return spool_path
@@ -141,7 +141,7 @@ class RevisionFiles:
         for policy_folder in {file_path[0] for file_path in self._file_store.list_paths("")}:
             self.delete_policy_folder(policy_folder)
 
-    def sweep_uploads(self, needed_files: Collection[str]) -> None:
+    def delete_unneeded_uploads(self, needed_files: Collection[str]) -> None:
         """Delete what interrupted uploads left, but for the files that are still needed."""
         if self._is_shared:
             # Another process that lives may be receiving a file.

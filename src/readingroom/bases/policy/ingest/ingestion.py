@@ -94,13 +94,15 @@ class Ingestion:
                 stage=plan_stage,
                 created_at=self._context.clock_function(),
             )
-            remaining_revisions, failed_ids = timeline.drop_failed(
-                await self._registry.get_revisions(policy_slug), draft_revision, closes_open=True
+            remaining_revisions, failed_ids = timeline.remove_failed_revisions(
+                await self._registry.get_revisions(policy_slug),
+                draft_revision,
+                closes_open_revision=True,
             )
             revision_id = timeline.choose_revision_id(
                 policy_slug, first_day, [revision.revision_id for revision in remaining_revisions]
             )
-            file_path = self.files.build_path(policy_slug, revision_id, extension)
+            file_path = self.files.build_file_path(policy_slug, revision_id, extension)
             id_and_path = {"revision_id": revision_id, "file_path": str(file_path)}
             new_revision = draft_revision.model_copy(update=id_and_path)
             intent_body = {
@@ -109,23 +111,25 @@ class Ingestion:
                 "extension": extension,
                 "created_at": new_revision.created_at.isoformat(),
             }
-            async with self._guard_replacement("create", policy_slug, failed_ids, **intent_body):
+            async with self._enclose_replacement("create", policy_slug, failed_ids, **intent_body):
                 # The registry first: until then a failed revision of the same id has its file.
                 changed_revisions = await self._registry.replace_revisions(
                     policy_slug,
-                    lambda before: timeline.replace_failed(
-                        *(before, draft_revision, failed_ids, True),
-                        lambda others: timeline.add_revision(others, new_revision),
+                    lambda revisions_before: timeline.replace_failed_revisions(
+                        *(revisions_before, draft_revision, failed_ids, True),
+                        lambda other_revisions: timeline.add_revision(
+                            other_revisions, new_revision
+                        ),
                     ),
                 )
                 self._changes.on_step("create:registry")
-                await self._keep_new_file(spool_path, new_revision, extension)
+                await self._move_new_file(spool_path, new_revision, extension)
                 self._changes.on_step("create:file")
         return new_revision, [
             revision for revision in changed_revisions if revision.closed_by == revision_id
         ]
 
-    async def _keep_new_file(self, spool: Path, revision: Revision, extension: str) -> None:
+    async def _move_new_file(self, spool: Path, revision: Revision, extension: str) -> None:
         try:
             await self._move_into_place(spool, revision.source, revision.revision_id, extension)
         # A full disk: a registered revision without a file could never be ingested.
@@ -142,7 +146,7 @@ class Ingestion:
             RevisionBusy: the revision is being ingested already.
             NoContent: no text was found in the file; the revision is marked as failed.
         """
-        async with self._progress.hold_revision(revision.revision_id):
+        async with self._progress.enclose_ingestion(revision.revision_id):
             try:
                 # Reading takes minutes, so it runs outside of the lock; others change meanwhile.
                 document, embedded_chunks = await self._read_and_embed(
@@ -181,7 +185,7 @@ class Ingestion:
             RevisionBusy: it is being ingested.
             SoleRevision: it is the only active one of its policy.
         """
-        busy_guard = self._progress.refuse_busy([revision_id])
+        busy_guard = self._progress.claim_idle_revisions([revision_id])
         async with busy_guard, self._changes.begin_change(policy_slug):
             chunk_ids = await self._store.get_chunk_ids(policy_slug, revision_id)
             intent_fields = {"source": policy_slug, "revision_id": revision_id}
@@ -210,15 +214,15 @@ class Ingestion:
             chunk_count = sum(revision.chunk_count for revision in revisions)
             intent_fields = {"source": policy_slug, "revision_ids": revision_ids}
             async with (
-                self._progress.refuse_busy(revision_ids),
+                self._progress.claim_idle_revisions(revision_ids),
                 self._changes.record_intent("delete_policy", **intent_fields),
             ):
                 await self._registry.delete_policy(policy_slug)
                 self._changes.on_step("delete_policy:registry")
-                await self._clean_up_policy(policy_slug, revision_ids)
+                await self._delete_policy_leftovers(policy_slug, revision_ids)
         return len(revision_ids), chunk_count
 
-    async def _clean_up_policy(self, policy_slug: str, revision_ids: Sequence[str]) -> None:
+    async def _delete_policy_leftovers(self, policy_slug: str, revision_ids: Sequence[str]) -> None:
         """Delete the chunks and files of a policy that is not registered any more."""
         for revision_id in revision_ids:
             await self._store.delete_chunks_of_revision(policy_slug, revision_id)
@@ -234,14 +238,18 @@ class Ingestion:
             revisions = await self._registry.get_revisions(policy_slug)
             revision = timeline.find_revision(revisions, revision_id)
             amended_revision = revision.model_copy(update=changed_fields)
-            _, failed_ids = timeline.drop_failed(revisions, amended_revision, closes_open=False)
+            _, failed_ids = timeline.remove_failed_revisions(
+                revisions, amended_revision, closes_open_revision=False
+            )
             # The intent does not name the revision: all metadata of the policy is written again.
-            async with self._guard_replacement("amend", policy_slug, failed_ids):
+            async with self._enclose_replacement("amend", policy_slug, failed_ids):
                 await self._registry.replace_revisions(
                     policy_slug,
-                    lambda before: timeline.replace_failed(
-                        *(before, amended_revision, failed_ids, False),
-                        lambda others: timeline.amend_revision(others, revision_id, changed_fields),
+                    lambda revisions_before: timeline.replace_failed_revisions(
+                        *(revisions_before, amended_revision, failed_ids, False),
+                        lambda other_revisions: timeline.amend_revision(
+                            other_revisions, revision_id, changed_fields
+                        ),
                     ),
                 )
                 self._changes.on_step("amend:registry")
@@ -249,13 +257,13 @@ class Ingestion:
                 self._changes.on_step("amend:dates")
 
     @asynccontextmanager
-    async def _guard_replacement(
+    async def _enclose_replacement(
         self, intent_kind: str, policy_slug: str, failed_ids: Sequence[str], **intent_body: Any
     ) -> AsyncIterator[None]:
         """Enclose a change that takes failed revisions away; raises `RevisionBusy`."""
         async with AsyncExitStack() as busy_stack:
             for failed_id in failed_ids:
-                await busy_stack.enter_async_context(self._progress.hold_revision(failed_id))
+                await busy_stack.enter_async_context(self._progress.enclose_ingestion(failed_id))
             intent_body |= {"source": policy_slug, "replaced_ids": failed_ids}
             async with self._changes.record_intent(intent_kind, **intent_body):
                 yield
@@ -283,7 +291,10 @@ class Ingestion:
     async def reopen_revision(self, revision: Revision) -> None:
         """Put a failed revision back to `processing`."""
         await self._registry.change_revisions(
-            revision.source, lambda before: timeline.reopen_revision(before, revision.revision_id)
+            revision.source,
+            lambda revisions_before: timeline.reopen_revision(
+                revisions_before, revision.revision_id
+            ),
         )
 
     async def mark_failed(self, revision: Revision, error_message: str) -> None:
@@ -291,13 +302,18 @@ class Ingestion:
         # Cut, because a parser's message can be of any length.
         await self._registry.change_revisions(
             revision.source,
-            lambda old: timeline.record_failure(old, revision.revision_id, error_message[:500]),
+            lambda revisions_before: timeline.record_failure(
+                revisions_before, revision.revision_id, error_message[:500]
+            ),
         )
 
     async def set_chunk_count(self, policy_slug: str, revision_id: str, chunk_count: int) -> None:
         """Write the number of chunks to the registry; an unknown revision is ignored."""
         await self._registry.change_revisions(
-            policy_slug, lambda before: timeline.set_chunk_count(before, revision_id, chunk_count)
+            policy_slug,
+            lambda revisions_before: timeline.set_chunk_count(
+                revisions_before, revision_id, chunk_count
+            ),
         )
 
     def find_progress(self, revision_id: str) -> Progress | None:
@@ -319,7 +335,7 @@ class Ingestion:
 
         # Without the registry nobody can tell which way to finish, so recovery waits for it.
         change_count = await self._changes.recover_changes(finish, (RegistryUnavailable,))
-        await self._sweep_uploads()
+        await self._delete_unneeded_uploads()
         return change_count
 
     async def list_unfinished(self) -> list[Intent]:
@@ -343,7 +359,7 @@ class Ingestion:
                 await self._clean_up_deleted(policy_slug, [revision_id])
                 await self._update_metadata(policy_slug)
             case "delete_policy" if not await self._registry.has_policy(policy_slug):
-                await self._clean_up_policy(policy_slug, intent.body["revision_ids"])
+                await self._delete_policy_leftovers(policy_slug, intent.body["revision_ids"])
             case "ingest" if revision_id in revisions_by_id:
                 spool_path = Path(intent.body["file"])
                 await self._resume_ingest(revisions_by_id[revision_id], spool_path, report_progress)
@@ -413,7 +429,9 @@ class Ingestion:
             if other_revision.revision_id != revision.revision_id
         ]
         first_day = revision.effective_from
-        other_revisions.sort(key=lambda other: abs(other.effective_from - first_day))
+        other_revisions.sort(
+            key=lambda compared_revision: abs(compared_revision.effective_from - first_day)
+        )
         return await self._store.get_vectors(other_revisions[:_MAX_REUSED_REVISIONS])
 
     async def _store_revision(
@@ -444,13 +462,17 @@ class Ingestion:
             outcome_fields = {
                 "chunk_count": len(chunks),
                 "page_count": len(document.pages),
-                "file_path": str(self.files.build_path(policy_slug, revision_id, spool.suffix)),
+                "file_path": str(
+                    self.files.build_file_path(policy_slug, revision_id, spool.suffix)
+                ),
                 "ingested_at": self._context.clock_function(),
                 "error": None,
             }
             await self._registry.change_revisions(
                 policy_slug,
-                lambda before: timeline.activate_revision(before, revision_id, outcome_fields),
+                lambda revisions_before: timeline.activate_revision(
+                    revisions_before, revision_id, outcome_fields
+                ),
             )
             # It is found by searches from now on, whatever the remaining steps take.
             self._progress.set_progress(revision_id, "complete", 100, len(chunks))
@@ -497,7 +519,7 @@ class Ingestion:
             self.files.move_into_place, spool_path, policy_slug, revision_id, extension
         )
 
-    async def _sweep_uploads(self) -> None:
+    async def _delete_unneeded_uploads(self) -> None:
         """Delete what no intent names: interrupted uploads left it."""
         needed_files = {intent.body.get("file", "") for intent in await self.list_unfinished()}
-        await anyio.to_thread.run_sync(self.files.sweep_uploads, needed_files)
+        await anyio.to_thread.run_sync(self.files.delete_unneeded_uploads, needed_files)

@@ -21,16 +21,16 @@ from readingroom.bases.policy.pages.forms import (
 )
 from readingroom.bases.policy.pages.periods import (
     WORDS_BY_STATE,
-    describe_end,
+    describe_last_day,
     describe_revision,
     draw_policy_chart,
+    find_state_name,
     list_eligible_revisions,
     list_revisions_by_status,
     make_gantt_row,
-    name_state,
 )
 from readingroom.bases.policy.pages.quotations import QuotationPages
-from readingroom.bases.policy.pages.reading import PageViews, dump_without_folders
+from readingroom.bases.policy.pages.reading import PageViews, make_revision_fields
 from readingroom.bases.policy.pages.sections import SectionHistoryPages, build_section_tree
 from readingroom.bases.policy.registry.records import PlanStage, PolicyCategory, RevisionStatus
 from readingroom.bases.policy.service import PolicyService
@@ -91,7 +91,7 @@ def make_pages(policy_service: PolicyService, job_store: JobStore) -> BasePages:
             BasePage(f"{revision_path}/pages/{{page:page_number}}", page_views.show_page),
             BasePage(f"{revision_path}/pages/{{page:page_number}}.webp", page_views.draw_page),
         ],
-        build_reading_aid=page_views.aid_reading,
+        build_reading_aid=page_views.build_reading_aid,
         list_omissions=policy_pages.list_omissions,
         list_events=policy_pages.list_events,
         list_work=policy_pages.list_work,
@@ -157,8 +157,8 @@ class PolicyPages:
             policy=policy,
             caution=describe_unread_revisions(list_unread_revisions(policy_on_day)),
             chart=draw_policy_chart(policy, asked_day, self._service.today),
-            name_state=partial(name_state, today=self._service.today),
-            describe_end=partial(describe_end, today=self._service.today),
+            name_state=partial(find_state_name, today=self._service.today),
+            describe_end=partial(describe_last_day, today=self._service.today),
             state_words=WORDS_BY_STATE,
             day=asked_day,
             comparison=_suggest_comparison(list_eligible_revisions(policy)),
@@ -177,7 +177,7 @@ class PolicyPages:
             body_html,
             data={
                 **policy.model_dump(mode="json"),
-                "revisions": [dump_without_folders(revision) for revision in policy.revisions],
+                "revisions": [make_revision_fields(revision) for revision in policy.revisions],
             },
             tool_example=ToolExample("list_policy_revisions", {"source": policy_slug}),
         )
@@ -205,7 +205,7 @@ class PolicyPages:
                 (passage_count for passage_count in _count_passages(chunks).values()), default=1
             ),
             validity=describe_revision(revision, self._service.today),
-            state=name_state(revision, self._service.today),
+            state=find_state_name(revision, self._service.today),
             state_words=WORDS_BY_STATE,
             fields=fill_form(
                 request.parameters,
@@ -216,7 +216,7 @@ class PolicyPages:
         return RenderedPage(
             f"{policy_slug} ({revision.version_label})",
             body_html,
-            data={**dump_without_folders(revision), "sections": listed_sections},
+            data={**make_revision_fields(revision), "sections": listed_sections},
             tool_example=_make_section_example(revision, listed_sections),
             print_note=describe_revision(revision, self._service.today),
         )

@@ -58,11 +58,13 @@ class QuotationPages:
             )
             if quote_check.found:
                 # The tool ends where it finds them in force; a person sees all revisions at once.
-                quote_places = await self._service.find_quote_in_all(policy_slug, quoted_text)
+                quote_places = await self._service.find_quote_in_all_revisions(
+                    policy_slug, quoted_text
+                )
                 quote_check = quote_check.model_copy(update={"found": quote_places})
                 period_chart = await self._draw_chart(policy_slug, quote_places, asked_day)
-                picture_html = await self._page_views.show_passage(
-                    policy_slug, *_choose_page(quote_check, quote_places), quoted_text
+                picture_html = await self._page_views.render_passage_picture(
+                    policy_slug, *_choose_shown_page(quote_check, quote_places), quoted_text
                 )
         body_html = _render(
             "check.html",
@@ -121,7 +123,9 @@ def _describe_verdict(quote_check: QuoteCheck) -> str:
     return _NOT_ADOPTED_TEXT if is_only_planned else _TEXT_BY_VERDICT[quote_check.verdict]
 
 
-def _choose_page(quote_check: QuoteCheck, quote_places: Sequence[QuotePlace]) -> tuple[str, int]:
+def _choose_shown_page(
+    quote_check: QuoteCheck, quote_places: Sequence[QuotePlace]
+) -> tuple[str, int]:
     """Return the revision and the page to show: of the one in force, if the words stand there."""
     in_force = [
         quote_place

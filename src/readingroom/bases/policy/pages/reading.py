@@ -13,7 +13,7 @@ from readingroom.bases.policy.pages.periods import (
     can_be_in_force,
     describe_revision,
     find_successor,
-    link_changes,
+    make_change_links,
 )
 from readingroom.bases.policy.pages.sections import make_history_address, make_section_address
 from readingroom.bases.policy.registry.records import format_revision_name
@@ -80,7 +80,7 @@ class PageViews:
             page_name=page_name,
             citation=citation,
             validity=validity_text,
-            picture=await self.show_passage(
+            picture=await self.render_passage_picture(
                 revision.source, revision.revision_id, page_number, quoted_text
             ),
             sections=page_sections,
@@ -93,7 +93,7 @@ class PageViews:
             citation,
             body_html,
             data={
-                **dump_without_folders(revision),
+                **make_revision_fields(revision),
                 "page": page_number,
                 "sections": page_sections,
             },
@@ -116,7 +116,7 @@ class PageViews:
         file_path = await self._pictures.find_file(revision.source, revision.revision_id)
         return PageFile(file_path, f"{revision.revision_id}{file_path.suffix}")
 
-    async def show_passage(
+    async def render_passage_picture(
         self, policy_slug: str, revision_id: str, page_number: int, passage_text: str
     ) -> str:
         """Return a page's picture with a passage marked on it; nothing where there is no picture.
@@ -145,7 +145,7 @@ class PageViews:
             picture_address, picture_description, page_marks, has_sought_passage=bool(passage_text)
         )
 
-    async def aid_reading(self, request: PageRequest, desk_record: DeskRecord) -> ReadingAid:
+    async def build_reading_aid(self, request: PageRequest, desk_record: DeskRecord) -> ReadingAid:
         """Return what stands before and after a section, and the other revisions that have it."""
         policy_slug, revision_id = (
             desk_record.record.get("source"),
@@ -164,11 +164,11 @@ class PageViews:
         if section_ref:
             history_address = make_history_address(policy_slug, revision_id, section_ref)
             related_links.append(PageLink("This section in every revision", history_address))
-        related_links += link_changes(policy, revision_id)
+        related_links += make_change_links(policy, revision_id)
         page_number = _find_first_page(desk_record)
         picture_html = ""
         if page_number:
-            picture_html = await self.show_passage(
+            picture_html = await self.render_passage_picture(
                 policy_slug,
                 revision_id,
                 page_number,
@@ -192,11 +192,11 @@ class PageViews:
             if 0 <= section_index < len(section_refs) - 1
             else None,
             related=related_links,
-            replaced_by=_link_successor(
+            replaced_by=_make_successor_link(
                 find_successor(policy, revision_id), revision_id, section_ref
             ),
             caution=describe_unread_revisions(
-                await self._service.list_unread_beside(policy_slug, revision_id)
+                await self._service.list_unread_successors(policy_slug, revision_id)
             ),
         )
 
@@ -223,7 +223,7 @@ def _make_quote_example(revision: RevisionDetail, quoted_text: str) -> ToolExamp
     return ToolExample("search_policy", example_arguments)
 
 
-def dump_without_folders(revision: RevisionDetail) -> dict[str, Any]:
+def make_revision_fields(revision: RevisionDetail) -> dict[str, Any]:
     """Return a revision's fields as a page gives them: of its file only the name.
 
     REST gives the whole path, which its contract has.
@@ -238,7 +238,7 @@ def _find_first_page(desk_record: DeskRecord) -> int | None:
     return page_numbers[0] or None
 
 
-def _link_successor(
+def _make_successor_link(
     later_revision: RevisionDetail | None, revision_id: str, section_ref: str | None
 ) -> PageLink | None:
     """Return a link to what took a section's place, found by its words."""

@@ -123,7 +123,7 @@ class SectionHistoryPages:
             for revision in reversed(policy.revisions)
             if revision.status in (RevisionStatus.ACTIVE, RevisionStatus.SUPERSEDED)
         ]
-        sections_oldest_first = await self._trace_section_through_revisions(
+        sections_oldest_first = await self._trace_section(
             eligible_revisions, revision_id, section_ref
         )
         page_title = (
@@ -151,7 +151,7 @@ class SectionHistoryPages:
             page_title, body_html, data=sections_oldest_first, tool_example=tool_example
         )
 
-    async def _trace_section_through_revisions(
+    async def _trace_section(
         self, revisions: Sequence[RevisionDetail], revision_id: str, section_ref: str
     ) -> list[SectionInRevision]:
         """Return the stands in all revisions, the oldest first; the search goes both ways."""
