@@ -444,9 +444,7 @@ def test_a_document_that_is_made_again_is_the_same(tmp_path: Path) -> None:
 
 
 async def read(file: Path) -> Document:
-    with AllowedFolders("sample", (file.parent,), 2**20).open_private_copy(
-        str(file)
-    ) as private_copy:
+    with AllowedFolders("sample", (file.parent,), 2**20).open_copy(str(file)) as private_copy:
         document = await Pipeline(Sandbox()).read_document(
             private_copy, no_progress, find_sections=True
         )

@@ -58,6 +58,6 @@ def test_a_named_pipe_and_a_link_out_are_not_found(tmp_path: Path) -> None:
     roots = AllowedFolders("DOCUMENT_ROOTS", (tmp_path,), max_file_bytes=2**20)
 
     for name in ("pipe.pdf", "passwd.pdf"):
-        with pytest.raises(KnowledgeError) as told, roots.open_private_copy(str(tmp_path / name)):
+        with pytest.raises(KnowledgeError) as told, roots.open_copy(str(tmp_path / name)):
             pass
         assert told.value.code == "file_not_found"

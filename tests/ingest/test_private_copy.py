@@ -30,9 +30,7 @@ def make_roots(inbox: Path, largest: int = 2**20) -> AllowedFolders:
 
 @requirement("ingest:roots")
 def test_a_file_inside_a_root_is_taken_with_its_hash(inbox: Path) -> None:
-    with make_roots(inbox).open_private_copy(
-        str(inbox / "deep" / "er" / "plan.pdf")
-    ) as private_copy:
+    with make_roots(inbox).open_copy(str(inbox / "deep" / "er" / "plan.pdf")) as private_copy:
         assert private_copy.file_name == "plan.pdf"
         assert private_copy.size_bytes == 13
         assert private_copy.sha256 == hashlib.sha256(b"%PDF-1.7 plan").hexdigest()
@@ -43,7 +41,7 @@ def test_a_file_inside_a_root_is_taken_with_its_hash(inbox: Path) -> None:
 def test_what_is_hashed_is_what_is_parsed_even_if_the_file_changes_meanwhile(inbox: Path) -> None:
     path = inbox / "deep" / "er" / "plan.pdf"
 
-    with make_roots(inbox).open_private_copy(str(path)) as private_copy:
+    with make_roots(inbox).open_copy(str(path)) as private_copy:
         path.write_bytes(b"%PDF-1.7 another plan")
 
         private_copy.file.seek(0)
@@ -71,7 +69,7 @@ def test_a_path_that_leads_out_is_outside_and_nothing_is_said_of_it(inbox: Path,
 
     with (
         pytest.raises(FileNotFound, match="is outside DOCUMENT_ROOTS"),
-        make_roots(inbox).open_private_copy(path.format(inbox=inbox)),
+        make_roots(inbox).open_copy(path.format(inbox=inbox)),
     ):
         pass
 
@@ -80,7 +78,7 @@ def test_a_path_that_leads_out_is_outside_and_nothing_is_said_of_it(inbox: Path,
 def test_a_link_that_stays_inside_is_followed(inbox: Path) -> None:
     (inbox / "link.pdf").symlink_to(inbox / "deep" / "er" / "plan.pdf")
 
-    with make_roots(inbox).open_private_copy(str(inbox / "link.pdf")) as private_copy:
+    with make_roots(inbox).open_copy(str(inbox / "link.pdf")) as private_copy:
         assert private_copy.file_name == "plan.pdf"
 
 
@@ -89,7 +87,7 @@ def test_a_link_that_stays_inside_is_followed(inbox: Path) -> None:
 def test_what_is_no_regular_file_is_not_found(inbox: Path, name: str) -> None:
     os.mkfifo(inbox / "pipe.pdf")
 
-    with pytest.raises(FileNotFound), make_roots(inbox).open_private_copy(f"{inbox}/{name}"):
+    with pytest.raises(FileNotFound), make_roots(inbox).open_copy(f"{inbox}/{name}"):
         pass
 
 
@@ -110,7 +108,7 @@ def test_a_folder_swapped_for_a_link_after_the_check_leads_nowhere(
 
     with (
         pytest.raises(FileNotFound),
-        make_roots(inbox).open_private_copy(str(inbox / "deep" / "er" / "plan.pdf")),
+        make_roots(inbox).open_copy(str(inbox / "deep" / "er" / "plan.pdf")),
     ):
         pass
 
@@ -119,7 +117,7 @@ def test_a_folder_swapped_for_a_link_after_the_check_leads_nowhere(
 def test_a_file_over_the_size_cap_is_refused(inbox: Path) -> None:
     with (
         pytest.raises(ExtractionFailed, match="larger than 0 MB") as told,
-        make_roots(inbox, largest=12).open_private_copy(str(inbox / "deep" / "er" / "plan.pdf")),
+        make_roots(inbox, largest=12).open_copy(str(inbox / "deep" / "er" / "plan.pdf")),
     ):
         pass
     assert told.value.hint == {"largest_bytes": 12}
@@ -135,7 +133,7 @@ def test_a_large_sparse_file_is_refused_before_a_byte_of_it_is_read(
 
     with (
         pytest.raises(ExtractionFailed, match="larger than 1 MB"),
-        make_roots(inbox).open_private_copy(str(inbox / "sparse.pdf")),
+        make_roots(inbox).open_copy(str(inbox / "sparse.pdf")),
     ):
         pass
 
@@ -150,12 +148,12 @@ def test_bytes_handed_over_keep_only_the_last_part_of_their_name() -> None:
 @requirement("ingest:roots")
 async def test_a_file_is_taken_in_a_thread_and_let_go_of_at_the_end(inbox: Path) -> None:
     async with enter_copy_in_thread(
-        make_roots(inbox).open_private_copy(str(inbox / "deep" / "er" / "plan.pdf"))
+        make_roots(inbox).open_copy(str(inbox / "deep" / "er" / "plan.pdf"))
     ) as private_copy:
         assert private_copy.size_bytes == 13
     assert private_copy.file.closed
     with pytest.raises(FileNotFound):
-        async with enter_copy_in_thread(make_roots(inbox).open_private_copy("/etc/passwd")):
+        async with enter_copy_in_thread(make_roots(inbox).open_copy("/etc/passwd")):
             pass
 
 

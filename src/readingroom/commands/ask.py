@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 from readingroom.bases import BASES
-from readingroom.console.completion import make_completion
+from readingroom.console.completion import complete_with
 from readingroom.console.layout import make_bold, make_faint, wrap_text
 from readingroom.console.options import (
     add_common_options,
-    make_validated_model,
+    build_model,
     print_result,
     run_command,
 )
@@ -42,7 +42,7 @@ def _complete_sources(settings: RoomSettings, typed_arguments: Mapping[str, Any]
 @click.option(
     "--source",
     multiple=True,
-    shell_complete=make_completion(_complete_sources),
+    shell_complete=complete_with(_complete_sources),
     help="Only this base, or this federal source; may be repeated.",
 )
 @click.option("-n", "--limit", default=5, show_default=True, help="How many passages.")
@@ -59,7 +59,7 @@ def ask(question: str, settings: RoomSettings, as_json: bool, **values: Any) -> 
     id that fetches it. Ends with 1 when nothing here is close to the question.
     """
     values["source"] = list(values["source"]) or None
-    ask_command = Ask(search=make_validated_model(DeskSearch, query=question, **values))
+    ask_command = Ask(search=build_model(DeskSearch, query=question, **values))
     with open_sample_settings(settings, BASES.values()) as chosen_settings:
         search_answer = run_command(ask_command, FEDERATION_SPEC, chosen_settings, no_progress)
     own_notes = [

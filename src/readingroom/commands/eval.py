@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from readingroom.bases import BASES
 from readingroom.console.options import (
     add_common_options,
-    make_validated_model,
+    build_model,
     print_result,
     run_command,
 )
@@ -41,7 +41,7 @@ def eval(file: Path, source: tuple[str, ...], settings: RoomSettings, as_json: b
     It asks a running server where there is one, else the data directory.
     """
     evaluation_questions = read_questions(file)
-    evaluate_command = make_validated_model(
+    evaluate_command = build_model(
         Evaluate, questions=evaluation_questions, source=list(source) or None
     )
     with open_sample_settings(settings, BASES.values()) as chosen_settings:

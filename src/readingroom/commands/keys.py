@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from readingroom.console.completion import make_completion
+from readingroom.console.completion import complete_with
 from readingroom.console.layout import format_table, make_bold
 from readingroom.console.options import add_common_options, print_result
 from readingroom.core.settings import RoomSettings
@@ -87,7 +87,7 @@ def _list_key_names(settings: RoomSettings, typed_arguments: Mapping[str, Any]) 
 
 
 @keys.command()
-@click.argument("name", shell_complete=make_completion(_list_key_names))
+@click.argument("name", shell_complete=complete_with(_list_key_names))
 @add_common_options
 def revoke(name: str, settings: RoomSettings, as_json: bool) -> None:
     """Revoke the key called NAME: its next request is refused."""

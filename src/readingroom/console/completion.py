@@ -22,7 +22,7 @@ ListValues = Callable[[RoomSettings, Mapping[str, Any]], Iterable[str]]
 CompleteArgument = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
-def make_completion(list_values: ListValues) -> CompleteArgument:
+def complete_with(list_values: ListValues) -> CompleteArgument:
     """Return a completion for `shell_complete=`. Where nothing can be read it offers nothing."""
 
     def complete(
@@ -47,9 +47,7 @@ def make_completion(list_values: ListValues) -> CompleteArgument:
     return complete
 
 
-def run_command_quietly(
-    command: Command, base_spec: BaseSpec, settings: RoomSettings
-) -> dict[str, Any]:
+def run_quietly(command: Command, base_spec: BaseSpec, settings: RoomSettings) -> dict[str, Any]:
     """Return the result of a command that reads, without a word about how far it has come."""
     return run_command(command, base_spec, settings, no_progress)
 

@@ -226,7 +226,7 @@ def run_command(
         raise
 
 
-def make_validated_model(model_class: type[Model], **field_values: Any) -> Model:
+def build_model(model_class: type[Model], **field_values: Any) -> Model:
     """Return a question or a command made of what was typed. Raise `InvalidArguments`."""
     return validate_model(model_class, field_values)
 

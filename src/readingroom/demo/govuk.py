@@ -84,7 +84,7 @@ class GovukEmulator:
     """Whether a search finds pages that were withdrawn."""
     seen: MutableSequence[SeenRequest] = field(default_factory=list)
 
-    def make_app(self) -> ASGIApp:
+    def app(self) -> ASGIApp:
         """Return the ASGI application."""
         emulator_app = Starlette(
             routes=[
@@ -179,9 +179,7 @@ def serve_on_loopback(emulator: GovukEmulator) -> Iterator[str]:
     """Serve the emulator on a free port, in a thread; yield its URL."""
     # Bound here and not by uvicorn: the port must be known before the server runs.
     listener = socket.create_server(("127.0.0.1", 0))
-    uvicorn_server = uvicorn.Server(
-        uvicorn.Config(emulator.make_app(), log_config=None, lifespan="off")
-    )
+    uvicorn_server = uvicorn.Server(uvicorn.Config(emulator.app(), log_config=None, lifespan="off"))
     server_thread = threading.Thread(target=uvicorn_server.run, kwargs={"sockets": [listener]})
     server_thread.start()
     while not uvicorn_server.started and server_thread.is_alive():
@@ -399,14 +397,12 @@ def _matches_params(content_item: ContentItem, query_params: Iterable[tuple[str,
         if param_name.startswith("filter_"):
             values_by_filter.setdefault(param_name.removeprefix("filter_"), set()).add(param_value)
     return all(
-        _is_passing_filter(content_item, param_name, param_values)
+        _passes_filter(content_item, param_name, param_values)
         for param_name, param_values in values_by_filter.items()
     )
 
 
-def _is_passing_filter(
-    content_item: ContentItem, filter_name: str, filter_values: set[str]
-) -> bool:
+def _passes_filter(content_item: ContentItem, filter_name: str, filter_values: set[str]) -> bool:
     match filter_name:
         case "organisations":
             organisation_paths = [
@@ -496,9 +492,7 @@ def main() -> None:
     items_by_path = load_items(arguments.items) if arguments.items else make_sample_items()
     listener = socket.create_server(("127.0.0.1", arguments.port))
     print(f"GOVUK_BASE_URL=http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
-    config = uvicorn.Config(
-        GovukEmulator(items_by_path).make_app(), log_level="warning", lifespan="off"
-    )
+    config = uvicorn.Config(GovukEmulator(items_by_path).app(), log_level="warning", lifespan="off")
     uvicorn.Server(config).run(sockets=[listener])
 
 

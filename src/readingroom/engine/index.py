@@ -434,14 +434,11 @@ class EmbeddedIndex(CollectionIndex):
         if self.collection.embedding_identity != self.embedder.identity:
             return warm_up_steps
         context_batches = batch_missing_contexts(self.collection.read_chunks(), self._list_contexts)
-        return (
-            *warm_up_steps,
-            *(partial(self._embed_chunks_in_context, batch) for batch in context_batches),
-        )
+        return (*warm_up_steps, *(partial(self._embed_anew, batch) for batch in context_batches))
 
     # --- internals ---
 
-    def _embed_chunks_in_context(self, contexts_by_id: Mapping[str, str]) -> None:
+    def _embed_anew(self, contexts_by_id: Mapping[str, str]) -> None:
         """Embed chunks under their contexts; those that changed meanwhile are left alone."""
         chunks = self.collection.read_chunks(list(contexts_by_id))
         if len(chunks):

@@ -38,9 +38,9 @@ _SELECT_TOTALS_SQL = "SELECT documents, tokens FROM facts"
 _CLEAR_SCRATCH_SQL = "INSERT INTO temp.scratch(scratch) VALUES ('delete-all')"
 # FTS5 returns rows with equal scores in any order. So many more are read than were requested, and
 # then ordered by id, so that the same search gives the same hits.
-_EXTRA_CANDIDATE_ROWS = 64
+_EXTRA_ROWS = 64
 # The parameters of FTS5's own bm25(), so that both rankings are the same.
-_BM25_K1, _BM25_B = 1.2, 0.75
+_K1, _B = 1.2, 0.75
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,7 @@ class LexicalIndex:
         conditions = self.filter_fields.parse_filter(where)
         with self._connections.connection() as db, enforce_deadline(db, self._max_seconds):
             scores = self._score_rows(db, parse_query(query), k, conditions) if k else {}
-            return self._make_best_hits(db, scores, k)
+            return self._make_hits(db, scores, k)
 
     def _score_rows(
         self, db: Database, query: LexicalQuery, k: int, conditions: Sequence[Condition]
@@ -196,15 +196,13 @@ class LexicalIndex:
         """Return the scores of the best rows: at least `k` of them where so many match."""
         # A phrase is rare enough to be ranked within the budget, and the words only rank its hits.
         if query.phrases and query.match_expression:
-            return self._rank_matches(
-                db, query.match_expression, k + _EXTRA_CANDIDATE_ROWS, conditions
-            )
+            return self._rank_matches(db, query.match_expression, k + _EXTRA_ROWS, conditions)
         query_terms = self._find_terms(db, query.words)
         if not query_terms:
             return {}
         if sum(term.document_count for term in query_terms) <= self._postings_budget:
             any_term = _build_match_expression(query_terms)
-            return self._rank_matches(db, any_term, k + _EXTRA_CANDIDATE_ROWS, conditions)
+            return self._rank_matches(db, any_term, k + _EXTRA_ROWS, conditions)
         return self._rank_candidates(db, query_terms, max(MIN_CANDIDATE_ROWS, 3 * k), conditions)
 
     def _find_terms(self, db: Database, query_words: Sequence[str]) -> list[_Term]:
@@ -303,13 +301,9 @@ class LexicalIndex:
             frequency = term.document_count
             rarity = math.log((document_count - frequency + 0.5) / (frequency + 0.5))
             for row_number, occurrence_weight in self._count_occurrences(db, term):
-                saturation = occurrence_weight + _BM25_K1 * (
-                    1 - _BM25_B + _BM25_B * relative_lengths[row_number]
-                )
+                saturation = occurrence_weight + _K1 * (1 - _B + _B * relative_lengths[row_number])
                 # FTS5 does the same: a word of most documents would count against a match.
-                scores[row_number] += (
-                    max(rarity, 1e-6) * occurrence_weight * (_BM25_K1 + 1) / saturation
-                )
+                scores[row_number] += max(rarity, 1e-6) * occurrence_weight * (_K1 + 1) / saturation
         return scores
 
     def _count_occurrences(self, db: Database, term: _Term) -> Iterable[tuple[int, float]]:
@@ -323,9 +317,7 @@ class LexicalIndex:
             (term.stem,),
         ).fetchall()
 
-    def _make_best_hits(
-        self, db: Database, scores: Mapping[int, float], k: int
-    ) -> list[LexicalHit]:
+    def _make_hits(self, db: Database, scores: Mapping[int, float], k: int) -> list[LexicalHit]:
         """Return the k best rows as hits, equal scores in the order of their ids."""
         row_list = ",".join(map(str, scores))
         ids_by_row = dict(db.execute(f"SELECT row, id FROM documents WHERE row IN ({row_list})"))
@@ -349,7 +341,7 @@ class LexicalIndex:
 
     def _open_connection(self) -> Database:
         """Open a connection, with a temporary table that splits texts into stems."""
-        db = _open_index_file(self._path)
+        db = _connect(self._path)
         db.execute(
             f"CREATE VIRTUAL TABLE temp.scratch USING fts5({self._quoted_columns}, content = '', "
             f'tokenize = "{make_fts5_tokenizer_option()}")'
@@ -423,15 +415,12 @@ def _prepare_index_file(index_path: Path, schema: list[str]) -> None:
     """Create the tables, after deleting a file that is damaged or has another schema."""
     index_path.parent.mkdir(parents=True, exist_ok=True)
     schema_text = "\n".join(schema)
-    with (
-        contextlib.suppress(sqlite3.DatabaseError),
-        contextlib.closing(_open_index_file(index_path)) as db,
-    ):
+    with contextlib.suppress(sqlite3.DatabaseError), contextlib.closing(_connect(index_path)) as db:
         if db.execute("SELECT made FROM made_by").fetchone() == (schema_text,):
             return
     for suffix in ("", "-wal", "-shm"):
         index_path.with_name(index_path.name + suffix).unlink(missing_ok=True)
-    with contextlib.closing(_open_index_file(index_path)) as db:
+    with contextlib.closing(_connect(index_path)) as db:
         db.execute("BEGIN")
         for statement in schema:
             db.execute(statement)
@@ -440,7 +429,7 @@ def _prepare_index_file(index_path: Path, schema: list[str]) -> None:
         db.execute("COMMIT")
 
 
-def _open_index_file(index_path: Path) -> Database:
+def _connect(index_path: Path) -> Database:
     # WAL, so that searches go on during a write. NORMAL may lose the last writes in a power cut;
     # the generation shows that, and the index is filled again.
     pragmas = {"journal_mode": "WAL", "synchronous": "NORMAL", "temp_store": "MEMORY"}

@@ -58,7 +58,7 @@ class UnpackedFile:
         unpacked_folder = AllowedFolders(
             "the folder of unpacked files", (self.path.parent,), self.max_bytes
         )
-        with unpacked_folder.open_private_copy(str(self.path)) as private_copy:
+        with unpacked_folder.open_copy(str(self.path)) as private_copy:
             yield replace(private_copy, file_name=self.file_name)
 
 

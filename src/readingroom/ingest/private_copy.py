@@ -65,14 +65,12 @@ class AllowedFolders:
     copies_folder: Path | None = None
     """Where private copies are made; by default in the folder for temporary files."""
 
-    def open_private_copy_in_thread(
-        self, asked_path: str
-    ) -> AbstractAsyncContextManager[PrivateCopy]:
+    def open_copy_in_thread(self, asked_path: str) -> AbstractAsyncContextManager[PrivateCopy]:
         """Do the same as `open_private_copy` in a thread: copying a large file takes time."""
-        return enter_copy_in_thread(self.open_private_copy(asked_path))
+        return enter_copy_in_thread(self.open_copy(asked_path))
 
     @contextmanager
-    def open_private_copy(self, asked_path: str) -> Iterator[PrivateCopy]:
+    def open_copy(self, asked_path: str) -> Iterator[PrivateCopy]:
         """Open the file at a path below a root; links may not lead out.
 
         Raise `FileNotFound`, or `ExtractionFailed` when the file is too large.

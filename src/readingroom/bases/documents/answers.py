@@ -20,7 +20,7 @@ from readingroom.bases.documents.registry.records import (
 from readingroom.engine.index import ChunkHit
 
 
-def make_listed_document(document_record: DocumentRecord) -> ListedDocument:
+def to_listed_document(document_record: DocumentRecord) -> ListedDocument:
     """Return a document as lists show it."""
     return ListedDocument.model_validate(document_record, from_attributes=True)
 

@@ -29,12 +29,12 @@ from readingroom.bases.documents.models import (
     SearchApplicationDocs,
     SetApplication,
 )
-from readingroom.console.completion import make_completion, run_command_quietly
+from readingroom.console.completion import complete_with, run_quietly
 from readingroom.console.layout import format_table, make_bold
 from readingroom.console.options import (
     add_common_options,
     add_embedding_options,
-    make_validated_model,
+    build_model,
     print_result,
     run_command,
     show_progress_bar,
@@ -48,21 +48,19 @@ _NO_DOCUMENTS_MESSAGE = "There are no documents yet: `readingroom documents inge
 
 
 def _complete_references(settings: RoomSettings, typed_values: Mapping[str, Any]) -> list[str]:
-    known_applications = run_command_quietly(ListApplications(), SPEC, settings)["applications"]
+    known_applications = run_quietly(ListApplications(), SPEC, settings)["applications"]
     return [application["reference"] for application in known_applications]
 
 
 def _list_document_ids(settings: RoomSettings, typed_values: Mapping[str, Any]) -> Iterator[str]:
     for application_ref in _complete_references(settings, typed_values):
-        arguments = make_validated_model(ListIngestedDocuments, application_ref=application_ref)
-        document_list = run_command_quietly(ListDocuments(question=arguments), SPEC, settings)
+        arguments = build_model(ListIngestedDocuments, application_ref=application_ref)
+        document_list = run_quietly(ListDocuments(question=arguments), SPEC, settings)
         yield from (document_entry["document_id"] for document_entry in document_list["documents"])
 
 
-_complete_reference = make_completion(_complete_references)
-_document_argument = click.argument(
-    "document_id", shell_complete=make_completion(_list_document_ids)
-)
+_complete_reference = complete_with(_complete_references)
+_document_argument = click.argument("document_id", shell_complete=complete_with(_list_document_ids))
 _application_option = click.option(
     "--application",
     "application_ref",
@@ -95,7 +93,7 @@ def ingest(paths: tuple[str, ...], settings: RoomSettings, as_json: bool, **valu
     each. Ends with 1 when one failed.
     """
     # Validated without its files first: a bad reference is refused before any file is copied.
-    ingest_command = make_validated_model(IngestFiles, files=[], **values)
+    ingest_command = build_model(IngestFiles, files=[], **values)
     handed_files, unread_outcomes = _hand_over_all_files(paths, settings)
     with show_progress_bar(f"{len(handed_files)} files", as_json) as show_progress:
 
@@ -145,7 +143,7 @@ def list_documents(application_ref: str | None, settings: RoomSettings, as_json:
             right_aligned_columns=[1],
         )
     else:
-        arguments = make_validated_model(ListIngestedDocuments, application_ref=application_ref)
+        arguments = build_model(ListIngestedDocuments, application_ref=application_ref)
         listing_fields = run_command(ListDocuments(question=arguments), SPEC, settings)
         table_rows = [
             (
@@ -178,7 +176,7 @@ def list_documents(application_ref: str | None, settings: RoomSettings, as_json:
 def search(query: str, settings: RoomSettings, as_json: bool, **values: Any) -> None:
     """Search the documents."""
     document_types = list(values.pop("document_types")) or None
-    arguments = make_validated_model(
+    arguments = build_model(
         SearchApplicationDocs, query=query, document_types=document_types, **values
     )
     document_hits = run_command(SearchDocuments(question=arguments), SPEC, settings)
@@ -204,7 +202,7 @@ def search(query: str, settings: RoomSettings, as_json: bool, **values: Any) -> 
 @add_common_options
 def text(document_id: str, pages: str | None, settings: RoomSettings, as_json: bool) -> None:
     """Print a document's text."""
-    arguments = make_validated_model(GetDocumentText, document_id=document_id, pages=pages)
+    arguments = build_model(GetDocumentText, document_id=document_id, pages=pages)
     document_text = run_command(ReadDocument(question=arguments), SPEC, settings)
     print_result(as_json, document_text, document_text["text"])
 
@@ -214,7 +212,7 @@ def text(document_id: str, pages: str | None, settings: RoomSettings, as_json: b
 @add_common_options
 def remove(document_id: str, settings: RoomSettings, as_json: bool) -> None:
     """Remove a document with all its chunks."""
-    arguments = make_validated_model(RemoveDocument, document_id=document_id)
+    arguments = build_model(RemoveDocument, document_id=document_id)
     removal_answer = run_command(DropDocument(question=arguments), SPEC, settings)
     print_result(
         as_json,
@@ -239,9 +237,9 @@ def application(reference: str, settings: RoomSettings, as_json: bool, **values:
         if field_value is not None
     }
     if changed_fields:
-        arguments = make_validated_model(SetApplication, reference=reference, **changed_fields)
+        arguments = build_model(SetApplication, reference=reference, **changed_fields)
         run_command(DescribeApplication(question=arguments), SPEC, settings)
-    overview_arguments = make_validated_model(ApplicationOverview, application_ref=reference)
+    overview_arguments = build_model(ApplicationOverview, application_ref=reference)
     overview_fields = run_command(ShowApplication(question=overview_arguments), SPEC, settings)
     print_result(as_json, overview_fields, "\n".join(_render_overview(overview_fields)))
 

@@ -14,17 +14,13 @@ import anyio.to_thread
 from readingroom.bases.documents.answers import (
     make_application_record,
     make_document_hit,
-    make_listed_document,
     make_type_overview,
+    to_listed_document,
 )
 from readingroom.bases.documents.errors import ApplicationNotFound
 from readingroom.bases.documents.ids import DocumentRef, format_doc_id, parse_doc_id
 from readingroom.bases.documents.ingest.batch import BatchFile, IngestBatch
-from readingroom.bases.documents.ingest.ingestion import (
-    Ingestion,
-    IngestResult,
-    make_not_found_error,
-)
+from readingroom.bases.documents.ingest.ingestion import Ingestion, Outcome, make_not_found_error
 from readingroom.bases.documents.models import (
     EXPECTED_TYPES,
     ApplicationList,
@@ -74,10 +70,7 @@ class DocumentsService:
     """The documents of applications: ingested, listed, searched, read."""
 
     def __init__(
-        self,
-        documents_folder: Path,
-        chroma_directory: Path | None,
-        ingest_context: IngestContext,
+        self, documents_folder: Path, chroma_directory: Path | None, ingest_context: IngestContext
     ) -> None:
         """`chroma_directory` is where chunks are stored; None keeps everything in memory."""
         self.folder = documents_folder
@@ -111,7 +104,7 @@ class DocumentsService:
                 # No request is running yet, so whatever lies there was cut off.
                 await anyio.to_thread.run_sync(self._delete_old_uploads)
                 await anyio.to_thread.run_sync(
-                    delete_old_handovers, self.folder, self._context.clock_function()
+                    delete_old_handovers, self.folder, self._context.now()
                 )
                 yield
             finally:
@@ -225,9 +218,7 @@ class DocumentsService:
         return DocumentList(
             application_ref=arguments.application_ref,
             document_count=len(document_records),
-            documents=[
-                make_listed_document(document_record) for document_record in document_records
-            ],
+            documents=[to_listed_document(document_record) for document_record in document_records],
         )
 
     async def list_all_documents(self) -> list[DocumentRecord]:
@@ -246,9 +237,7 @@ class DocumentsService:
         """
         reference = arguments.application_ref
         known_application = await self.find_application(reference)
-        unread_entries = await anyio.to_thread.run_sync(
-            self.applications.list_unread_entries, reference
-        )
+        unread_entries = await anyio.to_thread.run_sync(self.applications.list_unread, reference)
         document_records = await self.store.list_records(reference)
         if known_application is None and not unread_entries and not document_records:
             raise ApplicationNotFound(
@@ -367,11 +356,9 @@ class DocumentsService:
 
     async def ingest_document(
         self, arguments: IngestDocument, report_progress: ReportProgress
-    ) -> IngestResult:
+    ) -> Outcome:
         """Ingest a file of an allowed folder into an application."""
-        async with self._context.roots.open_private_copy_in_thread(
-            arguments.file_path
-        ) as private_copy:
+        async with self._context.roots.open_copy_in_thread(arguments.file_path) as private_copy:
             return await self.ingestion.ingest_document(
                 private_copy,
                 arguments.application_ref,
@@ -388,9 +375,7 @@ class DocumentsService:
             self._context.roots.find_paths_by_name, arguments.path
         )
         batch_files = [
-            BatchFile(
-                file_name, partial(self._context.roots.open_private_copy, file_path), file_path
-            )
+            BatchFile(file_name, partial(self._context.roots.open_copy, file_path), file_path)
             for file_name, file_path in paths_by_name.items()
         ]
         return await self.ingest_files(
@@ -416,7 +401,7 @@ class DocumentsService:
         reference: str,
         document_type: str | None,
         report_progress: ReportProgress,
-    ) -> IngestResult:
+    ) -> Outcome:
         """Ingest an uploaded file into an application, under the name its sender gave it."""
         async with enter_copy_in_thread(self.open_upload(upload_path, file_name)) as private_copy:
             return await self.ingestion.ingest_document(
@@ -458,7 +443,7 @@ class DocumentsService:
         }
         if validation_day := changed_fields.get("validation_date"):
             changed_fields["validation_date"] = parse_day(validation_day)
-        read_at = self._context.clock_function()
+        read_at = self._context.now()
         known_application = await anyio.to_thread.run_sync(
             self.applications.update_application, arguments.reference, changed_fields, read_at
         )
@@ -488,7 +473,7 @@ class DocumentsService:
         """Delete what interrupted uploads left."""
         if self.database is not None:
             # Another process that lives may be receiving a file.
-            delete_old_files(self.folder / "uploads", self._context.clock_function())
+            delete_old_files(self.folder / "uploads", self._context.now())
             return
         for upload_path in (self.folder / "uploads").glob(".*"):
             upload_path.unlink(missing_ok=True)

@@ -19,7 +19,7 @@ from readingroom.bases.federal.query.changes import read_change_page
 from readingroom.bases.federal.schema.sources import SOURCES, Source, find_source, is_source_name
 from readingroom.bases.federal.search import vectors
 from readingroom.bases.federal.settings import FederalSettings
-from readingroom.console.completion import make_completion
+from readingroom.console.completion import complete_with
 from readingroom.console.layout import format_table
 from readingroom.console.options import (
     add_common_options,
@@ -113,9 +113,7 @@ def update(
 
 @federal.command()
 @click.option("--since", required=True, metavar="DATE", help="Loaded on this day (UTC) or later.")
-@click.option(
-    "--source", shell_complete=make_completion(_list_sources), help="Of this source alone."
-)
+@click.option("--source", shell_complete=complete_with(_list_sources), help="Of this source alone.")
 @click.option("--limit", default=200, show_default=True, type=click.IntRange(1, 10_000))
 @add_common_options
 def changes(
@@ -152,7 +150,7 @@ def changes(
 
 
 @federal.command()
-@click.argument("source", shell_complete=make_completion(_list_sources))
+@click.argument("source", shell_complete=complete_with(_list_sources))
 @click.option("--since", metavar="DATE", help="Only what was published or changed since this day.")
 @add_common_options
 def sync(source: str, since: str | None, settings: FederalSettings, as_json: bool) -> None:

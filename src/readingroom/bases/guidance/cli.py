@@ -12,7 +12,7 @@ from readingroom.bases.guidance.models import GuidanceAnswer
 from readingroom.bases.guidance.offline.library import GuidanceLibrary
 from readingroom.bases.guidance.offline.sync import synchronize_library
 from readingroom.bases.guidance.settings import GuidanceSettings
-from readingroom.console.completion import make_completion
+from readingroom.console.completion import complete_with
 from readingroom.console.layout import make_bold
 from readingroom.console.options import (
     add_common_options,
@@ -53,7 +53,7 @@ def guidance() -> None:
 
 
 @guidance.command()
-@click.argument("path", shell_complete=make_completion(_list_page_paths))
+@click.argument("path", shell_complete=complete_with(_list_page_paths))
 @add_common_options
 def get(path: str, settings: GuidanceSettings, as_json: bool) -> None:
     """Print the page at PATH, such as /guidance/charity-reporting, as readable text."""
@@ -142,7 +142,7 @@ def _format_moment(unix_seconds: float | None) -> str:
 
 
 @guidance.command()
-@click.argument("path", shell_complete=make_completion(_list_page_paths))
+@click.argument("path", shell_complete=complete_with(_list_page_paths))
 @add_common_options
 def refresh(path: str, settings: GuidanceSettings, as_json: bool) -> None:
     """Fetch the page at PATH anew, past a shared cache, and say whether it changed."""

@@ -10,19 +10,14 @@ import click
 from readingroom.bases.policy import SPEC
 from readingroom.bases.policy.admin.import_list import prepare_import
 from readingroom.bases.policy.admin.printing import (
-    format_cautions,
+    format_change,
     format_hits,
     format_known_fields,
+    format_label,
     format_listed_section,
-    format_revision_label,
-    format_section_change,
+    list_cautions,
 )
-from readingroom.bases.policy.admin_models import (
-    NewPolicy,
-    NewRevision,
-    PolicyPatch,
-    RevisionPatch,
-)
+from readingroom.bases.policy.admin_models import NewPolicy, NewRevision, PolicyPatch, RevisionPatch
 from readingroom.bases.policy.commands import (
     AddPolicy,
     ChangePolicy,
@@ -52,12 +47,12 @@ from readingroom.bases.policy.models import (
     VerifyPolicyQuote,
 )
 from readingroom.bases.policy.registry.records import PlanStage, PolicyCategory
-from readingroom.console.completion import make_completion, run_command_quietly
+from readingroom.console.completion import complete_with, run_quietly
 from readingroom.console.layout import format_table, make_bold
 from readingroom.console.options import (
     add_common_options,
     add_embedding_options,
-    make_validated_model,
+    build_model,
     print_result,
     run_command,
 )
@@ -70,29 +65,25 @@ _NO_POLICIES_YET = "There are no policies yet: `readingroom policy add` register
 
 
 def _list_slugs(settings: RoomSettings, typed_values: Mapping[str, Any]) -> list[str]:
-    policies = run_command_quietly(ListPolicies(), SPEC, settings)["policies"]
+    policies = run_quietly(ListPolicies(), SPEC, settings)["policies"]
     return [policy["source"] for policy in policies]
 
 
 def _list_revision_ids(settings: RoomSettings, typed_values: Mapping[str, Any]) -> list[str]:
-    policy_fields = run_command_quietly(
-        make_validated_model(ShowPolicy, source=typed_values["source"]), SPEC, settings
+    policy_fields = run_quietly(
+        build_model(ShowPolicy, source=typed_values["source"]), SPEC, settings
     )
     return [revision["revision_id"] for revision in policy_fields["revisions"]]
 
 
 def _list_section_refs(settings: RoomSettings, typed_values: Mapping[str, Any]) -> list[str]:
-    arguments = make_validated_model(ListPolicySections, source=typed_values["source"])
-    listed_sections = run_command_quietly(ListSections(question=arguments), SPEC, settings)[
-        "sections"
-    ]
+    arguments = build_model(ListPolicySections, source=typed_values["source"])
+    listed_sections = run_quietly(ListSections(question=arguments), SPEC, settings)["sections"]
     return [listed_section["section_ref"] for listed_section in listed_sections]
 
 
-_source_argument = click.argument("source", shell_complete=make_completion(_list_slugs))
-_revision_argument = click.argument(
-    "revision_id", shell_complete=make_completion(_list_revision_ids)
-)
+_source_argument = click.argument("source", shell_complete=complete_with(_list_slugs))
+_revision_argument = click.argument("revision_id", shell_complete=complete_with(_list_revision_ids))
 _category_choice = click.Choice([str(category) for category in PolicyCategory])
 
 
@@ -102,7 +93,7 @@ def _add_revision_options(command: Callable[..., None]) -> Callable[..., None]:
     by_id = click.option(
         "--revision",
         "revision_id",
-        shell_complete=make_completion(_list_revision_ids),
+        shell_complete=complete_with(_list_revision_ids),
         help="A revision; by default today's.",
     )
     return by_id(by_day(command))
@@ -128,7 +119,7 @@ def policy() -> None:
 def add(source: str, settings: RoomSettings, as_json: bool, **values: Any) -> None:
     """Register a policy under the slug SOURCE, such as NPPF."""
     category = PolicyCategory(values.pop("category"))
-    new_policy = make_validated_model(NewPolicy, source=source, category=category, **values)
+    new_policy = build_model(NewPolicy, source=source, category=category, **values)
     policy_fields = run_command(AddPolicy(policy=new_policy), SPEC, settings)
     print_result(
         as_json,
@@ -155,8 +146,8 @@ def change(source: str, settings: RoomSettings, as_json: bool, **values: str | N
     }
     if not changed_fields:
         raise click.UsageError("Name what to change, such as --authority")
-    policy_patch = make_validated_model(PolicyPatch, **changed_fields)
-    command = make_validated_model(ChangePolicy, source=source, patch=policy_patch)
+    policy_patch = build_model(PolicyPatch, **changed_fields)
+    command = build_model(ChangePolicy, source=source, patch=policy_patch)
     policy_fields = run_command(command, SPEC, settings)
     known_lines = format_known_fields(policy_fields, values)
     print_result(as_json, policy_fields, "\n".join([make_bold(source), *known_lines]))
@@ -184,7 +175,7 @@ def revise(source: str, file: Path, settings: RoomSettings, as_json: bool, **val
         values["label"], values["start"], values["end"], values["notes"], values["stage"]
     )
     copy_name = hand_over_file(settings.data / "policy", file)
-    command = make_validated_model(
+    command = build_model(
         RevisePolicy,
         source=source,
         revision=new_revision,
@@ -205,11 +196,7 @@ def list_policies(settings: RoomSettings, as_json: bool) -> None:
     """List every policy with the revision in force today."""
     policy_index = run_command(ListPolicies(), SPEC, settings)
     table_rows = [
-        (
-            make_bold(policy["source"]),
-            format_revision_label(policy["current_revision"]),
-            policy["title"],
-        )
+        (make_bold(policy["source"]), format_label(policy["current_revision"]), policy["title"])
         for policy in policy_index["policies"]
     ]
     print_result(as_json, policy_index, format_table(table_rows) or _NO_POLICIES_YET)
@@ -220,7 +207,7 @@ def list_policies(settings: RoomSettings, as_json: bool) -> None:
 @add_common_options
 def show(source: str, settings: RoomSettings, as_json: bool) -> None:
     """Show a policy and its revisions, newest first."""
-    policy_fields = run_command(make_validated_model(ShowPolicy, source=source), SPEC, settings)
+    policy_fields = run_command(build_model(ShowPolicy, source=source), SPEC, settings)
     bold_slug = make_bold(policy_fields["source"])
     heading_line = f"{bold_slug}: {policy_fields['title']} ({policy_fields['category']})"
     table_rows = [
@@ -243,7 +230,7 @@ def effective(day: str, settings: RoomSettings, as_json: bool) -> None:
     """Tell which revision of every policy was in force on DAY (YYYY-MM-DD)."""
     policies_on_day = run_command(EffectiveOn(day=day), SPEC, settings)
     table_rows = [
-        (make_bold(policy["source"]), format_revision_label(policy["effective_revision"]))
+        (make_bold(policy["source"]), format_label(policy["effective_revision"]))
         for policy in policies_on_day["policies"]
     ]
     missing_slugs = [
@@ -251,10 +238,7 @@ def effective(day: str, settings: RoomSettings, as_json: bool) -> None:
         *policies_on_day["policies_with_no_revision_for_date"],
     ]
     table_rows += [(make_bold(missing_slug), "–") for missing_slug in missing_slugs]
-    printed_lines = [
-        format_table(table_rows) or _NO_POLICIES_YET,
-        *format_cautions(policies_on_day),
-    ]
+    printed_lines = [format_table(table_rows) or _NO_POLICIES_YET, *list_cautions(policies_on_day)]
     print_result(as_json, policies_on_day, "\n".join(printed_lines))
 
 
@@ -265,7 +249,7 @@ def effective(day: str, settings: RoomSettings, as_json: bool) -> None:
     "--source",
     "sources",
     multiple=True,
-    shell_complete=make_completion(_list_slugs),
+    shell_complete=complete_with(_list_slugs),
     help="Only this policy; may be repeated.",
 )
 @click.option("--mode", type=click.Choice(get_args(Mode)), default="hybrid")
@@ -276,7 +260,7 @@ def effective(day: str, settings: RoomSettings, as_json: bool) -> None:
 def search(query: str, settings: RoomSettings, as_json: bool, **values: Any) -> None:
     """Search the policies."""
     policy_slugs = list(values.pop("sources")) or None
-    arguments = make_validated_model(
+    arguments = build_model(
         SearchPolicy, query=query, sources=policy_slugs, effective_date=values.pop("day"), **values
     )
     policy_hits = run_command(SearchPolicies(question=arguments), SPEC, settings)
@@ -286,25 +270,23 @@ def search(query: str, settings: RoomSettings, as_json: bool, **values: Any) -> 
         printed_lines = [_NO_POLICIES_YET if is_empty else "Nothing was found."]
     if policy_hits["degraded"]:
         printed_lines.append(f"({policy_hits['degraded']})")
-    printed_lines += format_cautions(policy_hits)
+    printed_lines += list_cautions(policy_hits)
     print_result(as_json, policy_hits, "\n\n".join(printed_lines))
 
 
 @policy.command()
 @_source_argument
-@click.argument("section_ref", shell_complete=make_completion(_list_section_refs))
+@click.argument("section_ref", shell_complete=complete_with(_list_section_refs))
 @_add_revision_options
 @add_common_options
 def section(
     source: str, section_ref: str, settings: RoomSettings, as_json: bool, **chosen: str | None
 ) -> None:
     """Read one section of SOURCE, such as "Para 116"."""
-    arguments = make_validated_model(
-        GetPolicySection, source=source, section_ref=section_ref, **chosen
-    )
+    arguments = build_model(GetPolicySection, source=source, section_ref=section_ref, **chosen)
     section_fields = run_command(ReadSection(question=arguments), SPEC, settings)
     citation, section_text = make_bold(section_fields["citation"]), section_fields["text"]
-    printed_parts = [citation, section_text, *format_cautions(section_fields)]
+    printed_parts = [citation, section_text, *list_cautions(section_fields)]
     print_result(as_json, section_fields, "\n\n".join(printed_parts))
 
 
@@ -314,7 +296,7 @@ def section(
 @add_common_options
 def sections(source: str, settings: RoomSettings, as_json: bool, **chosen: str | None) -> None:
     """List the sections of SOURCE with their titles and pages."""
-    arguments = make_validated_model(ListPolicySections, source=source, **chosen)
+    arguments = build_model(ListPolicySections, source=source, **chosen)
     section_list = run_command(ListSections(question=arguments), SPEC, settings)
     printed_lines = [
         format_listed_section(listed_section) for listed_section in section_list["sections"]
@@ -335,7 +317,7 @@ def sections(source: str, settings: RoomSettings, as_json: bool, **chosen: str |
 @add_common_options
 def compare(source: str, settings: RoomSettings, as_json: bool, **values: Any) -> None:
     """Show what changed in SOURCE between FROM_DATE and TO_DATE."""
-    arguments = make_validated_model(ComparePolicyRevisions, source=source, **values)
+    arguments = build_model(ComparePolicyRevisions, source=source, **values)
     revision_diff = run_command(CompareRevisions(question=arguments), SPEC, settings)
     summary_line = ", ".join(
         f"{change_count} {change_kind.replace('_', ' but ')}"
@@ -344,12 +326,10 @@ def compare(source: str, settings: RoomSettings, as_json: bool, **values: Any) -
     from_label = revision_diff["from_revision"]["version_label"]
     to_label = revision_diff["to_revision"]["version_label"]
     printed_lines = [f"{from_label} → {to_label}: {summary_line}"]
-    printed_lines += [
-        format_section_change(section_change) for section_change in revision_diff["changes"]
-    ]
+    printed_lines += [format_change(section_change) for section_change in revision_diff["changes"]]
     if revision_diff["next_cursor"]:
         printed_lines.append(f"More: --cursor {revision_diff['next_cursor']}")
-    printed_lines += format_cautions(revision_diff)
+    printed_lines += list_cautions(revision_diff)
     print_result(as_json, revision_diff, "\n\n".join(printed_lines))
 
 
@@ -360,7 +340,7 @@ def compare(source: str, settings: RoomSettings, as_json: bool, **values: Any) -
 @add_common_options
 def verify(source: str, quote: str, date: str, settings: RoomSettings, as_json: bool) -> None:
     """Check whether SOURCE says QUOTE on a day. Ends with 1 when it does not."""
-    arguments = make_validated_model(VerifyPolicyQuote, source=source, quote=quote, date=date)
+    arguments = build_model(VerifyPolicyQuote, source=source, quote=quote, date=date)
     quote_check = run_command(VerifyQuote(question=arguments), SPEC, settings)
     printed_lines = [
         quote_check["verdict"],
@@ -368,7 +348,7 @@ def verify(source: str, quote: str, date: str, settings: RoomSettings, as_json: 
     ]
     if quote_check["nearest"]:
         printed_lines.append(f"The nearest words: {quote_check['nearest']['text']}")
-    printed_lines += format_cautions(quote_check)
+    printed_lines += list_cautions(quote_check)
     print_result(as_json, quote_check, "\n".join(printed_lines))
     sys.exit(0 if quote_check["verdict"] == "verified" else 1)
 
@@ -378,22 +358,18 @@ def verify(source: str, quote: str, date: str, settings: RoomSettings, as_json: 
 @add_common_options
 def snapshot(day: str, settings: RoomSettings, as_json: bool) -> None:
     """Show every policy with its revision in force on DAY, or why it has none."""
-    arguments = make_validated_model(PolicySnapshot, date=day)
+    arguments = build_model(PolicySnapshot, date=day)
     snapshot_fields = run_command(TakeSnapshot(question=arguments), SPEC, settings)
     table_rows = [
         (
             make_bold(snapshot_entry["source"]),
-            format_revision_label(snapshot_entry["revision"])
+            format_label(snapshot_entry["revision"])
             if snapshot_entry["revision"]
             else snapshot_entry["reason"] or "",
         )
         for snapshot_entry in snapshot_fields["policies"]
     ]
-    cautions = [
-        caution_line
-        for policy_entry in snapshot_fields["policies"]
-        for caution_line in format_cautions(policy_entry)
-    ]
+    cautions = [line for entry in snapshot_fields["policies"] for line in list_cautions(entry)]
     policy_table = format_table(table_rows) or _NO_POLICIES_YET
     print_result(as_json, snapshot_fields, "\n".join([policy_table, *cautions]))
 
@@ -422,7 +398,7 @@ def dates(
         changed_fields["effective_to"] = (
             None if last_day_text == "open" else parse_day(last_day_text)
         )
-    revision_patch = make_validated_model(RevisionPatch, **changed_fields)
+    revision_patch = build_model(RevisionPatch, **changed_fields)
     command = ChangeRevision(source=source, revision_id=revision_id, patch=revision_patch)
     revision_fields = run_command(command, SPEC, settings)
     period_text = f"{revision_fields['effective_from']} – {revision_fields['effective_to'] or ''}"
@@ -437,7 +413,7 @@ def dates(
 @add_common_options
 def delete(source: str, revision_id: str, settings: RoomSettings, as_json: bool) -> None:
     """Delete a revision of SOURCE, its text and its file."""
-    delete_command = make_validated_model(DeleteRevision, source=source, revision_id=revision_id)
+    delete_command = build_model(DeleteRevision, source=source, revision_id=revision_id)
     deletion = run_command(delete_command, SPEC, settings)
     print_result(as_json, deletion, f"Deleted {revision_id}, {deletion['chunks_removed']} chunks.")
 
@@ -448,12 +424,12 @@ def delete(source: str, revision_id: str, settings: RoomSettings, as_json: bool)
 @add_common_options
 def delete_policy(source: str, yes: bool, settings: RoomSettings, as_json: bool) -> None:
     """Delete SOURCE with all its revisions, their texts and their files."""
-    policy_fields = run_command(make_validated_model(ShowPolicy, source=source), SPEC, settings)
+    policy_fields = run_command(build_model(ShowPolicy, source=source), SPEC, settings)
     if not yes:
         revision_count = policy_fields["revision_count"]
         confirmation_text = f"Delete {policy_fields['title']!r} and its {revision_count} revisions?"
         click.confirm(confirmation_text, abort=True, err=True)
-    deletion = run_command(make_validated_model(DeletePolicy, source=source), SPEC, settings)
+    deletion = run_command(build_model(DeletePolicy, source=source), SPEC, settings)
     summary_line = f"{deletion['revisions_removed']} revisions, {deletion['chunks_removed']} chunks"
     print_result(as_json, deletion, f"Deleted {source}: {summary_line}.")
 
@@ -464,7 +440,7 @@ def delete_policy(source: str, yes: bool, settings: RoomSettings, as_json: bool)
 @add_embedding_options
 def reindex(source: str, revision_id: str, settings: RoomSettings, as_json: bool) -> None:
     """Read the file of a revision again and wait until it can be searched."""
-    reindex_command = make_validated_model(ReingestRevision, source=source, revision_id=revision_id)
+    reindex_command = build_model(ReingestRevision, source=source, revision_id=revision_id)
     ingested_fields = run_command(reindex_command, SPEC, settings)
     chunk_count, page_count = ingested_fields["chunks_created"], ingested_fields["page_count"]
     summary_line = f"{revision_id}: {chunk_count} chunks, {page_count} pages"
@@ -507,7 +483,7 @@ def _build_new_revision(
     revision_notes: str | None,
     plan_stage: str | None,
 ) -> NewRevision:
-    return make_validated_model(
+    return build_model(
         NewRevision,
         version_label=version_label,
         effective_from=parse_day(first_day_text),

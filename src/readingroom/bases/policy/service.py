@@ -91,7 +91,7 @@ class PolicyService:
         self.folder = policy_folder
         self._redis_url = redis_url
         self._context = ingest_context
-        self.now = ingest_context.clock_function
+        self.now = ingest_context.now
         self.database = ingest_context.database
         self.store = PolicyStore(policy_folder, ingest_context.embedder, ingest_context.database)
         self.registry: AnyPolicyRegistry
@@ -396,9 +396,7 @@ class PolicyService:
         revisions = await self.registry.get_revisions(arguments.source)
         revision = timeline.find_revision(revisions, arguments.revision_id)
         # Opened before the check below, so that a bad path is refused whether or not chunks exist.
-        async with self._context.roots.open_private_copy_in_thread(
-            arguments.file_path
-        ) as private_copy:
+        async with self._context.roots.open_copy_in_thread(arguments.file_path) as private_copy:
             chunks = await self.store.get_chunks(arguments.source, arguments.revision_id)
             if chunks and revision.is_readable and not arguments.reindex:
                 return IngestedRevision(

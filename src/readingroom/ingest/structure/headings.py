@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from readingroom.ingest.structure.numbering import find_rising_numbers
 from readingroom.ingest.structure.starts import (
-    LEVEL_BY_KIND,
+    LEVELS,
     SectionKind,
     SectionStart,
     make_section_start,
@@ -103,7 +103,7 @@ def _make_word_heading_start(line_index: int, heading_match: re.Match[str]) -> S
         heading_match["title"],
     )
     if kind_word == "Section":
-        level = LEVEL_BY_KIND["section"] + section_number.count(".")
+        level = LEVELS["section"] + section_number.count(".")
         return SectionStart(
             line_index, "section", f"Section {section_number}", section_title or "", level
         )

@@ -5,7 +5,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
-from readingroom.ingest.structure.starts import LEVEL_BY_KIND, SectionStart, make_section_start
+from readingroom.ingest.structure.starts import LEVELS, SectionStart, make_section_start
 from readingroom.ingest.structure.typography import MARGIN_TOLERANCE, Typography
 
 # Fewer decimal numbers in a whole document are measurements or stray references.
@@ -80,7 +80,7 @@ def _iterate_decimal_starts(
             and not paragraph_title.endswith(".")
             and _is_section_title(typography, line_index)
         ):
-            level = LEVEL_BY_KIND["section"] + paragraph_number.count(".")
+            level = LEVELS["section"] + paragraph_number.count(".")
             yield SectionStart(
                 line_index, "section", f"Section {paragraph_number}", paragraph_title, level
             )

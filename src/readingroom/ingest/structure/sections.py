@@ -25,7 +25,7 @@ from readingroom.ingest.structure.policies import find_policies
 from readingroom.ingest.structure.policy_headings import PolicyHeading, is_repeated_heading
 from readingroom.ingest.structure.rules import find_ruled_ends
 from readingroom.ingest.structure.starts import (
-    LEVEL_BY_KIND,
+    LEVELS,
     SUPPORTING_PREFIX,
     SectionStart,
     make_section_start,
@@ -83,9 +83,7 @@ def find_sections(text_flow: TextFlow) -> tuple[DocumentSection, ...]:
     ]
     divisions += policy_extents.divide_policies(divisions)
     divisions.sort(key=_make_division_sort_key)
-    divisions = [
-        *_resume_sections_after_exhibits(typography, [*_resume_enclosing_sections(divisions)])
-    ]
+    divisions = [*_resume_after_exhibits(typography, [*_resume_enclosing(divisions)])]
     return tuple(_make_sections(text_flow, typography, divisions))
 
 
@@ -123,9 +121,7 @@ def _make_figure_start(typography: Typography, page_lines: range) -> SectionStar
         if (caption_match := FIGURE_CAPTION_PATTERN.match(typography.lines[line_index].line.text))
     )
     section_ref = " ".join(caption["ref"].split())
-    return SectionStart(
-        page_lines.start, "exhibit", section_ref, caption["title"], LEVEL_BY_KIND["para"]
-    )
+    return SectionStart(page_lines.start, "exhibit", section_ref, caption["title"], LEVELS["para"])
 
 
 def _add_plain_starts(
@@ -255,9 +251,7 @@ class _PolicyExtents:
             )
             if self._side_column is not None and not box_end_index:
                 text_line_indexes = range(policy_heading.text_start_index + 1, policy_end_index)
-                yield from self._separate_side_column(
-                    text_line_indexes, policy_start, supporting_start
-                )
+                yield from self._split_columns(text_line_indexes, policy_start, supporting_start)
             is_marked_off = box_end_index or is_policy_set_in_bold(
                 self._typography, policy_heading, next_line
             )
@@ -267,16 +261,14 @@ class _PolicyExtents:
                 is_marked_off=bool(is_marked_off),
                 is_boxed=policy_heading.line_index in self._boxed_lines,
             )
-            yield from self._exclude_repeated_headings(
-                policy_heading, policy_end_index, policy_start
-            )
+            yield from self._leave_out_repeats(policy_heading, policy_end_index, policy_start)
             next_division = all_boundaries[bisect_left(all_boundaries, policy_end_index)]
             has_exhibit_next = next_division < boundaries[bisect_left(boundaries, policy_end_index)]
             lead_index = _find_lead_line(self._typography, policy_end_index, next_division)
             if has_exhibit_next or policy_end_index < lead_index:
                 yield _Division(policy_end_index, supporting_start, is_resumed=True)
 
-    def _exclude_repeated_headings(
+    def _leave_out_repeats(
         self, policy_heading: PolicyHeading, policy_end_index: int, policy_start: SectionStart
     ) -> Iterator[_Division]:
         """Yield where a policy goes on below its heading that is printed again on a new page."""
@@ -319,7 +311,7 @@ class _PolicyExtents:
                 yield _Division(line_index, section_start, is_resumed=True)
             was_apart = is_apart
 
-    def _separate_side_column(
+    def _split_columns(
         self, text_line_indexes: range, policy_start: SectionStart, supporting_start: SectionStart
     ) -> Iterator[_Division]:
         """Yield where the column beside a policy begins, and where the policy goes on after it."""
@@ -338,7 +330,7 @@ def _make_division_sort_key(division: _Division) -> tuple[int, bool]:
     return division.line_index, is_exhibit
 
 
-def _resume_enclosing_sections(divisions: Sequence[_Division]) -> Iterator[_Division]:
+def _resume_enclosing(divisions: Sequence[_Division]) -> Iterator[_Division]:
     """Yield the divisions; one that begins no section belongs to the chapter around it."""
     enclosing_start = current_start = None
     for division in divisions:
@@ -353,7 +345,7 @@ def _resume_enclosing_sections(divisions: Sequence[_Division]) -> Iterator[_Divi
             enclosing_start = division.section_start
 
 
-def _resume_sections_after_exhibits(
+def _resume_after_exhibits(
     typography: Typography, divisions: Sequence[_Division]
 ) -> Iterator[_Division]:
     """Yield the divisions; where prose goes on after a table, its section starts a second time."""

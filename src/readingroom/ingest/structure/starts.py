@@ -18,7 +18,7 @@ SectionKind = Literal[
     "exhibit",
 ]
 
-LEVEL_BY_KIND: dict[SectionKind, int] = {
+LEVELS: dict[SectionKind, int] = {
     "part": 0,
     "chapter": 1,
     "annex": 1,
@@ -47,5 +47,5 @@ def make_section_start(
 ) -> SectionStart:
     """Return a start at the usual level of its kind."""
     return SectionStart(
-        line_index, section_kind, section_ref, section_title or "", LEVEL_BY_KIND[section_kind]
+        line_index, section_kind, section_ref, section_title or "", LEVELS[section_kind]
     )

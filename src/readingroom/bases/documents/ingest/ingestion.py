@@ -39,7 +39,7 @@ from readingroom.storage.intents import Intent
 from readingroom.storage.postgres.changes import open_changes
 from readingroom.storage.postgres.files import open_files
 
-IngestResult = IngestedDocument | AlreadyIngested | SkippedDocument
+Outcome = IngestedDocument | AlreadyIngested | SkippedDocument
 
 _UNSAFE_CHARACTERS_PATTERN = re.compile(r"[^A-Za-z0-9-]", re.ASCII)
 # File systems allow 255 bytes for a name, and the suffix needs some of them.
@@ -77,7 +77,7 @@ class Ingestion:
         file_path: str | None,
         document_type: str | None,
         report_progress: ReportProgress,
-    ) -> IngestResult:
+    ) -> Outcome:
         """Read, embed and store a file with those inside it, and return what became of it.
 
         `file_path` is what the registry says of where the file came from; for an upload it is None,
@@ -89,7 +89,7 @@ class Ingestion:
 
     async def _ingest_file_and_contents(
         self, private_copy: PrivateCopy, submission: Submission, report_progress: ReportProgress
-    ) -> IngestResult:
+    ) -> Outcome:
         try:
             # By name and first bytes, so that a hopeless file never reaches the reading process.
             await self._context.pipeline.check_file_type(private_copy)
@@ -132,7 +132,7 @@ class Ingestion:
 
     async def _ingest_single_file(
         self, private_copy: PrivateCopy, submission: Submission, report_progress: ReportProgress
-    ) -> IngestResult:
+    ) -> Outcome:
         application_ref = submission.application_ref
         ingested_record = await self._find_ingested_record(application_ref, private_copy)
         if ingested_record:
@@ -262,7 +262,7 @@ class Ingestion:
             document_type=submission.document_type
             or ("other" if is_archive else parsed_document.classification.document_type),
             chunk_count=len(parsed_document.chunks),
-            ingested_at=self._context.clock_function().isoformat(timespec="seconds"),
+            ingested_at=self._context.now().isoformat(timespec="seconds"),
             extraction_method=parsed_document.method,
             contains_drawings=parsed_document.contains_drawings,
             source_file=private_copy.file_name,
@@ -393,7 +393,7 @@ class Ingestion:
             outcome=unread_outcome,
             reason=unread_reason,
             message=unread_message,
-            at=self._context.clock_function().isoformat(timespec="seconds"),
+            at=self._context.now().isoformat(timespec="seconds"),
         )
         await anyio.to_thread.run_sync(self._applications.add_unread_entry, unread_entry)
 
@@ -438,7 +438,7 @@ def generate_candidate_ids(application_ref: str, sha256: str) -> Iterator[str]:
         yield f"{safe_reference}_{sha256[:digit_count]}"
 
 
-def list_outcomes(file_name: str, ingest_outcome: IngestResult) -> list[FileOutcome]:
+def list_outcomes(file_name: str, ingest_outcome: Outcome) -> list[FileOutcome]:
     """Return the outcome for a file, then those for the files inside it, with their paths."""
     contained_outcomes = (
         [] if isinstance(ingest_outcome, SkippedDocument) else ingest_outcome.contained_files

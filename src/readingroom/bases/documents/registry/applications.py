@@ -117,7 +117,7 @@ class ApplicationStore:
                 )
         return updated_application
 
-    def list_unread_entries(self, application_ref: str) -> list[UnreadEntry]:
+    def list_unread(self, application_ref: str) -> list[UnreadEntry]:
         """Return the files of an application that are not among its documents, oldest first."""
         with self._open_tables() as db:
             unread_rows = db.execute(

@@ -72,7 +72,7 @@ class DetailsRenderer:
             return
         blocks = [block for block in self._render_value(field_value, heading_level + 1) if block]
         if blocks and not is_prose:
-            yield make_markdown_heading(
+            yield make_heading(
                 HEADING_BY_FIELD.get(field_name) or _humanize_field_name(field_name), heading_level
             )
         yield from blocks
@@ -82,7 +82,7 @@ class DetailsRenderer:
     ) -> Iterator[str]:
         """Yield a text in a field that is not known to be prose: by what it looks like."""
         if _HTML_MARKUP_PATTERN.search(field_value):
-            yield make_markdown_heading(_humanize_field_name(field_name), heading_level)
+            yield make_heading(_humanize_field_name(field_name), heading_level)
             yield self._convert_html(field_value)
         elif label_line := _render_label(field_name, field_value):
             yield label_line
@@ -124,7 +124,7 @@ class DetailsRenderer:
         link_address = make_website_url(link_target) if link_target else None
         if object_title:
             heading_text = escape_text(" ".join(object_title.split()))
-            yield make_markdown_heading(
+            yield make_heading(
                 format_link(heading_text, link_address) if link_address else heading_text,
                 heading_level,
             )
@@ -144,21 +144,21 @@ class DetailsRenderer:
 
     def _render_parts(self, guide_parts: Any, page_details: JsonObject) -> Iterator[str]:
         for guide_part in read_objects(guide_parts):
-            yield make_markdown_heading(
+            yield make_heading(
                 find_text(guide_part.get("title")) or find_text(guide_part.get("slug"))
             )
             yield self._convert_html(read_html(guide_part.get("body")))
 
     def _render_collection(self, document_groups: Any, page_details: JsonObject) -> Iterator[str]:
         for document_group in read_objects(document_groups):
-            yield make_markdown_heading(find_text(document_group.get("title")))
+            yield make_heading(find_text(document_group.get("title")))
             yield self._convert_html(read_html(document_group.get("body")))
             # Groups name documents by id only; their titles and paths are in the item's links.
             yield self._render_linked_items(document_group.get("documents"))
 
     def _render_groups(self, item_groups: Any, page_details: JsonObject) -> Iterator[str]:
         for item_group in read_objects(item_groups):
-            yield make_markdown_heading(
+            yield make_heading(
                 find_text(item_group.get("name")) or find_text(item_group.get("title"))
             )
             yield self._convert_html(read_html(item_group.get("description")))
@@ -169,7 +169,7 @@ class DetailsRenderer:
         self, section_groups: Any, page_details: JsonObject
     ) -> Iterator[str]:
         for section_group in read_objects(section_groups):
-            yield make_markdown_heading(find_text(section_group.get("title")))
+            yield make_heading(find_text(section_group.get("title")))
             yield "\n".join(
                 _render_child_section(child_section)
                 for child_section in read_objects(section_group.get("child_sections"))
@@ -218,7 +218,7 @@ class DetailsRenderer:
                     f"- {escape_text(nation_entry['label'])}: {applies_text}{alternative_note}"
                 )
         if nation_lines:
-            yield make_markdown_heading("Where it applies")
+            yield make_heading("Where it applies")
             yield "\n".join(nation_lines)
 
     def _render_scotland(self, availability: Any, page_details: JsonObject) -> Iterator[str]:
@@ -241,7 +241,7 @@ class DetailsRenderer:
                 if isinstance(field_text, str)
             ]
             shown_text = ", ".join(
-                _render_plain_text(field_text) for field_text in field_texts if field_text
+                _render_plain(field_text) for field_text in field_texts if field_text
             )
             if shown_text and field_name not in HIDDEN_FIELDS:
                 metadata_lines.append(f"- {_humanize_field_name(field_name)}: {shown_text}")
@@ -254,7 +254,7 @@ class DetailsRenderer:
         for step_fields in read_objects(step_navigation.get("steps")):
             # Either "and" or "or": how a step goes together with the one before.
             joining_word = _humanize_field_name(find_text(step_fields.get("logic")) or "")
-            yield make_markdown_heading(
+            yield make_heading(
                 ": ".join(filter(None, [joining_word, find_text(step_fields.get("title"))]))
             )
             for step_content in read_objects(step_fields.get("contents")):
@@ -268,9 +268,7 @@ class DetailsRenderer:
         }
         for node in read_objects(tree_nodes):
             node_kind = _humanize_field_name(find_text(node.get("kind")) or "")
-            yield make_markdown_heading(
-                ": ".join(filter(None, [node_kind, find_text(node.get("title"))]))
-            )
+            yield make_heading(": ".join(filter(None, [node_kind, find_text(node.get("title"))])))
             yield self._convert_html(read_html(node.get("body")))
             option_lines = []
             for answer_option in read_objects(node.get("options")):
@@ -289,7 +287,7 @@ class DetailsRenderer:
                 for field_name in ("alt_text", "alt", "caption", "credit")
             ]
             plain_texts = [
-                _render_plain_text(" ".join(image_text.split()))
+                _render_plain(" ".join(image_text.split()))
                 for image_text in image_texts
                 if image_text
             ]
@@ -336,7 +334,7 @@ class DetailsRenderer:
     }
 
 
-def make_markdown_heading(heading_text: str | None, heading_level: int = 2) -> str:
+def make_heading(heading_text: str | None, heading_level: int = 2) -> str:
     """Return a heading, or nothing where there is no title."""
     return (
         f"{'#' * min(heading_level, 6)} {' '.join(heading_text.split())}"
@@ -353,9 +351,7 @@ def render_links(linked_items: list[JsonObject]) -> str:
         _, link_target = _find_first_text(linked_item, _LINK_KEYS)
         description_text = find_text(linked_item.get("description"))
         if link_target:
-            description_note = (
-                f": {_render_plain_text(description_text)}" if description_text else ""
-            )
+            description_note = f": {_render_plain(description_text)}" if description_text else ""
             link_lines.append(f"- {_render_link_line(link_title, link_target)}{description_note}")
     return "\n".join(link_lines)
 
@@ -368,7 +364,7 @@ def _render_item_line(list_entry: Any) -> str | None:
         return (
             None
             if _HTML_MARKUP_PATTERN.search(list_entry)
-            else f"- {_render_plain_text(list_entry)}"
+            else f"- {_render_plain(list_entry)}"
             if list_entry
             else ""
         )
@@ -391,9 +387,7 @@ def _render_item_line(list_entry: Any) -> str | None:
     description_text = find_text(list_entry.get("description")) or ""
     if not entry_title or not is_plain or _HTML_MARKUP_PATTERN.search(description_text):
         return None
-    description_note = (
-        f": {_render_plain_text(description_text)}" if description_text.strip() else ""
-    )
+    description_note = f": {_render_plain(description_text)}" if description_text.strip() else ""
     return f"- {_render_link_line(entry_title, link_target or '')}{description_note}"
 
 
@@ -415,7 +409,7 @@ def _render_child_section(child_section: JsonObject) -> str:
     section_id = find_text(child_section.get("section_id"))
     if not section_id or not section_line:
         return section_line
-    return f"- {_render_plain_text(section_id)}: {section_line.removeprefix('- ')}"
+    return f"- {_render_plain(section_id)}: {section_line.removeprefix('- ')}"
 
 
 def _render_task(task_fields: JsonObject) -> str:
@@ -424,9 +418,7 @@ def _render_task(task_fields: JsonObject) -> str:
         find_text(task_fields.get("text")) or "", find_text(task_fields.get("href")) or ""
     )
     task_context = find_text(task_fields.get("context"))
-    return (
-        f"- {task_link} ({_render_plain_text(task_context)})" if task_context else f"- {task_link}"
-    )
+    return f"- {task_link} ({_render_plain(task_context)})" if task_context else f"- {task_link}"
 
 
 def _render_label(field_name: str, field_value: str) -> str:
@@ -447,7 +439,7 @@ def _render_label(field_name: str, field_value: str) -> str:
         or trimmed_text[:1].isupper()
     )
     return (
-        f"{field_label}: {_render_plain_text(trimmed_text)}"
+        f"{field_label}: {_render_plain(trimmed_text)}"
         if is_shown and not _UUID_PATTERN.fullmatch(trimmed_text)
         else ""
     )
@@ -459,7 +451,7 @@ def _render_link_line(link_title: str, link_target: str) -> str:
     return format_link(link_text, link_address) if link_address else link_text
 
 
-def _render_plain_text(plain_text: str) -> str:
+def _render_plain(plain_text: str) -> str:
     return escape_text(" ".join(plain_text.split()))
 
 

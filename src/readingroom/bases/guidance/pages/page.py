@@ -14,7 +14,7 @@ from readingroom.bases.guidance.models import (
 )
 from readingroom.bases.guidance.pages.details import (
     DetailsRenderer,
-    make_markdown_heading,
+    make_heading,
     render_links,
 )
 from readingroom.bases.guidance.pages.links import encode_parentheses, escape_text, format_link
@@ -275,7 +275,7 @@ class GovukPage:
                 for change_note in self.change_notes
             )
         if markdown_converter.abbreviations:
-            yield make_markdown_heading("Abbreviations")
+            yield make_heading("Abbreviations")
             yield "\n".join(
                 f"- {escape_text(abbreviation_text)}: {escape_text(abbreviation_meaning)}"
                 for abbreviation_text, abbreviation_meaning in markdown_converter.abbreviations

@@ -18,7 +18,7 @@ def format_listed_section(listed_section: dict[str, Any]) -> str:
     return f"{section_name}, p. {page_text}{printed_note}"
 
 
-def format_section_change(section_change: dict[str, Any]) -> str:
+def format_change(section_change: dict[str, Any]) -> str:
     """Return a change for people: what happened to which section, and the words."""
     formats_by_operation = {"delete": "[-{}-]", "insert": "{{+{}+}}", "equal": "{}"}
     both_refs = [section_change["from_section_ref"], section_change["to_section_ref"]]
@@ -53,7 +53,7 @@ def format_hits(policy_hits: Mapping[str, Any]) -> list[str]:
     return passages + policy_exclusions
 
 
-def format_cautions(answer_fields: Mapping[str, Any]) -> list[str]:
+def list_cautions(answer_fields: Mapping[str, Any]) -> list[str]:
     """Return a line for each policy of which a revision could not be read: `(NPPF: …)`."""
     unread_revisions = map(UnreadRevision.model_validate, answer_fields.get("unread_revisions", ()))
     return [
@@ -62,5 +62,5 @@ def format_cautions(answer_fields: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def format_revision_label(revision: dict[str, Any] | None) -> str:
+def format_label(revision: dict[str, Any] | None) -> str:
     return revision["version_label"] if revision else "–"

@@ -158,7 +158,7 @@ class PolicySearch:
 
     @property
     def _today(self) -> date:
-        return self._context.clock_function().date()
+        return self._context.now().date()
 
     async def _find_hits_page(
         self, arguments: SearchPolicy, search_scope: PolicyScope
@@ -421,9 +421,7 @@ def _find_inapplicable_policies(
         for policy in policies
         if policy.area and not policy.is_national and policy.is_inherited_by(local_authority)
     ]
-    covering_slugs = {
-        policy.source for policy in inherited_plans if policy.is_covering(address or "")
-    }
+    covering_slugs = {policy.source for policy in inherited_plans if policy.covers(address or "")}
     if covering_slugs:
         other_slugs = {policy.source for policy in inherited_plans} - covering_slugs
         reasons_by_slug |= dict.fromkeys(other_slugs, "other_area")

@@ -88,9 +88,9 @@ class RevisionFiles:
         allowed_roots = AllowedFolders(
             "the policy folder", (self._files_folder,), MAX_FILE_BYTES, self.uploads_folder
         )
-        return allowed_roots.open_private_copy_in_thread(str(file_path))
+        return allowed_roots.open_copy_in_thread(str(file_path))
 
-    def build_file_path(self, policy_slug: str, revision_id: str, file_extension: str) -> Path:
+    def build_path(self, policy_slug: str, revision_id: str, file_extension: str) -> Path:
         """Return the path that a revision's file of this kind has, whether there is one or not."""
         return resolve_inside(
             self._files_folder, *_build_relative_path(policy_slug, revision_id, file_extension)

@@ -51,10 +51,7 @@ class Ingestion:
         policy_store: PolicyStore,
         ingest_context: IngestContext,
     ) -> None:
-        self.is_shared, self.now = (
-            ingest_context.database is not None,
-            ingest_context.clock_function,
-        )
+        self.is_shared, self.now = (ingest_context.database is not None, ingest_context.now)
         self.files = RevisionFiles(policy_folder, ingest_context.database)
         self.pictures = PagePictures(ingest_context.pipeline, policy_folder / "pages")
         self._registry = policy_registry
@@ -92,17 +89,15 @@ class Ingestion:
                 file_size_bytes=(await anyio.Path(spool_path).stat()).st_size,
                 notes=notes,
                 stage=plan_stage,
-                created_at=self._context.clock_function(),
+                created_at=self._context.now(),
             )
-            remaining_revisions, failed_ids = timeline.remove_failed_revisions(
-                await self._registry.get_revisions(policy_slug),
-                draft_revision,
-                closes_open_revision=True,
+            remaining_revisions, failed_ids = timeline.remove_failed(
+                await self._registry.get_revisions(policy_slug), draft_revision, closes_open=True
             )
             revision_id = timeline.choose_revision_id(
                 policy_slug, first_day, [revision.revision_id for revision in remaining_revisions]
             )
-            file_path = self.files.build_file_path(policy_slug, revision_id, extension)
+            file_path = self.files.build_path(policy_slug, revision_id, extension)
             id_and_path = {"revision_id": revision_id, "file_path": str(file_path)}
             new_revision = draft_revision.model_copy(update=id_and_path)
             intent_body = {
@@ -115,11 +110,9 @@ class Ingestion:
                 # The registry first: until then a failed revision of the same id has its file.
                 changed_revisions = await self._registry.replace_revisions(
                     policy_slug,
-                    lambda revisions_before: timeline.replace_failed_revisions(
-                        *(revisions_before, draft_revision, failed_ids, True),
-                        lambda other_revisions: timeline.add_revision(
-                            other_revisions, new_revision
-                        ),
+                    lambda before: timeline.replace_failed(
+                        *(before, draft_revision, failed_ids, True),
+                        lambda others: timeline.add_revision(others, new_revision),
                     ),
                 )
                 self._changes.on_step("create:registry")
@@ -238,18 +231,14 @@ class Ingestion:
             revisions = await self._registry.get_revisions(policy_slug)
             revision = timeline.find_revision(revisions, revision_id)
             amended_revision = revision.model_copy(update=changed_fields)
-            _, failed_ids = timeline.remove_failed_revisions(
-                revisions, amended_revision, closes_open_revision=False
-            )
+            _, failed_ids = timeline.remove_failed(revisions, amended_revision, closes_open=False)
             # The intent does not name the revision: all metadata of the policy is written again.
             async with self._enclose_replacement("amend", policy_slug, failed_ids):
                 await self._registry.replace_revisions(
                     policy_slug,
-                    lambda revisions_before: timeline.replace_failed_revisions(
-                        *(revisions_before, amended_revision, failed_ids, False),
-                        lambda other_revisions: timeline.amend_revision(
-                            other_revisions, revision_id, changed_fields
-                        ),
+                    lambda before: timeline.replace_failed(
+                        *(before, amended_revision, failed_ids, False),
+                        lambda others: timeline.amend_revision(others, revision_id, changed_fields),
                     ),
                 )
                 self._changes.on_step("amend:registry")
@@ -281,7 +270,7 @@ class Ingestion:
         async with self._changes.begin_change(policy_slug):
             policy = await self._registry.get_policy(policy_slug)
             async with self._changes.record_intent("amend", source=policy_slug):
-                now = self._context.clock_function()
+                now = self._context.now()
                 changed_policy = policy.model_copy(update={**changed_fields, "updated_at": now})
                 await self._registry.update_policy(changed_policy)
                 self._changes.on_step("amend:policy")
@@ -291,10 +280,7 @@ class Ingestion:
     async def reopen_revision(self, revision: Revision) -> None:
         """Put a failed revision back to `processing`."""
         await self._registry.change_revisions(
-            revision.source,
-            lambda revisions_before: timeline.reopen_revision(
-                revisions_before, revision.revision_id
-            ),
+            revision.source, lambda before: timeline.reopen_revision(before, revision.revision_id)
         )
 
     async def mark_failed(self, revision: Revision, error_message: str) -> None:
@@ -302,18 +288,13 @@ class Ingestion:
         # Cut, because a parser's message can be of any length.
         await self._registry.change_revisions(
             revision.source,
-            lambda revisions_before: timeline.record_failure(
-                revisions_before, revision.revision_id, error_message[:500]
-            ),
+            lambda old: timeline.record_failure(old, revision.revision_id, error_message[:500]),
         )
 
     async def set_chunk_count(self, policy_slug: str, revision_id: str, chunk_count: int) -> None:
         """Write the number of chunks to the registry; an unknown revision is ignored."""
         await self._registry.change_revisions(
-            policy_slug,
-            lambda revisions_before: timeline.set_chunk_count(
-                revisions_before, revision_id, chunk_count
-            ),
+            policy_slug, lambda before: timeline.set_chunk_count(before, revision_id, chunk_count)
         )
 
     def find_progress(self, revision_id: str) -> Progress | None:
@@ -429,9 +410,7 @@ class Ingestion:
             if other_revision.revision_id != revision.revision_id
         ]
         first_day = revision.effective_from
-        other_revisions.sort(
-            key=lambda compared_revision: abs(compared_revision.effective_from - first_day)
-        )
+        other_revisions.sort(key=lambda other: abs(other.effective_from - first_day))
         return await self._store.get_vectors(other_revisions[:_MAX_REUSED_REVISIONS])
 
     async def _store_revision(
@@ -462,17 +441,13 @@ class Ingestion:
             outcome_fields = {
                 "chunk_count": len(chunks),
                 "page_count": len(document.pages),
-                "file_path": str(
-                    self.files.build_file_path(policy_slug, revision_id, spool.suffix)
-                ),
-                "ingested_at": self._context.clock_function(),
+                "file_path": str(self.files.build_path(policy_slug, revision_id, spool.suffix)),
+                "ingested_at": self._context.now(),
                 "error": None,
             }
             await self._registry.change_revisions(
                 policy_slug,
-                lambda revisions_before: timeline.activate_revision(
-                    revisions_before, revision_id, outcome_fields
-                ),
+                lambda before: timeline.activate_revision(before, revision_id, outcome_fields),
             )
             # It is found by searches from now on, whatever the remaining steps take.
             self._progress.set_progress(revision_id, "complete", 100, len(chunks))

@@ -114,7 +114,7 @@ class Policy(BaseModel):
             self.local_authority, self.area
         )
 
-    def is_covering(self, site_address: str) -> bool:
+    def covers(self, site_address: str) -> bool:
         """Whether an address names one of the places that the policy covers."""
         folded_site_address = f" {fold_authority_name(site_address)} "
         return any(

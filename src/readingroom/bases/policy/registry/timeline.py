@@ -80,13 +80,13 @@ def choose_revision_id(policy_slug: str, first_day: date, existing_ids: Iterable
 # --- changes ---
 
 
-def remove_failed_revisions(
-    revisions: Revisions, wanted_revision: Revision, closes_open_revision: bool
+def remove_failed(
+    revisions: Revisions, wanted_revision: Revision, closes_open: bool
 ) -> tuple[list[Revision], list[str]]:
     """Return the revisions without failed ones on days that another wants, and the ids of those.
 
     A revision that failed has no days that count, so it never stands in the way. With
-    `closes_open_revision`, an open one that begins before the other is only ended by it.
+    `closes_open`, an open one that begins before the other is only ended by it.
     """
     remaining_revisions = [*revisions]
     if wanted_revision.stage is not None:
@@ -97,7 +97,7 @@ def remove_failed_revisions(
         if revision.status == RevisionStatus.FAILED
         and revision.stage is None
         and revision.revision_id != wanted_revision.revision_id
-        and not (closes_open_revision and _is_closed_by(revision, wanted_revision))
+        and not (closes_open and _is_closed_by(revision, wanted_revision))
         and _are_overlapping(revision, wanted_revision)
     ]
     for revision_id in failed_ids:
@@ -113,11 +113,11 @@ def remove_failed_revisions(
     return remaining_revisions, failed_ids
 
 
-def replace_failed_revisions(
+def replace_failed(
     revisions: Revisions,
     wanted_revision: Revision,
     failed_ids: Sequence[str],
-    closes_open_revision: bool,
+    closes_open: bool,
     change_rule: Callable[[Revisions], list[Revision]],
 ) -> tuple[list[Revision], Sequence[str]]:
     """Take the failed revisions away and apply a rule to the rest, as one change.
@@ -125,9 +125,7 @@ def replace_failed_revisions(
     Returns the revisions that changed, and the ids of those that are gone. Raises `RevisionBusy`
     if other revisions than these would have to give way by now.
     """
-    remaining_revisions, conflicting_ids = remove_failed_revisions(
-        revisions, wanted_revision, closes_open_revision
-    )
+    remaining_revisions, conflicting_ids = remove_failed(revisions, wanted_revision, closes_open)
     if conflicting_ids != list(failed_ids):
         raise RevisionBusy(f"Revisions of {wanted_revision.source} have just changed; try again")
     changed_revisions_by_id = {
