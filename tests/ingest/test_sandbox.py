@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from readingroom.core.caller import current_caller
+from readingroom.core.ids import current_caller
 from readingroom.core.progress import no_progress
 from readingroom.ingest.document import Document, ReadOptions, SkippedFile
 from readingroom.ingest.errors import ExtractionFailed

@@ -10,8 +10,8 @@ from fastapi import Request
 from starlette.exceptions import HTTPException
 from starlette.types import Message, Receive
 
-from readingroom.core.caller import current_caller
 from readingroom.core.errors import FileTooLarge, InvalidRequest
+from readingroom.core.ids import current_caller
 from readingroom.web import uploads
 from readingroom.web.uploads import UploadedFile, receive_form, receive_upload
 from tests.requirements import requirement

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from readingroom.core.caller import current_caller
+from readingroom.core.ids import current_caller
 from readingroom.storage.database import connect
 from readingroom.storage.errors import JobNotFound, TooManyJobs
 from readingroom.storage.jobs import store

@@ -18,8 +18,8 @@ from starlette.formparsers import FormParser, MultiPartException, MultiPartParse
 from starlette.requests import Request
 from starlette.types import Message, Receive
 
-from readingroom.core.caller import current_caller
 from readingroom.core.errors import FileTooLarge, InvalidRequest
+from readingroom.core.ids import current_caller
 from readingroom.core.work_slots import WorkSlots
 from readingroom.web.disconnect import CALLER_LEFT_STATUS
 

@@ -161,7 +161,7 @@ async def test_a_stampede_on_a_bad_file_reads_it_once(
         reads.append(path)
         raise TextUnreadable("bad")
 
-    monkeypatch.setattr("readingroom.bases.text.store._read_text", failing)
+    monkeypatch.setattr("readingroom.bases.text.store._read_text_file", failing)
     service = TextService(TextFile(kb), "")
     async with anyio.create_task_group() as callers:
         for _ in range(30):

@@ -23,8 +23,8 @@ from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 from pydantic import Base64Bytes, TypeAdapter, ValidationError
 
-from readingroom.core.caller import current_caller
 from readingroom.core.errors import KnowledgeError
+from readingroom.core.ids import current_caller
 from readingroom.core.progress import ReportProgress, no_progress
 from readingroom.core.settings import make_sandbox_environment
 from readingroom.core.work_slots import WorkSlots

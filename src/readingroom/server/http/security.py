@@ -9,7 +9,7 @@ import anyio
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from readingroom.core.caller import current_caller
+from readingroom.core.ids import current_caller
 from readingroom.server.auth.bearer import identify_caller, is_mcp_path, log_refusal
 from readingroom.server.auth.browsers import BrowserAuth
 from readingroom.server.auth.policies import AuthPolicies

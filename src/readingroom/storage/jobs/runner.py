@@ -9,8 +9,8 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
-from readingroom.core.caller import current_caller
 from readingroom.core.errors import KnowledgeError
+from readingroom.core.ids import current_caller
 from readingroom.storage.errors import StorageFailed
 from readingroom.storage.jobs.store import MAX_SILENT_SECONDS, BackgroundJob, JobStore
 

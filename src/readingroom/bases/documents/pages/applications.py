@@ -31,8 +31,8 @@ from readingroom.bases.documents.pages.uploads import (
 )
 from readingroom.bases.documents.registry.records import Application
 from readingroom.bases.documents.service import DocumentsService
-from readingroom.core.caller import current_caller
 from readingroom.core.errors import InvalidArguments, validate_model
+from readingroom.core.ids import current_caller
 from readingroom.ingest.errors import FileNotFound
 from readingroom.protocol.pages import (
     BasePage,

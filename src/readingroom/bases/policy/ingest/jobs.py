@@ -11,8 +11,8 @@ from readingroom.bases.policy.errors import RevisionBusy
 from readingroom.bases.policy.ingest.ingestion import Ingestion
 from readingroom.bases.policy.registry.opening import AnyPolicyRegistry
 from readingroom.bases.policy.registry.records import Revision, RevisionStatus
-from readingroom.core.caller import current_caller
 from readingroom.core.errors import KnowledgeError
+from readingroom.core.ids import current_caller
 from readingroom.core.progress import no_progress
 from readingroom.core.work_slots import TurnQueue
 from readingroom.storage.errors import RegistryUnavailable
