@@ -12,7 +12,7 @@ from readingroom.core.progress import no_progress
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.ingest.document import Document
 from readingroom.ingest.pipeline import Pipeline
-from readingroom.ingest.private_copy import open_own_file
+from readingroom.ingest.private_copy import open_stored_file
 from readingroom.ingest.read.sandbox import Sandbox
 from tests.support.documents.base import REF, make_data_with_model
 from tests.support.kit import Served, connect_http, read_body, serve_room
@@ -97,7 +97,7 @@ async def _measure_extraction(paths: Sequence[Path]) -> tuple[list[Document], fl
     documents_by_path: dict[Path, Document] = {}
 
     async def read(path: Path) -> None:
-        with open_own_file(path, path.name, 2**28) as private_copy:
+        with open_stored_file(path, path.name, 2**28) as private_copy:
             document = await pipeline.read_document(private_copy, no_progress)
         assert isinstance(document, Document)
         documents_by_path[path] = document

@@ -18,7 +18,7 @@ import anyio
 import numpy as np
 
 from readingroom.bases import BASES
-from readingroom.console.sample import apply_sample_settings
+from readingroom.console.sample import open_sample_settings
 from readingroom.core.ids import make_request_id
 from readingroom.core.progress import no_progress
 from readingroom.core.settings import RoomSettings
@@ -26,14 +26,14 @@ from readingroom.engine.confidence import (
     DEFAULT_CALIBRATION,
     NOTHING_CLOSE_SCORE,
     Calibration,
-    measure_features,
+    measure_relevance_features,
 )
 from readingroom.engine.ranking import Relevance
 from readingroom.federation import ranking
 from readingroom.federation.evaluation import measure_auroc
 from readingroom.federation.models import DeskAnswer, DeskFetch, DeskSearch
-from readingroom.federation.room import open_room
-from readingroom.federation.service import DeskService
+from readingroom.federation.room import open_all_bases
+from readingroom.federation.service import FederationService
 from readingroom.protocol.search import DeskHit
 from readingroom.protocol.tool import ToolContext
 from readingroom.settings import load_settings
@@ -79,12 +79,12 @@ def _read_rows(path: Path) -> Iterator[Row]:
 async def ask_all(settings: RoomSettings, rows: Sequence[Row]) -> list[AskedQuestion]:
     """Ask the desk over all bases every question."""
     call = ToolContext(make_request_id(), "benchmark", no_progress)
-    room = open_room(settings)
+    room = open_all_bases(settings)
     async with room.lifespan():
         return [await _ask(room.service, row, call) for row in rows]
 
 
-async def _ask(service: DeskService, row: Row, call: ToolContext) -> AskedQuestion:
+async def _ask(service: FederationService, row: Row, call: ToolContext) -> AskedQuestion:
     pools: list[list[Relevance]] = []
 
     def record_pool(
@@ -101,10 +101,12 @@ async def _ask(service: DeskService, row: Row, call: ToolContext) -> AskedQuesti
         ranking.score_relevances = original
     right = [await _is_right(service, row, hit, call) for hit in answer.results]
     is_base_first = bool(answer.results) and answer.results[0].base == row["base"]
-    return AskedQuestion(row, answer, is_base_first, tuple(right), measure_features(pools[0]))
+    return AskedQuestion(
+        row, answer, is_base_first, tuple(right), measure_relevance_features(pools[0])
+    )
 
 
-async def _is_right(service: DeskService, row: Row, hit: DeskHit, call: ToolContext) -> bool:
+async def _is_right(service: FederationService, row: Row, hit: DeskHit, call: ToolContext) -> bool:
     """Return whether a hit is the passage, page or record that a question's quote stands in."""
     if row["kind"] != "answerable" or hit.base != row["base"]:
         return False
@@ -249,7 +251,7 @@ def main() -> None:
     parser.add_argument("--files", nargs="+", default=_FILES, help="in tests/fixtures/questions")
     options = parser.parse_args()
     settings = load_settings({"data": options.data})
-    with apply_sample_settings(settings, BASES.values()) as sample_settings:
+    with open_sample_settings(settings, BASES.values()) as sample_settings:
         asked = anyio.run(ask_all, sample_settings, read_questions(options.split, options.files))
     for name, figure in list_figures(asked):
         print(f"{name:28} {figure}")

@@ -21,7 +21,7 @@ from readingroom.engine.ranking import (
     RANKING_WEIGHTS,
     ProposedPassage,
     RankingWeights,
-    Statistics,
+    WordStatistics,
     rank_passages,
 )
 from readingroom.engine.stems import shared_stemmer
@@ -171,7 +171,7 @@ class Pool:
     by_words: list[str]
     by_meaning: list[str]
     passages: list[ProposedPassage]
-    statistics: Statistics
+    statistics: WordStatistics
 
     def rank(self, weights: RankingWeights) -> list[str]:
         """Return the ids of the passages, best first."""

@@ -178,9 +178,9 @@ def _make_filter(sources: int) -> Filter:
 
 def _translate_for_chroma(where: Filter) -> Any:
     from readingroom.core.filters import flatten_filter
-    from readingroom.storage.chunks import _translate_filter
+    from readingroom.storage.chunks import _translate_filter_to_chroma
 
-    return _translate_filter(list(flatten_filter(where)))
+    return _translate_filter_to_chroma(list(flatten_filter(where)))
 
 
 def _describe_chunk(number: int) -> dict[str, Any]:

@@ -130,7 +130,7 @@ def _measure_stages(
 def _run_forward(encoder: "PackedEncoder", tokenized: list[Any]) -> None:
     pending = []
     for batch in tokenized:
-        pending.append(encoder.start(batch))
+        pending.append(encoder.start_encoding(batch))
         if len(pending) > 4:
             pending.pop(0).wait()
     for vectors in pending:

@@ -37,7 +37,7 @@ class Trial:
     """A base in front of an emulator that a row may spoil; what was asked is counted."""
 
     client: Client
-    emulator: govuk.Emulator
+    emulator: govuk.GovukEmulator
 
     async def call(self, tool: str = "get_content_by_path") -> tuple[str, float]:
         """What the caller saw, and how many seconds it took."""
@@ -85,7 +85,7 @@ async def _measure_row(name: str, run_trial: RunTrial, options: dict[str, Any]) 
 
 @contextlib.asynccontextmanager
 async def _open_trial(down: bool = False, **options: Any) -> AsyncIterator[Trial]:
-    emulator = govuk.Emulator(govuk.sample_items())
+    emulator = govuk.GovukEmulator(govuk.make_sample_items())
     with _run_emulator(emulator, down) as url:
         base = open_guidance(
             url, timeout_seconds=_DEADLINE, requests_per_second=_NO_LIMIT, **options
@@ -98,13 +98,13 @@ async def _open_trial(down: bool = False, **options: Any) -> AsyncIterator[Trial
 
 
 @contextlib.contextmanager
-def _run_emulator(emulator: govuk.Emulator, down: bool) -> Iterator[str]:
+def _run_emulator(emulator: govuk.GovukEmulator, down: bool) -> Iterator[str]:
     """Where the emulator answers, or answered until a moment ago."""
     if not down:
-        with govuk.on_loopback(emulator) as url:
+        with govuk.serve_on_loopback(emulator) as url:
             yield url
         return
-    with govuk.on_loopback(emulator) as url:
+    with govuk.serve_on_loopback(emulator) as url:
         pass
     yield url
 

@@ -58,9 +58,9 @@ def measure(bursts: int, live: int) -> Table:
 
 async def _measure_rows(bursts: int, live: int, rate: int) -> list[tuple[str, ...]]:
     with tempfile.TemporaryDirectory() as folder:
-        emulator = govuk.Emulator(govuk.sample_items(), fault=faults.slow(0.2))
+        emulator = govuk.GovukEmulator(govuk.make_sample_items(), fault=faults.slow(0.2))
         keys = [KeyRing(Path(folder)).add_key(f"caller-{number}") for number in range(_CALLERS)]
-        with govuk.on_loopback(emulator) as upstream, _run_server(folder, upstream) as url:
+        with govuk.serve_on_loopback(emulator) as upstream, _run_server(folder, upstream) as url:
             async with _open_callers(url, keys) as callers:
                 taxonomy = call_tool("get_error_taxonomy", {})
                 page = call_tool("get_content_by_path", {"path": _PAGE})
@@ -171,7 +171,7 @@ class Callers:
         )
 
 
-def _list_pages(emulator: govuk.Emulator) -> list[str]:
+def _list_pages(emulator: govuk.GovukEmulator) -> list[str]:
     """Pages of the Commission; the others would be refused."""
     ours = "charity-commission"
     return [

@@ -208,7 +208,7 @@ async def run(
     embedder = Embedder(MODELS)
     embedder.reranker = reranker
     service = make_service(data, now=lambda: _TODAY, embedder=embedder)
-    async with service.running():
+    async with service.run_service():
         await bring_in(service)
         questions = _choose_questions(split, file_name)
         depths = f"first, first 3, first {_DEPTH}"

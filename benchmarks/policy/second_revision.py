@@ -54,7 +54,7 @@ async def _ingest_two(paragraphs: int, seed: int) -> tuple[float, float]:
     ]
     with tempfile.TemporaryDirectory() as folder:
         service = make_service(Path(folder))
-        async with service.running():
+        async with service.run_service():
             admin = PolicyAdmin(service)
             await admin.create_policy(
                 NewPolicy(source="PLAN", title="Plan", category=PolicyCategory.LOCAL_PLAN)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks.table import Table
 from readingroom.bases import BASES, open_bases
-from readingroom.federation.room import make_desk
+from readingroom.federation.room import make_federated_base
 from readingroom.server.faces import Face, make_faces
 from readingroom.server.mcp.handlers import make_wire_tool
 from readingroom.settings import load_settings
@@ -21,7 +21,7 @@ def tables() -> Iterator[Table]:
     with tempfile.TemporaryDirectory() as folder:
         settings = load_settings({"data": Path(folder)}, {})
         bases = open_bases(BASES, settings)
-        room_face, *_ = make_faces(bases, make_desk(bases, settings))
+        room_face, *_ = make_faces(bases, make_federated_base(bases, settings))
         tools_by_view = {
             view: [name for name, (tool, _) in room_face.tools.items() if tool.view == view]
             for view in VIEW_NAMES

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from readingroom.bases import BASES
-from readingroom.federation.room import make_desk
+from readingroom.federation.room import make_federated_base
 from readingroom.protocol.spec import KnowledgeBase
 from readingroom.protocol.tool import Schema, Tool
 from readingroom.server.faces import Face, make_faces
@@ -47,7 +47,7 @@ def open_bases() -> tuple[KnowledgeBase, ...]:
     atexit.register(shutil.rmtree, data, ignore_errors=True)
     settings = Settings(data=Path(data))
     opened = tuple(spec.open_base(settings) for spec in BASES.values())
-    return (*opened, make_desk(opened, settings))
+    return (*opened, make_federated_base(opened, settings))
 
 
 def render_listing_sizes() -> Iterator[str]:
@@ -80,7 +80,7 @@ def render_base(base: KnowledgeBase) -> Iterator[str]:
             f"- Server name: {code(base.server_name)}",
             alone or "- Served at `/mcp` with all bases, never alone",
             f"- Transports: {', '.join(list_transports(base))}",
-            f"- Sessions over Streamable HTTP: {yes_or_no(base.stateful)}",
+            f"- Sessions over Streamable HTTP: {yes_or_no(base.keeps_sessions)}",
         ]
     )
     yield wrapped(f"Instructions to the model: {base.instructions}")
@@ -99,8 +99,8 @@ def render_tool_heading(base: KnowledgeBase, tool: Tool) -> str:
 
 def list_transports(base: KnowledgeBase) -> Iterator[str]:
     yield "Streamable HTTP"
-    yield from ["SSE"] if base.sse else []
-    yield from ["stdio"] if base.name in BASES and BASES[base.name].stdio else []
+    yield from ["SSE"] if base.serves_sse else []
+    yield from ["stdio"] if base.name in BASES and BASES[base.name].serves_stdio else []
 
 
 def render_tool(base: KnowledgeBase, tool: Tool) -> Iterator[str]:

@@ -43,7 +43,7 @@ class _LazyGroup(click.Group):
             )
             return command
         spec = import_reference("readingroom.bases:BASES").get(cmd_name)
-        return spec.cli.import_target() if spec and spec.cli else None
+        return spec.cli.import_value() if spec and spec.cli else None
 
 
 @click.group(

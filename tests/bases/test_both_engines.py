@@ -113,7 +113,7 @@ async def _change_policy(
     else:
         await sides.run_on_both(
             f"remove {number}",
-            lambda library, made: library.service.remove(
+            lambda library, made: library.service.remove_revision_chunks(
                 RemovePolicyRevision(source=source, revision_id=made(number))
             ),
         )

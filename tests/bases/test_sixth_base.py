@@ -171,7 +171,7 @@ from readingroom.protocol.search import (
     PageLinks,
     SearchAdapter,
     SearchRequest,
-    make_record,
+    make_desk_record,
 )
 from readingroom.protocol.tool import ToolContext
 
@@ -190,7 +190,7 @@ class ToyAdapter(SearchAdapter):
             DeskHit(
                 id=f"toy:{number}",
                 title=f"Note {number}",
-                url=self._links.make_url(f"toy:{number}"),
+                url=self._links.make_record_url(f"toy:{number}"),
                 source="toy",
                 snippet=note,
                 score=1.0,
@@ -204,12 +204,12 @@ class ToyAdapter(SearchAdapter):
 
     async def fetch(self, id: str, offset: int, call: ToolContext) -> DeskRecord:
         number = int(id.removeprefix("toy:"))
-        return make_record(
+        return make_desk_record(
             self.base,
             id,
             title=f"Note {number}",
             text=self._service.notes()[number - 1],
-            url=self._links.make_url(id),
+            url=self._links.make_record_url(id),
             citation=f"Note {number}",
             source="toy",
             details={},

@@ -7,17 +7,17 @@ from xml.etree import ElementTree
 import pytest
 
 from readingroom.web.charts import (
-    Bar,
-    Bin,
     Chart,
-    Edge,
+    ChartBar,
     GanttRow,
     GanttSpan,
+    GraphEdge,
     StackedRow,
+    TimeBin,
     draw_bars,
     draw_gantt,
-    draw_graph,
     draw_histogram,
+    draw_link_graph,
     draw_sparkline,
     draw_stacked,
 )
@@ -30,7 +30,7 @@ DAY = dt.date(2025, 4, 14)
 HEADERS = ("What", "How many")
 
 CHARTS = {
-    "bars": draw_bars([Bar(HOSTILE, 3, "/x"), Bar("b", 0)], FINDING, HEADERS),
+    "bars": draw_bars([ChartBar(HOSTILE, 3, "/x"), ChartBar("b", 0)], FINDING, HEADERS),
     "gantt": draw_gantt(
         [
             GanttRow(
@@ -46,10 +46,10 @@ CHARTS = {
         DAY,
         FINDING,
     ),
-    "histogram": draw_histogram([Bin(HOSTILE, 3, "/x"), Bin("none", 0)], FINDING, HEADERS),
+    "histogram": draw_histogram([TimeBin(HOSTILE, 3, "/x"), TimeBin("none", 0)], FINDING, HEADERS),
     "stacked": draw_stacked([StackedRow(HOSTILE, [1, 2])], ["yes", HOSTILE], FINDING, "Party", 3),
     "sparkline": draw_sparkline([0, 3, 1.5], FINDING, HEADERS),
-    "graph": draw_graph(HOSTILE, [Edge("cites", HOSTILE, "/x", HOSTILE)], FINDING),
+    "graph": draw_link_graph(HOSTILE, [GraphEdge("cites", HOSTILE, "/x", HOSTILE)], FINDING),
 }
 
 
@@ -109,11 +109,13 @@ ERROR_PAGE: dict[str, Any] = {
 
 @pytest.mark.parametrize("count", [0, 1, 400])
 def test_charts_of_nothing_and_of_much_can_be_drawn(count: int) -> None:
-    draw_bars([Bar(str(number), number) for number in range(count)], FINDING, HEADERS)
-    draw_histogram([Bin(str(number), number) for number in range(count)], FINDING, HEADERS)
+    draw_bars([ChartBar(str(number), number) for number in range(count)], FINDING, HEADERS)
+    draw_histogram([TimeBin(str(number), number) for number in range(count)], FINDING, HEADERS)
     draw_sparkline([float(number) for number in range(count)], FINDING, HEADERS)
     draw_stacked([StackedRow("x", [number]) for number in range(count)], ["n"], FINDING, "x")
-    draw_graph("x", [Edge("cites", str(number), None, "") for number in range(count)], FINDING)
+    draw_link_graph(
+        "x", [GraphEdge("cites", str(number), None, "") for number in range(count)], FINDING
+    )
     first, last = dt.date.min, dt.date.max
     spans = [GanttSpan(str(number), first, last, "active") for number in range(count)]
     draw_gantt([GanttRow("x", spans)], DAY, FINDING)
@@ -121,7 +123,7 @@ def test_charts_of_nothing_and_of_much_can_be_drawn(count: int) -> None:
 
 def test_short_labels_leave_the_width_of_a_phone_to_the_bars() -> None:
     for labels, first_bar in ((["R", "D"], 48.0), (["w" * 100], 260.0)):
-        chart = draw_bars([Bar(label, 1) for label in labels], FINDING, HEADERS)
+        chart = draw_bars([ChartBar(label, 1) for label in labels], FINDING, HEADERS)
         root = ElementTree.fromstring(str(chart.svg))
         bars = [element for element in root.iter() if element.get("class") == "bar"]
         assert float(bars[0].get("x", "")) == first_bar

@@ -355,7 +355,7 @@ def test_what_a_killed_server_had_taken_is_read_and_what_it_was_receiving_is_swe
     (left_over,) = (data / "uploads").iterdir()
     # A job that it had taken, with its file.
     jobs = JobStore(data)
-    folder = jobs.make_folder("documents.upload")
+    folder = jobs.make_job_folder("documents.upload")
     (folder / "0").write_bytes(make_paper("Bicycles are parked under cover."))
     files = [{"name": "Statement.pdf", "stored_as": "0"}]
     job = jobs.add_job(

@@ -11,7 +11,7 @@ from playwright.async_api import Browser
 
 from readingroom.core import clock
 from readingroom.storage.jobs.store import JobStore
-from readingroom.storage.keys import KEY_USES_FILE, KeyRing, KeyUses
+from readingroom.storage.keys import KEY_USES_FILE, KeyRing, KeyUseDays
 from tests.requirements import requirement
 from tests.support.browser import open_page
 from tests.support.kit import HANG_SECONDS, POST, Served, make_rpc
@@ -118,7 +118,7 @@ def test_a_use_that_cannot_be_noted_lets_nobody_out(tmp_path: Path) -> None:
     secret = keys.add_key("ann")
     (tmp_path / KEY_USES_FILE).mkdir()
     assert keys.find_holder(secret.encode())
-    assert KeyUses(tmp_path).read_days_by_digest() == {}
+    assert KeyUseDays(tmp_path).read_days_by_digest() == {}
 
 
 @requirement("room:metrics")

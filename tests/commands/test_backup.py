@@ -22,7 +22,7 @@ from readingroom.bases.federal.store import connect, get_database_path, prepare_
 from readingroom.cli import main
 from readingroom.storage.archive import copy_database
 from readingroom.storage.keys import KeyRing
-from readingroom.storage.lock import FolderLock, Owner
+from readingroom.storage.lock import FolderLock, FolderOwner
 from readingroom.storage.rwlock import ReadWriteLock
 from tests.requirements import requirement
 from tests.support.documents.base import open_documents_base
@@ -318,7 +318,7 @@ async def test_what_a_killed_backup_left_goes_with_the_next_one_and_nothing_else
     own.mkdir()
     lock = FolderLock(busy)
     lock.acquire()
-    lock.write_owner(Owner(url="", key="", pid=1))
+    lock.write_folder_owner(FolderOwner(url="", key="", pid=1))
     file = str(tmp_path / "room.backup")
     await anyio.to_thread.run_sync(lambda: run_backup_command("backup", file, at=data))
     lock.release()

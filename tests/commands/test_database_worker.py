@@ -20,9 +20,9 @@ from readingroom.bases.federal.tools import open_federal
 from readingroom.core.settings import RoomSettings
 from readingroom.engine.embedding.waiting_texts import WaitingTexts, create_waiting_tables
 from readingroom.protocol.embedding_work import LeasablePassages
-from readingroom.protocol.embedding_worker import EmbeddingWorker, RoomDatabase
+from readingroom.protocol.embedding_worker import DatabaseEmbeddingWork, EmbeddingWorker
 from readingroom.protocol.errors import RoomUnreachable
-from readingroom.protocol.spec import list_unembedded
+from readingroom.protocol.spec import list_leasable_passages
 from readingroom.storage.errors import DatabaseUnreachable, EmbeddingMismatch, StorageFailed
 from readingroom.storage.postgres.state import list_collection_models, open_waiting_tables
 from tests.support.federal.base import HashedWords, load_files_into, write_world
@@ -86,20 +86,27 @@ def count_waiting(url: str) -> int:
 
 
 def offer(url: str, model: Any) -> list[LeasablePassages]:
-    return list_unembedded([open_federal(SharedRecords(url), model)])
+    return list_leasable_passages([open_federal(SharedRecords(url), model)])
 
 
 def make_worker(
     offered: list[LeasablePassages], model: Any, wait: Callable[[float], None] = lambda _: None
 ) -> EmbeddingWorker:
-    return EmbeddingWorker(RoomDatabase(offered, sleep=wait), model, lambda progress: None, 4, wait)
+    return EmbeddingWorker(
+        DatabaseEmbeddingWork(offered, sleep=wait), model, lambda progress: None, 4, wait
+    )
 
 
 def test_a_worker_embeds_what_a_load_left_in_the_database(url: str) -> None:
     model = CountingModel()
     total = count_waiting(url)
 
-    assert make_worker(offer(url, model), model).run(None) == total == len(model.embedded) > 8
+    assert (
+        make_worker(offer(url, model), model).embed_until_done(None)
+        == total
+        == len(model.embedded)
+        > 8
+    )
 
     assert count_waiting(url) == 0
     assert read(url, "SELECT * FROM embedding_leases") == []
@@ -126,7 +133,7 @@ def test_two_workers_share_the_passages_and_embed_none_twice(url: str) -> None:
 
 @pytest.mark.parametrize("ending", ["is killed", "gives it back"])
 def test_what_a_worker_had_that_ended_is_taken_over(url: str, ending: str) -> None:
-    other_room = RoomDatabase(offer(url, CountingModel()))
+    other_room = DatabaseEmbeddingWork(offer(url, CountingModel()))
     lease = other_room.claim_batch(CountingModel.identity, 4)
     total = count_waiting(url)
     waits = []
@@ -142,7 +149,7 @@ def test_what_a_worker_had_that_ended_is_taken_over(url: str, ending: str) -> No
             execute(url, "UPDATE embedding_leases SET expires_at = 0")
 
     model = CountingModel()
-    assert make_worker(offer(url, model), model, wait).run(None) == total
+    assert make_worker(offer(url, model), model, wait).embed_until_done(None) == total
     assert len(waits) >= 2
     assert count_waiting(url) == 0
 
@@ -158,13 +165,15 @@ def test_texts_that_an_ingestion_waits_for_are_embedded_first_and_only_once(
     )
     texts = [f"Homes near stop {number} have gardens" for number in range(10)]
     offered: list[LeasablePassages] = [worker_side, *offer(url, model)]
-    RoomDatabase([worker_side]).claim_batch(model.identity, 1)  # now the room knows of a worker
-    assert room_side.offer(texts)
+    DatabaseEmbeddingWork([worker_side]).claim_batch(
+        model.identity, 1
+    )  # now the room knows of a worker
+    assert room_side.offer_to_workers(texts)
 
-    make_worker(offered, model).run(None)
+    make_worker(offered, model).embed_until_done(None)
 
     assert sorted(model.embedded[: len(texts)]) == sorted(texts)
-    vectors = room_side.embed(texts)
+    vectors = room_side.embed_with_workers(texts)
     assert own_model.embedded == []
     expected = HashedWords().embed_batch(texts)
     assert np.array_equal(np.stack([vectors[text] for text in texts]), expected)
@@ -173,11 +182,11 @@ def test_texts_that_an_ingestion_waits_for_are_embedded_first_and_only_once(
 def test_a_worker_with_another_model_is_refused_and_deletes_nothing(
     url: str, tmp_path: Path
 ) -> None:
-    make_worker(offer(url, first := CountingModel()), first).run(None)
+    make_worker(offer(url, first := CountingModel()), first).embed_until_done(None)
     vector_count = len(read(url, "SELECT chunk FROM vectors"))
     other = OtherModel()
     with pytest.raises(EmbeddingMismatch, match=r"hashed-words/1.*other-words/1"):
-        make_worker(offer(url, other), other).run(None)
+        make_worker(offer(url, other), other).embed_until_done(None)
     assert len(read(url, "SELECT chunk FROM vectors")) == vector_count
     # The same where only policies or documents say which model the room has.
     settings = RoomSettings(data=tmp_path, database_url=SecretStr(url))
@@ -190,7 +199,7 @@ def test_a_worker_with_another_model_is_refused_and_deletes_nothing(
             list_stored_models=lambda: list_collection_models(settings),
         )
         with pytest.raises(EmbeddingMismatch, match=r"mine/1.*other-words/1"):
-            make_worker([waiting], other).run(None)
+            make_worker([waiting], other).embed_until_done(None)
     finally:
         execute(url, "DELETE FROM readingroom.collections WHERE name = 'p'")
 
@@ -222,9 +231,11 @@ def fail_with(reason: Exception) -> StorageFailed:
 
 
 def test_a_database_that_is_away_is_waited_for_and_one_that_refuses_is_not() -> None:
-    def make_room(failures: list[Exception], patience_seconds: float = 600.0) -> RoomDatabase:
+    def make_room(
+        failures: list[Exception], patience_seconds: float = 600.0
+    ) -> DatabaseEmbeddingWork:
         passages: Any = FailingPassages(failures)
-        return RoomDatabase([passages], patience_seconds, lambda seconds: None)
+        return DatabaseEmbeddingWork([passages], patience_seconds, lambda seconds: None)
 
     away = DatabaseUnreachable("the connection is lost")
     assert make_room([fail_with(away), away]).claim_batch(CountingModel.identity, 4).passages == []

@@ -14,12 +14,12 @@ from typing import Any
 import httpx2
 import pytest
 
-from readingroom.console.dispatch import dispatch
+from readingroom.console.dispatch import dispatch_command
 from readingroom.console.errors import OwnerUnreachable
 from readingroom.core.errors import KnowledgeError
 from readingroom.settings import load_settings
 from readingroom.storage.errors import FolderInUse
-from readingroom.storage.lock import FolderLock, Owner, read_owner
+from readingroom.storage.lock import FolderLock, FolderOwner, read_folder_owner
 from tests.requirements import requirement
 from tests.support.kit import clean_environment
 from tests.support.specimen import SECRET, SPEC, AddNote, Notes
@@ -64,7 +64,7 @@ async def send(note: str, data: Path) -> tuple[dict[str, Any], list[tuple[float,
         steps.append((done, message))
 
     settings = load_settings({"data": data}, {})
-    result = await dispatch(AddNote(note=note), SPEC, settings, report)
+    result = await dispatch_command(AddNote(note=note), SPEC, settings, report)
     return result, steps
 
 
@@ -156,7 +156,7 @@ async def test_the_lock_file_is_for_its_owner_only(tmp_path: Path) -> None:
 @pytest.mark.anyio
 async def test_the_admin_route_wants_its_own_key(tmp_path: Path) -> None:
     with run_owner(tmp_path, {"MCP_API_KEY": "sesame"}):
-        known = read_owner(tmp_path / "specimen")
+        known = read_folder_owner(tmp_path / "specimen")
         assert known is not None
         web = httpx2.Client(base_url=known.url, trust_env=False)
         wanted = "/admin/specimen.add"
@@ -195,7 +195,7 @@ async def test_an_owner_that_has_not_said_where_it_answers_is_waited_for_by_nobo
 async def test_an_owner_that_does_not_answer_is_reported(tmp_path: Path) -> None:
     lock = FolderLock(tmp_path / "specimen")
     lock.acquire()
-    lock.write_owner(Owner("http://127.0.0.1:9", "key", os.getpid()))
+    lock.write_folder_owner(FolderOwner("http://127.0.0.1:9", "key", os.getpid()))
     with pytest.raises(OwnerUnreachable) as error:
         await send("x", tmp_path)
     lock.release()

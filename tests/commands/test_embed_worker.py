@@ -18,8 +18,8 @@ from readingroom.bases.federal.search.passages import PASSAGE_COLUMNS
 from readingroom.bases.federal.search.queue import count_unembedded
 from readingroom.bases.federal.search.vectors import build_embedded_text
 from readingroom.bases.federal.store import get_database_path
-from readingroom.engine.context import CONTEXT_FIELD, put_in_context
-from readingroom.protocol.embedding_worker import EmbeddingWorker, ServedRoom
+from readingroom.engine.context import CONTEXT_FIELD, prepend_context
+from readingroom.protocol.embedding_worker import EmbeddingWorker, HttpEmbeddingWork
 from readingroom.protocol.errors import RoomUnreachable, WorkRefused
 from readingroom.storage.chunks import Chunks, ChunkStore
 from readingroom.storage.database import connect
@@ -77,7 +77,7 @@ def serve_scripted_room(*script: tuple[int, Any]) -> Iterator[tuple[str, list[tu
 
 def make_worker(url: str, **options: Any) -> EmbeddingWorker:
     embedder: Any = HashedWords()
-    room = ServedRoom(url, "rrw_key", sleep=lambda seconds: None, **options)
+    room = HttpEmbeddingWork(url, "rrw_key", sleep=lambda seconds: None, **options)
     return EmbeddingWorker(room, embedder, lambda progress: None, sleep=lambda seconds: None)
 
 
@@ -85,7 +85,7 @@ def test_a_room_that_is_away_is_asked_again_and_gets_what_was_made_meanwhile() -
     stored = {"stored": 2, "dropped": 0, "progress": DONE}
     script = [(503, {}), (200, BATCH), (502, {}), (503, {}), (200, stored), (200, EMPTY)]
     with serve_scripted_room(*script, (200, DONE)) as (url, received):
-        assert make_worker(url).run(None) == 2
+        assert make_worker(url).embed_until_done(None) == 2
 
     sent = [body for path, body in received if path == "/embedding/batches/first/vectors"]
     assert len(sent) == 3  # until it was taken
@@ -100,7 +100,7 @@ def test_a_worker_that_is_refused_gives_its_passages_back_and_says_why() -> None
         serve_scripted_room((200, BATCH), (422, refusal), (204, {})) as (url, received),
         pytest.raises(WorkRefused, match="not that of its text"),
     ):
-        make_worker(url).run(None)
+        make_worker(url).embed_until_done(None)
     assert received[-1][0] == "/embedding/batches/first"
 
 
@@ -109,7 +109,7 @@ def test_patience_ends_with_what_to_do() -> None:
         serve_scripted_room(*[(503, {})] * 50) as (url, _),
         pytest.raises(RoomUnreachable, match="start the worker again"),
     ):
-        make_worker(url, patience_seconds=0).run(None)
+        make_worker(url, patience_seconds=0).embed_until_done(None)
 
 
 def test_a_worker_without_a_key_is_told_how_to_get_one(tmp_path: Path) -> None:
@@ -265,7 +265,7 @@ def test_a_document_that_a_worker_embeds_survives_the_kill_of_worker_and_room(
         kill_all(processes)
     chunks = read_document_chunks(data)
     embedded_texts = [
-        put_in_context(str(metadata[CONTEXT_FIELD]), text)
+        prepend_context(str(metadata[CONTEXT_FIELD]), text)
         for text, metadata in zip(chunks.texts, chunks.metadatas, strict=True)
     ]
     assert len(made_after) == len(set(embedded_texts)) > 3 * 64

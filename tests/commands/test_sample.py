@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from readingroom.commands import sample
-from readingroom.commands.sample import SampleLoad
+from readingroom.commands.sample import SampleLoader
 from readingroom.core.errors import InternalError
 from readingroom.core.progress import ReportProgressSync
 from readingroom.protocol.sample import SampleStep
@@ -24,7 +24,7 @@ class Steps:
         return SampleStep(title, lambda _: self.ended_titles.append(title), turn, is_last)
 
     def load(self, *steps_by_base: list[SampleStep]) -> bool:
-        return SampleLoad(steps_by_base, self.announcements.append).run()
+        return SampleLoader(steps_by_base, self.announcements.append).load_all_steps()
 
 
 @pytest.mark.parametrize("core_count", [1, 2])

@@ -230,7 +230,7 @@ def make_conformance_base() -> KnowledgeBase:
         error_dialect=StatusDialect(),
         tools=make_tools(),
         service=None,
-        stateful=True,
+        keeps_sessions=True,
         add_handlers=furnish,
     )
 

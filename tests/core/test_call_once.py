@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from readingroom.core.lru import call_once
+from readingroom.core.call_once import call_once
 
 
 def test_threads_that_come_meanwhile_wait_for_the_first_one() -> None:

@@ -6,8 +6,8 @@ import logging
 import pytest
 
 from readingroom.console.options import print_result
-from readingroom.core.text import compare_words, escape_controls
-from readingroom.server.observe.logging import JsonLines
+from readingroom.core.text import compare_words, escape_control_characters
+from readingroom.server.observe.logging import JsonLineFormatter
 from tests.requirements import requirement
 
 HOSTILE = "Plan\x1b[2J\x9b31m\x7f\r\x00\u202eend"
@@ -15,9 +15,12 @@ HOSTILE = "Plan\x1b[2J\x9b31m\x7f\r\x00\u202eend"
 
 @requirement("room:cli")
 def test_what_would_command_a_terminal_is_escaped() -> None:
-    escaped = escape_controls(HOSTILE)
+    escaped = escape_control_characters(HOSTILE)
     assert escaped == "Plan\\u001b[2J\\u009b31m\\u007f\\u000d\\u0000\\u202eend"
-    assert escape_controls("Überbauung\n\tZürich – 10½ m²") == "Überbauung\n\tZürich – 10½ m²"
+    assert (
+        escape_control_characters("Überbauung\n\tZürich – 10½ m²")
+        == "Überbauung\n\tZürich – 10½ m²"
+    )
 
 
 @requirement("room:cli")
@@ -36,7 +39,7 @@ def test_a_title_cannot_command_the_terminal(
 @requirement("room:cli")
 def test_a_log_line_cannot_command_the_terminal() -> None:
     record = logging.LogRecord("x", logging.INFO, "", 0, HOSTILE, None, None)
-    line = JsonLines().format(record)
+    line = JsonLineFormatter().format(record)
     assert line.isprintable()
     assert json.loads(line)["message"] == HOSTILE
 

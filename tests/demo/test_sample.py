@@ -17,12 +17,12 @@ from click.testing import CliRunner
 from readingroom.bases.federal.load.loading import load as load_files
 from readingroom.bases.federal.store import connect, read_status
 from readingroom.cli import main
-from readingroom.commands.sample import renew_sample
+from readingroom.commands.sample import reset_outdated_sample
 from readingroom.core.progress import no_progress
 from readingroom.core.settings import get_default_sample_directory
 from readingroom.demo.corpus import (
-    hash_corpus,
-    policies,
+    compute_corpus_digest,
+    load_sample_policies,
     write_application,
     write_more_records,
     write_policy,
@@ -31,7 +31,7 @@ from readingroom.demo.corpus import (
 from readingroom.demo.paper import make_pdf
 from readingroom.ingest.document import Document
 from readingroom.ingest.pipeline import Pipeline
-from readingroom.ingest.private_copy import Roots
+from readingroom.ingest.private_copy import AllowedFolders
 from readingroom.ingest.read.sandbox import Sandbox
 from readingroom.settings import load_settings
 from scripts.contracts.changes import compare
@@ -71,7 +71,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 def is_loaded(data: Path) -> bool:
     mark = data / "sample.json"
     told = json.loads(mark.read_text()) if mark.exists() else {}
-    return (told.get("corpus"), told.get("state")) == (hash_corpus(), "loaded")
+    return (told.get("corpus"), told.get("state")) == (compute_corpus_digest(), "loaded")
 
 
 @requirement("room:docs")
@@ -335,7 +335,7 @@ def test_a_kill_while_it_loads_loses_nothing(tmp_path: Path) -> None:
         listed = run("policy", "list", "--data", str(data), "--json")
         doctor = run("doctor", "--data", str(data), "--json")
     found = json.loads(listed.stdout)["policies"]
-    assert {one["source"] for one in found} == {one["source"] for one in policies()}
+    assert {one["source"] for one in found} == {one["source"] for one in load_sample_policies()}
     current = {one["source"]: one["current_revision"] for one in found}
     assert current.pop("SAMPLE_LOCAL_PLAN_2042") is None  # not adopted yet
     assert all(revision["status"] == "active" for revision in current.values())
@@ -386,9 +386,9 @@ def test_nothing_of_the_users_reaches_the_sample(tmp_path: Path) -> None:
     ("mark", "kept"),
     [
         ({"corpus": None, "state": "loading"}, True),
-        ({"corpus": hash_corpus(), "state": "loading"}, True),
-        ({"corpus": hash_corpus(), "state": "loaded"}, True),
-        ({"corpus": hash_corpus(), "state": "failed"}, False),
+        ({"corpus": compute_corpus_digest(), "state": "loading"}, True),
+        ({"corpus": compute_corpus_digest(), "state": "loaded"}, True),
+        ({"corpus": compute_corpus_digest(), "state": "failed"}, False),
         ({"corpus": "of another version", "state": "loaded"}, False),
     ],
 )
@@ -399,10 +399,10 @@ def test_what_failed_or_came_from_another_corpus_is_loaded_anew(
     (tmp_path / "policy").mkdir()
     (tmp_path / "models").mkdir()
     (tmp_path / ".replaced").mkdir()
-    renew_sample(tmp_path, is_reset=False)
+    reset_outdated_sample(tmp_path, is_reset=False)
     assert (tmp_path / "policy").exists() == kept
     assert (tmp_path / "models").exists()
-    renew_sample(tmp_path, is_reset=True)
+    reset_outdated_sample(tmp_path, is_reset=True)
     assert not (tmp_path / "policy").exists()
     # What a restore moved aside is somebody's data, not the sample's.
     assert (tmp_path / ".replaced").exists()
@@ -419,7 +419,7 @@ async def test_over_stdio_too(tmp_path: Path) -> None:
 
 @requirement("room:sample")
 async def test_the_corpus_is_small_and_its_sections_are_found(tmp_path: Path) -> None:
-    for policy in policies():
+    for policy in load_sample_policies():
         read_whole = [part for part in policy["revisions"] if not part.get("is_cut_off")]
         write_policy({**policy, "revisions": read_whole}, tmp_path)
     chunks = 0
@@ -444,7 +444,7 @@ def test_a_document_that_is_made_again_is_the_same(tmp_path: Path) -> None:
 
 
 async def read(file: Path) -> Document:
-    with Roots("sample", (file.parent,), 2**20).open_copy(str(file)) as private_copy:
+    with AllowedFolders("sample", (file.parent,), 2**20).open_copy(str(file)) as private_copy:
         document = await Pipeline(Sandbox()).read_document(
             private_copy, no_progress, find_sections=True
         )

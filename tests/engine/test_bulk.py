@@ -15,14 +15,14 @@ from readingroom.engine.embedding import graphics_card
 from readingroom.engine.embedding.bulk import TokenizingPool, make_remembering_tokenizer
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.embedding.tokens import RememberingTokenizer, TokenizedTexts
-from readingroom.engine.embedding.weights import find_weights
+from readingroom.engine.embedding.weights import load_weights
 from readingroom.engine.errors import ModelUnavailable
 from tests.requirements import requirement
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 REFERENCE = json.loads((FIXTURES / "reference_vectors.json").read_text("utf-8"))
 TEXTS = [entry["text"] for entry in REFERENCE]
-TOKENIZER_FILE = find_weights(Path("nowhere")).folder / "tokenizer.json"
+TOKENIZER_FILE = load_weights(Path("nowhere")).folder / "tokenizer.json"
 
 _LIBRARY = Tokenizer.from_file(str(TOKENIZER_FILE))
 _LIBRARY.enable_truncation(256)

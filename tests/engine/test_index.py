@@ -17,7 +17,7 @@ from readingroom.core.modes import Mode
 from readingroom.engine.embedding import weights
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.index import ChunkIndex, EmbeddedIndex, Ranking
-from readingroom.engine.shared.index import open_index
+from readingroom.engine.shared.index import open_chunk_index
 from readingroom.storage.chunks import ChunkCollection, Chunks, ChunkStore
 from readingroom.storage.errors import EmbeddingMismatch, StoreUnusable
 from tests.engine.test_vectors import _METADATA, FILTERS, agree, make_vector, search_by_brute_force
@@ -141,7 +141,7 @@ def test_an_index_finds_by_words_by_meaning_and_by_both(index: EmbeddedIndex) ->
 def test_what_one_index_dumps_another_is_filled_with(
     index: EmbeddedIndex, store: ChunkStore, tmp_path: Path, embedder: Embedder
 ) -> None:
-    other: ChunkIndex = open_index(
+    other: ChunkIndex = open_chunk_index(
         store.open_collection("other"), FIELDS, embedder, tmp_path / "other.sqlite"
     )
     assert list(other.list_warm_up_steps()) == []
@@ -158,7 +158,7 @@ def test_what_one_index_dumps_another_is_filled_with(
     assert other.generation > before
     assert sorted(other.read_chunks(Equals("source", "A")).ids) == sorted(TEXTS)
     assert list_ids(other.search("green belt", 3, None, "hybrid"))[0] == "green"
-    assert other.count_chunks_in_both_indexes() == (3, 3)
+    assert other.count_indexed_chunks() == (3, 3)
     for step in other.list_warm_up_steps():
         step()
     other.close()

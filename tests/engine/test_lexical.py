@@ -19,9 +19,9 @@ from readingroom.engine.lexical import LexicalDocument, LexicalIndex
 from readingroom.engine.words import (
     LexicalHit,
     extract_query_words,
+    make_fts5_tokenizer_option,
     parse_query,
     sort_hits,
-    tokenizer_spec,
 )
 from tests.engine.test_vectors import FIELDS, FILTERS
 from tests.requirements import requirement
@@ -425,7 +425,7 @@ def test_threads_search_while_one_writes(index: LexicalIndex) -> None:
 
 
 def test_separators_are_the_symbols_newer_than_the_unicode_of_sqlite() -> None:
-    separators = set(tokenizer_spec().partition("'")[2].rstrip("'"))
+    separators = set(make_fts5_tokenizer_option().partition("'")[2].rstrip("'"))
 
     assert separators >= set("🚲₿\uf0b7")
     assert not separators & set("€Ꞗ")  # SQLite knows the one, and the other is a new letter

@@ -6,7 +6,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from readingroom.engine.embedding.received import check_sample
+from readingroom.engine.embedding.received import check_sampled_vectors
 from readingroom.engine.errors import VectorsRefused
 
 
@@ -28,7 +28,7 @@ TEXTS = [*(f"passage {number}" for number in range(200)), "Sunshine Act", "SUNSH
 
 
 def test_texts_that_differ_in_capitals_alone_may_have_the_same_vector() -> None:
-    check_sample(MODEL, TEXTS, MODEL.embed_each(TEXTS))
+    check_sampled_vectors(MODEL, TEXTS, MODEL.embed_each(TEXTS))
 
 
 def test_the_vector_of_one_text_for_another_one_is_always_noticed() -> None:
@@ -36,4 +36,4 @@ def test_the_vector_of_one_text_for_another_one_is_always_noticed() -> None:
     matrix[7] = matrix[8]
     matrix[201] = matrix[200] = MODEL.embed_each(["something else"])[0]
     with pytest.raises(VectorsRefused):
-        check_sample(MODEL, TEXTS, matrix)
+        check_sampled_vectors(MODEL, TEXTS, matrix)

@@ -132,8 +132,8 @@ def test_any_order_of_writes_leaves_an_index_that_answers_as_brute_force(
 def test_the_nearest_of_each_group_is_what_brute_force_finds(
     small: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vectors, "_EXACT_INDEX_ROWS", small)
-    monkeypatch.setattr(vectors, "_EXACT_ROWS", small)
+    monkeypatch.setattr(vectors, "_MAX_ROWS_OF_EXACT_INDEX", small)
+    monkeypatch.setattr(vectors, "_MAX_EXACTLY_COMPARED_ROWS", small)
     numbers = np.random.default_rng(1)
     rows = numbers.standard_normal((600, SIZE), np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
@@ -174,8 +174,8 @@ def test_vectors_that_are_not_of_unit_length_have_their_true_distance() -> None:
 def test_a_large_scan_by_signs_finds_what_brute_force_finds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(vectors, "_EXACT_INDEX_ROWS", 100)
-    monkeypatch.setattr(vectors, "_EXACT_ROWS", 100)
+    monkeypatch.setattr(vectors, "_MAX_ROWS_OF_EXACT_INDEX", 100)
+    monkeypatch.setattr(vectors, "_MAX_EXACTLY_COMPARED_ROWS", 100)
     made = np.random.default_rng(7)
     # Neighbours as texts have them: around topics, not spread evenly in all directions.
     topics = made.standard_normal((300, 384))
@@ -200,8 +200,8 @@ def test_a_query_that_hardly_anything_answers_is_compared_with_more_rows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Of rows that are all far, the signs hardly tell which is nearest: few were compared."""
-    monkeypatch.setattr(vectors, "_EXACT_INDEX_ROWS", 100)
-    monkeypatch.setattr(vectors, "_EXACT_ROWS", 100)
+    monkeypatch.setattr(vectors, "_MAX_ROWS_OF_EXACT_INDEX", 100)
+    monkeypatch.setattr(vectors, "_MAX_EXACTLY_COMPARED_ROWS", 100)
     made = np.random.default_rng(11)
     rows = made.standard_normal((12_000, 384), np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)

@@ -9,8 +9,8 @@ from readingroom.engine.stems import shared_stemmer
 from readingroom.engine.vocabulary import (
     _FILLER_WORDS,
     Vocabulary,
-    _find_beginning,
-    load_vocabulary,
+    _find_first_letters,
+    get_vocabulary,
 )
 from readingroom.engine.words import split_significant_words, split_words
 from tests.engine.test_ranking import Corpus
@@ -65,7 +65,7 @@ def test_every_line_of_the_file_is_a_wording_and_its_terms() -> None:
         assert wording == wording.lower().strip() != ""
         assert split_significant_words(wording), f"{wording!r} would apply to any question"
         assert all(term == term.strip() != "" for term in terms.split("; "))
-    vocabulary = load_vocabulary()
+    vocabulary = get_vocabulary()
     for wording in wordings[::97]:
         found = vocabulary.find_wordings(wording)
         assert found and all(term for term in found[0].official_terms), wording
@@ -84,7 +84,7 @@ def test_every_wording_is_looked_up_by_the_beginning_of_its_first_stem() -> None
             )
             if word not in _FILLER_WORDS
         ]
-        assert stems[0][:2] == _find_beginning(wording), wording
+        assert stems[0][:2] == _find_first_letters(wording), wording
 
 
 def test_a_question_finds_the_same_whatever_was_asked_before() -> None:

@@ -16,13 +16,13 @@ from readingroom.bases.guidance.offline.library import GuidanceLibrary
 from readingroom.bases.guidance.offline.sync import GuidanceSync
 from readingroom.engine.embedding.received import LEASE_SECONDS
 from readingroom.engine.embedding.waiting_texts import (
-    HelpedEmbedder,
     WaitingTexts,
+    WorkerAidedEmbedder,
     create_waiting_tables,
 )
 from readingroom.engine.errors import VectorsRefused
 from readingroom.protocol import checked_embedding
-from readingroom.protocol.checked_embedding import CheckedEmbedding
+from readingroom.protocol.checked_embedding import EmbeddingBroker
 from readingroom.protocol.embedding_work import LeasedBatch, SentVectors
 from readingroom.storage.database import StateFile, StateTables
 from readingroom.storage.errors import StorageFailed
@@ -102,11 +102,11 @@ def tables(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StateTabl
 
 def test_what_a_worker_made_is_not_made_here_nor_again_after_a_crash(tables: StateTables) -> None:
     waiting = make_waiting(tables)
-    room = CheckedEmbedding([waiting])
+    room = EmbeddingBroker([waiting])
     assert (
         room.claim_batch(HashedWords.identity, 8).passages == []
     )  # now the room knows of a worker
-    waiting.offer(TEXTS)
+    waiting.offer_to_workers(TEXTS)
     batch = room.claim_batch(HashedWords.identity, 8)
 
     stored = room.store_vectors("box", batch.lease_id, answer(batch))
@@ -114,14 +114,14 @@ def test_what_a_worker_made_is_not_made_here_nor_again_after_a_crash(tables: Sta
     assert stored.stored == 8
     assert waiting.count_passages() == (8, 12)
     assert room.store_vectors("box", batch.lease_id, answer(batch)).dropped == 8
-    vectors = waiting.embed(TEXTS)
+    vectors = waiting.embed_with_workers(TEXTS)
     made_elsewhere = {passage.text for passage in batch.passages}
     assert sorted(list_embedded(waiting)) == sorted(set(TEXTS) - made_elsewhere)
     expected = HashedWords().embed_batch(TEXTS)
     assert np.array_equal(np.stack([vectors[text] for text in TEXTS]), expected)
     # The room is killed before it could keep them, and asked for the same document again.
     heir = make_waiting(tables)
-    assert heir.embed(TEXTS).keys() == set(TEXTS)
+    assert heir.embed_with_workers(TEXTS).keys() == set(TEXTS)
     assert list_embedded(heir) == []
 
 
@@ -130,18 +130,18 @@ def test_what_a_silent_worker_had_is_made_here_and_no_text_is_left_in_the_table(
 ) -> None:
     clock = Clock()
     waiting = make_waiting(tables, clock)
-    room = CheckedEmbedding([waiting])
+    room = EmbeddingBroker([waiting])
     room.claim_batch(HashedWords.identity, 8)
-    waiting.offer(TEXTS)
+    waiting.offer_to_workers(TEXTS)
     batch = room.claim_batch(HashedWords.identity, 8)
     assert room.extend_lease(batch.lease_id).passages == 8
     clock.seconds += LEASE_SECONDS + 1
 
-    assert waiting.embed(TEXTS).keys() == set(TEXTS)
+    assert waiting.embed_with_workers(TEXTS).keys() == set(TEXTS)
 
     assert sorted(list_embedded(waiting)) == sorted(TEXTS)
     room.release_lease(room.claim_batch(HashedWords.identity, 8).lease_id)
-    waiting.embed(TEXTS)
+    waiting.embed_with_workers(TEXTS)
     assert waiting.count_passages() == (20, 0)
     with tables.begin_reading() as db:
         assert {row[0] for row in db.execute("SELECT passage_text FROM waiting_texts")} == {""}
@@ -154,9 +154,9 @@ def test_a_worker_that_only_gives_signs_of_life_loses_its_batch(
     tables: StateTables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waiting = make_waiting(tables)
-    room = CheckedEmbedding([waiting])
+    room = EmbeddingBroker([waiting])
     room.claim_batch(HashedWords.identity, 8)
-    waiting.offer(TEXTS)
+    waiting.offer_to_workers(TEXTS)
     batch = room.claim_batch(HashedWords.identity, 1000)
     assert room.extend_lease(batch.lease_id).passages == len(TEXTS)
     monkeypatch.setattr(checked_embedding, "_MAX_LEASE_SECONDS", -1.0)
@@ -170,9 +170,9 @@ def test_a_batch_that_is_given_back_is_given_again_and_wrong_vectors_are_made_an
     tables: StateTables,
 ) -> None:
     waiting = make_waiting(tables)
-    room = CheckedEmbedding([waiting])
+    room = EmbeddingBroker([waiting])
     room.claim_batch(HashedWords.identity, 8)
-    waiting.offer(TEXTS)
+    waiting.offer_to_workers(TEXTS)
     returned = room.claim_batch(HashedWords.identity, 1000)
     assert room.claim_batch(HashedWords.identity, 1000).passages == []
     room.release_lease(returned.lease_id)
@@ -186,7 +186,7 @@ def test_a_batch_that_is_given_back_is_given_again_and_wrong_vectors_are_made_an
 
     with pytest.raises(VectorsRefused, match="wrong before"):
         room.store_vectors("box", good.lease_id, answer(good))
-    vectors = waiting.embed(TEXTS)
+    vectors = waiting.embed_with_workers(TEXTS)
     assert sorted(list_embedded(waiting)) == sorted(TEXTS)
     assert np.array_equal(vectors[TEXTS[3]], HashedWords().embed(TEXTS[3]))
 
@@ -194,7 +194,7 @@ def test_a_batch_that_is_given_back_is_given_again_and_wrong_vectors_are_made_an
 def test_a_lease_of_passages_that_are_not_offered_here_stores_nothing(
     file_tables: StateTables,
 ) -> None:
-    room = CheckedEmbedding([make_waiting(file_tables)])
+    room = EmbeddingBroker([make_waiting(file_tables)])
     room.claim_batch(HashedWords.identity, 8)
     sent = SentVectors(model=HashedWords.identity, ids=[1], text_digests=["0"], vectors="")
     assert room.store_vectors("box", "other.1", sent).dropped == 1
@@ -207,8 +207,8 @@ def test_without_workers_nothing_is_written_and_without_a_table_the_room_embeds(
 ) -> None:
     table_file = tmp_path / "embedding.db"
     waiting = make_waiting(StateFile(table_file, "The texts", create_waiting_tables))
-    embedder = HelpedEmbedder(waiting)
-    embedder.offer(TEXTS)
+    embedder = WorkerAidedEmbedder(waiting)
+    embedder.offer_to_workers(TEXTS)
     assert np.array_equal(embedder.embed_batch(TEXTS), HashedWords().embed_batch(TEXTS))
     assert not table_file.exists()
 
@@ -222,8 +222,8 @@ def test_without_workers_nothing_is_written_and_without_a_table_the_room_embeds(
         begin_writing = begin_reading
 
     broken: Any = BrokenTables()
-    embedder = HelpedEmbedder(make_waiting(broken))
-    embedder.offer(TEXTS)
+    embedder = WorkerAidedEmbedder(make_waiting(broken))
+    embedder.offer_to_workers(TEXTS)
     assert np.array_equal(embedder.embed_batch(TEXTS), HashedWords().embed_batch(TEXTS))
 
 
@@ -233,8 +233,8 @@ def run_helped_embedder(
 ) -> Iterator[tuple[Any, set[str]]]:
     """An embedder that leaves everything to a worker, which runs meanwhile; what that one made."""
     waiting = make_waiting(tables)
-    monkeypatch.setattr(waiting, "_claim_own", lambda texts: [])
-    room = CheckedEmbedding([waiting])
+    monkeypatch.setattr(waiting, "_claim_texts_for_here", lambda texts: [])
+    room = EmbeddingBroker([waiting])
     room.claim_batch(HashedWords.identity, 1)
     made: set[str] = set()
     is_over = threading.Event()
@@ -251,7 +251,7 @@ def run_helped_embedder(
     worker = threading.Thread(target=work)
     worker.start()
     try:
-        yield HelpedEmbedder(waiting), made
+        yield WorkerAidedEmbedder(waiting), made
     finally:
         is_over.set()
         worker.join()

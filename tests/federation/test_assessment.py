@@ -17,7 +17,7 @@ from readingroom.core.progress import no_progress
 from readingroom.federation.errors import ValidationDateUnknown
 from readingroom.federation.fan_out import FanOut
 from readingroom.federation.models import AssessAgainstPolicy, Assessment, DeskSearch
-from readingroom.federation.service import DeskService
+from readingroom.federation.service import FederationService
 from readingroom.protocol.search import PageLinks
 from readingroom.protocol.tool import ToolContext
 from tests.requirements import requirement
@@ -50,7 +50,7 @@ CALL = ToolContext(make_request_id(), "test", no_progress)
 @asynccontextmanager
 async def open_desk(
     folder: Path, plans: list[dict[str, str]], applications: dict[str, dict[str, str]]
-) -> AsyncIterator[DeskService]:
+) -> AsyncIterator[FederationService]:
     """Open a desk over these plans, each with a sentence on cycle parking, and applications."""
     async with AsyncExitStack() as stack:
         policies = await stack.enter_async_context(open_library(folder / "policy", **PLAIN))
@@ -73,21 +73,21 @@ async def open_desk(
             "policy": PolicyAdapter(policies.service, PageLinks("")),
         }
         # Long enough for a machine that does much else: a late base would be a note.
-        service = DeskService(adapters, {}, WordEmbedder(), FanOut(deadline_seconds=120))  # type: ignore[arg-type]
+        service = FederationService(adapters, {}, WordEmbedder(), FanOut(deadline_seconds=120))  # type: ignore[arg-type]
         await stack.enter_async_context(service.running())
         yield service
 
 
 @pytest.fixture
-async def service(tmp_path: Path) -> AsyncIterator[DeskService]:
+async def service(tmp_path: Path) -> AsyncIterator[FederationService]:
     """National policy, the plans of two authorities, one that says nothing, and applications."""
     async with open_desk(tmp_path, PLANS, APPLICATIONS) as service:
         yield service
 
 
-async def assess(service: DeskService, reference: str, **asked: Any) -> Assessment:
+async def assess(service: FederationService, reference: str, **asked: Any) -> Assessment:
     question = AssessAgainstPolicy(application_ref=reference, topic="cycle parking", **asked)
-    return await service.assess_answers(question, CALL)
+    return await service.assess_against_policy(question, CALL)
 
 
 def list_sources(assessment: Assessment) -> set[str]:
@@ -95,7 +95,7 @@ def list_sources(assessment: Assessment) -> set[str]:
 
 
 @requirement("room:assess")
-async def test_the_authority_of_an_application_chooses_its_plan(service: DeskService) -> None:
+async def test_the_authority_of_an_application_chooses_its_plan(service: FederationService) -> None:
     in_fenton = await assess(service, FENTON)
     in_norton = await assess(service, NORTON)
     anywhere = await assess(service, BARE)
@@ -116,7 +116,9 @@ async def test_the_authority_of_an_application_chooses_its_plan(service: DeskSer
 
 
 @requirement("room:assess")
-async def test_whoever_asks_may_name_the_policies_or_the_authority(service: DeskService) -> None:
+async def test_whoever_asks_may_name_the_policies_or_the_authority(
+    service: FederationService,
+) -> None:
     named = await assess(service, FENTON, sources=["stray_plan", "NPPF"])
     elsewhere = await assess(service, FENTON, local_authority="Merton Council")
     nowhere = await assess(service, FENTON, sources=["NONE"])
@@ -132,7 +134,7 @@ async def test_whoever_asks_may_name_the_policies_or_the_authority(service: Desk
 
 @requirement("room:assess")
 async def test_an_empty_side_says_why_and_an_unknown_application_that_it_is(
-    service: DeskService,
+    service: FederationService,
 ) -> None:
     early = await assess(service, FENTON, date="1999-01-01")
     without_documents = await assess(service, NORTON)
@@ -152,7 +154,7 @@ async def test_an_empty_side_says_why_and_an_unknown_application_that_it_is(
 
 
 @requirement("room:assess")
-async def test_the_desk_is_limited_to_policies_by_their_slugs(service: DeskService) -> None:
+async def test_the_desk_is_limited_to_policies_by_their_slugs(service: FederationService) -> None:
     async def search(source: str) -> set[str]:
         answer = await service.search(DeskSearch(query="cycle parking", source=source), CALL)
         return {hit.source for hit in answer.results if hit.base == "policy"}

@@ -19,8 +19,8 @@ from readingroom.bases.policy.ids import parse_section_id
 from readingroom.bases.text.adapter import find_passages
 from readingroom.core.errors import RecordNotFound
 from readingroom.federation.fan_out import FanOut
-from readingroom.federation.room import make_desk
-from readingroom.protocol.search import is_heading
+from readingroom.federation.room import make_federated_base
+from readingroom.protocol.search import is_heading_only
 from readingroom.settings import load_settings
 from readingroom.web import assets
 from readingroom.web.templates import format_day
@@ -260,12 +260,12 @@ async def test_a_heading_is_no_answer_and_is_still_a_section(served: Served) -> 
 
 
 def test_a_title_is_told_from_a_sentence() -> None:
-    assert is_heading("Chapter 9: Promoting sustainable transport")
-    assert is_heading("9. Promoting\nsustainable transport")
-    assert not is_heading("9. Transport is considered from the first sketch.")
-    assert not is_heading("He said “no.”")
-    assert not is_heading("Lane\nwidth\n2.0 m")
-    assert not is_heading("a part of a long paragraph that was cut in the middle " * 5)
+    assert is_heading_only("Chapter 9: Promoting sustainable transport")
+    assert is_heading_only("9. Promoting\nsustainable transport")
+    assert not is_heading_only("9. Transport is considered from the first sketch.")
+    assert not is_heading_only("He said “no.”")
+    assert not is_heading_only("Lane\nwidth\n2.0 m")
+    assert not is_heading_only("a part of a long paragraph that was cut in the middle " * 5)
 
 
 @requirement("room:desk")
@@ -634,8 +634,8 @@ async def test_a_late_base_does_not_hold_the_others_up() -> None:
         raise RecordNotFound("not here")
 
     board = FanOut(deadline_seconds=0.05)
-    async with board.running():
-        heard = await board.call_all(
+    async with board.run_calls_inside():
+        heard = await board.call_all_bases(
             {"slow": slow, "quick": quick, "broken": broken, "refusing": refusing}
         )
         assert heard.answers == {"quick": 2}
@@ -647,16 +647,16 @@ async def test_a_late_base_does_not_hold_the_others_up() -> None:
         }
         assert "secret" not in str(heard.notes)
         for _ in range(10):
-            await board.call_all({"slow": slow})
-        refused = await board.call_all({"slow": slow, "quick": quick})
+            await board.call_all_bases({"slow": slow})
+        refused = await board.call_all_bases({"slow": slow, "quick": quick})
         assert "last calls" in refused.notes[0].message
         release.set()
         await anyio.wait_all_tasks_blocked()
-        assert (await board.call_all({"slow": slow})).answers == {"slow": 1}
+        assert (await board.call_all_bases({"slow": slow})).answers == {"slow": 1}
 
 
 def test_ids_say_which_base_they_belong_to(tmp_path: Path) -> None:
-    base_of = make_desk((), load_settings({"data": tmp_path}, {})).service.find_base
+    base_of = make_federated_base((), load_settings({"data": tmp_path}, {})).service.find_base_of_id
     assert base_of("policy:NPPF@rev#Para 1") == "policy"
     assert base_of("doc:25_01178_REM_a1b2c3#page=4") == "documents"
     assert base_of("guidance:/x") == "guidance"

@@ -7,7 +7,7 @@ import click
 import pytest
 
 from readingroom.commands.eval import read_questions
-from readingroom.federation.evaluation import EvaluationQuestion, evaluate, measure_auroc
+from readingroom.federation.evaluation import EvaluationQuestion, evaluate_searches, measure_auroc
 from readingroom.federation.models import DeskAnswer, DeskSearch
 from readingroom.protocol.search import Citation, DeskHit
 from readingroom.protocol.tool import ToolContext
@@ -68,7 +68,9 @@ async def test_the_figures_are_those_of_the_answers() -> None:
         EvaluationQuestion(question="nonsense", right_ids=[]),
     ]
     desk = Desk()
-    result = await evaluate(desk, questions, None, ToolContext("1", "operator", ignore_progress))  # type: ignore[arg-type]
+    result = await evaluate_searches(
+        desk, questions, None, ToolContext("1", "operator", ignore_progress)
+    )  # type: ignore[arg-type]
     assert (result.questions, result.unanswerable) == (4, 1)
     assert (result.hit_at_1, result.hit_at_3, result.hit_at_10) == (0.3333, 0.6667, 0.6667)
     assert (result.mrr, result.ndcg_at_10) == (0.4444, 0.5)

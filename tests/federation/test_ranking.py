@@ -13,7 +13,7 @@ from readingroom.engine.errors import ModelUnavailable
 from readingroom.federation.fan_out import FanOut
 from readingroom.federation.models import DeskSearch
 from readingroom.federation.ranking import rank_hits
-from readingroom.federation.service import DeskService
+from readingroom.federation.service import FederationService
 from readingroom.protocol.search import (
     Citation,
     DeskHit,
@@ -238,7 +238,7 @@ class AskingBase(SearchAdapter):
 async def test_the_question_is_embedded_once_before_the_bases_are_asked() -> None:
     embedder = Counted()
     base = AskingBase(embedder)
-    service = DeskService({"policy": base}, {}, embedder, FanOut())  # type: ignore[arg-type]
+    service = FederationService({"policy": base}, {}, embedder, FanOut())  # type: ignore[arg-type]
     async with service.running():
         answer = await service.search(
             DeskSearch(query=QUESTION), ToolContext("1", "test", no_progress)

@@ -3,8 +3,8 @@
 import pytest
 
 from readingroom.bases.documents.models import EXPECTED_TYPES
-from readingroom.ingest.kinds.classify import classify, contains_drawings
-from readingroom.ingest.kinds.names import is_rendering
+from readingroom.ingest.kinds.classify import classify_document, has_drawings
+from readingroom.ingest.kinds.names import is_named_like_rendering
 from tests.requirements import requirement
 
 NAMES = {
@@ -147,7 +147,7 @@ TABLE = [*NUMBERED, *((name, kind) for kind, names in NAMES.items() for name in 
 @pytest.mark.parametrize(("name", "kind"), TABLE)
 @requirement("documents:classify", "ingest:classify")
 def test_a_name_says_what_kind_of_document_it_is(name: str, kind: str) -> None:
-    found = classify(name, "")
+    found = classify_document(name, "")
 
     assert found.document_type == kind
     is_unknown = found.document_kind == "other"
@@ -167,7 +167,7 @@ def test_a_name_that_says_nothing_leaves_it_to_the_text() -> None:
     text = """This report describes trip generation and trip rates from TRICS. Junction capacity
     was modelled, and the highway network is shown to have room."""
 
-    found = classify("scan0001.pdf", text)
+    found = classify_document("scan0001.pdf", text)
 
     assert (found.document_type, found.found_by, found.confidence) == (
         "transport_assessment",
@@ -180,14 +180,14 @@ def test_a_name_that_says_nothing_leaves_it_to_the_text() -> None:
 def test_a_text_that_mentions_everything_equally_is_other() -> None:
     text = """Noise levels, bs 8233 and the acoustic fence; flood zone 3, attenuation and suds."""
 
-    assert classify("scan0001.pdf", text).document_type == "other"
+    assert classify_document("scan0001.pdf", text).document_type == "other"
 
 
 @requirement("ingest:classify")
 def test_words_within_words_in_the_text_do_not_count() -> None:
     text = "unattenuation pseudosuds xflood zone " * 10
 
-    assert classify("scan0001.pdf", text).document_type == "other"
+    assert classify_document("scan0001.pdf", text).document_type == "other"
 
 
 @pytest.mark.parametrize(
@@ -209,8 +209,8 @@ def test_words_within_words_in_the_text_do_not_count() -> None:
 )
 @requirement("ingest:renderings")
 def test_a_rendering_is_known_by_its_name(name: str) -> None:
-    assert is_rendering(name)
-    assert contains_drawings(name, "other", (), 0.7)
+    assert is_named_like_rendering(name)
+    assert has_drawings(name, "other", (), 0.7)
 
 
 @pytest.mark.parametrize(
@@ -218,4 +218,4 @@ def test_a_rendering_is_known_by_its_name(name: str) -> None:
 )
 @requirement("ingest:renderings")
 def test_other_names_are_not_renderings(name: str) -> None:
-    assert not is_rendering(name)
+    assert not is_named_like_rendering(name)

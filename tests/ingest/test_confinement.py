@@ -260,7 +260,7 @@ def test_other_processes_of_the_account_cannot_read_the_servers_environment() ->
         if os.getuid() == 0:
             os.setgroups([])
             os.setuid(65534)
-            process._call_prctl(process._SET_DUMPABLE, 1)  # as after exec
+            process._call_prctl(process._SET_DUMPABLE_OPTION, 1)  # as after exec
         before = can_be_read()
         Sandbox()
         return before and not can_be_read()
@@ -294,10 +294,10 @@ def run_forked(function: Callable[[], int]) -> int:
 def test_what_a_kernel_lacks_is_told(
     abi: int, has_seccomp: bool, told: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(landlock, "find_abi", lambda: abi)
-    monkeypatch.setattr(seccomp, "is_available", lambda: has_seccomp)
+    monkeypatch.setattr(landlock, "find_landlock_abi", lambda: abi)
+    monkeypatch.setattr(seccomp, "is_seccomp_available", lambda: has_seccomp)
 
-    gaps = process.describe_gaps()
+    gaps = process.describe_confinement_gaps()
 
     assert re.search(told, gaps or "") if told else gaps is None
 
@@ -306,7 +306,7 @@ def test_what_a_kernel_lacks_is_told(
 def test_the_start_warns_once_of_what_a_kernel_lacks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(landlock, "find_abi", lambda: 0)
+    monkeypatch.setattr(landlock, "find_landlock_abi", lambda: 0)
     settings = load_settings({"data": tmp_path}, {})
 
     make_pipeline(settings)
@@ -331,7 +331,7 @@ def test_a_limit_on_processes_never_keeps_tesseract_from_starting(
             os.setgroups([])
             os.setuid(65534)
         before = resource.getrlimit(resource.RLIMIT_NPROC)
-        process._limit_resources(2**40, 600)
+        process._set_resource_limits(2**40, 600)
         after = resource.getrlimit(resource.RLIMIT_NPROC)
         is_limited = after != (before[1], before[1])
         return is_limited is sees_others and run_forked(lambda: 1)
@@ -346,7 +346,7 @@ REFUSED, KILLED, PASSED = 0x00050001, 0x80000000, 0x7FFF0000
 def judge(machine: str, call: int, *arguments: int, architecture: int | None = None) -> int:
     """What the filter for a machine decides about a call, by running its instructions."""
     chosen = seccomp._ARCHITECTURES[machine]
-    program = b"".join(seccomp._make_program(chosen, refuse_signals=True))
+    program = b"".join(seccomp._make_filter_program(chosen, refuses_signals=True))
     given = struct.pack("=iIQ6q", call, architecture or chosen.audit_number, 0, *arguments[:6])
     accumulator = position = 0
     while True:

@@ -480,6 +480,9 @@ async def test_the_sandbox_reads_and_unpacks_them_too(tmp_path: Path) -> None:
         assert document.text == read(content, file_name).text
     with open_private_copy(make_message(("notes.txt", b"A note.")), "a.eml") as private_copy:
         async with pipeline.unpack_files(private_copy, 2**20) as (unpacked_file,):
-            with unpacked_file.open_copy() as attached:
-                assert (attached.file_name, attached.read_head(99)) == ("notes.txt", b"A note.")
+            with unpacked_file.open_private_copy() as attached:
+                assert (attached.file_name, attached.read_first_bytes(99)) == (
+                    "notes.txt",
+                    b"A note.",
+                )
     assert not unpacked_file.path.exists()

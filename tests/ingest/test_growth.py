@@ -6,11 +6,11 @@ import pytest
 
 from readingroom.core.progress import no_progress
 from readingroom.ingest.document import Document, ReadOptions
-from readingroom.ingest.kinds.classify import classify
+from readingroom.ingest.kinds.classify import classify_document
 from readingroom.ingest.read.formats.web import add_html
 from readingroom.ingest.read.page import Line, RawPage, normalize_text
 from readingroom.ingest.read.reflow import PageBuilder
-from readingroom.ingest.read.sandbox import Limits, Sandbox
+from readingroom.ingest.read.sandbox import ReadingLimits, Sandbox
 from readingroom.ingest.structure import layout, sections
 from tests.requirements import requirement
 from tests.support.growth import assert_grows_linearly
@@ -44,7 +44,7 @@ HOSTILE: dict[str, Callable[[int], object]] = {
     "a tag of many attributes": lambda count: add_html(
         b"<p " + b" ".join(b"a%d" % number for number in range(5 * count)) + b">x", PageBuilder()
     ),
-    "a file name": lambda count: classify("a" * count + ".pdf"),
+    "a file name": lambda count: classify_document("a" * count + ".pdf"),
 }
 
 
@@ -58,7 +58,7 @@ def test_four_times_the_text_takes_no_more_than_eight_times_as_long(kind: str) -
 @requirement("ingest:growth")
 async def test_a_policy_that_is_one_row_of_dots_is_read() -> None:
     dots = make_drawn_pdf(lambda canvas: canvas.drawString(10, 400, ". " * 50_000 + "end"))
-    limits = Limits(cpu_seconds=20, wall_seconds=300, silent_seconds=300)
+    limits = ReadingLimits(cpu_seconds=20, wall_seconds=300, silent_seconds=300)
     options = ReadOptions(find_sections=True)
 
     with open_private_copy(dots, "dots.pdf") as private_copy:

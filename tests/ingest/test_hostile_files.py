@@ -10,8 +10,8 @@ import pytest
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import no_progress
 from readingroom.ingest.pipeline import Pipeline
-from readingroom.ingest.private_copy import Roots
-from readingroom.ingest.read.sandbox import Limits, Sandbox
+from readingroom.ingest.private_copy import AllowedFolders
+from readingroom.ingest.read.sandbox import ReadingLimits, Sandbox
 from tests.requirements import requirement
 from tests.support import hostile
 from tests.support.papers import open_private_copy
@@ -24,7 +24,7 @@ TYPED = {
     "no_content",
     "no_chunks",
 }
-LIMITS = Limits(cpu_seconds=15, wall_seconds=300, silent_seconds=200)
+LIMITS = ReadingLimits(cpu_seconds=15, wall_seconds=300, silent_seconds=200)
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +55,7 @@ async def test_a_hostile_file_is_a_typed_error_within_its_limits(name: str) -> N
 def test_a_named_pipe_and_a_link_out_are_not_found(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.pdf")
     (tmp_path / "passwd.pdf").symlink_to("/etc/passwd")
-    roots = Roots("DOCUMENT_ROOTS", (tmp_path,), max_file_bytes=2**20)
+    roots = AllowedFolders("DOCUMENT_ROOTS", (tmp_path,), max_file_bytes=2**20)
 
     for name in ("pipe.pdf", "passwd.pdf"):
         with pytest.raises(KnowledgeError) as told, roots.open_copy(str(tmp_path / name)):

@@ -12,7 +12,12 @@ from PIL import Image, ImageChops
 
 from readingroom.core.progress import no_progress
 from readingroom.ingest.document import Document, PageWord
-from readingroom.ingest.page_pictures import Mark, PagePictures, StoredFile, find_passage_marks
+from readingroom.ingest.page_pictures import (
+    PagePictures,
+    PassageMark,
+    StoredFile,
+    find_passage_marks,
+)
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.read.sandbox import Sandbox
 from tests.ingest.test_ocr import SENTENCE, TEXT, make_scan, make_scanned_pdf
@@ -57,7 +62,7 @@ async def test_a_page_is_drawn_without_loss_and_only_once(tmp_path: Path) -> Non
         await pictures.draw_page(file, 1, 100)
         await pictures.draw_page(file, 2, 72)
         assert pipeline.drawn == 2
-        await pictures.forget_pictures(file.sha256)
+        await pictures.delete_pictures(file.sha256)
         await pictures.draw_page(file, 1, 72)
         assert pipeline.drawn == 3
     drawn, wanted = (Image.open(io.BytesIO(picture)).convert("RGB") for picture in (webp, png))
@@ -65,7 +70,7 @@ async def test_a_page_is_drawn_without_loss_and_only_once(tmp_path: Path) -> Non
     assert ImageChops.difference(drawn, wanted).getbbox() is None
 
 
-def measure_ink(picture: Image.Image, mark: Mark) -> float:
+def measure_ink(picture: Image.Image, mark: PassageMark) -> float:
     """The share of dark pixels within a mark."""
     width, height = picture.size
     box = (mark.left * width, mark.top * height, mark.right * width, mark.bottom * height)
@@ -84,7 +89,7 @@ async def test_the_passage_is_marked_where_it_is_printed(tmp_path: Path, turn: i
             with open_private_copy(content, "report.pdf") as private_copy:
                 document = await pipeline.read_document(private_copy, no_progress)
             assert isinstance(document, Document)
-            await pictures.keep_words(file.sha256, document)
+            await pictures.store_page_words(file.sha256, document)
         marks = await pictures.mark_passage(file, 1, PASSAGE)
         assert pipeline.read_again == (0 if turn else 1), "OCR's words were kept"
         picture = Image.open(io.BytesIO(await pictures.draw_page(file, 1, 150)))
@@ -115,13 +120,13 @@ async def test_a_passage_has_a_mark_for_each_line() -> None:
 
     assert find_passage_marks(page, "infrastructure in May") == ()
     assert find_passage_marks(page, "was laid structure in") == (
-        Mark(0.2, 0.0, 0.4, 0.1),
-        Mark(0.0, 0.1, 0.2, 0.2),
+        PassageMark(0.2, 0.0, 0.4, 0.1),
+        PassageMark(0.0, 0.1, 0.2, 0.2),
     )
     broken = make_words("The infra-", "structure is paid")
     assert find_passage_marks(broken, "The infrastructure is paid") == (
-        Mark(0.0, 0.0, 0.2, 0.1),
-        Mark(0.0, 0.1, 0.3, 0.2),
+        PassageMark(0.0, 0.0, 0.2, 0.1),
+        PassageMark(0.0, 0.1, 0.3, 0.2),
     )
 
 
@@ -129,7 +134,7 @@ async def test_a_passage_that_goes_on_elsewhere_is_marked_as_far_as_it_stands_he
     page = make_words("Page two of nine", "homes shall be built here", "and nowhere else")
 
     assert find_passage_marks(page, "In all forty homes shall be built here Page footer") == (
-        Mark(0.0, 0.1, 0.5, 0.2),
+        PassageMark(0.0, 0.1, 0.5, 0.2),
     )
 
 
@@ -158,7 +163,7 @@ async def test_pictures_that_others_delete_meanwhile_are_no_error(
 
         monkeypatch.setattr(Path, "glob", find_one_too_many)
         assert await pictures.draw_page(file, 1, 100) != webp
-        await pictures.forget_pictures(file.sha256)
+        await pictures.delete_pictures(file.sha256)
         assert not gone.parent.exists()
 
 

@@ -10,7 +10,7 @@ from readingroom.ingest.document import Document, ReadOptions
 from readingroom.ingest.read.formats.order import put_in_reading_order
 from readingroom.ingest.read.page import BROKEN_WORD_MARK, Line
 from readingroom.ingest.read.reader import read_file
-from readingroom.ingest.structure.policy_headings import says_continued
+from readingroom.ingest.structure.policy_headings import is_continued_heading
 from tests.requirements import requirement
 from tests.support.papers import Paper
 from tests.support.plan_maker import STYLES, MadePlan, PlanStyle, judge_policies, make_plan
@@ -518,4 +518,4 @@ def test_a_policy_that_only_a_chapter_on_monitoring_names_is_not_its_indicators(
 )
 @requirement("ingest:sections:boxes")
 def test_a_line_says_that_a_policy_goes_on(line: str, is_continued: bool) -> None:
-    assert says_continued(line, "Policy H1: Homes") is (is_continued)
+    assert is_continued_heading(line, "Policy H1: Homes") is (is_continued)

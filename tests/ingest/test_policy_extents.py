@@ -10,7 +10,7 @@ from reportlab.pdfbase.pdfmetrics import registerFont
 from reportlab.pdfbase.ttfonts import TTFont
 from reportlab.pdfgen.canvas import Canvas
 
-from readingroom.ingest.read.formats.boxes import _unite_pieces
+from readingroom.ingest.read.formats.boxes import _unite_box_pieces
 from readingroom.ingest.read.formats.images import Rectangle
 from readingroom.ingest.read.formats.pdf import read_raw_page
 from readingroom.ingest.read.page import BROKEN_WORD_MARK, Line, RawPage
@@ -97,8 +97,8 @@ def test_a_table_across_both_columns_is_no_part_of_the_box_above_it() -> None:
     column_box, table = Rectangle(43, 519, 277, 691), Rectangle(45, 464, 539, 516)
     bar, text_box = Rectangle(301, 600, 535, 620), Rectangle(301, 540, 535, 600)
 
-    assert _unite_pieces([column_box, table]) == [column_box, table]
-    assert _unite_pieces([bar, text_box]) == [Rectangle(301, 540, 535, 620)]
+    assert _unite_box_pieces([column_box, table]) == [column_box, table]
+    assert _unite_box_pieces([bar, text_box]) == [Rectangle(301, 540, 535, 620)]
 
 
 @requirement("ingest:sections:tails")

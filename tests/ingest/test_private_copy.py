@@ -8,7 +8,7 @@ import pytest
 
 from readingroom.ingest import private_copy as private_copies
 from readingroom.ingest.errors import ExtractionFailed, FileNotFound
-from readingroom.ingest.private_copy import Roots, open_in_thread
+from readingroom.ingest.private_copy import AllowedFolders, enter_copy_in_thread
 from readingroom.ingest.setup import make_ingest_context
 from readingroom.settings import load_settings
 from tests.requirements import requirement
@@ -24,8 +24,8 @@ def inbox(tmp_path: Path) -> Path:
     return folder
 
 
-def make_roots(inbox: Path, largest: int = 2**20) -> Roots:
-    return Roots("DOCUMENT_ROOTS", (inbox.parent / "none", inbox), largest)
+def make_roots(inbox: Path, largest: int = 2**20) -> AllowedFolders:
+    return AllowedFolders("DOCUMENT_ROOTS", (inbox.parent / "none", inbox), largest)
 
 
 @requirement("ingest:roots")
@@ -34,7 +34,7 @@ def test_a_file_inside_a_root_is_taken_with_its_hash(inbox: Path) -> None:
         assert private_copy.file_name == "plan.pdf"
         assert private_copy.size_bytes == 13
         assert private_copy.sha256 == hashlib.sha256(b"%PDF-1.7 plan").hexdigest()
-        assert private_copy.read_head(8) == b"%PDF-1.7"
+        assert private_copy.read_first_bytes(8) == b"%PDF-1.7"
 
 
 @requirement("ingest:roots")
@@ -97,14 +97,14 @@ def test_a_folder_swapped_for_a_link_after_the_check_leads_nowhere(
 ) -> None:
     (inbox.parent / "er").mkdir()
     (inbox.parent / "er" / "plan.pdf").write_bytes(b"%PDF-1.7 secret")
-    honest = private_copies._open_below
+    honest = private_copies._open_without_links
 
     def swapped(folder: Path, parts: tuple[str, ...]) -> int:
         (inbox / "deep").rename(inbox / "gone")
         (inbox / "deep").symlink_to(inbox.parent)
         return honest(folder, parts)
 
-    monkeypatch.setattr(private_copies, "_open_below", swapped)
+    monkeypatch.setattr(private_copies, "_open_without_links", swapped)
 
     with (
         pytest.raises(FileNotFound),
@@ -147,13 +147,13 @@ def test_bytes_handed_over_keep_only_the_last_part_of_their_name() -> None:
 @pytest.mark.anyio
 @requirement("ingest:roots")
 async def test_a_file_is_taken_in_a_thread_and_let_go_of_at_the_end(inbox: Path) -> None:
-    async with open_in_thread(
+    async with enter_copy_in_thread(
         make_roots(inbox).open_copy(str(inbox / "deep" / "er" / "plan.pdf"))
     ) as private_copy:
         assert private_copy.size_bytes == 13
     assert private_copy.file.closed
     with pytest.raises(FileNotFound):
-        async with open_in_thread(make_roots(inbox).open_copy("/etc/passwd")):
+        async with enter_copy_in_thread(make_roots(inbox).open_copy("/etc/passwd")):
             pass
 
 
@@ -167,6 +167,8 @@ def test_the_roots_are_the_ones_set_or_the_bases_own(tmp_path: Path) -> None:
     policy = make_ingest_context(settings, "policy", "POLICY_ROOTS", settings.policy_roots).roots
 
     copies = tmp_path / "tmp"
-    assert documents == Roots("DOCUMENT_ROOTS", (Path("/srv/a"), Path("/srv/b")), 4096, copies)
+    assert documents == AllowedFolders(
+        "DOCUMENT_ROOTS", (Path("/srv/a"), Path("/srv/b")), 4096, copies
+    )
     own = tmp_path / "policy"
-    assert policy == Roots("POLICY_ROOTS", (own / "inbox", own / "uploads"), 4096, copies)
+    assert policy == AllowedFolders("POLICY_ROOTS", (own / "inbox", own / "uploads"), 4096, copies)

@@ -11,11 +11,11 @@ from pathlib import Path
 import anyio
 import pytest
 
-from readingroom.core.caller import current_caller
+from readingroom.core.ids import current_caller
 from readingroom.core.progress import no_progress
 from readingroom.ingest.document import Document, ReadOptions, SkippedFile
 from readingroom.ingest.errors import ExtractionFailed
-from readingroom.ingest.read.sandbox import Limits, Sandbox
+from readingroom.ingest.read.sandbox import ReadingLimits, Sandbox
 from tests.requirements import requirement
 from tests.support.kit import HANG_SECONDS
 from tests.support.papers import make_paper
@@ -24,10 +24,10 @@ from tests.support.processes import is_alive, list_descendants, wait_until
 pytestmark = pytest.mark.anyio
 
 # Long enough for a busy machine: what a test waits for is the failure, which comes at once.
-GENEROUS = Limits(wall_seconds=120, silent_seconds=120, cpu_seconds=60)
+GENEROUS = ReadingLimits(wall_seconds=120, silent_seconds=120, cpu_seconds=60)
 
 
-def make_sandbox_running(code: str, limits: Limits = GENEROUS) -> Sandbox:
+def make_sandbox_running(code: str, limits: ReadingLimits = GENEROUS) -> Sandbox:
     """A sandbox whose process, once confined, does this instead of reading."""
     confined = "import sys\nfrom readingroom.ingest.read.job import Job\n"
     confined += "from readingroom.ingest.confine.process import confine_process\n"
@@ -70,7 +70,7 @@ async def test_a_process_that_fails_is_told_as_extraction_failed(does: str, told
 
 @requirement("ingest:sandbox:failures")
 async def test_processor_time_is_held_to_its_limit() -> None:
-    limits = Limits(cpu_seconds=3, wall_seconds=120, silent_seconds=120)
+    limits = ReadingLimits(cpu_seconds=3, wall_seconds=120, silent_seconds=120)
 
     with pytest.raises(ExtractionFailed, match="processor seconds"):
         await read(make_sandbox_running("while True: pass", limits))
@@ -78,7 +78,7 @@ async def test_processor_time_is_held_to_its_limit() -> None:
 
 @requirement("ingest:sandbox:failures")
 async def test_memory_is_held_to_its_limit() -> None:
-    modest = Limits(memory_bytes=256 * 2**20, wall_seconds=300, silent_seconds=300)
+    modest = ReadingLimits(memory_bytes=256 * 2**20, wall_seconds=300, silent_seconds=300)
 
     with pytest.raises(ExtractionFailed, match="too much memory"):
         await read(Sandbox(modest), make_paper("A page.") + bytes(300 * 2**20))
@@ -88,7 +88,7 @@ async def test_memory_is_held_to_its_limit() -> None:
 async def test_a_hang_ends_at_the_wall_limit_or_after_a_long_silence() -> None:
     began = time.monotonic()
 
-    for limits in (Limits(wall_seconds=0.5), Limits(silent_seconds=0.5)):
+    for limits in (ReadingLimits(wall_seconds=0.5), ReadingLimits(silent_seconds=0.5)):
         with pytest.raises(ExtractionFailed, match=r"took more than"):
             await read(make_sandbox_running("import time; time.sleep(60)", limits))
 
@@ -97,7 +97,7 @@ async def test_a_hang_ends_at_the_wall_limit_or_after_a_long_silence() -> None:
 
 @requirement("ingest:sandbox:time")
 async def test_a_flood_of_output_is_cut_off() -> None:
-    limits = Limits(answer_bytes=2**20, wall_seconds=300)
+    limits = ReadingLimits(answer_bytes=2**20, wall_seconds=300)
 
     with pytest.raises(ExtractionFailed, match="more text than is accepted"):
         await read(make_sandbox_running("while True: print('x' * 65536, end='')", limits))

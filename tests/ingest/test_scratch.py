@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from readingroom.core.progress import no_progress
-from readingroom.ingest.private_copy import open_own_file
+from readingroom.ingest.private_copy import open_stored_file
 from readingroom.ingest.read.scratch import ScratchFolders
 from readingroom.ingest.setup import make_ingest_context
 from readingroom.settings import load_settings
@@ -29,7 +29,7 @@ SERVER = """
     from readingroom.ingest.read.scratch import ScratchFolders
 
     async def serve():
-        async with ScratchFolders(Path(sys.argv[1])).make_folder() as folder:
+        async with ScratchFolders(Path(sys.argv[1])).make_scratch_folder() as folder:
             Path(folder, "page.ppm").write_bytes(b"a confidential page")
             time.sleep(600)
 
@@ -55,7 +55,7 @@ async def test_what_a_killed_server_left_is_swept_and_a_live_ones_stays(tmp_path
     assert len([*tmp_path.glob("*/page.ppm")]) == 2
 
     try:
-        async with ScratchFolders(tmp_path).make_folder() as folder:
+        async with ScratchFolders(tmp_path).make_scratch_folder() as folder:
             assert Path(folder).exists()
             assert len([*tmp_path.glob("*/page.ppm")]) == 1
             assert others.exists()
@@ -77,7 +77,7 @@ async def test_where_folders_cannot_be_locked_nothing_is_swept(
     others = tmp_path / "readingroom-scratch-other"
     others.mkdir()
 
-    async with ScratchFolders(tmp_path).make_folder() as folder:
+    async with ScratchFolders(tmp_path).make_scratch_folder() as folder:
         assert Path(folder).exists()
 
     assert [*tmp_path.iterdir()] == [others]
@@ -97,7 +97,7 @@ async def test_documents_are_copied_and_read_in_the_data_directory(
 
     with context.roots.open_copy(str(source)) as private_copy:
         await context.pipeline.read_document(private_copy, no_progress)
-    with open_own_file(source, "a.pdf", 2**20) as private_copy:
+    with open_stored_file(source, "a.pdf", 2**20) as private_copy:
         await context.pipeline.render_page(private_copy.file, "a.pdf", 1, 72)
 
     assert not unusable.exists()
@@ -120,6 +120,6 @@ async def test_a_folder_that_another_process_sweeps_at_once_is_made_again(
         return made_path
 
     monkeypatch.setattr(tempfile, "mkdtemp", make_and_sweep_once)
-    async with ScratchFolders(tmp_path).make_folder() as scratch_folder:
+    async with ScratchFolders(tmp_path).make_scratch_folder() as scratch_folder:
         assert Path(scratch_folder).is_dir()
         assert swept_paths and scratch_folder not in swept_paths

@@ -10,8 +10,8 @@ from readingroom.net.http import (
     make_async_client,
     make_client,
     parse_retry_after,
-    retry,
     retry_async,
+    retry_call,
 )
 from tests.support.govuk import Clock
 
@@ -79,7 +79,7 @@ class Work:
 
 def test_waits_double_until_an_attempt_succeeds() -> None:
     waits: list[float] = []
-    assert retry(Work(failures=3), RetryPolicy(), waits.append) == "done"
+    assert retry_call(Work(failures=3), RetryPolicy(), waits.append) == "done"
     assert waits == [1.0, 2.0, 4.0]
 
 
@@ -87,14 +87,14 @@ def test_the_last_failure_is_raised_and_nobody_sleeps_after_it() -> None:
     waits: list[float] = []
     work = Work(failures=9)
     with pytest.raises(TransientError, match="failure 4"):
-        retry(work, RetryPolicy(max_attempts=4), waits.append)
+        retry_call(work, RetryPolicy(max_attempts=4), waits.append)
     assert (work.calls, len(waits)) == (4, 3)
 
 
 def test_the_host_decides_the_wait_up_to_the_longest_one() -> None:
     waits: list[float] = []
-    retry(Work(failures=1, retry_after_seconds=7.0), RetryPolicy(max_wait=60), waits.append)
-    retry(Work(failures=1, retry_after_seconds=900.0), RetryPolicy(max_wait=60), waits.append)
+    retry_call(Work(failures=1, retry_after_seconds=7.0), RetryPolicy(max_wait=60), waits.append)
+    retry_call(Work(failures=1, retry_after_seconds=900.0), RetryPolicy(max_wait=60), waits.append)
     assert waits == [7.0, 60]
 
 
@@ -103,7 +103,7 @@ def test_another_error_is_not_retried() -> None:
         raise httpx2.InvalidURL("no URL")
 
     with pytest.raises(httpx2.InvalidURL):
-        retry(fail, RetryPolicy(), pytest.fail)
+        retry_call(fail, RetryPolicy(), pytest.fail)
 
 
 async def test_no_attempt_begins_after_the_deadline() -> None:

@@ -251,14 +251,14 @@ def make_cache(clock: Clock, stale: float = 100.0) -> Cache:
 async def test_an_entry_is_fresh_for_its_ttl_and_then_asked_for_with_its_etag() -> None:
     clock, source = Clock(), Source(PAGE)
     cache = make_cache(clock)
-    assert not (await cache.get_reply("k", 60, source.fetch)).is_hit
+    assert not (await cache.get_reply("k", 60, source.fetch)).is_from_cache
     clock.now += 59.9
     kept = await cache.get_reply("k", 60, source.fetch)
-    assert (kept.is_hit, round(kept.age_seconds, 1)) == (True, 59.9)
+    assert (kept.is_from_cache, round(kept.age_seconds, 1)) == (True, 59.9)
     clock.now += 0.1
     source.reply = None  # not changed
     renewed = await cache.get_reply("k", 60, source.fetch)
-    assert (renewed.is_hit, renewed.age_seconds, renewed.reply) == (False, 0.0, PAGE)
+    assert (renewed.is_from_cache, renewed.age_seconds, renewed.reply) == (False, 0.0, PAGE)
     assert source.etags == [None, '"1"']
 
 
@@ -336,7 +336,7 @@ async def test_a_refresh_goes_past_a_fresh_entry_without_its_etag() -> None:
     source.reply = Reply(200, b'{"new": 1}')
     await cache.fetch_fresh_reply("k", 60, source.fetch)
     kept = await cache.get_reply("k", 60, source.fetch)
-    assert (kept.is_hit, kept.reply.body) == (True, b'{"new": 1}')
+    assert (kept.is_from_cache, kept.reply.body) == (True, b'{"new": 1}')
     assert source.etags == [None, None]
 
 
@@ -715,7 +715,7 @@ async def test_while_redis_and_the_upstream_fail_what_this_process_had_is_the_la
         for _ in range(2):
             assert not (
                 await cache.get_reply("k", 60, source.fetch)
-            ).is_hit  # live, while it can be had
+            ).is_from_cache  # live, while it can be had
         source.failure = UpstreamUnavailable("down")
         clock.now += 30
         for ask in (cache.get_reply, cache.fetch_fresh_reply):

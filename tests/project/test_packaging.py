@@ -85,7 +85,9 @@ def test_the_wheel_works_by_itself(installed: Path, tmp_path: Path) -> None:
 @requirement("room:packages")
 @pytest.mark.slow
 def test_the_wheel_brings_its_sample_with_it(installed: Path, tmp_path: Path) -> None:
-    ask = "from readingroom.demo.corpus import hash_corpus; print(hash_corpus())"
+    ask = (
+        "from readingroom.demo.corpus import compute_corpus_digest; print(compute_corpus_digest())"
+    )
     there = subprocess.run(
         [installed / "python", "-c", ask],
         capture_output=True,
@@ -94,9 +96,9 @@ def test_the_wheel_brings_its_sample_with_it(installed: Path, tmp_path: Path) ->
         cwd=tmp_path,
         env=_leave_out_our_source(),
     )
-    from readingroom.demo.corpus import hash_corpus
+    from readingroom.demo.corpus import compute_corpus_digest
 
-    assert there.stdout.strip() == hash_corpus()
+    assert there.stdout.strip() == compute_corpus_digest()
 
 
 # --- the image ---

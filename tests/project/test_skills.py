@@ -10,7 +10,7 @@ import yaml
 
 from readingroom.bases import BASES, open_bases
 from readingroom.federation.prompts import PROMPTS
-from readingroom.federation.room import make_desk
+from readingroom.federation.room import make_federated_base
 from readingroom.settings import load_settings
 from tests.requirements import requirement
 
@@ -43,7 +43,9 @@ def test_its_frontmatter_is_that_of_the_standard(name: str) -> None:
 def test_it_names_tools_that_exist_and_all_of_its_prompt(name: str, tmp_path: Path) -> None:
     settings = load_settings({"data": tmp_path}, {})
     bases = open_bases(BASES, settings)
-    tools = {tool.name for base in (*bases, make_desk(bases, settings)) for tool in base.tools}
+    tools = {
+        tool.name for base in (*bases, make_federated_base(bases, settings)) for tool in base.tools
+    }
     _, instructions = read_skill(name)
     quoted = set(re.findall(r"`([a-z]+(?:_[a-z]+)*)`", instructions))
     assert quoted - tools <= {"next_cursor", "more_url", "members"}

@@ -138,7 +138,7 @@ def make_described_tool(name: str, description: str) -> Tool:
         raise NotImplementedError
 
     run.__name__ = name
-    return make_tool(run, title=name, describe=lambda: description)
+    return make_tool(run, title=name, make_description=lambda: description)
 
 
 class Literal(Embedder):

@@ -17,7 +17,7 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from readingroom.bases import BASES, open_bases
-from readingroom.federation.room import make_desk
+from readingroom.federation.room import make_federated_base
 from readingroom.protocol.errors import (
     ErrorDialect,
     FederalDialect,
@@ -79,7 +79,7 @@ async def test_every_tool_is_listed_with_title_annotations_and_both_schemas(tmp_
 def test_every_argument_of_every_tool_is_bounded(tmp_path: Path) -> None:
     settings = load_settings({"data": tmp_path}, {})
     bases = open_bases(BASES, settings)
-    tools = [tool for base in (*bases, make_desk(bases, settings)) for tool in base.tools]
+    tools = [tool for base in (*bases, make_federated_base(bases, settings)) for tool in base.tools]
     assert [
         (tool.name, place)
         for tool in tools
@@ -330,7 +330,7 @@ def test_a_listing_fits_into_what_hosts_read(tmp_path: Path) -> None:
     """They cut what is longer than 2 KB, and choose worse among more than 8,000 tokens."""
     settings = load_settings({"data": tmp_path}, {})
     bases = open_bases(BASES, settings)
-    for face in make_faces(bases, make_desk(bases, settings)):
+    for face in make_faces(bases, make_federated_base(bases, settings)):
         assert len(face.instructions.encode()) <= 2048, face.server_name
         said = [(tool.name, tool.describe(), tool.input_schema) for tool, _ in face.tools.values()]
         assert max(len(description.encode()) for _, description, _ in said) <= 2048

@@ -7,7 +7,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from readingroom.core.caller import current_caller
+from readingroom.core.ids import current_caller
 from readingroom.storage.keys import KeyRing
 from tests.requirements import requirement
 from tests.support.kit import LEGACY, MODERN, POST, choose_mode, make_app, make_rpc, open_app_client

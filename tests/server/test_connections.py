@@ -21,7 +21,7 @@ from readingroom.server.connections import (
     ConnectionGuard,
     ConnectionLimits,
     GuardedProtocol,
-    choose_limits,
+    choose_connection_limits,
 )
 from tests.requirements import requirement
 from tests.support.kit import HANG_SECONDS, Served, serve_room
@@ -64,7 +64,7 @@ def test_honest_requests_are_served_beside_half_open_connections(
 
 def test_the_cap_is_below_the_limit_of_open_files() -> None:
     for descriptor_limit in (64, 256, 1024, 4096, 65_536):
-        limits = choose_limits(descriptor_limit)
+        limits = choose_connection_limits(descriptor_limit)
         assert 0 < limits.max_connections <= descriptor_limit // 2 or descriptor_limit > 4096
         assert limits.max_connections < descriptor_limit
 
@@ -297,7 +297,7 @@ class Listening:
         """Wait until the guard has looked at its connections for so long, by its own clock."""
         last_tick = self.guard._current_tick + seconds / connections._TICK_SECONDS
         while self.guard._current_tick < last_tick:
-            self.guard._schedule_sweep()
+            self.guard._schedule_next_check()
             await asyncio.sleep(0.01)
 
 
@@ -345,7 +345,7 @@ async def run_listener(
             yield state
         finally:
             for connection in list(state.guard._open_connections):
-                connection.abort()
+                connection.abort_connection()
             for writer in state.writers:
                 writer.transport.abort()
                 with suppress(ConnectionError):

@@ -14,8 +14,8 @@ import pytest
 from mcp.shared.message import SessionMessage
 
 from readingroom.server.errors import TooManyBytes
-from readingroom.server.http.held_bytes import HeldBytes
-from readingroom.server.mcp.streams import BoundedSendStream, estimate_size
+from readingroom.server.http.held_bytes import MemoryCharges
+from readingroom.server.mcp.streams import BoundedSendStream, estimate_message_bytes
 from tests.requirements import requirement
 from tests.server.test_auth import INITIALIZE
 from tests.server.test_sessions import open_unread_stream
@@ -99,7 +99,7 @@ def test_unread_sessions_of_one_caller_hold_a_bounded_number_of_answers(
 
 @requirement("room:limits")
 async def test_an_answer_too_many_is_dropped_and_an_error_takes_its_place() -> None:
-    held_bytes = HeldBytes(4 * MB)
+    held_bytes = MemoryCharges(4 * MB)
     sender, receiver = anyio.create_memory_object_stream[SessionMessage](0)
     answer = SessionMessage(
         wire.JSONRPCResponse(jsonrpc="2.0", id=7, result={"text": "x" * 20 * MB})
@@ -110,35 +110,35 @@ async def test_an_answer_too_many_is_dropped_and_an_error_takes_its_place() -> N
         await anyio.wait_all_tasks_blocked()
         with pytest.raises(anyio.BrokenResourceError):
             await stream.send(answer)
-        held_bytes.check_limits("bob", 30 * MB)  # another caller
+        held_bytes.check_memory_limits("bob", 30 * MB)  # another caller
         received = [await receiver.receive(), await receiver.receive()]
     errors = [item.message for item in received if isinstance(item.message, wire.JSONRPCError)]
     assert [error.id for error in errors] == [7]
     assert errors[0].error.data["code"] == "too_many_bytes"
-    held_bytes.check_limits("ann", 30 * MB)
+    held_bytes.check_memory_limits("ann", 30 * MB)
 
 
 def test_the_largest_answer_can_be_had_alone() -> None:
-    held_bytes = HeldBytes(4 * MB)
-    with held_bytes.hold_bytes("ann", 500 * MB), pytest.raises(TooManyBytes):
-        held_bytes.check_limits("ann", 1)
-    held_bytes.check_limits("ann", 1)
+    held_bytes = MemoryCharges(4 * MB)
+    with held_bytes.charge_bytes("ann", 500 * MB), pytest.raises(TooManyBytes):
+        held_bytes.check_memory_limits("ann", 1)
+    held_bytes.check_memory_limits("ann", 1)
 
 
 def test_many_callers_together_are_bounded_and_lock_nobody_out() -> None:
-    held_bytes = HeldBytes(4 * MB)
+    held_bytes = MemoryCharges(4 * MB)
     with ExitStack() as held:
         for number in range(4):
-            held.enter_context(held_bytes.hold_bytes(f"greedy {number}", 32 * MB))
-        with held_bytes.hold_bytes("modest", 2 * MB), pytest.raises(TooManyBytes):
-            held_bytes.check_limits("modest", 2 * MB)
-    held_bytes.check_limits("modest", 2 * MB)
+            held.enter_context(held_bytes.charge_bytes(f"greedy {number}", 32 * MB))
+        with held_bytes.charge_bytes("modest", 2 * MB), pytest.raises(TooManyBytes):
+            held_bytes.check_memory_limits("modest", 2 * MB)
+    held_bytes.check_memory_limits("modest", 2 * MB)
 
 
 def test_a_message_is_measured_by_its_texts() -> None:
     result = {"content": [{"text": "x" * 1000}], "structuredContent": {"y" * 1000: ["z" * 1000]}}
     message = wire.JSONRPCResponse(jsonrpc="2.0", id=1, result=result)
-    assert 3000 <= estimate_size(message) < 3500
+    assert 3000 <= estimate_message_bytes(message) < 3500
 
 
 @requirement("room:limits")

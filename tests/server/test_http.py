@@ -14,7 +14,7 @@ import pytest
 
 from readingroom.bases import BASES
 from readingroom.server.errors import RateLimited
-from readingroom.server.http.addresses import group_address
+from readingroom.server.http.addresses import get_address_group
 from readingroom.server.http.limits import RateLimiter
 from readingroom.server.run import bind_listener
 from tests.requirements import requirement
@@ -250,12 +250,12 @@ def test_the_bucket_refills_with_time_and_callers_do_not_share_it() -> None:
     now = [0.0]
     limiter = RateLimiter(60, clock=lambda: now[0])
     for _ in range(60):
-        limiter.spend_request("ann")
+        limiter.count_request("ann")
     with pytest.raises(RateLimited) as refused:
-        limiter.spend_request("ann")
-    limiter.spend_request("bob")
+        limiter.count_request("ann")
+    limiter.count_request("bob")
     now[0] = 1.0
-    limiter.spend_request("ann")
+    limiter.count_request("ann")
     assert refused.value.hint["retry_after"] == 1
 
 
@@ -263,11 +263,11 @@ def test_the_bucket_refills_with_time_and_callers_do_not_share_it() -> None:
 def test_a_flood_of_other_callers_gives_nobody_a_new_allowance() -> None:
     limiter = RateLimiter(600, clock=lambda: 0.0)
     for _ in range(600):
-        limiter.spend_request("ann")
+        limiter.count_request("ann")
     for number in range(25_000):
-        limiter.spend_request(f"ip:{number}")
+        limiter.count_request(f"ip:{number}")
     with pytest.raises(RateLimited):
-        limiter.spend_request("ann")
+        limiter.count_request("ann")
     assert len(limiter._remaining_by_caller) <= 10_000
 
 
@@ -285,7 +285,7 @@ def test_a_flood_of_other_callers_gives_nobody_a_new_allowance() -> None:
     ],
 )
 def test_an_address_is_counted_with_all_that_its_owner_has(address: str, counted_as: str) -> None:
-    assert group_address(address) == counted_as
+    assert get_address_group(address) == counted_as
 
 
 @requirement("room:limits")

@@ -28,7 +28,7 @@ from readingroom.server.auth.oauth import (
     FETCH_RETRY_SECONDS,
     KEYS_FRESH_SECONDS,
     KEYS_STALE_SECONDS,
-    UNKNOWN_KEY_SECONDS,
+    MIN_SECONDS_BETWEEN_UNKNOWN_KEYS,
     UNKNOWN_SUBJECT_MESSAGE,
     SigningKeys,
     list_metadata_urls,
@@ -475,7 +475,7 @@ async def test_a_flood_of_unknown_names_asks_the_issuer_once_a_minute(
         return rotating.asked()["/jwks"]
 
     assert await flood() == 2  # the keys themselves, and one look for a new one
-    clock.now += UNKNOWN_KEY_SECONDS - 1
+    clock.now += MIN_SECONDS_BETWEEN_UNKNOWN_KEYS - 1
     assert await keys.find_key("unheard-of", "RS256") is None
     assert rotating.asked() == {}
     clock.now += 1
@@ -637,7 +637,7 @@ async def test_an_issuer_elsewhere_cannot_send_us_to_a_port_of_this_machine(
         asked.append(url)
         return {"issuer": "https://id.example.org", "jwks_uri": "http://127.0.0.1:9/keys"}
 
-    monkeypatch.setattr(oauth, "_fetch_document", fetch_document)
+    monkeypatch.setattr(oauth, "_fetch_json_document", fetch_document)
     with pytest.raises(IssuerUnreachable):
         await SigningKeys("https://id.example.org").find_key("key", "RS256")
     assert not [url for url in asked if "127.0.0.1" in url]

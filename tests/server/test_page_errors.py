@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from readingroom.bases import open_bases
-from readingroom.federation.room import make_desk
+from readingroom.federation.room import make_federated_base
 from readingroom.server.app import build_app
 from readingroom.server.auth.bearer import KeyAuth
 from readingroom.server.auth.policies import AuthPolicies
@@ -121,7 +121,7 @@ async def test_a_refused_question_is_shown_in_its_form_with_the_reason(
 ) -> None:
     settings = load_settings({"data": tmp_path}, {})
     bases = open_bases(["policy", "text"], settings)
-    faces = make_faces(bases, make_desk(bases, settings, "http://127.0.0.1"))
+    faces = make_faces(bases, make_federated_base(bases, settings, "http://127.0.0.1"))
     policies = AuthPolicies(faces, settings, KeyAuth(None, KeyRing(tmp_path)))
     async with open_app_client(build_app(faces, settings, policies)) as web:
         page = await web.get(path, params=params, headers=BROWSER)

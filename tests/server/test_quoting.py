@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from readingroom.bases import BASES, open_bases
-from readingroom.federation.room import make_desk
+from readingroom.federation.room import make_federated_base
 from readingroom.protocol.quoting import QUOTED_MATTER_INSTRUCTION
 from readingroom.server.faces import make_face, make_faces
 from readingroom.settings import load_settings
@@ -32,7 +32,7 @@ _TEXT_FIELDS = {
 def test_every_face_says_that_documents_give_no_instructions(tmp_path: Path) -> None:
     settings = load_settings({"data": tmp_path}, {})
     bases = open_bases(BASES, settings)
-    faces = [*make_faces(bases, make_desk(bases, settings)), *map(make_face, bases)]
+    faces = [*make_faces(bases, make_federated_base(bases, settings)), *map(make_face, bases)]
     assert len(faces) == 2 + 2 * len(BASES)
     for face in faces:
         assert face.instructions.count(QUOTED_MATTER_INSTRUCTION) == 1, face.server_name
@@ -42,7 +42,7 @@ def test_every_face_says_that_documents_give_no_instructions(tmp_path: Path) -> 
 def test_the_schemas_of_answers_say_it_beside_the_text(tmp_path: Path) -> None:
     settings = load_settings({"data": tmp_path}, {})
     bases = open_bases(BASES, settings)
-    whole, *_ = make_faces(bases, make_desk(bases, settings))
+    whole, *_ = make_faces(bases, make_federated_base(bases, settings))
     for name, field in _TEXT_FIELDS.items():
         tool, _ = whole.tools[name]
         described = _find_fields(tool.output_schema, field)

@@ -154,7 +154,7 @@ async def test_one_caller_cannot_take_every_sse_session(tmp_path: Path) -> None:
 async def test_the_stream_of_a_revoked_key_is_closed(
     tmp_path: Path, path: str, accepted: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(security, "RECHECK_SECONDS", 0.01)
+    monkeypatch.setattr(security, "SECONDS_BETWEEN_KEY_CHECKS", 0.01)
     ring = KeyRing(tmp_path)
     ring.add_key("other", False)
     headers = {**POST, "Authorization": f"Bearer {ring.add_key('ann', False)}"}

@@ -19,7 +19,7 @@ from readingroom.core.errors import KnowledgeError
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.protocol.spec import KnowledgeBase
-from readingroom.server.startup import StartingApp, warm_up
+from readingroom.server.startup import StartingApp, warm_up_bases
 from readingroom.storage.errors import StoreUnusable
 from tests.requirements import requirement
 from tests.support.documents.base import PLAIN, open_documents_base
@@ -142,7 +142,7 @@ async def test_a_base_that_cannot_be_warmed_up_is_served_all_the_same(error: Exc
         is_warm.set()
 
     base = open_text(None, None)
-    await warm_up([replace(base, warm_up=fail), replace(base, warm_up=load)])
+    await warm_up_bases([replace(base, warm_up=fail), replace(base, warm_up=load)])
 
     assert is_warm.is_set()
 
@@ -170,7 +170,7 @@ async def test_warming_up_fills_the_indexes_of_a_base_that_has_documents(tmp_pat
         index = documents.service.store._index
         assert embedder.loads == 1
         assert index._vectors is not None
-        assert index._words_are_current()
+        assert index._is_word_index_current()
 
 
 async def test_warming_up_an_empty_federal_base_loads_no_model(

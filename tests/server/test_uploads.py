@@ -10,10 +10,10 @@ from fastapi import Request
 from starlette.exceptions import HTTPException
 from starlette.types import Message, Receive
 
-from readingroom.core.caller import current_caller
 from readingroom.core.errors import FileTooLarge, InvalidRequest
+from readingroom.core.ids import current_caller
 from readingroom.web import uploads
-from readingroom.web.uploads import Upload, receive_form, receive_upload
+from readingroom.web.uploads import UploadedFile, receive_form, receive_upload
 from tests.requirements import requirement
 from tests.support.kit import HANG_SECONDS
 
@@ -81,7 +81,7 @@ async def test_a_file_is_written_where_it_is_kept_and_nowhere_else(
 
     upload = await receive_upload(make_request(make_receiver(make_form(CONTENT))), spool, LARGEST)
 
-    assert upload == Upload("a.pdf", {"notes": "of a plan"})
+    assert upload == UploadedFile("a.pdf", {"notes": "of a plan"})
     assert spool.read_bytes() == CONTENT
 
 
@@ -137,7 +137,7 @@ async def test_a_sender_that_stalls_gives_up_its_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(uploads, "_MAX_SILENT_SECONDS", 0.05)
-    monkeypatch.setattr(uploads, "_SECONDS_BETWEEN_LOOKS", 0.01)
+    monkeypatch.setattr(uploads, "_SECONDS_BETWEEN_CHECKS", 0.01)
 
     async def receive() -> Message:
         await anyio.sleep_forever()
@@ -153,7 +153,7 @@ async def test_slow_uploads_of_two_callers_give_way_to_a_third(
 ) -> None:
     """They never pause for long and never end, and have all four places."""
     monkeypatch.setattr(uploads, "_SLOW_START_GRACE_SECONDS", 0.1)
-    monkeypatch.setattr(uploads, "_SECONDS_BETWEEN_LOOKS", 0.01)
+    monkeypatch.setattr(uploads, "_SECONDS_BETWEEN_CHECKS", 0.01)
     refused: list[str] = []
 
     async def trickle() -> Message:

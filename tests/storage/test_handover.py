@@ -10,8 +10,8 @@ import pytest
 from readingroom.bases.documents.service import DocumentsService
 from readingroom.core import clock
 from readingroom.ingest.context import IngestContext
-from readingroom.ingest.private_copy import Roots
-from readingroom.storage.handover import hand_over
+from readingroom.ingest.private_copy import AllowedFolders
+from readingroom.storage.handover import hand_over_file
 from tests.support.documents import base as documents
 from tests.support.policy import base as policies
 
@@ -23,7 +23,7 @@ def _open_policies(folder: Path, now: Callable[[], datetime]) -> Any:
 
 
 def _open_documents(folder: Path, now: Callable[[], datetime]) -> Any:
-    roots = Roots("DOCUMENT_ROOTS", (folder / "inbox",), 2**20)
+    roots = AllowedFolders("DOCUMENT_ROOTS", (folder / "inbox",), 2**20)
     bench = IngestContext(**documents.PLAIN, roots=roots, now=now)
     return DocumentsService(folder, folder / "chroma", bench)
 
@@ -35,7 +35,7 @@ async def test_a_start_sweeps_what_was_left_a_day_ago_and_nothing_younger(
 ) -> None:
     folder, file = tmp_path / "base", tmp_path / "left.pdf"
     file.write_bytes(b"%PDF-")
-    name = hand_over(folder, file)
+    name = hand_over_file(folder, file)
     (folder / "handover" / ("0" * 32)).mkdir()
     async with make(folder, clock.now).running():
         assert (folder / "handover" / name).exists()

@@ -8,11 +8,11 @@ from typing import Any
 import anyio
 import pytest
 
-from readingroom.core.caller import current_caller
+from readingroom.core.ids import current_caller
 from readingroom.storage.database import connect
 from readingroom.storage.errors import JobNotFound, TooManyJobs
 from readingroom.storage.jobs import store
-from readingroom.storage.jobs.runner import JobRunner, ReportPercent
+from readingroom.storage.jobs.runner import JobRunner, ReportJobProgress
 from readingroom.storage.jobs.store import (
     MAX_JOB_ATTEMPTS,
     MAX_SILENT_SECONDS,
@@ -105,12 +105,12 @@ async def test_a_runner_that_is_stopped_leaves_its_job_to_the_next(tmp_path: Pat
     jobs = open_store(tmp_path)
     job = jobs.add_job("toy.count", "Count", {"to": 2})
 
-    async def hang(question: Mapping[str, Any], report: ReportPercent) -> Mapping[str, Any]:
+    async def hang(question: Mapping[str, Any], report: ReportJobProgress) -> Mapping[str, Any]:
         await report(10, "hanging")
         await anyio.sleep_forever()
         return {}
 
-    async def count(question: Mapping[str, Any], report: ReportPercent) -> Mapping[str, Any]:
+    async def count(question: Mapping[str, Any], report: ReportJobProgress) -> Mapping[str, Any]:
         await report(50, "counting")
         return {"counted": question["to"]}
 
@@ -129,7 +129,7 @@ async def test_what_a_killed_process_was_doing_is_begun_again_at_the_next_start(
     job = jobs.add_job("toy.count", "Count", {})
     jobs.claim_job(KINDS, "killed")
 
-    async def count(question: Mapping[str, Any], report: ReportPercent) -> Mapping[str, Any]:
+    async def count(question: Mapping[str, Any], report: ReportJobProgress) -> Mapping[str, Any]:
         return {"counted": 0}
 
     done = await run_until(jobs, job, "done", {"toy.count": count})
@@ -142,7 +142,7 @@ async def test_a_job_that_fails_says_why_and_the_next_one_is_done(tmp_path: Path
     bad = jobs.add_job("toy.count", "Count", {"to": "no number"})
     good = jobs.add_job("toy.count", "Count", {"to": 1})
 
-    async def count(question: Mapping[str, Any], report: ReportPercent) -> Mapping[str, Any]:
+    async def count(question: Mapping[str, Any], report: ReportJobProgress) -> Mapping[str, Any]:
         if question["to"] == "no number":
             raise JobNotFound("There is nothing to count")
         return {}
@@ -158,7 +158,7 @@ async def test_a_job_that_fails_says_why_and_the_next_one_is_done(tmp_path: Path
 
 
 def add_with_file(jobs: JobStore, caller: str, size: int = 1) -> BackgroundJob:
-    folder = jobs.make_folder("toy.count")
+    folder = jobs.make_job_folder("toy.count")
     (folder / "0").write_bytes(b"x" * size)
     return jobs.add_job("toy.count", "Count", {"folder": str(folder)}, caller, folder)
 
@@ -191,7 +191,7 @@ async def test_a_job_that_never_ends_keeps_no_other_caller_waiting(tmp_path: Pat
         jobs.add_job("toy.count", "Hang", {"hang": True}, "key:ann")
     last = jobs.add_job("toy.count", "Count", {}, "key:ben")
 
-    async def count(question: Mapping[str, Any], report: ReportPercent) -> Mapping[str, Any]:
+    async def count(question: Mapping[str, Any], report: ReportJobProgress) -> Mapping[str, Any]:
         if question.get("hang"):
             await anyio.sleep_forever()
         return {"caller": current_caller.get()}
@@ -250,8 +250,8 @@ def test_the_files_of_a_job_go_when_it_ends_however_it_ends(tmp_path: Path) -> N
 def test_files_that_no_job_names_are_deleted_at_the_start(tmp_path: Path) -> None:
     jobs = open_store(tmp_path)
     kept = add_with_file(jobs, "key:ann")
-    jobs.make_folder("toy.count")  # a process was killed before it queued the job
-    of_others = jobs.make_folder("other.kind")
+    jobs.make_job_folder("toy.count")  # a process was killed before it queued the job
+    of_others = jobs.make_job_folder("other.kind")
     jobs.take_over_jobs(KINDS)
     left = {folder.name for folder in (tmp_path / "queued").glob("*/*")}
     assert left == {kept.id, of_others.name}

@@ -16,8 +16,8 @@ from readingroom.storage import keyvalue
 from readingroom.storage.errors import RegistryUnavailable, WrongRoom
 from readingroom.storage.keyvalue import (
     EmbeddedServer,
-    check_durability,
     check_room_id,
+    check_server_durability,
     open_key_values,
 )
 from tests.requirements import requirement
@@ -127,7 +127,7 @@ async def test_a_stopped_server_holds_no_call_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It accepts connections and answers nothing, as one that is swapped out does."""
-    monkeypatch.setattr(keyvalue, "_ANSWER_SECONDS", 1.0)
+    monkeypatch.setattr(keyvalue, "_MAX_ANSWER_SECONDS", 1.0)
     folder = tmp_path / "registry"
     async with open_key_values(None, folder) as client:
         await client.set("kept", "yes")
@@ -201,12 +201,12 @@ async def test_a_registry_that_evicts_is_refused(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with open_key_values(None, tmp_path / "registry") as client:
-        await check_durability(client)
+        await check_server_durability(client)
         assert caplog.records == []
         await client.config_set("appendonly", "no")
-        await check_durability(client)
+        await check_server_durability(client)
         assert "append-only" in caplog.text
         await client.config_set("maxmemory", "100mb")
         await client.config_set("maxmemory-policy", "allkeys-lru")
         with pytest.raises(InvalidSetting, match="noeviction"):
-            await check_durability(client)
+            await check_server_durability(client)

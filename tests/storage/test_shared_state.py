@@ -126,7 +126,7 @@ def test_a_job_of_a_process_that_was_killed_is_done_by_another_with_its_files(
     databases: list[PostgresDatabase], url: str, tmp_path: Path
 ) -> None:
     jobs = SharedJobStore(tmp_path / "one", databases[0])
-    folder = jobs.make_folder("toy.read")
+    folder = jobs.make_job_folder("toy.read")
     content = bytes(range(256)) * 10_000  # more than one piece
     (folder / "0").write_bytes(content)
     (folder / "1").write_bytes(b"")
@@ -182,22 +182,22 @@ async def test_a_caller_has_one_limit_at_all_processes(databases: list[PostgresD
     here, there = (RateLimiter(60, clock=lambda: 0.0) for _ in databases)
     buckets = [SharedBuckets(database) for database in databases]
     for limiter, bucket in zip((here, there), buckets, strict=True):
-        await limiter.exchange_spending(bucket)
+        await limiter.exchange_counts(bucket)
     for _ in range(50):
-        here.spend_request("key:ann")
-    here.spend_request("key:ben")
-    await here.exchange_spending(buckets[0])
+        here.count_request("key:ann")
+    here.count_request("key:ben")
+    await here.exchange_counts(buckets[0])
     for _ in range(40):  # it has not heard of the others yet
-        there.spend_request("key:ann")
-    await there.exchange_spending(buckets[1])
+        there.count_request("key:ann")
+    await there.exchange_counts(buckets[1])
     with pytest.raises(RateLimited):
-        there.spend_request("key:ann")
-    there.spend_request("key:ben")
+        there.count_request("key:ann")
+    there.count_request("key:ben")
     for _ in range(2):
-        here.spend_request("key:ann")
-    await here.exchange_spending(buckets[0])
+        here.count_request("key:ann")
+    await here.exchange_counts(buckets[0])
     with pytest.raises(RateLimited):
-        here.spend_request("key:ann")
+        here.count_request("key:ann")
     allowance = here.find_allowance("key:ann")
     assert allowance is not None and allowance.remaining == 0
 

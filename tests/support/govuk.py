@@ -13,7 +13,7 @@ from mcp import Client
 from readingroom.bases.guidance.service import GuidanceService
 from readingroom.bases.guidance.store import CacheLifetimes, GovukStore
 from readingroom.bases.guidance.tools import open_guidance
-from readingroom.demo.govuk import ContentItem, Emulator, on_loopback, sample_items
+from readingroom.demo.govuk import ContentItem, GovukEmulator, make_sample_items, serve_on_loopback
 from readingroom.net.breaker import CircuitBreaker
 from readingroom.net.cache import Cache, MemoryCacheBackend
 from readingroom.net.limiter import SlidingWindow
@@ -31,11 +31,11 @@ class Upstream:
     """An emulator that answers at `url`."""
 
     url: str
-    emulator: Emulator
+    emulator: GovukEmulator
 
     def reset(self) -> "Upstream":
         """As new, on the same socket."""
-        self.emulator.items = sample_items()
+        self.emulator.items = make_sample_items()
         self.emulator.fault = None
         self.emulator.lists_total = self.emulator.lists_withdrawn = True
         self.emulator.seen.clear()
@@ -48,8 +48,8 @@ class Upstream:
 @contextlib.contextmanager
 def run_emulator(items: dict[str, ContentItem] | None = None) -> Iterator[Upstream]:
     """The emulator on a free port of loopback, in a thread."""
-    emulator = Emulator(sample_items() if items is None else items)
-    with on_loopback(emulator) as url:
+    emulator = GovukEmulator(make_sample_items() if items is None else items)
+    with serve_on_loopback(emulator) as url:
         yield Upstream(url, emulator)
 
 

@@ -12,7 +12,7 @@ from reportlab.lib.pagesizes import A4
 from reportlab.lib.utils import ImageReader, simpleSplit
 from reportlab.pdfgen.canvas import Canvas
 
-from readingroom.ingest.private_copy import PrivateCopy, open_own_file
+from readingroom.ingest.private_copy import PrivateCopy, open_stored_file
 
 WIDTH, HEIGHT = A4
 LEFT, RIGHT = 72.0, WIDTH - 72
@@ -24,7 +24,7 @@ def open_private_copy(data: bytes, name: str, largest: int = 2**28) -> Iterator[
     """A private copy of these bytes, as of a file that somebody sent under this name."""
     with tempfile.NamedTemporaryFile(buffering=0) as file:
         file.write(data)
-        with open_own_file(Path(file.name), name, largest) as private_copy:
+        with open_stored_file(Path(file.name), name, largest) as private_copy:
             yield private_copy
 
 

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from readingroom.bases import BASES, open_bases
 from readingroom.engine.embedding.embedder import Embedder, Matrix
 from readingroom.engine.embedding.shared import get_shared_embedder
-from readingroom.federation.room import make_desk
+from readingroom.federation.room import make_federated_base
 from readingroom.protocol.tool import Tool
 from readingroom.server.faces import Face, make_faces
 from readingroom.settings import load_settings
@@ -106,7 +106,7 @@ def route_questions(data: Path, asked: Sequence[Asked]) -> list[Routed]:
     """The questions over the listing of the face of all bases."""
     settings = load_settings({"data": data}, {})
     bases = open_bases(sorted(BASES), settings)
-    everything, *_ = make_faces(bases, make_desk(bases, settings))
+    everything, *_ = make_faces(bases, make_federated_base(bases, settings))
     owners = {tool.name: base.name for base in everything.bases for tool in base.tools}
     tools = [tool for tool, _ in everything.tools.values()]
     return list(route(asked, tools, owners, get_shared_embedder(settings)))
@@ -129,7 +129,7 @@ def compare_listings(data: Path, asked: Sequence[Asked]) -> dict[str, Listing]:
     """The listings of the face of all bases: everything, the desk, the desk and the right base."""
     settings = load_settings({"data": data}, {})
     bases = open_bases(sorted(BASES), settings)
-    everything, *_ = make_faces(bases, make_desk(bases, settings))
+    everything, *_ = make_faces(bases, make_federated_base(bases, settings))
     owners = {tool.name: base.name for base in everything.bases for tool in base.tools}
     embedder = get_shared_embedder(settings)
     by_base = {name: [q for q in asked if owners[q.tool] == name] for name in set(owners.values())}

@@ -16,7 +16,7 @@ from readingroom.core.settings import RoomSettings
 from readingroom.protocol.command import Command
 from readingroom.protocol.errors import ErrorDialect, StatusDialect
 from readingroom.protocol.spec import BaseSpec, KnowledgeBase, LazyImport
-from readingroom.protocol.tool import Answer, Hints, Tool, ToolArguments, ToolContext, make_tool
+from readingroom.protocol.tool import Answer, Tool, ToolArguments, ToolContext, ToolHints, make_tool
 
 SECRET = "the reason that must stay in the log"
 
@@ -93,8 +93,8 @@ def make_specimen(dialect: ErrorDialect | None = None, folder: Path | None = Non
         error_dialect=dialect or StatusDialect(),
         tools=_tools(notes),
         service=notes,
-        stateful=True,
-        sse=True,
+        keeps_sessions=True,
+        serves_sse=True,
         routers=lambda: (_router(notes),),
         lifespan=notes.open_for_reading,
     )
@@ -108,7 +108,7 @@ SPEC = BaseSpec(
     name="specimen",
     port=3999,
     open=LazyImport("tests.support.specimen:open_specimen"),
-    folder_locked=True,
+    locks_folder=True,
     commands=LazyImport("tests.support.specimen:COMMANDS"),
 )
 COMMANDS = (AddNote,)
@@ -165,11 +165,11 @@ def _tools(notes: Notes) -> tuple[Tool, ...]:
 
     async def who_am_i(question: Nothing, call: ToolContext) -> Said:
         """Tell the caller and the request id."""
-        return Said(said=[call.caller, call.request_id])
+        return Said(said=[call.caller_id, call.request_id])
 
-    writes = Hints(read_only=False, idempotent=False)
+    writes = ToolHints(read_only=False, idempotent=False)
     return (
-        make_tool(echo, title="Echo", describe=lambda: f"Live: {len(notes.all())} notes."),
+        make_tool(echo, title="Echo", make_description=lambda: f"Live: {len(notes.all())} notes."),
         make_tool(fail, title="Fail"),
         make_tool(crash, title="Crash"),
         make_tool(count_slowly, title="Count"),

@@ -14,10 +14,10 @@ import pytest
 from readingroom.core.progress import ReportProgress, no_progress
 from readingroom.ingest.document import ReadOptions
 from readingroom.ingest.errors import ExtractionFailed
-from readingroom.ingest.read.sandbox import Limits, Sandbox
+from readingroom.ingest.read.sandbox import ReadingLimits, Sandbox
 
 # Long enough for a busy machine: what a test waits for is the failure, which comes at once.
-GENEROUS = Limits(wall_seconds=120, silent_seconds=120, cpu_seconds=60)
+GENEROUS = ReadingLimits(wall_seconds=120, silent_seconds=120, cpu_seconds=60)
 
 ALLOWED = "allowed"
 
@@ -49,8 +49,8 @@ def be_taken_over(*arguments):
     outcomes = {{line: attempt(line) for line in attempts}}
     raise Refusal("extraction_failed", json.dumps(outcomes))
 
-offered = landlock.find_abi()
-landlock.find_abi = lambda: min(offered, landlock_abi)
+offered = landlock.find_landlock_abi()
+landlock.find_landlock_abi = lambda: min(offered, landlock_abi)
 worker.read_file = be_taken_over
 worker.main()
 """
@@ -71,7 +71,7 @@ async def attempt_all(
 
 async def be_taken_over(
     attempts: Sequence[str],
-    limits: Limits,
+    limits: ReadingLimits,
     landlock_abi: int = 99,
     report: ReportProgress = no_progress,
 ) -> None:

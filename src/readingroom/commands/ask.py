@@ -11,22 +11,27 @@ import click
 from readingroom.bases import BASES
 from readingroom.console.completion import complete_with
 from readingroom.console.layout import make_bold, make_faint, wrap_text
-from readingroom.console.options import add_common_options, build_model, print_result, run_command
-from readingroom.console.sample import apply_sample_settings
+from readingroom.console.options import (
+    add_common_options,
+    build_model,
+    print_result,
+    run_command,
+)
+from readingroom.console.sample import open_sample_settings
 from readingroom.core.progress import no_progress
 from readingroom.core.settings import RoomSettings
-from readingroom.engine.embedding.weights import find_weights
+from readingroom.engine.embedding.weights import load_weights
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.federation.commands import Ask
 from readingroom.federation.models import DeskSearch
-from readingroom.federation.room import ROOM_SPEC, list_empty_bases
+from readingroom.federation.room import FEDERATION_SPEC, list_empty_bases
 from readingroom.protocol.search import UnreadRevision, make_unread_cautions
 
 _MAX_LINE_WIDTH = 100
 _MAX_PASSAGE_CHARS = 600  # of a passage that is printed
 
 
-def _list_sources(settings: RoomSettings, typed_arguments: Mapping[str, Any]) -> list[str]:
+def _complete_sources(settings: RoomSettings, typed_arguments: Mapping[str, Any]) -> list[str]:
     return list(BASES)
 
 
@@ -37,7 +42,7 @@ def _list_sources(settings: RoomSettings, typed_arguments: Mapping[str, Any]) ->
 @click.option(
     "--source",
     multiple=True,
-    shell_complete=complete_with(_list_sources),
+    shell_complete=complete_with(_complete_sources),
     help="Only this base, or this federal source; may be repeated.",
 )
 @click.option("-n", "--limit", default=5, show_default=True, help="How many passages.")
@@ -55,10 +60,10 @@ def ask(question: str, settings: RoomSettings, as_json: bool, **values: Any) -> 
     """
     values["source"] = list(values["source"]) or None
     ask_command = Ask(search=build_model(DeskSearch, query=question, **values))
-    with apply_sample_settings(settings, BASES.values()) as chosen_settings:
-        search_answer = run_command(ask_command, ROOM_SPEC, chosen_settings, no_progress)
+    with open_sample_settings(settings, BASES.values()) as chosen_settings:
+        search_answer = run_command(ask_command, FEDERATION_SPEC, chosen_settings, no_progress)
     own_notes = [
-        *_describe_emptiness(search_answer, chosen_settings),
+        *_describe_empty_bases(search_answer, chosen_settings),
         *_describe_missing_model(search_answer, chosen_settings),
     ]
     print_result(as_json, search_answer, _format_answer(search_answer, own_notes))
@@ -66,7 +71,7 @@ def ask(question: str, settings: RoomSettings, as_json: bool, **values: Any) -> 
         sys.exit(1)
 
 
-def _describe_emptiness(search_answer: dict[str, Any], settings: RoomSettings) -> Iterator[str]:
+def _describe_empty_bases(search_answer: dict[str, Any], settings: RoomSettings) -> Iterator[str]:
     if not search_answer["results"] and (empty_base_names := list_empty_bases(settings)):
         yield f"(There is nothing in {', '.join(empty_base_names)} yet.)"
 
@@ -76,7 +81,7 @@ def _describe_missing_model(search_answer: dict[str, Any], settings: RoomSetting
     if any((hit["parts"] or {}).get("semantic") is not None for hit in search_answer["results"]):
         return
     try:
-        find_weights(settings.models_folder, settings.embedding_model_dir)
+        load_weights(settings.models_folder, settings.embedding_model_dir)
     except ModelUnavailable as error:
         yield (
             f"(Searched by words alone: {error.message.rstrip('.')}. `readingroom model install` "

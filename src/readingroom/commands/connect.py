@@ -18,16 +18,16 @@ from readingroom.commands.errors import ClientFileUnreadable
 from readingroom.console.options import add_common_options, print_result
 from readingroom.core.errors import InvalidSetting
 from readingroom.federation import DESK_NAME as DESK
-from readingroom.federation.room import ROOM_PORT
+from readingroom.federation.room import FEDERATION_PORT
 from readingroom.server.faces import ROOM_SERVER_NAME
 from readingroom.server.pages.clients import CLAUDE_CODE, CURSOR, VSCODE, ClientFormat
 from readingroom.server.settings import ServerSettings
-from readingroom.storage.lock import read_owner
+from readingroom.storage.lock import read_folder_owner
 from readingroom.storage.postgres.keys import open_keys
 
 _KEY_VARIABLE = "READING_ROOM_KEY"
 _DEFAULT_STDIO_SPEC = min(
-    (spec for spec in BASES.values() if spec.stdio), key=lambda spec: spec.port
+    (spec for spec in BASES.values() if spec.serves_stdio), key=lambda spec: spec.port
 ).name
 
 
@@ -61,17 +61,19 @@ def connect(client: str, settings: ServerSettings, as_json: bool, **options: Any
       readingroom connect claude                 Claude Desktop, over stdio
     """
     if client == "chatgpt":
-        _print_chatgpt(settings, options, as_json)
+        _print_chatgpt_steps(settings, options, as_json)
         return
     client_format = _CLIENT_FORMATS[client]
-    connection_target = _resolve_target(
-        settings, options, over_stdio=options["stdio"] or client == "claude"
+    connection_target = _choose_connection_target(
+        settings, options, is_over_stdio=options["stdio"] or client == "claude"
     )
-    client_entry = {connection_target.name: _build_entry(client_format, connection_target)}
+    client_entry = {connection_target.name: _build_client_entry(client_format, connection_target)}
     project_folder = (options["folder"] or Path()).absolute()
     client_file = options["file"] or _find_client_file(client_format, project_folder)
     backup_file = (
-        _write_entry(client_file, client_format.section, client_entry) if options["write"] else None
+        _write_client_entry(client_file, client_format.section, client_entry)
+        if options["write"]
+        else None
     )
     outcome_fields = {
         "client": client,
@@ -99,13 +101,13 @@ class _ConnectionTarget:
     data: str | None
 
 
-def _resolve_target(
-    settings: ServerSettings, connect_options: dict[str, Any], over_stdio: bool
+def _choose_connection_target(
+    settings: ServerSettings, connect_options: dict[str, Any], is_over_stdio: bool
 ) -> _ConnectionTarget:
     base_name: str | None = connect_options["base"]
-    if over_stdio:
+    if is_over_stdio:
         base_name = base_name or _DEFAULT_STDIO_SPEC
-        if not BASES[base_name].stdio:
+        if not BASES[base_name].serves_stdio:
             raise InvalidSetting(
                 f"{base_name} is not served over stdio: serve it over HTTP, and in Claude "
                 "add it as a connector (docs/clients.md)"
@@ -123,7 +125,7 @@ def _resolve_target(
         else server_address.rstrip("/") + face_path,
         key=connect_options["key"],
         needs_key=settings.api_key is not None or open_keys(settings).has_keys(),
-        stdio=base_name if over_stdio else None,
+        stdio=base_name if is_over_stdio else None,
         # Named only where it was named to us: else the client's default is the same.
         data=str(settings.data) if click.get_current_context().params.get("data") else None,
     )
@@ -131,19 +133,21 @@ def _resolve_target(
 
 def _find_server_address(settings: ServerSettings) -> str:
     """Return where a server of this data directory answers now, else where one would."""
-    folder_owner = read_owner(settings.data / DESK)
-    return folder_owner.url if folder_owner else f"http://127.0.0.1:{settings.port or ROOM_PORT}"
+    folder_owner = read_folder_owner(settings.data / DESK)
+    return (
+        folder_owner.url if folder_owner else f"http://127.0.0.1:{settings.port or FEDERATION_PORT}"
+    )
 
 
-def _build_entry(
+def _build_client_entry(
     client_format: ClientFormat, connection_target: _ConnectionTarget
 ) -> dict[str, Any]:
     if connection_target.stdio:
-        transport_field = {"type": "stdio"} if client_format.typed else {}
+        transport_field = {"type": "stdio"} if client_format.names_transport_type else {}
         data_arguments = ["--data", connection_target.data] if connection_target.data else []
         return {
             **transport_field,
-            "command": _find_program(),
+            "command": _find_own_program(),
             "args": ["stdio", connection_target.stdio, *data_arguments],
         }
     sent_key = connection_target.key or (
@@ -152,7 +156,7 @@ def _build_entry(
     return client_format.build_entry(connection_target.url, sent_key)
 
 
-def _find_program() -> str:
+def _find_own_program() -> str:
     """Return the full path of our own command: a client has another PATH."""
     program_beside_python = Path(sys.executable).with_name("readingroom")
     if program_beside_python.exists():
@@ -171,7 +175,9 @@ def _find_client_file(client_format: ClientFormat, project_folder: Path) -> Path
     return settings_folder / "Claude" / client_format.file
 
 
-def _write_entry(client_file: Path, section_name: str, client_entry: dict[str, Any]) -> Path | None:
+def _write_client_entry(
+    client_file: Path, section_name: str, client_entry: dict[str, Any]
+) -> Path | None:
     """Put the entry into the file and return the copy of what it was, if it was there."""
     client_file = client_file.resolve()  # a link to a shared file stays one
     client_config = _read_client_file(client_file)
@@ -236,11 +242,11 @@ def _describe_connection(
     return "\n".join(outcome_lines)
 
 
-def _print_chatgpt(
+def _print_chatgpt_steps(
     settings: ServerSettings, connect_options: dict[str, Any], as_json: bool
 ) -> None:
     """It has no file: a connector is added in its settings."""
-    connection_target = _resolve_target(settings, connect_options, over_stdio=False)
+    connection_target = _choose_connection_target(settings, connect_options, is_over_stdio=False)
     is_public = connection_target.url.startswith("https://")
     step_texts = [
         "Settings > Connectors > Advanced: switch on developer mode.",

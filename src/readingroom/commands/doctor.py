@@ -26,7 +26,9 @@ def doctor(repair: bool, settings: ServerSettings, as_json: bool) -> None:
     Each line says what to do. Ends with 0 when all is well or was mended, else with 1; a note does
     not count.
     """
-    checked_specs = [base_spec for base_spec in BASES.values() if _has_data(base_spec, settings)]
+    checked_specs = [
+        base_spec for base_spec in BASES.values() if _has_data_to_check(base_spec, settings)
+    ]
     checked_names = [*(base_spec.name for base_spec in checked_specs), *CHECKS]
     findings = [
         finding
@@ -36,8 +38,10 @@ def doctor(repair: bool, settings: ServerSettings, as_json: bool) -> None:
     findings += [finding for check_room in CHECKS.values() for finding in check_room(settings)]
     open_complaints = [finding for finding in findings if not finding.is_note]
     noted_findings = [finding for finding in findings if finding.is_note]
-    finding_lines = [_format_finding(open_complaint) for open_complaint in open_complaints]
-    finding_lines += [_format_finding(noted_finding, "note: ") for noted_finding in noted_findings]
+    finding_lines = [_format_complaint(open_complaint) for open_complaint in open_complaints]
+    finding_lines += [
+        _format_complaint(noted_finding, "note: ") for noted_finding in noted_findings
+    ]
     if not open_complaints:
         finding_lines.append(f"All is well: {', '.join(checked_names)}.")
     report_fields = {
@@ -54,13 +58,13 @@ def doctor(repair: bool, settings: ServerSettings, as_json: bool) -> None:
     sys.exit(0 if all(open_complaint.repaired for open_complaint in open_complaints) else 1)
 
 
-def _has_data(base_spec: BaseSpec, settings: ServerSettings) -> bool:
+def _has_data_to_check(base_spec: BaseSpec, settings: ServerSettings) -> bool:
     """Return whether there is anything to check; a folder is not made for the check's sake."""
     if base_spec.doctor is None:
         return False
-    if base_spec.on_database == "moves" and settings.database_url:
+    if base_spec.database_support == "moves" and settings.database_url:
         return True
-    return not base_spec.folder_locked or (settings.data / base_spec.name).is_dir()
+    return not base_spec.locks_folder or (settings.data / base_spec.name).is_dir()
 
 
 def _check_base(
@@ -77,6 +81,6 @@ def _check_base(
         yield Complaint(subject=base_spec.name, problem=error.message, fix=remedy_text)
 
 
-def _format_finding(complaint: Complaint, line_prefix: str = "") -> str:
+def _format_complaint(complaint: Complaint, line_prefix: str = "") -> str:
     advice_text = "mended" if complaint.repaired else complaint.fix
     return f"{line_prefix}{complaint.subject}: {complaint.problem}\n  → {advice_text}"

@@ -12,12 +12,12 @@ from readingroom.core.settings import RoomSettings, reveal_secret
 from readingroom.engine.embedding.shared import get_shared_embedder
 from readingroom.protocol.embedding_work import MAX_BATCH_PASSAGES, EmbeddingProgress
 from readingroom.protocol.embedding_worker import (
+    DatabaseEmbeddingWork,
     EmbeddingWork,
     EmbeddingWorker,
-    RoomDatabase,
-    ServedRoom,
+    HttpEmbeddingWork,
 )
-from readingroom.protocol.spec import list_unembedded
+from readingroom.protocol.spec import list_leasable_passages
 
 _REPORT_SECONDS = 10.0
 _POLL_SECONDS = 15.0
@@ -87,9 +87,9 @@ def embed_worker(
     url_scheme = room_url.partition("://")[0].lower()
     if url_scheme in _DATABASE_SCHEMES:
         settings = settings.model_copy(update={"database_url": SecretStr(room_url)})
-        embedding_work: EmbeddingWork = _open_database(settings, key_file, patience)
+        embedding_work: EmbeddingWork = _open_database_work(settings, key_file, patience)
     elif url_scheme in ("http", "https"):
-        embedding_work = ServedRoom(room_url, _read_key(settings, key_file), patience)
+        embedding_work = HttpEmbeddingWork(room_url, _read_worker_key(settings, key_file), patience)
     else:
         raise click.BadParameter(
             "an address begins with https://, http:// or postgresql://", param_hint="'--url'"
@@ -98,11 +98,11 @@ def embed_worker(
     embedding_worker = EmbeddingWorker(
         embedding_work, get_shared_embedder(settings), progress_printer, batch_passages
     )
-    stored_count = embedding_worker.run(None if once else _POLL_SECONDS)
+    stored_count = embedding_worker.embed_until_done(None if once else _POLL_SECONDS)
     print_result(as_json, {"stored": stored_count}, f"{stored_count:,} vectors made here.")
 
 
-def _read_key(settings: RoomSettings, key_file: Path | None) -> str:
+def _read_worker_key(settings: RoomSettings, key_file: Path | None) -> str:
     worker_secret = key_file.read_text("utf-8") if key_file else reveal_secret(settings.worker_key)
     if not worker_secret or not worker_secret.strip():
         raise click.UsageError(
@@ -112,7 +112,7 @@ def _read_key(settings: RoomSettings, key_file: Path | None) -> str:
     return worker_secret.strip()
 
 
-def _open_database(
+def _open_database_work(
     settings: RoomSettings, key_file: Path | None, patience_seconds: float
 ) -> EmbeddingWork:
     if key_file:
@@ -120,10 +120,10 @@ def _open_database(
             "--key-file is for a room that is served: at its database the role of the URL decides."
         )
     base_names = [
-        base_name for base_name, base_spec in BASES.items() if base_spec.on_database == "moves"
+        base_name for base_name, base_spec in BASES.items() if base_spec.database_support == "moves"
     ]
     knowledge_bases = open_bases(base_names, settings)
-    return RoomDatabase(list_unembedded(knowledge_bases), patience_seconds)
+    return DatabaseEmbeddingWork(list_leasable_passages(knowledge_bases), patience_seconds)
 
 
 class _ProgressPrinter:
@@ -152,7 +152,7 @@ class _ProgressPrinter:
             f"{embedding_progress.embedded:,} of {embedding_progress.total:,} passages "
             f"({embedding_progress.percent:.1f} %)"
             f"{passages_per_second}{time_left}",
-            err=True,
+            to_stderr=True,
         )
 
 

@@ -7,12 +7,17 @@ import click
 from pydantic import ValidationError
 
 from readingroom.bases import BASES
-from readingroom.console.options import add_common_options, build_model, print_result, run_command
-from readingroom.console.sample import apply_sample_settings
+from readingroom.console.options import (
+    add_common_options,
+    build_model,
+    print_result,
+    run_command,
+)
+from readingroom.console.sample import open_sample_settings
 from readingroom.core.settings import RoomSettings
 from readingroom.federation.commands import Evaluate
-from readingroom.federation.evaluation import NO_RIGHT_ANSWER, EvaluationQuestion
-from readingroom.federation.room import ROOM_SPEC
+from readingroom.federation.evaluation import NO_RIGHT_ANSWER_MARK, EvaluationQuestion
+from readingroom.federation.room import FEDERATION_SPEC
 
 _ID_SEPARATOR = ";;"
 _MAX_MISSES = 20  # that are printed; --json has them all
@@ -39,8 +44,8 @@ def eval(file: Path, source: tuple[str, ...], settings: RoomSettings, as_json: b
     evaluate_command = build_model(
         Evaluate, questions=evaluation_questions, source=list(source) or None
     )
-    with apply_sample_settings(settings, BASES.values()) as chosen_settings:
-        evaluation_result = run_command(evaluate_command, ROOM_SPEC, chosen_settings)
+    with open_sample_settings(settings, BASES.values()) as chosen_settings:
+        evaluation_result = run_command(evaluate_command, FEDERATION_SPEC, chosen_settings)
     print_result(as_json, evaluation_result, _format_evaluation(evaluation_result))
 
 
@@ -53,7 +58,7 @@ def read_questions(questions_file: Path) -> list[EvaluationQuestion]:
             f"{questions_file.name} is not UTF-8 text: {error.reason}"
         ) from error
     evaluation_questions = [
-        _parse_line(file_line, f"Line {line_number} of {questions_file.name}")
+        _parse_question_line(file_line, f"Line {line_number} of {questions_file.name}")
         for line_number, file_line in enumerate(file_lines, 1)
         if file_line.strip() and file_line != "question\tright_id"
     ]
@@ -62,18 +67,19 @@ def read_questions(questions_file: Path) -> list[EvaluationQuestion]:
     return evaluation_questions
 
 
-def _parse_line(file_line: str, line_place: str) -> EvaluationQuestion:
+def _parse_question_line(file_line: str, line_place: str) -> EvaluationQuestion:
     question_text, _, right_ids_text = file_line.partition("\t")
     right_ids = [
         right_id.strip() for right_id in right_ids_text.split(_ID_SEPARATOR) if right_id.strip()
     ]
     if not question_text.strip() or not right_ids or "\t" in right_ids_text:
         raise click.UsageError(
-            f"{line_place} needs a question, a tab, and an id or `{NO_RIGHT_ANSWER}`"
+            f"{line_place} needs a question, a tab, and an id or `{NO_RIGHT_ANSWER_MARK}`"
         )
     try:
         return EvaluationQuestion(
-            question=question_text, right_ids=[] if right_ids == [NO_RIGHT_ANSWER] else right_ids
+            question=question_text,
+            right_ids=[] if right_ids == [NO_RIGHT_ANSWER_MARK] else right_ids,
         )
     except ValidationError as error:
         raise click.UsageError(f"{line_place}: {error.errors()[0]['msg']}") from error
@@ -89,9 +95,9 @@ def _format_evaluation(evaluation_result: dict[str, Any]) -> str:
         ("right answer first", _format_percent(evaluation_result["hit_at_1"])),
         ("among the first 3", _format_percent(evaluation_result["hit_at_3"])),
         ("among the first 10", _format_percent(evaluation_result["hit_at_10"])),
-        ("nDCG@10", _format_figure(evaluation_result["ndcg_at_10"])),
-        ("MRR", _format_figure(evaluation_result["mrr"])),
-        ("AUROC of the score", _format_figure(evaluation_result["confidence_auroc"])),
+        ("nDCG@10", _format_decimal(evaluation_result["ndcg_at_10"])),
+        ("MRR", _format_decimal(evaluation_result["mrr"])),
+        ("AUROC of the score", _format_decimal(evaluation_result["confidence_auroc"])),
         ("answerable, called none", _format_percent(evaluation_result["called_none"])),
         (
             "milliseconds, p50 / p95",
@@ -115,5 +121,5 @@ def _format_percent(found_share: float | None) -> str:
     return "-" if found_share is None else f"{found_share:.1%}"
 
 
-def _format_figure(figure_value: float | None) -> str:
+def _format_decimal(figure_value: float | None) -> str:
     return "-" if figure_value is None else f"{figure_value:.3f}"

@@ -46,7 +46,7 @@ def migrate(url: str, force: bool, settings: RoomSettings, as_json: bool) -> Non
     target_settings = settings.model_copy(update={"database_url": SecretStr(url)})
     outcome_by_base: dict[str, dict[str, Any]] = {}
     for base_name, backup_handler in load_backup_handlers().items():
-        if BASES[base_name].on_database == "moves" and backup_handler.has_data(settings):
+        if BASES[base_name].database_support == "moves" and backup_handler.has_data(settings):
             click.echo(f"{base_name}: copying", err=True)
             outcome_by_base[base_name] = backup_handler.migrate_base(
                 settings, target_settings, force
@@ -70,10 +70,10 @@ def _migrate_base(
         original_folder, folder_before, folder_after = (
             migration_workspace / folder_name for folder_name in ("original", "before", "after")
         )
-        record_counts = _write_copy(base_name, settings, original_folder)
-        if _write_copy(
+        record_counts = _write_base_copy(base_name, settings, original_folder)
+        if _write_base_copy(
             base_name, target_settings, folder_before
-        ) == record_counts and not _list_differences(original_folder, folder_before):
+        ) == record_counts and not _list_differing_files(original_folder, folder_before):
             return {"counts": record_counts, "was_there": True}
         staged_settings = target_settings.model_copy(
             update={"data": migration_workspace / "staged"}
@@ -83,14 +83,16 @@ def _migrate_base(
         load_backup_handlers()[base_name].restore_backup(
             staged_settings, settings.data, is_forced, partial(run_base_command, base_name)
         )
-        _write_copy(base_name, target_settings, folder_after)
-        if differing_files := _list_differences(original_folder, folder_after):
+        _write_base_copy(base_name, target_settings, folder_after)
+        if differing_files := _list_differing_files(original_folder, folder_after):
             raise CopyDiffers(
                 f"The {base_name} base in the database differs from the original "
                 f"({', '.join(differing_files[:5])}); did it change meanwhile? Run this again with "
                 "--force"
             )
-        question_count = _compare_answers(base_name, settings, target_settings, original_folder)
+        question_count = _compare_search_answers(
+            base_name, settings, target_settings, original_folder
+        )
     return {"counts": record_counts, "was_there": False, "compared_answers": question_count}
 
 
@@ -106,14 +108,14 @@ def _open_migration_workspace(data_directory: Path) -> Iterator[Path]:
         shutil.rmtree(workspace_parent, ignore_errors=True)
 
 
-def _write_copy(base_name: str, settings: RoomSettings, copy_folder: Path) -> dict[str, int]:
+def _write_base_copy(base_name: str, settings: RoomSettings, copy_folder: Path) -> dict[str, int]:
     copy_folder.mkdir()
     return load_backup_handlers()[base_name].write_backup(
         settings, copy_folder, partial(run_base_command, base_name), no_progress_sync
     )
 
 
-def _list_differences(original_folder: Path, copy_folder: Path) -> list[str]:
+def _list_differing_files(original_folder: Path, copy_folder: Path) -> list[str]:
     """Return the names of the files that do not say the same."""
     file_names = {
         file_path.relative_to(compared_folder).as_posix()
@@ -124,38 +126,43 @@ def _list_differences(original_folder: Path, copy_folder: Path) -> list[str]:
     return sorted(
         file_name
         for file_name in file_names
-        if _read_content(original_folder / file_name) != _read_content(copy_folder / file_name)
+        if _read_comparable_content(original_folder / file_name)
+        != _read_comparable_content(copy_folder / file_name)
     )
 
 
-def _read_content(file_path: Path) -> object:
+def _read_comparable_content(file_path: Path) -> object:
     """Return what a file says: the rows of a database and the records of JSON in any order."""
     if not file_path.exists():
         return None
     if file_path.suffix == ".json":
-        return _sort_lists(json.loads(file_path.read_text("utf-8")))
+        return _sort_json_lists(json.loads(file_path.read_text("utf-8")))
     if file_path.suffix == ".db":
         with closing(open_untrusted(file_path)) as db:
             table_names = [
                 table_row[0] for table_row in db.execute(db.dialect.table_names).fetchall()
             ]
             return {
-                table_name: sorted(map(_normalise_row, db.execute(f"SELECT * FROM {table_name}")))
+                table_name: sorted(
+                    map(_normalise_table_row, db.execute(f"SELECT * FROM {table_name}"))
+                )
                 for table_name in table_names
             }
     return hash_file(file_path)
 
 
-def _normalise_row(table_row: tuple[Any, ...]) -> str:
+def _normalise_table_row(table_row: tuple[Any, ...]) -> str:
     return repr(
         [
-            _sort_lists(json.loads(column_value)) if _is_json(column_value) else column_value
+            _sort_json_lists(json.loads(column_value))
+            if _is_json_text(column_value)
+            else column_value
             for column_value in table_row
         ]
     )
 
 
-def _is_json(column_value: object) -> bool:
+def _is_json_text(column_value: object) -> bool:
     return (
         isinstance(column_value, str)
         and column_value.startswith("{")
@@ -163,18 +170,19 @@ def _is_json(column_value: object) -> bool:
     )
 
 
-def _sort_lists(json_value: Any) -> Any:
+def _sort_json_lists(json_value: Any) -> Any:
     """Return JSON whose lists and keys are in one order."""
     if isinstance(json_value, list):
-        return sorted(map(_sort_lists, json_value), key=repr)
+        return sorted(map(_sort_json_lists, json_value), key=repr)
     if isinstance(json_value, dict):
         return {
-            object_key: _sort_lists(json_value[object_key]) for object_key in sorted(json_value)
+            object_key: _sort_json_lists(json_value[object_key])
+            for object_key in sorted(json_value)
         }
     return json_value
 
 
-def _compare_answers(
+def _compare_search_answers(
     base_name: str, settings: RoomSettings, target_settings: RoomSettings, original_folder: Path
 ) -> int:
     """Ask both the same; return how many questions. Raise `CopyDiffers` for other answers."""
@@ -208,7 +216,7 @@ def _find_search_command(base_name: str) -> type[Command]:
     assert command_loader is not None
     search_command: type[Command] = next(
         command_type
-        for command_type in command_loader.import_target()
+        for command_type in command_loader.import_value()
         if command_type.name == f"{base_name}.search"
     )
     return search_command

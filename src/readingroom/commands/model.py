@@ -6,7 +6,7 @@ from readingroom.console.options import add_common_options, print_result
 from readingroom.core.progress import no_progress_sync
 from readingroom.core.settings import RoomSettings
 from readingroom.engine.embedding.shared import get_shared_embedder
-from readingroom.engine.embedding.weights import Weights, download_weights, find_weights
+from readingroom.engine.embedding.weights import Weights, download_weights, load_weights
 from readingroom.engine.errors import ModelUnavailable
 
 
@@ -20,7 +20,7 @@ def model() -> None:
 def install(settings: RoomSettings, as_json: bool) -> None:
     """Fetch the embedding model (90 MB, pinned by checksum) unless one is here already."""
     try:
-        model_weights = find_weights(settings.models_folder, settings.embedding_model_dir)
+        model_weights = load_weights(settings.models_folder, settings.embedding_model_dir)
     except ModelUnavailable:
         if settings.embedding_model_dir is not None:
             raise

@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from readingroom import __version__
-from readingroom.commands.backup import load_backup_handlers, run_base_command, summarise
-from readingroom.console.options import add_common_options, print_result, print_tenths
+from readingroom.commands.backup import describe_contents, load_backup_handlers, run_base_command
+from readingroom.console.options import add_common_options, make_tenths_printer, print_result
 from readingroom.core import clock
 from readingroom.core.settings import (
     CONFIGURATION_FILE,
@@ -30,7 +30,7 @@ from readingroom.storage.postgres.keys import SharedKeyRing, open_keys
 STAGING_FOLDER = ".restoring"
 REPLACED_FOLDER = ".replaced"
 # What a restore leaves where it is.
-_KEPT_NAMES = (MODELS_FOLDER, CONFIGURATION_FILE)
+_NEVER_REPLACED_NAMES = (MODELS_FOLDER, CONFIGURATION_FILE)
 
 
 @click.command()
@@ -49,14 +49,14 @@ def restore(file: Path, force: bool, settings: RoomSettings, as_json: bool) -> N
         raise click.BadParameter(f"There is no file {file}", param_hint="'FILE'")
     data_directory = settings.data
     backup_handler_by_base = load_backup_handlers()
-    _check_empty(data_directory, force)
+    _check_directory_empty(data_directory, force)
     data_directory.mkdir(parents=True, exist_ok=True)
     staging_folder = data_directory / STAGING_FOLDER
-    with _lock_bases(backup_handler_by_base, data_directory):
+    with _lock_all_bases(backup_handler_by_base, data_directory):
         # What a restore that was killed has left.
         shutil.rmtree(staging_folder, ignore_errors=True)
         try:
-            report_files = print_tenths("unpacking: {} of {} files")
+            report_files = make_tenths_printer("unpacking: {} of {} files")
             backup_manifest = unpack_archive(
                 file, staging_folder, partial(_check_manifest, backup_handler_by_base), report_files
             )
@@ -67,7 +67,7 @@ def restore(file: Path, force: bool, settings: RoomSettings, as_json: bool) -> N
                 backup_manifest, backup_handler_by_base, settings, force
             )
             _move_keys_to_database(settings, staging_folder)
-            _put_in_place(staging_folder, data_directory)
+            _move_restored_files(staging_folder, data_directory)
         finally:
             shutil.rmtree(staging_folder, ignore_errors=True)
     result_fields = {
@@ -79,15 +79,16 @@ def restore(file: Path, force: bool, settings: RoomSettings, as_json: bool) -> N
         "keys_removed": [old_key.name for old_key in old_keys] if has_key_file else [],
     }
     result_lines = [
-        f"Restored {summarise(backup_manifest)} to {data_directory}. Check it: readingroom doctor"
+        f"Restored {describe_contents(backup_manifest)} to {data_directory}. "
+        "Check it: readingroom doctor"
     ]
-    result_lines += [_describe_key(restored_key) for restored_key in restored_keys]
+    result_lines += [_describe_restored_key(restored_key) for restored_key in restored_keys]
     result_lines += [_describe_old_key(old_key, has_key_file) for old_key in old_keys]
     print_result(as_json, result_fields, "\n".join(result_lines))
 
 
-def _check_empty(data_directory: Path, is_forced: bool) -> None:
-    occupied_names = sorted(old_path.name for old_path in _list_replaceable(data_directory))
+def _check_directory_empty(data_directory: Path, is_forced: bool) -> None:
+    occupied_names = sorted(old_path.name for old_path in _list_replaceable_paths(data_directory))
     if occupied_names and not is_forced:
         raise DataNotEmpty(
             f"{data_directory} is not empty ({', '.join(occupied_names[:5])}). Choose another "
@@ -95,19 +96,19 @@ def _check_empty(data_directory: Path, is_forced: bool) -> None:
         )
 
 
-def _list_replaceable(data_directory: Path) -> list[Path]:
+def _list_replaceable_paths(data_directory: Path) -> list[Path]:
     """Return what is in a data directory that a restore would replace."""
     if not data_directory.is_dir():
         return []
     return [
         entry_path
         for entry_path in data_directory.iterdir()
-        if entry_path.name not in _KEPT_NAMES and entry_path.name[0] != "."
+        if entry_path.name not in _NEVER_REPLACED_NAMES and entry_path.name[0] != "."
     ]
 
 
 @contextmanager
-def _lock_bases(
+def _lock_all_bases(
     backup_handler_by_base: dict[str, BaseBackup], data_directory: Path
 ) -> Iterator[None]:
     """Keep servers out of the directory. Raise `FolderInUse` when one is running on it."""
@@ -165,7 +166,7 @@ def _list_old_keys(settings: RoomSettings) -> list[Key]:
         return []
 
 
-def _describe_key(key: Key) -> str:
+def _describe_restored_key(key: Key) -> str:
     rights_text = ", read-only" if key.read_only else ", an operator's" if key.operator else ""
     holder_text = f"OAuth subject {key.subject!r}" if key.subject else "whoever has it"
     return (
@@ -203,9 +204,9 @@ def _restore_bases(
     return restored_counts
 
 
-def _put_in_place(staging_folder: Path, data_directory: Path) -> None:
+def _move_restored_files(staging_folder: Path, data_directory: Path) -> None:
     """Rename only: what was there goes aside, what was restored takes its place."""
-    replaceable_paths = _list_replaceable(data_directory)
+    replaceable_paths = _list_replaceable_paths(data_directory)
     if not (staging_folder / KEYS_FILE).exists():
         # A server without keys is open: nobody asked for that by restoring documents.
         replaceable_paths = [
@@ -217,5 +218,5 @@ def _put_in_place(staging_folder: Path, data_directory: Path) -> None:
         for old_path in replaceable_paths:
             old_path.rename(replaced_folder / old_path.name)
     for staged_path in staging_folder.iterdir():
-        if staged_path.name not in _KEPT_NAMES:
+        if staged_path.name not in _NEVER_REPLACED_NAMES:
             staged_path.rename(data_directory / staged_path.name)

@@ -13,13 +13,13 @@ from typing import Any
 import anyio
 
 from readingroom.bases import BASES
-from readingroom.console.dispatch import dispatch
+from readingroom.console.dispatch import dispatch_command
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import ReportProgressSync, no_progress
 from readingroom.core.settings import MODELS_FOLDER, RoomSettings
-from readingroom.demo.corpus import hash_corpus
+from readingroom.demo.corpus import compute_corpus_digest
 from readingroom.engine.embedding.machine import count_cores
-from readingroom.engine.embedding.weights import download_weights, find_weights
+from readingroom.engine.embedding.weights import download_weights, load_weights
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.protocol.command import Command
 from readingroom.protocol.sample import (
@@ -33,20 +33,20 @@ from readingroom.storage.lock import FolderLock
 
 logger = logging.getLogger(__name__)
 
-Announce = Callable[[str], None]
+AnnounceStep = Callable[[str], None]
 """Shows a sentence about the loading to whoever watches."""
 
 
-def renew_sample(sample_folder: Path, is_reset: bool) -> None:
+def reset_outdated_sample(sample_folder: Path, is_reset: bool) -> None:
     """Empty the directory on request, after a failure, or when its corpus is another one."""
     sample_state = read_sample_state(sample_folder)
     if (
         not is_reset
         and sample_state.state != "failed"
-        and sample_state.corpus in (None, hash_corpus())
+        and sample_state.corpus in (None, compute_corpus_digest())
     ):
         return
-    _check_unused(sample_folder)
+    _check_sample_unused(sample_folder)
     for folder_entry in sample_folder.iterdir():
         # The model would have to be fetched again, a link may lead to somebody's own folder, and
         # what a restore moved aside (`.replaced`) is no part of the sample.
@@ -60,8 +60,8 @@ def renew_sample(sample_folder: Path, is_reset: bool) -> None:
     write_sample_state(sample_folder)
 
 
-def load_in_background(
-    settings: RoomSettings, base_names: Iterable[str], announce_step: Announce
+def load_sample_in_background(
+    settings: RoomSettings, base_names: Iterable[str], announce_step: AnnounceStep
 ) -> None:
     """Load what is missing, on a thread that ends with the process."""
     threading.Thread(
@@ -72,17 +72,19 @@ def load_in_background(
     ).start()
 
 
-def _load_sample(settings: RoomSettings, base_names: list[str], announce_step: Announce) -> None:
-    corpus_digest = hash_corpus()
+def _load_sample(
+    settings: RoomSettings, base_names: list[str], announce_step: AnnounceStep
+) -> None:
+    corpus_digest = compute_corpus_digest()
     if read_sample_state(settings.data) == SampleState(corpus_digest, "loaded"):
         return
     write_sample_state(settings.data, SampleState(corpus_digest))
-    if not has_model(settings, announce_step):
+    if not ensure_model(settings, announce_step):
         write_sample_state(settings.data, SampleState(corpus_digest, "failed"))
         return
     with tempfile.TemporaryDirectory(prefix="readingroom-sample-") as corpus_folder:
         steps_by_base = _list_steps(settings, base_names, Path(corpus_folder))
-        is_complete = SampleLoad(steps_by_base, announce_step).run()
+        is_complete = SampleLoader(steps_by_base, announce_step).load_all_steps()
     if not is_complete:
         write_sample_state(settings.data, SampleState(corpus_digest, "failed"))
         announce_step("sample: not everything could be loaded; the next start begins anew")
@@ -92,10 +94,10 @@ def _load_sample(settings: RoomSettings, base_names: list[str], announce_step: A
     announce_step("sample: everything is loaded")
 
 
-def has_model(settings: RoomSettings, announce_step: Announce) -> bool:
+def ensure_model(settings: RoomSettings, announce_step: AnnounceStep) -> bool:
     """Return whether documents can be embedded; a model that is missing is fetched first."""
     try:
-        find_weights(settings.models_folder, settings.embedding_model_dir)
+        load_weights(settings.models_folder, settings.embedding_model_dir)
         return True
     except ModelUnavailable as error:
         model_error = error
@@ -117,21 +119,21 @@ def _list_steps(
     steps_by_base: list[list[SampleStep]] = []
     for base_spec in BASES.values():
         if base_spec.sample and base_spec.name in base_names:
-            base_sample: BaseSample = base_spec.sample.import_target()
+            base_sample: BaseSample = base_spec.sample.import_value()
             run_command = partial(_run_command, base_spec.name)
             steps_by_base.append(list(base_sample.list_steps(settings, corpus_folder, run_command)))
     return steps_by_base
 
 
 def _run_command(base_name: str, sample_command: Command, settings: RoomSettings) -> dict[str, Any]:
-    return anyio.run(dispatch, sample_command, BASES[base_name], settings, no_progress)
+    return anyio.run(dispatch_command, sample_command, BASES[base_name], settings, no_progress)
 
 
-class SampleLoad:
+class SampleLoader:
     """One load of the sample: two bases at once, where there are two cores, and vectors last."""
 
     def __init__(
-        self, steps_by_base: Sequence[Sequence[SampleStep]], announce_step: Announce
+        self, steps_by_base: Sequence[Sequence[SampleStep]], announce_step: AnnounceStep
     ) -> None:
         base_steps = [
             [sample_step for sample_step in steps if not sample_step.is_last]
@@ -148,7 +150,7 @@ class SampleLoad:
         self._count_lock = threading.Lock()
         self._started_count = self._succeeded_count = 0
 
-    def run(self) -> bool:
+    def load_all_steps(self) -> bool:
         """Return whether every step succeeded; each is tried whatever became of the others."""
         # More at once would gain nothing: reading files and embedding take all cores by themselves.
         # No executor: the process would wait for its threads before it ends.
@@ -191,11 +193,11 @@ class SampleLoad:
             self._succeeded_count += 1
 
 
-def _announce_quarters(step_title: str, announce_step: Announce) -> ReportProgressSync:
+def _announce_quarters(step_title: str, announce_step: AnnounceStep) -> ReportProgressSync:
     """Return a callback that says when a quarter, a half and three quarters are done."""
     announced_quarter_count = 0
 
-    def report(
+    def announce_progress(
         done_amount: float, total_amount: float | None, progress_message: str | None
     ) -> None:
         nonlocal announced_quarter_count
@@ -204,10 +206,10 @@ def _announce_quarters(step_title: str, announce_step: Announce) -> ReportProgre
             announced_quarter_count = quarter_count
             announce_step(f"sample: {step_title}, {25 * quarter_count} %")
 
-    return report
+    return announce_progress
 
 
-def _check_unused(sample_folder: Path) -> None:
+def _check_sample_unused(sample_folder: Path) -> None:
     """Raise `FolderInUse` when a process has one of the bases."""
     for lock_path in sample_folder.glob("*/lock"):
         folder_lock = FolderLock(lock_path.parent)

@@ -6,9 +6,9 @@ import click
 
 from readingroom.bases import BASES
 from readingroom.commands.options import BASE_SETTING_NAMES, add_base_options
-from readingroom.commands.sample import renew_sample
+from readingroom.commands.sample import reset_outdated_sample
 from readingroom.console.options import add_common_options, device_option, log_level_option
-from readingroom.console.sample import apply_sample_settings
+from readingroom.console.sample import open_sample_settings
 from readingroom.core.imports import import_reference
 from readingroom.server.observe.logging import configure_logging
 from readingroom.server.settings import ServerSettings
@@ -54,9 +54,9 @@ def serve(base: str | None, reset: bool, settings: ServerSettings, as_json: bool
     """
     configure_logging(settings.log_level)
     base_names = [base] if base else sorted(BASES)
-    with apply_sample_settings(settings, map(BASES.__getitem__, base_names)) as chosen_settings:
+    with open_sample_settings(settings, map(BASES.__getitem__, base_names)) as chosen_settings:
         if chosen_settings.is_sample:
-            renew_sample(chosen_settings.data, reset)
+            reset_outdated_sample(chosen_settings.data, reset)
         elif reset:
             raise click.UsageError("--reset empties the sample only: add --demo")
         # It imports the server, which nobody should wait for who asks for help.

@@ -16,10 +16,10 @@ from starlette.applications import Starlette
 from readingroom import __version__
 from readingroom.bases import BASES, open_bases
 from readingroom.commands.errors import UnsafeBind
-from readingroom.commands.sample import load_in_background
+from readingroom.commands.sample import load_sample_in_background
 from readingroom.core.errors import InvalidSetting
 from readingroom.core.settings import reveal_secret
-from readingroom.federation.room import ROOM_SPEC, make_desk
+from readingroom.federation.room import FEDERATION_SPEC, make_federated_base
 from readingroom.protocol.command import Command
 from readingroom.protocol.spec import BaseSpec, KnowledgeBase
 from readingroom.server.app import AdminAccess, build_app
@@ -29,9 +29,9 @@ from readingroom.server.faces import Face, make_face, make_faces
 from readingroom.server.http.addresses import is_loopback
 from readingroom.server.observe.telemetry import start_tracing
 from readingroom.server.pages.landing import LandingPages, format_client_configuration
-from readingroom.server.run import Certificate, bind_listener, format_local_address, run_server
+from readingroom.server.run import TlsCertificate, bind_listener, format_local_address, run_server
 from readingroom.server.settings import MIN_KEY_CHARS, ServerSettings
-from readingroom.storage.lock import FolderLock, Owner
+from readingroom.storage.lock import FolderLock, FolderOwner
 from readingroom.storage.postgres.keys import open_keys
 from readingroom.storage.postgres.state import open_grant_store
 
@@ -42,34 +42,36 @@ def start_server(only_base_spec: BaseSpec | None, settings: ServerSettings, as_j
     """Serve a base, or all of them, until a signal ends it. Raise `UnsafeBind`, `FolderInUse`."""
     flush_spans = start_tracing(settings.otel_endpoint)
     try:
-        _serve_room(only_base_spec, settings, as_json)
+        _serve_bases(only_base_spec, settings, as_json)
     finally:
         flush_spans()
 
 
-def _serve_room(only_base_spec: BaseSpec | None, settings: ServerSettings, as_json: bool) -> None:
+def _serve_bases(only_base_spec: BaseSpec | None, settings: ServerSettings, as_json: bool) -> None:
     key_auth = KeyAuth(
         reveal_secret(settings.api_key),
         open_keys(settings),
         open_grant_store(settings) if settings.connectors else None,
     )
     needs_token = (
-        only_base_spec is not None and only_base_spec.josh_auth and settings.josh_auth == "oauth"
+        only_base_spec is not None
+        and only_base_spec.follows_josh_auth
+        and settings.josh_auth == "oauth"
     )
-    _check_bind(settings, key_auth.is_required or needs_token)
+    _check_bind_is_safe(settings, key_auth.is_required or needs_token)
     _warn_of_short_key(settings)
-    server_port = (only_base_spec or ROOM_SPEC).default_port(settings)
+    server_port = (only_base_spec or FEDERATION_SPEC).get_default_port(settings)
     tls_certificate = _load_certificate(settings)
     # Before the bases are opened, which takes a while: a busy port is reported at once.
     listener = bind_listener(settings.host, server_port if settings.port is None else settings.port)
     local_address = format_local_address(listener, "https" if tls_certificate else "http")
-    base_specs = [only_base_spec] if only_base_spec else [*BASES.values(), ROOM_SPEC]
+    base_specs = [only_base_spec] if only_base_spec else [*BASES.values(), FEDERATION_SPEC]
     base_names = [only_base_spec.name] if only_base_spec else sorted(BASES)
     with ExitStack() as lock_stack:
         # For the admin route: a new one in each run, known to whoever may read the owner's file.
         operator_key = secrets.token_urlsafe(32)
-        owns_folders = _lock_folders(
-            base_specs, settings, Owner(local_address, operator_key, os.getpid()), lock_stack
+        owns_folders = _lock_base_folders(
+            base_specs, settings, FolderOwner(local_address, operator_key, os.getpid()), lock_stack
         )
 
         def open_app() -> tuple[Starlette, Callable[[], None]]:
@@ -102,13 +104,16 @@ def _import_owner_commands(base_specs: list[BaseSpec]) -> dict[str, type[Command
         command_type
         for base_spec in base_specs
         if base_spec.commands
-        for command_type in base_spec.commands.import_target()
+        for command_type in base_spec.commands.import_value()
     ]
     return {command_type.name: command_type for command_type in command_types}
 
 
-def _lock_folders(
-    base_specs: list[BaseSpec], settings: ServerSettings, folder_owner: Owner, lock_stack: ExitStack
+def _lock_base_folders(
+    base_specs: list[BaseSpec],
+    settings: ServerSettings,
+    folder_owner: FolderOwner,
+    lock_stack: ExitStack,
 ) -> bool:
     """Own the folders of bases that need it until `lock_stack` is closed; return whether any do.
 
@@ -121,16 +126,16 @@ def _lock_folders(
         folder_lock = FolderLock(settings.data / base_name)
         folder_lock.acquire()
         lock_stack.callback(folder_lock.release)
-        folder_lock.write_owner(folder_owner)
+        folder_lock.write_folder_owner(folder_owner)
     return bool(locked_names)
 
 
-def _load_certificate(settings: ServerSettings) -> Certificate | None:
+def _load_certificate(settings: ServerSettings) -> TlsCertificate | None:
     match settings.tls_cert, settings.tls_key:
         case None, None:
             return None
         case Path() as chain, Path() as key:
-            tls_certificate = Certificate(chain, key)
+            tls_certificate = TlsCertificate(chain, key)
             tls_certificate.check_pair()
             return tls_certificate
     raise InvalidSetting("HTTPS needs both --tls-cert and --tls-key")
@@ -142,7 +147,7 @@ def _announce_ready(
     """Show where the server answers; then load what is missing of the sample, if it serves that."""
     click.echo(announcement_text)
     if settings.is_sample:
-        load_in_background(settings, base_names, partial(_announce_sample_progress, as_json))
+        load_sample_in_background(settings, base_names, partial(_announce_sample_progress, as_json))
 
 
 def _announce_sample_progress(as_json: bool, progress_sentence: str) -> None:
@@ -156,11 +161,11 @@ def _announce_sample_progress(as_json: bool, progress_sentence: str) -> None:
 def _make_faces(
     opened_bases: tuple[KnowledgeBase, ...], settings: ServerSettings, server_address: str
 ) -> tuple[Face, ...]:
-    desk_base = make_desk(opened_bases, settings, settings.public_url or server_address)
+    desk_base = make_federated_base(opened_bases, settings, settings.public_url or server_address)
     return make_faces(opened_bases, desk_base, settings.face_tools)
 
 
-def _check_bind(settings: ServerSettings, is_guarded: bool) -> None:
+def _check_bind_is_safe(settings: ServerSettings, is_guarded: bool) -> None:
     """Raise `UnsafeBind` when other machines could call without a key or a token."""
     exposed_address = _find_exposed_address(settings)
     if not exposed_address or is_guarded:
@@ -214,7 +219,7 @@ def _format_announcement(
     announcement_lines = [f"Reading Room {__version__} is answering on {shown_address}", ""]
     announcement_lines += [
         f"  {server_face.server_name:<18} {face_access:<6} "
-        f"{shown_address}{server_face.path}/mcp{_format_sse(server_face)}"
+        f"{shown_address}{server_face.path}/mcp{_format_sse_note(server_face)}"
         for server_face, face_access in zip(server_faces, access_of_each_face, strict=True)
     ]
     announcement_lines += [
@@ -236,8 +241,8 @@ def _format_announcement(
     return "\n".join([*announcement_lines, "Press Ctrl-C to stop."])
 
 
-def _format_sse(server_face: Face) -> str:
-    return f"   (SSE: {server_face.path}/sse)" if server_face.sse else ""
+def _format_sse_note(server_face: Face) -> str:
+    return f"   (SSE: {server_face.path}/sse)" if server_face.serves_sse else ""
 
 
 def _describe_access(face_access: Access, settings: ServerSettings) -> str:

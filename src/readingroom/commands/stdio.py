@@ -10,12 +10,12 @@ import click
 from readingroom.bases import BASES
 from readingroom.commands.options import BASE_SETTING_NAMES, add_base_options
 from readingroom.console.options import add_common_options, log_level_option
-from readingroom.console.sample import apply_sample_settings
+from readingroom.console.sample import open_sample_settings
 from readingroom.core.imports import import_reference
 from readingroom.server.observe.logging import configure_logging
 from readingroom.server.settings import ServerSettings
 
-_STDIO_BASES = tuple(name for name, spec in BASES.items() if spec.stdio)
+_STDIO_BASES = tuple(name for name, spec in BASES.items() if spec.serves_stdio)
 
 
 @click.command()
@@ -38,7 +38,7 @@ def stdio(base: str, settings: ServerSettings, as_json: bool) -> None:
       readingroom stdio text --file notes.txt
     """
     configure_logging(settings.log_level, should_block=False)
-    with apply_sample_settings(settings, [BASES[base]]) as chosen_settings:
+    with open_sample_settings(settings, [BASES[base]]) as chosen_settings:
         opened_base = BASES[base].open_base(chosen_settings)
         for signal_number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(signal_number, _exit_at_once)

@@ -29,7 +29,7 @@ def complete_with(list_values: ListValues) -> CompleteArgument:
         context: click.Context, parameter: click.Parameter, prefix: str
     ) -> list[CompletionItem]:
         try:
-            settings = _load_settings(context)
+            settings = _load_completion_settings(context)
             if not settings.data.is_dir():
                 return []
             completion_values = [
@@ -47,12 +47,12 @@ def complete_with(list_values: ListValues) -> CompleteArgument:
     return complete
 
 
-def ask_quietly(command: Command, base_spec: BaseSpec, settings: RoomSettings) -> dict[str, Any]:
+def run_quietly(command: Command, base_spec: BaseSpec, settings: RoomSettings) -> dict[str, Any]:
     """Return the result of a command that reads, without a word about how far it has come."""
     return run_command(command, base_spec, settings, no_progress)
 
 
-def _load_settings(context: click.Context) -> RoomSettings:
+def _load_completion_settings(context: click.Context) -> RoomSettings:
     data_option = context.params.get("data")
     if context.params.get("demo"):
         data_option = str(find_sample_folder(data_option, may_create=False))

@@ -13,13 +13,13 @@ from readingroom.core.progress import ReportProgress
 from readingroom.core.settings import RoomSettings
 from readingroom.net.http import make_async_client
 from readingroom.protocol.command import ADMIN_PATH_PREFIX, Command
-from readingroom.protocol.sample import mark_document
+from readingroom.protocol.sample import mark_sample_document
 from readingroom.protocol.spec import BaseSpec, KnowledgeBase
 from readingroom.storage.errors import FolderInUse
-from readingroom.storage.lock import FolderLock, Owner, read_owner
+from readingroom.storage.lock import FolderLock, FolderOwner, read_folder_owner
 
 
-async def dispatch(
+async def dispatch_command(
     base_command: Command,
     base_spec: BaseSpec,
     settings: RoomSettings,
@@ -30,26 +30,26 @@ async def dispatch(
     Raise what the command raised, `FolderInUse` when the owner has not said where it answers yet,
     or `OwnerUnreachable` when it does not answer.
     """
-    command_result = await _run_or_send(base_command, base_spec, settings, report_progress)
-    return dict(mark_document(command_result)) if settings.is_sample else command_result
+    command_result = await _run_here_or_send(base_command, base_spec, settings, report_progress)
+    return dict(mark_sample_document(command_result)) if settings.is_sample else command_result
 
 
-async def _run_or_send(
+async def _run_here_or_send(
     base_command: Command,
     base_spec: BaseSpec,
     settings: RoomSettings,
     report_progress: ReportProgress,
 ) -> dict[str, Any]:
-    if base_spec.folder_locked and not base_spec.needs_folder_lock(settings):
+    if base_spec.locks_folder and not base_spec.needs_folder_lock(settings):
         return await _run_here(base_command, base_spec.open_base(settings), report_progress)
     if base_command.reads_only and not (settings.data / base_command.base).exists():
-        return await _run_without_folder(base_command, base_spec, settings, report_progress)
+        return await _run_without_base_folder(base_command, base_spec, settings, report_progress)
     # Trying the lock is the only way to know: an address in the file may be a dead server's.
     folder_lock = FolderLock(settings.data / base_command.base)
     try:
         folder_lock.acquire()
     except FolderInUse:
-        folder_owner = read_owner(folder_lock.path.parent)
+        folder_owner = read_folder_owner(folder_lock.path.parent)
         if folder_owner is None:  # it holds the folder but has not said where it answers
             raise
         return await _send_to_owner(base_command, folder_owner, report_progress)
@@ -59,7 +59,7 @@ async def _run_or_send(
         folder_lock.release()
 
 
-async def _run_without_folder(
+async def _run_without_base_folder(
     base_command: Command,
     base_spec: BaseSpec,
     settings: RoomSettings,
@@ -97,7 +97,7 @@ async def _run_here(
 
 
 async def _send_to_owner(
-    base_command: Command, folder_owner: Owner, report_progress: ReportProgress
+    base_command: Command, folder_owner: FolderOwner, report_progress: ReportProgress
 ) -> dict[str, Any]:
     request_headers = {"Authorization": f"Bearer {folder_owner.key}"}
     http_timeout = httpx2.Timeout(10, read=None)  # a long command is silent between its steps
@@ -112,7 +112,7 @@ async def _send_to_owner(
                 headers=request_headers,
             ) as response,
         ):
-            return await _read_result(response, report_progress)
+            return await _read_streamed_result(response, report_progress)
     except httpx2.TransportError as error:
         raise OwnerUnreachable(
             f"The server at {folder_owner.url} (process {folder_owner.pid}) owns the folder "
@@ -120,7 +120,7 @@ async def _send_to_owner(
         ) from error
 
 
-async def _read_result(
+async def _read_streamed_result(
     response: httpx2.Response, report_progress: ReportProgress
 ) -> dict[str, Any]:
     if response.status_code != 200:
@@ -130,12 +130,14 @@ async def _read_result(
         )
     async for response_line in response.aiter_lines():
         match json.loads(response_line):
-            case {"progress": step}:
-                await report_progress(step["done"], step["total"], step["message"])
+            case {"progress": progress_step}:
+                await report_progress(
+                    progress_step["done"], progress_step["total"], progress_step["message"]
+                )
             case {"error": error_fields}:
                 raise OwnerRefused(
                     error_fields["code"], error_fields["message"], error_fields["hint"]
                 )
-            case {"result": dict(result)}:
-                return result
+            case {"result": dict(command_result)}:
+                return command_result
     raise OwnerUnreachable("The server ended before the command did; run it again")

@@ -9,31 +9,36 @@ from typing import TextIO
 from readingroom.core.settings import read_shell_variable
 
 # Noncharacters of Unicode, which no text has, stand for a style until the text is printed.
-_BOLD, _FAINT, _RED, _END = "\ufdd0", "\ufdd1", "\ufdd2", "\ufdd3"
-_STYLE_MARKS_REMOVED = dict.fromkeys(map(ord, (_BOLD, _FAINT, _RED, _END)))
-_ANSI_CODE_BY_MARK = {_BOLD: "\x1b[1m", _FAINT: "\x1b[2m", _RED: "\x1b[31m", _END: "\x1b[0m"}
+_BOLD_MARK, _FAINT_MARK, _RED_MARK, _END_MARK = "\ufdd0", "\ufdd1", "\ufdd2", "\ufdd3"
+_STYLE_REMOVAL_TABLE = dict.fromkeys(map(ord, (_BOLD_MARK, _FAINT_MARK, _RED_MARK, _END_MARK)))
+_ANSI_CODE_BY_MARK = {
+    _BOLD_MARK: "\x1b[1m",
+    _FAINT_MARK: "\x1b[2m",
+    _RED_MARK: "\x1b[31m",
+    _END_MARK: "\x1b[0m",
+}
 _COLUMN_GAP = "  "
 
 
 def make_bold(plain_text: str) -> str:
     """Return a text that is bold in a terminal."""
-    return f"{_BOLD}{plain_text.translate(_STYLE_MARKS_REMOVED)}{_END}"
+    return f"{_BOLD_MARK}{plain_text.translate(_STYLE_REMOVAL_TABLE)}{_END_MARK}"
 
 
 def make_faint(plain_text: str) -> str:
     """Return a text that is less bright in a terminal."""
-    return f"{_FAINT}{plain_text.translate(_STYLE_MARKS_REMOVED)}{_END}"
+    return f"{_FAINT_MARK}{plain_text.translate(_STYLE_REMOVAL_TABLE)}{_END_MARK}"
 
 
 def make_red(plain_text: str) -> str:
     """Return a text that is red in a terminal."""
-    return f"{_RED}{plain_text.translate(_STYLE_MARKS_REMOVED)}{_END}"
+    return f"{_RED_MARK}{plain_text.translate(_STYLE_REMOVAL_TABLE)}{_END_MARK}"
 
 
 def render_styles(styled_text: str, output_stream: TextIO) -> str:
     """Return a text as a stream takes it: styled for a terminal, plain for anything else."""
-    if not _takes_colour(output_stream):
-        return styled_text.translate(_STYLE_MARKS_REMOVED)
+    if not _is_colour_terminal(output_stream):
+        return styled_text.translate(_STYLE_REMOVAL_TABLE)
     for style_mark, ansi_code in _ANSI_CODE_BY_MARK.items():
         styled_text = styled_text.replace(style_mark, ansi_code)
     return styled_text
@@ -77,7 +82,7 @@ def format_table(
     if terminal_width is None or max(map(_measure_width, aligned_lines)) <= terminal_width:
         return "\n".join(aligned_lines)
     return "\n".join(
-        _stack_cells(table_row, column_headings, terminal_width) for table_row in table_rows
+        _format_stacked_row(table_row, column_headings, terminal_width) for table_row in table_rows
     )
 
 
@@ -103,7 +108,7 @@ def _align_columns(
     return aligned_lines
 
 
-def _stack_cells(
+def _format_stacked_row(
     table_row: Sequence[str], column_headings: Sequence[str] | None, terminal_width: int
 ) -> str:
     """Return a row as its name, and below it the other cells."""
@@ -117,12 +122,12 @@ def _stack_cells(
     stacked_lines = [_break_lines(first_cell, terminal_width)]
     stacked_lines += [
         _break_lines(detail_line, terminal_width, "  ")
-        for detail_line in _join_short(labelled_cells, terminal_width - 2)
+        for detail_line in _join_cells_into_lines(labelled_cells, terminal_width - 2)
     ]
     return "\n".join(stacked_lines)
 
 
-def _join_short(labelled_cells: Sequence[str], terminal_width: int) -> list[str]:
+def _join_cells_into_lines(labelled_cells: Sequence[str], terminal_width: int) -> list[str]:
     """Return details joined into lines, as many in each as fit."""
     joined_lines: list[str] = []
     for labelled_cell in labelled_cells:
@@ -141,7 +146,7 @@ def _break_lines(long_text: str, terminal_width: int, indent_text: str = "") -> 
     if _measure_width(long_text) + len(indent_text) <= terminal_width:
         return indent_text + long_text
     return textwrap.fill(
-        long_text.translate(_STYLE_MARKS_REMOVED),
+        long_text.translate(_STYLE_REMOVAL_TABLE),
         terminal_width,
         initial_indent=indent_text,
         subsequent_indent=indent_text,
@@ -151,9 +156,9 @@ def _break_lines(long_text: str, terminal_width: int, indent_text: str = "") -> 
 
 def _measure_width(styled_text: str) -> int:
     """Return how many columns a text takes, its styles left out."""
-    return len(styled_text.translate(_STYLE_MARKS_REMOVED))
+    return len(styled_text.translate(_STYLE_REMOVAL_TABLE))
 
 
-def _takes_colour(output_stream: TextIO) -> bool:
+def _is_colour_terminal(output_stream: TextIO) -> bool:
     is_colour_wanted = not read_shell_variable("NO_COLOR") and read_shell_variable("TERM") != "dumb"
     return is_colour_wanted and output_stream.isatty()

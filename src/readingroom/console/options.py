@@ -12,7 +12,7 @@ import anyio
 import click
 from pydantic import BaseModel
 
-from readingroom.console.dispatch import dispatch
+from readingroom.console.dispatch import dispatch_command
 from readingroom.console.layout import make_red, render_styles
 from readingroom.core.errors import (
     InvalidArguments,
@@ -30,7 +30,7 @@ from readingroom.core.settings import (
     get_default_sample_directory,
     is_sample,
 )
-from readingroom.core.text import escape_controls
+from readingroom.core.text import escape_control_characters
 from readingroom.net.errors import InvalidPath
 from readingroom.protocol.command import Command
 from readingroom.protocol.sample import write_sample_state
@@ -101,24 +101,24 @@ device_option = click.option(
 
 def exit_with_error(error: KnowledgeError, as_json: bool) -> NoReturn:
     """Print the error and exit: with 2 when a setting or a value is wrong, else with 1."""
-    error_message = _name_options(error)
+    error_message = _name_options_in_message(error)
     if as_json:
         error_fields = {"code": error.code, "message": error_message, "hint": dict(error.hint)}
-        print_text(json.dumps({"error": error_fields}), err=True)
+        print_text(json.dumps({"error": error_fields}), to_stderr=True)
     else:
-        print_text(f"{make_red('Error:')} {error_message}", err=True)
+        print_text(f"{make_red('Error:')} {error_message}", to_stderr=True)
     # 2 is what click exits with for a bad option, and a setting is often given as one.
     sys.exit(2 if error.code in _WRONG_VALUE_CODES else 1)
 
 
-def _name_options(error: KnowledgeError) -> str:
+def _name_options_in_message(error: KnowledgeError) -> str:
     """Return the message with the options and arguments of the command in place of their fields."""
     click_context = click.get_current_context(silent=True)
     command_parameters = click_context.command.params if click_context else []
     if error.code == InvalidArguments.code and error.hint.get("errors"):
         return _describe_problems(error.hint["errors"], command_parameters)
     if click_context and error.code in _WRONG_PARAMETER_CODES:
-        click_parameter = _find_quoted(click_context, error.message) or next(
+        click_parameter = _find_quoted_parameter(click_context, error.message) or next(
             (
                 given_parameter
                 for given_parameter in command_parameters
@@ -131,7 +131,9 @@ def _name_options(error: KnowledgeError) -> str:
     return error.message
 
 
-def _find_quoted(click_context: click.Context, error_message: str) -> click.Parameter | None:
+def _find_quoted_parameter(
+    click_context: click.Context, error_message: str
+) -> click.Parameter | None:
     """Return the parameter whose value a message quotes."""
     for click_parameter in click_context.command.params:
         given_value = click_context.params.get(str(click_parameter.name))
@@ -215,11 +217,11 @@ def run_command(
     """Return a command's result, from here or from the process that owns the folder."""
     try:
         return anyio.run(
-            dispatch, base_command, base_spec, settings, report_progress or print_progress
+            dispatch_command, base_command, base_spec, settings, report_progress or print_progress
         )
-    except BaseExceptionGroup as group:
+    except BaseExceptionGroup as command_group:
         # Ctrl-C ends every task of the command; the shell is told in one line, not in a traceback.
-        if group.subgroup(KeyboardInterrupt):
+        if command_group.subgroup(KeyboardInterrupt):
             raise KeyboardInterrupt from None
         raise
 
@@ -234,11 +236,11 @@ async def print_progress(
 ) -> None:
     """Print a step to standard error: standard output is for the result."""
     if progress_message:
-        print_text(progress_message, err=True)
+        print_text(progress_message, to_stderr=True)
 
 
 @contextmanager
-def progress_bar(bar_label: str, is_hidden: bool) -> Iterator[ReportProgressSync]:
+def show_progress_bar(bar_label: str, is_hidden: bool) -> Iterator[ReportProgressSync]:
     """Show a progress bar on standard error from the first report on; none for machines."""
     with ExitStack() as exit_stack:
         click_bar: Any = None
@@ -255,7 +257,7 @@ def progress_bar(bar_label: str, is_hidden: bool) -> Iterator[ReportProgressSync
                         file=sys.stderr,
                         hidden=is_hidden,
                         item_show_func=lambda item: (
-                            escape_controls(str(item)[:60]) if item else None
+                            escape_control_characters(str(item)[:60]) if item else None
                         ),
                     )
                 )
@@ -265,20 +267,22 @@ def progress_bar(bar_label: str, is_hidden: bool) -> Iterator[ReportProgressSync
         yield report
 
 
-def print_tenths(sentence_template: str) -> ReportProgressSync:
+def make_tenths_printer(sentence_template: str) -> ReportProgressSync:
     """Return a callback that prints progress to standard error at every tenth."""
     last_tenth = -1
 
-    def report(done_count: float, total_count: float | None, progress_message: str | None) -> None:
+    def print_reached_tenth(
+        done_count: float, total_count: float | None, progress_message: str | None
+    ) -> None:
         nonlocal last_tenth
         reached_tenth = int(10 * done_count // total_count) if total_count else 10
         if reached_tenth > last_tenth:
             last_tenth = reached_tenth
             print_text(
-                sentence_template.format(round(done_count), round(total_count or 0)), err=True
+                sentence_template.format(round(done_count), round(total_count or 0)), to_stderr=True
             )
 
-    return report
+    return print_reached_tenth
 
 
 def print_result(as_json: bool, json_body: object, readable_text: str) -> None:
@@ -286,7 +290,9 @@ def print_result(as_json: bool, json_body: object, readable_text: str) -> None:
     print_text(json.dumps(json_body, ensure_ascii=False) if as_json else readable_text)
 
 
-def print_text(readable_text: str, err: bool = False) -> None:
+def print_text(readable_text: str, to_stderr: bool = False) -> None:
     """Print what may quote anybody's words: none of them can command the terminal."""
-    output_stream = sys.stderr if err else sys.stdout
-    click.echo(render_styles(escape_controls(readable_text), output_stream), err=err)
+    output_stream = sys.stderr if to_stderr else sys.stdout
+    click.echo(
+        render_styles(escape_control_characters(readable_text), output_stream), err=to_stderr
+    )

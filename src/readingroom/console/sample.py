@@ -9,7 +9,7 @@ from readingroom.protocol.spec import BaseSpec
 
 
 @contextmanager
-def apply_sample_settings(
+def open_sample_settings(
     settings: AnySettings, base_specs: Iterable[BaseSpec]
 ) -> Iterator[AnySettings]:
     """Give the settings to work with: for the sample, with what its bases replace."""

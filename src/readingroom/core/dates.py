@@ -45,12 +45,12 @@ def parse_day(iso_day: str) -> date:
     raise InvalidDate(f"Invalid date format: {iso_day[:40]}. Use YYYY-MM-DD.")
 
 
-def write_out_day(day: date) -> str:
+def format_day_in_words(day: date) -> str:
     """Return a day as people write it: `14 April 2025`."""
     return f"{day.day} {day:%B %Y}"
 
 
-def day_before(day: date) -> date:
+def get_day_before(day: date) -> date:
     return day - timedelta(days=1)
 
 

@@ -81,20 +81,22 @@ class InvalidArguments(KnowledgeError):
             include_url=False, include_input=False, include_context=False
         )
         messages_by_field: dict[str, list[str]] = {}
-        for validation_problem in validation_problems[:_MAX_PROBLEMS]:
+        for validation_problem in validation_problems[:_MAX_REPORTED_PROBLEMS]:
             field_location = validation_problem["loc"]
             # A missing field is not among the arguments, so its own name must not be removed.
             if arguments is not None and validation_problem["type"] != "missing":
                 field_location = _remove_union_members(field_location, arguments)
-            messages_by_field.setdefault(_format_location(field_location), []).append(
+            messages_by_field.setdefault(_format_field_location(field_location), []).append(
                 validation_problem["msg"]
             )
         field_errors = [
             {"field": field_name, "message": "; or: ".join(field_messages)}
             for field_name, field_messages in messages_by_field.items()
         ]
-        if len(validation_problems) > _MAX_PROBLEMS:
-            overflow_message = f"{len(validation_problems) - _MAX_PROBLEMS} more do not fit"
+        if len(validation_problems) > _MAX_REPORTED_PROBLEMS:
+            overflow_message = (
+                f"{len(validation_problems) - _MAX_REPORTED_PROBLEMS} more do not fit"
+            )
             field_errors.append({"field": "arguments", "message": overflow_message})
         return cls(field_errors)
 
@@ -132,7 +134,7 @@ def validate_model(
 
 
 # An error is read by a person or a model; neither wants thousands of fields.
-_MAX_PROBLEMS = 20
+_MAX_REPORTED_PROBLEMS = 20
 
 
 def _remove_union_members(
@@ -148,7 +150,7 @@ def _remove_union_members(
     return tuple(location_steps)
 
 
-def _format_location(field_location: tuple[int | str, ...]) -> str:
+def _format_field_location(field_location: tuple[int | str, ...]) -> str:
     # Keys of the caller's own may be part of it, of any length.
     return ".".join(map(str, field_location))[:100] or "arguments"
 

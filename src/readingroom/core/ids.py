@@ -1,7 +1,11 @@
-"""Request ids."""
+"""Ids: of requests, and of the caller on whose behalf code runs."""
 
 import os
 import re
+from contextvars import ContextVar
+
+current_caller: ContextVar[str] = ContextVar("current_caller", default="local")
+"""Set by the server for each request: `key:NAME` or `ip:ADDRESS`."""
 
 _REQUEST_ID_PATTERN = re.compile(r"[A-Za-z0-9._:-]{1,128}", re.ASCII)
 

@@ -61,29 +61,29 @@ CommaSeparatedNames = Annotated[tuple[str, ...], BeforeValidator(_split_commas)]
 CommaSeparatedPaths = Annotated[tuple[Path, ...], BeforeValidator(_split_commas)]
 
 
-def setting(
+def declare_setting(
     default: Any,
-    env: str,
+    variable_name: str,
     description: str,
     *,
-    empty_counts: bool = False,
-    for_sample: bool = True,
-    flag: str | None = None,
+    accepts_empty: bool = False,
+    used_by_sample: bool = True,
+    flag_name: str | None = None,
     **bounds: Any,
 ) -> Any:
     """Declare a setting with its environment variable.
 
-    `empty_counts`: an empty variable is a value of its own, and not the same as none.
-    `for_sample`: whether the sample takes it; not so where it would mix in the user's own data.
-    `flag`: the command-line option, where it is not the field's name.
+    `accepts_empty`: an empty variable is a value of its own, and not the same as none.
+    `used_by_sample`: whether the sample takes it; not so where it would mix in the user's own data.
+    `flag_name`: the command-line option, where it is not the field's name.
     """
-    schema_extra: dict[str, Any] = {"env": env}
-    if empty_counts:
+    schema_extra: dict[str, Any] = {"env": variable_name}
+    if accepts_empty:
         schema_extra["empty_counts"] = True
-    if not for_sample:
+    if not used_by_sample:
         schema_extra["not_for_sample"] = True
-    if flag:
-        schema_extra["flag"] = flag
+    if flag_name:
+        schema_extra["flag"] = flag_name
     return Field(default, description=description, json_schema_extra=schema_extra, **bounds)
 
 
@@ -95,112 +95,112 @@ class RoomSettings(BaseModel):
         frozen=True, extra="forbid", hide_input_in_errors=True, defer_build=True
     )
 
-    data: Path = setting(
+    data: Path = declare_setting(
         Path(),
         "READINGROOM_DATA",
         "Where everything is kept; by default the user's data directory.",
     )
-    read_only: bool = setting(False, "READINGROOM_READ_ONLY", "List no tool that writes.")
-    log_level: LogLevel = setting(
+    read_only: bool = declare_setting(False, "READINGROOM_READ_ONLY", "List no tool that writes.")
+    log_level: LogLevel = declare_setting(
         "info", "READINGROOM_LOG_LEVEL", "How much to log: debug, info, warning or error."
     )
-    redis_url: SecretStr | None = setting(
+    redis_url: SecretStr | None = declare_setting(
         None,
         "REDIS_URL",
         "A Redis or Valkey server that several processes share; by default each has its own state.",
-        for_sample=False,
+        used_by_sample=False,
     )
-    database_url: SecretStr | None = setting(
+    database_url: SecretStr | None = declare_setting(
         None,
         "READINGROOM_DATABASE_URL",
         "A PostgreSQL database with pgvector that several processes share "
         "(`postgresql://…`, with `readingroom[postgres]`); by default each base keeps its data in "
         "the data directory, for one process.",
-        for_sample=False,
+        used_by_sample=False,
     )
-    embedding_model_dir: Path | None = setting(
+    embedding_model_dir: Path | None = declare_setting(
         None,
         "EMBEDDING_MODEL_DIR",
         "A folder with the embedding model (model.safetensors, tokenizer.json, config.json); "
         "by default the installed weights package, else what `readingroom model install` fetched.",
     )
-    embedder: Path | None = setting(
+    embedder: Path | None = declare_setting(
         None,
         "READINGROOM_EMBEDDER",
         "A folder with another encoder (model.onnx, tokenizer.json); an index keeps the one it was "
         "built with, and is built anew for another.",
     )
-    reranker: Path | None = setting(
+    reranker: Path | None = declare_setting(
         None,
         "READINGROOM_RERANKER",
         "A folder with a cross-encoder (model.onnx, tokenizer.json) that reads the first results "
         "of a search once more; by default the installed package's.",
     )
-    second_look: bool = setting(
+    second_look: bool = declare_setting(
         True,
         "READINGROOM_SECOND_LOOK",
         "Whether a cross-encoder reads the first results of a search by words and meaning once "
         "more: better answers, for some 0.1 s of two cores each.",
     )
-    models_dir: Path | None = setting(
+    models_dir: Path | None = declare_setting(
         None,
         "READINGROOM_MODELS_DIR",
         "Where the model is kept as it is run; by default `models` in the data directory.",
     )
-    embedding_precision: Literal["float32", "int8"] = setting(
+    embedding_precision: Literal["float32", "int8"] = declare_setting(
         "float32",
         "READINGROOM_EMBEDDING_PRECISION",
         "int8 embeds about twice as fast with slightly other vectors; an index keeps the one it "
         "was built with.",
     )
-    embedding_threads: int | None = setting(
+    embedding_threads: int | None = declare_setting(
         None,
         "READINGROOM_EMBEDDING_THREADS",
         "Threads that embed; by default one for each core.",
         ge=1,
     )
-    worker_key: SecretStr | None = setting(
+    worker_key: SecretStr | None = declare_setting(
         None,
         "READINGROOM_WORKER_KEY",
         "The key with which `readingroom embed-worker` embeds for a room elsewhere.",
     )
-    embedding_device: Literal["cpu", "cuda", "auto"] = setting(
+    embedding_device: Literal["cpu", "cuda", "auto"] = declare_setting(
         "cpu",
         "READINGROOM_EMBEDDING_DEVICE",
         "Where many texts are embedded: cpu, cuda (a graphics card, with `readingroom[gpu]`), or "
         "auto, which takes a card if there is one.",
-        flag="--device",
+        flag_name="--device",
     )
-    model_url: str = setting(
+    model_url: str = declare_setting(
         "https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2/resolve/main",
         "READINGROOM_MODEL_URL",
         "Where `readingroom model install` fetches the embedding model; its files are pinned.",
         pattern=r"^https?://\S+$",
     )
-    max_document_bytes: int = setting(
+    max_document_bytes: int = declare_setting(
         256 * 1024 * 1024,
         "READINGROOM_MAX_DOCUMENT_BYTES",
         "The largest file that is ingested.",
         ge=1024,
     )
-    ingest_seconds: float = setting(
+    ingest_seconds: float = declare_setting(
         300.0,
         "READINGROOM_INGEST_SECONDS",
         "Reading one file may take this long, OCR included.",
         gt=0,
         allow_inf_nan=False,
     )
-    enable_ocr: bool = setting(
+    enable_ocr: bool = declare_setting(
         True, "ENABLE_OCR", "Read pages without a text layer by OCR, where tesseract is installed."
     )
-    image_ratio_threshold: float = setting(
+    image_ratio_threshold: float = declare_setting(
         0.7,
         "IMAGE_RATIO_THRESHOLD",
         "A document whose pages are pictures to more than this share may be skipped.",
         ge=0,
         le=1,
     )
-    image_skip: Literal["probe", "ratio"] = setting(
+    image_skip: Literal["probe", "ratio"] = declare_setting(
         "probe",
         "IMAGE_SKIP",
         "`probe` reads two pages of a document of pictures by OCR before it is skipped; "
@@ -259,7 +259,7 @@ def read_settings(
         excluded_names = [
             setting_name
             for setting_name, setting_field in settings_class.model_fields.items()
-            if _find_extra(setting_field, "not_for_sample")
+            if _find_field_extra(setting_field, "not_for_sample")
         ]
         if forbidden_flags := [
             setting_name for setting_name in excluded_names if setting_name in flag_values
@@ -281,7 +281,7 @@ def read_settings(
 
 def get_variable_name(setting_field: FieldInfo) -> str:
     """Return the environment variable of a setting."""
-    return str(_find_extra(setting_field, "env"))
+    return str(_find_field_extra(setting_field, "env"))
 
 
 def read_shell_variable(
@@ -301,7 +301,7 @@ def make_sandbox_environment(**extra_variables: str) -> dict[str, str]:
     return present_variables | extra_variables
 
 
-def _find_extra(setting_field: FieldInfo, extra_name: str) -> Any:
+def _find_field_extra(setting_field: FieldInfo, extra_name: str) -> Any:
     assert isinstance(setting_field.json_schema_extra, dict)
     return setting_field.json_schema_extra.get(extra_name)
 
@@ -323,7 +323,7 @@ def _read_environment(
         if environment_variables.get(get_variable_name(setting_field))
         or (
             get_variable_name(setting_field) in environment_variables
-            and _find_extra(setting_field, "empty_counts")
+            and _find_field_extra(setting_field, "empty_counts")
         )
     }
 
@@ -373,5 +373,5 @@ def _describe_origin(
 
 
 def _format_flag(settings_class: type[RoomSettings], setting_name: str) -> str:
-    flag_name = _find_extra(settings_class.model_fields[setting_name], "flag")
+    flag_name = _find_field_extra(settings_class.model_fields[setting_name], "flag")
     return str(flag_name) if flag_name else "--" + setting_name.replace("_", "-")

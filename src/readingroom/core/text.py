@@ -29,7 +29,7 @@ def fold_dashes(dashed_text: str) -> str:
     return dashed_text if dashed_text.isascii() else dashed_text.translate(_HYPHEN_BY_DASH)
 
 
-def escape_controls(untrusted_text: str) -> str:
+def escape_control_characters(untrusted_text: str) -> str:
     """Return the text with what would command a terminal as `\\u001b`, which JSON reads as well."""
     return _CONTROL_CHARACTERS_PATTERN.sub(lambda match: f"\\u{ord(match[0]):04x}", untrusted_text)
 

@@ -23,7 +23,7 @@ _SEED = 1789
 _FIRST_BILL_NUMBER = 95001
 """No Congress has introduced as many bills."""
 _FIRST_ROLL_CALL = 9801
-_DAYS_BY_CONGRESS = {
+_FIRST_AND_LAST_DAY_BY_CONGRESS = {
     117: (dt.date(2021, 1, 12), dt.date(2022, 12, 15)),
     118: (dt.date(2023, 1, 12), dt.date(2024, 12, 12)),
     119: (dt.date(2025, 1, 14), dt.date(2026, 5, 28)),
@@ -124,7 +124,7 @@ def write_congress(target_folder: Path) -> None:
     Members and committees are added to the lists that are there.
     """
     random_source = random.Random(_SEED)
-    demo_members = _make_members(random_source)
+    demo_members = _make_demo_members(random_source)
     bills = list(_make_bills(random_source, demo_members))
     _append_yaml(
         target_folder / "legislators-current.yaml", list(map(_build_member_entry, demo_members))
@@ -141,7 +141,7 @@ def write_congress(target_folder: Path) -> None:
                 _render_text(demo_bill, version_code, stage_name, bill_stage), "utf-8"
             )
     for demo_bill in [demo_bill for demo_bill in bills if demo_bill.stage >= 2]:
-        vote_path = target_folder / f"{_name_vote_file(demo_bill)}.xml"
+        vote_path = target_folder / f"{_make_vote_file_name(demo_bill)}.xml"
         vote_path.write_text(_render_vote(demo_bill, demo_members, random_source), "utf-8")
 
 
@@ -154,7 +154,7 @@ def _append_yaml(yaml_path: Path, yaml_entries: Sequence[object]) -> None:
 # --- people ---
 
 
-def _make_members(random_source: random.Random) -> list[_Member]:
+def _make_demo_members(random_source: random.Random) -> list[_Member]:
     full_names = list(itertools.product(_FIRST_NAMES, _LAST_NAMES))
     random_source.shuffle(full_names)
     state_seats: list[tuple[Chamber, str, int | None]] = []
@@ -215,7 +215,7 @@ def _build_committee_entries() -> Iterator[object]:
 
 
 def _make_bills(random_source: random.Random, demo_members: Sequence[_Member]) -> Iterator[_Bill]:
-    for congress, (first_day, last_day) in _DAYS_BY_CONGRESS.items():
+    for congress, (first_day, last_day) in _FIRST_AND_LAST_DAY_BY_CONGRESS.items():
         day_count = (last_day - first_day).days
         for bill_index in range(BILLS_PER_CONGRESS):
             chamber: Chamber = "House" if bill_index % 5 < 3 else "Senate"
@@ -395,7 +395,7 @@ def _compute_session(demo_bill: _Bill) -> int:
     return 1 if demo_bill.day_of_stage(2).year % 2 else 2
 
 
-def _name_vote_file(bill: _Bill) -> str:
+def _make_vote_file_name(bill: _Bill) -> str:
     if bill.chamber == "House":
         return f"{bill.congress}-roll{_compute_roll_number(bill)}"
     return f"vote_{bill.congress}_{_compute_session(bill)}_{_compute_roll_number(bill):05}"
@@ -477,7 +477,7 @@ def _render_senate_vote(
         f"<last_name>{member.last_name}</last_name><first_name>{member.first_name}</first_name>"
         f"<party>{member.party}</party><state>{member.state}</state>"
         f"<vote_cast>{position}</vote_cast>"
-        f"<lis_member_id>{_find_lis_id(member)}</lis_member_id></member>\n"
+        f"<lis_member_id>{_get_lis_id(member)}</lis_member_id></member>\n"
         for member, position in position_by_member.items()
     )
     return f"""<?xml version="1.0" encoding="UTF-8"?>
@@ -494,6 +494,6 @@ def _render_senate_vote(
 """  # noqa: E501
 
 
-def _find_lis_id(demo_member: _Member) -> str:
+def _get_lis_id(demo_member: _Member) -> str:
     """The ids of the two senators of the story are those of their own file."""
     return {"Dunmore": "S9903", "Eastlake": "S9904"}.get(demo_member.last_name, demo_member.lis_id)

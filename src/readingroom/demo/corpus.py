@@ -19,7 +19,7 @@ _DEMO_FOLDER = Path(__file__).parent
 _PAGE_FOOTER = "Sample text written for Reading Room"
 
 
-def hash_corpus() -> str:
+def compute_corpus_digest() -> str:
     """Return a hash of the whole corpus, so that a changed corpus is loaded anew."""
     corpus_files = sorted(
         file_path
@@ -34,7 +34,7 @@ def hash_corpus() -> str:
     return sha256.hexdigest()
 
 
-def policies() -> list[dict[str, Any]]:
+def load_sample_policies() -> list[dict[str, Any]]:
     """Return the policies with their revisions, in the format of `readingroom policy import`."""
     toml_document = tomllib.loads((_DEMO_FOLDER / "policies.toml").read_text("utf-8"))
     policies: list[dict[str, Any]] = toml_document["policy"]
@@ -73,12 +73,12 @@ def write_more_records(target_folder: Path) -> Path:
     return records_folder
 
 
-def application() -> dict[str, Any]:
+def load_sample_application() -> dict[str, Any]:
     """Return the metadata of the sample application."""
     return tomllib.loads((_DEMO_FOLDER / "application.toml").read_text("utf-8"))
 
 
-def shop_application() -> dict[str, Any]:
+def load_shop_application() -> dict[str, Any]:
     """Return the metadata of the second sample application."""
     return tomllib.loads((_DEMO_FOLDER / "shop_application.toml").read_text("utf-8"))
 
@@ -110,10 +110,10 @@ def write_application(target_folder: Path) -> Path:
             make_pdf(document_text, _PAGE_FOOTER)
         )
     image_bytes_by_name = {
-        "Parish_Council_Letter_Scan.pdf": pictures.save_pdf([pictures.make_scan(letter_text)]),
-        "Site_Notice.tiff": pictures.save_tiff([pictures.make_scan(notice_text)]),
-        "Proposed_Site_Plan.pdf": pictures.save_pdf([pictures.make_site_plan()]),
-        "Street_Scene_Visualisation.png": pictures.save_png(pictures.make_street_scene()),
+        "Parish_Council_Letter_Scan.pdf": pictures.encode_pdf([pictures.make_scan(letter_text)]),
+        "Site_Notice.tiff": pictures.encode_tiff([pictures.make_scan(notice_text)]),
+        "Proposed_Site_Plan.pdf": pictures.encode_pdf([pictures.make_site_plan()]),
+        "Street_Scene_Visualisation.png": pictures.encode_png(pictures.make_street_scene()),
     }
     for document_name, image_bytes in image_bytes_by_name.items():
         (application_folder / document_name).write_bytes(image_bytes)

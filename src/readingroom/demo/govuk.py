@@ -72,7 +72,7 @@ ApplyFault = Callable[[Request, Response], Awaitable[Response]]
 
 
 @dataclass
-class Emulator:
+class GovukEmulator:
     """Two APIs over a set of items. Set `fault` to make them misbehave; `seen` lists requests."""
 
     items: dict[str, ContentItem]
@@ -109,11 +109,11 @@ class Emulator:
     def _make_endpoint(
         self, make_response: Callable[[Request], Response]
     ) -> Callable[[Request], Awaitable[Response]]:
-        async def endpoint(request: Request) -> Response:
+        async def answer_request(request: Request) -> Response:
             response = make_response(request)
             return await self.fault(request, response) if self.fault else response
 
-        return endpoint
+        return answer_request
 
     def _answer_content(self, request: Request) -> Response:
         page_path = "/" + request.path_params.get("path", "")
@@ -146,7 +146,7 @@ class Emulator:
 
     def _answer_search(self, request: Request) -> Response:
         params = request.query_params
-        problem_text = _find_problem(params.multi_items())
+        problem_text = _find_parameter_problem(params.multi_items())
         if problem_text:
             return JSONResponse({"error": problem_text}, 422)
         matching_items = [
@@ -162,7 +162,7 @@ class Emulator:
             request,
             {
                 "results": [
-                    _make_result(item, wanted_fields)
+                    _make_search_result(item, wanted_fields)
                     for item in ordered_items[first_index : first_index + result_count]
                 ],
                 **({"total": len(ordered_items)} if self.lists_total else {}),
@@ -175,7 +175,7 @@ class Emulator:
 
 
 @contextmanager
-def on_loopback(emulator: Emulator) -> Iterator[str]:
+def serve_on_loopback(emulator: GovukEmulator) -> Iterator[str]:
     """Serve the emulator on a free port, in a thread; yield its URL."""
     # Bound here and not by uvicorn: the port must be known before the server runs.
     listener = socket.create_server(("127.0.0.1", 0))
@@ -192,7 +192,7 @@ def on_loopback(emulator: Emulator) -> Iterator[str]:
         server_thread.join()
 
 
-def sample_items() -> dict[str, ContentItem]:
+def make_sample_items() -> dict[str, ContentItem]:
     """Return the sample pages as items of the Content API, by path."""
     sample_document = tomllib.loads(SAMPLE_FILE.read_text("utf-8"))
     items_by_path = {
@@ -222,7 +222,7 @@ def _make_item(page_entry: Mapping[str, Any]) -> ContentItem:
     """Return a complete content item for a page of the sample file."""
     schema = page_entry.get("schema", "detailed_guide")
     if schema in ("redirect", "gone"):
-        return _make_stub(page_entry, schema)
+        return _make_stub_item(page_entry, schema)
     return {
         "analytics_identifier": None,
         "base_path": page_entry["path"],
@@ -249,7 +249,7 @@ def _make_item(page_entry: Mapping[str, Any]) -> ContentItem:
     }
 
 
-def _make_stub(page_entry: Mapping[str, Any], schema_name: str) -> ContentItem:
+def _make_stub_item(page_entry: Mapping[str, Any], schema_name: str) -> ContentItem:
     """Return the item that replaces a page which is gone or was moved."""
     stub = {
         "base_path": page_entry["path"],
@@ -369,7 +369,7 @@ def _make_reference(content_item: ContentItem) -> ContentItem:
 # --- search ---
 
 
-def _find_problem(query_params: Iterable[tuple[str, str]]) -> str | None:
+def _find_parameter_problem(query_params: Iterable[tuple[str, str]]) -> str | None:
     """Return what is wrong with the parameters, about which GOV.UK is strict; else None."""
     for param_name, param_value in query_params:
         if param_name not in _SEARCH_PARAMETERS:
@@ -464,7 +464,7 @@ def _score_item(item: ContentItem, query_words: set[str]) -> int:
     )
 
 
-def _make_result(item: ContentItem, wanted_fields: list[str]) -> ContentItem:
+def _make_search_result(item: ContentItem, wanted_fields: list[str]) -> ContentItem:
     """Return the search result for an item; the Search API has its own names for the fields."""
     result_values = {
         "title": item.get("title"),
@@ -489,10 +489,10 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=3994)
     parser.add_argument("--items", type=Path, help="a folder of content items as JSON files")
     arguments = parser.parse_args()
-    items_by_path = load_items(arguments.items) if arguments.items else sample_items()
+    items_by_path = load_items(arguments.items) if arguments.items else make_sample_items()
     listener = socket.create_server(("127.0.0.1", arguments.port))
     print(f"GOVUK_BASE_URL=http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
-    config = uvicorn.Config(Emulator(items_by_path).app(), log_level="warning", lifespan="off")
+    config = uvicorn.Config(GovukEmulator(items_by_path).app(), log_level="warning", lifespan="off")
     uvicorn.Server(config).run(sockets=[listener])
 
 

@@ -10,12 +10,12 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-WIDTH, HEIGHT = 595, 842  # A4 in points
-_LEFT, _TOP, _BOTTOM = 72, 770, 80
+PAGE_WIDTH, PAGE_HEIGHT = 595, 842  # A4 in points
+_LEFT_MARGIN, _TOP_BASELINE, _BOTTOM_LIMIT = 72, 770, 80
 _BODY_FONT_SIZE = 11
 _HEADING_SIZES = {1: 24, 2: 18, 3: 13}
 _LETTER_WIDTH_SHARE = 0.52  # the usual width of a letter, as a share of the font size
-_INDENT = 36
+_PARAGRAPH_INDENT = 36
 _NUMBERED_PARAGRAPH_PATTERN = re.compile(r"(\d+(?:\.\d+)*\.?)\s+(.*)")
 _HEADING_PATTERN = re.compile(r"(#{1,3})\s+(.*)")
 
@@ -34,9 +34,9 @@ class _Line:
 def make_pdf(document_text: str, footer_text: str) -> bytes:
     """Return the text as a PDF of A4 pages with the footer on each of them."""
     numbered_pages = enumerate(_split_pages(document_text), 1)
-    return _build_file(
+    return _build_pdf_file(
         [
-            _draw_page(page_lines, footer_text, page_number)
+            _draw_page_stream(page_lines, footer_text, page_number)
             for page_number, page_lines in numbered_pages
         ]
     )
@@ -44,12 +44,12 @@ def make_pdf(document_text: str, footer_text: str) -> bytes:
 
 def _split_pages(document_text: str) -> Iterator[list[_Line]]:
     page_lines: list[_Line] = []
-    baseline_y = float(_TOP)
+    baseline_y = float(_TOP_BASELINE)
     for text_line in _break_lines(document_text):
         line_height = text_line.above + 1.3 * text_line.size
-        if page_lines and baseline_y - line_height < _BOTTOM:
+        if page_lines and baseline_y - line_height < _BOTTOM_LIMIT:
             yield page_lines
-            page_lines, baseline_y = [], float(_TOP)
+            page_lines, baseline_y = [], float(_TOP_BASELINE)
         baseline_y -= line_height
         page_lines.append(text_line)
     yield page_lines
@@ -59,20 +59,25 @@ def _break_lines(document_text: str) -> Iterator[_Line]:
     for paragraph_text in re.split(r"\n\s*\n", document_text.strip()):
         if "|" in paragraph_text:
             yield from (
-                _Line(table_row.strip(), _BODY_FONT_SIZE, False, _LEFT, 0)
+                _Line(table_row.strip(), _BODY_FONT_SIZE, False, _LEFT_MARGIN, 0)
                 for table_row in paragraph_text.split("\n")
             )
             continue
         paragraph_line = " ".join(paragraph_text.split())
         if heading_match := _HEADING_PATTERN.fullmatch(paragraph_line):
             font_size = _HEADING_SIZES[len(heading_match[1])]
-            yield from _wrap_paragraph(heading_match[2], font_size, True, _LEFT, 14)
+            yield from _wrap_paragraph(heading_match[2], font_size, True, _LEFT_MARGIN, 14)
         elif numbered_match := _NUMBERED_PARAGRAPH_PATTERN.fullmatch(paragraph_line):
             yield from _wrap_paragraph(
-                numbered_match[2], _BODY_FONT_SIZE, False, _LEFT + _INDENT, 8, numbered_match[1]
+                numbered_match[2],
+                _BODY_FONT_SIZE,
+                False,
+                _LEFT_MARGIN + _PARAGRAPH_INDENT,
+                8,
+                numbered_match[1],
             )
         else:
-            yield from _wrap_paragraph(paragraph_line, _BODY_FONT_SIZE, False, _LEFT, 8)
+            yield from _wrap_paragraph(paragraph_line, _BODY_FONT_SIZE, False, _LEFT_MARGIN, 8)
 
 
 def _wrap_paragraph(
@@ -83,7 +88,9 @@ def _wrap_paragraph(
     space_above: float,
     paragraph_number: str = "",
 ) -> Iterator[_Line]:
-    letters_per_line = int((WIDTH - _LEFT - left_margin) / (_LETTER_WIDTH_SHARE * font_size))
+    letters_per_line = int(
+        (PAGE_WIDTH - _LEFT_MARGIN - left_margin) / (_LETTER_WIDTH_SHARE * font_size)
+    )
     for line_index, line_text in enumerate(textwrap.wrap(long_text, letters_per_line)):
         yield _Line(
             line_text,
@@ -95,20 +102,22 @@ def _wrap_paragraph(
         )
 
 
-def _draw_page(page_lines: list[_Line], footer_text: str, page_number: int) -> bytes:
-    baseline_y = float(_TOP)
+def _draw_page_stream(page_lines: list[_Line], footer_text: str, page_number: int) -> bytes:
+    baseline_y = float(_TOP_BASELINE)
     pdf_operators = []
     for text_line in page_lines:
         baseline_y -= text_line.above + 1.3 * text_line.size
         if text_line.number:
             pdf_operators.append(
-                _draw_text(text_line.number, text_line.size, text_line.bold, _LEFT, baseline_y)
+                _draw_text(
+                    text_line.number, text_line.size, text_line.bold, _LEFT_MARGIN, baseline_y
+                )
             )
         pdf_operators.append(
             _draw_text(text_line.text, text_line.size, text_line.bold, text_line.left, baseline_y)
         )
     # Last, because readers extract text in the order in which it was drawn.
-    pdf_operators.append(_draw_text(f"{footer_text}    {page_number}", 9, False, _LEFT, 40))
+    pdf_operators.append(_draw_text(f"{footer_text}    {page_number}", 9, False, _LEFT_MARGIN, 40))
     return zlib.compress(b"\n".join(pdf_operators))
 
 
@@ -128,7 +137,7 @@ def _draw_text(
     )
 
 
-def _build_file(page_streams: list[bytes]) -> bytes:
+def _build_pdf_file(page_streams: list[bytes]) -> bytes:
     """Return the PDF: its objects, the table of their offsets, and the trailer."""
     font_objects = [
         b"<</Type/Font/Subtype/Type1/BaseFont/%b/Encoding/WinAnsiEncoding>>" % font_name
@@ -145,14 +154,15 @@ def _build_file(page_streams: list[bytes]) -> bytes:
     for page_index, page_stream in enumerate(page_streams):
         pdf_objects.append(
             b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 %d %d]/Contents %d 0 R"
-            b"/Resources<</Font<</F1 3 0 R/F2 4 0 R>>>>>>" % (WIDTH, HEIGHT, 6 + 2 * page_index)
+            b"/Resources<</Font<</F1 3 0 R/F2 4 0 R>>>>>>"
+            % (PAGE_WIDTH, PAGE_HEIGHT, 6 + 2 * page_index)
         )
         stream_head = b"<</Length %d/Filter/FlateDecode>>stream\n" % len(page_stream)
         pdf_objects.append(stream_head + page_stream + b"\nendstream")
-    return _number_objects(pdf_objects)
+    return _join_numbered_objects(pdf_objects)
 
 
-def _number_objects(pdf_objects: list[bytes]) -> bytes:
+def _join_numbered_objects(pdf_objects: list[bytes]) -> bytes:
     pdf_bytes = b"%PDF-1.4\n"
     object_offsets = []
     for object_number, object_bytes in enumerate(pdf_objects, 1):

@@ -67,25 +67,27 @@ def make_street_scene() -> Image.Image:
     return scene_image
 
 
-def save_pdf(page_pictures: Sequence[Image.Image]) -> bytes:
+def encode_pdf(page_pictures: Sequence[Image.Image]) -> bytes:
     """Return a PDF with the pictures as its pages, without a text layer."""
     # Without dates: a document is identified by its bytes, and the same one is loaded only once.
-    return _save_pictures(
+    return _encode_pictures(
         page_pictures, "PDF", resolution=_SCAN_DPI, creationDate=None, modDate=None
     )
 
 
-def save_tiff(page_pictures: Sequence[Image.Image]) -> bytes:
+def encode_tiff(page_pictures: Sequence[Image.Image]) -> bytes:
     """Return a TIFF with the pictures as its frames."""
-    return _save_pictures(page_pictures, "TIFF", dpi=(_SCAN_DPI, _SCAN_DPI), compression="tiff_lzw")
+    return _encode_pictures(
+        page_pictures, "TIFF", dpi=(_SCAN_DPI, _SCAN_DPI), compression="tiff_lzw"
+    )
 
 
-def save_png(page_picture: Image.Image) -> bytes:
+def encode_png(page_picture: Image.Image) -> bytes:
     """Return the picture as a PNG."""
-    return _save_pictures([page_picture], "PNG")
+    return _encode_pictures([page_picture], "PNG")
 
 
-def _save_pictures(
+def _encode_pictures(
     page_pictures: Sequence[Image.Image], image_format: str, **options: object
 ) -> bytes:
     image_buffer = io.BytesIO()

@@ -46,7 +46,7 @@ def split(
     if len(document_text) < max_size:  # whatever separates its parts, they are joined again
         splitter.add_trimmed_span(0, len(document_text))
         return splitter.spans
-    splitter.cut_part(0, len(document_text), separator_level=0)
+    splitter.add_spans_of_part(0, len(document_text), separator_level=0)
     return splitter.spans
 
 
@@ -74,7 +74,7 @@ class _Splitter:
         self._max_size = max_size
         self._overlap = overlap
 
-    def cut_part(self, start_offset: int, end_offset: int, separator_level: int) -> None:
+    def add_spans_of_part(self, start_offset: int, end_offset: int, separator_level: int) -> None:
         """Merge small parts up to the size, and cut parts that are too large more finely."""
         separator_level = self._find_separator_level(start_offset, end_offset, separator_level)
         if separator_level == len(CHUNK_SEPARATORS):
@@ -87,7 +87,7 @@ class _Splitter:
                 small_edges.append(part_end)
                 continue
             self._add_merged_spans(small_edges)
-            self.cut_part(part_start, part_end, separator_level + 1)
+            self.add_spans_of_part(part_start, part_end, separator_level + 1)
             small_edges = [part_end]
         self._add_merged_spans(small_edges)
 
@@ -117,7 +117,7 @@ class _Splitter:
         first_edge_index, furthest_end_offset = 0, edges[0] + max_size
         for last_edge_index in range(1, len(edges)):
             part_end_offset = edges[last_edge_index]
-            # A single part is never cut here, whatever its size: `cut_part` has seen to that.
+            # A single part is never cut here, whatever its size: `add_spans_of_part` has done so.
             if part_end_offset <= furthest_end_offset or first_edge_index == last_edge_index - 1:
                 continue
             part_start_offset = edges[last_edge_index - 1]

@@ -20,8 +20,8 @@ NOTHING_CLOSE_SCORE = 0.05
 Half of the 3 % that may be: about 1.5 % of the answerable tuning questions are below it, and three
 quarters of the nonsense.
 """
-_NEIGHBOUR_COUNT = 5
-_FARTHER_SLICE = slice(_NEIGHBOUR_COUNT, 2 * _NEIGHBOUR_COUNT)
+_NEAR_PASSAGE_COUNT = 5
+_FARTHER_PASSAGES_SLICE = slice(_NEAR_PASSAGE_COUNT, 2 * _NEAR_PASSAGE_COUNT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Calibration:
 
 DEFAULT_CALIBRATION = Calibration()
 # For a question or a passage without a vector: what the words say of the cosine.
-_GUESSED_COSINE, _GUESSED_BY_COVERAGE = 0.0, 0.6
+_GUESSED_COSINE, _GUESSED_COSINE_PER_COVERAGE = 0.0, 0.6
 
 
 def score_relevances(
@@ -58,7 +58,7 @@ def score_relevances(
     if not relevances:
         return []
     best_relevance = relevances[0]
-    features = measure_features(relevances)
+    features = measure_relevance_features(relevances)
     feature_weights = (
         calibration.cosine_weight,
         calibration.neighbours_weight,
@@ -66,26 +66,28 @@ def score_relevances(
         calibration.coverage_weight,
         calibration.gap_weight,
     )
-    strength = calibration.constant + sum(
+    log_odds_of_best = calibration.constant + sum(
         feature_weight * feature
         for feature_weight, feature in zip(feature_weights, features, strict=True)
     )
     return [
-        to_probability(strength - calibration.decline * (best_relevance.fit - relevance.fit))
+        to_probability(
+            log_odds_of_best - calibration.decline * (best_relevance.fit - relevance.fit)
+        )
         for relevance in relevances
     ]
 
 
-def measure_features(relevances: Sequence[Relevance]) -> tuple[float, ...]:
+def measure_relevance_features(relevances: Sequence[Relevance]) -> tuple[float, ...]:
     """Return what tells whether the first of some passages answers the question.
 
     The cosine of the best, the mean of the first five, the share of the question's words that no
     passage has and that the best has, and how much nearer the best is than the second five.
     """
     best_relevance = relevances[0]
-    cosines = [_estimate_cosine(relevance) for relevance in relevances[: 2 * _NEIGHBOUR_COUNT]]
-    near_cosines = cosines[:_NEIGHBOUR_COUNT]
-    farther_cosines = cosines[_FARTHER_SLICE]
+    cosines = [_estimate_cosine(relevance) for relevance in relevances[: 2 * _NEAR_PASSAGE_COUNT]]
+    near_cosines = cosines[:_NEAR_PASSAGE_COUNT]
+    farther_cosines = cosines[_FARTHER_PASSAGES_SLICE]
     cosine_gap = (
         cosines[0] - sum(farther_cosines) / len(farther_cosines) if farther_cosines else 0.0
     )
@@ -98,7 +100,7 @@ def measure_features(relevances: Sequence[Relevance]) -> tuple[float, ...]:
     )
 
 
-def cap_rising_scores(scores: Iterable[float]) -> list[float]:
+def make_scores_descend(scores: Iterable[float]) -> list[float]:
     """Return the scores of an order that something else decided, none above the one before it."""
     return list(accumulate(scores, min))
 
@@ -121,7 +123,7 @@ def judge_confidence(scores: Sequence[float], nearest_citation: str = "") -> Con
 def _estimate_cosine(relevance: Relevance) -> float:
     if relevance.cosine is not None:
         return relevance.cosine
-    return _GUESSED_COSINE + _GUESSED_BY_COVERAGE * relevance.coverage
+    return _GUESSED_COSINE + _GUESSED_COSINE_PER_COVERAGE * relevance.coverage
 
 
 def to_probability(log_odds: float) -> float:

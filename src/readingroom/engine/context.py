@@ -17,7 +17,7 @@ _CONTEXTS_PER_BATCH = 64  # at a time: a shutdown waits for no more
 _MAX_CONTEXT_CHARS = 160  # characters; the model reads about 1,000, and a chunk has 800 of its own
 
 
-def make_context(headings: Iterable[str]) -> str:
+def make_heading_context(headings: Iterable[str]) -> str:
     """Return the title and headings above a passage, outermost first, each of them once."""
     unique_headings = dict.fromkeys(" ".join(heading.split()) for heading in headings)
     return ". ".join(unique_heading for unique_heading in unique_headings if unique_heading)[
@@ -25,7 +25,7 @@ def make_context(headings: Iterable[str]) -> str:
     ].strip()
 
 
-def put_in_context(heading_context: str, passage_text: str) -> str:
+def prepend_context(heading_context: str, passage_text: str) -> str:
     """Return what is embedded of a passage."""
     return f"{heading_context}\n{passage_text}" if heading_context else passage_text
 
@@ -33,7 +33,7 @@ def put_in_context(heading_context: str, passage_text: str) -> str:
 def list_embedded_texts(chunks: Chunks) -> list[str]:
     """Return what is embedded of each chunk."""
     return [
-        put_in_context(str(metadata.get(CONTEXT_FIELD, "")), chunk_text)
+        prepend_context(str(metadata.get(CONTEXT_FIELD, "")), chunk_text)
         for chunk_text, metadata in zip(chunks.texts, chunks.metadatas, strict=True)
     ]
 
@@ -45,23 +45,25 @@ ListContexts = Callable[[Chunks], Sequence[str]]
 def batch_missing_contexts(chunks: Chunks, list_contexts: ListContexts) -> list[dict[str, str]]:
     """Return the contexts of chunks that were embedded without one, by id, some at a time."""
     chunk_contexts = zip(chunks.ids, chunks.metadatas, list_contexts(chunks), strict=True)
-    bare_contexts = [
+    missing_contexts = [
         (chunk_id, heading_context)
         for chunk_id, metadata, heading_context in chunk_contexts
         if CONTEXT_FIELD not in metadata
     ]
-    batch_starts = range(0, len(bare_contexts), _CONTEXTS_PER_BATCH)
+    batch_starts = range(0, len(missing_contexts), _CONTEXTS_PER_BATCH)
     return [
-        dict(bare_contexts[batch_start : batch_start + _CONTEXTS_PER_BATCH])
+        dict(missing_contexts[batch_start : batch_start + _CONTEXTS_PER_BATCH])
         for batch_start in batch_starts
     ]
 
 
-def embed_anew(chunks: Chunks, contexts_by_id: Mapping[str, str], embedder: Embedder) -> Chunks:
+def embed_in_context(
+    chunks: Chunks, contexts_by_id: Mapping[str, str], embedder: Embedder
+) -> Chunks:
     """Return chunks with their contexts, and with the vectors that these make."""
     ids_with_texts = zip(chunks.ids, chunks.texts, strict=True)
     texts_in_context = [
-        put_in_context(contexts_by_id[chunk_id], chunk_text)
+        prepend_context(contexts_by_id[chunk_id], chunk_text)
         for chunk_id, chunk_text in ids_with_texts
     ]
     metadatas: list[Metadata] = [
@@ -75,23 +77,23 @@ def select_unchanged_chunks(renewed_chunks: Chunks, current_chunks: Chunks) -> C
     """Return the renewed chunks whose text is still there, with the metadata of now."""
     current_metadatas = dict(zip(current_chunks.ids, current_chunks.metadatas, strict=True))
     current_texts = dict(zip(current_chunks.ids, current_chunks.texts, strict=True))
-    unchanged_places = [
-        place_in_renewed
-        for place_in_renewed, (chunk_id, chunk_text) in enumerate(
+    unchanged_indexes = [
+        renewed_index
+        for renewed_index, (chunk_id, chunk_text) in enumerate(
             zip(renewed_chunks.ids, renewed_chunks.texts, strict=True)
         )
         if current_texts.get(chunk_id) == chunk_text
         and CONTEXT_FIELD not in current_metadatas[chunk_id]
     ]
     return Chunks(
-        [renewed_chunks.ids[place_in_renewed] for place_in_renewed in unchanged_places],
-        [renewed_chunks.texts[place_in_renewed] for place_in_renewed in unchanged_places],
+        [renewed_chunks.ids[renewed_index] for renewed_index in unchanged_indexes],
+        [renewed_chunks.texts[renewed_index] for renewed_index in unchanged_indexes],
         [
             {
-                **current_metadatas[renewed_chunks.ids[place_in_renewed]],
-                CONTEXT_FIELD: renewed_chunks.metadatas[place_in_renewed][CONTEXT_FIELD],
+                **current_metadatas[renewed_chunks.ids[renewed_index]],
+                CONTEXT_FIELD: renewed_chunks.metadatas[renewed_index][CONTEXT_FIELD],
             }
-            for place_in_renewed in unchanged_places
+            for renewed_index in unchanged_indexes
         ],
-        renewed_chunks.vectors[unchanged_places],
+        renewed_chunks.vectors[unchanged_indexes],
     )

@@ -7,7 +7,7 @@ from readingroom.core.modes import Mode
 from readingroom.core.scores import ScoreParts
 from readingroom.engine.confidence import (
     DEFAULT_CALIBRATION,
-    cap_rising_scores,
+    make_scores_descend,
     score_relevances,
 )
 from readingroom.engine.embedding.reranker import Reranker
@@ -49,16 +49,20 @@ def rank_proposals(
     before all that has it not. Scores never rise from one passage to the next.
     """
     if mode == "semantic":
-        nearest_ids = semantic_ids[:wanted_count]
+        semantic_first_ids = semantic_ids[:wanted_count]
         return _reorder_passages(
-            _score_in_pages(nearest_ids, (), compare_passages, wanted_count), nearest_ids
+            _score_proposals_in_pages(semantic_first_ids, (), compare_passages, wanted_count),
+            semantic_first_ids,
         )
     if mode == "lexical":
         matching_ids = lexical_ids[:wanted_count]
         return _reorder_passages(
-            _score_in_pages((), matching_ids, compare_passages, wanted_count), matching_ids
+            _score_proposals_in_pages((), matching_ids, compare_passages, wanted_count),
+            matching_ids,
         )
-    scored_passages = _score_in_pages(semantic_ids, lexical_ids, compare_passages, wanted_count)
+    scored_passages = _score_proposals_in_pages(
+        semantic_ids, lexical_ids, compare_passages, wanted_count
+    )
     if parse_query(query).phrases:
         ids_with_phrase = set(lexical_ids)
         phrase_first_ids = sorted(
@@ -101,7 +105,7 @@ def look_again(
     return sorted(rescored_passages, key=lambda passage: -passage.score)
 
 
-def _score_in_pages(
+def _score_proposals_in_pages(
     semantic_ids: Sequence[str],
     lexical_ids: Sequence[str],
     compare_passages: Callable[[Sequence[str]], Sequence[Relevance]],
@@ -156,7 +160,7 @@ def _reorder_passages(
     reordered_passages = [
         passages_by_id[passage_id] for passage_id in ordered_ids if passage_id in passages_by_id
     ]
-    capped_scores = cap_rising_scores(passage.score for passage in reordered_passages)
+    capped_scores = make_scores_descend(passage.score for passage in reordered_passages)
     return [
         replace(passage, score=capped_score)
         for passage, capped_score in zip(reordered_passages, capped_scores, strict=True)

@@ -1,7 +1,7 @@
 """The searchable index of one collection of chunks: its vectors in memory, its words in a file.
 
-`shared.index.open_index` opens it, or that of a collection in the shared database. The collection
-is the source of truth. Both indexes are filled from it when they are first needed
+`shared.index.open_chunk_index` opens it, or that of a collection in the shared database. The
+collection is the source of truth. Both indexes are filled from it when they are first needed
 and kept up to date by every write. The word index records the generation of the collection it was
 built from and is built anew when the two differ, so a crash at any moment leaves nothing to repair.
 """
@@ -22,24 +22,24 @@ from readingroom.core.scores import ScoreParts
 from readingroom.engine.context import (
     ListContexts,
     batch_missing_contexts,
-    embed_anew,
+    embed_in_context,
     list_embedded_texts,
     select_unchanged_chunks,
 )
 from readingroom.engine.embedding.embedder import Embedder, Vector
-from readingroom.engine.embedding.machine import return_memory
+from readingroom.engine.embedding.machine import return_free_memory
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.engine.hybrid import PROPOSALS_PER_SEARCH, look_again, rank_proposals
 from readingroom.engine.lexical import LexicalDocument, LexicalIndex, LexicalStatistics
 from readingroom.engine.ranking import ProposedPassage, RankPassages, Relevance, rank_passages
 from readingroom.engine.vectors import DIMENSIONS, VectorIndex, VectorSearch
-from readingroom.engine.vocabulary import warm_vocabulary
+from readingroom.engine.vocabulary import preload_vocabulary
 from readingroom.engine.words import LexicalHit
-from readingroom.storage.archive import dump_chunks, fill_chunks
+from readingroom.storage.archive import dump_chunks, load_dumped_chunks
 from readingroom.storage.chunks import Chunks, StoredCollection
 from readingroom.storage.errors import EmbeddingMismatch
 
-_TEXT_COLUMN = "text"
+_CHUNK_TEXT_COLUMN = "text"
 # As many as the store reads at once; the whole collection with its vectors would fill memory.
 _CHUNKS_PER_PAGE = 5_000
 _MAX_RECENT_CHUNKS = 4_096  # about 8 MB
@@ -71,10 +71,10 @@ class ChunkIndex(Protocol):
     """A collection of chunks that can be searched by words, by meaning and by both.
 
     Safe for concurrent readers and writers. Every method blocks: callers on an event loop run them
-    in a thread. Bases know this class only; `shared.index.open_index` chooses what is behind it.
+    in a thread. Bases know this class only; `open_chunk_index` chooses what is behind it.
     """
 
-    rank: RankPassages = staticmethod(rank_passages)
+    rank_passages: RankPassages = staticmethod(rank_passages)
     """Orders what the searches by words and by meaning propose; a base may have its own."""
 
     @property
@@ -124,11 +124,11 @@ class ChunkIndex(Protocol):
         """Return how many chunks there are; raise `StoreUnusable` if they cannot be read."""
         ...
 
-    def count_chunks_in_both_indexes(self) -> tuple[int, int]:
+    def count_indexed_chunks(self) -> tuple[int, int]:
         """Return how many chunks can be found by meaning, and how many by words."""
         ...
 
-    def rebuild(self) -> None:
+    def rebuild_indexes(self) -> None:
         """Build anew what is derived from the chunks, when it is next needed."""
         ...
 
@@ -201,7 +201,7 @@ class CollectionIndex(ChunkIndex):
         By meaning they are ordered by the cosine; by words and by both, by their score. Where there
         is no model, words alone rank them and the ranking says that it is degraded.
         """
-        vector, degraded = self._embed_or_explain(query, mode)
+        vector, degraded = self._try_embed_query(query, mode)
         used_mode: Mode = "lexical" if vector is None else mode
         # By one side alone the others cannot come first, so they need not be read.
         proposal_count = max(PROPOSALS_PER_SEARCH, k) if used_mode == "hybrid" else k
@@ -212,8 +212,8 @@ class CollectionIndex(ChunkIndex):
             ]
         if used_mode != "semantic":
             lexical_ids = [hit.id for hit in self.search_words(query, proposal_count, where)]
-        compare = partial(self._compare_chunks, query, vector)
-        passages = rank_proposals(query, semantic_ids, lexical_ids, compare, used_mode, k)
+        compare_passages = partial(self._compare_chunks, query, vector)
+        passages = rank_proposals(query, semantic_ids, lexical_ids, compare_passages, used_mode, k)
         if used_mode == "hybrid":
             passages = look_again(
                 query, passages, self._fetch_texts_in_context, self.embedder.reranker
@@ -245,7 +245,7 @@ class CollectionIndex(ChunkIndex):
     def list_warm_up_steps(self) -> Sequence[Callable[[], object]]:
         """Return what fills both indexes and loads the vocabulary and the model."""
         return (
-            (self.get_word_index, warm_vocabulary, self.embedder.load, self.get_vector_index)
+            (self.get_word_index, preload_vocabulary, self.embedder.load, self.get_vector_index)
             if self.count_chunks()
             else ()
         )
@@ -254,11 +254,11 @@ class CollectionIndex(ChunkIndex):
         """Write every chunk with its vector to a file, and return how many there are."""
         return dump_chunks(self.collection, path)
 
-    def count_chunks_in_both_indexes(self) -> tuple[int, int]:
+    def count_indexed_chunks(self) -> tuple[int, int]:
         """Return how many chunks the vector index and the word index hold."""
         return len(self.get_vector_index()), len(self.get_word_index())
 
-    def _embed_or_explain(self, query: str, mode: Mode) -> tuple[Vector | None, str | None]:
+    def _try_embed_query(self, query: str, mode: Mode) -> tuple[Vector | None, str | None]:
         """Return the vector of a query, or None and why a search by meaning is not possible."""
         try:
             return self._embed_query(query), None
@@ -279,7 +279,7 @@ class CollectionIndex(ChunkIndex):
             ProposedPassage(chunk_id, chunk_text, vectors.get(chunk_id))
             for chunk_id, chunk_text in zip(chunks.ids, chunks.texts, strict=True)
         ]
-        return self.rank(query, vector, passages, self.get_word_index().read_statistics())
+        return self.rank_passages(query, vector, passages, self.get_word_index().read_statistics())
 
     def _fetch_texts_in_context(self, ids: Sequence[str]) -> dict[str, str]:
         """Return chunks by id, each below what it stands under, as it was embedded."""
@@ -312,7 +312,7 @@ class EmbeddedIndex(CollectionIndex):
         self.embedder = embedder
         self._filter_fields = filter_fields
         self._words_path = words_path
-        self._words = self._open_words()
+        self._words = self._open_word_index()
         self._vectors: VectorIndex | None = None
         self._recent_chunks = _make_chunk_cache()
         self._write_lock = threading.RLock()
@@ -332,7 +332,7 @@ class EmbeddedIndex(CollectionIndex):
             return
         with self._write_lock:
             self.collection.claim_embedding(self.embedder.identity)
-            with self._update_indexes() as lexical_index:
+            with self._enclose_write() as lexical_index:
                 self.collection.upsert_chunks(chunks)
                 if self._vectors is not None and not len(self._vectors):
                     # Nothing said yet how long vectors are; the next search fills it anew.
@@ -341,12 +341,12 @@ class EmbeddedIndex(CollectionIndex):
                     self._vectors.upsert_rows(chunks.ids, chunks.vectors, chunks.metadatas)
                 if lexical_index is not None:
                     lexical_index.upsert_documents(
-                        _list_documents(chunks), self.collection.generation
+                        _make_lexical_documents(chunks), self.collection.generation
                     )
 
     def update_metadata(self, chunk_ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
         """Merge new values into the metadata of chunks; unknown ids are ignored."""
-        with self._update_indexes() as lexical_index:
+        with self._enclose_write() as lexical_index:
             self.collection.update_metadata(chunk_ids, metadatas)
             if self._vectors is not None:
                 self._vectors.update_metadata(chunk_ids, metadatas)
@@ -357,20 +357,20 @@ class EmbeddedIndex(CollectionIndex):
         """Remove chunks; unknown ids are ignored."""
         if not chunk_ids:
             return
-        with self._update_indexes() as lexical_index:
+        with self._enclose_write() as lexical_index:
             self.collection.delete_chunks(chunk_ids)
             if self._vectors is not None:
                 self._vectors.delete_rows(chunk_ids)
             if lexical_index is not None:
                 lexical_index.delete_documents(chunk_ids, self.collection.generation)
 
-    def rebuild(self) -> None:
+    def rebuild_indexes(self) -> None:
         """Build both indexes anew from the collection, when they are next needed."""
         with self._write_lock:
             self._words.close()
             # A word index without its file has no generation, so it is filled at the next search.
             self._words_path.unlink(missing_ok=True)
-            self._words = self._open_words()
+            self._words = self._open_word_index()
             self._vectors = None
             self._recent_chunks = _make_chunk_cache()
 
@@ -396,14 +396,16 @@ class EmbeddedIndex(CollectionIndex):
         present_ids = [chunk_id for chunk_id in chunk_ids if chunk_id in chunks_by_id]
         found_chunks = [chunks_by_id[chunk_id] for chunk_id in present_ids]
         return Chunks(
-            present_ids, [text for text, _ in found_chunks], [data for _, data in found_chunks]
+            present_ids,
+            [text for text, _ in found_chunks],
+            [chunk_metadata for _, chunk_metadata in found_chunks],
         )
 
     def fill_from_dump(self, path: Path, validate: Callable[[Chunks], object]) -> int:
         """Add the chunks that `dump` wrote, and return how many there are."""
         # Into the collection directly: both indexes are then built once, at the next search.
-        chunk_count = fill_chunks(path, self.collection, validate, DIMENSIONS)
-        self.rebuild()
+        chunk_count = load_dumped_chunks(path, self.collection, validate, DIMENSIONS)
+        self.rebuild_indexes()
         return chunk_count
 
     def get_vector_index(self) -> VectorIndex:
@@ -411,16 +413,16 @@ class EmbeddedIndex(CollectionIndex):
         if self._vectors is None:
             with self._write_lock:
                 if self._vectors is None:
-                    self._vectors = self._fill_vectors()
+                    self._vectors = self._build_vector_index()
         return self._vectors
 
     def get_word_index(self) -> LexicalIndex:
         """Return the word index, filled anew when the collection has changed without it."""
-        if not self._words_are_current():
+        if not self._is_word_index_current():
             with self._write_lock:
-                if not self._words_are_current():
+                if not self._is_word_index_current():
                     chunk_pages = self._read_chunk_pages(with_vectors=False)
-                    documents = chain.from_iterable(map(_list_documents, chunk_pages))
+                    documents = chain.from_iterable(map(_make_lexical_documents, chunk_pages))
                     self._words.replace_documents(documents, self.collection.generation)
         return self._words
 
@@ -440,26 +442,26 @@ class EmbeddedIndex(CollectionIndex):
         """Embed chunks under their contexts; those that changed meanwhile are left alone."""
         chunks = self.collection.read_chunks(list(contexts_by_id))
         if len(chunks):
-            renewed_chunks = embed_anew(chunks, contexts_by_id, self.embedder)
+            renewed_chunks = embed_in_context(chunks, contexts_by_id, self.embedder)
             with self._write_lock:
                 current_chunks = self.collection.read_chunks(renewed_chunks.ids)
                 self.put_chunks(select_unchanged_chunks(renewed_chunks, current_chunks))
 
-    def _open_words(self) -> LexicalIndex:
-        return LexicalIndex(self._words_path, {_TEXT_COLUMN: 1.0}, self._filter_fields)
+    def _open_word_index(self) -> LexicalIndex:
+        return LexicalIndex(self._words_path, {_CHUNK_TEXT_COLUMN: 1.0}, self._filter_fields)
 
-    def _words_are_current(self) -> bool:
+    def _is_word_index_current(self) -> bool:
         return self._words.generation == self.collection.generation
 
     @contextlib.contextmanager
-    def _update_indexes(self) -> Iterator[LexicalIndex | None]:
+    def _enclose_write(self) -> Iterator[LexicalIndex | None]:
         """Enclose a write, and yield the word index if it is to be kept up to date.
 
         One that is out of date already is filled at the next search. After a write that failed
         half-way the vector index is in doubt, so it is dropped and filled again.
         """
         with self._write_lock:
-            lexical_index = self._words if self._words_are_current() else None
+            lexical_index = self._words if self._is_word_index_current() else None
             try:
                 yield lexical_index
             except BaseException:
@@ -468,7 +470,7 @@ class EmbeddedIndex(CollectionIndex):
             finally:
                 self._recent_chunks = _make_chunk_cache()
 
-    def _fill_vectors(self) -> VectorIndex:
+    def _build_vector_index(self) -> VectorIndex:
         vector_index: VectorIndex | None = None
         for chunk_page in self._read_chunk_pages(with_vectors=True):
             if vector_index is None:
@@ -477,7 +479,7 @@ class EmbeddedIndex(CollectionIndex):
                     self._filter_fields, dimensions, self.collection.count_chunks()
                 )
             vector_index.upsert_rows(chunk_page.ids, chunk_page.vectors, chunk_page.metadatas)
-        return_memory()
+        return_free_memory()
         return vector_index or VectorIndex(self._filter_fields)
 
     def _read_chunk_pages(self, with_vectors: bool) -> Iterator[Chunks]:
@@ -491,6 +493,6 @@ def _make_chunk_cache() -> LRUCache[str, tuple[str, Metadata]]:
     return LRUCache(_MAX_RECENT_CHUNKS)
 
 
-def _list_documents(chunks: Chunks) -> Iterator[LexicalDocument]:
-    texts_by_field = ({_TEXT_COLUMN: chunk_text} for chunk_text in chunks.texts)
+def _make_lexical_documents(chunks: Chunks) -> Iterator[LexicalDocument]:
+    texts_by_field = ({_CHUNK_TEXT_COLUMN: chunk_text} for chunk_text in chunks.texts)
     return map(LexicalDocument, chunks.ids, texts_by_field, chunks.metadatas)

@@ -20,9 +20,9 @@ from readingroom.engine.errors import SearchTimeout
 from readingroom.engine.words import (
     LexicalHit,
     LexicalQuery,
+    make_fts5_tokenizer_option,
     parse_query,
     sort_hits,
-    tokenizer_spec,
 )
 from readingroom.storage.database import ConnectionPool, Database, StatementStopped, connect
 
@@ -38,7 +38,7 @@ _SELECT_TOTALS_SQL = "SELECT documents, tokens FROM facts"
 _CLEAR_SCRATCH_SQL = "INSERT INTO temp.scratch(scratch) VALUES ('delete-all')"
 # FTS5 returns rows with equal scores in any order. So many more are read than were requested, and
 # then ordered by id, so that the same search gives the same hits.
-_SPARE_ROWS = 64
+_EXTRA_ROWS = 64
 # The parameters of FTS5's own bm25(), so that both rankings are the same.
 _K1, _B = 1.2, 0.75
 
@@ -92,7 +92,7 @@ class LexicalIndex:
         self._field_names = filter_fields.names
         self._write_lock = threading.Lock()
         self._connections = ConnectionPool(self._open_connection)
-        _prepare_file(index_path, self._list_schema_statements())
+        _prepare_index_file(index_path, self._list_schema_statements())
 
     def close(self) -> None:
         """Close its connections; nothing may be searching."""
@@ -105,14 +105,14 @@ class LexicalIndex:
     ) -> None:
         """Add documents, replacing those with the same ids; all of them or none."""
         batch = {document.id: document for document in documents}
-        with self._open_write(generation) as db:
+        with self._begin_write_transaction(generation) as db:
             self._remove_documents(db, list(batch))
             row_numbers = [self._insert_document(db, document) for document in batch.values()]
-            self._add_to_counts(db, row_numbers, 1)
+            self._add_to_stem_counts(db, row_numbers, 1)
 
     def delete_documents(self, document_ids: Sequence[str], generation: int | None = None) -> None:
         """Remove documents; ids that are not there are ignored."""
-        with self._open_write(generation) as db:
+        with self._begin_write_transaction(generation) as db:
             self._remove_documents(db, document_ids)
 
     def update_metadata(
@@ -122,17 +122,17 @@ class LexicalIndex:
         generation: int | None = None,
     ) -> None:
         """Merge new values into the metadata that filters use; unknown ids are ignored."""
-        with self._open_write(generation) as db:
+        with self._begin_write_transaction(generation) as db:
             for document_id, metadata in zip(document_ids, metadatas, strict=True):
                 for field_name, field_value in self.filter_fields.select_values(metadata).items():
                     db.execute(
                         f"UPDATE documents SET {_quote_identifier(field_name)} = ? WHERE id = ?",
-                        (_encode_value(field_value), document_id),
+                        (_encode_filter_value(field_value), document_id),
                     )
 
     def replace_documents(self, documents: Iterable[LexicalDocument], generation: int) -> None:
         """Replace everything, for example after the store has changed without this index."""
-        with self._open_write(generation) as db:
+        with self._begin_write_transaction(generation) as db:
             for table_name in ("documents", "words", "terms"):
                 db.execute(f"DELETE FROM {table_name}")
             db.execute("UPDATE facts SET tokens = 0, documents = 0")
@@ -196,13 +196,13 @@ class LexicalIndex:
         """Return the scores of the best rows: at least `k` of them where so many match."""
         # A phrase is rare enough to be ranked within the budget, and the words only rank its hits.
         if query.phrases and query.match_expression:
-            return self._rank_matches(db, query.match_expression, k + _SPARE_ROWS, conditions)
+            return self._rank_matches(db, query.match_expression, k + _EXTRA_ROWS, conditions)
         query_terms = self._find_terms(db, query.words)
         if not query_terms:
             return {}
         if sum(term.document_count for term in query_terms) <= self._postings_budget:
             any_term = _build_match_expression(query_terms)
-            return self._rank_matches(db, any_term, k + _SPARE_ROWS, conditions)
+            return self._rank_matches(db, any_term, k + _EXTRA_ROWS, conditions)
         return self._rank_candidates(db, query_terms, max(MIN_CANDIDATE_ROWS, 3 * k), conditions)
 
     def _find_terms(self, db: Database, query_words: Sequence[str]) -> list[_Term]:
@@ -239,7 +239,7 @@ class LexicalIndex:
                 (match_expression, f"bm25({weights_sql})", max_rows),
             )
             return dict(scores.fetchall())
-        clauses_sql, bound_values = _build_clauses(conditions)
+        clauses_sql, bound_values = _build_filter_clauses(conditions)
         scores = db.execute(
             f"""SELECT words.rowid, -bm25(words, {weights_sql}) AS score
                 FROM words JOIN documents ON documents.row = words.rowid
@@ -331,7 +331,7 @@ class LexicalIndex:
         return [
             f"CREATE TABLE documents(row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE{fields_sql})",
             f"CREATE VIRTUAL TABLE words USING fts5({self._quoted_columns}, "
-            f'tokenize = "{tokenizer_spec()}")',
+            f'tokenize = "{make_fts5_tokenizer_option()}")',
             "CREATE VIRTUAL TABLE vocabulary USING fts5vocab(words, row)",
             # The document frequency of each stem, which `vocabulary` would count anew each time.
             "CREATE TABLE terms(term TEXT PRIMARY KEY, documents INTEGER) WITHOUT ROWID",
@@ -344,14 +344,14 @@ class LexicalIndex:
         db = _connect(self._path)
         db.execute(
             f"CREATE VIRTUAL TABLE temp.scratch USING fts5({self._quoted_columns}, content = '', "
-            f'tokenize = "{tokenizer_spec()}")'
+            f'tokenize = "{make_fts5_tokenizer_option()}")'
         )
         db.execute("CREATE VIRTUAL TABLE temp.seen USING fts5vocab(temp, scratch, instance)")
         db.execute("CREATE VIRTUAL TABLE temp.counted USING fts5vocab(temp, scratch, row)")
         return db
 
     @contextlib.contextmanager
-    def _open_write(self, generation: int | None) -> Iterator[Database]:
+    def _begin_write_transaction(self, generation: int | None) -> Iterator[Database]:
         with self._write_lock, self._connections.connection() as db, db.transaction():
             yield db
             if generation is not None:
@@ -363,7 +363,7 @@ class LexicalIndex:
         row_number = db.execute(
             f"INSERT INTO documents(id{quoted_columns_sql}) "
             f"VALUES ({_make_placeholders(1 + len(filter_values))})",
-            (document.id, *map(_encode_value, filter_values.values())),
+            (document.id, *map(_encode_filter_value, filter_values.values())),
         ).lastrowid
         assert row_number is not None
         column_texts = [document.texts_by_column.get(name, "") for name in self.column_weights]
@@ -381,12 +381,12 @@ class LexicalIndex:
             for (row_number,) in db.execute("SELECT row FROM documents WHERE id = ?", [document_id])
         ]
         # Before they go: their words are counted from the rows themselves.
-        self._add_to_counts(db, row_numbers, -1)
+        self._add_to_stem_counts(db, row_numbers, -1)
         for table_name, key_column in (("words", "rowid"), ("documents", "row")):
             keys = [(row_number,) for row_number in row_numbers]
             db.executemany(f"DELETE FROM {table_name} WHERE {key_column} = ?", keys)
 
-    def _add_to_counts(self, db: Database, row_numbers: Sequence[int], sign: int) -> None:
+    def _add_to_stem_counts(self, db: Database, row_numbers: Sequence[int], sign: int) -> None:
         """Add these rows to the frequencies of stems (`sign` 1), or subtract them (-1)."""
         db.execute(_CLEAR_SCRATCH_SQL)
         token_count = 0
@@ -411,7 +411,7 @@ class LexicalIndex:
         )
 
 
-def _prepare_file(index_path: Path, schema: list[str]) -> None:
+def _prepare_index_file(index_path: Path, schema: list[str]) -> None:
     """Create the tables, after deleting a file that is damaged or has another schema."""
     index_path.parent.mkdir(parents=True, exist_ok=True)
     schema_text = "\n".join(schema)
@@ -455,26 +455,26 @@ def _build_match_expression(terms: Iterable[_Term]) -> str:
     return " OR ".join(f'"{term.word}"' for term in terms)
 
 
-def _build_clauses(conditions: Sequence[Condition]) -> tuple[str, list[Any]]:
+def _build_filter_clauses(conditions: Sequence[Condition]) -> tuple[str, list[Any]]:
     clauses: list[str] = []
     bound_values: list[Any] = []
     for condition in conditions:
         field_column = f"documents.{_quote_identifier(condition.field)}"
         match condition:
-            case In(values=allowed):
-                clauses.append(f"{field_column} IN ({_make_placeholders(len(allowed))})")
-                bound_values.extend(map(_encode_value, allowed))
-            case Range(low=low, high=high):
+            case In(values=allowed_values):
+                clauses.append(f"{field_column} IN ({_make_placeholders(len(allowed_values))})")
+                bound_values.extend(map(_encode_filter_value, allowed_values))
+            case Range(low=lowest_value, high=highest_value):
                 # To SQLite any text is greater than any number.
                 clauses.append(f"typeof({field_column}) IN ('integer', 'real')")
-                for operator, bound in ((">=", low), ("<=", high)):
-                    if bound is not None:
+                for operator, bound_value in ((">=", lowest_value), ("<=", highest_value)):
+                    if bound_value is not None:
                         clauses.append(f"{field_column} {operator} ?")
-                        bound_values.append(bound)
+                        bound_values.append(bound_value)
     return " AND ".join(clauses), bound_values
 
 
-def _encode_value(filter_value: Value) -> Value | bytes:
+def _encode_filter_value(filter_value: Value) -> Value | bytes:
     """Return a value as the table stores it."""
     # SQLite has no booleans, and True must not be equal to 1: a blob is equal to no number.
     return bytes([filter_value]) if isinstance(filter_value, bool) else filter_value
@@ -483,9 +483,9 @@ def _encode_value(filter_value: Value) -> Value | bytes:
 def _count_tokens(size_record: bytes) -> int:
     """Return the tokens of a document; FTS5 stores a variable-length integer for each column."""
     token_count = column_token_count = 0
-    for byte in size_record:
-        column_token_count = column_token_count << 7 | byte & 0x7F
-        if byte < 0x80:
+    for size_byte in size_record:
+        column_token_count = column_token_count << 7 | size_byte & 0x7F
+        if size_byte < 0x80:
             token_count, column_token_count = token_count + column_token_count, 0
     return token_count
 

@@ -21,11 +21,11 @@ import numpy as np
 
 from readingroom.engine.embedding.embedder import Vector
 from readingroom.engine.stems import shared_stemmer
-from readingroom.engine.vocabulary import Wording, load_vocabulary
+from readingroom.engine.vocabulary import Wording, get_vocabulary
 from readingroom.engine.words import MAX_QUERY_WORDS
 
 # The parameters of FTS5's own bm25().
-_K1, _B = 1.2, 0.75
+_BM25_K1, _BM25_B = 1.2, 0.75
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +68,10 @@ class RankingWeights:
 
         A question in the words of the text needs no others, and its best passages improve it.
         """
-        sufficiency = _place_between(
+        sufficiency = _compute_share_between(
             own_evidence, self.official_full_evidence, self.official_max_evidence
         )
-        trust = _place_between(
+        trust = _compute_share_between(
             own_evidence, self.feedback_min_evidence, self.feedback_full_evidence
         )
         return replace(
@@ -92,7 +92,7 @@ class RankingWeights:
         return replace(self, word_weight=self.word_weight * share)
 
 
-def _place_between(number: float, low: float, high: float) -> float:
+def _compute_share_between(number: float, low: float, high: float) -> float:
     """Return where a number lies between two others: 0 up to the lower, 1 from the higher on."""
     return min(max((number - low) / (high - low), 0.0), 1.0)
 
@@ -113,7 +113,7 @@ class ProposedPassage:
     """What it stands under, where those words count as its own."""
 
 
-class Statistics(Protocol):
+class WordStatistics(Protocol):
     """How common words are in the collection that is searched."""
 
     @property
@@ -145,7 +145,7 @@ class Relevance:
 
 
 RankPassages = Callable[
-    [str, Vector | None, Sequence[ProposedPassage], Statistics], list[Relevance]
+    [str, Vector | None, Sequence[ProposedPassage], WordStatistics], list[Relevance]
 ]
 """Returns how well each passage answers a question, best first."""
 
@@ -154,15 +154,15 @@ def rank_passages(
     question: str,
     question_vector: Vector | None,
     passages: Sequence[ProposedPassage],
-    statistics: Statistics,
+    statistics: WordStatistics,
     weights: RankingWeights = RANKING_WEIGHTS,
 ) -> list[Relevance]:
     """Return how well each passage answers the question, best first, equal ones by id."""
     if not passages:
         return []
     question_terms = map_stems_to_words(question)
-    wordings = load_vocabulary().find_wordings(question)
-    counted_passages = _CountedPassages(passages, statistics)
+    wordings = get_vocabulary().find_wordings(question)
+    counted_passages = _PassageStemCounts(passages, statistics)
     own_scores = counted_passages.score_words(dict.fromkeys(question_terms, 1.0))
     own_evidence = measure_evidence(float(own_scores.max()), statistics.document_count)
     weights = weights.adapt_to_own_evidence(own_evidence)
@@ -173,7 +173,7 @@ def rank_passages(
     weights = weights.adapt_to_evidence(
         measure_evidence(float(bm25_scores.max()), statistics.document_count)
     )
-    word_scores = _divide_by_best(bm25_scores)
+    word_scores = _divide_by_best_score(bm25_scores)
     passage_cosines = _PassageCosines(question_vector, passages, weights)
     coverages = counted_passages.measure_coverage(question_terms)
     coverage_parts = weights.coverage_weight * counted_passages.measure_coverage(
@@ -186,16 +186,18 @@ def rank_passages(
     )
     fits = first_fits
     if weights.feedback_weight or weights.expansion_share:
-        best_places = _order_by_fit(first_fits, passages)
+        best_places = _order_by_ranking_score(first_fits, passages)
         expanded_terms = counted_passages.expand_terms(
             question_terms, best_places[: weights.expansion_passage_count], weights
         )
         own_weight = min((expanded_terms[stem] for stem in question_terms), default=1.0)
-        moved_cosines = passage_cosines.move_towards(best_places[: weights.feedback_passage_count])
+        moved_cosines = passage_cosines.move_question_towards(
+            best_places[: weights.feedback_passage_count]
+        )
         fits = (
             moved_cosines.estimate_cosines(word_scores)
             + weights.word_weight
-            * _divide_by_best(
+            * _divide_by_best_score(
                 counted_passages.score_words(expanded_terms) + own_weight * official_scores
             )
             + coverage_parts
@@ -221,7 +223,7 @@ def rank_passages(
     return sorted(relevances, key=lambda relevance: (-relevance.fit, relevance.passage_id))
 
 
-def _order_by_fit(fits: Any, passages: Sequence[ProposedPassage]) -> Any:
+def _order_by_ranking_score(fits: Any, passages: Sequence[ProposedPassage]) -> Any:
     """Return the places of the passages, best first, equal ones by id.
 
     Whatever their order: which of two equal passages improves a question changes every score.
@@ -233,7 +235,7 @@ def _order_by_fit(fits: Any, passages: Sequence[ProposedPassage]) -> Any:
 def map_stems_to_words(question: str) -> dict[str, str]:
     """Return the stems of a question, each with the word as it was written."""
     words_by_stem: dict[str, str] = {}
-    for word, stem in shared_stemmer().split_with_words(question)[:MAX_QUERY_WORDS]:
+    for word, stem in shared_stemmer().split_words_with_stems(question)[:MAX_QUERY_WORDS]:
         words_by_stem.setdefault(stem, word)
     return words_by_stem
 
@@ -245,7 +247,7 @@ def measure_evidence(best_bm25_score: float, document_count: int) -> float:
     passage is: about a half, once in one of average length. A commoner word counts less.
     """
     rarest = math.log1p((document_count - 0.5) / 1.5) if document_count else 0.0
-    return best_bm25_score / ((_K1 + 1) * rarest) if rarest > 0 else 0.0
+    return best_bm25_score / ((_BM25_K1 + 1) * rarest) if rarest > 0 else 0.0
 
 
 # A question looks at a few hundred passages, and the next ones largely at the same: 20 MB.
@@ -266,13 +268,15 @@ def count_passage_stems(passage: ProposedPassage) -> Mapping[str, int]:
     return stem_counts
 
 
-class _CountedPassages:
+class _PassageStemCounts:
     """The passages as counts of stems, and how rare each stem is in the collection."""
 
-    def __init__(self, passages: Sequence[ProposedPassage], statistics: Statistics) -> None:
+    def __init__(self, passages: Sequence[ProposedPassage], statistics: WordStatistics) -> None:
         self._stem_counts = [count_passage_stems(passage) for passage in passages]
         word_counts = np.array([len(passage.text.split()) for passage in passages], np.float32)
-        self._length_norms = _K1 * (1 - _B + _B * word_counts / max(statistics.average_length, 1.0))
+        self._length_norms = _BM25_K1 * (
+            1 - _BM25_B + _BM25_B * word_counts / max(statistics.average_length, 1.0)
+        )
         self._statistics = statistics
         self._rarity_by_stem: dict[str, float] = {}
 
@@ -281,7 +285,7 @@ class _CountedPassages:
 
     def score_words(self, weights_by_stem: Mapping[str, float]) -> Any:
         """Return the BM25 score of each passage for weighted stems."""
-        return self._weigh_stems(list(weights_by_stem)) @ np.array(
+        return self._compute_bm25_parts(list(weights_by_stem)) @ np.array(
             list(weights_by_stem.values()), np.float32
         )
 
@@ -302,7 +306,8 @@ class _CountedPassages:
             if any(stem in stem_counts for stem_counts in self._stem_counts)
         ]
         scores_by_stem = defaultdict(
-            lambda: no_scores, zip(found_stems, self._weigh_stems(found_stems).T, strict=True)
+            lambda: no_scores,
+            zip(found_stems, self._compute_bm25_parts(found_stems).T, strict=True),
         )
         gains = no_scores
         for wording in wordings:
@@ -383,7 +388,7 @@ class _CountedPassages:
         expansion_share /= weights.expansion_length + len(question_terms)
         stems = list(dict.fromkeys(stem for i in best_places for stem in self._stem_counts[i]))
         telling_weights = np.zeros(len(stems), np.float32)
-        for rank, stem_weights in enumerate(self._weigh_stems(stems, best_places)):
+        for rank, stem_weights in enumerate(self._compute_bm25_parts(stems, best_places)):
             telling_weights += stem_weights / max(stem_weights.sum(), 1e-9) / (1 + 0.3 * rank)
         chosen_places = np.argsort(-telling_weights, kind="stable")[: weights.expansion_stem_count]
         chosen_weight_sum = max(float(telling_weights[chosen_places].sum()), 1e-9)
@@ -393,7 +398,7 @@ class _CountedPassages:
             weights_by_stem[stems[i]] = weights_by_stem.get(stems[i], 0.0) + stem_weight
         return weights_by_stem
 
-    def _weigh_stems(self, stems: Sequence[str], passage_places: Any = None) -> Any:
+    def _compute_bm25_parts(self, stems: Sequence[str], passage_places: Any = None) -> Any:
         """Return what each stem adds to the BM25 score of each passage."""
         stem_counts = (
             self._stem_counts
@@ -408,7 +413,7 @@ class _CountedPassages:
             np.float32,
         )
         occurrences = occurrences.reshape(len(stem_counts), len(stems))
-        saturated = occurrences * (_K1 + 1) / (occurrences + length_norms[:, np.newaxis])
+        saturated = occurrences * (_BM25_K1 + 1) / (occurrences + length_norms[:, np.newaxis])
         return saturated * self._measure_rarities(stems)
 
     def _measure_rarities(self, stems: Sequence[str]) -> Any:
@@ -429,7 +434,7 @@ def _score_term(stem_scores: Any) -> Any:
     return stem_scores.sum(axis=0) * (stem_scores > 0).mean(axis=0)
 
 
-def _divide_by_best(scores: Any) -> Any:
+def _divide_by_best_score(scores: Any) -> Any:
     """Return the scores as shares of the best one."""
     best_score = scores.max(initial=0.0)
     return scores / best_score if best_score > 0 else scores
@@ -469,7 +474,7 @@ class _PassageCosines:
         cosines[list(self.by_place)] = list(self.by_place.values())
         return cosines
 
-    def move_towards(self, best_places: Any) -> "_PassageCosines":
+    def move_question_towards(self, best_places: Any) -> "_PassageCosines":
         """Return the same for the question's vector moved towards these passages."""
         near_vectors = [
             self._vectors_by_place[place]

@@ -14,7 +14,7 @@ Floats = NDArray[np.float32]
 RowMask = NDArray[np.bool_]
 
 
-class Rows:
+class RowArrays:
     """The arrays of one writer. Rows before `row_count` never change, so views need no copy."""
 
     def __init__(
@@ -32,7 +32,7 @@ class Rows:
         # By plane of 64 dimensions and not by row: a scan then reads memory in order.
         self.signs = np.empty((-(-dimensions // 64), reserved_row_count), np.uint64)
         self.columns = {
-            field: _Column(np.empty(reserved_row_count, np.int32))
+            field: _EncodedColumn(np.empty(reserved_row_count, np.int32))
             for field in filter_fields.exact_match_fields
         }
         self.numbers_by_field = {
@@ -60,7 +60,7 @@ class Rows:
             )
         for field in self.filter_fields.numeric_range_fields:
             self.numbers_by_field[field][first_row:end_row] = [
-                _to_range_number(metadata.get(field)) for metadata in metadatas
+                _convert_to_range_number(metadata.get(field)) for metadata in metadatas
             ]
         self.alive_mask[first_row:end_row] = True
         self.row_count = end_row
@@ -111,15 +111,16 @@ class Rows:
             return
         # By half at least, so that many small appends do not copy everything each time.
         new_capacity = max(needed_row_count, capacity + capacity // 2, 1024)
-        self.alive_mask = _enlarge(self.alive_mask, new_capacity)
-        self.vectors = _enlarge(self.vectors, new_capacity)
-        self.squared_lengths = _enlarge(self.squared_lengths, new_capacity)
-        self.signs = np.ascontiguousarray(_enlarge(self.signs.T, new_capacity).T)
+        self.alive_mask = _enlarge_array(self.alive_mask, new_capacity)
+        self.vectors = _enlarge_array(self.vectors, new_capacity)
+        self.squared_lengths = _enlarge_array(self.squared_lengths, new_capacity)
+        self.signs = np.ascontiguousarray(_enlarge_array(self.signs.T, new_capacity).T)
         self.columns = {
-            field: column.enlarge(new_capacity) for field, column in self.columns.items()
+            field: column.make_enlarged_copy(new_capacity) for field, column in self.columns.items()
         }
         self.numbers_by_field = {
-            field: _enlarge(column, new_capacity) for field, column in self.numbers_by_field.items()
+            field: _enlarge_array(column, new_capacity)
+            for field, column in self.numbers_by_field.items()
         }
 
 
@@ -135,10 +136,10 @@ class RowView:
     vectors: Floats
     squared_lengths: Floats
     signs: NDArray[np.uint64]
-    columns: Mapping[str, "_Column"]
+    columns: Mapping[str, "_EncodedColumn"]
     numbers_by_field: Mapping[str, NDArray[np.float64]]
 
-    def continues(self, earlier_view: "RowView") -> bool:
+    def is_continuation_of(self, earlier_view: "RowView") -> bool:
         """Return whether the rows have kept their numbers since an earlier view."""
         return self.ids is earlier_view.ids
 
@@ -189,7 +190,7 @@ class RowView:
                 return is_matching
 
 
-class _Column:
+class _EncodedColumn:
     """The values of one field, encoded as small integers, and the rows that have each value."""
 
     def __init__(self, codes: NDArray[np.int32]) -> None:
@@ -236,9 +237,9 @@ class _Column:
         is_selected[codes] = True
         return is_selected[self.codes[row_numbers]]
 
-    def enlarge(self, capacity: int) -> "_Column":
+    def make_enlarged_copy(self, capacity: int) -> "_EncodedColumn":
         """Return the same column with room for more; views keep the old one."""
-        larger_column = _Column(_enlarge(self.codes, capacity))
+        larger_column = _EncodedColumn(_enlarge_array(self.codes, capacity))
         larger_column.values, larger_column.codes_by_value, larger_column.postings = (
             self.values,
             self.codes_by_value,
@@ -271,7 +272,7 @@ class _PostingList:
     def append_rows(self, row_numbers: RowNumbers) -> None:
         new_count = self._row_count + len(row_numbers)
         if new_count > len(self._rows):
-            self._rows = _enlarge(self._rows, max(new_count, 2 * len(self._rows)))
+            self._rows = _enlarge_array(self._rows, max(new_count, 2 * len(self._rows)))
         self._rows[self._row_count : new_count] = row_numbers
         self._row_count = new_count
 
@@ -291,7 +292,7 @@ def pack_signs(vectors: Floats) -> NDArray[np.uint64]:
     return np.ascontiguousarray(np.packbits(bits, axis=1).view(np.uint64).T)
 
 
-def _to_range_number(filter_value: Value | None) -> float:
+def _convert_to_range_number(filter_value: Value | None) -> float:
     return (
         np.nan
         if filter_value is None or isinstance(filter_value, bool | str)
@@ -299,7 +300,7 @@ def _to_range_number(filter_value: Value | None) -> float:
     )
 
 
-def _enlarge(array: NDArray[Any], capacity: int) -> NDArray[Any]:
+def _enlarge_array(array: NDArray[Any], capacity: int) -> NDArray[Any]:
     larger_array = np.zeros((capacity, *array.shape[1:]), array.dtype)
     larger_array[: len(array)] = array
     return larger_array

@@ -5,8 +5,12 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
-from readingroom.core.lru import call_once
-from readingroom.engine.words import split_significant_words, split_words, tokenizer_spec
+from readingroom.core.call_once import call_once
+from readingroom.engine.words import (
+    make_fts5_tokenizer_option,
+    split_significant_words,
+    split_words,
+)
 
 # Every word of a large corpus, with its stem: about 20 MB.
 _MAX_REMEMBERED_STEMS = 200_000
@@ -25,15 +29,15 @@ class Stemmer:
         self._db = sqlite3.connect(":memory:", check_same_thread=False)
         self._db.execute(
             f"CREATE VIRTUAL TABLE words USING fts5(word, content = '', "
-            f'tokenize = "{tokenizer_spec()}")'
+            f'tokenize = "{make_fts5_tokenizer_option()}")'
         )
         self._db.execute("CREATE VIRTUAL TABLE stems USING fts5vocab(words, instance)")
 
     def split_stems(self, text: str) -> list[str]:
         """Return the stems of a text in reading order, without stop words."""
-        return [stem for _, stem in self.split_with_words(text)]
+        return [stem for _, stem in self.split_words_with_stems(text)]
 
-    def split_with_words(self, text: str) -> list[tuple[str, str]]:
+    def split_words_with_stems(self, text: str) -> list[tuple[str, str]]:
         """Return the words of a text with their stems, without stop words."""
         significant_words = split_significant_words(text)
         stems = self._find_stems(significant_words)

@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readingroom.core.filters import Filter, FilterFields, Metadata
-from readingroom.engine.rows import Floats, RowNumbers, Rows, RowView, pack_signs
+from readingroom.engine.rows import Floats, RowArrays, RowNumbers, RowView, pack_signs
 
 DIMENSIONS = 384
 
 # A scan of this many rows takes about as long as embedding the question: always exact.
-_EXACT_INDEX_ROWS = 65_536
+_MAX_ROWS_OF_EXACT_INDEX = 65_536
 # In a larger index, this many rows that pass the filter are still scanned exactly.
-_EXACT_ROWS = 24_576
+_MAX_EXACTLY_COMPARED_ROWS = 24_576
 # Of more rows, signs choose at least this many for the exact distance, and at least one in so many:
 # the more rows there are, the more of them agree in their signs with a query by chance.
 _MIN_CANDIDATES = 1_000
@@ -32,7 +32,7 @@ _ROWS_PER_CANDIDATE = 50
 _MAX_DOUBTFUL_ROWS = 16_384
 # By how many standard deviations the signs of a row may differ more than its distance lets expect.
 _SIGN_MARGIN_IN_STANDARD_DEVIATIONS = 2.5
-_BLOCK_ROWS = 8_192
+_ROWS_PER_BLOCK = 8_192
 # 512 vectors of 384 floats take 768 KB, which stay in a core's cache.
 _ROWS_PER_GATHERING = 512
 # Fewer deleted rows are not worth copying the others.
@@ -83,7 +83,7 @@ class VectorIndex:
         self.filter_fields = filter_fields
         self.dimensions = dimensions
         self._write_lock = threading.Lock()
-        self._rows = Rows(filter_fields, dimensions, reserved_row_count)
+        self._rows = RowArrays(filter_fields, dimensions, reserved_row_count)
         self._row_numbers_by_id: dict[str, int] = {}
         self._view = self._rows.make_view()
 
@@ -103,7 +103,7 @@ class VectorIndex:
     ) -> None:
         """Add rows, replacing those with the same ids; raise `ValueError` before any change."""
         matrix = _check_vectors(vectors, len(row_ids), self.dimensions)
-        _check_pairs(row_ids, metadatas)
+        _check_equal_lengths(row_ids, metadatas)
         with self._write_lock:
             self._replace_rows(
                 row_ids,
@@ -113,7 +113,7 @@ class VectorIndex:
 
     def update_metadata(self, row_ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
         """Merge new values into the metadata of rows; unknown ids are ignored."""
-        _check_pairs(row_ids, metadatas)
+        _check_equal_lengths(row_ids, metadatas)
         with self._write_lock:
             metadata_updates = {
                 row_id: metadata
@@ -145,7 +145,7 @@ class VectorIndex:
         conditions = self.filter_fields.parse_filter(where)
         # Read once: a writer may publish another view while this search goes on.
         view = self._view
-        return _find_nearest(view, query_vector, k, view.find_rows(conditions)) if k else []
+        return _find_nearest_rows(view, query_vector, k, view.find_rows(conditions)) if k else []
 
     def search_groups(
         self, vector: Floats, k: int, group_field: str, where: Filter | None = None
@@ -165,7 +165,7 @@ class VectorIndex:
         )
         nearest_first = np.argsort(distances, kind="stable")
         _, group_firsts = np.unique(group_codes[row_numbers[nearest_first]], return_index=True)
-        return _measure_hits(
+        return _measure_exact_hits(
             view, query_vector, row_numbers[nearest_first[np.sort(group_firsts)[:k]]]
         )
 
@@ -231,9 +231,9 @@ class VectorIndex:
             self._rows,
             np.flatnonzero(self._rows.alive_mask[: self._rows.row_count]),
         )
-        new_rows = Rows(self.filter_fields, self.dimensions, len(living_rows))
-        for block_start in range(0, len(living_rows), _BLOCK_ROWS):
-            row_numbers = living_rows[block_start : block_start + _BLOCK_ROWS]
+        new_rows = RowArrays(self.filter_fields, self.dimensions, len(living_rows))
+        for block_start in range(0, len(living_rows), _ROWS_PER_BLOCK):
+            row_numbers = living_rows[block_start : block_start + _ROWS_PER_BLOCK]
             metadatas = [old_rows.get_metadata(int(row_number)) for row_number in row_numbers]
             new_rows.append_rows(
                 [old_rows.ids[row_number] for row_number in row_numbers],
@@ -246,7 +246,7 @@ class VectorIndex:
         }
 
 
-def _check_pairs(row_ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
+def _check_equal_lengths(row_ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
     if len(set(row_ids)) != len(row_ids):
         raise ValueError("an id comes twice in one batch")
     if len(metadatas) != len(row_ids):
@@ -264,7 +264,7 @@ def _check_vectors(vectors: Floats, expected_count: int, dimensions: int) -> Flo
     return matrix
 
 
-def _find_nearest(
+def _find_nearest_rows(
     view: RowView, query_vector: Floats, k: int, row_numbers: RowNumbers
 ) -> list[VectorHit]:
     row_numbers, distances = _choose_candidates(view, query_vector, k, row_numbers)
@@ -273,14 +273,14 @@ def _find_nearest(
         # With those that rounding may have put behind the k-th, and those as near: ids decide.
         max_distance = kth_distance + _ROUNDING_ERROR + 1 / DISTANCE_STEPS
         row_numbers = row_numbers[distances <= max_distance]
-    return _measure_hits(view, query_vector, row_numbers)[:k]
+    return _measure_exact_hits(view, query_vector, row_numbers)[:k]
 
 
 def _choose_candidates(
     view: RowView, query_vector: Floats, k: int, row_numbers: RowNumbers
 ) -> tuple[RowNumbers, Floats]:
     """Return the rows that may be nearest, and the approximate distance of each."""
-    if len(row_numbers) <= _EXACT_ROWS or view.row_count <= _EXACT_INDEX_ROWS:
+    if len(row_numbers) <= _MAX_EXACTLY_COMPARED_ROWS or view.row_count <= _MAX_ROWS_OF_EXACT_INDEX:
         return row_numbers, _approximate_distances(view, query_vector, row_numbers)
     if not view.have_unit_length:
         return row_numbers, _approximate_distances(view, query_vector, row_numbers)
@@ -291,7 +291,7 @@ def _choose_candidates(
     chosen_rows = row_numbers[differing_counts <= max_differing]
     distances = _approximate_distances(view, query_vector, chosen_rows)
     doubtful_limit = min(
-        _bound_differing_signs(distances, k, query_vector),
+        _compute_max_differing_signs(distances, k, query_vector),
         int(np.searchsorted(rows_up_to_count, max(_MAX_DOUBTFUL_ROWS, candidate_count))),
     )
     if doubtful_limit <= max_differing:
@@ -310,7 +310,7 @@ def _approximate_distances(view: RowView, query_vector: Floats, row_numbers: Row
     return distances
 
 
-def _bound_differing_signs(distances: Floats, k: int, query_vector: Floats) -> int:
+def _compute_max_differing_signs(distances: Floats, k: int, query_vector: Floats) -> int:
     """Return how many signs differ at most in nearly all rows as near as the k-th of these."""
     dimensions = len(query_vector)
     if len(distances) <= k:
@@ -323,7 +323,9 @@ def _bound_differing_signs(distances: Floats, k: int, query_vector: Floats) -> i
     return int(dimensions * differing_share + _SIGN_MARGIN_IN_STANDARD_DEVIATIONS * deviation)
 
 
-def _measure_hits(view: RowView, query_vector: Floats, row_numbers: RowNumbers) -> list[VectorHit]:
+def _measure_exact_hits(
+    view: RowView, query_vector: Floats, row_numbers: RowNumbers
+) -> list[VectorHit]:
     """Return these rows with their exact distances, nearest first, equal ones by id."""
     # Subtracted row by row in float64, so that equal vectors have equal distances.
     differences = view.vectors[row_numbers].astype(np.float64) - query_vector
@@ -365,8 +367,8 @@ def _count_differing_signs(
     differing_counts = np.zeros(
         view.row_count if compares_all_rows else len(row_numbers), np.uint16
     )
-    for block_start in range(0, len(differing_counts), _BLOCK_ROWS):
-        block_slice = slice(block_start, min(block_start + _BLOCK_ROWS, len(differing_counts)))
+    for block_start in range(0, len(differing_counts), _ROWS_PER_BLOCK):
+        block_slice = slice(block_start, min(block_start + _ROWS_PER_BLOCK, len(differing_counts)))
         compared_rows = block_slice if compares_all_rows else row_numbers[block_slice]
         for sign_plane, query_sign in zip(view.signs, query_signs, strict=True):
             differing_counts[block_slice] += np.bitwise_count(

@@ -5,7 +5,7 @@ import anyio.to_thread
 from readingroom.engine.index import ChunkIndex
 
 
-async def warm_up(index: ChunkIndex) -> None:
+async def warm_up_index(index: ChunkIndex) -> None:
     """Fill both indexes and load the model, unless there is nothing to search.
 
     Raise `ModelUnavailable` without a model; searches by words are prepared by then.

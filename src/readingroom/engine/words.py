@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain, compress, starmap
 from unicodedata import category, normalize, ucd_3_2_0
 
-from readingroom.core.lru import call_once
+from readingroom.core.call_once import call_once
 
 MAX_QUERY_WORDS = 64
 """Words of a query that are searched; the cost of a search grows with each."""
@@ -61,9 +61,9 @@ class LexicalQuery:
         A text must contain one of the phrases, if there are any, and words only improve its rank.
         Without phrases it must contain one of the words.
         """
-        any_expression = _join_alternatives((*self.phrases, *self.words))
+        any_expression = _join_with_or((*self.phrases, *self.words))
         if self.phrases and self.words:
-            return f"({_join_alternatives(self.phrases)}) AND ({any_expression})"
+            return f"({_join_with_or(self.phrases)}) AND ({any_expression})"
         return any_expression or None
 
 
@@ -110,7 +110,7 @@ def split_significant_words(text: str) -> list[str]:
     return [word for word in split_words(text) if word not in _STOP_WORDS]
 
 
-def _join_alternatives(alternatives: Iterable[str]) -> str:
+def _join_with_or(alternatives: Iterable[str]) -> str:
     # Quoted, so that no text of a user is ever taken for FTS5's syntax.
     return " OR ".join(f'"{alternative}"' for alternative in alternatives)
 
@@ -126,7 +126,7 @@ def _remove_stop_words(words: Iterable[str], keep_all_if_empty: bool) -> list[st
 
 
 @call_once
-def tokenizer_spec() -> str:
+def make_fts5_tokenizer_option() -> str:
     """Return the `tokenize` option of FTS5, which makes emoji and bullets separate words.
 
     SQLite has an older version of Unicode and takes characters that it does not know for letters.

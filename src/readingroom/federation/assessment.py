@@ -4,19 +4,14 @@ from collections import Counter
 from collections.abc import Sequence
 
 from readingroom.federation.models import AssessedSide, ExcludedPolicy
-from readingroom.protocol.search import DeskHit, KnownApplication, SearchScope
+from readingroom.protocol.search import (
+    COUNTED_WORDS_BY_REASON,
+    DeskHit,
+    KnownApplication,
+    SearchScope,
+)
 
 _MAX_LISTED_NAMES = 50
-_WORDS_BY_REASON = {
-    "date_before_first_revision": "came into force later",
-    "date_in_gap": "had no revision in force on the day",
-    "no_active_revision": "have no revision that is adopted and was read",
-    "no_chunks": "have no text here",
-    "unknown_source": "are not here",
-    "other_authority": "are another authority's",
-    "other_area": "are those of other areas",
-    "authority_unknown": "do not say whose they are (policy `local_authority`)",
-}
 
 
 def build_application_side(
@@ -32,18 +27,18 @@ def build_application_side(
         empty_reason = "The application has a record and no documents: ingest_document adds them"
     else:
         empty_reason = f"None of its {len(document_names)} documents says anything on the topic"
-    return _make_side(document_names, (), empty_reason)
+    return _make_assessed_side(document_names, (), empty_reason)
 
 
 def build_policy_side(
     search_scope: SearchScope, policy_day: str, hits: Sequence[DeskHit]
 ) -> AssessedSide:
     """Return which revisions were searched, and why none of them has a passage."""
-    empty_reason = None if hits else _explain_no_policy(search_scope, policy_day)
-    return _make_side(search_scope.searched, search_scope.excluded, empty_reason)
+    empty_reason = None if hits else _describe_missing_policy(search_scope, policy_day)
+    return _make_assessed_side(search_scope.searched, search_scope.excluded, empty_reason)
 
 
-def _explain_no_policy(search_scope: SearchScope, policy_day: str) -> str:
+def _describe_missing_policy(search_scope: SearchScope, policy_day: str) -> str:
     if search_scope.searched:
         searched_count = len(search_scope.searched)
         return f"None of the {searched_count} revisions searched says anything on the topic"
@@ -51,7 +46,7 @@ def _explain_no_policy(search_scope: SearchScope, policy_day: str) -> str:
         return "There are no policies here"
     counts_by_reason = Counter(exclusion_reason for _, exclusion_reason in search_scope.excluded)
     counted_reasons = [
-        f"{policy_count} {_WORDS_BY_REASON.get(exclusion_reason, exclusion_reason)}"
+        f"{policy_count} {COUNTED_WORDS_BY_REASON.get(exclusion_reason, exclusion_reason)}"
         for exclusion_reason, policy_count in counts_by_reason.items()
     ]
     excluded_count = len(search_scope.excluded)
@@ -60,9 +55,9 @@ def _explain_no_policy(search_scope: SearchScope, policy_day: str) -> str:
     )
 
 
-def _make_side(
+def _make_assessed_side(
     searched_names: Sequence[str],
-    excluded_parts: Sequence[tuple[str, str]],
+    excluded_sources: Sequence[tuple[str, str]],
     empty_reason: str | None,
 ) -> AssessedSide:
     return AssessedSide(
@@ -70,7 +65,7 @@ def _make_side(
         searched_count=len(searched_names),
         excluded=[
             ExcludedPolicy(source=policy_source, reason=excluded_reason)
-            for policy_source, excluded_reason in excluded_parts[:_MAX_LISTED_NAMES]
+            for policy_source, excluded_reason in excluded_sources[:_MAX_LISTED_NAMES]
         ],
         empty_reason=empty_reason,
     )

@@ -12,9 +12,9 @@ from readingroom.federation.models import DeskAnswer, DeskSearch
 from readingroom.protocol.tool import Answer, ToolArguments, ToolContext
 
 if TYPE_CHECKING:
-    from readingroom.federation.service import DeskService
+    from readingroom.federation.service import FederationService
 
-NO_RIGHT_ANSWER = "none"
+NO_RIGHT_ANSWER_MARK = "none"
 """What stands for the right answer of a question that nothing here answers."""
 _MAX_RESULTS = 10
 
@@ -60,75 +60,90 @@ class Evaluation(Answer):
     misses: list[MissedFirstPlace]
 
 
-async def evaluate(
-    desk_service: "DeskService",
+async def evaluate_searches(
+    federation_service: "FederationService",
     evaluation_questions: Sequence[EvaluationQuestion],
     source_names: list[str] | None,
     tool_context: ToolContext,
 ) -> Evaluation:
     """Ask every question and measure the answers."""
-    desk_answers: list[DeskAnswer] = []
+    search_answers: list[DeskAnswer] = []
     search_seconds: list[float] = []
     for asked_count, evaluation_question in enumerate(evaluation_questions, 1):
-        desk_search = DeskSearch(
+        search_arguments = DeskSearch(
             query=evaluation_question.question, source=source_names, limit=_MAX_RESULTS
         )
         started_at = time.perf_counter()
-        desk_answers.append(await desk_service.search(desk_search, tool_context))
+        search_answers.append(await federation_service.search(search_arguments, tool_context))
         search_seconds.append(time.perf_counter() - started_at)
         await tool_context.report_progress(asked_count, len(evaluation_questions), None)
-    answered_questions = [*zip(evaluation_questions, desk_answers, strict=True)]
+    answered_questions = [*zip(evaluation_questions, search_answers, strict=True)]
     answerable_questions = [
-        (evaluation_question, desk_answer)
-        for evaluation_question, desk_answer in answered_questions
+        (evaluation_question, search_answer)
+        for evaluation_question, search_answer in answered_questions
         if evaluation_question.right_ids
     ]
-    found_ranks = [
-        _find_rank(evaluation_question, desk_answer)
-        for evaluation_question, desk_answer in answerable_questions
+    right_answer_ranks = [
+        _find_rank(evaluation_question, search_answer)
+        for evaluation_question, search_answer in answerable_questions
     ]
     return Evaluation(
         questions=len(evaluation_questions),
         unanswerable=len(evaluation_questions) - len(answerable_questions),
-        hit_at_1=_compute_mean([found_rank == 1 for found_rank in found_ranks]),
+        hit_at_1=_compute_mean(
+            [right_answer_rank == 1 for right_answer_rank in right_answer_ranks]
+        ),
         hit_at_3=_compute_mean(
-            [found_rank is not None and found_rank <= 3 for found_rank in found_ranks]
+            [
+                right_answer_rank is not None and right_answer_rank <= 3
+                for right_answer_rank in right_answer_ranks
+            ]
         ),
-        hit_at_10=_compute_mean([found_rank is not None for found_rank in found_ranks]),
+        hit_at_10=_compute_mean(
+            [right_answer_rank is not None for right_answer_rank in right_answer_ranks]
+        ),
         ndcg_at_10=_compute_mean(
-            [1 / math.log2(found_rank + 1) if found_rank else 0.0 for found_rank in found_ranks]
+            [
+                1 / math.log2(right_answer_rank + 1) if right_answer_rank else 0.0
+                for right_answer_rank in right_answer_ranks
+            ]
         ),
-        mrr=_compute_mean([1 / found_rank if found_rank else 0.0 for found_rank in found_ranks]),
+        mrr=_compute_mean(
+            [
+                1 / right_answer_rank if right_answer_rank else 0.0
+                for right_answer_rank in right_answer_ranks
+            ]
+        ),
         confidence_auroc=measure_auroc(
             [
-                max((hit.score for hit in desk_answer.results), default=0.0)
-                for desk_answer in desk_answers
+                max((hit.score for hit in search_answer.results), default=0.0)
+                for search_answer in search_answers
             ],
             [bool(evaluation_question.right_ids) for evaluation_question in evaluation_questions],
         ),
         called_none=_compute_mean(
-            [desk_answer.confidence == "none" for _, desk_answer in answerable_questions]
+            [search_answer.confidence == "none" for _, search_answer in answerable_questions]
         ),
         latency_p50_ms=_compute_percentile(search_seconds, 50),
         latency_p95_ms=_compute_percentile(search_seconds, 95),
         misses=[
-            _make_missed_first_place(evaluation_question, found_rank, desk_answer)
-            for (evaluation_question, desk_answer), found_rank in zip(
-                answerable_questions, found_ranks, strict=True
+            _make_missed_first_place(evaluation_question, right_answer_rank, search_answer)
+            for (evaluation_question, search_answer), right_answer_rank in zip(
+                answerable_questions, right_answer_ranks, strict=True
             )
-            if found_rank != 1
+            if right_answer_rank != 1
         ],
     )
 
 
-def _find_rank(evaluation_question: EvaluationQuestion, desk_answer: DeskAnswer) -> int | None:
+def _find_rank(evaluation_question: EvaluationQuestion, search_answer: DeskAnswer) -> int | None:
     """Return the place of the first right result, from 1."""
     right_ids = tuple(evaluation_question.right_ids)
-    ranked_hits = enumerate(desk_answer.results, 1)
+    ranked_hits = enumerate(search_answer.results, 1)
     return next(
         (
-            found_rank
-            for found_rank, hit in ranked_hits
+            right_answer_rank
+            for right_answer_rank, hit in ranked_hits
             if right_ids and hit.id.startswith(right_ids)
         ),
         None,
@@ -136,14 +151,16 @@ def _find_rank(evaluation_question: EvaluationQuestion, desk_answer: DeskAnswer)
 
 
 def _make_missed_first_place(
-    evaluation_question: EvaluationQuestion, found_rank: int | None, desk_answer: DeskAnswer
+    evaluation_question: EvaluationQuestion,
+    right_answer_rank: int | None,
+    search_answer: DeskAnswer,
 ) -> MissedFirstPlace:
     return MissedFirstPlace(
         question=evaluation_question.question,
         right_ids=evaluation_question.right_ids,
-        rank=found_rank,
-        first_id=desk_answer.results[0].id if desk_answer.results else None,
-        confidence=desk_answer.confidence,
+        rank=right_answer_rank,
+        first_id=search_answer.results[0].id if search_answer.results else None,
+        confidence=search_answer.confidence,
     )
 
 
@@ -176,11 +193,11 @@ def _compute_mean(measurements: Sequence[float]) -> float | None:
     return round(mean(measurements), 4) if measurements else None
 
 
-def _compute_percentile(search_seconds: Sequence[float], percentile_number: int) -> float:
+def _compute_percentile(search_seconds: Sequence[float], percentile: int) -> float:
     sorted_milliseconds = sorted(1000 * search_duration for search_duration in search_seconds)
     return round(
         sorted_milliseconds[
-            min(len(sorted_milliseconds) - 1, len(sorted_milliseconds) * percentile_number // 100)
+            min(len(sorted_milliseconds) - 1, len(sorted_milliseconds) * percentile // 100)
         ],
         1,
     )

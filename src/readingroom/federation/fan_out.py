@@ -52,13 +52,13 @@ class FanOut:
         self._task_group: anyio.abc.TaskGroup
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    async def run_calls_inside(self) -> AsyncIterator[None]:
         """Enter this for as long as calls are made; leaving it cancels those that are late."""
         async with anyio.create_task_group() as self._task_group:
             yield
             self._task_group.cancel_scope.cancel()
 
-    async def call_all(
+    async def call_all_bases(
         self, functions_by_base: FunctionsByBase[AnswerT]
     ) -> GatheredAnswers[AnswerT]:
         """Call every function at once and return what came in time."""

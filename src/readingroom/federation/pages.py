@@ -15,7 +15,7 @@ from readingroom.core.dates import parse_day
 from readingroom.core.errors import InvalidArguments, validate_model
 from readingroom.engine.confidence import judge_confidence
 from readingroom.federation.models import AssessAgainstPolicy, DeskAnswer, DeskFetch, DeskSearch
-from readingroom.federation.service import DeskService
+from readingroom.federation.service import FederationService
 from readingroom.protocol.pages import (
     BasePage,
     BasePages,
@@ -26,19 +26,19 @@ from readingroom.protocol.pages import (
     ToolExample,
 )
 from readingroom.protocol.search import (
-    TEXT_BY_REASON,
+    CAUTION_BY_REASON,
     DeskHit,
     DeskRecord,
     SearchRequest,
-    make_read_path,
+    make_record_page_path,
     make_unread_cautions,
 )
-from readingroom.web.charts import draw_period
+from readingroom.web.charts import draw_period_bar
 from readingroom.web.templates import (
     format_count,
     format_day,
-    format_words,
-    reflow,
+    format_identifier,
+    join_broken_lines,
     render_template,
 )
 
@@ -62,10 +62,12 @@ _LABEL_BY_FIELD = {
 }
 
 
-def make_pages(desk_service: DeskService, base_pages: Mapping[str, BasePages]) -> BasePages:
+def make_pages(
+    federation_service: FederationService, base_pages: Mapping[str, BasePages]
+) -> BasePages:
     """Return the pages over every base; `base_pages` has what each base adds to them."""
-    desk = DeskPages(desk_service, base_pages)
-    desk_pages = [
+    desk = FederationPages(federation_service, base_pages)
+    federation_pages = [
         BasePage(
             "/search",
             desk.show_search,
@@ -76,57 +78,61 @@ def make_pages(desk_service: DeskService, base_pages: Mapping[str, BasePages]) -
         BasePage("/read", desk.show_record),
     ]
     if {"application", "policy"} <= {
-        search_adapter.role for search_adapter in desk_service.adapters
+        search_adapter.role for search_adapter in federation_service.adapters
     }:
-        desk_pages.append(
+        federation_pages.append(
             BasePage(
                 "/applications/beside", desk.show_assessment, form_page=desk.show_assessment_form
             )
         )
-    return BasePages(tuple(desk_pages))
+    return BasePages(tuple(federation_pages))
 
 
-class DeskPages:
+class FederationPages:
     """The pages over every base."""
 
-    def __init__(self, desk_service: DeskService, base_pages: Mapping[str, BasePages]) -> None:
-        self._service = desk_service
+    def __init__(
+        self, federation_service: FederationService, base_pages: Mapping[str, BasePages]
+    ) -> None:
+        self._service = federation_service
         self._base_pages = base_pages
 
     async def show_search(self, request: PageRequest) -> RenderedPage:
         """Return the search form, with what was found where something is asked."""
         search_form = _SearchForm.read(request)
-        desk_answer: DeskAnswer | None = None
+        search_answer: DeskAnswer | None = None
         search_omissions: Sequence[SearchOmission] = ()
         arguments = None
         if search_form.query and not request.refusal:
             arguments = validate_model(DeskSearch, search_form.to_arguments())
-            desk_answer = await self._service.search(arguments, request.call)
-            search_omissions = await self._list_omissions(arguments, desk_answer, request)
+            search_answer = await self._service.search(arguments, request.call)
+            search_omissions = await self._list_omissions(arguments, search_answer, request)
         page_body = _render(
             "search.html",
             request=request,
             asked=search_form,
             bases=[search_adapter.base for search_adapter in self._service.adapters],
-            answer=desk_answer,
-            hits=_list_hits(desk_answer.results, search_form.day) if desk_answer else [],
-            unread_cautions=make_unread_cautions(desk_answer.unread_revisions)
-            if desk_answer
+            answer=search_answer,
+            hits=_make_shown_hits(search_answer.results, search_form.day) if search_answer else [],
+            unread_cautions=make_unread_cautions(search_answer.unread_revisions)
+            if search_answer
             else {},
-            omissions=_list_shown_omissions(search_omissions, search_form.day),
-            next_address=search_form.make_address(desk_answer.next_offset) if desk_answer else None,
+            omissions=_make_omissions_with_bars(search_omissions, search_form.day),
+            next_address=search_form.make_address(search_answer.next_offset)
+            if search_answer
+            else None,
             mark=request.citation_mark,
         )
         page_title = f"Search: {search_form.query}" if arguments else "Search"
         tool_example = ToolExample("search", search_form.to_arguments()) if arguments else None
         # What the page says was not asked is in its data too, beside the tool's own answer.
         page_data = (
-            {**desk_answer.model_dump(), "not_asked": search_omissions} if desk_answer else None
+            {**search_answer.model_dump(), "not_asked": search_omissions} if search_answer else None
         )
         return RenderedPage(page_title, page_body, data=page_data, tool_example=tool_example)
 
     async def _list_omissions(
-        self, arguments: DeskSearch, desk_answer: DeskAnswer, request: PageRequest
+        self, arguments: DeskSearch, search_answer: DeskAnswer, request: PageRequest
     ) -> list[SearchOmission]:
         """Return what each base left out; a base that did not answer is told by the notes."""
         search_request = SearchRequest(
@@ -137,7 +143,7 @@ class DeskPages:
         )
         return [
             search_omission
-            for base_name in desk_answer.searched
+            for base_name in search_answer.searched
             if base_name in self._base_pages
             for search_omission in await self._base_pages[base_name].list_omissions(
                 search_request, request.call
@@ -150,63 +156,70 @@ class DeskPages:
         Raise InvalidArguments, or what the desk's `fetch` raises for an id that names nothing.
         """
         arguments = _read_fetch_arguments(request)
-        desk_record = await self._service.fetch(arguments, request.call)
+        fetched_record = await self._service.fetch(arguments, request.call)
         reading_aid = ReadingAid()
-        if desk_record.base in self._base_pages:
-            reading_aid = await self._base_pages[desk_record.base].aid_reading(request, desk_record)
+        if fetched_record.base in self._base_pages:
+            reading_aid = await self._base_pages[fetched_record.base].build_reading_aid(
+                request, fetched_record
+            )
         citation = request.citation_mark + (
-            reading_aid.citation or desk_record.citation.citation_string
+            reading_aid.citation or fetched_record.citation.citation_string
         )
         page_body = _render(
             "record.html",
-            title=desk_record.title,
+            title=fetched_record.title,
             citation=citation,
-            validity=_describe_validity(desk_record.record),
-            facts=list(_list_facts(desk_record, reading_aid)),
-            text=_mark_quotation(reflow(desk_record.text), reflow(request.get("quote"))),
-            next_part=_make_read_address(desk_record.id, desk_record.next_offset),
+            validity=_describe_validity(fetched_record.record),
+            facts=list(_list_facts(fetched_record, reading_aid)),
+            text=_mark_quotation(
+                join_broken_lines(fetched_record.text),
+                join_broken_lines(request.get_parameter("quote")),
+            ),
+            next_part=_make_record_page_address(fetched_record.id, fetched_record.next_offset),
             aid=reading_aid,
-            record_id=desk_record.id,
+            record_id=fetched_record.id,
         )
         return RenderedPage(
             citation,
             page_body,
-            data=desk_record,
-            tool_example=ToolExample("fetch", {"id": desk_record.id}),
-            print_note=_describe_validity(desk_record.record),
+            data=fetched_record,
+            tool_example=ToolExample("fetch", {"id": fetched_record.id}),
+            print_note=_describe_validity(fetched_record.record),
         )
 
     async def show_assessment(self, request: PageRequest) -> RenderedPage:
         """Return what an application says on a topic beside the policy in force on its day."""
         arguments = {
-            "application_ref": request.get("ref"),
-            "topic": request.get("topic"),
-            "date": request.get("date") or None,
+            "application_ref": request.get_parameter("ref"),
+            "topic": request.get_parameter("topic"),
+            "date": request.get_parameter("date") or None,
         }
         valid_arguments = validate_model(AssessAgainstPolicy, arguments)
-        policy_assessment = await self._service.assess_answers(valid_arguments, request.call)
+        policy_assessment = await self._service.assess_against_policy(valid_arguments, request.call)
         page_body = _render(
             "assessment.html",
             assessment=policy_assessment,
             unread_cautions=make_unread_cautions(policy_assessment.unread_revisions),
             mark=request.citation_mark,
-            application_hits=_list_hits(policy_assessment.application, policy_assessment.date),
-            policy_hits=_list_hits(policy_assessment.policy, policy_assessment.date),
-            is_application_far=_is_far(policy_assessment.application),
-            is_policy_far=_is_far(policy_assessment.policy),
-            reasons=TEXT_BY_REASON,
+            application_hits=_make_shown_hits(
+                policy_assessment.application, policy_assessment.date
+            ),
+            policy_hits=_make_shown_hits(policy_assessment.policy, policy_assessment.date),
+            is_application_far=_is_nothing_close(policy_assessment.application),
+            is_policy_far=_is_nothing_close(policy_assessment.policy),
+            reasons=CAUTION_BY_REASON,
         )
         page_title = (
             f"{policy_assessment.application_ref}: {policy_assessment.topic}, beside policy"
         )
-        tool_example = ToolExample("assess_against_policy", _drop_empty(arguments))
+        tool_example = ToolExample("assess_against_policy", _remove_empty_arguments(arguments))
         return RenderedPage(
             page_title, page_body, data=policy_assessment, tool_example=tool_example
         )
 
     async def show_assessment_form(self, request: PageRequest) -> RenderedPage:
         """Return the form that asks for a topic and a day, with why it was refused."""
-        application_ref = request.get("ref")
+        application_ref = request.get_parameter("ref")
         page_body = _render("assessment_form.html", reference=application_ref, request=request)
         return RenderedPage(f"{application_ref}: beside policy", page_body)
 
@@ -227,11 +240,11 @@ class _SearchForm:
     @classmethod
     def read(cls, request: PageRequest) -> "_SearchForm":
         return cls(
-            query=request.get("q"),
-            day=request.get("date"),
-            application_ref=request.get("application"),
-            base=request.get("base"),
-            offset=request.get("offset"),
+            query=request.get_parameter("q"),
+            day=request.get_parameter("date"),
+            application_ref=request.get_parameter("application"),
+            base=request.get_parameter("base"),
+            offset=request.get_parameter("offset"),
         )
 
     def to_arguments(self) -> dict[str, Any]:
@@ -242,7 +255,7 @@ class _SearchForm:
             "source": self.base,
         }
         offset_argument = {"offset": _parse_number("offset", self.offset)} if self.offset else {}
-        return {**_drop_empty(arguments), **offset_argument}
+        return {**_remove_empty_arguments(arguments), **offset_argument}
 
     def make_address(self, result_offset: int | None) -> str | None:
         """Return the address of another page of the same search."""
@@ -263,7 +276,7 @@ class _SearchForm:
 
 
 @dataclass(frozen=True, slots=True)
-class _Hit:
+class _ShownHit:
     """A result as the page shows it."""
 
     hit: DeskHit
@@ -274,18 +287,20 @@ class _Hit:
     """When it was in force, beside the others; empty for what is no policy."""
 
 
-def _list_hits(hits: Sequence[DeskHit], day_text: str | None) -> list[_Hit]:
+def _make_shown_hits(hits: Sequence[DeskHit], day_text: str | None) -> list[_ShownHit]:
     """Return results as the page shows them, their times in force on one scale."""
     in_force_periods = [
         (hit.in_force.effective_from, hit.in_force.effective_to) if hit.in_force else None
         for hit in hits
     ]
-    period_bars = _draw_periods(in_force_periods, day_text)
+    period_bars = _draw_period_bars(in_force_periods, day_text)
     return [
-        _Hit(
+        _ShownHit(
             hit,
             _link_hit(hit),
-            _mark_terms(reflow(hit.snippet), hit.parts.matched_terms if hit.parts else ()),
+            _mark_matched_terms(
+                join_broken_lines(hit.snippet), hit.parts.matched_terms if hit.parts else ()
+            ),
             _describe_validity(hit.in_force.model_dump()) if hit.in_force else "",
             period_bar,
         )
@@ -293,17 +308,17 @@ def _list_hits(hits: Sequence[DeskHit], day_text: str | None) -> list[_Hit]:
     ]
 
 
-def _list_shown_omissions(
+def _make_omissions_with_bars(
     search_omissions: Sequence[SearchOmission], day_text: str | None
 ) -> list[tuple[SearchOmission, Markup]]:
     """Return what was left out, each with a bar for when its nearest revision was in force."""
-    period_bars = _draw_periods(
+    period_bars = _draw_period_bars(
         [search_omission.period for search_omission in search_omissions], day_text
     )
     return list(zip(search_omissions, period_bars, strict=True))
 
 
-def _draw_periods(
+def _draw_period_bars(
     in_force_periods: Sequence[tuple[dt.date, dt.date | None] | None], day_text: str | None
 ) -> list[Markup]:
     """Return a bar for each time, all on the scale from the earliest to the day or today."""
@@ -323,7 +338,7 @@ def _draw_periods(
     ]
     first_day, last_day = min(known_days), max(known_days)
     return [
-        draw_period(force_period[0], force_period[1], first_day, last_day, marked_day)
+        draw_period_bar(force_period[0], force_period[1], first_day, last_day, marked_day)
         if force_period
         else Markup("")
         for force_period in in_force_periods
@@ -332,13 +347,13 @@ def _draw_periods(
 
 def _link_hit(hit: DeskHit) -> str:
     """Return the address of a hit; of a whole page, with the passage to be marked on it."""
-    reading_address = _make_read_address(hit.id) or ""
+    record_page_address = _make_record_page_address(hit.id) or ""
     is_page = "#page=" in hit.id
     passage = quote(hit.snippet[:_MAX_MARKED_CHARS], safe="")
-    return f"{reading_address}&quote={passage}" if is_page else reading_address
+    return f"{record_page_address}&quote={passage}" if is_page else record_page_address
 
 
-def _mark_terms(passage: str, matched_terms: Sequence[str]) -> Markup:
+def _mark_matched_terms(passage: str, matched_terms: Sequence[str]) -> Markup:
     """Return a passage with the words of the question marked; everything else is escaped."""
     folded_terms = {term.casefold() for term in matched_terms}
     marked_pieces = []
@@ -361,7 +376,7 @@ def _mark_terms(passage: str, matched_terms: Sequence[str]) -> Markup:
     return Markup("").join(marked_pieces)
 
 
-def _is_far(hits: Sequence[DeskHit]) -> bool:
+def _is_nothing_close(hits: Sequence[DeskHit]) -> bool:
     """Whether there are passages, and none of them is close to what was asked."""
     return bool(hits) and judge_confidence([hit.score for hit in hits], "").level == "none"
 
@@ -370,7 +385,7 @@ def _is_far(hits: Sequence[DeskHit]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Fact:
+class _ShownFact:
     """A line of the list above the text."""
 
     label: str
@@ -379,29 +394,29 @@ class _Fact:
     is_code: bool = False
 
 
-def _list_facts(desk_record: DeskRecord, reading_aid: ReadingAid) -> Iterator[_Fact]:
-    base_record = desk_record.record
+def _list_facts(fetched_record: DeskRecord, reading_aid: ReadingAid) -> Iterator[_ShownFact]:
+    base_record = fetched_record.record
     # Any other scheme, such as `javascript:`, must not become a link.
-    if desk_record.url.startswith("https://"):
-        yield _Fact("Official page", desk_record.url, desk_record.url)
+    if fetched_record.url.startswith("https://"):
+        yield _ShownFact("Official page", fetched_record.url, fetched_record.url)
     if base_record.get("withdrawn"):
-        yield _Fact("Withdrawn", "kept for reference; it is no longer current")
+        yield _ShownFact("Withdrawn", "kept for reference; it is no longer current")
     for field_name, fact_label in _LABEL_BY_FIELD.items():
         field_value = base_record.get(field_name)
         if field_value is not None and field_value != "":
-            yield _Fact(fact_label, _format_fact(field_name, field_value))
+            yield _ShownFact(fact_label, _format_fact(field_name, field_value))
     for fact_label, fact_text in reading_aid.facts:
-        yield _Fact(fact_label, fact_text)
-    if desk_record.links:
-        link_count = sum(desk_record.links.values())
-        links_href = f"/records/links?id={quote(desk_record.id, safe='')}"
-        yield _Fact("Linked to", format_count(link_count, "record"), links_href)
-    yield _Fact("Id", desk_record.id, is_code=True)
+        yield _ShownFact(fact_label, fact_text)
+    if fetched_record.links:
+        link_count = sum(fetched_record.links.values())
+        links_href = f"/records/links?id={quote(fetched_record.id, safe='')}"
+        yield _ShownFact("Linked to", format_count(link_count, "record"), links_href)
+    yield _ShownFact("Id", fetched_record.id, is_code=True)
 
 
 def _format_fact(field_name: str, field_value: Any) -> str:
     if field_name == "document_type":
-        return format_words(str(field_value))
+        return format_identifier(str(field_value))
     if field_name in ("published_at", "public_updated_at"):
         return format_day(str(field_value))
     return str(field_value)
@@ -413,7 +428,9 @@ def _describe_validity(base_record: Mapping[str, Any]) -> str:
     if not first_day:
         return ""
     if bill_stage := base_record.get("stage"):
-        return f"Not adopted yet ({format_words(bill_stage).lower()}): it is in force on no day."
+        return (
+            f"Not adopted yet ({format_identifier(bill_stage).lower()}): it is in force on no day."
+        )
     today = clock.now().date().isoformat()
     if str(first_day) > today:
         return f"Not in force yet: it will be from {format_day(first_day)}."
@@ -434,16 +451,16 @@ def _mark_quotation(passage: str, quoted_text: str) -> Markup:
     return Markup("{}<mark>{}</mark>{}").format(text_before, marked_text, text_after)
 
 
-def _make_read_address(record_id: str, text_offset: int | None = 0) -> str | None:
+def _make_record_page_address(record_id: str, text_offset: int | None = 0) -> str | None:
     if text_offset is None:
         return None
-    reading_address = make_read_path(record_id)
-    return f"{reading_address}&offset={text_offset}" if text_offset else reading_address
+    record_page_address = make_record_page_path(record_id)
+    return f"{record_page_address}&offset={text_offset}" if text_offset else record_page_address
 
 
 def _read_fetch_arguments(request: PageRequest) -> DeskFetch:
-    text_offset = _parse_number("offset", request.get("offset") or "0")
-    return validate_model(DeskFetch, {"id": request.get("id"), "offset": text_offset})
+    text_offset = _parse_number("offset", request.get_parameter("offset") or "0")
+    return validate_model(DeskFetch, {"id": request.get_parameter("id"), "offset": text_offset})
 
 
 # --- questions from forms ---
@@ -456,7 +473,7 @@ def _parse_number(field_name: str, written_number: str) -> int:
         raise InvalidArguments([{"field": field_name, "message": "must be a number"}]) from error
 
 
-def _drop_empty(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _remove_empty_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {
         argument_name: argument_value
         for argument_name, argument_value in arguments.items()

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from readingroom.protocol.resources import Prompt, PromptArgument
 
 
-def _render_review(prompt_arguments: Mapping[str, str]) -> str:
+def _render_application_review(prompt_arguments: Mapping[str, str]) -> str:
     topic_words = (
         prompt_arguments.get("topic")
         or "each topic the policies raise (transport, design, heritage, …)"
@@ -24,7 +24,7 @@ def _render_review(prompt_arguments: Mapping[str, str]) -> str:
     )
 
 
-def _render_changes(prompt_arguments: Mapping[str, str]) -> str:
+def _render_policy_changes(prompt_arguments: Mapping[str, str]) -> str:
     return (
         f"What changed in {prompt_arguments['source']} between {prompt_arguments['from_date']} and "
         f"{prompt_arguments['to_date']}?\n\n"
@@ -34,7 +34,7 @@ def _render_changes(prompt_arguments: Mapping[str, str]) -> str:
     )
 
 
-def _render_brief(prompt_arguments: Mapping[str, str]) -> str:
+def _render_federal_brief(prompt_arguments: Mapping[str, str]) -> str:
     return (
         f"Write a one-page brief on {prompt_arguments['bill_id']}.\n\n"
         "Begin with get_bill_dossier. Tell what the bill does (from its summary and text, not from "
@@ -45,7 +45,7 @@ def _render_brief(prompt_arguments: Mapping[str, str]) -> str:
     )
 
 
-def _render_duty(prompt_arguments: Mapping[str, str]) -> str:
+def _render_charity_duty(prompt_arguments: Mapping[str, str]) -> str:
     return (
         f"A charity asks: {prompt_arguments['question']}\n\n"
         "Find the Charity Commission's guidance with search_guidance and read the pages with "
@@ -67,7 +67,7 @@ PROMPTS = (
                 "topic", "One topic, such as cycle parking; all when left out.", required=False
             ),
         ),
-        _render_review,
+        _render_application_review,
     ),
     Prompt(
         "what_changed_in_policy",
@@ -78,20 +78,20 @@ PROMPTS = (
             PromptArgument("from_date", "The earlier day, YYYY-MM-DD."),
             PromptArgument("to_date", "The later day, YYYY-MM-DD."),
         ),
-        _render_changes,
+        _render_policy_changes,
     ),
     Prompt(
         "brief_on_bill",
         "Brief on a bill",
         "Write a cited one-page brief on a bill of Congress.",
         (PromptArgument("bill_id", "The bill, such as hr:119:1."),),
-        _render_brief,
+        _render_federal_brief,
     ),
     Prompt(
         "check_charity_duty",
         "Check a charity's duty",
         "Answer what a charity must and should do, from the Charity Commission's own guidance.",
         (PromptArgument("question", "What the charity wants to know."),),
-        _render_duty,
+        _render_charity_duty,
     ),
 )

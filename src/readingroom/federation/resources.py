@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from readingroom.core.errors import InvalidCursor, KnowledgeError, RecordNotFound
 from readingroom.federation.models import DeskFetch
-from readingroom.federation.service import DeskService
+from readingroom.federation.service import FederationService
 from readingroom.protocol.quoting import QUOTED_MATTER_INSTRUCTION
 from readingroom.protocol.resources import RESOURCE_SCHEME, ListedResource, ResourceTemplate
 from readingroom.protocol.tool import ToolContext
@@ -15,14 +15,14 @@ _MAX_CURSOR_DIGITS = 12
 _MAX_RESOURCE_CHARS = 200_000  # of one resource; tools read longer texts page by page
 
 
-class RoomResources:
+class FederatedResources:
     """What the desk fetches, under addresses that a client can keep."""
 
-    def __init__(self, desk_service: DeskService) -> None:
-        self._desk = desk_service
+    def __init__(self, federation_service: FederationService) -> None:
+        self._desk = federation_service
         self.templates: tuple[ResourceTemplate, ...] = tuple(
             replace(resource_template, uri=RESOURCE_SCHEME + resource_template.uri)
-            for search_adapter in desk_service.adapters
+            for search_adapter in federation_service.adapters
             for resource_template in search_adapter.templates
         )
 

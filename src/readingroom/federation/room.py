@@ -11,32 +11,32 @@ from readingroom.core.errors import InvalidSetting
 from readingroom.core.settings import RoomSettings
 from readingroom.engine.embedding.shared import find_shared_reranker, get_shared_embedder
 from readingroom.federation import DESK_NAME
-from readingroom.federation.tools import open_desk
+from readingroom.federation.tools import open_federation
 from readingroom.protocol.spec import BaseSpec, KnowledgeBase, LazyImport
 from readingroom.storage.errors import FolderInUse
 from readingroom.storage.lock import FolderLock
 
-ROOM_PORT = 8000
-ROOM_SPEC = BaseSpec(
+FEDERATION_PORT = 8000
+FEDERATION_SPEC = BaseSpec(
     name=DESK_NAME,
-    port=ROOM_PORT,
-    open=LazyImport("readingroom.federation.room:open_room"),
-    folder_locked=True,
-    on_database="moves",
+    port=FEDERATION_PORT,
+    open=LazyImport("readingroom.federation.room:open_all_bases"),
+    locks_folder=True,
+    database_support="moves",
     is_view=True,
     commands=LazyImport("readingroom.federation.commands:COMMANDS"),
 )
 """The desk as a base: its folder has one owner, the process that serves all bases."""
 
 
-def make_desk(
+def make_federated_base(
     knowledge_bases: tuple[KnowledgeBase, ...],
     settings: RoomSettings,
     server_address: str = "",
     absence_reasons: Mapping[str, str] = {},
 ) -> KnowledgeBase:
     """Return the desk over bases; `server_address` is where this process answers, if it does."""
-    return open_desk(
+    return open_federation(
         knowledge_bases,
         get_shared_embedder(settings),
         server_address,
@@ -45,10 +45,10 @@ def make_desk(
     )
 
 
-def open_room(settings: RoomSettings) -> KnowledgeBase:
+def open_all_bases(settings: RoomSettings) -> KnowledgeBase:
     """Return the desk over every base that no other process owns, opened and closed with it."""
     empty_names = list_empty_bases(settings)
-    locks_by_base, absence_reasons = _lock_folders(settings, empty_names)
+    locks_by_base, absence_reasons = _lock_base_folders(settings, empty_names)
     # No folder is made for a question's sake: a base without one is opened on another, for a while.
     scratch_folder = tempfile.TemporaryDirectory(prefix="readingroom-")
     scratch_settings = settings.model_copy(
@@ -58,7 +58,7 @@ def open_room(settings: RoomSettings) -> KnowledgeBase:
         *open_bases(locks_by_base, settings),
         *open_bases(empty_names, scratch_settings),
     )
-    desk_service = make_desk(opened_bases, settings, absence_reasons=absence_reasons)
+    federated_base = make_federated_base(opened_bases, settings, absence_reasons=absence_reasons)
 
     @asynccontextmanager
     async def lifespan() -> AsyncIterator[None]:
@@ -68,11 +68,11 @@ def open_room(settings: RoomSettings) -> KnowledgeBase:
                 if base_lock:
                     exit_stack.callback(base_lock.release)
             # The desk last, so that it is closed first: its late calls are still in the bases.
-            for opened_base in (*opened_bases, desk_service):
+            for opened_base in (*opened_bases, federated_base):
                 await exit_stack.enter_async_context(opened_base.lifespan())
             yield
 
-    return replace(desk_service, lifespan=lifespan)
+    return replace(federated_base, lifespan=lifespan)
 
 
 def list_empty_bases(settings: RoomSettings) -> list[str]:
@@ -87,7 +87,7 @@ def list_empty_bases(settings: RoomSettings) -> list[str]:
     ]
 
 
-def _lock_folders(
+def _lock_base_folders(
     settings: RoomSettings, empty_names: Container[str]
 ) -> tuple[dict[str, FolderLock | None], dict[str, str]]:
     """Return the bases that this process can open, each with its lock, and why not the others."""

@@ -53,7 +53,7 @@ class _BaseAnswer:
     unread_revisions: list[UnreadRevision]
 
 
-class DeskService:
+class FederationService:
     """What takes more than one base to answer."""
 
     def __init__(
@@ -78,7 +78,7 @@ class DeskService:
             Note(base=base_name, code=FolderInUse.code, message=absence_reason)
             for base_name, absence_reason in absence_reasons.items()
         ]
-        self.running = fan_out.running
+        self.running = fan_out.run_calls_inside
 
     async def warm_up(self) -> None:
         """Load what reads the first results again; raise `ModelUnavailable` if it cannot be."""
@@ -127,13 +127,13 @@ class DeskService:
             ],
             notes=[
                 *gathered_answers.notes,
-                *await self._note_unknown_application(base_names, arguments.application_ref),
+                *await self._make_unknown_application_notes(base_names, arguments.application_ref),
                 *self._absence_notes,
             ],
             confidence=answer_confidence.level,
             confidence_reason=answer_confidence.reason,
             next_offset=end_index if end_index < len(hits) else None,
-            unread_revisions=_list_unread(gathered_answers),
+            unread_revisions=_list_unread_revisions(gathered_answers),
         )
 
     async def fetch(self, arguments: DeskFetch, tool_context: ToolContext) -> DeskRecord:
@@ -142,7 +142,7 @@ class DeskService:
         Raise `RecordNotFound` when it is not there or its base is not served here, and
         `UnrecognizedId` when no base knows ids of that form.
         """
-        base_name = self.find_base(arguments.id)
+        base_name = self.find_base_of_id(arguments.id)
         search_adapter = self._adapters.get(base_name)
         if search_adapter is None:
             raise RecordNotFound(f"{arguments.id} belongs to the base {base_name}, not served here")
@@ -154,20 +154,20 @@ class DeskService:
                 valid_prefixes=self._list_id_forms(),
             ) from error
 
-    def find_base(self, record_id: str) -> str:
+    def find_base_of_id(self, record_id: str) -> str:
         """Return the name of the base that an id belongs to."""
         for base_name, search_adapter in self._adapters.items():
             if search_adapter.recognizes_id(record_id):
                 return base_name
-        id_prefix, colon_mark, _ = record_id.strip().partition(":")
+        id_prefix, separator, _ = record_id.strip().partition(":")
         # Federal ids have many first words (`hr:`, `pl:`), so their base takes what no other
         # claims.
         fallback_base = self._id_prefixes.get("", "")
         return (
-            self._id_prefixes.get(id_prefix.lower(), fallback_base) if colon_mark else fallback_base
+            self._id_prefixes.get(id_prefix.lower(), fallback_base) if separator else fallback_base
         )
 
-    async def assess_answers(
+    async def assess_against_policy(
         self, arguments: AssessAgainstPolicy, tool_context: ToolContext
     ) -> Assessment:
         """Return what an application says on a topic, beside the policy of its day and authority.
@@ -179,7 +179,7 @@ class DeskService:
             self._find_adapter_by_role("policy"),
         )
         known_application = await document_adapter.find_application(arguments.application_ref)
-        policy_day, day_origin = _choose_day(arguments, known_application)
+        policy_day, day_origin = _choose_policy_day(arguments, known_application)
         local_authority, authority_origin = _choose_authority(arguments, known_application)
         search_request = SearchRequest(
             query=arguments.topic,
@@ -218,7 +218,7 @@ class DeskService:
             authority_from=authority_origin,
             application_side=build_application_side(known_application, application_hits),
             policy_side=build_policy_side(policy_scope, policy_day, policy_hits),
-            unread_revisions=_list_unread(gathered_answers),
+            unread_revisions=_list_unread_revisions(gathered_answers),
         )
 
     def _list_id_forms(self) -> list[str]:
@@ -268,9 +268,11 @@ class DeskService:
             base_name: replace(search_request, sources=tuple(sources_by_base.get(base_name, ())))
             for base_name in base_names
         }
-        return await self._fan_out.call_all(
+        return await self._fan_out.call_all_bases(
             {
-                base_name: partial(_ask_base, self._adapters[base_name], base_request, tool_context)
+                base_name: partial(
+                    _search_base, self._adapters[base_name], base_request, tool_context
+                )
                 for base_name, base_request in requests_by_base.items()
             }
         )
@@ -282,7 +284,7 @@ class DeskService:
             if search_adapter.role == adapter_role
         )
 
-    async def _note_unknown_application(
+    async def _make_unknown_application_notes(
         self, base_names: Sequence[str], application_ref: str | None
     ) -> list[Note]:
         """Return a note where a search is limited to an application that nobody knows."""
@@ -314,23 +316,23 @@ class DeskService:
             folded_name.strip().lower() for folded_name in written_names if folded_name.strip()
         ]
         if not folded_names:
-            unasked_bases = [
+            default_bases = [
                 base_name
                 for base_name, search_adapter in self._adapters.items()
                 if search_adapter.is_searched_unasked
             ]
-            return unasked_bases, {}
+            return default_bases, {}
         base_names = [folded_name for folded_name in folded_names if folded_name in self._adapters]
         sources_by_base: dict[str, list[str]] = {}
         for folded_name in folded_names:
             if folded_name not in self._adapters:
-                base_name, source_name = await self._find_source(folded_name)
+                base_name, source_name = await self._find_base_and_source(folded_name)
                 # A base that is named itself is searched whole.
                 if base_name not in base_names:
                     sources_by_base.setdefault(base_name, []).append(source_name)
         return [*base_names, *sources_by_base], sources_by_base
 
-    async def _find_source(self, folded_name: str) -> tuple[str, str]:
+    async def _find_base_and_source(self, folded_name: str) -> tuple[str, str]:
         for search_adapter in self._adapters.values():
             if (found_source := await search_adapter.find_source(folded_name)) is not None:
                 return search_adapter.base, found_source
@@ -343,7 +345,7 @@ class DeskService:
         )
 
 
-async def _ask_base(
+async def _search_base(
     search_adapter: SearchAdapter, search_request: SearchRequest, tool_context: ToolContext
 ) -> _BaseAnswer:
     hits = await search_adapter.search(search_request, tool_context)
@@ -358,7 +360,7 @@ def _get_hits(
     return base_answer.hits if base_answer else []
 
 
-def _list_unread(gathered_answers: GatheredAnswers[_BaseAnswer]) -> list[UnreadRevision]:
+def _list_unread_revisions(gathered_answers: GatheredAnswers[_BaseAnswer]) -> list[UnreadRevision]:
     return [
         unread_revision
         for base_answer in gathered_answers.answers.values()
@@ -366,7 +368,7 @@ def _list_unread(gathered_answers: GatheredAnswers[_BaseAnswer]) -> list[UnreadR
     ]
 
 
-def _choose_day(
+def _choose_policy_day(
     arguments: AssessAgainstPolicy, known_application: KnownApplication | None
 ) -> tuple[str, str]:
     """Return the day whose policy is shown, and where it comes from."""

@@ -16,8 +16,8 @@ from readingroom.federation.models import (
     DeskSearch,
 )
 from readingroom.federation.prompts import PROMPTS
-from readingroom.federation.resources import RoomResources
-from readingroom.federation.service import DeskService
+from readingroom.federation.resources import FederatedResources
+from readingroom.federation.service import FederationService
 from readingroom.protocol.errors import FederalDialect
 from readingroom.protocol.pages import BasePages
 from readingroom.protocol.search import DeskRecord, PageLinks, SearchAdapter
@@ -26,10 +26,10 @@ from readingroom.protocol.tool import Tool, ToolContext, make_tool
 from readingroom.storage.jobs.store import JobStore
 
 # Imported for servers alone: Jinja2 would slow every command down.
-_MAKE_PAGES = LazyImport("readingroom.federation.pages:make_pages")
+_LAZY_MAKE_PAGES = LazyImport("readingroom.federation.pages:make_pages")
 
 
-def open_desk(
+def open_federation(
     knowledge_bases: Sequence[KnowledgeBase],
     embedder: Embedder,
     server_address: str,
@@ -42,7 +42,7 @@ def open_desk(
     `server_address` is where a person can read what they hold; empty when this process serves no
     pages. `absence_reasons` maps bases that could not be opened to the reason.
     """
-    desk_service = DeskService(
+    federation_service = FederationService(
         _make_adapters(knowledge_bases, PageLinks(server_address), base_specs),
         {
             base_spec.id_prefix or "": base_spec.name
@@ -63,22 +63,24 @@ def open_desk(
             "`citation.citation_string` with its `url`. For policy give the day as `date`."
         ),
         error_dialect=FederalDialect(),
-        tools=tuple(_make_tools(desk_service)),
-        service=desk_service,
+        tools=tuple(_make_tools(federation_service)),
+        service=federation_service,
         prompts=PROMPTS,
-        resources=RoomResources(desk_service),
-        lifespan=desk_service.running,
-        warm_up=desk_service.warm_up,
-        pages=partial(_make_pages, desk_service, knowledge_bases),
+        resources=FederatedResources(federation_service),
+        lifespan=federation_service.running,
+        warm_up=federation_service.warm_up,
+        pages=partial(_make_pages, federation_service, knowledge_bases),
     )
 
 
 def _make_pages(
-    desk_service: DeskService, knowledge_bases: Sequence[KnowledgeBase], job_store: JobStore
+    federation_service: FederationService,
+    knowledge_bases: Sequence[KnowledgeBase],
+    job_store: JobStore,
 ) -> BasePages:
     base_pages = {open_base.name: open_base.pages(job_store) for open_base in knowledge_bases}
-    desk_pages: BasePages = _MAKE_PAGES(desk_service, base_pages)
-    return desk_pages
+    federation_pages: BasePages = _LAZY_MAKE_PAGES(federation_service, base_pages)
+    return federation_pages
 
 
 def _make_adapters(
@@ -94,7 +96,7 @@ def _make_adapters(
     return search_adapters
 
 
-def _make_tools(desk_service: DeskService) -> Iterator[Tool]:
+def _make_tools(federation_service: FederationService) -> Iterator[Tool]:
     async def search(arguments: DeskSearch, tool_context: ToolContext) -> DeskAnswer:
         """Search everything held here at once, across all collections, libraries and databases
         (planning policy, application documents, charity guidance, U.S. federal records, plain
@@ -104,7 +106,7 @@ def _make_tools(desk_service: DeskService) -> Iterator[Tool]:
         reports, recently or since a year? Gives passages found by words and meaning, each with a
         citation and an id. To open one use `fetch`.
         """
-        return await desk_service.search(arguments, tool_context)
+        return await federation_service.search(arguments, tool_context)
 
     async def fetch(arguments: DeskFetch, tool_context: ToolContext) -> DeskRecord:
         """Open any document or record of any knowledge base when you have its id, whatever its
@@ -114,7 +116,7 @@ def _make_tools(desk_service: DeskService) -> Iterator[Tool]:
         `doc:19_00017_FUL_3c9a01`, `guidance:/…`). Returns the whole record, to show, read or cite.
         Long texts come in pieces: go on with `offset` = `next_offset`. It does not search.
         """
-        return await desk_service.fetch(arguments, tool_context)
+        return await federation_service.fetch(arguments, tool_context)
 
     async def assess_against_policy(
         arguments: AssessAgainstPolicy, tool_context: ToolContext
@@ -125,11 +127,11 @@ def _make_tools(desk_service: DeskService) -> Iterator[Tool]:
         say next to what the policies in force on the validation date or another day require, both
         sides together, each passage cited. It retrieves only and judges nothing.
         """
-        return await desk_service.assess_answers(arguments, tool_context)
+        return await federation_service.assess_against_policy(arguments, tool_context)
 
     yield make_tool(search, title="Search everything", view="results")
     yield make_tool(fetch, title="Fetch anything by id")
     if {"application", "policy"} <= {
-        search_adapter.role for search_adapter in desk_service.adapters
+        search_adapter.role for search_adapter in federation_service.adapters
     }:
         yield make_tool(assess_against_policy, title="Put an application beside its policy")

@@ -7,7 +7,7 @@ from datetime import datetime
 from readingroom.core import clock
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.ingest.pipeline import Pipeline
-from readingroom.ingest.private_copy import Roots
+from readingroom.ingest.private_copy import AllowedFolders
 from readingroom.storage.changes import StepHook, ignore_step
 from readingroom.storage.postgres.database import PostgresDatabase
 
@@ -18,7 +18,7 @@ class IngestContext:
 
     pipeline: Pipeline
     embedder: Embedder
-    roots: Roots
+    roots: AllowedFolders
     now: Callable[[], datetime] = clock.now
     on_step: StepHook = ignore_step
     """Called at each named step of a change; tests interrupt it there."""

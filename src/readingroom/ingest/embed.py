@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readingroom.core.progress import ReportProgress
-from readingroom.engine.context import make_context, put_in_context
+from readingroom.engine.context import make_heading_context, prepend_context
 from readingroom.engine.embedding.embedder import Embedder, Vector
-from readingroom.engine.embedding.waiting_texts import HelpedEmbedder
+from readingroom.engine.embedding.waiting_texts import WorkerAidedEmbedder
 from readingroom.engine.vectors import DIMENSIONS
 from readingroom.ingest.document import Document
 
@@ -41,9 +41,9 @@ async def embed_document(
     Each chunk is embedded under the document's title and the headings above it. `known_vectors`
     has, by what was embedded, those that were made before; nothing is embedded twice.
     """
-    chunk_contexts = list_contexts(parsed_document, document_title)
+    chunk_contexts = list_chunk_contexts(parsed_document, document_title)
     embedded_texts = [
-        put_in_context(chunk_context, parsed_document.get_chunk_text(chunk))
+        prepend_context(chunk_context, parsed_document.get_chunk_text(chunk))
         for chunk_context, chunk in zip(chunk_contexts, parsed_document.chunks, strict=True)
     ]
     vectors_by_text = dict(known_vectors)
@@ -53,11 +53,13 @@ async def embed_document(
         key=lambda embedded_text: (len(embedded_text), embedded_text),
     )
     reused_count = len(embedded_texts) - len(new_texts)
-    is_offered = False
+    has_workers = False
     for batch_start in range(0, len(new_texts), _CHUNKS_PER_BATCH):
-        if isinstance(embedder, HelpedEmbedder) and not is_offered:
+        if isinstance(embedder, WorkerAidedEmbedder) and not has_workers:
             # All that is left at once: workers take more at a time than is embedded here.
-            is_offered = await anyio.to_thread.run_sync(embedder.offer, new_texts[batch_start:])
+            has_workers = await anyio.to_thread.run_sync(
+                embedder.offer_to_workers, new_texts[batch_start:]
+            )
         batch_texts = new_texts[batch_start : batch_start + _CHUNKS_PER_BATCH]
         # abandon_on_cancel: a cancelled ingest ends now, and the batch's result is thrown away.
         batch_vectors = await anyio.to_thread.run_sync(
@@ -76,14 +78,14 @@ async def embed_document(
     return EmbeddedChunks(chunk_contexts, vector_rows.reshape(len(embedded_texts), DIMENSIONS))
 
 
-def list_contexts(parsed_document: Document, document_title: str) -> list[str]:
+def list_chunk_contexts(parsed_document: Document, document_title: str) -> list[str]:
     """Return the context of each chunk: the title, and the headings of the sections it lies in."""
     section_titles = {
         document_section.ref: document_section.title
         for document_section in parsed_document.sections
     }
     return [
-        make_context(
+        make_heading_context(
             [
                 document_title,
                 *(section_titles.get(section_ref, "") for section_ref in chunk.section_path),

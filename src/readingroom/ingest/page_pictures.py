@@ -28,7 +28,7 @@ _log = logging.getLogger("readingroom.ingest")
 # Of pictures; the words of scans are kept as well, since reading them again takes long.
 _MAX_CACHED_BYTES = 512 * 2**20
 # Share of that size to which the oldest pictures are deleted, when it is exceeded.
-_KEPT_CACHE_SHARE = 0.75
+_CACHE_SHARE_AFTER_CLEANING = 0.75
 _MAX_PASSAGE_WORDS = 2_000
 # Pairs of equal words; a long passage on a full page has some 5,000.
 _MAX_WORD_PAIRS = 20_000
@@ -44,7 +44,7 @@ _PAGE_WORDS_ADAPTER = TypeAdapter(tuple[PageWord, ...])
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class PassageMark:
     """A rectangle around words of one line: shares of the page's width and height, from its upper
     left.
     """
@@ -73,18 +73,18 @@ class PagePictures:
 
     async def draw_page(self, stored_file: StoredFile, page_number: int, dpi: int) -> bytes:
         """Return a page as a lossless WebP; raise `ExtractionFailed` or `UnsupportedFileType`."""
-        picture_path = self._build_path(stored_file.sha256, f"{page_number}@{dpi}.webp")
-        picture_bytes = await anyio.to_thread.run_sync(_read_if_there, picture_path)
+        picture_path = self._build_cache_path(stored_file.sha256, f"{page_number}@{dpi}.webp")
+        picture_bytes = await anyio.to_thread.run_sync(_read_file_if_present, picture_path)
         if picture_bytes is None:
             picture_bytes = await self._pipeline.render_page(
                 stored_file.file, stored_file.file_name, page_number, dpi, "webp"
             )
-            await anyio.to_thread.run_sync(self._keep_picture, picture_path, picture_bytes)
+            await anyio.to_thread.run_sync(self._write_picture, picture_path, picture_bytes)
         return picture_bytes
 
     async def mark_passage(
         self, stored_file: StoredFile, page_number: int, passage: str
-    ) -> tuple[Mark, ...]:
+    ) -> tuple[PassageMark, ...]:
         """Return the rectangles of a passage on a page, one for each line; none if it is not there.
 
         A passage that begins on another page is marked as far as it stands on this one.
@@ -92,23 +92,23 @@ class PagePictures:
         page_words = await self._find_page_words(stored_file, page_number)
         return await anyio.to_thread.run_sync(find_passage_marks, page_words, passage)
 
-    async def keep_words(self, sha256: str, parsed_document: Document) -> None:
+    async def store_page_words(self, sha256: str, parsed_document: Document) -> None:
         """Keep the places of words that OCR found, so that scans can be marked at once."""
         for read_page in parsed_document.pages:
             if read_page.words:
                 await anyio.to_thread.run_sync(
-                    self._keep_words, sha256, read_page.number, read_page.words
+                    self._write_page_words, sha256, read_page.number, read_page.words
                 )
 
-    async def forget_pictures(self, sha256: str) -> None:
+    async def delete_pictures(self, sha256: str) -> None:
         """Delete whatever is kept of a file."""
         await anyio.to_thread.run_sync(self._delete_pictures, sha256)
 
     async def _find_page_words(
         self, stored_file: StoredFile, page_number: int
     ) -> tuple[PageWord, ...]:
-        words_path = self._build_path(stored_file.sha256, f"{page_number}.json")
-        words_json = await anyio.to_thread.run_sync(_read_if_there, words_path)
+        words_path = self._build_cache_path(stored_file.sha256, f"{page_number}.json")
+        words_json = await anyio.to_thread.run_sync(_read_file_if_present, words_path)
         if words_json is not None:
             try:
                 return _PAGE_WORDS_ADAPTER.validate_json(words_json)
@@ -118,21 +118,23 @@ class PagePictures:
             stored_file.file, stored_file.file_name, page_number
         )
         await anyio.to_thread.run_sync(
-            self._keep_words, stored_file.sha256, page_number, page_words
+            self._write_page_words, stored_file.sha256, page_number, page_words
         )
         return page_words
 
-    def _build_path(self, sha256: str, file_name: str) -> Path:
+    def _build_cache_path(self, sha256: str, file_name: str) -> Path:
         if not _SHA256_PATTERN.fullmatch(sha256):
             raise ValueError("not a SHA-256 digest")
         return self._pictures_folder / sha256 / file_name
 
-    def _keep_words(self, sha256: str, page_number: int, page_words: Sequence[PageWord]) -> None:
+    def _write_page_words(
+        self, sha256: str, page_number: int, page_words: Sequence[PageWord]
+    ) -> None:
         words_json = json.dumps([asdict(page_word) for page_word in page_words]).encode()
-        _write_file_whole(self._build_path(sha256, f"{page_number}.json"), words_json)
+        _write_file_atomically(self._build_cache_path(sha256, f"{page_number}.json"), words_json)
 
-    def _keep_picture(self, picture_path: Path, picture_bytes: bytes) -> None:
-        _write_file_whole(picture_path, picture_bytes)
+    def _write_picture(self, picture_path: Path, picture_bytes: bytes) -> None:
+        _write_file_atomically(picture_path, picture_bytes)
         stats_with_paths = []
         for found_path in self._pictures_folder.glob("*/*.webp"):
             with suppress(FileNotFoundError):  # another thread has just deleted it
@@ -142,8 +144,10 @@ class PagePictures:
         )
         if excess_bytes <= 0:
             return
-        excess_bytes += round(_MAX_CACHED_BYTES * (1 - _KEPT_CACHE_SHARE))
-        for file_stat, old_path in sorted(stats_with_paths, key=lambda entry: entry[0].st_mtime):
+        excess_bytes += round(_MAX_CACHED_BYTES * (1 - _CACHE_SHARE_AFTER_CLEANING))
+        for file_stat, old_path in sorted(
+            stats_with_paths, key=lambda path_and_stat: path_and_stat[0].st_mtime
+        ):
             if excess_bytes <= 0 or old_path == picture_path:
                 break
             old_path.unlink(missing_ok=True)
@@ -151,10 +155,10 @@ class PagePictures:
 
     def _delete_pictures(self, sha256: str) -> None:
         # A thread that keeps one more page meanwhile must not make this fail.
-        shutil.rmtree(self._build_path(sha256, "any").parent, ignore_errors=True)
+        shutil.rmtree(self._build_cache_path(sha256, "any").parent, ignore_errors=True)
 
 
-def find_passage_marks(page_words: Sequence[PageWord], passage: str) -> tuple[Mark, ...]:
+def find_passage_marks(page_words: Sequence[PageWord], passage: str) -> tuple[PassageMark, ...]:
     """Return the rectangles around the words of a passage, one for each line of the page."""
     marked_indexes = _find_whole_passage(page_words, passage) or _find_equal_runs(
         page_words, passage
@@ -197,12 +201,12 @@ def _find_equal_runs(positioned_words: Sequence[PageWord], passage: str) -> set[
         if equal_run.size >= max(1, min_run_words)
     ]
     word_indexes: set[int] = set()
-    for equal_run in _choose_runs(equal_runs, len(page_words), len(passage_words)):
+    for equal_run in _choose_passage_runs(equal_runs, len(page_words), len(passage_words)):
         word_indexes.update(range(equal_run.a, equal_run.a + equal_run.size))
     return word_indexes
 
 
-def _choose_runs(
+def _choose_passage_runs(
     equal_runs: Sequence[Match], page_word_count: int, passage_word_count: int
 ) -> Sequence[Match]:
     """Return the runs that make up a passage; none where a few words only happen to agree.
@@ -243,8 +247,8 @@ def _list_dense_runs(runs_by_distance: Sequence[tuple[int, Match]]) -> list[Matc
     )
 
 
-def _join_into_marks(page_words: Sequence[PageWord]) -> list[Mark]:
-    page_marks: list[Mark] = []
+def _join_into_marks(page_words: Sequence[PageWord]) -> list[PassageMark]:
+    page_marks: list[PassageMark] = []
     for page_word in page_words:
         last_mark = page_marks[-1] if page_marks else None
         word_middle = (page_word.top + page_word.bottom) / 2
@@ -254,7 +258,7 @@ def _join_into_marks(page_words: Sequence[PageWord]) -> list[Mark]:
             and page_word.left >= last_mark.left
         )
         if last_mark is not None and is_same_line:
-            page_marks[-1] = Mark(
+            page_marks[-1] = PassageMark(
                 last_mark.left,
                 min(last_mark.top, page_word.top),
                 max(last_mark.right, page_word.right),
@@ -262,7 +266,7 @@ def _join_into_marks(page_words: Sequence[PageWord]) -> list[Mark]:
             )
         else:
             page_marks.append(
-                Mark(page_word.left, page_word.top, page_word.right, page_word.bottom)
+                PassageMark(page_word.left, page_word.top, page_word.right, page_word.bottom)
             )
     return page_marks
 
@@ -271,14 +275,14 @@ def _fold_letters(raw_text: str) -> str:
     return "".join(_LETTERS_PATTERN.findall(raw_text.casefold()))
 
 
-def _read_if_there(file_path: Path) -> bytes | None:
+def _read_file_if_present(file_path: Path) -> bytes | None:
     try:
         return file_path.read_bytes()
     except FileNotFoundError:
         return None
 
 
-def _write_file_whole(file_path: Path, file_bytes: bytes) -> None:
+def _write_file_atomically(file_path: Path, file_bytes: bytes) -> None:
     """Write a file that is whole or not there; where that fails, only time is lost."""
     try:
         file_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -19,7 +19,7 @@ from readingroom.ingest.document import (
     SkippedFile,
 )
 from readingroom.ingest.errors import ExtractionFailed
-from readingroom.ingest.private_copy import PrivateCopy, Roots
+from readingroom.ingest.private_copy import AllowedFolders, PrivateCopy
 from readingroom.ingest.read.formats.detect import (
     CONTAINER_FORMATS,
     DETECTION_BYTES,
@@ -27,7 +27,7 @@ from readingroom.ingest.read.formats.detect import (
     check_file_name,
     detect_format,
 )
-from readingroom.ingest.read.sandbox import Limits, Sandbox, error_from_refusal
+from readingroom.ingest.read.sandbox import ReadingLimits, Sandbox, make_error_from_refusal
 
 POOR_CONFIDENCE = 70.0
 """Per cent; a page that OCR is less sure of than this is logged as a warning."""
@@ -38,7 +38,7 @@ MAX_CHUNKS = 20_000
 _log = logging.getLogger("readingroom.ingest")
 
 # Somebody waits for a page that is shown, so it may take much less than reading a file.
-_RENDER_LIMITS = Limits(cpu_seconds=60, wall_seconds=90, silent_seconds=90)
+_RENDER_LIMITS = ReadingLimits(cpu_seconds=60, wall_seconds=90, silent_seconds=90)
 # Of a page that is shown to a reader.
 _MAX_RENDERED_PIXELS = 16_000_000
 
@@ -52,10 +52,12 @@ class UnpackedFile:
     max_bytes: int
 
     @contextmanager
-    def open_copy(self) -> Iterator[PrivateCopy]:
+    def open_private_copy(self) -> Iterator[PrivateCopy]:
         """Open the file under the name it had; raise `FileNotFound` or `ExtractionFailed`."""
         # As a file of the folder and no link out of it: a process that was taken over wrote it.
-        unpacked_folder = Roots("the folder of unpacked files", (self.path.parent,), self.max_bytes)
+        unpacked_folder = AllowedFolders(
+            "the folder of unpacked files", (self.path.parent,), self.max_bytes
+        )
         with unpacked_folder.open_copy(str(self.path)) as private_copy:
             yield replace(private_copy, file_name=self.file_name)
 
@@ -69,7 +71,7 @@ class Pipeline:
         # A sandbox of its own, so that showing a page does not wait for a thousand scans.
         self._render_sandbox = Sandbox(_RENDER_LIMITS, scratch_parent=sandbox.scratch_parent)
 
-    async def check_type(
+    async def check_file_type(
         self, private_copy: PrivateCopy, allowed_extensions: tuple[str, ...] = READABLE_EXTENSIONS
     ) -> None:
         """Raise for a file that its name or its first bytes rule out, before it is read.
@@ -79,11 +81,11 @@ class Pipeline:
         try:
             check_file_name(private_copy.file_name, allowed_extensions)
             detect_format(
-                await anyio.to_thread.run_sync(private_copy.read_head, DETECTION_BYTES),
+                await anyio.to_thread.run_sync(private_copy.read_first_bytes, DETECTION_BYTES),
                 private_copy.file_name,
             )
         except Refusal as refusal:
-            raise error_from_refusal(refusal.code, refusal.message) from refusal
+            raise make_error_from_refusal(refusal.code, refusal.message) from refusal
 
     async def read_document(
         self,
@@ -97,7 +99,7 @@ class Pipeline:
         Raise `UnsupportedFileType`, `ExtractionFailed`, `NoContent` or `NoChunks`.
         """
         # Before a process is started: most refused files have the wrong type.
-        await self.check_type(private_copy)
+        await self.check_file_type(private_copy)
         read_options = replace(self._options, find_sections=find_sections)
         read_result = await self._sandbox.read_document(
             private_copy.file, private_copy.file_name, read_options, report_progress
@@ -115,7 +117,7 @@ class Pipeline:
 
         They are gone when the context ends. Raise `ExtractionFailed` or `NoContent`.
         """
-        first_bytes = await anyio.to_thread.run_sync(private_copy.read_head, DETECTION_BYTES)
+        first_bytes = await anyio.to_thread.run_sync(private_copy.read_first_bytes, DETECTION_BYTES)
         if detect_format(first_bytes, private_copy.file_name) not in CONTAINER_FORMATS:
             yield ()
             return

@@ -24,7 +24,7 @@ import anyio.to_thread
 
 from readingroom.ingest.errors import ExtractionFailed, FileNotFound
 
-_BLOCK_BYTES = 1 << 20
+_BYTES_PER_BLOCK = 1 << 20
 
 # Somebody who names the root of a disk should get an error, not a day of reading.
 MAX_FOLDER_FILES = 5_000
@@ -48,14 +48,14 @@ class PrivateCopy:
     sha256: str
     file: FileIO
 
-    def read_head(self, byte_count: int) -> bytes:
+    def read_first_bytes(self, byte_count: int) -> bytes:
         """Return the first bytes."""
         self.file.seek(0)
         return self.file.read(byte_count)
 
 
 @dataclass(frozen=True, slots=True)
-class Roots:
+class AllowedFolders:
     """The folders that files may come from, and how large a file may be."""
 
     setting_name: str
@@ -66,8 +66,8 @@ class Roots:
     """Where private copies are made; by default in the folder for temporary files."""
 
     def open_copy_in_thread(self, asked_path: str) -> AbstractAsyncContextManager[PrivateCopy]:
-        """Do the same as `open_copy` in a thread: copying a large file takes time."""
-        return open_in_thread(self.open_copy(asked_path))
+        """Do the same as `open_private_copy` in a thread: copying a large file takes time."""
+        return enter_copy_in_thread(self.open_copy(asked_path))
 
     @contextmanager
     def open_copy(self, asked_path: str) -> Iterator[PrivateCopy]:
@@ -77,7 +77,9 @@ class Roots:
         """
         root_folder, real_path = self._resolve_path(asked_path)
         try:
-            file_descriptor = _open_below(root_folder, real_path.relative_to(root_folder).parts)
+            file_descriptor = _open_without_links(
+                root_folder, real_path.relative_to(root_folder).parts
+            )
         except OSError as error:
             raise FileNotFound(
                 f"The file {asked_path!r} cannot be opened: {error.strerror}"
@@ -144,7 +146,7 @@ class Roots:
 
 
 @contextmanager
-def open_own_file(own_path: Path, file_name: str, max_bytes: int) -> Iterator[PrivateCopy]:
+def open_stored_file(own_path: Path, file_name: str, max_bytes: int) -> Iterator[PrivateCopy]:
     """Open a file that this server stored, under the name that its sender gave it.
 
     Raise `ExtractionFailed` when the file is too large.
@@ -159,10 +161,10 @@ def open_own_file(own_path: Path, file_name: str, max_bytes: int) -> Iterator[Pr
 
 
 @asynccontextmanager
-async def open_in_thread(
+async def enter_copy_in_thread(
     copy_context: AbstractContextManager[PrivateCopy],
 ) -> AsyncIterator[PrivateCopy]:
-    """Enter `Roots.open_copy` or `open_own_file` in a thread: copying a large file takes time."""
+    """Enter a context that copies a file in a thread: copying a large file takes time."""
     # Only entering takes long; leaving closes a file and can be done on the event loop.
     private_copy = await anyio.to_thread.run_sync(copy_context.__enter__)
     with ExitStack() as exit_stack:
@@ -170,7 +172,7 @@ async def open_in_thread(
         yield private_copy
 
 
-def _open_below(root_folder: Path, path_parts: Sequence[str]) -> int:
+def _open_without_links(root_folder: Path, path_parts: Sequence[str]) -> int:
     """Return a descriptor of the file, opened step by step without following links."""
     # One call with the whole path would follow a link that somebody swaps in for a folder.
     if os.open not in os.supports_dir_fd:  # Windows
@@ -195,16 +197,16 @@ def _copy_file(
 ) -> Iterator[PrivateCopy]:
     """Copy an open file; raise `ExtractionFailed` when it is too large."""
     # Before a byte is copied: a sparse file of many gigabytes takes no room where it lies.
-    _check_size(os.fstat(file_descriptor).st_size, file_name, max_bytes)
+    _check_file_size(os.fstat(file_descriptor).st_size, file_name, max_bytes)
     content_hash = hashlib.sha256()
     size_bytes = 0
     if copies_folder is not None:
         copies_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     # Without a buffer: its position would be wrong once another process reads the descriptor.
     with tempfile.TemporaryFile(buffering=0, dir=copies_folder) as copied_file:
-        while byte_block := os.read(file_descriptor, _BLOCK_BYTES):
+        while byte_block := os.read(file_descriptor, _BYTES_PER_BLOCK):
             size_bytes += len(byte_block)
-            _check_size(size_bytes, file_name, max_bytes)  # it may grow while it is copied
+            _check_file_size(size_bytes, file_name, max_bytes)  # it may grow while it is copied
             content_hash.update(byte_block)
             unwritten_bytes = memoryview(byte_block)
             while unwritten_bytes:
@@ -214,7 +216,7 @@ def _copy_file(
         yield PrivateCopy(valid_name, size_bytes, content_hash.hexdigest(), copied_file)
 
 
-def _check_size(size_bytes: int, file_name: str, max_bytes: int) -> None:
+def _check_file_size(size_bytes: int, file_name: str, max_bytes: int) -> None:
     if size_bytes > max_bytes:
         raise ExtractionFailed(
             f"The file {file_name!r} is larger than {max_bytes // 2**20} MB",

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from readingroom.core.settings import RoomSettings
 from readingroom.engine.embedding.shared import get_shared_embedder
-from readingroom.ingest.confine.process import describe_gaps
+from readingroom.ingest.confine.process import describe_confinement_gaps
 from readingroom.ingest.context import IngestContext
 from readingroom.ingest.document import ReadOptions
 from readingroom.ingest.pipeline import Pipeline
-from readingroom.ingest.private_copy import Roots
-from readingroom.ingest.read.sandbox import Limits, Sandbox
+from readingroom.ingest.private_copy import AllowedFolders
+from readingroom.ingest.read.sandbox import ReadingLimits, Sandbox
 from readingroom.storage.postgres.database import find_database
 
 TEMPORARY_FOLDER = "tmp"
@@ -39,7 +39,7 @@ def make_ingest_context(
     return IngestContext(
         make_pipeline(settings),
         get_shared_embedder(settings),
-        Roots(
+        AllowedFolders(
             roots_variable,
             allowed_folders,
             settings.max_document_bytes,
@@ -57,9 +57,9 @@ def make_pipeline(settings: RoomSettings) -> Pipeline:
         image_ratio_threshold=settings.image_ratio_threshold,
         image_skip=settings.image_skip,
     )
-    if confinement_gaps := describe_gaps():
+    if confinement_gaps := describe_confinement_gaps():
         _log.warning(confinement_gaps)
-    job_limits = Limits(wall_seconds=settings.ingest_seconds)
+    job_limits = ReadingLimits(wall_seconds=settings.ingest_seconds)
     return Pipeline(
         Sandbox(job_limits, scratch_parent=settings.data / TEMPORARY_FOLDER), read_options
     )

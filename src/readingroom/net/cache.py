@@ -44,7 +44,7 @@ class CachedReply:
     """A reply as it was served: from the cache or fetched, and how old it is."""
 
     entry: CacheEntry
-    is_hit: bool
+    is_from_cache: bool
     age_seconds: float
     failure: UpstreamError | None = None
     """Why a stale entry was served; None when the entry is not stale."""
@@ -58,7 +58,7 @@ class CachedReply:
         """`hit`, `miss` or `stale`, for logs and metrics."""
         if self.failure:
             return "stale"
-        return "hit" if self.is_hit else "miss"
+        return "hit" if self.is_from_cache else "miss"
 
 
 class CacheBackend(Protocol):
@@ -71,7 +71,7 @@ class CacheBackend(Protocol):
         this process last had. How old it may be is for the caller to judge.
         """
 
-    async def put_entry(self, cache_key: str, cache_entry: CacheEntry, keep_seconds: float) -> None:
+    async def put_entry(self, cache_key: str, cache_entry: CacheEntry, kept_seconds: float) -> None:
         """Store an entry for that many seconds; after that it is never returned."""
 
 
@@ -83,7 +83,7 @@ class MemoryCacheBackend:
     ) -> None:
         self._clock = clock
         self._entries: LRUCache[str, tuple[CacheEntry, float]] = LRUCache(
-            max_bytes, _estimate_bytes
+            max_bytes, _estimate_entry_and_key_bytes
         )
 
     async def find_entry(self, cache_key: str) -> CacheEntry | None:
@@ -97,11 +97,13 @@ class MemoryCacheBackend:
     async def find_last_known_entry(self, cache_key: str) -> CacheEntry | None:
         return await self.find_entry(cache_key)
 
-    async def put_entry(self, cache_key: str, cache_entry: CacheEntry, keep_seconds: float) -> None:
-        self._entries.put(cache_key, (cache_entry, self._clock() + keep_seconds))
+    async def put_entry(self, cache_key: str, cache_entry: CacheEntry, kept_seconds: float) -> None:
+        self._entries.put(cache_key, (cache_entry, self._clock() + kept_seconds))
 
 
-def _estimate_bytes(cache_key: str, entry_and_expiry: tuple[CacheEntry, float]) -> int:
+def _estimate_entry_and_key_bytes(
+    cache_key: str, entry_and_expiry: tuple[CacheEntry, float]
+) -> int:
     cache_entry, _ = entry_and_expiry
     return len(cache_key) + estimate_entry_bytes(cache_entry)
 
@@ -211,7 +213,7 @@ class Cache:
             cache_entry,
             cache_entry.ttl + self._stale_seconds if cache_entry.ttl > 0 else 0.0,
         )
-        return CachedReply(cache_entry, is_hit=False, age_seconds=0.0)
+        return CachedReply(cache_entry, is_from_cache=False, age_seconds=0.0)
 
     def _serve_stale_or_raise(
         self, stored_entry: CacheEntry | None, upstream_error: UpstreamError
@@ -220,7 +222,7 @@ class Cache:
             raise upstream_error
         return CachedReply(
             stored_entry,
-            is_hit=True,
+            is_from_cache=True,
             age_seconds=self._compute_age(stored_entry),
             failure=upstream_error,
         )
@@ -235,7 +237,9 @@ class Cache:
     def _serve_if_fresh(self, cache_entry: CacheEntry | None) -> CachedReply | None:
         if cache_entry is None or self._compute_age(cache_entry) >= cache_entry.ttl:
             return None
-        return CachedReply(cache_entry, is_hit=True, age_seconds=self._compute_age(cache_entry))
+        return CachedReply(
+            cache_entry, is_from_cache=True, age_seconds=self._compute_age(cache_entry)
+        )
 
     def _compute_age(self, cache_entry: CacheEntry) -> float:
         # Another machine's clock may be ahead of ours.
@@ -253,39 +257,39 @@ class SingleFlight(Generic[Result]):
     """Callers that want the same at the same time share one fetch, and its result or failure."""
 
     def __init__(self) -> None:
-        self._flights: dict[str, _Flight[Result]] = {}
+        self._flights: dict[str, _SharedFetch[Result]] = {}
 
     async def run_once(
         self, work_key: str, fetch_result: Callable[[], Awaitable[Result]]
     ) -> Result:
         while work_key in self._flights:
-            shared_flight = self._flights[work_key]
-            await shared_flight.landed_event.wait()
-            if shared_flight.failure is not None:
-                raise shared_flight.failure
-            if shared_flight.result is not None:
-                return shared_flight.result
+            shared_fetch = self._flights[work_key]
+            await shared_fetch.landed_event.wait()
+            if shared_fetch.failure is not None:
+                raise shared_fetch.failure
+            if shared_fetch.result is not None:
+                return shared_fetch.result
             # The leader was cancelled: the first to notice leads the next flight.
         return await self._run_as_leader(work_key, fetch_result)
 
     async def _run_as_leader(
         self, work_key: str, fetch_result: Callable[[], Awaitable[Result]]
     ) -> Result:
-        shared_flight: _Flight[Result] = _Flight()
-        self._flights[work_key] = shared_flight
+        shared_fetch: _SharedFetch[Result] = _SharedFetch()
+        self._flights[work_key] = shared_fetch
         try:
-            shared_flight.result = await fetch_result()
-            return shared_flight.result
+            shared_fetch.result = await fetch_result()
+            return shared_fetch.result
         # Not BaseException: cancelling the leader must not fail those who wait with it.
         except Exception as failure:
-            shared_flight.failure = failure
+            shared_fetch.failure = failure
             raise
         finally:
             del self._flights[work_key]
-            shared_flight.landed_event.set()
+            shared_fetch.landed_event.set()
 
 
-class _Flight(Generic[Result]):
+class _SharedFetch(Generic[Result]):
     def __init__(self) -> None:
         self.landed_event = anyio.Event()
         self.result: Result | None = None

@@ -16,7 +16,13 @@ import httpx2
 
 from readingroom.core.progress import ReportProgressSync, no_progress_sync
 from readingroom.net.errors import DownloadFailed
-from readingroom.net.http import RetryPolicy, TransientError, make_client, parse_retry_after, retry
+from readingroom.net.http import (
+    RetryPolicy,
+    TransientError,
+    make_client,
+    parse_retry_after,
+    retry_call,
+)
 from readingroom.storage.database import Row, connect
 from readingroom.storage.files import hash_file
 
@@ -86,7 +92,7 @@ class Downloads:
 
         Raise `RemoteFileMissing` where there is none, and `DownloadFailed` after the last attempt.
         """
-        return self._retry_work(lambda: self._read_listing(url, accept))
+        return self._run_with_retries(lambda: self._read_listing(url, accept))
 
     def fetch_file(
         self, remote_file: RemoteFile, report_progress: ReportProgressSync = no_progress_sync
@@ -95,17 +101,19 @@ class Downloads:
 
         Raise `RemoteFileMissing` where there is none, and `DownloadFailed` after the last attempt.
         """
-        return self._retry_work(lambda: self._fetch_file(remote_file, report_progress))
+        return self._run_with_retries(lambda: self._fetch_file(remote_file, report_progress))
 
     # --- politeness ---
 
-    def _retry_work(self, make_request: Callable[[], Result]) -> Result:
+    def _run_with_retries(self, make_request: Callable[[], Result]) -> Result:
         try:
-            return retry(lambda: self._attempt_once(make_request), _RETRY_POLICY, self._sleep)
+            return retry_call(
+                lambda: self._make_one_attempt(make_request), _RETRY_POLICY, self._sleep
+            )
         except TransientError as error:
             raise DownloadFailed(f"{error}, after {_RETRY_POLICY.max_attempts} tries") from error
 
-    def _attempt_once(self, make_request: Callable[[], Result]) -> Result:
+    def _make_one_attempt(self, make_request: Callable[[], Result]) -> Result:
         if not self._is_first_request:
             self._sleep(self._pause_seconds)
         self._is_first_request = False
@@ -114,7 +122,7 @@ class Downloads:
         except httpx2.HTTPError as error:
             raise TransientError(str(error) or type(error).__name__) from error
 
-    def _check_status(self, response: httpx2.Response, *accepted_statuses: int) -> None:
+    def _check_response_status(self, response: httpx2.Response, *accepted_statuses: int) -> None:
         http_status = response.status_code
         if http_status in accepted_statuses:
             return
@@ -131,7 +139,7 @@ class Downloads:
 
     def _read_listing(self, url: str, accept: str) -> bytes:
         with self._http_client.stream("GET", url, headers={"Accept": accept}) as response:
-            self._check_status(response, 200)
+            self._check_response_status(response, 200)
             body_blocks, received_bytes = [], 0
             for body_block in response.iter_bytes():
                 received_bytes += len(body_block)
@@ -144,16 +152,16 @@ class Downloads:
         self, remote_file: RemoteFile, report_progress: ReportProgressSync
     ) -> DownloadedFile:
         local_path = self._make_local_path(remote_file.name)
-        stored_row = self._find_complete(remote_file, local_path)
-        part_path = local_path.with_name(local_path.name + ".part")
-        partial_file = self._find_partial(remote_file, part_path)
+        stored_row = self._find_complete_file_row(remote_file, local_path)
+        partial_path = local_path.with_name(local_path.name + ".part")
+        partial_file = self._find_partial_file(remote_file, partial_path)
         request_headers = _make_conditional_headers(stored_row, partial_file)
         with self._http_client.stream("GET", remote_file.url, headers=request_headers) as response:
             # 416: the part here is longer than the file, so it belongs to another version of it.
             if response.status_code == 416:
-                part_path.unlink(missing_ok=True)
+                partial_path.unlink(missing_ok=True)
                 raise TransientError(f"{remote_file.url} has changed since its download began")
-            self._check_status(response, 200, 206, 304)
+            self._check_response_status(response, 200, 206, 304)
             if response.status_code == 304:
                 if stored_row is None:
                     raise TransientError(
@@ -164,12 +172,14 @@ class Downloads:
                 )
             is_resumed = response.status_code == 206
             if is_resumed and not (partial_file and _is_continuation(response, partial_file)):
-                part_path.unlink(missing_ok=True)
+                partial_path.unlink(missing_ok=True)
                 raise TransientError(f"{remote_file.url} sent a different range than requested")
-            self._record_partial(remote_file, response)
-            received_bytes = _write_body(response, part_path, is_resumed, report_progress)
-            _check_length(response, part_path, received_bytes)
-        return self._complete_download(remote_file, response, part_path, local_path)
+            self._record_partial_file(remote_file, response)
+            received_bytes = _write_response_body(
+                response, partial_path, is_resumed, report_progress
+            )
+            _check_body_length(response, partial_path, received_bytes)
+        return self._complete_download(remote_file, response, partial_path, local_path)
 
     def _make_local_path(self, file_name: str) -> Path:
         """Return a path below the folder. Names come from listings that others write."""
@@ -182,7 +192,7 @@ class Downloads:
         local_path.parent.mkdir(parents=True, exist_ok=True)
         return local_path
 
-    def _find_complete(self, remote_file: RemoteFile, local_path: Path) -> Row | None:
+    def _find_complete_file_row(self, remote_file: RemoteFile, local_path: Path) -> Row | None:
         """Return the row of a file that is here complete and undamaged, else None."""
         file_row: Row | None = self._db.execute(
             "SELECT * FROM files WHERE url = ?", (remote_file.url,)
@@ -195,22 +205,26 @@ class Downloads:
             return None
         return file_row
 
-    def _find_partial(self, remote_file: RemoteFile, part_path: Path) -> "_PartialFile | None":
+    def _find_partial_file(
+        self, remote_file: RemoteFile, partial_path: Path
+    ) -> "_PartialFile | None":
         """Return what is here of a file that broke off; None where it cannot be resumed."""
         part_row = self._db.execute(
             "SELECT * FROM parts WHERE url = ?", (remote_file.url,)
         ).fetchone()
-        if part_row is None or not part_path.is_file() or not part_path.stat().st_size:
+        if part_row is None or not partial_path.is_file() or not partial_path.stat().st_size:
             return None
         # Without a validator the rest of another version could be appended unnoticed.
         strong_validator = (
             part_row["etag"] if _is_strong_etag(part_row["etag"]) else part_row["modified"]
         )
         return (
-            _PartialFile(part_path.stat().st_size, strong_validator) if strong_validator else None
+            _PartialFile(partial_path.stat().st_size, strong_validator)
+            if strong_validator
+            else None
         )
 
-    def _record_partial(self, remote_file: RemoteFile, response: httpx2.Response) -> None:
+    def _record_partial_file(self, remote_file: RemoteFile, response: httpx2.Response) -> None:
         response_headers = response.headers
         self._db.execute(
             "INSERT OR REPLACE INTO parts VALUES (?, ?, ?)",
@@ -218,13 +232,17 @@ class Downloads:
         )
 
     def _complete_download(
-        self, remote_file: RemoteFile, response: httpx2.Response, part_path: Path, local_path: Path
+        self,
+        remote_file: RemoteFile,
+        response: httpx2.Response,
+        partial_path: Path,
+        local_path: Path,
     ) -> DownloadedFile:
         """Give a complete file its own name, then its row: from here on it counts."""
-        sha256, file_bytes = hash_file(part_path), part_path.stat().st_size
-        _check_digest(response, part_path, sha256)
+        sha256, file_bytes = hash_file(partial_path), partial_path.stat().st_size
+        _check_file_digest(response, partial_path, sha256)
         # The file before its row: after a crash in between it is only fetched again.
-        part_path.replace(local_path)
+        partial_path.replace(local_path)
         _sync_folder(local_path.parent)
         response_headers = response.headers
         leading_columns = (
@@ -277,22 +295,22 @@ def _is_continuation(response: httpx2.Response, partial_file: _PartialFile) -> b
     return is_same_file and content_range.startswith(f"bytes {partial_file.size}-")
 
 
-def _write_body(
+def _write_response_body(
     response: httpx2.Response,
-    part_path: Path,
+    partial_path: Path,
     is_resumed: bool,
     report_progress: ReportProgressSync,
 ) -> int:
     """Append the body to the part, or replace it; return the part's size afterwards."""
-    written_bytes = part_path.stat().st_size if is_resumed else 0
+    written_bytes = partial_path.stat().st_size if is_resumed else 0
     content_length = response.headers.get("content-length", "")
     total_bytes = written_bytes + int(content_length) if content_length.isdecimal() else None
-    with part_path.open("ab" if is_resumed else "wb") as part_file:
+    with partial_path.open("ab" if is_resumed else "wb") as part_file:
         for body_block in response.iter_bytes():
             part_file.write(body_block)
             written_bytes += len(body_block)
             if written_bytes > MAX_FILE_BYTES:
-                part_path.unlink()
+                partial_path.unlink()
                 raise DownloadFailed(f"{response.url} is longer than any official file")
             report_progress(written_bytes, total_bytes, None)
         part_file.flush()
@@ -301,7 +319,7 @@ def _write_body(
     return written_bytes
 
 
-def _check_length(response: httpx2.Response, part_path: Path, received_bytes: int) -> None:
+def _check_body_length(response: httpx2.Response, partial_path: Path, received_bytes: int) -> None:
     # Of a 206, Content-Length counts the rest alone; the whole length is in Content-Range.
     stated_length = response.headers.get("content-range", "").rpartition("/")[2]
     if not stated_length.isdecimal():
@@ -310,11 +328,11 @@ def _check_length(response: httpx2.Response, part_path: Path, received_bytes: in
         return
     # Too long cannot be mended by appending, so the next attempt starts anew.
     if received_bytes > int(stated_length):
-        part_path.unlink(missing_ok=True)
+        partial_path.unlink(missing_ok=True)
     raise TransientError(f"{response.url} broke off at {received_bytes} of {stated_length} bytes")
 
 
-def _check_digest(response: httpx2.Response, part_path: Path, sha256: str) -> None:
+def _check_file_digest(response: httpx2.Response, partial_path: Path, sha256: str) -> None:
     """Compare the file with the SHA-256 that the host states, where it states one."""
     for header_name in ("repr-digest", "digest"):
         for digest_field in response.headers.get(header_name, "").split(","):
@@ -323,7 +341,7 @@ def _check_digest(response: httpx2.Response, part_path: Path, sha256: str) -> No
                 None,
                 sha256,
             ):
-                part_path.unlink(missing_ok=True)
+                partial_path.unlink(missing_ok=True)
                 raise TransientError(f"{response.url} came damaged: its SHA-256 does not match")
 
 

@@ -104,16 +104,16 @@ class RetryPolicy:
         return wait_seconds
 
 
-def retry(
-    attempt_work: Callable[[], Result],
+def retry_call(
+    make_attempt: Callable[[], Result],
     retry_policy: RetryPolicy,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Result:
-    """Return what `attempt_work` returns; repeat it, by the policy, after a `TransientError`."""
+    """Return what `make_attempt` returns; repeat it, by the policy, after a `TransientError`."""
     attempt_index = 0
     while True:
         try:
-            return attempt_work()
+            return make_attempt()
         except TransientError as error:
             wait_seconds = retry_policy.compute_wait(attempt_index, error, seconds_left=math.inf)
         # Outside of the handler, or the next error would carry this one along as its context.
@@ -122,7 +122,7 @@ def retry(
 
 
 async def retry_async(
-    attempt_work: Callable[[], Awaitable[Result]],
+    make_attempt: Callable[[], Awaitable[Result]],
     retry_policy: RetryPolicy,
     *,
     deadline: float = math.inf,
@@ -133,7 +133,7 @@ async def retry_async(
     attempt_index = 0
     while True:
         try:
-            return await attempt_work()
+            return await make_attempt()
         except TransientError as error:
             wait_seconds = retry_policy.compute_wait(
                 attempt_index, error, seconds_left=deadline - now()

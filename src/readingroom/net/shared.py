@@ -26,12 +26,12 @@ logger = logging.getLogger(__name__)
 # Redis is there to save time: when it is slow, going on without it is faster.
 _REDIS_TIMEOUT_SECONDS = 0.5
 _MAX_REDIS_CONNECTIONS = 8  # a burst queues here, not for new connections to Redis
-_MAX_OWN_COPIES_BYTES = 64 * 1024 * 1024
+_MAX_LOCAL_COPY_BYTES = 64 * 1024 * 1024
 _REDIS_KEY_PREFIX = "readingroom:upstream:"
 
 # Times are microseconds of Redis's own clock, which all processes share. The list holds the last
 # `limit` turns; a turn that would come too late is not taken.
-_ACQUIRE_SCRIPT = """
+_ACQUIRE_TURN_LUA = """
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local limit, window, max_wait = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -46,7 +46,7 @@ return {1, turn - now}
 """
 
 Result = TypeVar("Result")
-_REDIS_FAILED: Any = object()
+_REDIS_FAILURE_MARKER: Any = object()
 
 
 class RedisConnection:
@@ -72,12 +72,12 @@ class RedisConnection:
         """Return what Redis answers to a command; `failure_value` while it fails."""
         async with self._connection_slots:
             return (
-                await self._try_unguarded(send_command, failure_value)
+                await self._send_command_or_give_up(send_command, failure_value)
                 if self._breaker.allow_request()
                 else failure_value
             )
 
-    async def _try_unguarded(
+    async def _send_command_or_give_up(
         self, send_command: Callable[[], Awaitable[Result]], failure_value: Result | None
     ) -> Result | None:
         try:
@@ -111,21 +111,21 @@ class RedisCacheBackend:
     def __init__(self, redis_connection: RedisConnection) -> None:
         self._redis = redis_connection
         self._own_copies: LRUCache[str, CacheEntry] = LRUCache(
-            _MAX_OWN_COPIES_BYTES, _estimate_bytes
+            _MAX_LOCAL_COPY_BYTES, _estimate_bytes
         )
 
     async def find_entry(self, cache_key: str) -> CacheEntry | None:
-        _, cache_entry = await self._read_entry(_make_redis_key("entry", cache_key))
+        _, cache_entry = await self._read_redis_entry(_make_redis_key("entry", cache_key))
         return cache_entry
 
     async def find_last_known_entry(self, cache_key: str) -> CacheEntry | None:
         redis_key = _make_redis_key("entry", cache_key)
-        is_answered, cache_entry = await self._read_entry(redis_key)
-        return cache_entry if is_answered else self._own_copies.get(redis_key)
+        is_redis_answering, cache_entry = await self._read_redis_entry(redis_key)
+        return cache_entry if is_redis_answering else self._own_copies.get(redis_key)
 
     async def put_entry(self, cache_key: str, cache_entry: CacheEntry, keep_seconds: float) -> None:
         redis_key = _make_redis_key("entry", cache_key)
-        self._keep_copy(redis_key, cache_entry if keep_seconds > 0 else None)
+        self._keep_local_copy(redis_key, cache_entry if keep_seconds > 0 else None)
         keep_milliseconds = max(1, int(keep_seconds * 1000))
         await self._redis.try_command(
             lambda: self._redis.client.set(
@@ -133,18 +133,18 @@ class RedisCacheBackend:
             )
         )
 
-    async def _read_entry(self, redis_key: str) -> tuple[bool, CacheEntry | None]:
+    async def _read_redis_entry(self, redis_key: str) -> tuple[bool, CacheEntry | None]:
         """Return whether Redis answers, and the entry that it has."""
         encoded_entry = await self._redis.try_command(
-            lambda: self._read_bytes(redis_key), failure_value=_REDIS_FAILED
+            lambda: self._read_redis_bytes(redis_key), failure_value=_REDIS_FAILURE_MARKER
         )
-        if encoded_entry is _REDIS_FAILED:
+        if encoded_entry is _REDIS_FAILURE_MARKER:
             return False, None
         cache_entry = _decode_entry(encoded_entry) if encoded_entry else None
-        self._keep_copy(redis_key, cache_entry)
+        self._keep_local_copy(redis_key, cache_entry)
         return True, cache_entry
 
-    async def _read_bytes(self, redis_key: str) -> bytes | None:
+    async def _read_redis_bytes(self, redis_key: str) -> bytes | None:
         try:
             encoded_entry: bytes | None = await self._redis.client.get(redis_key)
         except ResponseError as error:
@@ -154,7 +154,7 @@ class RedisCacheBackend:
             raise
         return encoded_entry
 
-    def _keep_copy(self, redis_key: str, cache_entry: CacheEntry | None) -> None:
+    def _keep_local_copy(self, redis_key: str, cache_entry: CacheEntry | None) -> None:
         # What Redis no longer has, another process may have replaced: it is no last resort either.
         if cache_entry is None:
             self._own_copies.discard(redis_key)
@@ -172,7 +172,7 @@ class RedisLimiter:
         self._max_requests = max_requests
         self._window_seconds = window_seconds
         self._local_limiter = SlidingWindow(max_requests, window_seconds)
-        self._acquire_script = redis_connection.client.register_script(_ACQUIRE_SCRIPT)
+        self._acquire_script = redis_connection.client.register_script(_ACQUIRE_TURN_LUA)
 
     async def acquire_turn(self, client_id: str, max_wait_seconds: float) -> float | None:
         script_arguments = [

@@ -48,7 +48,7 @@ else:
 logger = logging.getLogger("readingroom.net")
 
 MAX_BODY_BYTES = 5 * 1024 * 1024
-FAIL_FAST_SECONDS = 2.0
+FAIL_FAST_TIMEOUT_SECONDS = 2.0
 BODY_PREVIEW_BYTES = 4096
 _MAX_FAILING_PAGES = 1000  # beyond this the page unseen for longest is forgotten
 
@@ -66,13 +66,13 @@ class CallContext:
     correlation_id: str
     trace_headers: Mapping[str, str] = field(default_factory=dict)
     """The headers that make a request part of the caller's trace, where there is one."""
-    facts: dict[str, Any] = field(default_factory=dict)
+    log_facts: dict[str, Any] = field(default_factory=dict)
 
     def record_request(self, duration_ms: float) -> None:
         """Add one upstream request to the facts."""
-        self.facts["upstream_requests"] = self.facts.get("upstream_requests", 0) + 1
-        total_milliseconds = self.facts.get("upstream_ms", 0.0) + duration_ms
-        self.facts["upstream_ms"] = round(total_milliseconds, 3)
+        self.log_facts["upstream_requests"] = self.log_facts.get("upstream_requests", 0) + 1
+        total_milliseconds = self.log_facts.get("upstream_ms", 0.0) + duration_ms
+        self.log_facts["upstream_ms"] = round(total_milliseconds, 3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ class UpstreamClient:
         """
         url = self._build_url(request)
         timeout_seconds = (
-            min(self._timeout, FAIL_FAST_SECONDS) if request.fail_fast else self._timeout
+            min(self._timeout, FAIL_FAST_TIMEOUT_SECONDS) if request.fail_fast else self._timeout
         )
         deadline_seconds = self._now() + timeout_seconds
         retry_policy = (
@@ -217,9 +217,9 @@ class UpstreamClient:
         max_wait_seconds = max(0.0, deadline_seconds - self._now())
         wait_seconds = await self._limiter.acquire_turn(f"to {self._base_url}", max_wait_seconds)
         if wait_seconds is not None:
-            raise _make_queue_error(wait_seconds)
+            raise _make_rate_limit_error(wait_seconds)
 
-    async def _wait_to_send(self, deadline_seconds: float) -> None:
+    async def _wait_for_rate_limit(self, deadline_seconds: float) -> None:
         """Wait until one more request may leave now; raise when that would take too long.
 
         Those who had their turn may have waited for a connection since, and would leave together.
@@ -227,7 +227,7 @@ class UpstreamClient:
         # Never a turn in the future: who sleeps too long would use another second's.
         while wait_seconds := await self._limiter.acquire_turn(f"sent to {self._base_url}", 0.0):
             if self._now() + wait_seconds > deadline_seconds:
-                raise _make_queue_error(wait_seconds)
+                raise _make_rate_limit_error(wait_seconds)
             await self._sleep(wait_seconds)
 
     async def _send_attempt(
@@ -268,9 +268,9 @@ class UpstreamClient:
     async def _send_request(
         self, request: Request, url: httpx2.URL, call_context: CallContext, deadline_seconds: float
     ) -> tuple[httpx2.Response, bytes]:
-        async def trace(trace_event: str, event_info: Mapping[str, Any]) -> None:
+        async def record_trace_event(trace_event: str, event_info: Mapping[str, Any]) -> None:
             if trace_event == "http11.send_request_headers.started":  # there is a connection now
-                await self._wait_to_send(deadline_seconds)
+                await self._wait_for_rate_limit(deadline_seconds)
 
         request_headers = {
             **call_context.trace_headers,
@@ -281,10 +281,10 @@ class UpstreamClient:
         if request.bypass_caches:
             request_headers["Cache-Control"] = "no-cache"
         async with self._http_client.stream(
-            "GET", url, headers=request_headers, extensions={"trace": trace}
+            "GET", url, headers=request_headers, extensions={"trace": record_trace_event}
         ) as response:
             self._http_client.cookies.clear()  # no request is linked to the one before
-            return response, await _read_body(response)
+            return response, await _read_response_body(response)
 
     def _interpret_response(
         self, request: Request, response: httpx2.Response, response_body: bytes
@@ -295,7 +295,7 @@ class UpstreamClient:
         if http_status == 304 and request.etag:
             return None
         if http_status == 200:
-            _check_json(response, response_body)
+            _check_json_body(response, response_body)
         if http_status in _DEFINITIVE_STATUSES:
             return Reply(
                 http_status,
@@ -366,14 +366,14 @@ class UpstreamClient:
         logger.info("upstream request", extra={"fields": log_fields})
 
 
-def _make_queue_error(wait_seconds: float) -> UpstreamRateLimited:
+def _make_rate_limit_error(wait_seconds: float) -> UpstreamRateLimited:
     return UpstreamRateLimited(
         "This server's own limit: too many requests to GOV.UK are waiting",
         retry_after=round(wait_seconds, 1),
     )
 
 
-async def _read_body(response: httpx2.Response) -> bytes:
+async def _read_response_body(response: httpx2.Response) -> bytes:
     """Return the body, decompressed; raise `UpstreamUnavailable` when it is too long."""
     body_blocks: list[bytes] = []
     body_bytes = 0
@@ -391,7 +391,7 @@ async def _read_body(response: httpx2.Response) -> bytes:
     return whole_body
 
 
-def _check_json(response: httpx2.Response, raw_body: bytes) -> None:
+def _check_json_body(response: httpx2.Response, raw_body: bytes) -> None:
     """Raise unless the body of a 200 is a JSON object."""
     media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json" and not media_type.endswith("+json"):

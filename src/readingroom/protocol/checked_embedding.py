@@ -11,7 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from readingroom.core.lru import LRUCache
-from readingroom.engine.embedding.received import LEASE_SECONDS, check_sample, read_vectors
+from readingroom.engine.embedding.received import (
+    LEASE_SECONDS,
+    check_sampled_vectors,
+    unpack_vectors,
+)
 from readingroom.engine.errors import VectorsRefused
 from readingroom.protocol.embedding_work import (
     EmbeddingProgress,
@@ -27,7 +31,7 @@ from readingroom.storage.errors import EmbeddingMismatch
 log = logging.getLogger(__name__)
 
 # Counting again waits for so many times as long as it took.
-_PAUSE_PER_COUNT_SECOND = 20
+_RECOUNT_PAUSE_FACTOR = 20
 # Over how long the rate is measured.
 _RATE_WINDOW_SECONDS = 300.0
 # How long signs of life keep a lease: a worker that hangs must not hold up an ingestion for ever.
@@ -44,7 +48,7 @@ class _PassageCounts:
     next_count_at: float = 0.0
 
 
-class CheckedEmbedding:
+class EmbeddingBroker:
     """The passages without vectors of all bases of a room, as workers get them. All blocks.
 
     A lease is named after the passages it is of, so that it can be found again by any process.
@@ -72,7 +76,7 @@ class CheckedEmbedding:
         """Return passages to embed; raise `EmbeddingMismatch` for another model than ours."""
         lease_id, claimed_passages = "", list[tuple[int, str]]()
         for passages in self._passages_by_name.values():
-            _check_model(passages, sent_model)
+            _check_worker_model(passages, sent_model)
             lease_id = f"{passages.name}.{secrets.token_hex(16)}"
             if claimed_passages := passages.claim_passages(lease_id, max_passages):
                 break
@@ -90,7 +94,7 @@ class CheckedEmbedding:
 
     def extend_lease(self, lease_id: str) -> LeaseState:
         """Keep a lease alive, but not for longer than any batch takes."""
-        passages = self._find_passages(lease_id)
+        passages = self._find_passages_of_lease(lease_id)
         if passages is None:
             return LeaseState(passages=0)
         now_seconds = time.monotonic()
@@ -104,7 +108,7 @@ class CheckedEmbedding:
 
     def release_lease(self, lease_id: str) -> None:
         """Give the passages of a lease back."""
-        if passages := self._find_passages(lease_id):
+        if passages := self._find_passages_of_lease(lease_id):
             passages.release_lease(lease_id)
 
     def store_vectors(
@@ -116,30 +120,36 @@ class CheckedEmbedding:
         Raise `EmbeddingMismatch`, or `VectorsRefused`; then all that the worker sent is deleted
         where it is still known, and it is refused from then on.
         """
-        passages = self._find_passages(lease_id)
+        passages = self._find_passages_of_lease(lease_id)
         if passages is None:
             return StoredVectors(
                 stored=0, dropped=len(sent_vectors.ids), progress=self.read_progress()
             )
-        _check_model(passages, sent_vectors.model)
+        _check_worker_model(passages, sent_vectors.model)
         self.check_worker(worker_name)
         texts_by_id = passages.read_texts(sent_vectors.ids)
         try:
-            vector_matrix = read_vectors(
+            vector_matrix = unpack_vectors(
                 _decode_base64(sent_vectors.vectors),
                 len(sent_vectors.ids),
                 passages.embedder.dimensions,
             )
-            kept_rows = _list_unchanged(sent_vectors, texts_by_id)
-            if kept_rows:
-                kept_texts = [texts_by_id[sent_vectors.ids[vector_row]] for vector_row in kept_rows]
-                check_sample(passages.embedder, kept_texts, vector_matrix[kept_rows])
+            unchanged_rows = _list_unchanged_rows(sent_vectors, texts_by_id)
+            if unchanged_rows:
+                unchanged_texts = [
+                    texts_by_id[sent_vectors.ids[vector_row]] for vector_row in unchanged_rows
+                ]
+                check_sampled_vectors(
+                    passages.embedder, unchanged_texts, vector_matrix[unchanged_rows]
+                )
         except VectorsRefused as error:
             passages.release_lease(lease_id)
-            self._refuse_worker(worker_name, error)
+            self._block_worker(worker_name, error)
             raise
-        kept_ids = [sent_vectors.ids[vector_row] for vector_row in kept_rows]
-        stored_count = passages.store_vectors(kept_ids, vector_matrix[kept_rows], worker_name)
+        unchanged_ids = [sent_vectors.ids[vector_row] for vector_row in unchanged_rows]
+        stored_count = passages.store_vectors(
+            unchanged_ids, vector_matrix[unchanged_rows], worker_name
+        )
         passages.release_lease(lease_id)
         self._add_stored_count(passages.name, stored_count)
         return StoredVectors(
@@ -159,7 +169,7 @@ class CheckedEmbedding:
             passage_counts.waiting for passage_counts in self._counts_by_name.values()
         )
         passage_count = embedded_count + waiting_count
-        per_second = self._compute_rate()
+        per_second = self._compute_passages_per_second()
         return EmbeddingProgress(
             embedded=embedded_count,
             total=passage_count,
@@ -169,10 +179,10 @@ class CheckedEmbedding:
             seconds_left=round(waiting_count / per_second, 1) if per_second else None,
         )
 
-    def _find_passages(self, lease_id: str) -> LeasablePassages | None:
+    def _find_passages_of_lease(self, lease_id: str) -> LeasablePassages | None:
         return self._passages_by_name.get(lease_id.partition(".")[0])
 
-    def _refuse_worker(self, worker_name: str, error: VectorsRefused) -> None:
+    def _block_worker(self, worker_name: str, error: VectorsRefused) -> None:
         self._refused_workers.add(worker_name)
         deleted_vector_count = sum(
             passages.delete_vectors_of_worker(worker_name)
@@ -197,7 +207,7 @@ class CheckedEmbedding:
         started_at = time.monotonic()
         if started_at >= passage_counts.next_count_at:
             passage_counts.embedded, passage_counts.waiting = passages.count_passages()
-            passage_counts.next_count_at = started_at + _PAUSE_PER_COUNT_SECOND * (
+            passage_counts.next_count_at = started_at + _RECOUNT_PAUSE_FACTOR * (
                 time.monotonic() - started_at
             )
 
@@ -207,7 +217,7 @@ class CheckedEmbedding:
         passage_counts.embedded += stored_count
         passage_counts.waiting = max(0, passage_counts.waiting - stored_count)
 
-    def _compute_rate(self) -> float | None:
+    def _compute_passages_per_second(self) -> float | None:
         """Return the passages stored a second, or None before the second batch."""
         now_seconds = time.monotonic()
         while (
@@ -224,7 +234,7 @@ class CheckedEmbedding:
         return round(stored_after_first / max(now_seconds - first_at, 0.001), 1)
 
 
-def _check_model(passages: LeasablePassages, sent_model: str) -> None:
+def _check_worker_model(passages: LeasablePassages, sent_model: str) -> None:
     own_model = passages.embedder.identity
     if sent_model != own_model:
         raise EmbeddingMismatch(
@@ -240,7 +250,7 @@ def _decode_base64(encoded_vectors: str) -> bytes:
         raise VectorsRefused(f"The vectors are not base64: {error}") from error
 
 
-def _list_unchanged(sent_vectors: SentVectors, texts_by_id: Mapping[int, str]) -> list[int]:
+def _list_unchanged_rows(sent_vectors: SentVectors, texts_by_id: Mapping[int, str]) -> list[int]:
     """Return which of the vectors belong to a passage that still has the text it was made from."""
     if len(sent_vectors.text_digests) != len(sent_vectors.ids):
         raise VectorsRefused("Each vector needs the digest of its text")

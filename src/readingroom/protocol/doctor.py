@@ -21,7 +21,7 @@ class Complaint(Answer):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class RepairableFinding:
     """A disagreement between stores, with the repair where there is one."""
 
     subject: str
@@ -29,15 +29,15 @@ class Finding:
     fix: str
     repair_stores: Callable[[], Awaitable[object]] | None = None
 
-    async def repair_and_report(self, repair: bool) -> Complaint:
+    async def repair_and_report(self, is_repairing: bool) -> Complaint:
         """Return the complaint, after the repair where one is wanted and possible."""
-        repaired = False
-        if repair and self.repair_stores:
+        was_repaired = False
+        if is_repairing and self.repair_stores:
             try:
                 await self.repair_stores()
-                repaired = True
+                was_repaired = True
             except KnowledgeError:  # then it is reported as not repaired
                 pass
         return Complaint(
-            subject=self.subject, problem=self.problem, fix=self.fix, repaired=repaired
+            subject=self.subject, problem=self.problem, fix=self.fix, repaired=was_repaired
         )

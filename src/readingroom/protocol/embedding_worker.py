@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from readingroom.core.errors import KnowledgeError
 from readingroom.engine.embedding.embedder import Embedder, Matrix
-from readingroom.protocol.checked_embedding import CheckedEmbedding
+from readingroom.protocol.checked_embedding import EmbeddingBroker
 from readingroom.protocol.embedding_work import (
     EMBEDDING_PATH_PREFIX,
     EmbeddingProgress,
@@ -27,7 +27,7 @@ from readingroom.protocol.errors import RoomUnreachable, WorkRefused
 from readingroom.storage.errors import DatabaseUnreachable, EmbeddingMismatch
 
 _MAX_PAUSE_SECONDS = 30.0
-_REQUEST_SECONDS = 120.0
+_REQUEST_TIMEOUT_SECONDS = 120.0
 _RETRIED_STATUSES = (429, 500, 502, 503, 504)
 Model = TypeVar("Model", bound=BaseModel)
 Answer = TypeVar("Answer")
@@ -81,7 +81,7 @@ class EmbeddingWorker:
         self._open_leases: dict[str, float] = {}
         """The batches that are not sent yet, with how long their leases hold."""
 
-    def run(self, poll_seconds: float | None) -> int:
+    def embed_until_done(self, poll_seconds: float | None) -> int:
         """Embed what waits, and look again after so many seconds; None: return when all is done.
 
         Return how many vectors the room stored. Raise `RoomUnreachable` when it does not answer
@@ -89,20 +89,21 @@ class EmbeddingWorker:
         or `EmbeddingMismatch` and `VectorsRefused` on a database.
         """
         stored_count = 0
-        with closing(self._work), self._keep_leases():
+        with closing(self._work), self._keep_leases_alive():
             while True:
-                stored_count += self._embed_waiting()
+                stored_count += self._embed_waiting_passages()
                 embedding_progress = self._work.read_progress()
                 if poll_seconds is None and embedding_progress.embedded >= embedding_progress.total:
                     return stored_count
                 # What is left is another worker's, unless that one falls silent.
                 self._wait(poll_seconds or 5.0)
 
-    def _embed_waiting(self) -> int:
+    def _embed_waiting_passages(self) -> int:
         """Embed until the room has nothing to give; return how many vectors it stored."""
         stored_count = 0
         batches_with_texts = (
-            (leased_batch, _list_texts(leased_batch)) for leased_batch in self._claim_batches()
+            (leased_batch, _list_passage_texts(leased_batch))
+            for leased_batch in self._claim_batches()
         )
         for leased_batch, vector_matrix in self._embedder.embed_stream(batches_with_texts):
             stored_vectors = self._work.store_vectors(
@@ -128,13 +129,13 @@ class EmbeddingWorker:
             ids=[passage.id for passage in leased_batch.passages],
             text_digests=[
                 hashlib.sha256(passage_text.encode()).hexdigest()
-                for passage_text in _list_texts(leased_batch)
+                for passage_text in _list_passage_texts(leased_batch)
             ],
             vectors=b64encode(vector_matrix.astype("<f4").tobytes()).decode(),
         )
 
     @contextmanager
-    def _keep_leases(self) -> Iterator[None]:
+    def _keep_leases_alive(self) -> Iterator[None]:
         """Send signs of life from another thread; at the end give back what was not done."""
         stop_event = threading.Event()
 
@@ -154,7 +155,7 @@ class EmbeddingWorker:
                 self._work.release_lease(lease_id)
 
 
-class ServedRoom:
+class HttpEmbeddingWork:
     """The work of a room that is served elsewhere, over HTTP with a worker's key."""
 
     def __init__(
@@ -167,7 +168,7 @@ class ServedRoom:
         self._http = httpx2.Client(
             base_url=room_url.rstrip("/") + EMBEDDING_PATH_PREFIX,
             headers={"Authorization": f"Bearer {worker_key}"},
-            timeout=_REQUEST_SECONDS,
+            timeout=_REQUEST_TIMEOUT_SECONDS,
         )
         self._patience_seconds = patience_seconds
         self._wait = sleep
@@ -190,11 +191,11 @@ class ServedRoom:
 
     def extend_lease(self, lease_id: str) -> None:
         """Keep a lease alive, if the room answers."""
-        self._try_request("POST", f"/batches/{lease_id}/heartbeat")
+        self._send_request_once("POST", f"/batches/{lease_id}/heartbeat")
 
     def release_lease(self, lease_id: str) -> None:
         """Give the passages of a lease back, if the room answers."""
-        self._try_request("DELETE", f"/batches/{lease_id}")
+        self._send_request_once("DELETE", f"/batches/{lease_id}")
 
     def close(self) -> None:
         """Close the connections."""
@@ -211,21 +212,23 @@ class ServedRoom:
             try:
                 response = self._http.request(http_method, request_path, json=request_body)
             except httpx2.TransportError as error:
-                raise _NoAnswer(f"{type(error).__name__}: {error}") from error
+                raise _NoAnswerYet(f"{type(error).__name__}: {error}") from error
             if response.status_code in _RETRIED_STATUSES:
-                raise _NoAnswer(f"it answers {response.status_code}", _read_retry_after(response))
-            return answer_model.model_validate_json(_check_answer(response))
+                raise _NoAnswerYet(
+                    f"it answers {response.status_code}", _read_retry_after(response)
+                )
+            return answer_model.model_validate_json(_read_answer_body(response))
 
-        room_host = self._http.base_url.host
-        return _ask_until_answered(send, room_host, self._patience_seconds, self._wait)
+        server_host = self._http.base_url.host
+        return _ask_until_answered(send, server_host, self._patience_seconds, self._wait)
 
-    def _try_request(self, http_method: str, request_path: str) -> None:
+    def _send_request_once(self, http_method: str, request_path: str) -> None:
         """Send a request whose failure does no harm: the lease runs out, and is given again."""
         with suppress(httpx2.HTTPError):
             self._http.request(http_method, request_path, timeout=10.0)
 
 
-class RoomDatabase:
+class DatabaseEmbeddingWork:
     """The work of a room whose data is in a database, taken and stored there without a server.
 
     Who may is the database's own affair: its role. Leases, checks and stores are those of a server.
@@ -239,7 +242,7 @@ class RoomDatabase:
     ) -> None:
         """`offered_passages` are in the order in which they are embedded."""
         self._offered_passages = offered_passages
-        self._embedding = CheckedEmbedding(offered_passages)
+        self._embedding = EmbeddingBroker(offered_passages)
         # A key's name has no colon.
         self._worker = f"database:{socket.gethostname()}"
         self._patience_seconds = patience_seconds
@@ -248,7 +251,7 @@ class RoomDatabase:
     def claim_batch(self, sent_model: str, max_passages: int) -> LeasedBatch:
         """Return passages to embed. Raise `EmbeddingMismatch`, or `RoomUnreachable`."""
         return self._ask_database_until_answered(
-            lambda: self._claim_checked(sent_model, max_passages)
+            lambda: self._check_model_and_claim(sent_model, max_passages)
         )
 
     def store_vectors(self, lease_id: str, sent_vectors: SentVectors) -> StoredVectors:
@@ -274,7 +277,7 @@ class RoomDatabase:
     def close(self) -> None:
         """Do nothing: the connections belong to the process."""
 
-    def _claim_checked(self, sent_model: str, max_passages: int) -> LeasedBatch:
+    def _check_model_and_claim(self, sent_model: str, max_passages: int) -> LeasedBatch:
         # No server says which model the room has; the vectors that are there do.
         for passages in self._offered_passages:
             stored_model = passages.read_stored_model()
@@ -292,7 +295,7 @@ class RoomDatabase:
             except KnowledgeError as error:
                 for database_error in (error, error.__cause__):
                     if isinstance(database_error, DatabaseUnreachable):
-                        raise _NoAnswer(database_error.message) from error
+                        raise _NoAnswerYet(database_error.message) from error
                 raise
 
         return _ask_until_answered(
@@ -300,7 +303,7 @@ class RoomDatabase:
         )
 
 
-class _NoAnswer(Exception):
+class _NoAnswerYet(Exception):
     """Nothing was answered; asking again may help, after so many seconds."""
 
     def __init__(self, failure_reason: str, pause_seconds: float = 0.0) -> None:
@@ -309,8 +312,8 @@ class _NoAnswer(Exception):
 
 
 def _ask_until_answered(
-    ask_once: Callable[[], Answer],
-    asked_name: str,
+    make_attempt: Callable[[], Answer],
+    server_label: str,
     patience_seconds: float,
     sleep: Callable[[float], None],
 ) -> Answer:
@@ -319,23 +322,23 @@ def _ask_until_answered(
     pause_seconds = 0.5
     while True:
         try:
-            return ask_once()
-        except _NoAnswer as failure:
+            return make_attempt()
+        except _NoAnswerYet as failure:
             pause_seconds = max(pause_seconds, failure.pause_seconds)
             if time.monotonic() + pause_seconds > give_up_at:
                 raise RoomUnreachable(
-                    f"{asked_name} could not be reached for {patience_seconds:.0f} seconds "
+                    f"{server_label} could not be reached for {patience_seconds:.0f} seconds "
                     f"({failure}); start the worker again when it is back, nothing is lost"
                 ) from failure
         sleep(pause_seconds)
         pause_seconds = min(2 * pause_seconds, _MAX_PAUSE_SECONDS)
 
 
-def _list_texts(leased_batch: LeasedBatch) -> Sequence[str]:
+def _list_passage_texts(leased_batch: LeasedBatch) -> Sequence[str]:
     return [passage.text for passage in leased_batch.passages]
 
 
-def _check_answer(response: httpx2.Response) -> bytes:
+def _read_answer_body(response: httpx2.Response) -> bytes:
     """Return the body of an answer; raise `WorkRefused` with what the room says against it."""
     if response.is_success:
         return response.content

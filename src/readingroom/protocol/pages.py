@@ -23,7 +23,7 @@ class Visitor:
     name: str
     role: Role
 
-    def may_act_as(self, wanted_role: Role) -> bool:
+    def has_role(self, wanted_role: Role) -> bool:
         """Whether this visitor may do what takes that role."""
         return ROLES.index(self.role) >= ROLES.index(wanted_role)
 
@@ -69,7 +69,7 @@ class PageRequest:
         """What every citation on the page begins with: `[sample] ` on the sample, else nothing."""
         return SAMPLE_CITATION_PREFIX if self.is_sample else ""
 
-    def get(self, parameter_name: str, default: str = "") -> str:
+    def get_parameter(self, parameter_name: str, default: str = "") -> str:
         """Return a parameter without the spaces around it."""
         return self.parameters.get(parameter_name, default).strip()
 
@@ -234,7 +234,7 @@ async def _list_no_work() -> Sequence[RunningWork]:
     return ()
 
 
-async def _add_nothing(request: PageRequest, desk_record: DeskRecord) -> ReadingAid:
+async def _make_empty_reading_aid(request: PageRequest, desk_record: DeskRecord) -> ReadingAid:
     return ReadingAid()
 
 
@@ -251,7 +251,9 @@ class BasePages:
     pages: Sequence[BasePage]
     job_handlers: Mapping[str, JobHandler] = field(default_factory=dict)
     """By the kind of job."""
-    aid_reading: Callable[[PageRequest, DeskRecord], Awaitable[ReadingAid]] = _add_nothing
+    build_reading_aid: Callable[[PageRequest, DeskRecord], Awaitable[ReadingAid]] = (
+        _make_empty_reading_aid
+    )
     """What `/read` shows beside one of its records."""
     list_omissions: Callable[[SearchRequest, ToolContext], Awaitable[Sequence[SearchOmission]]] = (
         _list_no_omissions

@@ -19,21 +19,21 @@ SAMPLE_CITATION_PREFIX = "[sample] "
 _CITATION_FIELDS = ("citation", "citation_string", "attribution")
 
 
-def mark_citations(answer_json: Any) -> Any:
+def mark_sample_citations(answer_json: Any) -> Any:
     """Return the same JSON with every citation in it marked."""
     if isinstance(answer_json, list):
-        return [mark_citations(answer_item) for answer_item in answer_json]
+        return [mark_sample_citations(answer_item) for answer_item in answer_json]
     if isinstance(answer_json, dict):
         return {
-            field_name: _mark_citation(field_value)
+            field_name: _mark_sample_citation(field_value)
             if field_name in _CITATION_FIELDS and isinstance(field_value, str)
-            else mark_citations(field_value)
+            else mark_sample_citations(field_value)
             for field_name, field_value in answer_json.items()
         }
     return answer_json
 
 
-def _mark_citation(citation: str) -> str:
+def _mark_sample_citation(citation: str) -> str:
     """Mark it once, even when an answer passes here twice."""
     return (
         citation
@@ -42,9 +42,9 @@ def _mark_citation(citation: str) -> str:
     )
 
 
-def mark_document(document_json: Any) -> Any:
+def mark_sample_document(document_json: Any) -> Any:
     """Do the same for JSON outside of MCP, which has no other place for `_meta`."""
-    marked_document = mark_citations(document_json)
+    marked_document = mark_sample_citations(document_json)
     return (
         {**marked_document, "_meta": SAMPLE_META}
         if isinstance(marked_document, dict)

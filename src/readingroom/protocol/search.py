@@ -6,12 +6,12 @@ A base takes part by its adapter (`SearchAdapter`), which turns its own answers 
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol
 from urllib.parse import quote
 
 from pydantic import Field
 
-from readingroom.core.dates import write_out_day
+from readingroom.core.dates import format_day_in_words
 from readingroom.core.scores import SCORE_PARTS_DESCRIPTION, ScoreParts
 from readingroom.protocol.resources import ListedResource, Prompt, ResourceTemplate
 from readingroom.protocol.tool import Answer, ToolContext
@@ -21,17 +21,39 @@ MAX_TEXT_CHARS = 20_000
 _MAX_HEADING_CHARS = 200
 
 
-TEXT_BY_REASON = {
-    "date_before_first_revision": "the first revision that was read here came later",
-    "date_in_gap": "no revision was in force on that day",
-    "no_active_revision": "it has no revision that is adopted and was read",
-    "no_chunks": "its text is not there",
-    "unknown_source": "there is no such policy",
-    "other_authority": "it is another authority's policy",
-    "other_area": "it is the policy of another area",
-    "authority_unknown": "nothing says whose policy it is",
+class _ReasonWords(NamedTuple):
+    """Why a policy has nothing for a day: of it, and of several after their number."""
+
+    of_policy: str
+    of_several: str
+
+
+_WORDS_BY_REASON = {
+    "date_before_first_revision": _ReasonWords(
+        "the first revision that was read here came later", "came into force later"
+    ),
+    "date_in_gap": _ReasonWords(
+        "no revision was in force on that day", "had no revision in force on the day"
+    ),
+    "no_active_revision": _ReasonWords(
+        "it has no revision that is adopted and was read",
+        "have no revision that is adopted and was read",
+    ),
+    "no_chunks": _ReasonWords("its text is not there", "have no text here"),
+    "unknown_source": _ReasonWords("there is no such policy", "are not here"),
+    "other_authority": _ReasonWords("it is another authority's policy", "are another authority's"),
+    "other_area": _ReasonWords("it is the policy of another area", "are those of other areas"),
+    "authority_unknown": _ReasonWords(
+        "nothing says whose policy it is",
+        "do not say whose they are (policy `local_authority`)",
+    ),
 }
+
+CAUTION_BY_REASON = {reason: words.of_policy for reason, words in _WORDS_BY_REASON.items()}
 """Why a policy has nothing for a day, in words."""
+
+COUNTED_WORDS_BY_REASON = {reason: words.of_several for reason, words in _WORDS_BY_REASON.items()}
+"""The same of several policies, to follow their number."""
 
 
 class Citation(Answer):
@@ -106,17 +128,17 @@ def make_unread_cautions(unread_revisions: Sequence[UnreadRevision]) -> dict[str
     for unread_revision in unread_revisions:
         revisions_by_slug.setdefault(unread_revision.source, []).append(unread_revision)
     return {
-        policy_slug: describe_unread(policy_revisions)
+        policy_slug: describe_unread_revisions(policy_revisions)
         for policy_slug, policy_revisions in revisions_by_slug.items()
     }
 
 
-def describe_unread(unread_revisions: Sequence[UnreadRevision]) -> str:
+def describe_unread_revisions(unread_revisions: Sequence[UnreadRevision]) -> str:
     """Return a caution that revisions of a policy could not be read; empty where all were."""
     if not unread_revisions:
         return ""
     first_days = sorted(revision.effective_from for revision in unread_revisions)
-    days_text = " and ".join(write_out_day(first_day) for first_day in first_days)
+    days_text = " and ".join(format_day_in_words(first_day) for first_day in first_days)
     is_single = len(first_days) == 1
     has_older = any(revision.answered_by for revision in unread_revisions)
     consequence_text = (
@@ -263,19 +285,19 @@ class PageLinks:
     def __init__(self, server_address: str) -> None:
         self._address = server_address
 
-    def make_url(self, record_id: str) -> str:
+    def make_record_url(self, record_id: str) -> str:
         """Return the address of a record's page, or its id when this process answers nowhere."""
         if not self._address:
             return record_id
-        return self._address + make_read_path(record_id)
+        return self._address + make_record_page_path(record_id)
 
 
-def make_read_path(record_id: str) -> str:
+def make_record_page_path(record_id: str) -> str:
     """Return the path of a record's page."""
     return f"/read?id={quote(record_id, safe=':@/')}"
 
 
-def is_heading(passage: str) -> bool:
+def is_heading_only(passage: str) -> bool:
     """Return whether a passage is a title and no more.
 
     That is: short, at most two lines, and without the end of a sentence. A section that begins with
@@ -286,7 +308,7 @@ def is_heading(passage: str) -> bool:
     return is_short and not passage.rstrip("\"'”’)]").endswith((".", ":", ";", "?", "!"))
 
 
-def make_record(
+def make_desk_record(
     base: str,
     id: str,
     *,

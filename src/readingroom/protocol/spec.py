@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from readingroom.storage.jobs.store import JobStore
 
 
-async def _check_nothing() -> None:
+async def _do_nothing_to_check() -> None:
     """Nothing that this base needs can go away while it is served."""
 
 
-async def _warm_nothing_up() -> None:
+async def _do_nothing_to_warm_up() -> None:
     """The first request to this base waits for nothing that a later one would not."""
 
 
@@ -50,9 +50,9 @@ class KnowledgeBase:
     tools: tuple[Tool, ...]
     service: Any
     """What its commands are run against."""
-    stateful: bool = False
+    keeps_sessions: bool = False
     """Whether sessions are kept (progress during long calls); else each call stands alone."""
-    sse: bool = False
+    serves_sse: bool = False
     """Whether the older HTTP+SSE transport is offered too."""
     add_handlers: Callable[[Any], None] | None = None
     """Adds handlers to the SDK's protocol server that nothing else here can express."""
@@ -65,26 +65,26 @@ class KnowledgeBase:
     """Makes its FastAPI routers, which carry their whole prefix, such as `/api/v1`."""
     pages: Callable[[JobStore], BasePages] = _make_no_pages
     """Makes its pages for people, whose forms queue jobs in the store that is given."""
-    unembedded: LeasablePassages | None = None
+    leasable_passages: LeasablePassages | None = None
     """Its passages without vectors, which workers on other machines may embed; bases whose
     ingestions wait for vectors all have the texts that wait.
     """
     lifespan: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     """Entered for as long as the base is served: what it starts there, it stops there."""
-    check_ready: Callable[[], Awaitable[object]] = _check_nothing
+    check_ready: Callable[[], Awaitable[object]] = _do_nothing_to_check
     """Raises a `KnowledgeError` while the base cannot answer."""
-    warm_up: Callable[[], Awaitable[object]] = _warm_nothing_up
+    warm_up: Callable[[], Awaitable[object]] = _do_nothing_to_warm_up
     """Loads what its first search would wait for, such as the model; called in the background."""
     metric_collectors: tuple[Any, ...] = ()
     """Prometheus collectors of its own, shown at `/metrics` beside the server's."""
 
 
-def list_unembedded(knowledge_bases: Iterable[KnowledgeBase]) -> list[LeasablePassages]:
+def list_leasable_passages(knowledge_bases: Iterable[KnowledgeBase]) -> list[LeasablePassages]:
     """Return what workers may embed of bases, each once, first what an ingestion waits for."""
     offered_passages = dict.fromkeys(
-        knowledge_base.unembedded
+        knowledge_base.leasable_passages
         for knowledge_base in knowledge_bases
-        if knowledge_base.unembedded is not None
+        if knowledge_base.leasable_passages is not None
     )
     return sorted(offered_passages, key=lambda passages: passages.is_backlog)
 
@@ -99,12 +99,12 @@ class LazyImport:
     def __init__(self, import_path: str) -> None:
         self.reference = import_path
 
-    def import_target(self) -> Any:
+    def import_value(self) -> Any:
         """Import the module and return what the reference names."""
         return import_reference(self.reference)
 
     def __call__(self, *args: Any) -> Any:
-        return self.import_target()(*args)
+        return self.import_value()(*args)
 
 
 @dataclass(frozen=True)
@@ -134,13 +134,13 @@ class BaseSpec:
     """The setting that chooses another port, where the contract names one."""
     flags: tuple[SettingFlag, ...] = ()
     """Options of `serve` and `stdio` that choose settings of its own."""
-    stdio: bool = False
+    serves_stdio: bool = False
     """Whether it can be served over standard input and output."""
-    josh_auth: bool = False
+    follows_josh_auth: bool = False
     """Whether JOSH_AUTH, where it is set, decides who may call; else the keys do."""
-    folder_locked: bool = False
+    locks_folder: bool = False
     """Whether its folder in the data directory belongs to one process at a time."""
-    on_database: Literal["moves", "keeps nothing", "not yet"] = "not yet"
+    database_support: Literal["moves", "keeps nothing", "not yet"] = "not yet"
     """What READINGROOM_DATABASE_URL does to it: its data moves there, it has none that processes
     would have to share, or it cannot be served with that setting yet.
     """
@@ -169,11 +169,13 @@ class BaseSpec:
 
     def needs_folder_lock(self, settings: RoomSettings) -> bool:
         """Return whether one process at a time may open it: not where a database has its data."""
-        return self.folder_locked and not (self.on_database == "moves" and settings.database_url)
+        return self.locks_folder and not (
+            self.database_support == "moves" and settings.database_url
+        )
 
     def check_database(self, settings: RoomSettings) -> None:
         """Raise `InvalidSetting` when the base cannot use the database that the settings name."""
-        if settings.database_url and self.on_database == "not yet":
+        if settings.database_url and self.database_support == "not yet":
             raise InvalidSetting(
                 f"The {self.name} base keeps its data in the data directory and cannot be shared "
                 "through READINGROOM_DATABASE_URL yet; serve it without that setting, in a process "
@@ -203,6 +205,6 @@ class BaseSpec:
             )
         return knowledge_base
 
-    def default_port(self, settings: RoomSettings) -> int:
+    def get_default_port(self, settings: RoomSettings) -> int:
         """Return the port on which it is served alone, when no other was chosen."""
         return getattr(settings, self.port_setting) if self.port_setting else self.port

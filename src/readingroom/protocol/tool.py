@@ -58,7 +58,7 @@ DayText = Annotated[
 ]
 
 
-def _check_calendar(day_text: str) -> str:
+def _check_calendar_day(day_text: str) -> str:
     dt.date.fromisoformat(day_text)
     return day_text
 
@@ -66,7 +66,7 @@ def _check_calendar(day_text: str) -> str:
 Day = Annotated[
     str,
     Field(pattern=r"^\d{4}-\d{2}-\d{2}$", json_schema_extra={"format": "date"}),
-    AfterValidator(_check_calendar),
+    AfterValidator(_check_calendar_day),
 ]
 """A day that must be on the calendar: `2024-02-30` is an invalid argument."""
 ShortText = Annotated[str, Field(min_length=1, max_length=100)]
@@ -126,7 +126,7 @@ class ToolContext:
     """What a tool may know about the call it answers, and how it reports progress."""
 
     request_id: str
-    caller: str
+    caller_id: str
     report_progress: ReportProgress
     client: str = "stdio"
     """The client whose calls are counted together: a key, an address, or the one of stdio."""
@@ -152,7 +152,7 @@ class ToolContext:
 
 
 @dataclass(frozen=True, slots=True)
-class Hints:
+class ToolHints:
     """What a client may assume before it calls: the annotations of the protocol."""
 
     read_only: bool = True
@@ -193,7 +193,7 @@ class Tool:
     answer_type: Any
     """An `Answer` or a union of them; another type for one that returns the protocol's content."""
     run: RunTool
-    hints: Hints = field(default_factory=Hints)
+    hints: ToolHints = field(default_factory=ToolHints)
     meta: Mapping[str, Any] = field(default_factory=dict)
     """What its listing and each of its results carry in `_meta`, such as a schema version."""
     choices: Callable[[], Mapping[str, Sequence[str]]] | None = None
@@ -202,7 +202,7 @@ class Tool:
     """The name of the view that draws its answers inside a chat, where a host can."""
     list_links: ListLinks = _list_no_links
     """Returns the resources that an answer speaks of."""
-    outlines_answer: bool = False
+    has_outlined_answer: bool = False
     """Whether the listing names the fields of the answer only, not what is inside them."""
 
     @cached_property
@@ -223,7 +223,7 @@ class Tool:
 
     @cached_property
     def _static_schema(self) -> Schema:
-        return _remove_titles(self.arguments_type.model_json_schema())
+        return _remove_schema_titles(self.arguments_type.model_json_schema())
 
     @cached_property
     def output_schema(self) -> Schema | None:
@@ -232,16 +232,16 @@ class Tool:
             return None
         answer_schema = {"type": "object", **self.answer_adapter.json_schema(mode="serialization")}
         return (
-            _outline_schema(answer_schema)
-            if self.outlines_answer
-            else _remove_titles(answer_schema)
+            _make_schema_outline(answer_schema)
+            if self.has_outlined_answer
+            else _remove_schema_titles(answer_schema)
         )
 
     def prepare_schemas(self) -> None:
         """Build now what the first listing and the first call would build, and keep it."""
         visited_models: set[type[BaseModel]] = set()
-        _build_models(self.arguments_type, visited_models)
-        _build_models(self.answer_type, visited_models)
+        _build_pydantic_models(self.arguments_type, visited_models)
+        _build_pydantic_models(self.answer_type, visited_models)
         _ = self._static_schema, self.output_schema
 
     def parse_arguments(self, arguments: dict[str, Any]) -> ToolArguments:
@@ -264,11 +264,11 @@ def make_tool(
     run: RunTool,
     *,
     title: str,
-    hints: Hints | None = None,
-    describe: Callable[[], str] | None = None,
+    hints: ToolHints | None = None,
+    make_description: Callable[[], str] | None = None,
     meta: Mapping[str, Any] | None = None,
-    choices: Callable[[], Mapping[str, Sequence[str]]] | None = None,
-    outlines_answer: bool = False,
+    list_choices: Callable[[], Mapping[str, Sequence[str]]] | None = None,
+    has_outlined_answer: bool = False,
     view: str = "",
     list_links: ListLinks = _list_no_links,
 ) -> Tool:
@@ -279,14 +279,14 @@ def make_tool(
     return Tool(
         name=run.__name__,
         title=title,
-        describe=describe or (lambda: docstring),
+        describe=make_description or (lambda: docstring),
         arguments_type=arguments_type,
         answer_type=answer_type,
         run=run,
-        hints=hints or Hints(),
+        hints=hints or ToolHints(),
         meta=meta or {},
-        choices=choices,
-        outlines_answer=outlines_answer,
+        choices=list_choices,
+        has_outlined_answer=has_outlined_answer,
         view=view,
         list_links=list_links,
     )
@@ -307,21 +307,21 @@ def _set_allowed_values(argument_schema: Schema, allowed_values: list[str]) -> N
             alternative_schema["enum"] = allowed_values
 
 
-def _outline_schema(json_schema: Schema) -> Schema:
+def _make_schema_outline(json_schema: Schema) -> Schema:
     """Return the schema of an answer's fields, each with its types; an agent reads every byte."""
     schema_definitions = json_schema.get("$defs", {})
     if "anyOf" in json_schema:
         alternative_schemas = [
-            _follow_reference(alternative_schema, schema_definitions)
+            _resolve_schema_reference(alternative_schema, schema_definitions)
             for alternative_schema in json_schema["anyOf"]
         ]
         schema_outlines = [
-            _outline_schema({"$defs": schema_definitions} | alternative_schema)
+            _make_schema_outline({"$defs": schema_definitions} | alternative_schema)
             for alternative_schema in alternative_schemas
         ]
         return {"type": "object", "anyOf": schema_outlines}
     outlined_fields = {
-        field_name: _outline_field(field_schema, schema_definitions)
+        field_name: _make_field_outline(field_schema, schema_definitions)
         for field_name, field_schema in json_schema["properties"].items()
     }
     return {
@@ -331,12 +331,14 @@ def _outline_schema(json_schema: Schema) -> Schema:
     }
 
 
-def _outline_field(field_schema: Schema, schema_definitions: Schema) -> Schema:
+def _make_field_outline(field_schema: Schema, schema_definitions: Schema) -> Schema:
     json_types = list(
         dict.fromkeys(
             json_type
             for alternative_schema in field_schema.get("anyOf", [field_schema])
-            for json_type in [_follow_reference(alternative_schema, schema_definitions).get("type")]
+            for json_type in [
+                _resolve_schema_reference(alternative_schema, schema_definitions).get("type")
+            ]
             if json_type
         )
     )
@@ -349,7 +351,7 @@ def _outline_field(field_schema: Schema, schema_definitions: Schema) -> Schema:
     return schema_outline
 
 
-def _follow_reference(json_schema: Schema, schema_definitions: Schema) -> Schema:
+def _resolve_schema_reference(json_schema: Schema, schema_definitions: Schema) -> Schema:
     """Return what a schema refers to, or the schema itself."""
     schema_reference = json_schema.get("$ref")
     return (
@@ -357,19 +359,19 @@ def _follow_reference(json_schema: Schema, schema_definitions: Schema) -> Schema
     )
 
 
-def _build_models(annotation: Any, visited_models: set[type[BaseModel]]) -> None:
+def _build_pydantic_models(annotation: Any, visited_models: set[type[BaseModel]]) -> None:
     """Build the models that a type is made of, the inner ones first: the outer ones use them."""
     for inner_annotation in typing.get_args(annotation):
-        _build_models(inner_annotation, visited_models)
+        _build_pydantic_models(inner_annotation, visited_models)
     is_model = isinstance(annotation, type) and issubclass(annotation, BaseModel)
     if is_model and annotation not in visited_models:
         visited_models.add(annotation)
         for model_field in annotation.model_fields.values():
-            _build_models(model_field.annotation, visited_models)
+            _build_pydantic_models(model_field.annotation, visited_models)
         annotation.model_rebuild()
 
 
-def _remove_titles(json_schema: Schema) -> Schema:
+def _remove_schema_titles(json_schema: Schema) -> Schema:
     """Return a schema without the titles that Pydantic adds: an agent reads every byte."""
     untitled_schema = {
         schema_keyword: keyword_value
@@ -378,19 +380,19 @@ def _remove_titles(json_schema: Schema) -> Schema:
     }
     if "properties" in untitled_schema:
         untitled_schema["properties"] = {
-            property_name: _remove_titles(keyword_value)
+            property_name: _remove_schema_titles(keyword_value)
             for property_name, keyword_value in untitled_schema["properties"].items()
         }
     for schema_keyword in ("anyOf", "oneOf", "allOf"):
         if schema_keyword in untitled_schema:
             untitled_schema[schema_keyword] = [
-                _remove_titles(subschema) for subschema in untitled_schema[schema_keyword]
+                _remove_schema_titles(subschema) for subschema in untitled_schema[schema_keyword]
             ]
     if isinstance(untitled_schema.get("items"), dict):
-        untitled_schema["items"] = _remove_titles(untitled_schema["items"])
+        untitled_schema["items"] = _remove_schema_titles(untitled_schema["items"])
     if "$defs" in untitled_schema:
         untitled_schema["$defs"] = {
-            property_name: _remove_titles(subschema)
+            property_name: _remove_schema_titles(subschema)
             for property_name, subschema in untitled_schema["$defs"].items()
         }
     return untitled_schema

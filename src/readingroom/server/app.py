@@ -19,35 +19,35 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from readingroom.protocol.command import ADMIN_PATH_PREFIX, Command
 from readingroom.protocol.embedding_work import LeasablePassages
-from readingroom.protocol.spec import KnowledgeBase, list_unembedded
+from readingroom.protocol.spec import KnowledgeBase, list_leasable_passages
 from readingroom.server.auth.bearer import KeyAuth
-from readingroom.server.auth.browsers import Browsers
+from readingroom.server.auth.browsers import BrowserAuth
 from readingroom.server.auth.connectors import KeyBackedIssuer, make_issuer_routes
 from readingroom.server.auth.policies import AuthPolicies
 from readingroom.server.connections import count_requests_per_caller
 from readingroom.server.faces import Face
 from readingroom.server.http.admin import AdminEndpoint, AdminKey
-from readingroom.server.http.bodies import BodyLimitMiddleware, is_no_form, make_upload_test
+from readingroom.server.http.bodies import BodyLimitMiddleware, is_not_small_form, make_upload_test
 from readingroom.server.http.errors import ErrorMiddleware, handle_http_exception
-from readingroom.server.http.held_bytes import HeldBytes
+from readingroom.server.http.held_bytes import MemoryCharges
 from readingroom.server.http.limits import OpenRequests, RateLimiter
 from readingroom.server.http.samples import SampleMiddleware
 from readingroom.server.http.security import AllowedNames, SecurityMiddleware, build_allowed_names
-from readingroom.server.mcp.handlers import Recorder, build_mcp_server
+from readingroom.server.mcp.handlers import RecordCall, build_mcp_server
 from readingroom.server.mcp.sessions import SessionLimits
-from readingroom.server.mcp.transports import Sse, StreamableHttp
+from readingroom.server.mcp.transports import SseTransport, StreamableHttpTransport
 from readingroom.server.observe.history import CallHistory
 from readingroom.server.observe.logging import log_call
 from readingroom.server.observe.metrics import CONTENT_TYPE, Metrics
-from readingroom.server.observe.readiness import Readiness
+from readingroom.server.observe.readiness import ReadinessChecks
 from readingroom.server.observe.requests import RequestCounter
 from readingroom.server.pages.consent import ConsentPages
 from readingroom.server.pages.frame import PageFrame
 from readingroom.server.pages.landing import LandingPages
 from readingroom.server.pages.manifest import build_manifest_routes
-from readingroom.server.pages.site import Site, build_site, make_page_test
+from readingroom.server.pages.site import ConsolePages, build_console_pages, make_page_test
 from readingroom.server.settings import ServerSettings
-from readingroom.server.startup import HEALTH_PATH, READY_PATH, show_health, warm_up
+from readingroom.server.startup import HEALTH_PATH, READY_PATH, show_health, warm_up_bases
 from readingroom.storage.keys import WorkerKeys
 from readingroom.storage.postgres.buckets import SharedBuckets
 from readingroom.storage.postgres.database import find_database
@@ -68,7 +68,7 @@ def build_app(
     admin_access: AdminAccess | None = None,
 ) -> Starlette:
     """Return the complete HTTP server. Build one per process: its session managers run once."""
-    app_parts = _AppParts(server_faces, settings, auth_policies, admin_access)
+    app_parts = _SharedAppParts(server_faces, settings, auth_policies, admin_access)
     starlette_app = Starlette(
         routes=app_parts.make_routes(),
         middleware=app_parts.make_middleware(),
@@ -78,7 +78,7 @@ def build_app(
             app_parts.bases,
             app_parts.endpoints,
             app_parts.site,
-            _share_limits(app_parts.rate_limiter, settings),
+            _make_limit_sharing(app_parts.rate_limiter, settings),
         ),
     )
     starlette_app.router.redirect_slashes = False  # policies are chosen by the exact path
@@ -87,16 +87,16 @@ def build_app(
         for knowledge_base in app_parts.bases
         for rest_router in knowledge_base.routers()
     ]
-    passages_to_embed = _list_unembedded(app_parts.bases, settings)
+    passages_to_embed = _list_passages_for_workers(app_parts.bases, settings)
     if rest_routers or passages_to_embed:
         # Not a route: one for every path would hide that another allows other methods (405).
-        starlette_app.router.default = _build_rest(
+        starlette_app.router.default = _build_rest_asgi_app(
             rest_routers, passages_to_embed, settings, app_parts.held_bytes
         )
     return starlette_app
 
 
-class _AppParts:
+class _SharedAppParts:
     """What the routes and the middleware of one app share."""
 
     def __init__(
@@ -120,15 +120,15 @@ class _AppParts:
         )
         # One for the whole app: its middleware counts, and what several processes share feeds it.
         self.rate_limiter = RateLimiter(settings.rate_limit)
-        self.held_bytes = HeldBytes(settings.max_body_bytes)
+        self.held_bytes = MemoryCharges(settings.max_body_bytes)
         self._metrics = Metrics(
             metric_collector
             for knowledge_base in self.bases
             for metric_collector in knowledge_base.metric_collectors
         )
         self._call_history = CallHistory()
-        self._browsers = Browsers(auth_policies.key_auth, settings)
-        self.site = build_site(
+        self._browsers = BrowserAuth(auth_policies.key_auth, settings)
+        self.site = build_console_pages(
             self.bases, self._browsers, settings, auth_policies.key_auth, self._call_history
         )
         self._landing_pages = LandingPages(
@@ -140,7 +140,7 @@ class _AppParts:
             *_make_consent_routes(self.site.frame, auth_policies.key_auth, server_faces, settings),
             Route("/", self._landing_pages.show_index),
             Route("/connect", self._landing_pages.show_connect),
-            Route("/llms.txt", self._landing_pages.show_llms),
+            Route("/llms.txt", self._landing_pages.show_llms_txt),
         ]
 
     def make_routes(self) -> list[BaseRoute]:
@@ -156,8 +156,8 @@ class _AppParts:
             *build_manifest_routes(self._faces, self._settings, self._policies),
             *self._page_routes,
             Route(HEALTH_PATH, show_health),
-            Route(READY_PATH, Readiness(self.bases).show_readiness),
-            Route("/metrics", partial(_show_metrics, self._metrics)),
+            Route(READY_PATH, ReadinessChecks(self.bases).show_readiness),
+            Route("/metrics", partial(_render_metrics, self._metrics)),
         ]
         if self._admin_access and self._admin_key:
             services_by_base = {
@@ -201,7 +201,7 @@ class _AppParts:
                 BodyLimitMiddleware,
                 max_bytes=self._settings.max_body_bytes,
                 held_bytes=self.held_bytes,
-                is_exempt=is_no_form,
+                is_exempt=is_not_small_form,
             ),
         ]
 
@@ -248,20 +248,24 @@ class _McpEndpoint:
         server_face: Face,
         session_limits: SessionLimits,
         landing_pages: LandingPages,
-        call_recorders: Sequence[Recorder],
+        call_recorders: Sequence[RecordCall],
         settings: ServerSettings,
     ) -> None:
         mcp_server = build_mcp_server(
             server_face, call_recorders, settings.is_sample, settings.public_url
         )
         self._path = server_face.path
-        self.http = StreamableHttp(
+        self.http = StreamableHttpTransport(
             mcp_server,
-            server_face.stateful,
+            server_face.keeps_sessions,
             session_limits,
             partial(landing_pages.show_face, server_face),
         )
-        self._sse = Sse(mcp_server, server_face.path, session_limits) if server_face.sse else None
+        self._sse = (
+            SseTransport(mcp_server, server_face.path, session_limits)
+            if server_face.serves_sse
+            else None
+        )
 
     def make_routes(self) -> list[BaseRoute]:
         http_routes: list[BaseRoute] = [Route(f"{self._path}/mcp", self.http)]
@@ -293,13 +297,13 @@ class _OriginOnlyCors(CORSMiddleware):
         await (super().__call__ if has_origin else self.app)(scope, receive, send)
 
 
-def _share_limits(
+def _make_limit_sharing(
     rate_limiter: RateLimiter, settings: ServerSettings
 ) -> Callable[[], Coroutine[Any, Any, None]] | None:
     """Return what counts requests together with other processes; None for one that is alone."""
     postgres_database = find_database(settings)
     return (
-        partial(rate_limiter.keep_sharing, SharedBuckets(postgres_database))
+        partial(rate_limiter.share_counts_until_cancelled, SharedBuckets(postgres_database))
         if postgres_database
         else None
     )
@@ -309,7 +313,7 @@ def _share_limits(
 async def _lifespan(
     knowledge_bases: Sequence[KnowledgeBase],
     mcp_endpoints: Sequence[_McpEndpoint],
-    site: Site,
+    site: ConsolePages,
     share_limits: Callable[[], Coroutine[Any, Any, None]] | None,
     app: Starlette,
 ) -> AsyncIterator[None]:
@@ -319,10 +323,10 @@ async def _lifespan(
             await exit_stack.enter_async_context(knowledge_base.lifespan())
         for mcp_endpoint in mcp_endpoints:
             await exit_stack.enter_async_context(mcp_endpoint.http.manager.run())
-        await site.spools.sweep()
+        await site.spools.delete_abandoned_folders()
         await site.job_runner.take_over_jobs()
         background_tasks = await exit_stack.enter_async_context(anyio.create_task_group())
-        background_tasks.start_soon(warm_up, knowledge_bases)
+        background_tasks.start_soon(warm_up_bases, knowledge_bases)
         background_tasks.start_soon(site.job_runner.run_jobs)
         if share_limits:
             background_tasks.start_soon(share_limits)
@@ -350,7 +354,7 @@ def _build_cors_options(allowed_names: AllowedNames) -> dict[str, Any]:
     }
 
 
-def _list_unembedded(
+def _list_passages_for_workers(
     knowledge_bases: Sequence[KnowledgeBase], settings: ServerSettings
 ) -> list[LeasablePassages]:
     """Return what workers may embed, first what an ingestion waits for; nothing without workers.
@@ -361,14 +365,14 @@ def _list_unembedded(
     has_rest = any(knowledge_base.routers() for knowledge_base in knowledge_bases)
     if (settings.read_only or not has_rest) and not WorkerKeys(settings.data).list_keys():
         return []
-    return list_unembedded(knowledge_bases)
+    return list_leasable_passages(knowledge_bases)
 
 
-def _build_rest(
+def _build_rest_asgi_app(
     rest_routers: Sequence[Any],
     passages_to_embed: Sequence[LeasablePassages],
     settings: ServerSettings,
-    held_bytes: HeldBytes,
+    held_bytes: MemoryCharges,
 ) -> ASGIApp:
     """Return the app that gets what no other route takes."""
     # Imported only for bases that have REST: FastAPI is slow to import.
@@ -391,5 +395,5 @@ def _make_admin_route(admin_endpoint: AdminEndpoint, max_body_bytes: int) -> Rou
     )
 
 
-async def _show_metrics(room_metrics: Metrics, request: Request) -> Response:
+async def _render_metrics(room_metrics: Metrics, request: Request) -> Response:
     return Response(room_metrics.render_metrics(), media_type=CONTENT_TYPE)

@@ -19,18 +19,18 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 
-from readingroom.server.http.addresses import group_address
+from readingroom.server.http.addresses import get_address_group
 
 logger = logging.getLogger(__name__)
 
 _TICK_SECONDS = 0.5
 # A connection whose request is already in the socket must be read before it may be judged, and
 # between two ticks the event loop reads every socket.
-_GRACE_TICKS = 2
+_NEW_CONNECTION_GRACE_TICKS = 2
 _WARNING_SECONDS = 60
 _MAX_DESCRIPTORS = 65_536  # more serves nobody, and some programs loop over all of them
 _MAX_CONNECTIONS = 8_192  # some 25 KB each
-_LINGER_SECONDS = 2.0
+_CLOSE_LINGER_SECONDS = 2.0
 _MAX_HEAD_BYTES = 16 * 1024  # h11's own limit for a request line with its headers
 
 
@@ -74,7 +74,7 @@ def count_spare_descriptors(descriptor_limit: int) -> int:
     return min(descriptor_limit // 2, 2048)
 
 
-def choose_limits(descriptor_limit: int) -> ConnectionLimits:
+def choose_connection_limits(descriptor_limit: int) -> ConnectionLimits:
     """Return the limits that fit into so many open files."""
     available_connection_count = descriptor_limit - count_spare_descriptors(descriptor_limit)
     return ConnectionLimits(max_connections=min(available_connection_count, _MAX_CONNECTIONS))
@@ -84,7 +84,7 @@ def count_requests_per_caller() -> int:
     """Return how many connections one caller may have with requests that wait for an answer."""
     soft_limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     descriptor_limit = _MAX_DESCRIPTORS if soft_limit == resource.RLIM_INFINITY else soft_limit
-    return max(16, choose_limits(descriptor_limit).max_connections // 4)
+    return max(16, choose_connection_limits(descriptor_limit).max_connections // 4)
 
 
 class ConnectionGuard:
@@ -109,14 +109,14 @@ class ConnectionGuard:
     def add_connection(self, connection: "GuardedProtocol") -> None:
         """Count a new connection, and close another one if there are too many."""
         self._open_connections.add(connection)
-        self.expect_headers(connection)
+        self.start_header_deadline(connection)
         if len(self._open_connections) > self.limits.max_connections:
             # The newest is the last to go: it may be a request that is already in the socket.
             half_open_by_client = self._half_open_ticks if len(self._half_open_ticks) > 1 else {}
             spare_connection = next(chain(half_open_by_client, self._idle_connections), None)
             spare_connection = spare_connection or self._find_slowest_body() or connection
-            self._warn_at_times("Too many open connections", spare_connection, 1)
-            spare_connection.abort()
+            self._warn_once_a_minute("Too many open connections", spare_connection, 1)
+            spare_connection.abort_connection()
 
     def remove_connection(self, connection: "GuardedProtocol") -> None:
         """Forget a connection that is closed."""
@@ -126,63 +126,63 @@ class ConnectionGuard:
         self._body_windows.pop(connection, None)
         self._unread_answers.pop(connection, None)
 
-    def expect_headers(self, connection: "GuardedProtocol") -> None:
+    def start_header_deadline(self, connection: "GuardedProtocol") -> None:
         """Start the deadline for a request's headers, unless it runs already."""
         self._idle_connections.pop(connection, None)
         self._half_open_ticks.setdefault(connection, self._current_tick)
-        self._schedule_sweep()
+        self._schedule_next_check()
 
-    def record_headers(self, connection: "GuardedProtocol") -> None:
+    def end_header_deadline(self, connection: "GuardedProtocol") -> None:
         """Note that the headers of a request are complete."""
         self._half_open_ticks.pop(connection, None)
         self._idle_connections.pop(connection, None)
 
-    def expect_body(self, connection: "GuardedProtocol") -> None:
+    def start_body_watch(self, connection: "GuardedProtocol") -> None:
         """Begin to look at the rate of a request's body, unless that is done already."""
         self._body_windows.setdefault(connection, (self._current_tick, connection.body_bytes))
-        self._schedule_sweep()
+        self._schedule_next_check()
 
-    def record_body(self, connection: "GuardedProtocol") -> None:
+    def end_body_watch(self, connection: "GuardedProtocol") -> None:
         """Note that the body of a request is complete."""
         self._body_windows.pop(connection, None)
 
-    def record_idle(self, connection: "GuardedProtocol") -> None:
+    def mark_idle(self, connection: "GuardedProtocol") -> None:
         """Note that a request was answered: until the next one the connection can be spared."""
         self._half_open_ticks.pop(connection, None)
         self._body_windows.pop(connection, None)
         self._idle_connections[connection] = None
 
-    def record_unread(self, connection: "GuardedProtocol") -> None:
+    def mark_unread(self, connection: "GuardedProtocol") -> None:
         """Note that the client does not read as fast as we write."""
         self._unread_answers[connection] = (self._current_tick, connection.count_unread_bytes())
-        self._schedule_sweep()
+        self._schedule_next_check()
         # Not at once: the transport is still writing.
         asyncio.get_running_loop().call_soon(self._close_surplus_unread)
 
-    def record_read(self, connection: "GuardedProtocol") -> None:
+    def mark_read(self, connection: "GuardedProtocol") -> None:
         """Note that the client has read nearly all that was written."""
         self._unread_answers.pop(connection, None)
 
     def abort_half_open(self) -> None:
         """Close every connection without a request, as the server shuts down."""
         for connection in list(self._half_open_ticks):
-            connection.abort()
+            connection.abort_connection()
 
-    def _schedule_sweep(self) -> None:
+    def _schedule_next_check(self) -> None:
         if self._timer is None:
             event_loop = asyncio.get_running_loop()
-            self._timer = event_loop.call_later(_TICK_SECONDS, self._sweep_connections)
+            self._timer = event_loop.call_later(_TICK_SECONDS, self._close_offending_connections)
 
-    def _sweep_connections(self) -> None:
+    def _close_offending_connections(self) -> None:
         self._timer = None
         self._current_tick += 1
         self._close_without_headers()
         self._close_half_open_crowds()
         self._close_slow_bodies()
-        self._close_stalled()
+        self._close_stalled_readers()
         self._close_surplus_unread()
         if self._half_open_ticks or self._body_windows or self._unread_answers:
-            self._schedule_sweep()
+            self._schedule_next_check()
 
     def _close_without_headers(self) -> None:
         oldest_tick = self._current_tick - self.limits.header_seconds / _TICK_SECONDS
@@ -201,32 +201,32 @@ class ConnectionGuard:
         for connection, began_tick in self._half_open_ticks.items():
             if (
                 surplus_by_address[connection.client_address] > 0
-                and began_tick <= self._current_tick - _GRACE_TICKS
+                and began_tick <= self._current_tick - _NEW_CONNECTION_GRACE_TICKS
             ):
                 surplus_by_address[connection.client_address] -= 1
                 crowding_connections.append(connection)
         if crowding_connections:
-            self._warn_at_times(
+            self._warn_once_a_minute(
                 "Too many half-open connections of one address",
                 crowding_connections[0],
                 len(crowding_connections),
             )
-        _abort_all(crowding_connections)
+        _abort_connections(crowding_connections)
 
     def _close_slow_bodies(self) -> None:
         window_ticks = self.limits.body_window_seconds / _TICK_SECONDS
         min_bytes = self.limits.body_window_seconds * self.limits.min_body_bytes_per_second
         slow_connections = []
-        for connection, (since_tick, since_byte) in self._body_windows.items():
+        for connection, (first_tick, first_byte_count) in self._body_windows.items():
             if connection.is_paused:  # it is we who do not read: the time is not the client's
-                self._body_windows[connection] = (since_tick + 1, since_byte)
-            elif self._current_tick - since_tick >= window_ticks:
-                if connection.body_bytes - since_byte < min_bytes:
+                self._body_windows[connection] = (first_tick + 1, first_byte_count)
+            elif self._current_tick - first_tick >= window_ticks:
+                if connection.body_bytes - first_byte_count < min_bytes:
                     slow_connections.append(connection)
                 else:
                     self._body_windows[connection] = (self._current_tick, connection.body_bytes)
         if slow_connections:
-            self._warn_at_times(
+            self._warn_once_a_minute(
                 "Bodies of requests came too slowly", slow_connections[0], len(slow_connections)
             )
         for connection in slow_connections:
@@ -235,27 +235,28 @@ class ConnectionGuard:
     def _find_slowest_body(self) -> "GuardedProtocol | None":
         """Return the connection whose body comes slowest; None where none is expected."""
         bytes_per_tick = {
-            connection: (connection.body_bytes - since_byte) / (self._current_tick - since_tick)
-            for connection, (since_tick, since_byte) in self._body_windows.items()
-            if self._current_tick - since_tick >= _GRACE_TICKS
+            connection: (connection.body_bytes - first_byte_count)
+            / (self._current_tick - first_tick)
+            for connection, (first_tick, first_byte_count) in self._body_windows.items()
+            if self._current_tick - first_tick >= _NEW_CONNECTION_GRACE_TICKS
         }
         return min(bytes_per_tick, key=bytes_per_tick.__getitem__, default=None)
 
-    def _close_stalled(self) -> None:
+    def _close_stalled_readers(self) -> None:
         oldest_tick = self._current_tick - self.limits.unread_seconds / _TICK_SECONDS
         stalled_connections = []
-        for connection, (since_tick, unread_bytes) in self._unread_answers.items():
+        for connection, (first_tick, unread_bytes) in self._unread_answers.items():
             unread_bytes_now = connection.count_unread_bytes()
             if unread_bytes_now < unread_bytes:
                 self._unread_answers[connection] = (self._current_tick, unread_bytes_now)
-            elif since_tick <= oldest_tick:
+            elif first_tick <= oldest_tick:
                 stalled_connections.append(connection)
         for connection in stalled_connections:
             logger.warning(
                 "An answer that nobody reads was dropped",
                 extra={"fields": {"client_ip": connection.client_address}},
             )
-        _abort_all(stalled_connections)
+        _abort_connections(stalled_connections)
 
     def _close_surplus_unread(self) -> None:
         """Close the fullest connections of the address that leaves most unread, as need be."""
@@ -280,12 +281,12 @@ class ConnectionGuard:
             surplus_bytes -= bytes_by_connection.pop(fullest_connection)
             closed_connections.append(fullest_connection)
         if closed_connections:
-            self._warn_at_times(
+            self._warn_once_a_minute(
                 "Too many answers that nobody reads", closed_connections[0], len(closed_connections)
             )
-        _abort_all(closed_connections)
+        _abort_connections(closed_connections)
 
-    def _warn_at_times(
+    def _warn_once_a_minute(
         self, warning_message: str, connection: "GuardedProtocol", closed_count: int
     ) -> None:
         """Log one line a minute: a flood must not fill the log as well."""
@@ -301,9 +302,9 @@ class ConnectionGuard:
             logger.warning("%s; some are closed", warning_message, extra={"fields": log_fields})
 
 
-def _abort_all(open_connections: Iterable["GuardedProtocol"]) -> None:
+def _abort_connections(open_connections: Iterable["GuardedProtocol"]) -> None:
     for connection in open_connections:
-        connection.abort()
+        connection.abort_connection()
 
 
 class GuardedProtocol(H11Protocol):
@@ -322,16 +323,16 @@ class GuardedProtocol(H11Protocol):
         """Whether we do not read from the client for the time being."""
         return bool(self.flow.read_paused)
 
-    def register(self, transport: asyncio.Transport) -> None:
+    def register_connection(self, transport: asyncio.Transport) -> None:
         """Let the guard know of the connection, which may still have its TLS handshake to do."""
         peer_address = transport.get_extra_info("peername")
-        self.client_address = group_address(peer_address[0]) if peer_address else "unknown"
+        self.client_address = get_address_group(peer_address[0]) if peer_address else "unknown"
         self.transport = transport
         self._guard.add_connection(self)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         if self.transport is None:
-            self.register(transport)
+            self.register_connection(transport)
         super().connection_made(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -344,26 +345,26 @@ class GuardedProtocol(H11Protocol):
         is_body = self.conn.their_state is h11.SEND_BODY
         self.body_bytes = self.body_bytes + len(data) if is_body else 0
         super().data_received(data)
-        self._report_state()
+        self._report_state_to_guard()
 
     def on_response_complete(self) -> None:
-        self._guard.record_idle(self)
+        self._guard.mark_idle(self)
         super().on_response_complete()
-        self._report_state()
+        self._report_state_to_guard()
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._guard.record_unread(self)
+        self._guard.mark_unread(self)
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._guard.record_read(self)
+        self._guard.mark_read(self)
 
     def count_unread_bytes(self) -> int:
         """Return how much of our answers the client's machine has not taken yet."""
         return self.transport.get_write_buffer_size()
 
-    def abort(self) -> None:
+    def abort_connection(self) -> None:
         """Close the connection at once, and drop what was not sent."""
         self._guard.remove_connection(self)
         self.transport.abort()
@@ -371,14 +372,14 @@ class GuardedProtocol(H11Protocol):
     def refuse_request(self, http_status: int, refusal_message: str) -> None:
         """Answer an incomplete request and close; without an answer where nothing was asked."""
         if self.conn.their_state is not h11.IDLE or not self.conn.trailing_data[0]:
-            self.abort()
+            self.abort_connection()
             return
         self._answer_and_close(http_status, refusal_message)
 
     def refuse_body(self, refusal_message: str) -> None:
         """Answer a request whose body is not complete with 408, if it has no answer yet; close."""
         if self.cycle is None or self.cycle.response_started:
-            self.abort()
+            self.abort_connection()
             return
         # The app learns what it would if the client had left, and can send nothing any more.
         self.cycle.disconnected = True
@@ -396,18 +397,18 @@ class GuardedProtocol(H11Protocol):
         else:
             super().send_400_response(msg)
 
-    def _report_state(self) -> None:
+    def _report_state_to_guard(self) -> None:
         if self.transport.is_closing() or self._is_lingering:
             return
         if self.conn.their_state is not h11.IDLE:
             if self.cycle is not None and not self.cycle.response_complete:
-                self._guard.record_headers(self)
+                self._guard.end_header_deadline(self)
             if self.conn.their_state is h11.SEND_BODY:
-                self._guard.expect_body(self)
+                self._guard.start_body_watch(self)
             else:
-                self._guard.record_body(self)
+                self._guard.end_body_watch(self)
         elif self.conn.trailing_data[0]:
-            self._guard.expect_headers(self)
+            self._guard.start_header_deadline(self)
 
     def _answer_and_close(self, http_status: int, refusal_message: str) -> None:
         answer_body = refusal_message.encode()
@@ -422,11 +423,11 @@ class GuardedProtocol(H11Protocol):
         for h11_event in (response, h11.Data(data=answer_body), h11.EndOfMessage()):
             self.transport.write(self.conn.send(h11_event) or b"")
         self._is_lingering = True
-        self._guard.record_idle(self)
+        self._guard.mark_idle(self)
         if self.transport.can_write_eof():
             # Closing while the client still sends would reset the connection: no answer arrives.
             self.transport.write_eof()
-            self.loop.call_later(_LINGER_SECONDS, self.transport.close)
+            self.loop.call_later(_CLOSE_LINGER_SECONDS, self.transport.close)
         else:
             self.transport.close()
 
@@ -448,8 +449,8 @@ class TlsProtocol(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
-        self._http_protocol.register(transport)
-        self._handshake = asyncio.get_running_loop().create_task(self._shake_hands(transport))
+        self._http_protocol.register_connection(transport)
+        self._handshake = asyncio.get_running_loop().create_task(self._do_tls_handshake(transport))
 
     def data_received(self, data: bytes) -> None:
         # A client may send its request with the last message of the handshake.
@@ -458,7 +459,7 @@ class TlsProtocol(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._guard.remove_connection(self._http_protocol)
 
-    async def _shake_hands(self, transport: asyncio.Transport) -> None:
+    async def _do_tls_handshake(self, transport: asyncio.Transport) -> None:
         try:
             tls_transport = await asyncio.get_running_loop().start_tls(
                 transport,

@@ -26,8 +26,8 @@ class Face:
     """What stands before `/mcp`: empty for the whole process, `/text` for one base of several."""
     instructions: str
     bases: tuple[KnowledgeBase, ...]
-    stateful: bool
-    sse: bool
+    keeps_sessions: bool
+    serves_sse: bool
     listed_bases: tuple[str, ...] = (ALL_TOOLS_CHOICE,)
     """Whose tools it lists when an address does not say: bases by name, `desk`, or `all`."""
     can_choose_bases: bool = False
@@ -83,7 +83,7 @@ class Face:
         # Sorted, so that a client which caches `tools/list` sees the same listing at every start.
         tools_by_name = {
             base_tool.name: (base_tool, error_dialect)
-            for base_tool, error_dialect in sorted(tools_with_dialects, key=_get_tool_name)
+            for base_tool, error_dialect in sorted(tools_with_dialects, key=_get_tool_sort_key)
         }
         if len(tools_by_name) < len(tools_with_dialects):
             raise ValueError(f"Two tools of the face {self.server_name} have the same name")
@@ -98,8 +98,8 @@ def make_face(knowledge_base: KnowledgeBase, url_path: str = "") -> Face:
         path=url_path,
         instructions=f"{knowledge_base.instructions}\n\n{QUOTED_MATTER_INSTRUCTION}",
         bases=(knowledge_base,),
-        stateful=knowledge_base.stateful,
-        sse=knowledge_base.sse,
+        keeps_sessions=knowledge_base.keeps_sessions,
+        serves_sse=knowledge_base.serves_sse,
     )
 
 
@@ -140,8 +140,8 @@ def make_faces(
         path="",
         instructions="\n\n".join([*base_introductions, QUOTED_MATTER_INSTRUCTION]),
         bases=(*desk_bases, *other_bases),
-        stateful=True,
-        sse=False,
+        keeps_sessions=True,
+        serves_sse=False,
         listed_bases=listed_bases,
         can_choose_bases=desk_base is not None,
     )
@@ -167,5 +167,5 @@ def make_faces(
     )
 
 
-def _get_tool_name(tool_with_dialect: tuple[Tool, ErrorDialect]) -> str:
+def _get_tool_sort_key(tool_with_dialect: tuple[Tool, ErrorDialect]) -> str:
     return tool_with_dialect[0].name

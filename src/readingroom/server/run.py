@@ -19,7 +19,7 @@ from readingroom.server.connections import (
     ConnectionGuard,
     GuardedProtocol,
     TlsProtocol,
-    choose_limits,
+    choose_connection_limits,
     count_spare_descriptors,
     raise_descriptor_limit,
 )
@@ -33,7 +33,7 @@ _KEEP_ALIVE_SECONDS = 75
 
 
 @dataclass(frozen=True, slots=True)
-class Certificate:
+class TlsCertificate:
     """The certificate chain of an HTTPS server and its private key, as PEM files."""
 
     chain_path: Path
@@ -42,14 +42,14 @@ class Certificate:
     def check_pair(self) -> None:
         """Raise InvalidSetting unless the files are a matching pair, before anything is started."""
         try:
-            self.make_context()
+            self.make_tls_context()
         except (OSError, ValueError) as error:  # an SSLError is an OSError
             raise InvalidSetting(
                 f"{self.chain_path} and {self.key_path} are not a matching certificate and key: "
                 f"{error}. Both must be PEM files, and the key must have no password."
             ) from error
 
-    def make_context(self) -> ssl.SSLContext:
+    def make_tls_context(self) -> ssl.SSLContext:
         """Return the TLS context of a server with this certificate."""
         tls_context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         # A key with a password would make OpenSSL ask for it on the terminal.
@@ -90,7 +90,7 @@ def format_local_address(listener: socket.socket, url_scheme: str) -> str:
 def run_server(
     open_app: OpenApp,
     listener: socket.socket,
-    tls_certificate: Certificate | None,
+    tls_certificate: TlsCertificate | None,
     trusted_proxies: tuple[str, ...],
 ) -> None:
     """Serve until a signal.
@@ -98,10 +98,10 @@ def run_server(
     Raise what `open_app` raises, or what the start of the bases in its app raises.
     """
     descriptor_limit = raise_descriptor_limit()
-    connection_guard = ConnectionGuard(choose_limits(descriptor_limit))
+    connection_guard = ConnectionGuard(choose_connection_limits(descriptor_limit))
     make_protocol: Callable[..., asyncio.Protocol] = partial(GuardedProtocol, connection_guard)
     if tls_certificate:
-        make_protocol = partial(TlsProtocol, connection_guard, tls_certificate.make_context())
+        make_protocol = partial(TlsProtocol, connection_guard, tls_certificate.make_tls_context())
     starting_app = StartingApp(open_app)
     config = uvicorn.Config(
         starting_app,
@@ -125,7 +125,7 @@ def run_server(
         timeout_graceful_shutdown=_SHUTDOWN_GRACE_SECONDS,
     )
     server = _Server(config, connection_guard)
-    starting_app.stop_server = server.stop
+    starting_app.stop_server = server.stop_serving
     server.run(sockets=[listener])
     if starting_app.failure:
         raise starting_app.failure
@@ -140,7 +140,7 @@ class _Server(uvicorn.Server):
         super().__init__(config)
         self._guard = connection_guard
 
-    def stop(self) -> None:
+    def stop_serving(self) -> None:
         """Stop as after a signal."""
         self.should_exit = True
 

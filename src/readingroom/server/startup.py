@@ -43,7 +43,7 @@ class StartingApp:
     """
 
     def __init__(self, open_app: OpenApp) -> None:
-        self.stop_server: Callable[[], None] = _do_nothing
+        self.stop_server: Callable[[], None] = _announce_nothing
         self.failure: Exception | None = None
         self._open_app = open_app
         self._app: ASGIApp | None = None
@@ -86,7 +86,7 @@ class StartingApp:
             self.stop_server()
 
 
-async def warm_up(knowledge_bases: Iterable[KnowledgeBase]) -> None:
+async def warm_up_bases(knowledge_bases: Iterable[KnowledgeBase]) -> None:
     """Load what the first listing and the first search of each base would have to wait for."""
     for knowledge_base in knowledge_bases:
         try:
@@ -104,4 +104,4 @@ async def _show_starting(request: Request) -> Response:
     return JSONResponse({"status": "starting"}, status_code=503)
 
 
-def _do_nothing() -> None: ...
+def _announce_nothing() -> None: ...

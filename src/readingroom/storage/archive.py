@@ -29,7 +29,7 @@ FORMAT_VERSION = 1
 _MANIFEST_NAME = "manifest.json"
 # Read into memory before anything is checked, so it must not be of any size.
 _MAX_MANIFEST_BYTES = 64 * 1024 * 1024
-_BLOCK_BYTES = 1024 * 1024
+_BYTES_PER_BLOCK = 1024 * 1024
 _PAGES_PER_REPORT = 4096  # of a database, between two reports
 _ROWS_PER_BATCH = 2_000  # chunks read or written at once
 _DAMAGED_ARCHIVE_ERRORS = (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError)
@@ -69,11 +69,11 @@ class Manifest(BaseModel):
 # --- the file ---
 
 
-def read_entries(backup_folder: Path) -> dict[str, FileEntry]:
+def make_file_entries(backup_folder: Path) -> dict[str, FileEntry]:
     """Return every file of a folder by its relative path."""
     file_paths = sorted(file_path for file_path in backup_folder.rglob("*") if file_path.is_file())
     return {
-        file_path.relative_to(backup_folder).as_posix(): _make_entry(file_path)
+        file_path.relative_to(backup_folder).as_posix(): _make_file_entry(file_path)
         for file_path in file_paths
     }
 
@@ -101,10 +101,15 @@ def pack_archive(
                 fileobj=compressed_stream, mode="w", format=tarfile.PAX_FORMAT
             ) as tar_file,
         ):
-            _add_file(tar_file, _MANIFEST_NAME, backup_manifest.model_dump_json(indent=1).encode())
+            _add_file_to_archive(
+                tar_file, _MANIFEST_NAME, backup_manifest.model_dump_json(indent=1).encode()
+            )
             for packed_count, file_name in enumerate(backup_manifest.files, 1):
                 tar_file.add(
-                    source_folder / file_name, file_name, recursive=False, filter=_remove_owner
+                    source_folder / file_name,
+                    file_name,
+                    recursive=False,
+                    filter=_remove_owner_names,
                 )
                 report_progress(packed_count, len(backup_manifest.files), None)
         partial_archive.replace(archive_path)
@@ -187,7 +192,7 @@ class _ForwardReader(io.RawIOBase):
         self._content = unzipped_content
 
     def read(self, size: int = -1) -> bytes:
-        if not 0 <= size <= _BLOCK_BYTES:
+        if not 0 <= size <= _BYTES_PER_BLOCK:
             raise tarfile.ReadError("a header claims a size that no header has")
         return self._content.read(size)
 
@@ -209,7 +214,7 @@ def _read_manifest(tar_file: tarfile.TarFile) -> Manifest:
     ):
         raise BackupUnusable("The file is not a backup: it does not begin with a manifest")
     try:
-        manifest_fields = json.loads(b"".join(_read_blocks(tar_file, first_member)))
+        manifest_fields = json.loads(b"".join(_read_member_blocks(tar_file, first_member)))
         # Before it is validated: the manifest of a newer version may have other fields.
         if manifest_fields.get("format", 0) > FORMAT_VERSION:
             raise BackupUnusable(
@@ -239,14 +244,14 @@ def _create_private_file(file_path: Path) -> Iterator[IO[bytes]]:
         os.fsync(file_descriptor)
 
 
-def _add_file(tar_file: tarfile.TarFile, file_name: str, file_content: bytes) -> None:
+def _add_file_to_archive(tar_file: tarfile.TarFile, file_name: str, file_content: bytes) -> None:
     archive_member = tarfile.TarInfo(file_name)
     archive_member.size = len(file_content)
     archive_member.mode = 0o600
     tar_file.addfile(archive_member, io.BytesIO(file_content))
 
 
-def _remove_owner(archive_member: tarfile.TarInfo) -> tarfile.TarInfo:
+def _remove_owner_names(archive_member: tarfile.TarInfo) -> tarfile.TarInfo:
     """Return the member without the names of this machine's users: backups leave the machine."""
     archive_member.uid = archive_member.gid = 0
     archive_member.uname = archive_member.gname = ""
@@ -254,7 +259,7 @@ def _remove_owner(archive_member: tarfile.TarInfo) -> tarfile.TarInfo:
     return archive_member
 
 
-def _make_entry(file_path: Path) -> FileEntry:
+def _make_file_entry(file_path: Path) -> FileEntry:
     return FileEntry(bytes=file_path.stat().st_size, sha256=hash_file(file_path))
 
 
@@ -267,16 +272,18 @@ def _extract_member(
     file_digest = hashlib.sha256()
     with target_path.open("wb") as target_file:
         target_path.chmod(0o600)
-        for byte_block in _read_blocks(tar_file, archive_member):
+        for byte_block in _read_member_blocks(tar_file, archive_member):
             file_digest.update(byte_block)
             target_file.write(byte_block)
     return file_digest.hexdigest()
 
 
-def _read_blocks(tar_file: tarfile.TarFile, archive_member: tarfile.TarInfo) -> Iterator[bytes]:
+def _read_member_blocks(
+    tar_file: tarfile.TarFile, archive_member: tarfile.TarInfo
+) -> Iterator[bytes]:
     member_content = tar_file.extractfile(archive_member)
     assert member_content is not None
-    while byte_block := member_content.read(_BLOCK_BYTES):
+    while byte_block := member_content.read(_BYTES_PER_BLOCK):
         yield byte_block
 
 
@@ -293,7 +300,7 @@ def copy_database(
     copy_path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with (
-            closing(_open_reader(source_path)) as source_db,
+            closing(_open_database_reader(source_path)) as source_db,
             closing(connect(copy_path)) as copy_db,
         ):
             # An open transaction pins one state of the file; without it each write by another
@@ -303,8 +310,8 @@ def copy_database(
             source_db.backup(
                 copy_db,
                 pages=_PAGES_PER_REPORT,
-                progress=lambda status, remaining, total: report_progress(
-                    total - remaining, total, None
+                progress=lambda copy_status, remaining_pages, total_pages: report_progress(
+                    total_pages - remaining_pages, total_pages, None
                 ),
             )
             # The copy must be one file: a write-ahead log next to it would be left behind.
@@ -313,7 +320,7 @@ def copy_database(
         raise StorageFailed(f"{source_path} cannot be copied: {error}") from error
 
 
-def _open_reader(database_path: Path) -> Database:
+def _open_database_reader(database_path: Path) -> Database:
     return connect(database_path, timeout=30, pragmas={"query_only": "ON"})
 
 
@@ -327,11 +334,13 @@ def dump_chunks(chunk_collection: StoredCollection, dump_path: Path) -> int:
         db.executescript(_CHUNKS_SCHEMA_SQL)
         with db.transaction():
             db.execute("INSERT INTO about VALUES (?)", (chunk_collection.embedding_identity,))
-            for first_row in range(0, chunk_count, _ROWS_PER_BATCH):
+            for batch_offset in range(0, chunk_count, _ROWS_PER_BATCH):
                 chunk_batch = chunk_collection.read_chunks(
-                    with_vectors=True, limit=_ROWS_PER_BATCH, offset=first_row
+                    with_vectors=True, limit=_ROWS_PER_BATCH, offset=batch_offset
                 )
-                db.executemany("INSERT INTO chunks VALUES (?, ?, ?, ?)", _encode_rows(chunk_batch))
+                db.executemany(
+                    "INSERT INTO chunks VALUES (?, ?, ?, ?)", _encode_chunk_rows(chunk_batch)
+                )
     return chunk_count
 
 
@@ -339,14 +348,16 @@ ValidateChunks = Callable[[Chunks], object]
 """Raises `ValueError`, `KeyError` or `TypeError` for chunks that the base never writes."""
 
 
-def check_chunks(dump_path: Path, validate_chunks: ValidateChunks, vector_dimensions: int) -> None:
-    """Raise `BackupUnusable` unless `fill_chunks` can read the file: before anything is changed."""
-    with _translate_damage(dump_path), closing(open_untrusted(dump_path)) as db:
-        for _ in _read_batches(db, validate_chunks, vector_dimensions):
+def check_chunk_dump(
+    dump_path: Path, validate_chunks: ValidateChunks, vector_dimensions: int
+) -> None:
+    """Raise `BackupUnusable` unless `load_dumped_chunks` can read the file. Nothing is changed."""
+    with _translate_damage_errors(dump_path), closing(open_untrusted(dump_path)) as db:
+        for _ in _read_chunk_batches(db, validate_chunks, vector_dimensions):
             pass
 
 
-def fill_chunks(
+def load_dumped_chunks(
     dump_path: Path,
     chunk_collection: StoredCollection,
     validate_chunks: ValidateChunks,
@@ -356,18 +367,18 @@ def fill_chunks(
 
     Raise `BackupUnusable` for anything that it does not write.
     """
-    with _translate_damage(dump_path), closing(open_untrusted(dump_path)) as db:
+    with _translate_damage_errors(dump_path), closing(open_untrusted(dump_path)) as db:
         (model_identity,) = db.execute("SELECT embedding FROM about").fetchone()
         if model_identity is not None:
             # First: it refuses vectors that another model made than those already here.
             chunk_collection.claim_embedding(str(model_identity))
-        for chunk_batch in _read_batches(db, validate_chunks, vector_dimensions):
+        for chunk_batch in _read_chunk_batches(db, validate_chunks, vector_dimensions):
             chunk_collection.upsert_chunks(chunk_batch)
     return chunk_collection.count_chunks()
 
 
 @contextmanager
-def _translate_damage(dump_path: Path) -> Iterator[None]:
+def _translate_damage_errors(dump_path: Path) -> Iterator[None]:
     try:
         yield
     except (DatabaseError, ValueError, KeyError, TypeError, RecursionError) as error:
@@ -376,12 +387,12 @@ def _translate_damage(dump_path: Path) -> Iterator[None]:
         ) from error
 
 
-def _read_batches(
+def _read_chunk_batches(
     db: Database, validate_chunks: ValidateChunks, vector_dimensions: int
 ) -> Iterator[Chunks]:
     chunk_cursor = db.execute("SELECT id, text, metadata, vector FROM chunks ORDER BY rowid")
     while chunk_rows := chunk_cursor.fetchmany(_ROWS_PER_BATCH):
-        chunk_batch = _decode_rows(chunk_rows)
+        chunk_batch = _decode_chunk_rows(chunk_rows)
         if (
             chunk_batch.vectors.shape[1] != vector_dimensions
             or not np.isfinite(chunk_batch.vectors).all()
@@ -391,7 +402,7 @@ def _read_batches(
         yield chunk_batch
 
 
-def _encode_rows(chunk_batch: Chunks) -> Iterator[tuple[str, str, str, bytes]]:
+def _encode_chunk_rows(chunk_batch: Chunks) -> Iterator[tuple[str, str, str, bytes]]:
     for chunk_index, chunk_id in enumerate(chunk_batch.ids):
         chunk_metadata = json.dumps(chunk_batch.metadatas[chunk_index])
         yield (
@@ -402,7 +413,7 @@ def _encode_rows(chunk_batch: Chunks) -> Iterator[tuple[str, str, str, bytes]]:
         )
 
 
-def _decode_rows(chunk_rows: list[tuple[str, str, str, bytes]]) -> Chunks:
+def _decode_chunk_rows(chunk_rows: list[tuple[str, str, str, bytes]]) -> Chunks:
     chunk_ids, chunk_texts, metadata_texts, vector_blobs = zip(*chunk_rows, strict=True)
     vector_matrix = np.stack(
         [np.frombuffer(vector_blob, "<f4") for vector_blob in vector_blobs]

@@ -41,19 +41,19 @@ class BrowserSessions:
     def __init__(
         self,
         data_directory: Path,
-        now_seconds: Callable[[], float] = clock.unix_seconds,
+        clock_function: Callable[[], float] = clock.unix_seconds,
         state_tables: StateTables | None = None,
     ) -> None:
         """Without `state_tables` they are in a file, which is created with the first session."""
         self._tables = state_tables or StateFile(
             data_directory / SESSIONS_FILE, "The sessions", lambda db: db.execute(_SCHEMA_SQL)
         )
-        self._now = now_seconds
+        self._get_now_seconds = clock_function
 
     def start_session(self, key_digest: str) -> BrowserSession:
         """Begin a session for the holder of a key, and forget those that have ended."""
         session_id = secrets.token_urlsafe(32)
-        now_seconds = self._now()
+        now_seconds = self._get_now_seconds()
         with self._tables.begin_writing() as db:
             db.execute(
                 "DELETE FROM browser_sessions WHERE seen_at < ? OR created_at < ?",
@@ -62,7 +62,7 @@ class BrowserSessions:
             db.execute(
                 "INSERT INTO browser_sessions (digest, key_digest, created_at, seen_at) "
                 "VALUES (?, ?, ?, ?)",
-                (_hash_id(session_id), key_digest, now_seconds, now_seconds),
+                (_hash_session_id(session_id), key_digest, now_seconds, now_seconds),
             )
         return BrowserSession(session_id, key_digest)
 
@@ -70,7 +70,7 @@ class BrowserSessions:
         """Return a session that is neither idle for too long nor too old; None otherwise."""
         if not self._tables.has_data():
             return None
-        id_digest, now_seconds = _hash_id(session_id), self._now()
+        id_digest, now_seconds = _hash_session_id(session_id), self._get_now_seconds()
         with self._tables.begin_reading() as db:
             session_row = db.execute(
                 "SELECT key_digest, created_at, seen_at FROM browser_sessions WHERE digest = ?",
@@ -78,13 +78,13 @@ class BrowserSessions:
             ).fetchone()
         if session_row is None:
             return None
-        key_digest, created_at, seen_at = session_row
+        key_digest, created_at, last_seen_at = session_row
         if (
-            now_seconds - seen_at > MAX_IDLE_SECONDS
+            now_seconds - last_seen_at > MAX_IDLE_SECONDS
             or now_seconds - created_at > MAX_SESSION_AGE_SECONDS
         ):
             return None
-        if now_seconds - seen_at > _SECONDS_BETWEEN_TOUCHES:
+        if now_seconds - last_seen_at > _SECONDS_BETWEEN_TOUCHES:
             with self._tables.begin_writing() as db:
                 db.execute(
                     "UPDATE browser_sessions SET seen_at = ? WHERE digest = ?",
@@ -95,8 +95,10 @@ class BrowserSessions:
     def end_session(self, session_id: str) -> None:
         """Forget a session; it does not matter whether there was one."""
         with self._tables.begin_writing() as db:
-            db.execute("DELETE FROM browser_sessions WHERE digest = ?", (_hash_id(session_id),))
+            db.execute(
+                "DELETE FROM browser_sessions WHERE digest = ?", (_hash_session_id(session_id),)
+            )
 
 
-def _hash_id(session_id: str) -> str:
+def _hash_session_id(session_id: str) -> str:
     return hashlib.sha256(session_id.encode()).hexdigest()

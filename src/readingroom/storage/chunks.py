@@ -121,7 +121,7 @@ class ChunkStore:
         Raise `StoreUnusable` for one that names an embedding function: Chroma would build it, and
         the files may name one that runs code of their author's.
         """
-        with _translate_errors():
+        with _translate_chroma_errors():
             chroma_collection = self._client.get_or_create_collection(
                 # Chroma's own embedding function would download a model.
                 collection_name,
@@ -179,19 +179,19 @@ class ChunkCollection:
         included_fields: Any = ["documents", "metadatas", *(["embeddings"] if with_vectors else [])]
         read_page = functools.partial(
             self._collection.get,
-            where=_translate_filter(filter_conditions),
+            where=_translate_filter_to_chroma(filter_conditions),
             include=included_fields,
         )
-        with _translate_errors():
+        with _translate_chroma_errors():
             if chunk_ids is not None:
                 chunk_pages = [
-                    read_page(ids=index_batch) for index_batch in _split_batches(chunk_ids)
+                    read_page(ids=index_batch) for index_batch in _split_into_batches(chunk_ids)
                 ]
             elif limit is not None:
                 chunk_pages = [read_page(limit=limit, offset=offset)]
             else:
-                chunk_pages = list(_read_pages(read_page))
-        return _join_pages(chunk_pages, with_vectors)
+                chunk_pages = list(_read_chunk_pages(read_page))
+        return _join_chunk_pages(chunk_pages, with_vectors)
 
     def upsert_chunks(self, chunks: Chunks) -> None:
         """Add chunks, replacing those with the same ids and all of their metadata."""
@@ -199,14 +199,14 @@ class ChunkCollection:
             raise ValueError("an id comes twice in one batch")
         if not np.isfinite(chunks.vectors).all():
             raise ValueError("a vector contains a number that is not finite")
-        self._begin_write()
-        with _translate_errors():
-            for index_batch in _split_batches(range(len(chunks))):
+        self._raise_generation()
+        with _translate_chroma_errors():
+            for index_batch in _split_into_batches(range(len(chunks))):
                 batch_ids = [chunks.ids[chunk_index] for chunk_index in index_batch]
                 self._collection.upsert(
                     ids=batch_ids,
                     documents=[chunks.texts[chunk_index] for chunk_index in index_batch],
-                    metadatas=self._replace_metadata(
+                    metadatas=self._mark_removed_metadata(
                         batch_ids, [chunks.metadatas[chunk_index] for chunk_index in index_batch]
                     ),
                     embeddings=chunks.vectors[index_batch],
@@ -214,9 +214,9 @@ class ChunkCollection:
 
     def update_metadata(self, chunk_ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
         """Merge new values into the metadata of chunks; unknown ids are ignored."""
-        self._begin_write()
-        with _translate_errors():
-            for index_batch in _split_batches(range(len(chunk_ids))):
+        self._raise_generation()
+        with _translate_chroma_errors():
+            for index_batch in _split_into_batches(range(len(chunk_ids))):
                 new_metadatas: Any = [dict(metadatas[chunk_index]) for chunk_index in index_batch]
                 self._collection.update(
                     ids=[chunk_ids[chunk_index] for chunk_index in index_batch],
@@ -225,13 +225,13 @@ class ChunkCollection:
 
     def delete_chunks(self, chunk_ids: Sequence[str]) -> None:
         """Remove chunks; unknown ids are ignored."""
-        self._begin_write()
-        with _translate_errors():
-            for index_batch in _split_batches(chunk_ids):
+        self._raise_generation()
+        with _translate_chroma_errors():
+            for index_batch in _split_into_batches(chunk_ids):
                 self._collection.delete(ids=index_batch)
 
     def count_chunks(self) -> int:
-        with _translate_errors():
+        with _translate_chroma_errors():
             return self._collection.count()
 
     @property
@@ -248,7 +248,7 @@ class ChunkCollection:
         """Record which model makes the vectors; raise `EmbeddingMismatch` when another one did."""
         stored_embedding = self.embedding_identity
         if stored_embedding is None:
-            self._update_own_metadata({_EMBEDDING_METADATA_KEY: model_identity})
+            self._update_collection_metadata({_EMBEDDING_METADATA_KEY: model_identity})
         elif stored_embedding != model_identity:
             raise EmbeddingMismatch(
                 f"The vectors of {self._collection.name} were made by {stored_embedding}, and "
@@ -259,15 +259,15 @@ class ChunkCollection:
                 running=model_identity,
             )
 
-    def _begin_write(self) -> None:
+    def _raise_generation(self) -> None:
         # Before the write: a crash half-way then leaves a number that no index was built at.
-        self._update_own_metadata({_GENERATION_METADATA_KEY: self.generation + 1})
+        self._update_collection_metadata({_GENERATION_METADATA_KEY: self.generation + 1})
 
-    def _update_own_metadata(self, added_values: Mapping[str, Any]) -> None:
-        with _translate_errors():
+    def _update_collection_metadata(self, added_values: Mapping[str, Any]) -> None:
+        with _translate_chroma_errors():
             self._collection.modify(metadata={**(self._collection.metadata or {}), **added_values})
 
-    def _replace_metadata(self, chunk_ids: list[str], new_metadatas: list[Metadata]) -> Any:
+    def _mark_removed_metadata(self, chunk_ids: list[str], new_metadatas: list[Metadata]) -> Any:
         """Return the new metadata with None for each key that is to be removed."""
         # Chroma's upsert merges metadata, and would keep the old keys otherwise.
         stored_chunks = self._collection.get(ids=chunk_ids, include=["metadatas"])
@@ -328,13 +328,13 @@ def _hide_modules(module_names: Iterable[str]) -> Iterator[None]:
             del sys.modules[name]
 
 
-def _find_embedding_functions(chroma_description: Any) -> Iterator[dict[str, Any]]:
+def _find_embedding_functions(chroma_configuration: Any) -> Iterator[dict[str, Any]]:
     """Yield every embedding function in a collection's configuration and schema."""
-    if isinstance(chroma_description, list):
-        for description_item in chroma_description:
-            yield from _find_embedding_functions(description_item)
-    elif isinstance(chroma_description, dict):
-        for field_name, field_value in chroma_description.items():
+    if isinstance(chroma_configuration, list):
+        for configuration_item in chroma_configuration:
+            yield from _find_embedding_functions(configuration_item)
+    elif isinstance(chroma_configuration, dict):
+        for field_name, field_value in chroma_configuration.items():
             if field_name == "embedding_function" and isinstance(field_value, dict):
                 yield field_value
             else:
@@ -346,7 +346,7 @@ def _find_first_cause(error: BaseException) -> BaseException:
 
 
 @contextlib.contextmanager
-def _translate_errors() -> Iterator[None]:
+def _translate_chroma_errors() -> Iterator[None]:
     from chromadb.errors import ChromaError, InvalidArgumentError, InvalidDimensionException
 
     try:
@@ -358,7 +358,7 @@ def _translate_errors() -> Iterator[None]:
         raise StoreUnusable("The chunk store failed; the server's log has the reason") from error
 
 
-def _read_pages(read_page: Callable[..., Any]) -> Iterator[Any]:
+def _read_chunk_pages(read_page: Callable[..., Any]) -> Iterator[Any]:
     """Yield everything page by page: Chroma cannot return more than 32,766 rows at once."""
     for first_row in itertools.count(0, _ROWS_PER_BATCH):
         chunk_page = read_page(limit=_ROWS_PER_BATCH, offset=first_row)
@@ -367,12 +367,12 @@ def _read_pages(read_page: Callable[..., Any]) -> Iterator[Any]:
             return
 
 
-def _split_batches(batch_items: Sequence[Any]) -> Iterator[list[Any]]:
+def _split_into_batches(batch_items: Sequence[Any]) -> Iterator[list[Any]]:
     for batch_start in range(0, len(batch_items), _ROWS_PER_BATCH):
         yield list(batch_items[batch_start : batch_start + _ROWS_PER_BATCH])
 
 
-def _join_pages(chunk_pages: Iterable[Any], with_vectors: bool) -> Chunks:
+def _join_chunk_pages(chunk_pages: Iterable[Any], with_vectors: bool) -> Chunks:
     chunk_pages = [chunk_page for chunk_page in chunk_pages if chunk_page["ids"]]
     chunk_ids = [chunk_id for chunk_page in chunk_pages for chunk_id in chunk_page["ids"]]
     vector_matrices = (
@@ -394,26 +394,26 @@ def _join_pages(chunk_pages: Iterable[Any], with_vectors: bool) -> Chunks:
     )
 
 
-def _translate_filter(filter_conditions: Sequence[Condition]) -> Any:
+def _translate_filter_to_chroma(filter_conditions: Sequence[Condition]) -> Any:
     """Return the filter in Chroma's language."""
-    return _combine_clauses(
+    return _combine_chroma_clauses(
         "$and",
         [
             chroma_clause
             for filter_condition in filter_conditions
-            for chroma_clause in _build_clauses(filter_condition)
+            for chroma_clause in _build_chroma_clauses(filter_condition)
         ],
     )
 
 
-def _build_clauses(filter_condition: Condition) -> Iterator[Any]:
+def _build_chroma_clauses(filter_condition: Condition) -> Iterator[Any]:
     match filter_condition:
         case In(field, values):
             # Chroma refuses a list of values of different types.
             values_by_type: dict[object, list[Any]] = {}
             for filter_value in values:
                 values_by_type.setdefault(type(filter_value), []).append(filter_value)
-            yield _combine_clauses(
+            yield _combine_chroma_clauses(
                 "$or",
                 [
                     {field: {"$in": same_type_values}}
@@ -427,7 +427,7 @@ def _build_clauses(filter_condition: Condition) -> Iterator[Any]:
                 yield {field: {"$lte": high}}
 
 
-def _combine_clauses(chroma_operator: str, chroma_clauses: list[Any]) -> Any:
+def _combine_chroma_clauses(chroma_operator: str, chroma_clauses: list[Any]) -> Any:
     # Chroma refuses `$and` and `$or` of fewer than two clauses.
     if len(chroma_clauses) < 2:
         return chroma_clauses[0] if chroma_clauses else None

@@ -24,9 +24,9 @@ _MAX_IDLE_CONNECTIONS = (
 )
 _MAX_UNTRUSTED_VALUE_BYTES = 16 * 2**20
 _EMPTY_PRAGMAS: Mapping[str, str | int] = {}
-_lock_by_path: dict[str, threading.Lock] = {}
+_locks_by_path: dict[str, threading.Lock] = {}
 """Of the small databases of this process, by path."""
-_locks_guard = threading.Lock()
+_lock_for_path_locks = threading.Lock()
 
 
 Row = sqlite3.Row
@@ -160,7 +160,7 @@ def open_untrusted(database_path: Path, known_statements: Container[str] = ()) -
         for object_kind, object_name, sql in db.execute(
             "SELECT type, name, sql FROM sqlite_master"
         ).fetchall():
-            if not _is_harmless(
+            if not _is_harmless_object(
                 db, object_kind, object_name, normalise_sql(sql or ""), known_statements
             ):
                 raise DatabaseError(
@@ -172,12 +172,12 @@ def open_untrusted(database_path: Path, known_statements: Container[str] = ()) -
     return db
 
 
-def normalise_sql(statement: str) -> str:
+def normalise_sql(sql_statement: str) -> str:
     """Return a statement with single spaces between its words."""
-    return " ".join(statement.split())
+    return " ".join(sql_statement.split())
 
 
-def _is_harmless(
+def _is_harmless_object(
     db: Database, object_kind: str, object_name: str, sql: str, known_statements: Container[str]
 ) -> bool:
     if object_kind == "index":
@@ -194,19 +194,19 @@ def _is_harmless(
 
 
 @contextmanager
-def open_small_database(database_path: Path, schema: str) -> Iterator[Database]:
+def open_small_database(database_path: Path, schema_sql: str) -> Iterator[Database]:
     """Open a small file for one transaction that is synced to disk when it ends.
 
-    `schema` creates the tables that are missing. Threads of this process wait for each other here:
-    in SQLite they would poll, and on a busy machine some of them in vain, until they fail.
+    `schema_sql` creates the tables that are missing. Threads of this process wait for each other
+    here: in SQLite they would poll, and on a busy machine some of them in vain, until they fail.
     Raise `StorageFailed` when the file cannot be used.
     """
-    with _locks_guard:
-        lock = _lock_by_path.setdefault(str(database_path), threading.Lock())
+    with _lock_for_path_locks:
+        path_lock = _locks_by_path.setdefault(str(database_path), threading.Lock())
     try:
         database_path.parent.mkdir(parents=True, exist_ok=True)
-        with lock, closing(connect(database_path, pragmas={"synchronous": "FULL"})) as db:
-            db.executescript(schema)
+        with path_lock, closing(connect(database_path, pragmas={"synchronous": "FULL"})) as db:
+            db.executescript(schema_sql)
             with db.transaction():
                 yield db
     except (OSError, sqlite3.Error) as error:
@@ -223,9 +223,9 @@ class ConnectionPool:
     has ended would stay open.
     """
 
-    def __init__(self, connect: Callable[[], Database]) -> None:
-        """`connect` opens a connection that any thread may use."""
-        self._connect = connect
+    def __init__(self, open_connection: Callable[[], Database]) -> None:
+        """`open_connection` opens a connection that any thread may use."""
+        self._open_connection = open_connection
         self._idle_connections: list[Database] = []
         weakref.finalize(self, close_all, self._idle_connections)
 
@@ -235,7 +235,7 @@ class ConnectionPool:
         try:
             db = self._idle_connections.pop()  # the one used last: its cache is warm
         except IndexError:
-            db = self._connect()
+            db = self._open_connection()
         try:
             yield db
         finally:

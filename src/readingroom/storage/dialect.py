@@ -40,7 +40,7 @@ class SqlDialect:
     count_values_sql: str
     """Counts which values columns have, so that queries are planned well; empty if not needed."""
 
-    def use_index(self, index_name: str) -> str:
+    def build_index_hint(self, index_name: str) -> str:
         """Return what follows a table that is to be read by this index."""
         return self.index_hint.format(index=index_name)
 

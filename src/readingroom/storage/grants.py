@@ -117,7 +117,7 @@ class GrantStore:
     def __init__(
         self,
         data_directory: Path,
-        now: Callable[[], float] = clock.unix_seconds,
+        clock_function: Callable[[], float] = clock.unix_seconds,
         state_tables: StateTables | None = None,
     ) -> None:
         """Without `state_tables` they are in a file, which is created with the first client."""
@@ -126,7 +126,7 @@ class GrantStore:
             "The connected apps",
             lambda db: db.executescript(_SCHEMA_SQL),
         )
-        self._now = now
+        self._get_now_seconds = clock_function
 
     def add_client(self, client_id: str, client_metadata: str) -> None:
         """Keep a client. Beyond MAX_CLIENTS the oldest without a grant makes room."""
@@ -139,7 +139,7 @@ class GrantStore:
             )
             db.execute(
                 "INSERT INTO clients (client_id, metadata, created_at) VALUES (?, ?, ?)",
-                (client_id, client_metadata, self._now()),
+                (client_id, client_metadata, self._get_now_seconds()),
             )
 
     def find_client(self, client_id: str) -> str | None:
@@ -160,7 +160,7 @@ class GrantStore:
                 "DELETE FROM consent_requests WHERE created_at < ? OR digest IN ("
                 "SELECT digest FROM consent_requests "
                 "ORDER BY created_at DESC LIMIT 1000000 OFFSET ?)",
-                (self._now() - CONSENT_REQUEST_SECONDS, MAX_CONSENT_REQUESTS - 1),
+                (self._get_now_seconds() - CONSENT_REQUEST_SECONDS, MAX_CONSENT_REQUESTS - 1),
             )
             db.execute(
                 # The newest stay: a person who begins again answers the last one.
@@ -172,7 +172,7 @@ class GrantStore:
             db.execute(
                 "INSERT INTO consent_requests (digest, client_id, parameters, created_at) "
                 "VALUES (?, ?, ?, ?)",
-                (_hash_token(request_id), client_id, parameters_json, self._now()),
+                (_hash_token(request_id), client_id, parameters_json, self._get_now_seconds()),
             )
         return request_id
 
@@ -184,7 +184,7 @@ class GrantStore:
             request_row = db.execute(
                 "SELECT client_id, parameters FROM consent_requests "
                 "WHERE digest = ? AND created_at >= ?",
-                (_hash_token(request_id), self._now() - CONSENT_REQUEST_SECONDS),
+                (_hash_token(request_id), self._get_now_seconds() - CONSENT_REQUEST_SECONDS),
             ).fetchone()
         return ConsentRequest(*request_row) if request_row else None
 
@@ -204,7 +204,7 @@ class GrantStore:
         face_path: str | None,
     ) -> str:
         """Keep what the holder of a key allows, and return the code that the client is sent."""
-        grant_id, now_seconds = secrets.token_hex(16), self._now()
+        grant_id, now_seconds = secrets.token_hex(16), self._get_now_seconds()
         with self._tables.begin_writing() as db:
             db.execute(
                 "DELETE FROM grants WHERE grant_id NOT IN "
@@ -234,10 +234,10 @@ class GrantStore:
             token_row = db.execute(
                 f"SELECT {_GRANT_COLUMNS_SQL}, expires_at, is_spent FROM tokens "
                 "JOIN grants USING (grant_id) WHERE digest = ? AND kind = ? AND expires_at >= ?",
-                (_hash_token(secret_token), token_kind, self._now()),
+                (_hash_token(secret_token), token_kind, self._get_now_seconds()),
             ).fetchone()
         return (
-            IssuedToken(_make_grant(token_row), token_row[-2], bool(token_row[-1]))
+            IssuedToken(_parse_grant_row(token_row), token_row[-2], bool(token_row[-1]))
             if token_row
             else None
         )
@@ -260,15 +260,16 @@ class GrantStore:
                 db.execute("DELETE FROM grants WHERE grant_id = ?", (grant_id,))
                 return None
             db.execute("UPDATE tokens SET is_spent = 1 WHERE digest = ?", (token_digest,))
-            self._remove_old_tokens(db, grant_id)
+            self._delete_expired_tokens(db, grant_id)
             return self._issue_token(db, "access", grant_id), self._issue_token(
                 db, "refresh", grant_id
             )
 
-    def _remove_old_tokens(self, db: Any, grant_id: str) -> None:
+    def _delete_expired_tokens(self, db: Any, grant_id: str) -> None:
         """Remove what has expired; what is spent stays, to be recognised when it comes again."""
         db.execute(
-            "DELETE FROM tokens WHERE grant_id = ? AND expires_at < ?", (grant_id, self._now())
+            "DELETE FROM tokens WHERE grant_id = ? AND expires_at < ?",
+            (grant_id, self._get_now_seconds()),
         )
         # By kind: a spent refresh token outlives every access token, and would drive them out.
         for kind_condition in ("kind = 'access'", "kind <> 'access' AND is_spent = 1"):
@@ -294,9 +295,9 @@ class GrantStore:
                 "FROM grants JOIN clients USING (client_id) WHERE grant_id IN "
                 "(SELECT grant_id FROM tokens WHERE expires_at >= ? AND is_spent = 0) "
                 "ORDER BY grants.created_at",
-                (self._now(),),
+                (self._get_now_seconds(),),
             ).fetchall()
-        return [(_make_grant(grant_row), grant_row[-1]) for grant_row in grant_rows]
+        return [(_parse_grant_row(grant_row), grant_row[-1]) for grant_row in grant_rows]
 
     def _issue_token(self, db: Any, token_kind: TokenKind, grant_id: str) -> str:
         secret_token = _TOKEN_PREFIXES[token_kind] + secrets.token_urlsafe(32)
@@ -306,13 +307,13 @@ class GrantStore:
                 _hash_token(secret_token),
                 token_kind,
                 grant_id,
-                self._now() + _TOKEN_SECONDS[token_kind],
+                self._get_now_seconds() + _TOKEN_SECONDS[token_kind],
             ),
         )
         return secret_token
 
 
-def _make_grant(grant_row: tuple[Any, ...]) -> Grant:
+def _parse_grant_row(grant_row: tuple[Any, ...]) -> Grant:
     grant_id, client_id, key_digest, may_write, face_path, authorization_json, created_at = (
         grant_row[:7]
     )

@@ -22,7 +22,7 @@ _MAX_HANDOVER_AGE = timedelta(days=1)
 HandoverName = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 
 
-def hand_over(base_folder: Path, file_path: Path) -> str:
+def hand_over_file(base_folder: Path, file_path: Path) -> str:
     """Copy a file to where the owner of the folder finds it, and return its name there."""
     handover_folder = base_folder / HANDOVER_FOLDER
     handover_folder.mkdir(parents=True, exist_ok=True)
@@ -31,7 +31,7 @@ def hand_over(base_folder: Path, file_path: Path) -> str:
     return copy_name
 
 
-def sweep_handover(base_folder: Path, now: datetime) -> None:
+def delete_old_handovers(base_folder: Path, now: datetime) -> None:
     """Delete copies older than a day: the command that made them was killed before it used them.
 
     The change time of the inode decides, because a copied folder may keep its modification dates.
@@ -47,7 +47,7 @@ def sweep_handover(base_folder: Path, now: datetime) -> None:
 
 
 @asynccontextmanager
-async def open_handover(base_folder: Path, copy_name: str) -> AsyncIterator[Path]:
+async def open_handed_over_file(base_folder: Path, copy_name: str) -> AsyncIterator[Path]:
     """Yield the path of a copy, and delete it at the end."""
     copy_path = base_folder / HANDOVER_FOLDER / copy_name
     try:

@@ -38,7 +38,7 @@ _USES_SCHEMA_SQL = (
     "CREATE TABLE IF NOT EXISTS key_uses "
     "(digest TEXT PRIMARY KEY, last_used_on TEXT NOT NULL) STRICT"
 )
-_WRITE_USE_SQL = "INSERT OR REPLACE INTO key_uses (digest, last_used_on) VALUES (?, ?)"
+_UPSERT_USE_SQL = "INSERT OR REPLACE INTO key_uses (digest, last_used_on) VALUES (?, ?)"
 _KEY_NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 # The name under which MCP_API_KEY appears in logs and sessions.
 _RESERVED_NAME = "env"
@@ -60,7 +60,7 @@ CREATE TABLE IF NOT EXISTS api_keys (
 ) STRICT
 """
 # Columns that the first version of the table did not have.
-_LATER_COLUMNS = {
+_ADDED_COLUMNS = {
     "subject": "TEXT",
     "read_only": "INTEGER NOT NULL DEFAULT 0",
 }
@@ -108,14 +108,14 @@ class Holder:
     operator: bool = False
 
 
-class KeyUses:
+class KeyUseDays:
     """The day on which each key was last used, in a file that is made when one is first used."""
 
     def __init__(self, data_directory: Path) -> None:
         self._path = data_directory / KEY_USES_FILE
         self._noted_days: dict[str, str] = {}
 
-    def note_use(self, key_digest: str) -> None:
+    def record_use(self, key_digest: str) -> None:
         """Remember that a key was used today. It is written once a day for each key."""
         today = clock.now().date().isoformat()
         if self._noted_days.get(key_digest) == today:
@@ -124,7 +124,7 @@ class KeyUses:
         self._noted_days[key_digest] = today
         try:
             with closing(self._connect()) as db:
-                db.execute(_WRITE_USE_SQL, (key_digest, today))
+                db.execute(_UPSERT_USE_SQL, (key_digest, today))
         except (OSError, DatabaseError) as error:
             logger.warning("The use of a key cannot be noted: %s", error)
 
@@ -149,7 +149,7 @@ class KeyRing:
         self.path = data_directory / KEYS_FILE
         # As a string: every request calls os.stat, which is slower with a Path.
         self._path_string = str(self.path)
-        self._key_uses = KeyUses(data_directory)
+        self._key_uses = KeyUseDays(data_directory)
         self._reading_connection: Database | None = None
         self._header_descriptor = -1  # a descriptor on the same file
         # Device and inode of the open file: a restore may replace the file at any time.
@@ -172,7 +172,7 @@ class KeyRing:
 
         Raise `InvalidSubject`, `InvalidKeyName` or `KeyExists`.
         """
-        if not _is_subject(subject):
+        if not _is_valid_subject(subject):
             raise InvalidSubject(
                 f"A subject is 1 to {_MAX_SUBJECT_CHARS} printable characters, exactly as the "
                 "token's `sub` has it"
@@ -194,7 +194,7 @@ class KeyRing:
             try:
                 for key_row in key_rows:
                     key_name = key_row[0]
-                    _insert_key(db, key_row)
+                    _insert_key_row(db, key_row)
             except sqlite3.IntegrityError as error:
                 conflicting_key = (
                     "for that subject" if "subject" in str(error) else f"named {key_name!r}"
@@ -205,11 +205,11 @@ class KeyRing:
 
     def list_keys(self) -> list[Key]:
         """Return every key, sorted by name."""
-        key_rows = self._query_rows(
+        key_rows = self._query_keys_file(
             f"SELECT name, hash, created_at, subject, read_only, {_IS_OPERATOR_SQL} FROM api_keys "
             "ORDER BY name"
         )
-        last_days = self._key_uses.read_days_by_digest()
+        last_use_days = self._key_uses.read_days_by_digest()
         return [
             Key(
                 key_name,
@@ -217,7 +217,7 @@ class KeyRing:
                 subject,
                 bool(is_read_only),
                 bool(is_operator),
-                last_days.get(key_digest.hex()),
+                last_use_days.get(key_digest.hex()),
             )
             for key_name, key_digest, created_at, subject, is_read_only, is_operator in key_rows
         ]
@@ -229,10 +229,10 @@ class KeyRing:
         later change of the keys. Raise `BackupUnusable` for anything that is not a key.
         """
         try:
-            key_rows = _read_rows(copied_file)
+            key_rows = _read_untrusted_rows(copied_file)
         except DatabaseError as error:
             raise BackupUnusable(f"The keys of the backup cannot be read: {error}") from error
-        if not all(_is_key(*key_row) for key_row in key_rows):
+        if not all(_is_valid_key_row(*key_row) for key_row in key_rows):
             raise BackupUnusable("The keys of the backup are not such as Reading Room makes")
         self.insert_rows(key_rows)
         return [
@@ -242,7 +242,7 @@ class KeyRing:
 
     def read_rows(self) -> list[KeyRow]:
         """Return all keys as they are stored."""
-        return _read_rows(self.path)
+        return _read_untrusted_rows(self.path)
 
     def revoke_key(self, key_name: str) -> None:
         """Delete a key, whose next request is then refused; raise `KeyNotFound`."""
@@ -268,12 +268,12 @@ class KeyRing:
 
     def _find_by_column(self, column_value: bytes | str, column_name: str) -> Holder | None:
         # A revoked key must be refused at once, so the cache is valid for one generation only.
-        generation = self._read_generation()
+        generation = self._read_file_generation()
         if generation != self._holders_generation:
             self._cached_holders.clear()
             self._holders_generation = generation
         if column_value not in self._cached_holders:
-            key_rows = self._query_rows(
+            key_rows = self._query_keys_file(
                 f"SELECT name, hash, read_only, {_IS_OPERATOR_SQL} FROM api_keys "
                 f"WHERE {column_name} = ?",
                 column_value,
@@ -284,12 +284,12 @@ class KeyRing:
             holder = Holder(key_name, key_digest.hex(), bool(read_only), bool(is_operator))
             self._cached_holders[column_value] = holder
         holder = self._cached_holders[column_value]
-        self._key_uses.note_use(holder.digest)
+        self._key_uses.record_use(holder.digest)
         return holder
 
     def has_keys(self) -> bool:
         """Return whether there is a key with a secret that can be sent."""
-        return bool(self._query_rows("SELECT 1 FROM api_keys WHERE subject IS NULL LIMIT 1"))
+        return bool(self._query_keys_file("SELECT 1 FROM api_keys WHERE subject IS NULL LIMIT 1"))
 
     @contextmanager
     def _open_writer(self) -> Iterator[Database]:
@@ -299,18 +299,18 @@ class KeyRing:
             # Before SQLite creates it, readable for everybody.
             self.path.touch(mode=0o600)
             with closing(connect(self.path)) as db:
-                _create_table(db)
+                _create_keys_table(db)
                 with db.transaction():
                     yield db
         except (OSError, DatabaseError) as error:
-            raise self._make_error(error) from error
+            raise self._make_storage_error(error) from error
 
-    def _query_rows(self, sql: str, *sql_values: object) -> list[tuple[Any, ...]]:
+    def _query_keys_file(self, sql: str, *sql_values: object) -> list[tuple[Any, ...]]:
         try:
             reader = self._open_reader()
             return reader.execute(sql, sql_values).fetchall() if reader else []
         except (OSError, DatabaseError) as error:
-            raise self._make_error(error) from error
+            raise self._make_storage_error(error) from error
 
     def _open_reader(self) -> Database | None:
         """Return a reader of the file that is there now; None when there is no file."""
@@ -325,11 +325,11 @@ class KeyRing:
             # A server looks at the keys from the thread that starts it, and then from another.
             self._reading_connection = connect(self.path, from_any_thread=True)
             # The first writer may be between making the file and making the table.
-            _create_table(self._reading_connection)
+            _create_keys_table(self._reading_connection)
             self._open_file_id = (file_status.st_dev, file_status.st_ino)
         return self._reading_connection
 
-    def _read_generation(self) -> FileGeneration | None:
+    def _read_file_generation(self) -> FileGeneration | None:
         """Return a value that every write, by any process, changes; None when there is no file."""
         try:
             if self._open_reader() is None:
@@ -340,9 +340,9 @@ class KeyRing:
                 os.pread(self._header_descriptor, 4, _CHANGE_COUNTER_OFFSET),
             )
         except (OSError, DatabaseError) as error:
-            raise self._make_error(error) from error
+            raise self._make_storage_error(error) from error
 
-    def _make_error(self, error: Exception) -> StorageFailed:
+    def _make_storage_error(self, error: Exception) -> StorageFailed:
         return StorageFailed(
             f"The keys in {self.path.name} cannot be used: {describe_cause(error)}"
         )
@@ -410,14 +410,14 @@ class WorkerKeys:
 
 def check_key_name(key_name: str) -> None:
     """Raise `InvalidKeyName` for what cannot name a key."""
-    if not _is_key_name(key_name):
+    if not _is_valid_key_name(key_name):
         raise InvalidKeyName(
             f"{key_name!r} cannot name a key: use 1 to 64 letters, digits, '.', '-' or '_', "
             f"starting with a letter or digit, and not {_RESERVED_NAME!r}"
         )
 
 
-def _create_table(db: Database) -> None:
+def _create_keys_table(db: Database) -> None:
     """Create the table, and add the columns that an older one does not have."""
     db.execute(_SCHEMA_SQL)
     db.execute(_OPERATORS_SCHEMA_SQL)
@@ -426,12 +426,12 @@ def _create_table(db: Database) -> None:
             # Read again: another process may have added them before the transaction began.
             for column_name in _list_missing_columns(db):
                 db.execute(
-                    f"ALTER TABLE api_keys ADD COLUMN {column_name} {_LATER_COLUMNS[column_name]}"
+                    f"ALTER TABLE api_keys ADD COLUMN {column_name} {_ADDED_COLUMNS[column_name]}"
                 )
     db.execute(_SUBJECT_INDEX_SQL)
 
 
-def _insert_key(db: Database, key_row: KeyRow) -> None:
+def _insert_key_row(db: Database, key_row: KeyRow) -> None:
     *column_values, operator = key_row
     db.execute(
         "INSERT INTO api_keys (name, hash, created_at, subject, read_only) VALUES (?, ?, ?, ?, ?)",
@@ -445,10 +445,10 @@ def _list_missing_columns(db: Database) -> list[str]:
     present_columns = {
         table_column[1] for table_column in db.execute("PRAGMA table_info(api_keys)")
     }
-    return [table_column for table_column in _LATER_COLUMNS if table_column not in present_columns]
+    return [table_column for table_column in _ADDED_COLUMNS if table_column not in present_columns]
 
 
-def _read_rows(keys_path: Path) -> list[KeyRow]:
+def _read_untrusted_rows(keys_path: Path) -> list[KeyRow]:
     """Return the rows of a file that may be anybody's, in the order of our columns."""
     with closing(open_untrusted(keys_path)) as db:
         missing_columns = _list_missing_columns(db)
@@ -462,7 +462,7 @@ def _read_rows(keys_path: Path) -> list[KeyRow]:
         ).fetchall()
 
 
-def _is_key(
+def _is_valid_key_row(
     key_name: object,
     key_digest: object,
     created_at: object,
@@ -472,12 +472,12 @@ def _is_key(
 ) -> bool:
     return (
         isinstance(key_name, str)
-        and _is_key_name(key_name)
+        and _is_valid_key_name(key_name)
         and isinstance(key_digest, bytes)
         and len(key_digest) == hashlib.sha256().digest_size
         and isinstance(created_at, str)
         and created_at.isprintable()
-        and (subject is None or (isinstance(subject, str) and _is_subject(subject)))
+        and (subject is None or (isinstance(subject, str) and _is_valid_subject(subject)))
         and is_read_only in (0, 1)
         and is_operator in (0, 1)
         # What is listed as read-only must not run the server.
@@ -485,11 +485,11 @@ def _is_key(
     )
 
 
-def _is_key_name(key_name: str) -> bool:
+def _is_valid_key_name(key_name: str) -> bool:
     return bool(_KEY_NAME_PATTERN.fullmatch(key_name)) and key_name != _RESERVED_NAME
 
 
-def _is_subject(subject: str) -> bool:
+def _is_valid_subject(subject: str) -> bool:
     return bool(subject.strip()) and subject.isprintable() and len(subject) <= _MAX_SUBJECT_CHARS
 
 

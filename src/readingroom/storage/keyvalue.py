@@ -40,13 +40,13 @@ _LOG_FILE = "valkey.log"
 # The kernel's limit is 104 bytes on macOS and 108 on Linux.
 _MAX_SOCKET_PATH_BYTES = 100
 # For a server to start, or for the one before it to end; a large append-only file takes a while.
-_START_SECONDS = 30.0
+_MAX_START_SECONDS = 30.0
 
 # A server that was killed is started again at once, one that did not start is not.
 _RESTART_PAUSE_SECONDS = 5.0
-_CONNECT_SECONDS = 5.0
+_MAX_CONNECT_SECONDS = 5.0
 # A server that is stopped accepts connections and answers nothing.
-_ANSWER_SECONDS = 10.0
+_MAX_ANSWER_SECONDS = 10.0
 
 # The shell lives as long as the server. `read` returns when the pipe closes, because this process
 # has ended in whatever way; then the server is told to end, which flushes its file.
@@ -98,7 +98,7 @@ async def check_room_id(keyvalue_client: KeyValueClient, marker_file: Path) -> N
             await keyvalue_client.set(_ROOM_ID_KEY, server_room_id)
             await anyio.to_thread.run_sync(_read_or_write_marker, marker_file, server_room_id)
     except (OSError, ValkeyError) as error:
-        raise make_unavailable_error(error) from error
+        raise make_registry_unavailable_error(error) from error
     if folder_room_id != server_room_id:
         raise WrongRoom(
             "The registry at REDIS_URL does not belong to this data directory: "
@@ -107,7 +107,7 @@ async def check_room_id(keyvalue_client: KeyValueClient, marker_file: Path) -> N
         )
 
 
-def make_unavailable_error(error: Exception) -> RegistryUnavailable:
+def make_registry_unavailable_error(error: Exception) -> RegistryUnavailable:
     """Return the error to raise when the server does not answer; addresses go to the log only."""
     logger.error("the policy registry does not answer: %s", error)
     return RegistryUnavailable("The policy registry does not answer; the log has the reason")
@@ -123,7 +123,7 @@ def _read_or_write_marker(marker_file: Path, room_id: str | None) -> str | None:
     return marker_file.read_text("utf-8")
 
 
-async def check_durability(keyvalue_client: KeyValueClient) -> None:
+async def check_server_durability(keyvalue_client: KeyValueClient) -> None:
     """Warn of a server that keeps no append-only file; raise `InvalidSetting` if it evicts keys."""
     try:
         memory_config = await keyvalue_client.config_get("maxmemory*")
@@ -155,7 +155,7 @@ class EmbeddedServer:
         """The earliest time of another attempt, after one that failed."""
 
     @property
-    def socket(self) -> Path:
+    def socket_path(self) -> Path:
         return self._runtime_folder / "kv.sock"
 
     async def start(self) -> None:
@@ -187,8 +187,8 @@ class EmbeddedServer:
             retry=Retry(NoBackoff(), 1, supported_errors=(ServerUnreachable,)),
             retry_on_error=[ServerUnreachable],
             decode_responses=True,
-            socket_timeout=_ANSWER_SECONDS,
-            socket_connect_timeout=_CONNECT_SECONDS,
+            socket_timeout=_MAX_ANSWER_SECONDS,
+            socket_connect_timeout=_MAX_CONNECT_SECONDS,
         )
         keyvalue_client = Valkey.from_pool(connection_pool)
         try:
@@ -202,19 +202,21 @@ class EmbeddedServer:
         Raise `RegistryUnavailable` when it does not start, and for some seconds after that.
         """
         async with self._restart_lock:
-            if not await anyio.to_thread.run_sync(self._has_ended):
+            if not await anyio.to_thread.run_sync(self._has_process_ended):
                 return
             if anyio.current_time() < self._next_restart_time:
                 raise RegistryUnavailable("The registry has ended, and could not be started again")
             logger.warning("the registry's server has ended; it is started again")
-            self._next_restart_time = anyio.current_time() + _START_SECONDS + _RESTART_PAUSE_SECONDS
+            self._next_restart_time = (
+                anyio.current_time() + _MAX_START_SECONDS + _RESTART_PAUSE_SECONDS
+            )
             # Shielded: a caller that hangs up must not leave it half started.
             with anyio.CancelScope(shield=True):
                 await self._end_process()
                 await self.start()
             self._next_restart_time = -math.inf
 
-    def _has_ended(self) -> bool:
+    def _has_process_ended(self) -> bool:
         if self._supervisor is None:  # the last attempt to start it failed
             return not self._is_stopped
         try:
@@ -234,13 +236,13 @@ class EmbeddedServer:
             return
         assert self._supervisor.stdin is not None
         self._supervisor.stdin.close()
-        await anyio.to_thread.run_sync(self._wait_for_end)
+        await anyio.to_thread.run_sync(self._wait_for_process_end)
         self._supervisor = None
 
-    def _wait_for_end(self) -> None:
+    def _wait_for_process_end(self) -> None:
         assert self._supervisor is not None
         try:
-            self._supervisor.wait(_START_SECONDS)
+            self._supervisor.wait(_MAX_START_SECONDS)
         except subprocess.TimeoutExpired:
             os.killpg(self._supervisor.pid, signal.SIGKILL)
             self._supervisor.wait()
@@ -255,8 +257,8 @@ class EmbeddedServer:
             self._folder / "running", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
         )
         try:
-            with anyio.fail_after(_START_SECONDS):
-                while not _try_lock(file_descriptor):  # noqa: ASYNC110 - another process ends it
+            with anyio.fail_after(_MAX_START_SECONDS):
+                while not _try_lock_file(file_descriptor):  # noqa: ASYNC110 - another process ends it
                     await anyio.sleep(0.05)
         except TimeoutError as error:
             os.close(file_descriptor)
@@ -296,7 +298,7 @@ class EmbeddedServer:
     def _format_configuration(self) -> str:
         server_options = {
             "port": "0",
-            "unixsocket": str(self.socket),
+            "unixsocket": str(self.socket_path),
             "unixsocketperm": "700",
             "dir": str(self._folder),
             "logfile": str(self._folder / _LOG_FILE),
@@ -309,15 +311,15 @@ class EmbeddedServer:
             "maxmemory-policy": "noeviction",
         }
         return "".join(
-            f"{option_name} {_quote_value(option_value)}\n"
+            f"{option_name} {_quote_option_value(option_value)}\n"
             for option_name, option_value in server_options.items()
         )
 
     async def _wait_until_ready(self) -> None:
         assert self._supervisor is not None
         try:
-            with anyio.fail_after(_START_SECONDS):
-                while not await _is_answering(self.socket):
+            with anyio.fail_after(_MAX_START_SECONDS):
+                while not await _is_answering(self.socket_path):
                     if self._supervisor.poll() is not None:
                         raise TimeoutError
                     await anyio.sleep(0.01)
@@ -336,12 +338,12 @@ class _RestartingConnection(UnixDomainSocketConnection):
         self._server = server
 
     async def connect(self) -> None:
-        self.path = str(self._server.socket)
+        self.path = str(self._server.socket_path)
         try:
             await super().connect()  # type: ignore[no-untyped-call]
         except ServerUnreachable:
             await self._server.restart_if_dead()
-            self.path = str(self._server.socket)
+            self.path = str(self._server.socket_path)
             await super().connect()  # type: ignore[no-untyped-call]
 
 
@@ -351,8 +353,8 @@ async def _open_keyvalue_client(url: str) -> AsyncIterator[KeyValueClient]:
         keyvalue_client: KeyValueClient = Valkey.from_url(
             url,
             decode_responses=True,
-            socket_timeout=_ANSWER_SECONDS,
-            socket_connect_timeout=_CONNECT_SECONDS,
+            socket_timeout=_MAX_ANSWER_SECONDS,
+            socket_connect_timeout=_MAX_CONNECT_SECONDS,
         )
     except ValueError as error:
         raise InvalidSetting(f"REDIS_URL: {error}") from error
@@ -369,7 +371,7 @@ async def _is_answering(socket_path: Path) -> bool:
     return False
 
 
-def _try_lock(file_descriptor: int) -> bool:
+def _try_lock_file(file_descriptor: int) -> bool:
     try:
         fcntl.flock(file_descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -386,7 +388,7 @@ def _make_runtime_directory() -> Path:
     return runtime_folder
 
 
-def _quote_value(option_value: str) -> str:
+def _quote_option_value(option_value: str) -> str:
     """Return a value as the server's configuration can hold it, whatever it contains."""
     escaped_text = "".join(
         chr(value_byte)

@@ -10,7 +10,7 @@ from readingroom.storage.errors import FolderInUse, StorageFailed
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class FolderOwner:
     """The process that owns a folder: its address, and the key that its admin route requires."""
 
     url: str
@@ -37,14 +37,14 @@ class FolderLock:
             fcntl.flock(file_descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             os.close(file_descriptor)
-            raise FolderInUse(_describe_owner(self.path)) from error
+            raise FolderInUse(_describe_folder_owner(self.path)) from error
         # An owner that was killed has left its address, where nobody answers now.
         os.ftruncate(file_descriptor, 0)
         self._descriptor = file_descriptor
 
-    def write_owner(self, folder_owner: Owner) -> None:
+    def write_folder_owner(self, folder_owner: FolderOwner) -> None:
         """Write where the owner answers, so that commands can find it."""
-        assert self._descriptor is not None, "write_owner() needs the lock"
+        assert self._descriptor is not None, "write_folder_owner() needs the lock"
         owner_json = json.dumps(asdict(folder_owner)).encode()
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, owner_json, 0)
@@ -56,16 +56,16 @@ class FolderLock:
             self._descriptor = None
 
 
-def read_owner(folder: Path) -> Owner | None:
+def read_folder_owner(folder: Path) -> FolderOwner | None:
     """Return the owner that a folder's lock file names; None when it names nobody."""
     try:
-        return Owner(**json.loads((folder / "lock").read_text("utf-8")))
+        return FolderOwner(**json.loads((folder / "lock").read_text("utf-8")))
     except (FileNotFoundError, ValueError, TypeError):
         return None
 
 
-def _describe_owner(lock_path: Path) -> str:
-    folder_owner = read_owner(lock_path.parent)
+def _describe_folder_owner(lock_path: Path) -> str:
+    folder_owner = read_folder_owner(lock_path.parent)
     owner_text = (
         f"process {folder_owner.pid} at {folder_owner.url}" if folder_owner else "another process"
     )

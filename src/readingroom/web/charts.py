@@ -34,7 +34,7 @@ _MAX_SLOT_WIDTH = 64.0
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class ChartCell:
     """A cell of a table, with the page that it leads to."""
 
     text: str
@@ -49,14 +49,14 @@ class Chart:
     finding: str
     """What the drawing shows, in a sentence."""
     headers: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[ChartCell, ...], ...]
 
 
 # --- bars ---
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class ChartBar:
     """A label and its number."""
 
     label: str
@@ -64,7 +64,7 @@ class Bar:
     href: str | None = None
 
 
-def draw_bars(chart_bars: Sequence[Bar], finding: str, headers: tuple[str, str]) -> Chart:
+def draw_bars(chart_bars: Sequence[ChartBar], finding: str, headers: tuple[str, str]) -> Chart:
     """Return horizontal bars, one below the other, each with its number at the end."""
     largest_value = max((chart_bar.value for chart_bar in chart_bars), default=0) or 1
     label_width = measure_labels([chart_bar.label for chart_bar in chart_bars])
@@ -85,7 +85,7 @@ def draw_bars(chart_bars: Sequence[Bar], finding: str, headers: tuple[str, str])
             make_text(_format_number(chart_bar.value), label_width + bar_width + 6, top + 14)
         )
     table_rows = tuple(
-        (Cell(chart_bar.label, chart_bar.href), Cell(_format_number(chart_bar.value)))
+        (ChartCell(chart_bar.label, chart_bar.href), ChartCell(_format_number(chart_bar.value)))
         for chart_bar in chart_bars
     )
     height = len(chart_bars) * _ROW_HEIGHT + 6
@@ -133,7 +133,7 @@ def draw_gantt(
     With `make_day_address` each year is a link to the page for its first day.
     """
     label_width = measure_labels([chart_row.label for chart_row in chart_rows])
-    time_scale = _TimeScale.make(
+    time_scale = _TimeScale.make_scale(
         [gantt_span for chart_row in chart_rows for gantt_span in chart_row.spans],
         marked_day,
         label_width,
@@ -151,15 +151,15 @@ def draw_gantt(
     shapes.append(time_scale.draw_day(marked_day, floor_y))
     table_rows = tuple(
         (
-            Cell(chart_row.label, chart_row.href),
-            Cell(gantt_span.label, gantt_span.href),
-            Cell(gantt_span.start.isoformat()),
-            Cell(
+            ChartCell(chart_row.label, chart_row.href),
+            ChartCell(gantt_span.label, gantt_span.href),
+            ChartCell(gantt_span.start.isoformat()),
+            ChartCell(
                 gantt_span.end.isoformat()
                 if gantt_span.end
                 else gantt_span.open_end_label or open_end_label
             ),
-            Cell(gantt_span.note or gantt_span.status),
+            ChartCell(gantt_span.note or gantt_span.status),
         )
         for chart_row in chart_rows
         for gantt_span in sorted(chart_row.spans, key=lambda gantt_span: gantt_span.start)
@@ -178,7 +178,7 @@ class _TimeScale:
     label_width: float
 
     @classmethod
-    def make(
+    def make_scale(
         cls, gantt_spans: Sequence[GanttSpan], marked_day: dt.date, label_width: float
     ) -> "_TimeScale":
         all_days = [
@@ -261,7 +261,7 @@ class _TimeScale:
 
 
 @dataclass(frozen=True, slots=True)
-class Bin:
+class TimeBin:
     """How many there were in an interval, and the page that lists them."""
 
     label: str
@@ -270,7 +270,7 @@ class Bin:
     is_chosen: bool = False
 
 
-def draw_histogram(time_bins: Sequence[Bin], finding: str, headers: tuple[str, str]) -> Chart:
+def draw_histogram(time_bins: Sequence[TimeBin], finding: str, headers: tuple[str, str]) -> Chart:
     """Return upright bars from left to right; each is a link to what it counts."""
     height, floor_y = 150, 122
     largest_count = max((time_bin.count for time_bin in time_bins), default=0) or 1
@@ -303,7 +303,7 @@ def draw_histogram(time_bins: Sequence[Bin], finding: str, headers: tuple[str, s
         if bin_index % label_step == 0:
             shapes.append(make_text(shorten_label(time_bin.label), bar_left, floor_y + 17))
     table_rows = tuple(
-        (Cell(time_bin.label, time_bin.href), Cell(_format_number(time_bin.count)))
+        (ChartCell(time_bin.label, time_bin.href), ChartCell(_format_number(time_bin.count)))
         for time_bin in time_bins
     )
     return Chart(make_svg(shapes, _CHART_WIDTH, height, finding), finding, headers, table_rows)
@@ -363,8 +363,8 @@ def draw_stacked(
         shapes.append(make_line("day", left, _AXIS_HEIGHT, left, height))
     table_rows = tuple(
         (
-            Cell(chart_row.label),
-            *(Cell(_format_number(part_count)) for part_count in chart_row.counts),
+            ChartCell(chart_row.label),
+            *(ChartCell(_format_number(part_count)) for part_count in chart_row.counts),
         )
         for chart_row in chart_rows
     )
@@ -397,7 +397,7 @@ def draw_sparkline(point_values: Sequence[float], finding: str, headers: tuple[s
     )
     shape = Markup(f'<polyline class="spark" points="{points_text}"/>')
     table_rows = tuple(
-        (Cell(str(point_index)), Cell(_format_number(point_value)))
+        (ChartCell(str(point_index)), ChartCell(_format_number(point_value)))
         for point_index, point_value in enumerate(point_values)
     )
     return Chart(make_svg([shape], width, height, finding), finding, headers, table_rows)
@@ -406,7 +406,7 @@ def draw_sparkline(point_values: Sequence[float], finding: str, headers: tuple[s
 # --- a time beside others ---
 
 
-def draw_period(
+def draw_period_bar(
     start: dt.date,
     end: dt.date | None,
     first_day: dt.date,
@@ -440,7 +440,7 @@ def draw_period(
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class GraphEdge:
     """A link to another record, and the words that it rests on."""
 
     kind: str
@@ -449,7 +449,7 @@ class Edge:
     evidence: str
 
 
-def draw_graph(centre_label: str, graph_edges: Sequence[Edge], finding: str) -> Chart:
+def draw_link_graph(centre_label: str, graph_edges: Sequence[GraphEdge], finding: str) -> Chart:
     """Return a record with its links of one hop: a column to the right, grouped by kind."""
     ordered_edges = sorted(graph_edges, key=lambda graph_edge: (graph_edge.kind, graph_edge.label))
     height = max(120, len(ordered_edges) * _ROW_HEIGHT + 20)
@@ -477,7 +477,11 @@ def draw_graph(centre_label: str, graph_edges: Sequence[Edge], finding: str) -> 
     shapes.append(Markup(f'<circle class="node centre" cx="180" cy="{centre_y:.0f}" r="9"/>'))
     shapes.append(make_text(shorten_label(centre_label, 22), 8, centre_y - 16, "centre"))
     table_rows = tuple(
-        (Cell(graph_edge.kind), Cell(graph_edge.label, graph_edge.href), Cell(graph_edge.evidence))
+        (
+            ChartCell(graph_edge.kind),
+            ChartCell(graph_edge.label, graph_edge.href),
+            ChartCell(graph_edge.evidence),
+        )
         for graph_edge in ordered_edges
     )
     headers = ("Link", "Record", "Evidence")

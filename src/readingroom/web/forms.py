@@ -25,7 +25,7 @@ class FormField:
     """What stands in the field: of a form that was refused, what was typed."""
 
     @property
-    def shown_name(self) -> str:
+    def shown_field_name(self) -> str:
         """The name of the hidden field that says what was shown."""
         return f"{_SHOWN_VALUE_PREFIX}{self.name}"
 
@@ -53,11 +53,11 @@ def read_changed_fields(
     changed_fields = _find_changed_fields(form_values, stored_values)
     field_problems = []
     for field_name, typed_text in changed_fields.items():
-        stored_text = _unify_line_ends(_format_stored_value(stored_values[field_name]))
+        stored_text = _normalise_line_ends(_format_stored_value(stored_values[field_name]))
         shown_text = form_values.get(f"{_SHOWN_VALUE_PREFIX}{field_name}")
         if shown_text is not None and stored_text not in (
-            _unify_line_ends(shown_text),
-            _unify_line_ends(typed_text),
+            _normalise_line_ends(shown_text),
+            _normalise_line_ends(typed_text),
         ):
             field_problems.append(
                 {"field": field_name, "message": f"is now “{stored_text[:_MAX_QUOTED_CHARS]}”"}
@@ -76,7 +76,8 @@ def _find_changed_fields(
         shown_text = form_values.get(f"{_SHOWN_VALUE_PREFIX}{field_name}")
         typed_text = form_values.get(field_name)
         if typed_text is not None and (
-            shown_text is None or _unify_line_ends(shown_text) != _unify_line_ends(typed_text)
+            shown_text is None
+            or _normalise_line_ends(shown_text) != _normalise_line_ends(typed_text)
         ):
             changed_fields[field_name] = typed_text.strip()
     return changed_fields
@@ -86,6 +87,6 @@ def _format_stored_value(stored_value: Any) -> str:
     return "" if stored_value is None else str(stored_value)
 
 
-def _unify_line_ends(field_text: str) -> str:
+def _normalise_line_ends(field_text: str) -> str:
     # Browsers send the lines of a text with CRLF, however they are stored.
     return "\n".join(field_text.strip().splitlines())

@@ -19,15 +19,15 @@ class MarkedArea(Protocol):
     def bottom(self) -> float: ...
 
 
-def show_marked_page(
+def render_marked_page(
     picture_address: str,
     picture_description: str,
     marked_areas: Sequence[MarkedArea],
-    is_sought: bool = False,
+    has_sought_passage: bool = False,
 ) -> Markup:
     """Return the HTML of a page's picture with its marks drawn over it.
 
-    `is_sought` says that there are words to be marked, so that a page without marks says why.
+    With `has_sought_passage` a page without marks says why: there are words to be marked.
     """
     rectangle_markup = Markup("").join(
         Markup(
@@ -42,11 +42,11 @@ def show_marked_page(
         '<svg viewBox="0 0 1 1" preserveAspectRatio="none" aria-hidden="true">{}</svg>'
     ).format(rectangle_markup)
     caption_markup = Markup("")
-    if is_sought and marked_areas:
+    if has_sought_passage and marked_areas:
         caption_markup = Markup('<p class="meta">{} marked.</p>').format(
             f"{len(marked_areas)} line{'s are' if len(marked_areas) != 1 else ' is'}"
         )
-    elif is_sought:
+    elif has_sought_passage:
         caption_markup = Markup(
             '<p class="meta">Nothing is marked: less than half of the words could be located on '
             "this page.</p>"

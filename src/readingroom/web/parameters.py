@@ -28,7 +28,7 @@ class StrictQueryRoute(APIRoute):
 
         async def check_and_handle(request: Request) -> Response:
             if request.scope["query_string"]:
-                _refuse_unknown(request, parameter_names)
+                _raise_for_unknown_parameters(request, parameter_names)
             return await handle_request(request)
 
         return check_and_handle
@@ -41,7 +41,7 @@ def _list_parameter_names(parameter_name: str, type_annotation: Any) -> Iterable
     return (parameter_name,)
 
 
-def _refuse_unknown(request: Request, known_parameters: Sequence[str]) -> None:
+def _raise_for_unknown_parameters(request: Request, known_parameters: Sequence[str]) -> None:
     problem_message = (
         f"unknown; this takes {', '.join(known_parameters)}"
         if known_parameters

@@ -13,7 +13,7 @@ from jinja2 import ChoiceLoader, Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from readingroom import __version__
-from readingroom.core.dates import write_out_day
+from readingroom.core.dates import format_day_in_words
 from readingroom.web.assets import get_asset_address
 
 _MIN_FULL_LINE_CHARS = 45
@@ -46,7 +46,7 @@ def format_day(day: dt.date | str | None) -> str:
         except ValueError:
             return day
         return format_day(parsed_day)
-    return write_out_day(day) if day else ""
+    return format_day_in_words(day) if day else ""
 
 
 def format_date_input(written_day: dt.date | str) -> str:
@@ -89,7 +89,7 @@ def format_ordinal(number: int) -> str:
     return f"{number:,}{ordinal_ending}"
 
 
-def format_words(identifier_text: str) -> str:
+def format_identifier(identifier_text: str) -> str:
     """Return a name from a program as people write it: `transport_assessment` in plain words."""
     identifier_words = (
         identifier_text.replace("_", " ").replace("-", " ").strip().capitalize().split(" ")
@@ -100,12 +100,12 @@ def format_words(identifier_text: str) -> str:
     )
 
 
-def join_lines(passage: str) -> str:
+def join_single_line_ends(passage: str) -> str:
     """Return a piece of a passage without the line ends of its page; paragraphs and rows stay."""
     return passage if "|" in passage else _SINGLE_LINE_END_PATTERN.sub(" ", passage)
 
 
-def reflow(passage: str) -> str:
+def join_broken_lines(passage: str) -> str:
     """Return a passage whose lines were broken at the edge of a page, with its paragraphs joined.
 
     Short lines, and rows of tables, stay as they are.
@@ -135,19 +135,19 @@ def format_json(json_value: Any) -> str:
     return json.dumps(json_value, ensure_ascii=False, indent=2, default=str)
 
 
-class _Unchanged(Markup):
+class _UnchangedMarkup(Markup):
     """HTML in which every character stays what it is, such as the stored value of a field."""
 
 
-def _keep_unchanged(template_value: object) -> _Unchanged:
-    return _Unchanged(escape(template_value))
+def _keep_unchanged(template_value: object) -> _UnchangedMarkup:
+    return _UnchangedMarkup(escape(template_value))
 
 
 def _show_direction_controls(template_value: Any) -> Any:
     """Return a value with the characters that would turn its order shown by their numbers."""
     if (
         not isinstance(template_value, str)
-        or isinstance(template_value, _Unchanged)
+        or isinstance(template_value, _UnchangedMarkup)
         or template_value.isascii()
     ):
         return template_value
@@ -179,10 +179,10 @@ def _make_environment(template_folder: Path) -> Environment:
         counted=format_count,
         number=format_number,
         ordinal=format_ordinal,
-        plain_words=format_words,
+        plain_words=format_identifier,
         url_part=quote_for_url,
         as_json=format_json,
-        joined=join_lines,
+        joined=join_single_line_ends,
         unchanged=_keep_unchanged,
     )
     # A function, so that the address changes with the file and no template has to know how.

@@ -18,8 +18,8 @@ from starlette.formparsers import FormParser, MultiPartException, MultiPartParse
 from starlette.requests import Request
 from starlette.types import Message, Receive
 
-from readingroom.core.caller import current_caller
 from readingroom.core.errors import FileTooLarge, InvalidRequest
+from readingroom.core.ids import current_caller
 from readingroom.core.work_slots import WorkSlots
 from readingroom.web.disconnect import CALLER_LEFT_STATUS
 
@@ -37,11 +37,11 @@ _UPLOAD_SLOTS = WorkSlots(slots_per_caller=3)
 _SLOW_START_GRACE_SECONDS = 10.0
 _MIN_BYTES_PER_SECOND = 256 * 1024
 """While others wait, an upload that is slower than this, and has had its grace, gives way."""
-_SECONDS_BETWEEN_LOOKS = 1.0
+_SECONDS_BETWEEN_CHECKS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Upload:
+class UploadedFile:
     """The name of an uploaded file, and the form's other fields."""
 
     file_name: str
@@ -66,7 +66,7 @@ def make_upload_form_openapi(
     }
 
 
-async def receive_upload(request: Request, spool_path: Path, max_bytes: int) -> Upload:
+async def receive_upload(request: Request, spool_path: Path, max_bytes: int) -> UploadedFile:
     """Write the form's field `file` to `spool_path`, and return its name and the other fields.
 
     Wait while as many uploads are received as may be. Raise `InvalidRequest` for a form without a
@@ -77,7 +77,7 @@ async def receive_upload(request: Request, spool_path: Path, max_bytes: int) -> 
     spool_path.parent.mkdir(parents=True, exist_ok=True)
     async with _UPLOAD_SLOTS.hold_slot(current_caller.get()):
         with spool_path.open("wb") as spool_file:
-            upload_form = await _parse_form(request, lambda: spool_file, max_bytes)
+            upload_form = await _parse_multipart_form(request, lambda: spool_file, max_bytes)
     uploaded_file = upload_form.get("file")
     if not isinstance(uploaded_file, UploadFile):
         raise _make_missing_file_error()
@@ -86,7 +86,7 @@ async def receive_upload(request: Request, spool_path: Path, max_bytes: int) -> 
         for field_name, field_value in upload_form.items()
         if isinstance(field_value, str)
     }
-    return Upload(uploaded_file.filename or "", other_fields)
+    return UploadedFile(uploaded_file.filename or "", other_fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +110,9 @@ async def receive_form(
     if not content_type and request.headers.get("content-length", "0") == "0":
         return PageForm({}, [])  # a form without fields
     if content_type.startswith("application/x-www-form-urlencoded"):
-        limited_request = Request(request.scope, _limit_body(request, max_field_bytes))
+        limited_request = Request(request.scope, _make_limited_receive(request, max_field_bytes))
         upload_form = await FormParser(
-            request.headers, _limit_fields(limited_request.stream())
+            request.headers, _limit_field_count(limited_request.stream())
         ).parse()
         return PageForm(
             {
@@ -136,7 +136,9 @@ async def receive_form(
         try:
             async with _UPLOAD_SLOTS.hold_slot(current_caller.get()):
                 max_files = _MAX_PAGE_FILES if max_file_bytes else 0
-                upload_form = await _parse_form(request, open_spool, max_file_bytes, max_files)
+                upload_form = await _parse_multipart_form(
+                    request, open_spool, max_file_bytes, max_files
+                )
         except BaseException:
             for spool_path in spool_paths:
                 spool_path.unlink(missing_ok=True)
@@ -144,7 +146,7 @@ async def receive_form(
     return _collect_form(upload_form, spool_paths)
 
 
-async def _limit_fields(body_blocks: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+async def _limit_field_count(body_blocks: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
     """Yield the blocks of a form. Raise HTTPException when it has more fields than any page."""
     field_count = 0
     async for body_block in body_blocks:
@@ -191,11 +193,11 @@ class _SpoolingParser(MultiPartParser):
             form_part.file.file = self.open_spool()  # type: ignore[assignment]
 
 
-async def _parse_form(
+async def _parse_multipart_form(
     request: Request, open_spool: Callable[[], IO[bytes]], max_bytes: int, max_files: int = 1
 ) -> FormData:
     # Counted as it arrives: Content-Length may be missing, or wrong.
-    limited_request = Request(request.scope, _limit_body(request, max_bytes))
+    limited_request = Request(request.scope, _make_limited_receive(request, max_bytes))
     _check_charset(request)
     # A form may otherwise have parts without end.
     form_parser = _SpoolingParser(
@@ -218,7 +220,7 @@ def _check_charset(request: Request) -> None:
         raise HTTPException(415, "Forms are sent in UTF-8")
 
 
-def _limit_body(request: Request, max_bytes: int) -> Receive:
+def _make_limited_receive(request: Request, max_bytes: int) -> Receive:
     """Return the request's `receive` that fails when the body is too large, stalls, is broken off,
     or must give way because it is slow and others wait.
     """
@@ -239,7 +241,7 @@ def _limit_body(request: Request, max_bytes: int) -> Receive:
                 raise HTTPException(408, "The upload is slow, and others wait; send it again later")
             if anyio.current_time() - asked_at > _MAX_SILENT_SECONDS:
                 raise HTTPException(408, "The upload stalled; send it again")
-            with anyio.move_on_after(_SECONDS_BETWEEN_LOOKS):
+            with anyio.move_on_after(_SECONDS_BETWEEN_CHECKS):
                 asgi_message = await request.receive()
                 break
         if asgi_message["type"] == "http.disconnect":

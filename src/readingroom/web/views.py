@@ -25,14 +25,16 @@ def render_view(view_uri: str, room_address: str) -> str | None:
         return None
     # As JSON inside a script: an address cannot end the string, nor the element.
     address_json = to_json(room_address).decode().replace("<", "\\u003c")
-    return _build_view(view_name).replace('"{{room}}"', address_json)
+    return _build_view_html(view_name).replace('"{{room}}"', address_json)
 
 
 @cache
-def _build_view(view_name: str) -> str:
-    def read(file_name: str) -> str:
+def _build_view_html(view_name: str) -> str:
+    def read_view_file(file_name: str) -> str:
         return (_VIEWS_FOLDER / file_name).read_text("utf-8")
 
     # One file, because hosts load nothing that a view refers to.
-    view_html = read("frame.html").replace("{{host}}", read("host.js"))
-    return view_html.replace("{{view}}", read(f"{view_name}.js")).replace("{{name}}", view_name)
+    view_html = read_view_file("frame.html").replace("{{host}}", read_view_file("host.js"))
+    return view_html.replace("{{view}}", read_view_file(f"{view_name}.js")).replace(
+        "{{name}}", view_name
+    )

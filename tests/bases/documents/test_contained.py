@@ -169,5 +169,5 @@ async def test_files_of_two_names_are_two_unread_files_even_with_the_same_bytes(
     assert unread == ["empty.txt", "zero.pdf"]
     applications = library.service.applications
     (file_hash,) = {entry.file_hash for entry in applications.list_unread(REF)}
-    applications.delete_unread(REF, file_hash)
+    applications.delete_unread_entries(REF, file_hash)
     assert applications.list_unread(REF) == []

@@ -16,7 +16,7 @@ from readingroom.bases.federal.filters import build_row_filter
 from readingroom.bases.federal.schema.sources import SOURCES, SOURCES_BY_NAME, Source
 from readingroom.bases.federal.schema.tables import SCHEMA_VERSION
 from readingroom.bases.federal.store import get_database_path
-from readingroom.engine.words import tokenizer_spec
+from readingroom.engine.words import make_fts5_tokenizer_option
 from readingroom.storage.errors import StorageFailed
 from tests.support.federal.base import serve_in_process
 
@@ -29,7 +29,7 @@ def write_first_release(data: Path) -> Path:
     """Return the path of a federal file as 0.1.0 wrote it."""
     path = get_database_path(data)
     path.parent.mkdir(parents=True)
-    script = FIRST_RELEASE.read_text("utf-8").replace("{tokenizer}", tokenizer_spec())
+    script = FIRST_RELEASE.read_text("utf-8").replace("{tokenizer}", make_fts5_tokenizer_option())
     with closing(sqlite3.connect(path)) as db:
         db.executescript(script)
         db.commit()

@@ -20,7 +20,7 @@ from readingroom.bases.guidance.pages.markdown import (
     CUT_NOTE,
     MAX_HTML_CHARS,
     MAX_MARKDOWN_CHARS,
-    to_markdown,
+    convert_to_markdown,
 )
 from readingroom.bases.guidance.pages.page import GovukPage
 from readingroom.bases.guidance.pages.tables import MAX_EMPTY_CELLS
@@ -62,7 +62,7 @@ def test_the_cost_of_a_hostile_page_grows_with_its_length_alone(shape: str) -> N
         gc.disable()
         try:
             started = time.thread_time()
-            to_markdown(html, WEBSITE_URL)
+            convert_to_markdown(html, WEBSITE_URL)
             return time.thread_time() - started
         finally:
             gc.enable()
@@ -77,7 +77,7 @@ def test_a_short_page_does_not_become_a_table_of_a_gigabyte() -> None:
     html = f"<table><tr>{'<td>x</td>' * 9_000}</tr>{'<tr><td>y</td></tr>' * 9_000}</table>"
     tracemalloc.start()
     try:
-        text = to_markdown(html, WEBSITE_URL)
+        text = convert_to_markdown(html, WEBSITE_URL)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -91,8 +91,8 @@ def test_a_short_page_does_not_become_a_table_of_a_gigabyte() -> None:
 def test_a_ragged_table_stays_a_table_up_to_its_limit() -> None:
     head = "<tr><td>a</td><td>b</td></tr>"
     rows = "<tr><td>c</td></tr>"
-    fits = to_markdown(f"<table>{head}{rows * MAX_EMPTY_CELLS}</table>", WEBSITE_URL)
-    over = to_markdown(f"<table>{head}{rows * (MAX_EMPTY_CELLS + 1)}</table>", WEBSITE_URL)
+    fits = convert_to_markdown(f"<table>{head}{rows * MAX_EMPTY_CELLS}</table>", WEBSITE_URL)
+    over = convert_to_markdown(f"<table>{head}{rows * (MAX_EMPTY_CELLS + 1)}</table>", WEBSITE_URL)
 
     assert fits.startswith("| a | b |\n| --- | --- |\n| c |  |\n")
     assert over.startswith("a | b\n\nc\n\nc\n\n")
@@ -220,7 +220,7 @@ async def test_what_leads_to_no_page_is_named_and_not_linked(
     ],
 )
 def test_only_web_and_mail_links_become_links(html: str, markdown: str) -> None:
-    assert to_markdown(html, WEBSITE_URL) == markdown
+    assert convert_to_markdown(html, WEBSITE_URL) == markdown
 
 
 SCRIPT = "javascript:alert(1)"
@@ -261,7 +261,7 @@ def test_markdown_in_a_page_s_words_leads_nowhere(place: str) -> None:
     parser.validateLink = lambda url: True  # type: ignore[method-assign]
     for first, second in itertools.product(MARKDOWN_IN_TEXT, ["", *MARKDOWN_IN_TEXT]):
         page = place.format(html.escape(first + second))
-        for target in _list_targets(parser.parse(to_markdown(page, WEBSITE_URL))):
+        for target in _list_targets(parser.parse(convert_to_markdown(page, WEBSITE_URL))):
             assert target.startswith(("http://", "https://", "mailto:", "tel:")), page
 
 

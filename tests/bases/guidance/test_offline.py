@@ -28,7 +28,7 @@ from readingroom.bases.guidance.offline.passages import cut_passages
 from readingroom.bases.guidance.offline.sync import RESULTS_PER_LIST, GuidanceSync, SyncSummary
 from readingroom.bases.guidance.pages.page import GovukPage
 from readingroom.core.progress import no_progress
-from readingroom.demo.govuk import ApplyFault, ContentItem, sample_items
+from readingroom.demo.govuk import ApplyFault, ContentItem, make_sample_items
 from readingroom.net.errors import UpstreamUnavailable
 from readingroom.net.limiter import SlidingWindow
 from readingroom.net.metrics import UpstreamMetrics
@@ -57,7 +57,7 @@ def make_items(count: int, originals: list[ContentItem] | None = None) -> dict[s
     """Return pages varied from the sample's, or from others, each of another day."""
     readable = originals or [
         item
-        for item in sample_items().values()
+        for item in make_sample_items().values()
         if item["schema_name"] in ("detailed_guide", "answer", "news_article")
         and not item.get("withdrawn_notice")
         and item["links"]["organisations"][0]["base_path"].endswith("/charity-commission")
@@ -485,7 +485,7 @@ async def test_when_govuk_is_down_a_page_is_read_from_the_copy_and_marked(
 ) -> None:
     with reserve_dead_address() as url:
         page = await call(url, copied, "get_content_by_path", path=RETURN)
-    assert page["content"] == sample_items()[RETURN]
+    assert page["content"] == make_sample_items()[RETURN]
     assert page["cache"]["stale"] is True
     assert [warning["code"] for warning in page["warnings"]] == ["STALE_CACHE_SERVED"]
 

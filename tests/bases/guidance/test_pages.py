@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft4Validator
 
-from readingroom.bases.guidance.pages.markdown import to_markdown
+from readingroom.bases.guidance.pages.markdown import convert_to_markdown
 from readingroom.bases.guidance.pages.page import GovukPage
 from readingroom.bases.guidance.pages.values import WEBSITE_URL
-from readingroom.demo.govuk import sample_items
+from readingroom.demo.govuk import make_sample_items
 from tests.conftest import SHARED
 from tests.requirements import requirement
 from tests.support.govuk import Upstream, connect_client, run_emulator
@@ -60,12 +60,12 @@ REAL = sorted(EXAMPLES.glob("*/frontend/*.json"))
     ],
 )
 def test_html_becomes_markdown(html: str, markdown: str) -> None:
-    assert to_markdown(html, WEBSITE_URL) == markdown
+    assert convert_to_markdown(html, WEBSITE_URL) == markdown
 
 
 def test_html_nested_without_end_is_no_reason_to_fall_over() -> None:
-    assert to_markdown("<div>" * 100_000 + "deep", WEBSITE_URL) == "deep"
-    assert "deep" in to_markdown("<b><ul><li>" * 20_000 + "deep", WEBSITE_URL)
+    assert convert_to_markdown("<div>" * 100_000 + "deep", WEBSITE_URL) == "deep"
+    assert "deep" in convert_to_markdown("<b><ul><li>" * 20_000 + "deep", WEBSITE_URL)
 
 
 class Words(HTMLParser):
@@ -123,13 +123,13 @@ MARKUP = st.lists(
 def test_no_word_is_lost_whatever_the_markup(html: str) -> None:
     # A tag that never ends is no text; the standard library's reader takes its name for a word.
     ended = re.sub(r"<[A-Za-z/][^>]*\Z", "", html)
-    assert is_within(split_words(ended), to_markdown(html, WEBSITE_URL))
+    assert is_within(split_words(ended), convert_to_markdown(html, WEBSITE_URL))
 
 
 @settings(deadline=None)
 @given(st.text(max_size=300))
 def test_any_text_at_all_can_be_read(html: str) -> None:
-    to_markdown(html, WEBSITE_URL)
+    convert_to_markdown(html, WEBSITE_URL)
 
 
 JUNK = st.recursive(
@@ -160,7 +160,7 @@ def test_a_page_of_any_shape_is_read_without_a_fault(
 
 
 def test_the_sample_has_about_thirty_pages_of_every_kind() -> None:
-    items = sample_items()
+    items = make_sample_items()
     kinds = {item["schema_name"] for item in items.values()}
     assert 28 <= len(items) <= 40
     assert kinds >= {
@@ -287,7 +287,7 @@ def test_the_emulator_serves_the_real_items_as_a_program_of_its_own() -> None:
 @pytest.mark.data
 def test_the_sample_pages_have_the_shapes_that_govuk_gives_its_own() -> None:
     checked = 0
-    for item in sample_items().values():
+    for item in make_sample_items().values():
         schema = SHARED / "guidance" / "schemas" / f"{item['schema_name']}.frontend.schema.json"
         if not schema.exists():
             continue

@@ -150,7 +150,7 @@ def test_ctrl_c_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         async with anyio.create_task_group():
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(options, "dispatch", interrupt)
+    monkeypatch.setattr(options, "dispatch_command", interrupt)
     ended = invoke("policy", "list", "--data", str(tmp_path))
 
     assert (ended.returncode, ended.stderr.strip()) == (1, "Aborted!")

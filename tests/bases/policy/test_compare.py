@@ -10,7 +10,7 @@ import pytest
 
 from readingroom.bases.policy.chunks.store import StoredChunk
 from readingroom.bases.policy.compare import diffs
-from readingroom.bases.policy.compare.diffs import make_diff
+from readingroom.bases.policy.compare.diffs import make_revision_diff
 from readingroom.bases.policy.compare.likeness import (
     RevisionSection,
     list_revision_sections,
@@ -46,7 +46,7 @@ def compare_sections(
     )
     pairs = pair_sections(old, new)
     days = {"effective_from": date(2024, 1, 1), "effective_to": None}
-    return make_diff(
+    return make_revision_diff(
         question,
         pairs,
         NearestRevision(revision_id="old", version_label="Old", **days),

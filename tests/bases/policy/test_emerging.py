@@ -14,7 +14,7 @@ from readingroom.bases.policy.models import (
     PolicySnapshot,
     SearchPolicy,
 )
-from readingroom.bases.policy.registry.records import PolicyCategory, fold_authority
+from readingroom.bases.policy.registry.records import PolicyCategory, fold_authority_name
 from readingroom.core.progress import no_progress
 from tests.requirements import requirement
 from tests.support.policy.base import PolicyLibrary, make_brief_pdf, open_library
@@ -133,8 +133,12 @@ async def test_chunks_of_an_emerging_plan_are_in_force_on_no_day(library: Policy
 
 @requirement("policy:applies")
 async def test_names_of_authorities_compare_without_what_they_all_have() -> None:
-    assert fold_authority("The Royal Borough of Kingston") == fold_authority("Kingston Council")
-    assert fold_authority("Bath & North East Somerset") != fold_authority("Somerset Council")
+    assert fold_authority_name("The Royal Borough of Kingston") == fold_authority_name(
+        "Kingston Council"
+    )
+    assert fold_authority_name("Bath & North East Somerset") != fold_authority_name(
+        "Somerset Council"
+    )
 
 
 @requirement("policy:applies")

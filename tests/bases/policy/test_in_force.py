@@ -379,7 +379,9 @@ async def test_a_registry_that_comes_late_is_used_from_then_on(tmp_path: Path) -
                 lambda: service.list_revisions(ListPolicyRevisions(source="NPPF")),
                 lambda: service.search(SearchPolicy(query="x")),
                 lambda: service.get_section(GetPolicySection(source="NPPF", section_ref="Para 1")),
-                lambda: service.remove(RemovePolicyRevision(source="NPPF", revision_id="r")),
+                lambda: service.remove_revision_chunks(
+                    RemovePolicyRevision(source="NPPF", revision_id="r")
+                ),
             ]
             for ask in asked:
                 with pytest.raises(RegistryUnavailable):

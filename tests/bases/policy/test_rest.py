@@ -356,9 +356,10 @@ def test_alone_it_is_served_on_port_3003(tmp_path: Path) -> None:
     from readingroom.settings import load_settings
 
     policy = BASES["policy"]
-    assert policy.default_port(load_settings({"data": tmp_path}, {})) == policy.port == 3003
+    assert policy.get_default_port(load_settings({"data": tmp_path}, {})) == policy.port == 3003
     assert (
-        policy.default_port(load_settings({"data": tmp_path}, {"POLICY_KB_PORT": "4003"})) == 4003
+        policy.get_default_port(load_settings({"data": tmp_path}, {"POLICY_KB_PORT": "4003"}))
+        == 4003
     )
 
 

@@ -31,7 +31,7 @@ from readingroom.core.errors import InvalidCursor, InvalidDate, NotConfirmed
 from readingroom.core.progress import no_progress
 from readingroom.engine.embedding.processor import ProcessorModel
 from readingroom.engine.embedding.shared import get_shared_embedder
-from readingroom.engine.embedding.weights import find_weights
+from readingroom.engine.embedding.weights import load_weights
 from readingroom.ingest.document import Document, ReadOptions
 from readingroom.ingest.errors import FileNotFound, NoContent
 from readingroom.ingest.read.reader import read_file
@@ -471,7 +471,7 @@ async def test_scanned_pages_are_read_by_ocr_and_can_be_searched(empty: PolicyLi
 @requirement("policy:FR-001:model")
 async def test_the_model_is_a_setting_and_all_minilm_by_default(tmp_path: Path) -> None:
     own = tmp_path / "our-model"
-    package = find_weights(MODELS).folder
+    package = load_weights(MODELS).folder
     shutil.copytree(package, own)
     with (own / "model.safetensors").open("r+b") as weights:
         weights.seek(-4, os.SEEK_END)
@@ -516,8 +516,8 @@ async def test_a_removal_takes_the_chunks_and_leaves_the_registry(empty: PolicyL
     await empty.revise("NPPF", "December 2024", "2024-12-12")
     before = await empty.admin.get_revision("NPPF", NEW)
     question = RemovePolicyRevision(source="NPPF", revision_id=NEW)
-    removed = await empty.service.remove(question)
-    again = await empty.service.remove(question)
+    removed = await empty.service.remove_revision_chunks(question)
+    again = await empty.service.remove_revision_chunks(question)
     after = await empty.admin.get_revision("NPPF", NEW)
     assert removed.model_dump() == {
         "status": "success",
@@ -526,10 +526,12 @@ async def test_a_removal_takes_the_chunks_and_leaves_the_registry(empty: PolicyL
         "chunks_removed": before.chunk_count,
     }
     assert again.chunks_removed == 0
-    unknown = await empty.service.remove(question.model_copy(update={"revision_id": "rev_X"}))
+    unknown = await empty.service.remove_revision_chunks(
+        question.model_copy(update={"revision_id": "rev_X"})
+    )
     assert unknown.chunks_removed == 0
     with pytest.raises(PolicyNotFound) as told:
-        await empty.service.remove(question.model_copy(update={"source": "NOBODY"}))
+        await empty.service.remove_revision_chunks(question.model_copy(update={"source": "NOBODY"}))
     assert told.value.hint["valid_sources"] == ["NPPF"]
     assert after == before.model_copy(update={"chunk_count": 0})
     hits = await search(empty, effective_date="2025-01-01")
@@ -729,7 +731,7 @@ async def test_the_draft_framework_is_read_whole_and_quoted_from_its_pages(
         await library.add("NPPF")
         revision = await library.revise("NPPF", "Draft", "2025-01-01", content=content)
         chunks = await library.service.store.get_chunks("NPPF", revision)
-        assert passages.join_chunks(chunks).split() == document.text.split()
+        assert passages.join_chunk_texts(chunks).split() == document.text.split()
         assert (await read_section(library, "TR4")).section_ref == "Policy TR4"
         for ref, child in [("Chapter 15", "Policy TR4"), ("Chapter 3", "Policy DM5")]:
             inner = await read_section(library, child)

@@ -148,7 +148,9 @@ async def _delete(library: PolicyLibrary, source: str, change: Change) -> None:
 
 
 async def _remove(library: PolicyLibrary, source: str, change: Change) -> None:
-    await library.service.remove(RemovePolicyRevision(source=source, revision_id=change.id))
+    await library.service.remove_revision_chunks(
+        RemovePolicyRevision(source=source, revision_id=change.id)
+    )
 
 
 MAKING = {

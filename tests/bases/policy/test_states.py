@@ -14,8 +14,8 @@ from readingroom.bases.policy.models import GetPolicySection, VerifyPolicyQuote
 from readingroom.bases.policy.pages.policies import make_pages
 from readingroom.core.progress import no_progress
 from readingroom.federation.fan_out import FanOut
-from readingroom.federation.pages import DeskPages
-from readingroom.federation.service import DeskService
+from readingroom.federation.pages import FederationPages
+from readingroom.federation.service import FederationService
 from readingroom.ingest.document import Document
 from readingroom.ingest.errors import NoContent
 from readingroom.protocol.pages import PageRequest, RenderedPage, Visitor
@@ -110,8 +110,8 @@ async def test_its_text_is_shown_as_not_adopted(library: PolicyLibrary) -> None:
     assert (await library.service.get_section(section)).stage == "submitted"
     adapters: Any = {"policy": PolicyAdapter(library.service, PageLinks(""))}
     embedder: Any = WordEmbedder()
-    desk = DeskService(adapters, {"policy": "policy"}, embedder, FanOut())
-    pages = DeskPages(desk, {"policy": make_pages(library.service, JobStore(library.folder))})
+    desk = FederationService(adapters, {"policy": "policy"}, embedder, FanOut())
+    pages = FederationPages(desk, {"policy": make_pages(library.service, JobStore(library.folder))})
     record = await pages.show_record(make_request({"id": f"policy:PLAN@{PLANNED}#Para 1"}))
     sheet = await show(
         library,
@@ -182,10 +182,10 @@ async def test_an_application_beside_policy_names_what_was_not_asked_and_what_is
     policies = PolicyAdapter(library.service, PageLinks(""))
     adapters: Any = {"policy": policies, "documents": OneApplication()}
     embedder: Any = WordEmbedder()
-    desk = DeskService(adapters, {}, embedder, FanOut(deadline_seconds=120))
+    desk = FederationService(adapters, {}, embedder, FanOut(deadline_seconds=120))
     asked = {"ref": "26/1", "topic": "qqqq", "date": "2026-06-01"}
     async with desk.running():
-        beside = (await DeskPages(desk, {}).show_assessment(make_request(asked))).body
+        beside = (await FederationPages(desk, {}).show_assessment(make_request(asked))).body
     assert "PLAN</a>: it has no revision that is adopted and was read" in beside
     assert "Nothing here is close to the topic" in beside
 
@@ -193,10 +193,10 @@ async def test_an_application_beside_policy_names_what_was_not_asked_and_what_is
 async def test_the_data_of_a_search_have_what_was_not_asked(library: PolicyLibrary) -> None:
     adapters: Any = {"policy": PolicyAdapter(library.service, PageLinks(""))}
     embedder: Any = WordEmbedder()
-    desk = DeskService(adapters, {}, embedder, FanOut(deadline_seconds=120))
+    desk = FederationService(adapters, {}, embedder, FanOut(deadline_seconds=120))
     pages = {"policy": make_pages(library.service, JobStore(library.folder))}
     async with desk.running():
         request = make_request({"q": "local stone", "date": "2026-06-01"})
-        data = (await DeskPages(desk, pages).show_search(request)).data
+        data = (await FederationPages(desk, pages).show_search(request)).data
     assert [unasked.title for unasked in data["not_asked"]] == ["PLAN"]
     assert data["total"] >= 1

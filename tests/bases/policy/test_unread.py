@@ -21,8 +21,8 @@ from readingroom.bases.policy.pages.policies import make_pages
 from readingroom.core.progress import no_progress
 from readingroom.federation.fan_out import FanOut
 from readingroom.federation.models import AssessAgainstPolicy, DeskFetch, DeskSearch
-from readingroom.federation.pages import DeskPages
-from readingroom.federation.service import DeskService
+from readingroom.federation.pages import FederationPages
+from readingroom.federation.service import FederationService
 from readingroom.ingest.errors import NoContent
 from readingroom.protocol.pages import PageRequest, RenderedPage, Visitor
 from readingroom.protocol.search import (
@@ -191,19 +191,21 @@ class OneApplication(SearchAdapter):
 
 
 @asynccontextmanager
-async def open_desk(library: PolicyLibrary) -> AsyncIterator[DeskService]:
+async def open_desk(library: PolicyLibrary) -> AsyncIterator[FederationService]:
     adapters: Any = {
         "policy": PolicyAdapter(library.service, PageLinks("")),
         "documents": OneApplication(),
     }
     # Long enough for a machine that does much else: a late base would be a note.
-    service = DeskService(adapters, {"policy": "policy"}, EMBEDDER, FanOut(deadline_seconds=120))
+    service = FederationService(
+        adapters, {"policy": "policy"}, EMBEDDER, FanOut(deadline_seconds=120)
+    )
     async with service.running():
         yield service
 
 
-def make_desk_pages(library: PolicyLibrary, desk: DeskService) -> DeskPages:
-    return DeskPages(desk, {"policy": make_pages(library.service, JobStore(library.folder))})
+def make_desk_pages(library: PolicyLibrary, desk: FederationService) -> FederationPages:
+    return FederationPages(desk, {"policy": make_pages(library.service, JobStore(library.folder))})
 
 
 CALL = ToolContext("1", "test", no_progress)
@@ -235,9 +237,9 @@ async def test_an_application_is_set_beside_policy_with_the_caution(
 ) -> None:
     question = AssessAgainstPolicy(application_ref="26/1", topic="cycle parking")
     async with open_desk(library) as desk:
-        assert list_ids(await desk.assess_answers(question, CALL)) == [UNREAD]
+        assert list_ids(await desk.assess_against_policy(question, CALL)) == [UNREAD]
         earlier = question.model_copy(update={"date": "2025-12-31"})
-        assert list_ids(await desk.assess_answers(earlier, CALL)) == []
+        assert list_ids(await desk.assess_against_policy(earlier, CALL)) == []
         request = make_request({"ref": "26/1", "topic": "cycle parking"})
         shown = await make_desk_pages(library, desk).show_assessment(request)
     assert f"ORCHARD</a>: {CAUTION}" in shown.body

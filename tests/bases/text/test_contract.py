@@ -139,7 +139,7 @@ async def test_a_file_that_cannot_be_served_says_why(kb: Path, kind: str) -> Non
 async def test_a_failed_read_is_tried_again_and_a_good_one_is_kept(kb: Path) -> None:
     now = [0.0]
     service = TextService(TextFile(kb, clock=lambda: now[0]), "")
-    service.start()
+    service.load_and_log()
     with pytest.raises(TextUnreadable):
         await service.read_content()
 
@@ -161,7 +161,7 @@ async def test_a_stampede_on_a_bad_file_reads_it_once(
         reads.append(path)
         raise TextUnreadable("bad")
 
-    monkeypatch.setattr("readingroom.bases.text.store._read_text", failing)
+    monkeypatch.setattr("readingroom.bases.text.store._read_text_file", failing)
     service = TextService(TextFile(kb), "")
     async with anyio.create_task_group() as callers:
         for _ in range(30):

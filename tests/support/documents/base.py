@@ -18,7 +18,7 @@ from readingroom.core.progress import no_progress
 from readingroom.ingest.context import IngestContext
 from readingroom.ingest.document import Chunk, Classification, Document, Page
 from readingroom.ingest.pipeline import Pipeline
-from readingroom.ingest.private_copy import PrivateCopy, Roots
+from readingroom.ingest.private_copy import AllowedFolders, PrivateCopy
 from readingroom.ingest.read.sandbox import Sandbox
 from tests.support import engines
 from tests.support.model import EMBEDDER, WordEmbedder, link_model
@@ -30,7 +30,7 @@ REF = "25/01178/REM"
 class PlainPipeline:
     """Reads what `plain` writes: every paragraph is a chunk and a page. No process, no PDF."""
 
-    async def check_type(self, private_copy: PrivateCopy) -> None:
+    async def check_file_type(self, private_copy: PrivateCopy) -> None:
         """Everything is accepted."""
 
     @contextlib.asynccontextmanager
@@ -41,7 +41,7 @@ class PlainPipeline:
         yield ()
 
     async def read_document(self, private_copy: PrivateCopy, report: Any) -> Document:
-        text = private_copy.read_head(1 << 20).decode().partition("\n")[2]
+        text = private_copy.read_first_bytes(1 << 20).decode().partition("\n")[2]
         chunks, pages, at = [], [], 0
         for index, paragraph in enumerate(text.split("\n\n")):
             end = at + len(paragraph)
@@ -90,13 +90,13 @@ async def open_documents_base(
     in_memory: bool = False,
 ) -> AsyncIterator[Desk]:
     """A documents base on this folder, open."""
-    roots = Roots("DOCUMENT_ROOTS", (folder / "inbox",), 256 * 2**20)
+    roots = AllowedFolders("DOCUMENT_ROOTS", (folder / "inbox",), 256 * 2**20)
     database = None if in_memory else engines.find_database(folder)
     context = IngestContext(
         pipeline or Pipeline(Sandbox()), embedder, roots, lambda: TODAY, on_step, database
     )
     service = DocumentsService(folder, None if in_memory else folder / "chroma", context)
-    async with service.running():
+    async with service.run_service():
         yield Desk(service, folder / "inbox")
 
 

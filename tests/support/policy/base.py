@@ -22,7 +22,7 @@ from readingroom.ingest.context import IngestContext
 from readingroom.ingest.document import Chunk, Classification, Document, Page
 from readingroom.ingest.errors import NoContent
 from readingroom.ingest.pipeline import Pipeline
-from readingroom.ingest.private_copy import PrivateCopy, Roots
+from readingroom.ingest.private_copy import AllowedFolders, PrivateCopy
 from readingroom.ingest.read.sandbox import Sandbox
 from tests.support import engines
 from tests.support.model import EMBEDDER, WordEmbedder
@@ -74,7 +74,7 @@ class PlainPipeline:
     async def read_document(
         self, private_copy: PrivateCopy, report: Any, *, find_sections: bool
     ) -> Document:
-        text = private_copy.read_head(1 << 20).decode().partition("\n")[2]
+        text = private_copy.read_first_bytes(1 << 20).decode().partition("\n")[2]
         if not text:
             raise NoContent("No text was found")
         chunks, at = [], 0
@@ -209,7 +209,7 @@ def make_service(
     embedder: Any = EMBEDDER,
     pipeline: Any = None,
 ) -> PolicyService:
-    roots = Roots("POLICY_ROOTS", (folder / "inbox",), 256 * 2**20)
+    roots = AllowedFolders("POLICY_ROOTS", (folder / "inbox",), 256 * 2**20)
     database = engines.find_database(folder) if redis_url is None else None
     context = IngestContext(
         pipeline or Pipeline(Sandbox()), embedder, roots, now, on_step, database
@@ -221,7 +221,7 @@ def make_service(
 async def open_library(folder: Path, **options: Any) -> AsyncIterator[PolicyLibrary]:
     """A policy base on this folder, open."""
     service = make_service(folder, **options)
-    async with service.running():
+    async with service.run_service():
         yield PolicyLibrary(service, folder)
 
 

@@ -56,7 +56,9 @@ async def reindex(library: PolicyLibrary) -> None:
 
 
 async def remove(library: PolicyLibrary) -> None:
-    await library.service.remove(RemovePolicyRevision(source="NPPF", revision_id=OLD))
+    await library.service.remove_revision_chunks(
+        RemovePolicyRevision(source="NPPF", revision_id=OLD)
+    )
 
 
 async def delete(library: PolicyLibrary) -> None:

@@ -14,7 +14,7 @@ from readingroom.bases.policy.service import PolicyService
 from readingroom.core import clock
 from readingroom.core.errors import KnowledgeError
 from readingroom.ingest.context import IngestContext
-from readingroom.ingest.private_copy import Roots
+from readingroom.ingest.private_copy import AllowedFolders
 from readingroom.storage.postgres.database import open_database
 from tests.support.policy.base import PLAIN, PolicyLibrary, plain
 
@@ -22,12 +22,12 @@ from tests.support.policy.base import PLAIN, PolicyLibrary, plain
 @contextlib.asynccontextmanager
 async def open_writer_library(url: str, folder: Path) -> AsyncIterator[PolicyLibrary]:
     """A policy base on the database at a URL."""
-    roots = Roots("POLICY_ROOTS", (folder / "inbox",), 256 * 2**20)
+    roots = AllowedFolders("POLICY_ROOTS", (folder / "inbox",), 256 * 2**20)
     context = IngestContext(
         PLAIN["pipeline"], PLAIN["embedder"], roots, clock.now, database=open_database(url)
     )
     service = PolicyService(folder, None, context)
-    async with service.running():
+    async with service.run_service():
         yield PolicyLibrary(service, folder)
 
 

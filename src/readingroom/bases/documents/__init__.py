@@ -6,11 +6,11 @@ from readingroom.protocol.spec import BaseSpec, LazyImport
 SPEC = BaseSpec(
     name="documents",
     port=3002,
-    on_database="moves",
+    database_support="moves",
     open=LazyImport("readingroom.bases.documents.tools:open_base"),
     settings=DocumentsSettings,
     port_setting="document_store_port",
-    folder_locked=True,
+    locks_folder=True,
     id_prefix="doc",
     routes=LazyImport("readingroom.bases.documents.routes:make_routers"),
     pages=LazyImport("readingroom.bases.documents.pages.applications:make_pages"),

@@ -21,8 +21,8 @@ from readingroom.protocol.search import (
     PageLinks,
     SearchAdapter,
     SearchRequest,
-    is_heading,
-    make_record,
+    is_heading_only,
+    make_desk_record,
 )
 from readingroom.protocol.tool import ToolContext
 
@@ -64,7 +64,7 @@ class DocumentsAdapter(SearchAdapter):
             hit
             for hit in hits_page.results
             # A document of one chunk is all there is, even if it looks like a heading.
-            if hit.metadata.total_chunks == 1 or not is_heading(hit.text)
+            if hit.metadata.total_chunks == 1 or not is_heading_only(hit.text)
         ]
         return [self._to_desk_hit(hit) for hit in hits_with_text[: search_request.limit]]
 
@@ -74,12 +74,12 @@ class DocumentsAdapter(SearchAdapter):
         document_text = await self._service.get_text(
             GetDocumentText(document_id=document_ref.document_id, pages=page_selection)
         )
-        return make_record(
+        return make_desk_record(
             self.base,
             document_text.id,
             title=document_text.citation,
             text=document_text.text,
-            url=self._page_links.make_url(document_text.id),
+            url=self._page_links.make_record_url(document_text.id),
             citation=document_text.citation,
             source=document_text.document_type,
             details=document_text.model_dump(
@@ -131,7 +131,7 @@ class DocumentsAdapter(SearchAdapter):
         return ()
 
     def _to_desk_hit(self, hit: DocumentHit) -> DeskHit:
-        url = self._page_links.make_url(hit.id)
+        url = self._page_links.make_record_url(hit.id)
         chunk_metadata = hit.metadata
         citation_text = f"{chunk_metadata.application_ref}, {hit.citation}"
         return DeskHit(

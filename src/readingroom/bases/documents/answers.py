@@ -25,12 +25,14 @@ def to_listed_document(document_record: DocumentRecord) -> ListedDocument:
     return ListedDocument.model_validate(document_record, from_attributes=True)
 
 
-def to_application_record(known_application: Application) -> ApplicationRecord:
+def make_application_record(known_application: Application) -> ApplicationRecord:
     """Return an application's own record as answers show it."""
     return ApplicationRecord.model_validate(known_application, from_attributes=True)
 
 
-def summarise_type(document_type: str, document_records: Sequence[DocumentRecord]) -> OverviewType:
+def make_type_overview(
+    document_type: str, document_records: Sequence[DocumentRecord]
+) -> OverviewType:
     """Return the documents of one type among these."""
     matching_records = [
         document_record
@@ -59,7 +61,7 @@ def summarise_type(document_type: str, document_records: Sequence[DocumentRecord
     )
 
 
-def to_document_hit(chunk: StoredChunk, chunk_hit: ChunkHit) -> DocumentHit:
+def make_document_hit(chunk: StoredChunk, chunk_hit: ChunkHit) -> DocumentHit:
     """Return a passage that a search found."""
     return DocumentHit(
         chunk_id=chunk.chunk_id,

@@ -33,7 +33,7 @@ async def write_backup(documents_service: DocumentsService, backup_folder: Path)
     """Write the base as it is at one moment; changes wait meanwhile, searches do not."""
     async with documents_service.ingestion.pause_changes():
         await anyio.Path(backup_folder).mkdir(parents=True)
-        chunk_count = await documents_service.store.dump_to_files(
+        chunk_count = await documents_service.store.write_dumps(
             backup_folder / _CHUNKS_FILE, backup_folder / _REGISTRY_FILE
         )
         document_records = await documents_service.store.list_records()
@@ -62,7 +62,7 @@ async def restore_backup(
         raise BackupUnusable(f"The documents of the backup cannot be read: {error}") from error
     dump_paths = (backup_folder / _CHUNKS_FILE, backup_folder / _REGISTRY_FILE)
     # All of it is read before anything is removed from a store outside of the data directory.
-    await documents_service.store.check_dump(*dump_paths)
+    await documents_service.store.check_dumps(*dump_paths)
     async with open_restore(documents_service.database, "documents"):
         return await _restore_base(
             documents_service, dump_paths, old_folder, backup_folder, new_folder, is_replacing
@@ -88,7 +88,7 @@ async def _restore_base(
     for document_record in existing_records:
         # Through the ingestion, so that a crash halfway is finished at the next start.
         await documents_service.ingestion.remove_document(document_record.document_id)
-    chunk_count = await documents_service.store.fill_from_files(*dump_paths)
+    chunk_count = await documents_service.store.load_from_dumps(*dump_paths)
     document_records = await documents_service.store.list_records()
     for document_record in document_records:
         # Uploads have no path but that of our copy, which lies in the base's own folder.
@@ -129,4 +129,4 @@ def _restore_files(documents_service: DocumentsService, files_folder: Path) -> N
     for file_path in sorted(
         copied_path for copied_path in files_folder.rglob("*") if copied_path.is_file()
     ):
-        documents_service.ingestion.keep_copy(file_path.parent.name, file_path)
+        documents_service.ingestion.move_copy_in(file_path.parent.name, file_path)

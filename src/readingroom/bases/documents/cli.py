@@ -29,37 +29,37 @@ from readingroom.bases.documents.models import (
     SearchApplicationDocs,
     SetApplication,
 )
-from readingroom.console.completion import ask_quietly, complete_with
+from readingroom.console.completion import complete_with, run_quietly
 from readingroom.console.layout import format_table, make_bold
 from readingroom.console.options import (
     add_common_options,
     add_embedding_options,
     build_model,
     print_result,
-    progress_bar,
     run_command,
+    show_progress_bar,
 )
 from readingroom.core.modes import Mode
 from readingroom.core.settings import RoomSettings
 from readingroom.ingest.errors import FileNotFound
-from readingroom.storage.handover import hand_over
+from readingroom.storage.handover import hand_over_file
 
 _NO_DOCUMENTS_MESSAGE = "There are no documents yet: `readingroom documents ingest` brings them in."
 
 
-def _list_references(settings: RoomSettings, typed_values: Mapping[str, Any]) -> list[str]:
-    known_applications = ask_quietly(ListApplications(), SPEC, settings)["applications"]
+def _complete_references(settings: RoomSettings, typed_values: Mapping[str, Any]) -> list[str]:
+    known_applications = run_quietly(ListApplications(), SPEC, settings)["applications"]
     return [application["reference"] for application in known_applications]
 
 
 def _list_document_ids(settings: RoomSettings, typed_values: Mapping[str, Any]) -> Iterator[str]:
-    for application_ref in _list_references(settings, typed_values):
+    for application_ref in _complete_references(settings, typed_values):
         arguments = build_model(ListIngestedDocuments, application_ref=application_ref)
-        document_list = ask_quietly(ListDocuments(question=arguments), SPEC, settings)
+        document_list = run_quietly(ListDocuments(question=arguments), SPEC, settings)
         yield from (document_entry["document_id"] for document_entry in document_list["documents"])
 
 
-_complete_reference = complete_with(_list_references)
+_complete_reference = complete_with(_complete_references)
 _document_argument = click.argument("document_id", shell_complete=complete_with(_list_document_ids))
 _application_option = click.option(
     "--application",
@@ -94,8 +94,8 @@ def ingest(paths: tuple[str, ...], settings: RoomSettings, as_json: bool, **valu
     """
     # Validated without its files first: a bad reference is refused before any file is copied.
     ingest_command = build_model(IngestFiles, files=[], **values)
-    handed_files, unread_outcomes = _hand_over_all(paths, settings)
-    with progress_bar(f"{len(handed_files)} files", as_json) as show_progress:
+    handed_files, unread_outcomes = _hand_over_all_files(paths, settings)
+    with show_progress_bar(f"{len(handed_files)} files", as_json) as show_progress:
 
         async def report_progress(
             done_count: float, total_count: float | None, step_message: str | None
@@ -150,7 +150,7 @@ def list_documents(application_ref: str | None, settings: RoomSettings, as_json:
                 make_bold(document_entry["document_id"]),
                 document_entry["document_type"],
                 f"{document_entry['chunk_count']} chunks",
-                f"{Path(document_entry['file_path']).name}{_note_textless_pages(document_entry)}",
+                f"{Path(document_entry['file_path']).name}{_describe_textless_pages(document_entry)}",
             )
             for document_entry in listing_fields["documents"]
         ]
@@ -244,14 +244,14 @@ def application(reference: str, settings: RoomSettings, as_json: bool, **values:
     print_result(as_json, overview_fields, "\n".join(_render_overview(overview_fields)))
 
 
-def _hand_over_all(
+def _hand_over_all_files(
     typed_paths: tuple[str, ...], settings: RoomSettings
 ) -> tuple[list[HandedFile], list[FileOutcome]]:
     """Hand over every file; return those, and the outcomes of those that cannot be read."""
     handed_files, unread_outcomes = [], []
     for file_name, file_path in _find_files(typed_paths):
         try:
-            copy_name = hand_over(settings.data / "documents", file_path)
+            copy_name = hand_over_file(settings.data / "documents", file_path)
             handed_files.append(HandedFile(name=file_name, copied=copy_name))
         except (FileNotFoundError, PermissionError) as error:
             error_message = f"{file_path} cannot be read: {error.strerror}"
@@ -296,7 +296,7 @@ def _render_outcomes(ingest_report: dict[str, Any]) -> str:
 def _describe_outcome(file_outcome: dict[str, Any]) -> str:
     match file_outcome["status"]:
         case "success":
-            textless_note = _note_textless_pages(file_outcome)
+            textless_note = _describe_textless_pages(file_outcome)
             chunk_count = file_outcome["chunks_created"]
             return f"{file_outcome['document_id']}, {chunk_count} chunks{textless_note}"
         case "already_ingested":
@@ -306,7 +306,7 @@ def _describe_outcome(file_outcome: dict[str, Any]) -> str:
     return f"{file_outcome['error_type']}: {file_outcome['message']}"
 
 
-def _note_textless_pages(document_entry: dict[str, Any]) -> str:
+def _describe_textless_pages(document_entry: dict[str, Any]) -> str:
     """Return a note on the pages that gave no text; "" where all did."""
     textless_count = len(document_entry["pages_without_text"])
     if not textless_count:
@@ -325,7 +325,7 @@ def _render_overview(overview_fields: dict[str, Any]) -> Iterator[str]:
         size_text = f"{type_fields['page_count']} pages, {type_fields['word_count']} words"
         yield f"{type_fields['document_type']}: {size_text}"
         for document_entry in type_fields["documents"]:
-            textless_note = _note_textless_pages(document_entry)
+            textless_note = _describe_textless_pages(document_entry)
             yield (
                 f"  {document_entry['document_id']:<32} "
                 f"{document_entry['source_file']}{textless_note}"

@@ -43,7 +43,7 @@ from readingroom.core.settings import RoomSettings
 from readingroom.protocol.backup import BackupCounts, OwnerBackup, ReadBackup, WriteBackup
 from readingroom.protocol.command import Command, RunCommand
 from readingroom.protocol.doctor import Complaint
-from readingroom.storage.handover import HANDOVER_FOLDER, HandoverName, open_handover
+from readingroom.storage.handover import HANDOVER_FOLDER, HandoverName, open_handed_over_file
 
 
 class _DocumentsCommand(Command):
@@ -74,7 +74,7 @@ class IngestFiles(_DocumentsCommand):
             batch_files = []
             for handed_file in self.files:
                 copied_path = await handover_stack.enter_async_context(
-                    open_handover(documents_service.folder, handed_file.copied)
+                    open_handed_over_file(documents_service.folder, handed_file.copied)
                 )
                 # Opened by the batch when its turn comes: hundreds of files would exhaust
                 # descriptors.

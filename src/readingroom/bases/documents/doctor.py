@@ -7,7 +7,7 @@ from functools import partial
 from readingroom.bases.documents.models import DocumentsDiagnosis
 from readingroom.bases.documents.registry.records import DocumentRecord
 from readingroom.bases.documents.service import DocumentsService
-from readingroom.protocol.doctor import Finding
+from readingroom.protocol.doctor import RepairableFinding
 
 
 class DocumentsDoctor:
@@ -27,15 +27,15 @@ class DocumentsDoctor:
                 for document_record in await document_store.list_records()
             }
             chunk_counts_by_id = await document_store.count_chunks_by_document()
-            index_sizes = await document_store.count_chunks_in_both_indexes()
+            index_sizes = await document_store.count_indexed_chunks()
             interrupted_ids = [
                 change_intent.body["document_id"]
                 for change_intent in await ingestion.list_unfinished()
             ]
             ids_with_files = await ingestion.list_documents_with_files()
         document_findings = [
-            *self._check_interrupted(interrupted_ids),
-            *self._check_orphans(chunk_counts_by_id, ids_with_files, records_by_id),
+            *self._check_interrupted_changes(interrupted_ids),
+            *self._check_orphan_data(chunk_counts_by_id, ids_with_files, records_by_id),
             *(
                 document_finding
                 for document_record in records_by_id.values()
@@ -54,22 +54,22 @@ class DocumentsDoctor:
             ],
         )
 
-    def _check_interrupted(self, interrupted_ids: list[str]) -> Iterator[Finding]:
+    def _check_interrupted_changes(self, interrupted_ids: list[str]) -> Iterator[RepairableFinding]:
         for document_id in interrupted_ids:
-            yield Finding(
+            yield RepairableFinding(
                 document_id,
                 "an interrupted change could not be finished",
                 "restart the server; its log says why it fails",
             )
 
-    def _check_orphans(
+    def _check_orphan_data(
         self,
         chunk_counts_by_id: Counter[str],
         ids_with_files: set[str],
         records_by_id: dict[str, DocumentRecord],
-    ) -> Iterator[Finding]:
+    ) -> Iterator[RepairableFinding]:
         for document_id in sorted({*chunk_counts_by_id, *ids_with_files} - {*records_by_id}):
-            yield Finding(
+            yield RepairableFinding(
                 document_id,
                 f"{chunk_counts_by_id[document_id]} chunks or a file belong to no registered "
                 "document",
@@ -82,11 +82,11 @@ class DocumentsDoctor:
         document_record: DocumentRecord,
         chunk_counts_by_id: Counter[str],
         ids_with_files: set[str],
-    ) -> Iterator[Finding]:
+    ) -> Iterator[RepairableFinding]:
         has_file = document_record.document_id in ids_with_files
         chunk_count = chunk_counts_by_id[document_record.document_id]
         if chunk_count != document_record.chunk_count:
-            yield Finding(
+            yield RepairableFinding(
                 document_record.document_id,
                 f"the registry says {document_record.chunk_count} chunks, there are {chunk_count}",
                 "ingest it again",
@@ -94,15 +94,17 @@ class DocumentsDoctor:
                 partial(self._service.reingest_document, document_record) if has_file else None,
             )
         if not has_file:
-            yield Finding(
+            yield RepairableFinding(
                 document_record.document_id,
                 "our copy of its file is missing, so its pages cannot be shown",
                 "remove it and ingest it again",
             )
 
-    def _check_indexes(self, index_sizes: tuple[int, int], chunk_count: int) -> Iterator[Finding]:
+    def _check_indexes(
+        self, index_sizes: tuple[int, int], chunk_count: int
+    ) -> Iterator[RepairableFinding]:
         if index_sizes != (chunk_count, chunk_count):
-            yield Finding(
+            yield RepairableFinding(
                 "index",
                 f"the indexes hold {index_sizes} of {chunk_count} chunks",
                 "rebuild them",

@@ -11,7 +11,7 @@ from readingroom.core.settings import RoomSettings
 from readingroom.demo import corpus
 from readingroom.protocol.command import RunCommand
 from readingroom.protocol.sample import BaseSample, SampleStep
-from readingroom.storage.handover import hand_over
+from readingroom.storage.handover import hand_over_file
 
 _TURN_AFTER_OTHER_BASES = 1
 """After the policies: scans take longest, and the first questions are about policies."""
@@ -21,8 +21,8 @@ class DocumentsSample(BaseSample):
     def list_steps(
         self, settings: RoomSettings, corpus_folder: Path, run_command: RunCommand
     ) -> Iterator[SampleStep]:
-        application_ref = corpus.application()["reference"]
-        yield _make_description_step(settings, corpus.application(), run_command)
+        application_ref = corpus.load_sample_application()["reference"]
+        yield _make_description_step(settings, corpus.load_sample_application(), run_command)
         for sample_file in sorted(corpus.write_application(corpus_folder).iterdir()):
             yield _make_ingest_step(
                 settings,
@@ -31,8 +31,8 @@ class DocumentsSample(BaseSample):
                 run_command,
                 f"{application_ref}: {sample_file.name}",
             )
-        shop_reference = corpus.shop_application()["reference"]
-        yield _make_description_step(settings, corpus.shop_application(), run_command)
+        shop_reference = corpus.load_shop_application()["reference"]
+        yield _make_description_step(settings, corpus.load_shop_application(), run_command)
         shop_files = sorted(corpus.write_shop_application(corpus_folder).iterdir())
         step_title = f"{shop_reference}: {len(shop_files)} documents"
         yield _make_ingest_step(settings, shop_reference, shop_files, run_command, step_title)
@@ -62,7 +62,7 @@ def _make_ingest_step(
     def load(report_progress: ReportProgressSync) -> None:
         documents_folder = settings.data / "documents"
         handed_files = [
-            HandedFile(name=file_path.name, copied=hand_over(documents_folder, file_path))
+            HandedFile(name=file_path.name, copied=hand_over_file(documents_folder, file_path))
             for file_path in file_paths
         ]
         run_command(IngestFiles(application_ref=application_ref, files=handed_files), settings)

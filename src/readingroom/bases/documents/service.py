@@ -12,9 +12,9 @@ import anyio
 import anyio.to_thread
 
 from readingroom.bases.documents.answers import (
-    summarise_type,
-    to_application_record,
-    to_document_hit,
+    make_application_record,
+    make_document_hit,
+    make_type_overview,
     to_listed_document,
 )
 from readingroom.bases.documents.errors import ApplicationNotFound
@@ -45,12 +45,12 @@ from readingroom.bases.documents.models import (
     UnreadFile,
 )
 from readingroom.bases.documents.registry.applications import ApplicationStore
-from readingroom.bases.documents.registry.pages import cut_pages, parse_pages
+from readingroom.bases.documents.registry.pages import cut_page_texts, parse_page_selection
 from readingroom.bases.documents.registry.records import (
     Application,
     DocumentRecord,
     format_citation,
-    join_chunks,
+    join_chunk_texts,
 )
 from readingroom.bases.documents.store import DocumentStore
 from readingroom.core.dates import parse_day
@@ -60,20 +60,17 @@ from readingroom.engine.confidence import judge_confidence
 from readingroom.ingest.context import IngestContext
 from readingroom.ingest.errors import FileNotFound, NoChunks
 from readingroom.ingest.page_pictures import PagePictures, StoredFile
-from readingroom.ingest.private_copy import PrivateCopy, open_in_thread, open_own_file
+from readingroom.ingest.private_copy import PrivateCopy, enter_copy_in_thread, open_stored_file
 from readingroom.protocol.resources import PageMark
-from readingroom.storage.files import sweep_old_files
-from readingroom.storage.handover import sweep_handover
+from readingroom.storage.files import delete_old_files
+from readingroom.storage.handover import delete_old_handovers
 
 
 class DocumentsService:
     """The documents of applications: ingested, listed, searched, read."""
 
     def __init__(
-        self,
-        documents_folder: Path,
-        chroma_directory: Path | None,
-        ingest_context: IngestContext,
+        self, documents_folder: Path, chroma_directory: Path | None, ingest_context: IngestContext
     ) -> None:
         """`chroma_directory` is where chunks are stored; None keeps everything in memory."""
         self.folder = documents_folder
@@ -86,7 +83,7 @@ class DocumentsService:
         self.ingestion: Ingestion
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    async def run_service(self) -> AsyncIterator[None]:
         """Open the stores and finish interrupted changes; close the stores on exit."""
         with self._open_state_folder() as state_folder:
             self.store = DocumentStore(
@@ -105,8 +102,10 @@ class DocumentsService:
                 # Before anything is served: a half-stored document must not be found.
                 await self.ingestion.finish_interrupted_changes()
                 # No request is running yet, so whatever lies there was cut off.
-                await anyio.to_thread.run_sync(self._sweep_uploads)
-                await anyio.to_thread.run_sync(sweep_handover, self.folder, self._context.now())
+                await anyio.to_thread.run_sync(self._delete_old_uploads)
+                await anyio.to_thread.run_sync(
+                    delete_old_handovers, self.folder, self._context.now()
+                )
                 yield
             finally:
                 # A shutdown arrives as a cancellation, which would otherwise interrupt the close
@@ -149,7 +148,7 @@ class DocumentsService:
         document_ids = {chunk.document_id for chunk in chunks_by_id.values()}
         records_by_id = await self.store.get_records(list(document_ids))
         document_hits = [
-            to_document_hit(chunk, hit)
+            make_document_hit(chunk, hit)
             for hit in ranking.hits
             # A document that is being added or removed right now exists if its entry does.
             if (chunk := chunks_by_id.get(hit.chunk_id)) and chunk.document_id in records_by_id
@@ -164,7 +163,7 @@ class DocumentsService:
             confidence=answer_confidence.level,
             confidence_reason=answer_confidence.reason,
             degraded=ranking.degraded,
-            empty_because=None if document_hits else await self._explain_empty(arguments),
+            empty_because=None if document_hits else await self._find_empty_reason(arguments),
         )
 
     async def get_text(self, arguments: GetDocumentText) -> DocumentText:
@@ -182,17 +181,17 @@ class DocumentsService:
             raise NoChunks(
                 f"{document_record.document_id} is registered, but has no chunks; ingest it again"
             )
-        page_numbers = parse_pages(
+        page_numbers = parse_page_selection(
             arguments.pages
             or (str(document_ref.page_number) if document_ref.page_number else None),
             document_record,
         )
         # Put together from the chunks: the text is stored once, and is what searches quote.
-        full_text = join_chunks(chunks)
+        full_text = join_chunk_texts(chunks)
         selected_text = (
             full_text
             if page_numbers is None
-            else cut_pages(full_text, page_numbers, document_record)
+            else cut_page_texts(full_text, page_numbers, document_record)
         )
         end_offset = len(selected_text)
         if arguments.max_chars is not None:
@@ -245,7 +244,7 @@ class DocumentsService:
                 f"Nothing is known of the application {reference}", use_tool="ingest_document"
             )
         type_summaries = [
-            summarise_type(document_type, document_records) for document_type in EXPECTED_TYPES
+            make_type_overview(document_type, document_records) for document_type in EXPECTED_TYPES
         ]
         # A drawing that was skipped was submitted all the same, so its type is not missing.
         submitted_types = {document_record.document_type for document_record in document_records}
@@ -256,7 +255,7 @@ class DocumentsService:
         }
         return Overview(
             application_ref=reference,
-            application=to_application_record(known_application) if known_application else None,
+            application=make_application_record(known_application) if known_application else None,
             document_count=len(document_records),
             page_count=sum(document_record.page_count for document_record in document_records),
             pages_without_text_count=sum(
@@ -332,7 +331,7 @@ class DocumentsService:
     async def _get_record_of_page(self, document_id: str, page_number: int) -> DocumentRecord:
         document_record = await self.get_record(document_id)
         # Checked here, because starting a process to draw a page is expensive.
-        parse_pages(str(page_number), document_record)
+        parse_page_selection(str(page_number), document_record)
         return document_record
 
     @asynccontextmanager
@@ -404,19 +403,19 @@ class DocumentsService:
         report_progress: ReportProgress,
     ) -> Outcome:
         """Ingest an uploaded file into an application, under the name its sender gave it."""
-        async with open_in_thread(self.open_upload(upload_path, file_name)) as private_copy:
+        async with enter_copy_in_thread(self.open_upload(upload_path, file_name)) as private_copy:
             return await self.ingestion.ingest_document(
                 private_copy, reference, None, document_type, report_progress
             )
 
     def open_upload(self, upload_path: Path, file_name: str) -> AbstractContextManager[PrivateCopy]:
         """Return a context that opens an uploaded file under the name its sender gave it."""
-        return open_own_file(upload_path, file_name, self._context.roots.max_file_bytes)
+        return open_stored_file(upload_path, file_name, self._context.roots.max_file_bytes)
 
     async def reingest_document(self, document_record: DocumentRecord) -> None:
         """Ingest a document again from our copy of its file, to replace missing chunks."""
         copy_path = await anyio.to_thread.run_sync(self.ingestion.locate_copy, document_record)
-        async with open_in_thread(
+        async with enter_copy_in_thread(
             self.open_upload(copy_path, document_record.source_file)
         ) as private_copy:
             await self.ingestion.ingest_document(
@@ -448,7 +447,7 @@ class DocumentsService:
         known_application = await anyio.to_thread.run_sync(
             self.applications.update_application, arguments.reference, changed_fields, read_at
         )
-        return ApplicationSet(application=to_application_record(known_application))
+        return ApplicationSet(application=make_application_record(known_application))
 
     async def remove_document(self, arguments: RemoveDocument) -> RemovedDocument:
         """Delete a document's entry, its chunks, and our copy of its file.
@@ -470,16 +469,16 @@ class DocumentsService:
         """
         return self.folder / "uploads" / f".{uuid.uuid4().hex}"
 
-    def _sweep_uploads(self) -> None:
+    def _delete_old_uploads(self) -> None:
         """Delete what interrupted uploads left."""
         if self.database is not None:
             # Another process that lives may be receiving a file.
-            sweep_old_files(self.folder / "uploads", self._context.now())
+            delete_old_files(self.folder / "uploads", self._context.now())
             return
         for upload_path in (self.folder / "uploads").glob(".*"):
             upload_path.unlink(missing_ok=True)
 
-    async def _explain_empty(self, arguments: SearchApplicationDocs) -> EmptyReason:
+    async def _find_empty_reason(self, arguments: SearchApplicationDocs) -> EmptyReason:
         document_records = await self.store.list_records(arguments.application_ref)
         if not document_records:
             return "no_documents"

@@ -18,15 +18,15 @@ from pydantic import TypeAdapter
 from readingroom.bases.documents.registry.records import DocumentRecord, StoredChunk
 from readingroom.core.filters import And, Equals, Filter, FilterFields, In, Metadata
 from readingroom.core.modes import Mode
-from readingroom.engine.context import CONTEXT_FIELD, make_context
+from readingroom.engine.context import CONTEXT_FIELD, make_heading_context
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.index import ChunkIndex, Ranking
-from readingroom.engine.shared.index import open_index
+from readingroom.engine.shared.index import open_chunk_index
 from readingroom.engine.vectors import DIMENSIONS
-from readingroom.engine.warm_up import warm_up
+from readingroom.engine.warm_up import warm_up_index
 from readingroom.ingest.document import Document
 from readingroom.ingest.embed import EmbeddedChunks
-from readingroom.storage.archive import check_chunks, dump_chunks, fill_chunks
+from readingroom.storage.archive import check_chunk_dump, dump_chunks, load_dumped_chunks
 from readingroom.storage.chunks import (
     ChunkCollection,
     Chunks,
@@ -73,7 +73,7 @@ class DocumentStore:
 
     async def warm_up(self) -> None:
         """Load the model and fill the indexes; raise `ModelUnavailable` without a model."""
-        await warm_up(self._index)
+        await warm_up_index(self._index)
 
     async def check_readable(self) -> None:
         """Raise `StoreUnusable` while chunks cannot be read."""
@@ -111,7 +111,7 @@ class DocumentStore:
         registry_entry = Chunks(
             [document_record.document_id],
             [document_record.file_path],
-            [_to_registry_entry(document_record)],
+            [_make_registry_entry(document_record)],
             np.zeros((1, DIMENSIONS), np.float32),
         )
         await anyio.to_thread.run_sync(self._registry.upsert_chunks, registry_entry)
@@ -130,14 +130,14 @@ class DocumentStore:
     async def get_chunks(self, document_id: str) -> list[StoredChunk]:
         """Return a document's chunks in reading order."""
         raw_chunks = await self._read_chunks(Equals("document_id", document_id))
-        return sorted(_to_stored_chunks(raw_chunks), key=lambda chunk: chunk.chunk_index)
+        return sorted(_parse_stored_chunks(raw_chunks), key=lambda chunk: chunk.chunk_index)
 
     async def get_chunks_by_id(self, chunk_ids: Sequence[str]) -> dict[str, StoredChunk]:
         """Return chunks by id, without those that do not exist."""
         if not chunk_ids:
             return {}
         raw_chunks = await anyio.to_thread.run_sync(self._index.fetch_chunks, chunk_ids)
-        return {chunk.chunk_id: chunk for chunk in _to_stored_chunks(raw_chunks)}
+        return {chunk.chunk_id: chunk for chunk in _parse_stored_chunks(raw_chunks)}
 
     async def rank_chunks(
         self,
@@ -160,27 +160,29 @@ class DocumentStore:
             str(chunk_metadata["document_id"]) for chunk_metadata in raw_chunks.metadatas
         )
 
-    async def count_chunks_in_both_indexes(self) -> tuple[int, int]:
+    async def count_indexed_chunks(self) -> tuple[int, int]:
         """Return how many chunks the vector index and the word index hold."""
-        return await anyio.to_thread.run_sync(self._index.count_chunks_in_both_indexes)
+        return await anyio.to_thread.run_sync(self._index.count_indexed_chunks)
 
     async def rebuild_indexes(self) -> None:
         """Rebuild both indexes from the chunks."""
-        await anyio.to_thread.run_sync(self._index.rebuild)
+        await anyio.to_thread.run_sync(self._index.rebuild_indexes)
 
     # --- backup ---
 
-    async def dump_to_files(self, chunks_file: Path, registry_file: Path) -> int:
+    async def write_dumps(self, chunks_file: Path, registry_file: Path) -> int:
         """Write both collections to files; returns how many chunks there are."""
         await anyio.to_thread.run_sync(dump_chunks, self._registry, registry_file)
         return await anyio.to_thread.run_sync(self._index.dump_chunks, chunks_file)
 
-    async def check_dump(self, chunks_file: Path, registry_file: Path) -> None:
+    async def check_dumps(self, chunks_file: Path, registry_file: Path) -> None:
         """Raise `BackupUnusable` unless `fill` can read both files."""
-        await anyio.to_thread.run_sync(check_chunks, chunks_file, _validate_chunks, DIMENSIONS)
-        await anyio.to_thread.run_sync(check_chunks, registry_file, _validate_entries, DIMENSIONS)
+        await anyio.to_thread.run_sync(check_chunk_dump, chunks_file, _validate_chunks, DIMENSIONS)
+        await anyio.to_thread.run_sync(
+            check_chunk_dump, registry_file, _validate_entries, DIMENSIONS
+        )
 
-    async def fill_from_files(self, chunks_file: Path, registry_file: Path) -> int:
+    async def load_from_dumps(self, chunks_file: Path, registry_file: Path) -> int:
         """Put back what `dump` wrote; the indexes follow on next need.
 
         Raise `BackupUnusable` for anything that `dump` does not write.
@@ -189,7 +191,7 @@ class DocumentStore:
             self._index.fill_from_dump, chunks_file, _validate_chunks
         )
         await anyio.to_thread.run_sync(
-            fill_chunks, registry_file, self._registry, _validate_entries, DIMENSIONS
+            load_dumped_chunks, registry_file, self._registry, _validate_entries, DIMENSIONS
         )
         return chunk_count
 
@@ -202,7 +204,7 @@ class DocumentStore:
             lambda: self._registry.read_chunks(document_ids, record_filter)
         )
         return [
-            _to_document_record(document_id, registry_entry)
+            _parse_document_record(document_id, registry_entry)
             for document_id, registry_entry in zip(
                 stored_entries.ids, stored_entries.metadatas, strict=True
             )
@@ -223,8 +225,8 @@ class DocumentStore:
             chunk_collection = shared_store.open_collection(
                 CHUNK_COLLECTION, FILTER_FIELDS, ("document_id",)
             )
-        self._index = open_index(
-            chunk_collection, FILTER_FIELDS, self._embedder, self._words_file, _list_contexts
+        self._index = open_chunk_index(
+            chunk_collection, FILTER_FIELDS, self._embedder, self._words_file, _list_chunk_contexts
         )
 
     def _close_indexes(self) -> None:
@@ -283,10 +285,10 @@ def make_title_from_name(source_file: str) -> str:
     return re.sub(r"[\W_]+", " ", source_file.rpartition(".")[0] or source_file).strip()
 
 
-def _list_contexts(raw_chunks: Chunks) -> list[str]:
+def _list_chunk_contexts(raw_chunks: Chunks) -> list[str]:
     """Return what each stored chunk stands under, as `embed_document` would have it."""
     return [
-        make_context([make_title_from_name(str(chunk_metadata["source_file"]))])
+        make_heading_context([make_title_from_name(str(chunk_metadata["source_file"]))])
         for chunk_metadata in raw_chunks.metadatas
     ]
 
@@ -296,7 +298,7 @@ def format_chunk_id(document_id: str, page_number: int, chunk_index: int) -> str
     return f"{document_id}_{page_number:03d}_{chunk_index:03d}"
 
 
-def _to_registry_entry(document_record: DocumentRecord) -> Metadata:
+def _make_registry_entry(document_record: DocumentRecord) -> Metadata:
     return {
         "file_path": document_record.file_path,
         "file_hash": document_record.file_hash,
@@ -316,14 +318,14 @@ def _to_registry_entry(document_record: DocumentRecord) -> Metadata:
     }
 
 
-def _to_document_record(document_id: str, registry_entry: Metadata) -> DocumentRecord:
+def _parse_document_record(document_id: str, registry_entry: Metadata) -> DocumentRecord:
     record_fields: dict[str, Any] = dict(registry_entry)
     for field_name in ("page_starts", "blank_pages"):
         record_fields[field_name] = parse_numbers(record_fields[field_name])
     return DocumentRecord(document_id=document_id, **record_fields)
 
 
-def _to_stored_chunks(raw_chunks: Chunks) -> list[StoredChunk]:
+def _parse_stored_chunks(raw_chunks: Chunks) -> list[StoredChunk]:
     return [
         StoredChunk(
             chunk_id=chunk_id,
@@ -347,7 +349,7 @@ def _to_stored_chunks(raw_chunks: Chunks) -> list[StoredChunk]:
 
 def _validate_chunks(raw_chunks: Chunks) -> None:
     type_adapter = TypeAdapter(StoredChunk)
-    for chunk in _to_stored_chunks(raw_chunks):
+    for chunk in _parse_stored_chunks(raw_chunks):
         type_adapter.validate_python(asdict(chunk))
 
 
@@ -356,7 +358,7 @@ def _validate_entries(registry_entries: Chunks) -> None:
     for document_id, registry_entry in zip(
         registry_entries.ids, registry_entries.metadatas, strict=True
     ):
-        type_adapter.validate_python(asdict(_to_document_record(document_id, registry_entry)))
+        type_adapter.validate_python(asdict(_parse_document_record(document_id, registry_entry)))
 
 
 def _build_chunk_filter(

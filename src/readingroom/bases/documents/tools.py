@@ -34,10 +34,10 @@ from readingroom.protocol.errors import StatusDialect
 from readingroom.protocol.spec import KnowledgeBase
 from readingroom.protocol.tool import (
     MAX_RESOURCE_LINKS,
-    Hints,
     ResourceLink,
     Tool,
     ToolContext,
+    ToolHints,
     make_tool,
 )
 
@@ -57,7 +57,7 @@ def open_base(settings: DocumentsSettings) -> KnowledgeBase:
         settings, "documents", "DOCUMENT_ROOTS", settings.document_roots
     )
     knowledge_base = open_documents(documents_folder, chroma_directory, ingest_context)
-    return replace(knowledge_base, unembedded=get_shared_embedder(settings).waiting_texts)
+    return replace(knowledge_base, leasable_passages=get_shared_embedder(settings).waiting_texts)
 
 
 def open_documents(
@@ -83,9 +83,9 @@ def open_documents(
             *_make_writing_tools(documents_service),
         ),
         service=documents_service,
-        stateful=True,
-        sse=True,
-        lifespan=documents_service.running,
+        keeps_sessions=True,
+        serves_sse=True,
+        lifespan=documents_service.run_service,
         check_ready=documents_service.check_ready,
         warm_up=documents_service.warm_up,
     )
@@ -200,10 +200,12 @@ def _make_writing_tools(documents_service: DocumentsService) -> Iterable[Tool]:
         )
         return await documents_service.remove_document(arguments)
 
-    deletion_hints = Hints(read_only=False, destructive=True)
-    yield make_tool(ingest_document, title="Ingest a document", hints=Hints(read_only=False))
-    yield make_tool(ingest_folder, title="Ingest a folder", hints=Hints(read_only=False))
-    yield make_tool(set_application, title="Describe an application", hints=Hints(read_only=False))
+    deletion_hints = ToolHints(read_only=False, destructive=True)
+    yield make_tool(ingest_document, title="Ingest a document", hints=ToolHints(read_only=False))
+    yield make_tool(ingest_folder, title="Ingest a folder", hints=ToolHints(read_only=False))
+    yield make_tool(
+        set_application, title="Describe an application", hints=ToolHints(read_only=False)
+    )
     yield make_tool(remove_document, title="Remove a document", hints=deletion_hints)
 
 

@@ -6,10 +6,10 @@ from readingroom.protocol.spec import BaseSpec, LazyImport
 SPEC = BaseSpec(
     name="federal",
     port=8000,
-    on_database="moves",
+    database_support="moves",
     open=LazyImport("readingroom.bases.federal.tools:open_base"),
     settings=FederalSettings,
-    josh_auth=True,
+    follows_josh_auth=True,
     routes=LazyImport("readingroom.bases.federal.routes:make_routers"),
     pages=LazyImport("readingroom.bases.federal.pages.records:make_pages"),
     adapter=LazyImport("readingroom.bases.federal.adapter:FederalAdapter"),

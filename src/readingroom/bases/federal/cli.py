@@ -24,10 +24,10 @@ from readingroom.console.layout import format_table
 from readingroom.console.options import (
     add_common_options,
     add_embedding_options,
+    make_tenths_printer,
     print_result,
-    print_tenths,
     print_text,
-    progress_bar,
+    show_progress_bar,
 )
 from readingroom.core.dates import parse_day
 from readingroom.core.settings import RoomSettings
@@ -75,7 +75,7 @@ def load_files(paths: tuple[str, ...], settings: FederalSettings, as_json: bool)
     """
 
     only_source, file_paths = _split_source_and_files(paths)
-    with progress_bar("Loading", as_json) as report_progress:
+    with show_progress_bar("Loading", as_json) as report_progress:
         load_summary = loading.load(
             store.locate_records(settings), file_paths, only_source, report_progress
         )
@@ -100,7 +100,7 @@ def update(
     """
 
     only_source, file_paths = _split_source_and_files(paths)
-    with progress_bar("Updating", as_json) as report_progress:
+    with show_progress_bar("Updating", as_json) as report_progress:
         update_summary = loading.update(
             store.locate_records(settings),
             file_paths,
@@ -123,7 +123,7 @@ def changes(
 
     since_day = parse_day(since).isoformat()
     only_source = find_source(source) if source else None
-    with _open_reader(settings) as federal_store:
+    with _open_store_reader(settings) as federal_store:
         change_rows, _, has_more = federal_store.query_now(
             lambda db: read_change_page(db, since_day, only_source, None, limit, 0)
         )
@@ -173,8 +173,8 @@ def sync(source: str, since: str | None, settings: FederalSettings, as_json: boo
     )
     since_day = parse_day(since) if since else None
     with (
-        progress_bar("Fetching", as_json) as report_progress,
-        progress_bar("Updating", as_json) as report_update,
+        show_progress_bar("Fetching", as_json) as report_progress,
+        show_progress_bar("Updating", as_json) as report_update,
     ):
         sync_summary = sync_source(
             store.get_database_path(settings.data),
@@ -217,10 +217,10 @@ def embed(settings: FederalSettings, as_json: bool) -> None:
     with (
         store.translate_errors(federal_place),
         closing(store.connect(federal_place, writing=True)) as db,
-        progress_bar("Embedding", as_json or not sys.stderr.isatty()) as report_progress,
+        show_progress_bar("Embedding", as_json or not sys.stderr.isatty()) as report_progress,
     ):
         if not (as_json or sys.stderr.isatty()):  # a log shows no bar
-            report_progress = print_tenths("{} of {} passages embedded")
+            report_progress = make_tenths_printer("{} of {} passages embedded")
         try:
             embedded_count = vectors.embed_passages(
                 db, get_shared_embedder(settings), report_progress
@@ -228,7 +228,7 @@ def embed(settings: FederalSettings, as_json: bool) -> None:
         except KeyboardInterrupt:
             print_text(
                 "Stopped. What is embedded stays: `readingroom federal embed` goes on.",
-                err=True,
+                to_stderr=True,
             )
             raise
     print_result(as_json, {"embedded": embedded_count}, f"{embedded_count} chunks embedded.")
@@ -243,7 +243,7 @@ def status(settings: FederalSettings, as_json: bool) -> None:
     failed, were not used, or lack what they name follow, each with what to do.
     """
 
-    with _open_reader(settings) as federal_store:
+    with _open_store_reader(settings) as federal_store:
         status_rows = federal_store.query_now(store.read_status)
         failed_files = [
             dict(status_row)
@@ -309,7 +309,7 @@ def status(settings: FederalSettings, as_json: bool) -> None:
 
 
 @contextmanager
-def _open_reader(settings: FederalSettings) -> Iterator[store.FederalStore]:
+def _open_store_reader(settings: FederalSettings) -> Iterator[store.FederalStore]:
     """Yield a reader of the database; where there is none, of an empty one that goes afterwards."""
     with tempfile.TemporaryDirectory(prefix="readingroom-") as scratch_folder:
         records_place = store.locate_records(settings)

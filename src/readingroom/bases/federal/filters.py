@@ -20,7 +20,7 @@ from readingroom.core.errors import InvalidArguments
 from readingroom.protocol.tool import Day, ShortText
 
 
-def _reject_bool(filter_value: Any) -> Any:
+def _refuse_bool(filter_value: Any) -> Any:
     """Reject bool, which is an int in Python."""
     if isinstance(filter_value, bool):
         raise ValueError("must be a number")
@@ -28,7 +28,7 @@ def _reject_bool(filter_value: Any) -> Any:
 
 
 _TYPE_BY_COLUMN_KIND: dict[str, Any] = {
-    "INTEGER": Annotated[int, Field(ge=0, le=2**31), BeforeValidator(_reject_bool)],
+    "INTEGER": Annotated[int, Field(ge=0, le=2**31), BeforeValidator(_refuse_bool)],
     "BOOLEAN": bool,
 }
 
@@ -59,7 +59,7 @@ def make_filters_model(record_table: RecordTable) -> type[SourceFilters]:
         for group_facet in record_table.plan.facets
     }
     type_by_filter = type_by_facet | {
-        table_column.name: _choose_filter_type(table_column)
+        table_column.name: _choose_filter_value_type(table_column)
         for table_column in record_table.filters
     }
     model_fields: dict[str, Any] = {
@@ -70,7 +70,7 @@ def make_filters_model(record_table: RecordTable) -> type[SourceFilters]:
     return create_model(f"{table_title}Filters", __base__=SourceFilters, **model_fields)
 
 
-def _choose_filter_type(table_column: Column) -> Any:
+def _choose_filter_value_type(table_column: Column) -> Any:
     if table_column.kind != "TEXT":
         return _TYPE_BY_COLUMN_KIND[table_column.kind]
     if table_column.choices:

@@ -55,7 +55,7 @@ from readingroom.core.errors import InvalidArguments, RecordNotFound, Unrecogniz
 from readingroom.core.imports import LazyModule
 from readingroom.core.modes import Mode
 from readingroom.engine.embedding.embedder import Embedder
-from readingroom.engine.vocabulary import warm_vocabulary
+from readingroom.engine.vocabulary import preload_vocabulary
 from readingroom.protocol.search import Fetched
 from readingroom.storage.database import Database
 
@@ -91,7 +91,7 @@ class FederalService:
         """Load what the first search waits for; raise `ModelUnavailable` without a model."""
         await self.store.query(self.passage_owners.add_new_passages)
         await self.store.query(self.vectors.apply_vector_changes)
-        await anyio.to_thread.run_sync(warm_vocabulary)
+        await anyio.to_thread.run_sync(preload_vocabulary)
         if len(self.vectors):
             await anyio.to_thread.run_sync(self.vectors.embedder.load)
             if self.vectors.embedder.reranker is not None:

@@ -273,7 +273,7 @@ def _choose_index(db: Database, record_source: Source, row_filter: RowFilter) ->
             lookup_name not in _TIME_BOUND_COLUMNS,
         ),
     )
-    return db.dialect.use_index(f"{record_source.name}_{rarest_filter}")
+    return db.dialect.build_index_hint(f"{record_source.name}_{rarest_filter}")
 
 
 def count_up_to(

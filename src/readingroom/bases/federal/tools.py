@@ -76,7 +76,7 @@ else:
 
 # The whole schemas of answers are in /openapi.json; in a listing they would cost more tokens than
 # all that a model chooses by.
-make_tool = partial(protocol_tool.make_tool, outlines_answer=True)
+make_tool = partial(protocol_tool.make_tool, has_outlined_answer=True)
 
 _INSTRUCTIONS = (
     "U.S. federal records from official bulk files: bills, laws, amendments, the Federal Register, "
@@ -120,7 +120,7 @@ def open_federal(
             *_make_dossier_tools(federal_service),
         ),
         service=federal_service,
-        unembedded=FederalPassages(federal_place, federal_service.vectors),
+        leasable_passages=FederalPassages(federal_place, federal_service.vectors),
         warm_up=federal_service.warm_up,
     )
 
@@ -284,17 +284,19 @@ def _make_search_tools(federal_service: FederalService) -> tuple[Tool, ...]:
 
     return (
         make_tool(
-            search, title="Search", describe=make_live_describer(descriptions.describe_search)
+            search,
+            title="Search",
+            make_description=make_live_describer(descriptions.describe_search),
         ),
         make_tool(
             lexical_search,
             title="Search by words",
-            describe=make_live_describer(descriptions.describe_lexical_search),
+            make_description=make_live_describer(descriptions.describe_lexical_search),
         ),
         make_tool(
             semantic_search,
             title="Search by meaning",
-            describe=make_live_describer(descriptions.describe_semantic_search),
+            make_description=make_live_describer(descriptions.describe_semantic_search),
         ),
     )
 
@@ -326,7 +328,7 @@ def _make_name_tool(federal_service: FederalService) -> Tool:
         ]
         return {"entity_type": [*registry_slugs, "bills"]}
 
-    return make_tool(resolve_entity, title="Resolve a name", choices=choices)
+    return make_tool(resolve_entity, title="Resolve a name", list_choices=choices)
 
 
 def _make_aggregate_tools(federal_service: FederalService) -> tuple[Tool, ...]:
@@ -371,21 +373,21 @@ def _make_aggregate_tools(federal_service: FederalService) -> tuple[Tool, ...]:
             count,
             title="Count records",
             view="series",
-            describe=lambda: descriptions.describe_count(live()),
-            choices=choices("resource", "group_by"),
+            make_description=lambda: descriptions.describe_count(live()),
+            list_choices=choices("resource", "group_by"),
         ),
         make_tool(
             sum,
             title="Add numbers up",
-            describe=lambda: descriptions.describe_sum(live()),
-            choices=choices("resource", "sum_field", "group_by"),
+            make_description=lambda: descriptions.describe_sum(live()),
+            list_choices=choices("resource", "sum_field", "group_by"),
         ),
         make_tool(
             time_series,
             title="Count over time",
             view="series",
-            describe=lambda: descriptions.describe_time_series(live()),
-            choices=choices("resource", "time_field", "group_by", "sum_field"),
+            make_description=lambda: descriptions.describe_time_series(live()),
+            list_choices=choices("resource", "time_field", "group_by", "sum_field"),
         ),
     )
 

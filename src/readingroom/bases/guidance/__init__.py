@@ -6,10 +6,10 @@ from readingroom.protocol.spec import BaseSpec, LazyImport
 SPEC = BaseSpec(
     name="guidance",
     port=3004,
-    on_database="keeps nothing",
+    database_support="keeps nothing",
     open=LazyImport("readingroom.bases.guidance.tools:open_base"),
     settings=GuidanceSettings,
-    stdio=True,
+    serves_stdio=True,
     id_prefix="guidance",
     pages=LazyImport("readingroom.bases.guidance.console_pages:make_pages"),
     adapter=LazyImport("readingroom.bases.guidance.adapter:GuidanceAdapter"),

@@ -28,7 +28,7 @@ from readingroom.protocol.search import (
     PageLinks,
     SearchAdapter,
     SearchRequest,
-    make_record,
+    make_desk_record,
 )
 from readingroom.protocol.tool import ToolContext
 
@@ -106,7 +106,7 @@ class GuidanceAdapter(SearchAdapter):
         with _add_legal_sentences():
             govuk_page = await self._service.read_page(arguments, make_call_context(tool_context))
         assert isinstance(govuk_page, PageText)
-        return make_record(
+        return make_desk_record(
             self.base,
             govuk_page.id,
             title=govuk_page.title or govuk_page.id,

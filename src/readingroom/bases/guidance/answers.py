@@ -133,20 +133,20 @@ def make_source_fields(govuk_page: GovukPage, cached_reply: CachedReply) -> dict
         "withdrawn": govuk_page.withdrawn_notice is not None,
         "withdrawn_notice": govuk_page.withdrawn_notice,
         "cache": make_cache_state(cached_reply),
-        "warnings": make_warnings(cached_reply),
+        "warnings": make_reply_warnings(cached_reply),
     }
 
 
 def make_cache_state(cached_reply: CachedReply) -> CacheState:
     return CacheState(
-        hit=cached_reply.is_hit,
+        hit=cached_reply.is_from_cache,
         age_s=round(cached_reply.age_seconds, 3),
         ttl_s=cached_reply.entry.ttl,
         stale=cached_reply.failure is not None,
     )
 
 
-def make_warnings(cached_reply: CachedReply) -> list[Warned]:
+def make_reply_warnings(cached_reply: CachedReply) -> list[Warned]:
     """Return the warning of a stale reply; nothing for any other."""
     return make_stale_warnings(cached_reply.failure, cached_reply.age_seconds)
 

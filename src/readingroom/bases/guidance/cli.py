@@ -10,7 +10,7 @@ import click
 from readingroom.bases.guidance import SPEC
 from readingroom.bases.guidance.models import GuidanceAnswer
 from readingroom.bases.guidance.offline.library import GuidanceLibrary
-from readingroom.bases.guidance.offline.sync import synchronize
+from readingroom.bases.guidance.offline.sync import synchronize_library
 from readingroom.bases.guidance.settings import GuidanceSettings
 from readingroom.console.completion import complete_with
 from readingroom.console.layout import make_bold
@@ -20,12 +20,12 @@ from readingroom.console.options import (
     print_progress,
     print_result,
 )
-from readingroom.console.sample import apply_sample_settings
+from readingroom.console.sample import open_sample_settings
 from readingroom.core import clock
 from readingroom.core.ids import make_request_id
 from readingroom.core.progress import no_progress
 from readingroom.core.settings import RoomSettings
-from readingroom.protocol.sample import mark_citations
+from readingroom.protocol.sample import mark_sample_citations
 from readingroom.protocol.tool import ToolContext
 
 _MAX_NAMED_PAGES = 20
@@ -34,7 +34,11 @@ _MAX_NAMED_PAGES = 20
 def _list_page_paths(settings: RoomSettings, typed_arguments: Mapping[str, Any]) -> list[str]:
     guidance_library = GuidanceLibrary(settings.data / "guidance")
     try:
-        return sorted(guidance_library.count_passages_by_page()) if guidance_library.exists else []
+        return (
+            sorted(guidance_library.count_passages_by_page())
+            if guidance_library.has_database
+            else []
+        )
     finally:
         guidance_library.close()
 
@@ -94,8 +98,8 @@ def sync(check_all: bool, settings: GuidanceSettings, as_json: bool) -> None:
     Fetches what has changed, at most RATE_LIMIT_PER_SECOND requests a second. One that was
     interrupted goes on where it stopped. Running servers use the copy at once.
     """
-    with apply_sample_settings(settings, [SPEC]) as chosen_settings:
-        sync_summary = anyio.run(synchronize, chosen_settings, check_all, print_progress)
+    with open_sample_settings(settings, [SPEC]) as chosen_settings:
+        sync_summary = anyio.run(synchronize_library, chosen_settings, check_all, print_progress)
     summary_lines = [
         f"{sync_summary.fetched} pages fetched, {sync_summary.unchanged} unchanged, "
         f"{sync_summary.removed} removed",
@@ -170,13 +174,13 @@ def _call_tool(tool_name: str, settings: GuidanceSettings, **arguments: Any) -> 
             )
         return _mark_sample(tool_answer) if settings.is_sample else tool_answer
 
-    with apply_sample_settings(settings, [SPEC]) as chosen_settings:
+    with open_sample_settings(settings, [SPEC]) as chosen_settings:
         return anyio.run(run_tool, chosen_settings)
 
 
 def _mark_sample(tool_answer: Any) -> Any:
     """Return the answer with its citation and attribution marked."""
-    return type(tool_answer).model_validate(mark_citations(tool_answer.model_dump()))
+    return type(tool_answer).model_validate(mark_sample_citations(tool_answer.model_dump()))
 
 
 def _print_answer(as_json: bool, tool_answer: GuidanceAnswer, readable_text: str) -> None:

@@ -28,7 +28,7 @@ from readingroom.protocol.pages import (
     SourceFreshness,
     ToolExample,
 )
-from readingroom.protocol.search import DeskRecord, make_read_path
+from readingroom.protocol.search import DeskRecord, make_record_page_path
 from readingroom.storage.jobs.store import JobStore
 from readingroom.web.templates import format_seconds, render_template
 
@@ -47,16 +47,16 @@ def make_pages(guidance_service: GuidanceService, job_store: JobStore) -> BasePa
             menu_label="Guidance",
             summary="Charity Commission guidance: what is current, withdrawn, or has changed.",
         ),
-        BasePage("/guidance/copies", partial(_show_copies, guidance_service)),
+        BasePage("/guidance/copies", partial(_show_kept_copies, guidance_service)),
     ]
     return BasePages(
         base_pages,
-        aid_reading=_aid_reading,
+        build_reading_aid=_build_reading_aid,
         list_source_freshness=partial(_list_source_freshness, guidance_service),
     )
 
 
-async def _aid_reading(request: PageRequest, desk_record: DeskRecord) -> ReadingAid:
+async def _build_reading_aid(request: PageRequest, desk_record: DeskRecord) -> ReadingAid:
     """Return how fresh a page is, and the way to what else was changed since."""
     page_facts: list[tuple[str, str]] = []
     if cache_state := desk_record.record.get("cache"):
@@ -78,7 +78,9 @@ async def _aid_reading(request: PageRequest, desk_record: DeskRecord) -> Reading
     return ReadingAid(trail=breadcrumb_links, related=related_links, facts=page_facts)
 
 
-async def _show_copies(guidance_service: GuidanceService, request: PageRequest) -> RenderedPage:
+async def _show_kept_copies(
+    guidance_service: GuidanceService, request: PageRequest
+) -> RenderedPage:
     """Return the pages that are kept here, each with its age against how long it is fresh."""
     now_seconds = clock.unix_seconds()
     shown_copies = [
@@ -151,7 +153,7 @@ class _ShownCopy:
         return cls(
             kept_copy.path,
             kept_copy.title,
-            make_read_path(f"guidance:{kept_copy.path}"),
+            make_record_page_path(f"guidance:{kept_copy.path}"),
             kept_copy.public_updated_at or "",
             kept_copy.is_withdrawn,
             max(0.0, now_seconds - kept_copy.fetched_at),
@@ -190,7 +192,7 @@ def _make_shown_library(
     guidance_service: GuidanceService, now_seconds: float
 ) -> _ShownLibrary | None:
     """Return the offline copy, of which the first pages are listed; None where there is none."""
-    if guidance_service.offline is None or not guidance_service.offline.library.exists:
+    if guidance_service.offline is None or not guidance_service.offline.library.has_database:
         return None
     library_status = guidance_service.offline.library.read_status()
     stored_pages = islice(guidance_service.offline.library.iterate_pages(), _MAX_SHOWN_COPIES)
@@ -204,7 +206,7 @@ def _make_shown_library(
         [
             (
                 stored_page.path,
-                make_read_path(f"guidance:{stored_page.path}"),
+                make_record_page_path(f"guidance:{stored_page.path}"),
                 stored_page.is_withdrawn,
                 format_seconds(now_seconds - stored_page.checked_at),
             )
@@ -215,8 +217,8 @@ def _make_shown_library(
 
 async def _show_guidance(guidance_service: GuidanceService, request: PageRequest) -> RenderedPage:
     """Return what a search finds, or what changed since a day."""
-    query_text = request.get("q")
-    since_text = request.get("since")
+    query_text = request.get_parameter("q")
+    since_text = request.get_parameter("since")
     since_day = parse_day(since_text) if since_text else clock.now().date() - _CHANGES_PERIOD
     call_context = make_call_context(request.call)
     page_number = _read_page_number(request)
@@ -253,7 +255,7 @@ async def _show_guidance(guidance_service: GuidanceService, request: PageRequest
 
 def _read_page_number(request: PageRequest) -> int:
     """Return which page of results is wanted. Raise InvalidArguments."""
-    written_number = request.get("page") or "1"
+    written_number = request.get_parameter("page") or "1"
     if not (written_number.isdecimal() and len(written_number) <= 4):
         raise InvalidArguments([{"field": "page", "message": "must be a number, from 1"}])
     return int(written_number)
@@ -263,7 +265,7 @@ def _make_next_address(request: PageRequest, page_number: int, total_hits: int) 
     """Return the address of the next page of results; None on the last."""
     if page_number * _RESULTS_PER_PAGE >= total_hits:
         return None
-    form_values = {param_name: request.get(param_name) for param_name in ("q", "since")}
+    form_values = {param_name: request.get_parameter(param_name) for param_name in ("q", "since")}
     given_values = {
         param_name: param_value for param_name, param_value in form_values.items() if param_value
     }

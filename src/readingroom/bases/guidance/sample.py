@@ -9,11 +9,11 @@ from typing import Any, cast
 
 import anyio
 
-from readingroom.bases.guidance.offline.sync import synchronize
+from readingroom.bases.guidance.offline.sync import synchronize_library
 from readingroom.bases.guidance.settings import GuidanceSettings
 from readingroom.core.progress import ReportProgressSync, no_progress
 from readingroom.core.settings import RoomSettings
-from readingroom.demo.govuk import Emulator, on_loopback, sample_items
+from readingroom.demo.govuk import GovukEmulator, make_sample_items, serve_on_loopback
 from readingroom.protocol.command import RunCommand
 from readingroom.protocol.sample import BaseSample, SampleStep
 
@@ -22,7 +22,7 @@ from readingroom.protocol.sample import BaseSample, SampleStep
 def replace_settings(settings: RoomSettings) -> Iterator[Mapping[str, Any]]:
     """Run the emulator and give the settings that point to it."""
     # The emulator remembers requests for tests to look at; here that would grow for ever.
-    with on_loopback(Emulator(sample_items(), seen=deque(maxlen=1))) as url:
+    with serve_on_loopback(GovukEmulator(make_sample_items(), seen=deque(maxlen=1))) as url:
         yield {"govuk_base_url": url}
 
 
@@ -32,12 +32,12 @@ class GuidanceSample(BaseSample):
     def list_steps(
         self, settings: RoomSettings, corpus_folder: Path, run_command: RunCommand
     ) -> Iterator[SampleStep]:
-        yield SampleStep("guidance pages", partial(_copy_pages, settings), turn=1)
+        yield SampleStep("guidance pages", partial(_sync_offline_copy, settings), turn=1)
 
 
-def _copy_pages(settings: RoomSettings, report_progress: ReportProgressSync) -> None:
+def _sync_offline_copy(settings: RoomSettings, report_progress: ReportProgressSync) -> None:
     # The settings of a room have those of every base.
-    anyio.run(synchronize, cast(GuidanceSettings, settings), False, no_progress)
+    anyio.run(synchronize_library, cast(GuidanceSettings, settings), False, no_progress)
 
 
 SAMPLE = GuidanceSample()

@@ -68,22 +68,25 @@ def translate_filters(given_filters: Mapping[str, Any]) -> QueryParams:
             known_filters=sorted(_Filters.model_fields),
         ) from error
     for organisation_slugs in (valid_filters.organisation, valid_filters.organisations):
-        if set(_as_list(organisation_slugs)) != {COMMISSION_SLUG}:
+        if set(_make_slug_list(organisation_slugs)) != {COMMISSION_SLUG}:
             raise UpstreamParameterError(
                 f"Only guidance of {COMMISSION_SLUG} can be searched in this base",
                 organisation=COMMISSION_SLUG,
             )
     return [
-        *(("filter_format", filter_value) for filter_value in _as_list(valid_filters.format)),
+        *(
+            ("filter_format", filter_value)
+            for filter_value in _make_slug_list(valid_filters.format)
+        ),
         *(
             ("filter_content_store_document_type", filter_value)
-            for filter_value in _as_list(valid_filters.document_type)
+            for filter_value in _make_slug_list(valid_filters.document_type)
         ),
         *_format_period(valid_filters.public_timestamp_from, valid_filters.public_timestamp_to),
     ]
 
 
-def _as_list(slug_or_slugs: str | list[str] | None) -> list[str]:
+def _make_slug_list(slug_or_slugs: str | list[str] | None) -> list[str]:
     if slug_or_slugs is None:
         return []
     return [slug_or_slugs] if isinstance(slug_or_slugs, str) else slug_or_slugs

@@ -12,9 +12,9 @@ from readingroom.bases.guidance.answers import (
     make_passage,
     make_passage_at,
     make_passage_of_block,
+    make_reply_warnings,
     make_source_fields,
     make_stale_warnings,
-    make_warnings,
 )
 from readingroom.bases.guidance.errors import (
     ERROR_CLASSES,
@@ -61,7 +61,7 @@ from readingroom.bases.guidance.search import (
     parse_hits,
     translate_filters,
 )
-from readingroom.bases.guidance.store import GovukStore, KeptCopy, check_rate
+from readingroom.bases.guidance.store import GovukStore, KeptCopy, wait_for_caller_turn
 from readingroom.core import clock
 from readingroom.core.errors import InvalidArguments
 from readingroom.net.cache import CachedReply
@@ -139,7 +139,7 @@ class GuidanceService:
         govuk_page, cached_reply = await self._govuk_store.refresh_page(
             page_address.path, call_context
         )
-        _check_scope(govuk_page)
+        _check_page_in_scope(govuk_page)
         return Refreshed(
             refreshed=cached_reply.failure is None,
             timestamp=_format_timestamp(cached_reply.entry.fetched_at),
@@ -148,7 +148,7 @@ class GuidanceService:
             else None,
             url=govuk_page.url,
             public_updated_at=govuk_page.public_updated_at,
-            warnings=make_warnings(cached_reply),
+            warnings=make_reply_warnings(cached_reply),
         )
 
     async def search(self, arguments: SearchGuidance, call_context: CallContext) -> SearchResults:
@@ -198,7 +198,7 @@ class GuidanceService:
         filter_params: QueryParams,
         upstream_error: UpstreamError | None = None,
     ) -> SearchResults:
-        if self.offline is None or not self.offline.library.exists:
+        if self.offline is None or not self.offline.library.has_database:
             raise UpstreamUnavailable(
                 "There is no offline copy of the guidance yet: `readingroom guidance sync` makes it"
             )
@@ -328,7 +328,7 @@ class GuidanceService:
         return self._govuk_store.describe_outage()
 
     async def list_error_kinds(self, call_context: CallContext) -> ErrorTaxonomy:
-        await check_rate(self._caller_limiter, call_context)
+        await wait_for_caller_turn(self._caller_limiter, call_context)
         return ErrorTaxonomy(errors=[make_error_kind(error_class) for error_class in ERROR_CLASSES])
 
     async def _get_page_at(
@@ -373,11 +373,11 @@ class GuidanceService:
             if stale_page_and_reply is None:
                 raise
             govuk_page, cached_reply = stale_page_and_reply
-        _check_scope(govuk_page)
+        _check_page_in_scope(govuk_page)
         return govuk_page, cached_reply
 
 
-def _check_scope(govuk_page: GovukPage) -> None:
+def _check_page_in_scope(govuk_page: GovukPage) -> None:
     if not govuk_page.is_in_scope:
         publishers_text = ", ".join(govuk_page.organisations[:5]) or "no organisation"
         raise ContentOutOfScope(
@@ -407,7 +407,7 @@ def _make_live_fields(
     return {
         **_make_page_numbers(arguments, total_count),
         "cache": make_cache_state(cached_reply),
-        "warnings": make_warnings(cached_reply),
+        "warnings": make_reply_warnings(cached_reply),
     }
 
 

@@ -11,7 +11,7 @@ import anyio.to_thread
 from pydantic_core import from_json
 
 from readingroom.bases.guidance.errors import NotFoundOrRedirected
-from readingroom.bases.guidance.pages.markdown import to_markdown
+from readingroom.bases.guidance.pages.markdown import convert_to_markdown
 from readingroom.bases.guidance.pages.page import GovukPage
 from readingroom.bases.guidance.pages.values import WEBSITE_URL, is_plain_path
 from readingroom.core.lru import LRUCache
@@ -75,7 +75,7 @@ class GovukStore:
         self._metrics = upstream_metrics
         self._lifetimes = cache_lifetimes
         self._parsed_pages: LRUCache[tuple[str, bytes], GovukPage] = LRUCache(
-            _MAX_PARSED_PAGES_BYTES, _weigh_page
+            _MAX_PARSED_PAGES_BYTES, _estimate_page_bytes
         )
         self._kept_copies: LRUCache[str, KeptCopy] = LRUCache(_MAX_KEPT_COPIES)
 
@@ -96,7 +96,7 @@ class GovukStore:
         request = Request("content", _make_content_path(page_path), bypass_caches=True)
 
         async def fetch(stored_version: StoredVersion) -> Reply | None:
-            await self._check_rate(call_context)
+            await self._wait_for_caller_turn(call_context)
             return await self._client.send_get(request, call_context)
 
         started_at = time.perf_counter()
@@ -157,7 +157,7 @@ class GovukStore:
         self, request: Request, ttl_seconds: float, call_context: CallContext
     ) -> CachedReply:
         async def fetch(stored_version: StoredVersion) -> Reply | None:
-            await self._check_rate(call_context)
+            await self._wait_for_caller_turn(call_context)
             # With a stale copy at hand, it is better to fail at once than to retry.
             conditional_request = replace(
                 request, etag=stored_version.etag, fail_fast=stored_version.can_be_served
@@ -171,9 +171,9 @@ class GovukStore:
         self._record_read(request, cached_reply, call_context, started_at)
         return cached_reply
 
-    async def _check_rate(self, call_context: CallContext) -> None:
+    async def _wait_for_caller_turn(self, call_context: CallContext) -> None:
         if self._caller_limiter:
-            await check_rate(self._caller_limiter, call_context)
+            await wait_for_caller_turn(self._caller_limiter, call_context)
 
     def _make_cache_key(self, request: Request) -> str:
         return f"{self._base_url}{request.path}?{urlencode(request.params)}"
@@ -188,7 +188,7 @@ class GovukStore:
         self._metrics.observe_read(
             request.endpoint, cached_reply.outcome, time.perf_counter() - started_at
         )
-        call_context.facts["cache"] = cached_reply.outcome
+        call_context.log_facts["cache"] = cached_reply.outcome
 
     async def _parse_page(self, page_path: str, cached_reply: CachedReply) -> GovukPage:
         """Return the page of a reply, parsed once for as long as its bytes stay the same."""
@@ -202,7 +202,7 @@ class GovukStore:
         return govuk_page
 
 
-async def check_rate(rate_limiter: Limiter, call_context: CallContext) -> None:
+async def wait_for_caller_turn(rate_limiter: Limiter, call_context: CallContext) -> None:
     """Wait for the caller's turn; raise `UpstreamRateLimited` where that would take too long."""
     wait_seconds = await rate_limiter.acquire_turn(call_context.client, MAX_RATE_WAIT_SECONDS)
     if wait_seconds is not None:
@@ -213,7 +213,7 @@ async def check_rate(rate_limiter: Limiter, call_context: CallContext) -> None:
         )
 
 
-def _weigh_page(path_and_body: tuple[str, bytes], govuk_page: GovukPage) -> int:
+def _estimate_page_bytes(path_and_body: tuple[str, bytes], govuk_page: GovukPage) -> int:
     """Return about how many bytes of memory a parsed page takes."""
     _, raw_body = path_and_body
     return len(raw_body) * (1 + _PARSED_JSON_FACTOR) + sys.getsizeof(govuk_page.text)
@@ -238,7 +238,7 @@ def _parse_reply(page_path: str, upstream_reply: Reply) -> GovukPage:
         _ = govuk_page.text  # computed here, in a worker thread, instead of in the event loop
         return govuk_page
     if upstream_reply.status == 410:
-        raise _make_gone_error(page_path, _parse_object(upstream_reply.body))
+        raise _make_gone_error(page_path, _parse_json_object(upstream_reply.body))
     if upstream_reply.location is not None:
         raise _make_moved_error(page_path, _parse_location(upstream_reply.location))
     raise NotFoundOrRedirected(f"GOV.UK has no page at {page_path}", use_tool="search_guidance")
@@ -258,7 +258,9 @@ def _make_gone_error(page_path: str, gone_item: Mapping[str, Any]) -> NotFoundOr
     gone_details = gone_details if isinstance(gone_details, Mapping) else {}
     hint_fields = {}
     if gone_details.get("explanation"):
-        hint_fields["explanation"] = to_markdown(str(gone_details["explanation"]), WEBSITE_URL)
+        hint_fields["explanation"] = convert_to_markdown(
+            str(gone_details["explanation"]), WEBSITE_URL
+        )
     if gone_details.get("alternative_path"):
         hint_fields["alternative_path"] = str(gone_details["alternative_path"])
     return NotFoundOrRedirected(f"The page at {page_path} was taken down", **hint_fields)
@@ -283,7 +285,7 @@ def _find_redirect_target(page_path: str, redirect_rules: Any) -> str | None:
     matching_rules = [
         redirect_rule
         for redirect_rule in _select_valid_rules(redirect_rules)
-        if _is_rule_for(redirect_rule, page_path)
+        if _is_rule_for_path(redirect_rule, page_path)
     ]
     if not matching_rules:
         return None
@@ -308,14 +310,14 @@ def _select_valid_rules(redirect_rules: Any) -> Sequence[Mapping[str, Any]]:
     ]
 
 
-def _is_rule_for(redirect_rule: Mapping[str, Any], page_path: str) -> bool:
+def _is_rule_for_path(redirect_rule: Mapping[str, Any], page_path: str) -> bool:
     rule_path = str(redirect_rule["path"])
     return page_path == rule_path or (
         redirect_rule.get("type") == "prefix" and page_path.startswith(f"{rule_path}/")
     )
 
 
-def _parse_object(raw_body: bytes) -> Mapping[str, Any]:
+def _parse_json_object(raw_body: bytes) -> Mapping[str, Any]:
     try:
         json_document = from_json(raw_body)
     except ValueError:

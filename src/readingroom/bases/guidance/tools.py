@@ -42,13 +42,13 @@ from readingroom.net.metrics import UpstreamMetrics
 from readingroom.net.upstream import CallContext, UpstreamClient
 from readingroom.protocol.errors import GuidanceDialect
 from readingroom.protocol.spec import KnowledgeBase
-from readingroom.protocol.tool import Hints, Tool, ToolContext, make_tool
+from readingroom.protocol.tool import Tool, ToolContext, ToolHints, make_tool
 
 SCHEMA_VERSION = "1.1.0"
 """Semantic version of the tools' schemas; docs/governance.md says what a change requires."""
 _TOOL_META = {"schemaVersion": SCHEMA_VERSION}
 _make_upstream_tool = partial(
-    make_tool, hints=Hints(open_world=True), meta=_TOOL_META
+    make_tool, hints=ToolHints(open_world=True), meta=_TOOL_META
 )  # tools that send requests to GOV.UK
 
 
@@ -65,7 +65,7 @@ def open_base(settings: GuidanceSettings) -> KnowledgeBase:
         redis_url=reveal_secret(settings.redis_url),
         offline_guidance=open_offline(settings),
     )
-    return replace(guidance_base, unembedded=get_shared_embedder(settings).waiting_texts)
+    return replace(guidance_base, leasable_passages=get_shared_embedder(settings).waiting_texts)
 
 
 def open_offline(settings: GuidanceSettings) -> OfflineGuidance:

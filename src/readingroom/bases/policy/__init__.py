@@ -6,11 +6,11 @@ from readingroom.protocol.spec import BaseSpec, LazyImport
 SPEC = BaseSpec(
     name="policy",
     port=3003,
-    on_database="moves",
+    database_support="moves",
     open=LazyImport("readingroom.bases.policy.tools:open_base"),
     settings=PolicySettings,
     port_setting="policy_kb_port",
-    folder_locked=True,
+    locks_folder=True,
     id_prefix="policy",
     routes=LazyImport("readingroom.bases.policy.routes:make_routers"),
     pages=LazyImport("readingroom.bases.policy.pages.policies:make_pages"),

@@ -33,8 +33,8 @@ from readingroom.protocol.search import (
     SearchRequest,
     SearchScope,
     UnreadRevision,
-    is_heading,
-    make_record,
+    is_heading_only,
+    make_desk_record,
 )
 from readingroom.protocol.tool import ToolContext
 
@@ -92,7 +92,9 @@ class PolicyAdapter(SearchAdapter):
             )
             hits_page = await self._service.search(arguments, search_request.address)
             hits_with_text = [
-                hit for hit in hits_page.results if hit.exact_reference or not is_heading(hit.text)
+                hit
+                for hit in hits_page.results
+                if hit.exact_reference or not is_heading_only(hit.text)
             ]
             hits_by_id |= {hit.id: hit for hit in hits_with_text[: search_request.limit]}
         return [self._to_desk_hit(hit) for hit in hits_by_id.values()]
@@ -147,7 +149,7 @@ class PolicyAdapter(SearchAdapter):
             section_fields = passage.model_dump(
                 mode="json", exclude={"text", "relevance_score", "id"}
             )
-            unread_revisions = await self._service.list_unread_beside(
+            unread_revisions = await self._service.list_unread_successors(
                 passage.source, passage.revision_id
             )
             section_fields["unread_revisions"] = [
@@ -238,12 +240,12 @@ class PolicyAdapter(SearchAdapter):
         section_fields: dict[str, Any],
         text_offset: int,
     ) -> DeskRecord:
-        return make_record(
+        return make_desk_record(
             self.base,
             section_id,
             title=citation,
             text=section_text,
-            url=self._page_links.make_url(section_id),
+            url=self._page_links.make_record_url(section_id),
             citation=citation,
             source=section_fields["source"],
             details=section_fields,
@@ -251,7 +253,7 @@ class PolicyAdapter(SearchAdapter):
         )
 
     def _to_desk_hit(self, hit: PolicyHit) -> DeskHit:
-        url = self._page_links.make_url(hit.id)
+        url = self._page_links.make_record_url(hit.id)
         return DeskHit(
             id=hit.id,
             title=f"{hit.source} ({hit.version_label}), "

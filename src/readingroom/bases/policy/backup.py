@@ -48,7 +48,7 @@ async def write_backup(policy_service: PolicyService, backup_folder: Path) -> Ba
     async with policy_service.ingestion.pause_changes():
         policy_catalogue = await policy_service.registry.read_catalogue()
         await anyio.Path(backup_folder).mkdir(parents=True)
-        chunk_count = await policy_service.store.dump_to_file(backup_folder / _CHUNKS_FILE)
+        chunk_count = await policy_service.store.write_dump(backup_folder / _CHUNKS_FILE)
         revisions = [
             revision
             for policy_timeline in policy_catalogue.timelines.values()
@@ -106,7 +106,7 @@ async def _restore_base(
         if policy_service.ingestion.is_shared:  # a folder is put aside whole
             await policy_service.store.delete_all()
             await anyio.to_thread.run_sync(policy_service.ingestion.files.delete_all)
-    chunk_count = await policy_service.store.fill_from_file(backup_folder / _CHUNKS_FILE)
+    chunk_count = await policy_service.store.load_from_dump(backup_folder / _CHUNKS_FILE)
     await anyio.to_thread.run_sync(
         _restore_files, policy_service, registry_dump, backup_folder / _FILES_FOLDER
     )
@@ -167,7 +167,7 @@ def _relocate_revision(
     revision: Revision, policy_service: PolicyService, new_folder: Path
 ) -> Revision:
     """Return the revision with the path its file will have below `new_folder`."""
-    file_path = policy_service.ingestion.files.get_path(revision.source, revision.revision_id)
+    file_path = policy_service.ingestion.files.get_file_path(revision.source, revision.revision_id)
     return revision.model_copy(
         update={"file_path": str(new_folder / file_path.relative_to(policy_service.folder))}
     )

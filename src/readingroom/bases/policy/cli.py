@@ -12,17 +12,12 @@ from readingroom.bases.policy.admin.import_list import prepare_import
 from readingroom.bases.policy.admin.printing import (
     format_change,
     format_hits,
+    format_known_fields,
     format_label,
     format_listed_section,
     list_cautions,
-    list_known_fields,
 )
-from readingroom.bases.policy.admin_models import (
-    NewPolicy,
-    NewRevision,
-    PolicyPatch,
-    RevisionPatch,
-)
+from readingroom.bases.policy.admin_models import NewPolicy, NewRevision, PolicyPatch, RevisionPatch
 from readingroom.bases.policy.commands import (
     AddPolicy,
     ChangePolicy,
@@ -42,7 +37,7 @@ from readingroom.bases.policy.commands import (
     TakeSnapshot,
     VerifyQuote,
 )
-from readingroom.bases.policy.ingest.files import choose_extension
+from readingroom.bases.policy.ingest.files import choose_file_extension
 from readingroom.bases.policy.models import (
     ComparePolicyRevisions,
     GetPolicySection,
@@ -52,7 +47,7 @@ from readingroom.bases.policy.models import (
     VerifyPolicyQuote,
 )
 from readingroom.bases.policy.registry.records import PlanStage, PolicyCategory
-from readingroom.console.completion import ask_quietly, complete_with
+from readingroom.console.completion import complete_with, run_quietly
 from readingroom.console.layout import format_table, make_bold
 from readingroom.console.options import (
     add_common_options,
@@ -64,18 +59,18 @@ from readingroom.console.options import (
 from readingroom.core.dates import parse_day
 from readingroom.core.modes import Mode
 from readingroom.core.settings import RoomSettings
-from readingroom.storage.handover import hand_over
+from readingroom.storage.handover import hand_over_file
 
 _NO_POLICIES_YET = "There are no policies yet: `readingroom policy add` registers one."
 
 
 def _list_slugs(settings: RoomSettings, typed_values: Mapping[str, Any]) -> list[str]:
-    policies = ask_quietly(ListPolicies(), SPEC, settings)["policies"]
+    policies = run_quietly(ListPolicies(), SPEC, settings)["policies"]
     return [policy["source"] for policy in policies]
 
 
 def _list_revision_ids(settings: RoomSettings, typed_values: Mapping[str, Any]) -> list[str]:
-    policy_fields = ask_quietly(
+    policy_fields = run_quietly(
         build_model(ShowPolicy, source=typed_values["source"]), SPEC, settings
     )
     return [revision["revision_id"] for revision in policy_fields["revisions"]]
@@ -83,7 +78,7 @@ def _list_revision_ids(settings: RoomSettings, typed_values: Mapping[str, Any]) 
 
 def _list_section_refs(settings: RoomSettings, typed_values: Mapping[str, Any]) -> list[str]:
     arguments = build_model(ListPolicySections, source=typed_values["source"])
-    listed_sections = ask_quietly(ListSections(question=arguments), SPEC, settings)["sections"]
+    listed_sections = run_quietly(ListSections(question=arguments), SPEC, settings)["sections"]
     return [listed_section["section_ref"] for listed_section in listed_sections]
 
 
@@ -154,7 +149,7 @@ def change(source: str, settings: RoomSettings, as_json: bool, **values: str | N
     policy_patch = build_model(PolicyPatch, **changed_fields)
     command = build_model(ChangePolicy, source=source, patch=policy_patch)
     policy_fields = run_command(command, SPEC, settings)
-    known_lines = list_known_fields(policy_fields, values)
+    known_lines = format_known_fields(policy_fields, values)
     print_result(as_json, policy_fields, "\n".join([make_bold(source), *known_lines]))
 
 
@@ -179,13 +174,13 @@ def revise(source: str, file: Path, settings: RoomSettings, as_json: bool, **val
     new_revision = _build_new_revision(
         values["label"], values["start"], values["end"], values["notes"], values["stage"]
     )
-    copy_name = hand_over(settings.data / "policy", file)
+    copy_name = hand_over_file(settings.data / "policy", file)
     command = build_model(
         RevisePolicy,
         source=source,
         revision=new_revision,
         file=copy_name,
-        extension=choose_extension(file.name),
+        extension=choose_file_extension(file.name),
     )
     ingested_fields = run_command(command, SPEC, settings)
     summary_line = (

@@ -49,7 +49,7 @@ from readingroom.core.settings import RoomSettings
 from readingroom.protocol.backup import BackupCounts, OwnerBackup, ReadBackup, WriteBackup
 from readingroom.protocol.command import Command, RunCommand
 from readingroom.protocol.doctor import Complaint
-from readingroom.storage.handover import HANDOVER_FOLDER, HandoverName, open_handover
+from readingroom.storage.handover import HANDOVER_FOLDER, HandoverName, open_handed_over_file
 
 
 class _PolicyCommand(Command):
@@ -93,7 +93,7 @@ class RevisePolicy(_PolicyCommand):
     async def run(
         self, policy_service: PolicyService, report_progress: ReportProgress
     ) -> IngestedRevision:
-        async with open_handover(policy_service.folder, self.file) as spool_path:
+        async with open_handed_over_file(policy_service.folder, self.file) as spool_path:
             return await PolicyAdmin(policy_service).revise_policy(
                 self.source, self.revision, spool_path, report_progress, self.extension
             )

@@ -12,11 +12,11 @@ from readingroom.bases.policy.registry import timeline
 from readingroom.bases.policy.registry.records import Policy, Revision, RevisionStatus
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.filters import Metadata
-from readingroom.protocol.doctor import Complaint, Finding
+from readingroom.protocol.doctor import Complaint, RepairableFinding
 
 
 @dataclass(frozen=True, slots=True)
-class _RevisionCase:
+class _CheckedRevision:
     """One revision, with everything that is compared for it."""
 
     policy: Policy
@@ -51,9 +51,9 @@ class PolicyDoctor:
             for revision_key, chunk_metadatas in metadatas_by_revision.items()
             if revision_key not in revisions_by_key
         }
-        policy_complaints = await self._collect_complaints(self._check_interrupted())
+        policy_complaints = await self._collect_complaints(self._check_interrupted_changes())
         policy_complaints += await self._collect_complaints(
-            self._check_orphans(chunk_count_by_orphan)
+            self._check_orphan_chunks(chunk_count_by_orphan)
         )
         for revision_key, revision in revisions_by_key.items():
             # A revision that is being ingested changes while we look at it.
@@ -62,7 +62,7 @@ class PolicyDoctor:
                     policies_by_slug[revision.source],
                     timelines_by_slug[revision.source],
                 )
-                revision_case = _RevisionCase(
+                revision_case = _CheckedRevision(
                     policy, revision, sibling_revisions, metadatas_by_revision.get(revision_key, [])
                 )
                 policy_complaints += await self._collect_complaints(
@@ -76,40 +76,44 @@ class PolicyDoctor:
             complaints=policy_complaints,
         )
 
-    async def _collect_complaints(self, policy_findings: AsyncIterator[Finding]) -> list[Complaint]:
+    async def _collect_complaints(
+        self, policy_findings: AsyncIterator[RepairableFinding]
+    ) -> list[Complaint]:
         """Repair each finding before the next is looked for, which may depend on it."""
         return [
             await policy_finding.repair_and_report(self._should_repair)
             async for policy_finding in policy_findings
         ]
 
-    async def _check_interrupted(self) -> AsyncIterator[Finding]:
+    async def _check_interrupted_changes(self) -> AsyncIterator[RepairableFinding]:
         # A change that is being made right now has an intent too, and is not interrupted.
         async with self._service.ingestion.pause_changes():
             interrupted_intents = await self._service.ingestion.list_unfinished()
         for change_intent in interrupted_intents:
-            yield Finding(
+            yield RepairableFinding(
                 str(change_intent.body.get("revision_id", change_intent.body["source"])),
                 f"an interrupted {change_intent.kind} could not be finished",
                 "restart the server; its log says why it fails",
             )
 
-    async def _check_orphans(
+    async def _check_orphan_chunks(
         self, chunk_count_by_orphan: dict[tuple[str, str], int]
-    ) -> AsyncIterator[Finding]:
+    ) -> AsyncIterator[RepairableFinding]:
         for (policy_slug, revision_id), chunk_count in chunk_count_by_orphan.items():
-            yield Finding(
+            yield RepairableFinding(
                 revision_id,
                 f"{chunk_count} chunks belong to no registered revision",
                 "delete them",
                 partial(self._service.store.delete_chunks_of_revision, policy_slug, revision_id),
             )
 
-    async def _check_revision(self, revision_case: _RevisionCase) -> AsyncIterator[Finding]:
+    async def _check_revision(
+        self, revision_case: _CheckedRevision
+    ) -> AsyncIterator[RepairableFinding]:
         ingestion = self._service.ingestion
         revision, chunk_count = revision_case.revision, len(revision_case.chunk_metadatas)
-        if chunk_count != revision.chunk_count and await self._has_wrong_count(revision):
-            yield Finding(
+        if chunk_count != revision.chunk_count and await self._has_wrong_chunk_count(revision):
+            yield RepairableFinding(
                 revision.revision_id,
                 f"the registry says {revision.chunk_count} chunks, there are {chunk_count}",
                 "correct the number; reindex the revision if chunks are missing",
@@ -120,7 +124,7 @@ class PolicyDoctor:
         file_path = await ingestion.locate_file(revision)
         is_processing = revision.status == RevisionStatus.PROCESSING
         if is_processing and not await anyio.Path(file_path).exists():
-            yield Finding(
+            yield RepairableFinding(
                 revision.revision_id,
                 "it is processing, but its file is missing",
                 "mark it as failed, so that it can be deleted or uploaded again",
@@ -133,7 +137,7 @@ class PolicyDoctor:
             for chunk_metadata in revision_case.chunk_metadatas
         )
         if outdated_count:
-            yield Finding(
+            yield RepairableFinding(
                 revision.revision_id,
                 f"{outdated_count} chunks carry other dates or names than the registry",
                 "write those of the registry",
@@ -142,19 +146,19 @@ class PolicyDoctor:
                 ),
             )
 
-    async def _has_wrong_count(self, revision: Revision) -> bool:
+    async def _has_wrong_chunk_count(self, revision: Revision) -> bool:
         """Compare again: an ingestion may have ended between the reads of the two stores."""
         revisions = await self._service.registry.get_revisions(revision.source)
         expected_count = timeline.find_revision(revisions, revision.revision_id).chunk_count
         chunk_ids = await self._service.store.get_chunk_ids(revision.source, revision.revision_id)
         return len(chunk_ids) != expected_count
 
-    async def _check_indexes(self) -> AsyncIterator[Finding]:
+    async def _check_indexes(self) -> AsyncIterator[RepairableFinding]:
         chunk_count = await self._count_chunks()
-        index_sizes = await self._service.store.count_chunks_in_both_indexes()
+        index_sizes = await self._service.store.count_indexed_chunks()
         # While an ingestion adds chunks the numbers move, and a difference means nothing.
         if index_sizes != (chunk_count, chunk_count) and chunk_count == await self._count_chunks():
-            yield Finding(
+            yield RepairableFinding(
                 "index",
                 f"the indexes hold {index_sizes} of {chunk_count} chunks",
                 "rebuild them",

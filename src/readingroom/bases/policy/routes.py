@@ -26,7 +26,7 @@ from readingroom.bases.policy.admin_models import (
     RevisionProgress,
 )
 from readingroom.bases.policy.errors import InvalidEffectiveDate
-from readingroom.bases.policy.ingest.files import MAX_FILE_BYTES, choose_extension
+from readingroom.bases.policy.ingest.files import MAX_FILE_BYTES, choose_file_extension
 from readingroom.bases.policy.models import (
     ComparePolicyRevisions,
     GetPolicySection,
@@ -285,7 +285,7 @@ def _add_revision_writing_routes(
                     f"with headings: {', '.join(POLICY_EXTENSIONS)}"
                 )
             new_revision = _parse_revision(received_upload.fields)
-            file_extension = choose_extension(received_upload.file_name)
+            file_extension = choose_file_extension(received_upload.file_name)
             return await policy_admin.add_revision(source, new_revision, spool_path, file_extension)
         finally:
             await anyio.Path(spool_path).unlink(missing_ok=True)

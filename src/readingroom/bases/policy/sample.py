@@ -18,7 +18,7 @@ class PolicySample(BaseSample):
     def list_steps(
         self, settings: RoomSettings, corpus_folder: Path, run_command: RunCommand
     ) -> Iterator[SampleStep]:
-        for policy_entry in corpus.policies():
+        for policy_entry in corpus.load_sample_policies():
             yield SampleStep(
                 f"policy {policy_entry['source']}",
                 partial(_import_policy, settings, policy_entry, corpus_folder, run_command),

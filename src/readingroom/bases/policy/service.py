@@ -18,14 +18,14 @@ from readingroom.bases.policy.chunks.search import (
     PolicyScope,
     PolicySearch,
     list_unread_revisions,
-    to_nearest_revision,
+    make_nearest_revision,
 )
 from readingroom.bases.policy.chunks.store import PolicyStore, StoredChunk
 from readingroom.bases.policy.compare import passages
 from readingroom.bases.policy.errors import SectionNotFound
 from readingroom.bases.policy.ids import format_section_id
 from readingroom.bases.policy.ingest.ingestion import Ingestion
-from readingroom.bases.policy.ingest.jobs import Jobs
+from readingroom.bases.policy.ingest.jobs import IngestionQueue
 from readingroom.bases.policy.models import (
     ComparePolicyRevisions,
     GetPolicySection,
@@ -65,7 +65,7 @@ from readingroom.core.progress import ReportProgress
 from readingroom.ingest.context import IngestContext
 from readingroom.protocol.search import UnreadRevision
 from readingroom.storage.errors import RegistryUnavailable
-from readingroom.storage.handover import sweep_handover
+from readingroom.storage.handover import delete_old_handovers
 
 if TYPE_CHECKING:
     from readingroom.bases.policy.compare import diffs, pairing, quotes
@@ -98,10 +98,10 @@ class PolicyService:
         self.resolver: EffectiveDateResolver
         self._search: PolicySearch
         self.ingestion: Ingestion
-        self.jobs: Jobs
+        self.jobs: IngestionQueue
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    async def run_service(self) -> AsyncIterator[None]:
         """Open the stores, finish interrupted changes, and work on queued jobs until the exit."""
         async with open_registry(self.folder, self._redis_url, self.database) as self.registry:
             try:
@@ -112,13 +112,13 @@ class PolicyService:
             self.resolver = EffectiveDateResolver(self.registry)
             self._search = PolicySearch(self.resolver, self.store, self._context)
             self.ingestion = Ingestion(self.folder, self.registry, self.store, self._context)
-            self.jobs = Jobs(self.registry, self.ingestion)
+            self.jobs = IngestionQueue(self.registry, self.ingestion)
             # Opened before the jobs run: a recovered ingestion writes chunks at once.
             await self.store.open()
             try:
                 # Files that a killed command handed over have no owner any more; nothing else
                 # deletes them.
-                await anyio.to_thread.run_sync(sweep_handover, self.folder, self.now())
+                await anyio.to_thread.run_sync(delete_old_handovers, self.folder, self.now())
                 async with self.jobs.run_worker():
                     yield
             finally:
@@ -154,7 +154,7 @@ class PolicyService:
         self, arguments: SearchPolicy, address: str | None = None
     ) -> PolicyScope:
         """Return the revisions that a search looks at, and why other policies have none."""
-        return await self._search.resolve_scope(arguments, address)
+        return await self._search.find_scope(arguments, address)
 
     async def get_section(self, arguments: GetPolicySection) -> SectionText:
         """Return the whole text of a section, with the sections in it, from one revision.
@@ -165,7 +165,7 @@ class PolicyService:
             SectionNotFound: the revision has no such section; the error names similar ones.
         """
         policy_today = await self.resolver.resolve_for_policy(arguments.source, self.today)
-        revision = _choose_revision(policy_today, arguments.revision_id, arguments.date)
+        revision = _choose_asked_revision(policy_today, arguments.revision_id, arguments.date)
         policy_on_asked_day = (
             policy_today.resolve_day(parse_day(arguments.date))
             if arguments.date
@@ -186,7 +186,7 @@ class PolicyService:
             section_ref=section_ref,
             revision_id=revision.revision_id,
             version_label=revision.version_label,
-            text=passages.join_section(section_chunks),
+            text=passages.join_section_text(section_chunks),
             page_numbers=page_numbers,
             effective_from=revision.effective_from,
             effective_to=timeline.find_last_day(revision, policy_today.timeline),
@@ -200,7 +200,9 @@ class PolicyService:
             unread_revisions=list_unread_revisions(policy_on_asked_day, revision),
         )
 
-    async def list_unread_beside(self, policy_slug: str, revision_id: str) -> list[UnreadRevision]:
+    async def list_unread_successors(
+        self, policy_slug: str, revision_id: str
+    ) -> list[UnreadRevision]:
         """Return the revisions that would have replaced this one, had they been readable.
 
         Raises:
@@ -235,8 +237,10 @@ class PolicyService:
             revision_count=len(revisions),
             revisions=[
                 ListedRevision(
-                    **to_nearest_revision(revision, revisions).model_dump(exclude={"effective_to"}),
-                    effective_to=timeline.find_listed_end(revision, revisions),
+                    **make_nearest_revision(revision, revisions).model_dump(
+                        exclude={"effective_to"}
+                    ),
+                    effective_to=timeline.find_listed_last_day(revision, revisions),
                     status=revision.status,
                     chunk_count=revision.chunk_count,
                 )
@@ -255,7 +259,7 @@ class PolicyService:
     async def list_section_titles(self, arguments: ListPolicySections) -> SectionList:
         """Return every section of a revision with its title and page; raises as `get_section`."""
         policy_today = await self.resolver.resolve_for_policy(arguments.source, self.today)
-        revision = _choose_revision(policy_today, arguments.revision_id, arguments.date)
+        revision = _choose_asked_revision(policy_today, arguments.revision_id, arguments.date)
         chunks = await self.store.get_chunks(arguments.source, revision.revision_id)
         listed_sections = passages.list_sections(chunks)
         return SectionList(
@@ -274,7 +278,7 @@ class PolicyService:
                 source=policy_on_day.source,
                 title=policy_on_day.policy.title,
                 category=policy_on_day.policy.category,
-                revision=to_nearest_revision(policy_on_day.revision, policy_on_day.timeline)
+                revision=make_nearest_revision(policy_on_day.revision, policy_on_day.timeline)
                 if policy_on_day.revision
                 else None,
                 reason=policy_on_day.reason,
@@ -300,7 +304,7 @@ class PolicyService:
         paired_revisions = await self.pair_revisions(arguments)
         # Diffs are slow on long texts, so they must not block the event loop.
         revision_diff = await anyio.to_thread.run_sync(
-            diffs.make_diff,
+            diffs.make_revision_diff,
             arguments,
             paired_revisions.section_pairs,
             paired_revisions.old_revision,
@@ -371,7 +375,7 @@ class PolicyService:
             unread_revisions=list_unread_revisions(policy_on_day),
         )
 
-    async def find_quote_in_all(self, policy_slug: str, quote: str) -> list[QuotePlace]:
+    async def find_quote_in_all_revisions(self, policy_slug: str, quote: str) -> list[QuotePlace]:
         """Return where words stand in each revision that was read, the newest first."""
         revisions = await self.registry.get_revisions(policy_slug)
         readable_revisions = [revision for revision in revisions if revision.is_readable]
@@ -405,7 +409,7 @@ class PolicyService:
                 )
             return await self.ingestion.ingest_revision(revision, private_copy, report_progress)
 
-    async def remove(self, arguments: RemovePolicyRevision) -> RemovedRevision:
+    async def remove_revision_chunks(self, arguments: RemovePolicyRevision) -> RemovedRevision:
         """Delete a revision's chunks; one that is not registered has none to delete."""
         await self.registry.get_policy(arguments.source)
         chunk_count = await self.ingestion.remove_chunks(arguments.source, arguments.revision_id)
@@ -443,7 +447,7 @@ class PolicyService:
             chunks = await self.store.get_chunks(revision.source, revision.revision_id)
             quote_position = await anyio.to_thread.run_sync(quotes.locate_quote, quote, chunks)
             if quote_position:
-                quote_places.append(quotes.to_quote_place(quote_position, revision, revisions))
+                quote_places.append(quotes.make_quote_place(quote_position, revision, revisions))
         return quote_places
 
     async def _find_nearest_passage(
@@ -473,7 +477,7 @@ class PolicyService:
         return max(nearest_passages, key=lambda candidate: candidate.similarity, default=None)
 
 
-def _choose_revision(
+def _choose_asked_revision(
     policy_today: PolicyOnDay, revision_id: str | None, day: str | None
 ) -> Revision:
     """Return the revision that is named, or that of a day, or today's. Raise `RevisionNotFound`."""

@@ -40,10 +40,10 @@ from readingroom.protocol.errors import StatusDialect
 from readingroom.protocol.spec import KnowledgeBase
 from readingroom.protocol.tool import (
     MAX_RESOURCE_LINKS,
-    Hints,
     ResourceLink,
     Tool,
     ToolContext,
+    ToolHints,
     make_tool,
 )
 
@@ -61,7 +61,7 @@ def open_base(settings: PolicySettings) -> KnowledgeBase:
     knowledge_base = open_policy(
         settings.data / "policy", reveal_secret(settings.redis_url), ingest_context
     )
-    return replace(knowledge_base, unembedded=get_shared_embedder(settings).waiting_texts)
+    return replace(knowledge_base, leasable_passages=get_shared_embedder(settings).waiting_texts)
 
 
 def open_policy(
@@ -84,12 +84,12 @@ def open_policy(
         error_dialect=StatusDialect(),
         tools=_make_tools(policy_service),
         service=policy_service,
-        stateful=True,
-        sse=True,
+        keeps_sessions=True,
+        serves_sse=True,
         page_images={
             PAGE_URI_PREFIX: lambda uri: pictures.PolicyPictures(policy_service).read_image(uri)
         },
-        lifespan=policy_service.running,
+        lifespan=policy_service.run_service,
         check_ready=policy_service.check_ready,
         warm_up=policy_service.warm_up,
     )
@@ -185,10 +185,13 @@ def _make_reading_tools(policy_service: PolicyService) -> Iterable[Tool]:
         """
         return await policy_service.get_snapshot(arguments)
 
-    yield make_tool(get_policy_section, title="Read a section", list_links=_link_section)
+    yield make_tool(get_policy_section, title="Read a section", list_links=_make_section_links)
     yield make_tool(list_policy_documents, title="List policies")
     yield make_tool(
-        list_policy_revisions, title="List revisions", view="timeline", list_links=_link_revisions
+        list_policy_revisions,
+        title="List revisions",
+        view="timeline",
+        list_links=_make_revision_links,
     )
     yield make_tool(policy_snapshot, title="Everything in force on a day", view="timeline")
 
@@ -222,7 +225,10 @@ def _make_checking_tools(policy_service: PolicyService) -> Iterable[Tool]:
 
     yield make_tool(compare_policy_revisions, title="Compare two revisions", view="compare")
     yield make_tool(
-        verify_policy_quote, title="Check a quotation", view="quotation", list_links=_link_places
+        verify_policy_quote,
+        title="Check a quotation",
+        view="quotation",
+        list_links=_make_quote_links,
     )
 
 
@@ -255,23 +261,25 @@ def _make_writing_tools(policy_service: PolicyService) -> Iterable[Tool]:
             f"Remove the text of {arguments.revision_id} of {arguments.source} from the policy "
             f"library: {len(chunk_ids)} passages? The revision stays registered with its dates."
         )
-        return await policy_service.remove(arguments)
+        return await policy_service.remove_revision_chunks(arguments)
 
-    deletion_hints = Hints(read_only=False, destructive=True)
-    yield make_tool(ingest_policy_revision, title="Ingest a revision", hints=Hints(read_only=False))
+    deletion_hints = ToolHints(read_only=False, destructive=True)
+    yield make_tool(
+        ingest_policy_revision, title="Ingest a revision", hints=ToolHints(read_only=False)
+    )
     yield make_tool(
         remove_policy_revision, title="Remove a revision's chunks", hints=deletion_hints
     )
 
 
-def _link_section(section_text: SectionText) -> list[ResourceLink]:
+def _make_section_links(section_text: SectionText) -> list[ResourceLink]:
     resource_path = make_resource_path(
         section_text.source, section_text.revision_id, section_text.section_ref
     )
     return [ResourceLink(resource_path, section_text.citation)]
 
 
-def _link_revisions(revision_list: RevisionList) -> list[ResourceLink]:
+def _make_revision_links(revision_list: RevisionList) -> list[ResourceLink]:
     return [
         ResourceLink(
             make_resource_path(revision_list.source, revision.revision_id),
@@ -281,7 +289,7 @@ def _link_revisions(revision_list: RevisionList) -> list[ResourceLink]:
     ]
 
 
-def _link_places(quote_check: QuoteCheck) -> list[ResourceLink]:
+def _make_quote_links(quote_check: QuoteCheck) -> list[ResourceLink]:
     return [
         ResourceLink(
             make_resource_path(

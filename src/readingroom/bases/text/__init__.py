@@ -6,11 +6,11 @@ from readingroom.protocol.spec import BaseSpec, LazyImport, SettingFlag
 SPEC = BaseSpec(
     name="text",
     port=3001,
-    on_database="keeps nothing",
+    database_support="keeps nothing",
     open=LazyImport("readingroom.bases.text.tools:open_base"),
     settings=TextSettings,
     flags=(SettingFlag("--file", "kb_file", "The text base's file [KB_FILE]."),),
-    stdio=True,
+    serves_stdio=True,
     id_prefix="text",
     adapter=LazyImport("readingroom.bases.text.adapter:TextAdapter"),
     doctor=LazyImport("readingroom.bases.text.doctor:check"),

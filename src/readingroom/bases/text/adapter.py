@@ -17,7 +17,7 @@ from readingroom.protocol.search import (
     PageLinks,
     SearchAdapter,
     SearchRequest,
-    make_record,
+    make_desk_record,
 )
 from readingroom.protocol.tool import ToolContext
 
@@ -45,7 +45,7 @@ class TextAdapter(SearchAdapter):
         self, search_request: SearchRequest, tool_context: ToolContext
     ) -> list[DeskHit]:
         text_content = (await self._service.read_content()).content
-        url = self._links.make_url(TEXT_ID)
+        url = self._links.make_record_url(TEXT_ID)
         return [
             DeskHit(
                 id=TEXT_ID,
@@ -65,12 +65,12 @@ class TextAdapter(SearchAdapter):
         if id != TEXT_ID:
             raise RecordNotFound(f"There is one text here, {TEXT_ID}, not {id[:100]}")
         file_info = await self._service.read_file_info()
-        return make_record(
+        return make_desk_record(
             self.base,
             TEXT_ID,
             title=self._service.description,
             text=(await self._service.read_content()).content,
-            url=self._links.make_url(TEXT_ID),
+            url=self._links.make_record_url(TEXT_ID),
             citation=self._service.description,
             source=self.base,
             details=file_info.model_dump(mode="json") if isinstance(file_info, KbAvailable) else {},

@@ -20,10 +20,10 @@ class TextService:
         self.is_stand_in = is_stand_in
         """Whether it is the packaged sample, in a room that is not the sample's."""
 
-    def start(self) -> None:
+    def load_and_log(self) -> None:
         """Read the file now, and log whether it can be served."""
         try:
-            loaded_text = self._text_file.load()
+            loaded_text = self._text_file.load_text()
         except TextUnreadable as error:
             # The server starts all the same: other bases may be served with this one.
             logger.error("Knowledge base unavailable: %s (%s)", error.message, self._text_file.path)
@@ -34,7 +34,7 @@ class TextService:
     async def read_file_info(self) -> KbAvailable | KbUnavailable:
         """Return the size and date of the file, or why it cannot be read."""
         try:
-            loaded_text = await self._text_file.read()
+            loaded_text = await self._text_file.read_text()
         except TextUnreadable as error:
             return KbUnavailable(description=self.description, reason=error.message)
         return KbAvailable(
@@ -46,7 +46,7 @@ class TextService:
 
     async def read_content(self) -> KbContent:
         """Return the text; raise `TextUnreadable`."""
-        text_content = (await self._text_file.read()).content
+        text_content = (await self._text_file.read_text()).content
         return KbContent(
             status="ok" if text_content else "empty",
             content_length=len(text_content),

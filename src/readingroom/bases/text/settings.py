@@ -5,23 +5,23 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from readingroom.core.settings import RoomSettings, setting
+from readingroom.core.settings import RoomSettings, declare_setting
 
 
 class TextSettings(RoomSettings):
     """What an operator can choose for the text base."""
 
-    kb_file: Annotated[Path, AfterValidator(Path.expanduser)] | None = setting(
+    kb_file: Annotated[Path, AfterValidator(Path.expanduser)] | None = declare_setting(
         None,
         "KB_FILE",
         "The text base's file; by default the packaged sample.",
-        for_sample=False,
-        flag="--file",
+        used_by_sample=False,
+        flag_name="--file",
     )
-    kb_description: str | None = setting(
+    kb_description: str | None = declare_setting(
         None,
         "READINGROOM_KB_DESCRIPTION",
         "What the text base says it holds.",
         max_length=500,
-        for_sample=False,
+        used_by_sample=False,
     )

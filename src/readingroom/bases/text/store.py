@@ -42,7 +42,7 @@ class TextFile:
         self._last_failure: tuple[str, float] | None = None
         self._lock = anyio.Lock()
 
-    def load(self) -> LoadedText:
+    def load_text(self) -> LoadedText:
         """Return the text, reading the file if that has not succeeded yet; raise `TextUnreadable`.
 
         A failure is remembered for a moment, so that many calls at once read a bad file only once.
@@ -52,23 +52,23 @@ class TextFile:
         if self._last_failure and self._clock() - self._last_failure[1] < _RETRY_SECONDS:
             raise TextUnreadable(self._last_failure[0])
         try:
-            self._loaded_text = _read_text(self.path)
+            self._loaded_text = _read_text_file(self.path)
         except TextUnreadable as failure:
             self._last_failure = (failure.message, self._clock())
             raise
         return self._loaded_text
 
-    async def read(self) -> LoadedText:
+    async def read_text(self) -> LoadedText:
         if self._loaded_text is not None:
             return self._loaded_text
         # One read for all callers that arrive before the first has ended.
         async with self._lock:
-            return await anyio.to_thread.run_sync(self.load)
+            return await anyio.to_thread.run_sync(self.load_text)
 
 
-def _read_text(text_path: Path) -> LoadedText:
+def _read_text_file(text_path: Path) -> LoadedText:
     try:
-        raw_bytes, file_status = _read_bytes(text_path)
+        raw_bytes, file_status = _read_file_bytes(text_path)
     except FileNotFoundError as error:
         raise TextUnreadable(f"The file {text_path.name!r} does not exist.") from error
     except (OSError, ValueError) as error:
@@ -88,7 +88,7 @@ def _read_text(text_path: Path) -> LoadedText:
     return LoadedText(decoded_text, len(raw_bytes), clock.from_timestamp(file_status.st_mtime))
 
 
-def _read_bytes(text_path: Path) -> tuple[bytes, os.stat_result]:
+def _read_file_bytes(text_path: Path) -> tuple[bytes, os.stat_result]:
     # Without O_NONBLOCK, opening a named pipe would wait for a writer that may never come.
     file_descriptor = os.open(text_path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     try:

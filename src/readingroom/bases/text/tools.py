@@ -37,7 +37,7 @@ def open_text(
     text_service = TextService(
         TextFile(file or SAMPLE_FILE), description or default_description, is_stand_in
     )
-    text_service.start()
+    text_service.load_and_log()
     return KnowledgeBase(
         name="text",
         server_name="kb-mcp",
@@ -49,7 +49,7 @@ def open_text(
         error_dialect=TextDialect(),
         tools=_make_tools(text_service),
         service=text_service,
-        sse=True,
+        serves_sse=True,
     )
 
 

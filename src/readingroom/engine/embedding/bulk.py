@@ -25,7 +25,7 @@ TEXTS_PER_BATCH = 1024
 """Enough to keep a large card busy; a gigabyte of its memory."""
 _MAX_PROCESSES = 8
 # Batches that the device has been given; with fewer it would wait for Python between two.
-_BATCHES_IN_FLIGHT = 4
+_BATCHES_AHEAD = 4
 
 
 class TokenizingPool:
@@ -39,7 +39,7 @@ class TokenizingPool:
             self.process_count,
             # Not by fork: a copy of a process that uses a graphics card does not work.
             mp_context=get_context("spawn"),
-            initializer=_prepare_tokenizer,
+            initializer=_load_tokenizer_in_process,
             initargs=(tokenizer_file, max_tokens),
         )
 
@@ -75,18 +75,18 @@ def embed_stream(
     """Yield the key of each batch with the vectors of its texts, a row each, in order."""
     waiting_keys: deque[Key] = deque()
 
-    def take_texts() -> Iterator[Sequence[str]]:
+    def yield_texts() -> Iterator[Sequence[str]]:
         for batch_key, texts in batches:
             waiting_keys.append(batch_key)
             yield texts
 
     pending_vectors: deque[PendingVectors] = deque()
-    for tokenized_texts in pool.tokenize(take_texts()):
-        pending_vectors.append(encoder.start(tokenized_texts))
-        if len(pending_vectors) > _BATCHES_IN_FLIGHT:
-            yield waiting_keys.popleft(), pending_vectors.popleft().wait()
+    for tokenized_texts in pool.tokenize(yield_texts()):
+        pending_vectors.append(encoder.start_encoding(tokenized_texts))
+        if len(pending_vectors) > _BATCHES_AHEAD:
+            yield waiting_keys.popleft(), pending_vectors.popleft().wait_for_vectors()
     while pending_vectors:
-        yield waiting_keys.popleft(), pending_vectors.popleft().wait()
+        yield waiting_keys.popleft(), pending_vectors.popleft().wait_for_vectors()
 
 
 def make_remembering_tokenizer(tokenizer_file: Path, max_tokens: int) -> RememberingTokenizer:
@@ -98,13 +98,13 @@ def make_remembering_tokenizer(tokenizer_file: Path, max_tokens: int) -> Remembe
     return RememberingTokenizer(tokenizer, max_tokens)
 
 
-_pool_tokenizers: list[RememberingTokenizer] = []
+_tokenizer_of_process: list[RememberingTokenizer] = []
 """In a process of the pool: its tokenizer."""
 
 
-def _prepare_tokenizer(tokenizer_file: Path, max_tokens: int) -> None:
-    _pool_tokenizers.append(make_remembering_tokenizer(tokenizer_file, max_tokens))
+def _load_tokenizer_in_process(tokenizer_file: Path, max_tokens: int) -> None:
+    _tokenizer_of_process.append(make_remembering_tokenizer(tokenizer_file, max_tokens))
 
 
 def _tokenize(texts: list[str]) -> TokenizedTexts:
-    return _pool_tokenizers[0].encode_texts(texts)
+    return _tokenizer_of_process[0].encode_texts(texts)

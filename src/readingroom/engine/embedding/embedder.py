@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from readingroom.core.lru import LRUCache
 from readingroom.core.progress import ReportProgressSync, no_progress_sync
-from readingroom.engine.embedding.machine import count_cores, return_memory
-from readingroom.engine.embedding.own_model import OwnModel, load_encoder
+from readingroom.engine.embedding.machine import count_cores, return_free_memory
+from readingroom.engine.embedding.own_model import OperatorModel, load_encoder
 from readingroom.engine.embedding.processor import (
     MAX_TOKENS,
     ProcessorModel,
     load_processor_model,
 )
-from readingroom.engine.embedding.weights import find_weights
+from readingroom.engine.embedding.weights import load_weights
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.storage.errors import describe_cause
 
@@ -56,21 +56,21 @@ class Embedder:
     def __init__(
         self,
         models_folder: Path,
-        directory: Path | None = None,
+        model_directory: Path | None = None,
         precision: "Precision" = "float32",
         thread_count: int | None = None,
         device: "DeviceChoice" = "cpu",
         own_model: Path | None = None,
     ) -> None:
         self._models_folder = models_folder
-        self._own_weights = directory
+        self._own_weights = model_directory
         self._precision: Precision = precision
         self._thread_count = thread_count
         # A model of the operator's own may be of any kind, so it is run as it comes.
         self._device: DeviceChoice = "cpu" if own_model else device
         self._own_model = own_model
         self._graphics_card: GraphicsCardModel | None = None
-        self._model: ProcessorModel | OwnModel | None = None
+        self._model: ProcessorModel | OperatorModel | None = None
         self._load_lock = threading.Lock()
         # One ingest at a time; searches pass it by and share the processor with it.
         self._batch_lock = threading.Lock()
@@ -100,13 +100,13 @@ class Embedder:
 
     def embed_each(self, texts: Sequence[str]) -> list[Vector]:
         """Return the vectors of a few texts, in one run of the model; do not wait for an ingest."""
-        cut_texts = _cut_texts(texts)
+        shortened_texts = _cut_long_texts(texts)
         vectors = {
             text: vector
-            for text in cut_texts
+            for text in shortened_texts
             if (vector := self._recent_vectors.get(text)) is not None
         }
-        missing_texts = [text for text in dict.fromkeys(cut_texts) if text not in vectors]
+        missing_texts = [text for text in dict.fromkeys(shortened_texts) if text not in vectors]
         if missing_texts:
             new_vectors = self._get_model().compute_vectors(missing_texts)
             # Callers share the cached arrays, so nobody may change them.
@@ -114,7 +114,7 @@ class Embedder:
             for text, vector in zip(missing_texts, new_vectors, strict=True):
                 vectors[text] = vector
                 self._recent_vectors.put(text, vector)
-        return [vectors[text] for text in cut_texts]
+        return [vectors[text] for text in shortened_texts]
 
     def embed_batch(
         self,
@@ -128,21 +128,21 @@ class Embedder:
         """
         if batch_size < 1:
             raise ValueError(f"a batch has at least one text, not {batch_size}")
-        cut_texts = _cut_texts(texts)
+        shortened_texts = _cut_long_texts(texts)
         if graphics_card := self._find_graphics_card():
             with self._batch_lock:
-                return graphics_card.embed_batch(cut_texts)
+                return graphics_card.embed_batch(shortened_texts)
         model = self._get_model()
-        vectors = np.empty((len(cut_texts), model.dimensions), np.float32)
+        vectors = np.empty((len(shortened_texts), model.dimensions), np.float32)
         done_count = reported_count = 0
         with self._batch_lock:
-            for row_numbers, batch_vectors in model.compute_in_parallel(cut_texts):
+            for row_numbers, batch_vectors in model.compute_in_parallel(shortened_texts):
                 vectors[row_numbers] = batch_vectors
                 done_count += len(row_numbers)
-                if done_count - reported_count >= batch_size or done_count == len(cut_texts):
-                    report_progress(done_count, len(cut_texts), None)
+                if done_count - reported_count >= batch_size or done_count == len(shortened_texts):
+                    report_progress(done_count, len(shortened_texts), None)
                     reported_count = done_count
-            return_memory()
+            return_free_memory()
         return vectors
 
     def embed_stream(
@@ -159,7 +159,7 @@ class Embedder:
         else:
             with self._batch_lock:
                 yield from graphics_card.embed_stream(
-                    (batch_key, _cut_texts(texts)) for batch_key, texts in batches
+                    (batch_key, _cut_long_texts(texts)) for batch_key, texts in batches
                 )
 
     @property
@@ -181,13 +181,13 @@ class Embedder:
                         "or the precision float32."
                     )
                 self._graphics_card = GraphicsCardModel(
-                    find_weights(self._models_folder, self._own_weights), MAX_TOKENS
+                    load_weights(self._models_folder, self._own_weights), MAX_TOKENS
                 )
             elif self._graphics_card is None:
                 self._device = "cpu"
         return self._graphics_card
 
-    def _get_model(self) -> ProcessorModel | OwnModel:
+    def _get_model(self) -> ProcessorModel | OperatorModel:
         # Checked again inside the lock: another thread may have loaded it meanwhile.
         if self._model is None:
             with self._load_lock:
@@ -195,12 +195,12 @@ class Embedder:
                     self._model = self._load_model()
         return self._model
 
-    def _load_model(self) -> ProcessorModel | OwnModel:
+    def _load_model(self) -> ProcessorModel | OperatorModel:
         if self._own_model is not None:
             return load_encoder(self._own_model, self._thread_count or count_cores())
         try:
             return load_processor_model(
-                find_weights(self._models_folder, self._own_weights),
+                load_weights(self._models_folder, self._own_weights),
                 self._models_folder,
                 self._precision,
                 self._thread_count or count_cores(),
@@ -214,7 +214,7 @@ class Embedder:
             ) from error
 
 
-def _cut_texts(texts: Sequence[str]) -> list[str]:
+def _cut_long_texts(texts: Sequence[str]) -> list[str]:
     if not all(text.strip() for text in texts):
         raise ValueError("a blank text has no meaning to embed")
     long_count = sum(len(text) > MAX_TEXT_CHARS for text in texts)

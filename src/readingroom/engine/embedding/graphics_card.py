@@ -69,7 +69,9 @@ class GraphicsCardModel:
         vectors = np.empty((len(texts), self._encoder.dimensions), np.float32)
         for first_row in range(0, len(texts), TEXTS_PER_BATCH):
             tokenized = self._tokenizer.encode_texts(texts[first_row : first_row + TEXTS_PER_BATCH])
-            vectors[first_row : first_row + TEXTS_PER_BATCH] = self._encoder.start(tokenized).wait()
+            vectors[first_row : first_row + TEXTS_PER_BATCH] = self._encoder.start_encoding(
+                tokenized
+            ).wait_for_vectors()
         return vectors
 
     def embed_stream(

@@ -11,7 +11,7 @@ def count_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def return_memory() -> None:
+def return_free_memory() -> None:
     """Empty the C library's free lists (100 MB and more after a bulk run) on Linux with glibc."""
     malloc_trim = _find_malloc_trim()
     if malloc_trim is not None:

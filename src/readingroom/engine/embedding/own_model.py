@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import onnxruntime
     from tokenizers import Encoding, Tokenizer
 
-GRAPH, TOKENIZER = "model.onnx", "tokenizer.json"
+GRAPH_FILE_NAME, TOKENIZER_FILE_NAME = "model.onnx", "tokenizer.json"
 _MAX_TOKENS = 512
 _TEXTS_PER_BATCH = 8
 _READ_ENCODING_BY_INPUT = {
@@ -35,7 +35,7 @@ Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
-class OwnModel:
+class OperatorModel:
     """A graph that reads tokens, its tokenizer, and what tells it from every other model."""
 
     identity: str
@@ -66,7 +66,7 @@ class OwnModel:
         vectors = []
         for first_row in range(0, len(texts), _TEXTS_PER_BATCH):
             encodings = self.tokenizer.encode_batch(texts[first_row : first_row + _TEXTS_PER_BATCH])
-            output, mask = self._run(encodings)
+            output, mask = self._run_graph(encodings)
             if output.ndim == 3:
                 output = (output * mask[:, :, np.newaxis]).sum(axis=1)
             self._check_output(output, len(encodings), self.dimensions)
@@ -83,14 +83,18 @@ class OwnModel:
         # A run for each text: beside a longer one it would be filled up, and an int8 graph scales
         # all numbers of a run by its largest, so the score would depend on the other texts.
         pairs = self.tokenizer.encode_batch([(query, text) for text in texts])
-        longest_first = sorted(range(len(pairs)), key=lambda place: -len(pairs[place].ids))
+        longest_first = sorted(
+            range(len(pairs)), key=lambda text_index: -len(pairs[text_index].ids)
+        )
         with ThreadPoolExecutor(self.parallel_run_count, "rerank") as executor:
-            scores = executor.map(lambda place: self._compute_score(pairs[place]), longest_first)
-            score_by_place = dict(zip(longest_first, scores, strict=True))
-        return [score_by_place[place] for place in range(len(texts))]
+            scores = executor.map(
+                lambda text_index: self._compute_score(pairs[text_index]), longest_first
+            )
+            scores_by_text_index = dict(zip(longest_first, scores, strict=True))
+        return [scores_by_text_index[text_index] for text_index in range(len(texts))]
 
     def _compute_score(self, pair: "Encoding") -> float:
-        output, _ = self._run([pair])
+        output, _ = self._run_graph([pair])
         self._check_output(output, 1, 2 if output.shape[1:] == (2,) else 1)
         # Two outputs are "does not" and "does"; one is how surely it does.
         log_odds = output[0, -1] - (output[0, 0] if output.shape[1] == 2 else 0)
@@ -105,7 +109,7 @@ class OwnModel:
                 "name another folder, or none"
             )
 
-    def _run(self, encodings: "list[Encoding]") -> tuple[Floats, Floats]:
+    def _run_graph(self, encodings: "list[Encoding]") -> tuple[Floats, Floats]:
         """Return what the graph makes of texts, and which of their tokens are real."""
         padded_length = max(len(encoding.ids) for encoding in encodings)
         arrays = {}
@@ -120,48 +124,50 @@ class OwnModel:
         return model_output, arrays["attention_mask"].astype(np.float32)
 
 
-def load_encoder(model_folder: Path, thread_count: int) -> OwnModel:
+def load_encoder(model_folder: Path, thread_count: int) -> OperatorModel:
     """Return the encoder in a folder; raise `ModelUnavailable` when it holds none."""
     setting_name = "READINGROOM_EMBEDDER"
-    session, tokenizer = _open_files(model_folder, thread_count, setting_name)
-    graph_digest = hash_file(model_folder / GRAPH)
-    model = OwnModel(f"{model_folder.name}@{graph_digest[:12]}/onnx", session, tokenizer)
+    session, tokenizer = _open_model_files(model_folder, thread_count, setting_name)
+    graph_digest = hash_file(model_folder / GRAPH_FILE_NAME)
+    model = OperatorModel(f"{model_folder.name}@{graph_digest[:12]}/onnx", session, tokenizer)
     try:
         dimensions = model.compute_vectors(["probe"]).shape[1]
     except Exception as error:  # whatever the runtime raises for a graph of another kind
         raise ModelUnavailable(
-            f"{setting_name} is {model_folder.name}, but its {GRAPH} embeds no text: {error}"
+            f"{setting_name} is {model_folder.name}, but its {GRAPH_FILE_NAME} embeds no text: "
+            f"{error}"
         ) from error
     return replace(model, dimensions=dimensions)
 
 
-def load_reranker(model_folder: Path, thread_count: int, max_tokens: int) -> OwnModel:
+def load_reranker(model_folder: Path, thread_count: int, max_tokens: int) -> OperatorModel:
     """Return the cross-encoder in a folder; raise `ModelUnavailable` when it holds none."""
     setting_name = "READINGROOM_RERANKER"
-    session, tokenizer = _open_files(model_folder, 1, setting_name)
+    session, tokenizer = _open_model_files(model_folder, 1, setting_name)
     tokenizer.enable_truncation(max_tokens)
-    model = OwnModel(model_folder.name, session, tokenizer, parallel_run_count=thread_count)
+    model = OperatorModel(model_folder.name, session, tokenizer, parallel_run_count=thread_count)
     try:
         model.compute_scores("probe", ["probe"])
     except Exception as error:  # whatever the runtime raises for a graph of another kind
         raise ModelUnavailable(
-            f"{setting_name} is {model_folder.name}, but its {GRAPH} compares no texts: {error}"
+            f"{setting_name} is {model_folder.name}, but its {GRAPH_FILE_NAME} compares no texts: "
+            f"{error}"
         ) from error
     return model
 
 
-def _open_files(
+def _open_model_files(
     model_folder: Path, threads_per_run: int, setting_name: str
 ) -> "tuple[onnxruntime.InferenceSession, Tokenizer]":
     """Return the graph and the tokenizer; raise `ModelUnavailable` when they are not there."""
-    for file_name in (GRAPH, TOKENIZER):
+    for file_name in (GRAPH_FILE_NAME, TOKENIZER_FILE_NAME):
         if not (model_folder / file_name).is_file():
             raise ModelUnavailable(
                 f"{setting_name} is {model_folder.name}, but it has no {file_name}."
             )
     try:
-        tokenizer = load_tokenizer(model_folder / TOKENIZER)
-        session = open_session(model_folder / GRAPH, threads_per_run)
+        tokenizer = load_tokenizer(model_folder / TOKENIZER_FILE_NAME)
+        session = open_session(model_folder / GRAPH_FILE_NAME, threads_per_run)
     except Exception as error:  # both libraries raise their own kinds for a damaged file
         raise ModelUnavailable(
             f"{setting_name} is {model_folder.name}, but it cannot be read: {error}"

@@ -69,7 +69,7 @@ class PendingVectors:
     _received_tensor: Tensor
     _copy_done: "torch.cuda.Event | None"
 
-    def wait(self) -> NDArray[np.float32]:
+    def wait_for_vectors(self) -> NDArray[np.float32]:
         """Return the vectors as soon as they are there."""
         if self._copy_done is not None:
             self._copy_done.synchronize()
@@ -106,9 +106,9 @@ class PackedEncoder:
         ]
         self._weights = {}
 
-    def start(self, texts: TokenizedTexts) -> "PendingVectors":
+    def start_encoding(self, texts: TokenizedTexts) -> "PendingVectors":
         """Begin to encode texts, and return at once where the device works by itself."""
-        vectors = self.encode(texts)
+        vectors = self.encode_texts(texts)
         if not self._is_cuda:
             return PendingVectors(vectors, None)
         received = torch.empty(vectors.shape, dtype=vectors.dtype, pin_memory=True)
@@ -117,7 +117,7 @@ class PackedEncoder:
         copy_done.record()
         return PendingVectors(received, copy_done)
 
-    def encode(self, texts: TokenizedTexts) -> Tensor:
+    def encode_texts(self, texts: TokenizedTexts) -> Tensor:
         """Return the vectors of the texts, on the device; the work may not have ended yet."""
         with torch.inference_mode():
             return self._compute_vectors(texts)
@@ -129,7 +129,7 @@ class PackedEncoder:
             self._word_embeddings[token_ids] + self._position_embeddings[packing.positions]
         )
         for layer in self._layers:
-            attention = layer.attention_output(self._attend(layer, tokens, packing))
+            attention = layer.attention_output(self._compute_attention(layer, tokens, packing))
             tokens = layer.attention_normalisation(tokens + attention)
             wide = F.gelu(layer.widen(tokens))
             tokens = layer.output_normalisation(tokens + layer.narrow(wide))
@@ -147,7 +147,7 @@ class PackedEncoder:
         positions = torch.arange(token_count, dtype=torch.int32, device=self.device) - starts
         return _Packing(lengths, ends, positions, int(text_lengths.max()))
 
-    def _attend(self, layer: _Layer, tokens: Tensor, packing: _Packing) -> Tensor:
+    def _compute_attention(self, layer: _Layer, tokens: Tensor, packing: _Packing) -> Tensor:
         query, key, value = (
             layer.query_key_value(tokens).view(len(tokens), 3, self._head_count, -1).unbind(1)
         )
@@ -155,7 +155,7 @@ class PackedEncoder:
             ends, longest = packing.ends, packing.longest
             attended = varlen_attn(query, key, value, ends, ends, longest, longest)
         else:
-            attended = _attend_padded(query, key, value, packing)
+            attended = _compute_padded_attention(query, key, value, packing)
         return attended.reshape(len(tokens), -1)
 
     def _copy_to_device(self, array: NDArray[Any]) -> Tensor:
@@ -197,16 +197,18 @@ class PackedEncoder:
         )
 
 
-def _attend_padded(query: Tensor, key: Tensor, value: Tensor, packing: _Packing) -> Tensor:
+def _compute_padded_attention(
+    query: Tensor, key: Tensor, value: Tensor, packing: _Packing
+) -> Tensor:
     """Attend within each text by filling all up to the longest; for devices without the other."""
     is_token = torch.arange(packing.longest, device=query.device) < packing.lengths[:, None]
 
-    def fill_up(packed_rows: Tensor) -> Tensor:
+    def pad_rows(packed_rows: Tensor) -> Tensor:
         padded = packed_rows.new_zeros(*is_token.shape, *packed_rows.shape[1:])
         padded[is_token] = packed_rows
         return padded.transpose(1, 2)
 
     attended = F.scaled_dot_product_attention(
-        fill_up(query), fill_up(key), fill_up(value), attn_mask=is_token[:, None, None, :]
+        pad_rows(query), pad_rows(key), pad_rows(value), attn_mask=is_token[:, None, None, :]
     )
     return attended.transpose(1, 2)[is_token]

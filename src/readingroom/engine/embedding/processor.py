@@ -57,7 +57,7 @@ class ProcessorModel:
     session: "onnxruntime.InferenceSession"
     tokenizer: "RememberingTokenizer | LibraryTokenizer"
     thread_count: int
-    max_run_texts: int
+    max_texts_per_run: int
     """How many texts of one length may share a run."""
 
     @property
@@ -69,23 +69,23 @@ class ProcessorModel:
         """Return the vectors of a few texts, one row each, in their order."""
         tokenized = self.tokenizer.encode_texts(texts)
         vectors = np.empty((len(texts), self.dimensions), np.float32)
-        for row_numbers in _group_by_length(tokenized.lengths, self.max_run_texts):
-            vectors[row_numbers] = self._infer(tokenized, row_numbers)
+        for row_numbers in _group_rows_by_length(tokenized.lengths, self.max_texts_per_run):
+            vectors[row_numbers] = self._run_graph(tokenized, row_numbers)
         return vectors
 
     def compute_in_parallel(self, texts: Sequence[str]) -> Iterator[tuple[RowNumbers, Matrix]]:
         """Yield the vectors of many texts as they come: their row numbers, and a row for each."""
         tokenized = self.tokenizer.encode_texts(texts)
-        row_runs = _group_by_length(tokenized.lengths, self.max_run_texts)
+        row_runs = _group_rows_by_length(tokenized.lengths, self.max_texts_per_run)
         with ThreadPoolExecutor(self.thread_count, "embed") as executor:
             try:
-                run_matrices = executor.map(lambda rows: self._infer(tokenized, rows), row_runs)
+                run_matrices = executor.map(lambda rows: self._run_graph(tokenized, rows), row_runs)
                 yield from zip(row_runs, run_matrices, strict=True)
             finally:
                 # Whoever stops reading does not want the rest computed.
                 executor.shutdown(cancel_futures=True)
 
-    def _infer(self, tokenized: TokenizedTexts, row_numbers: RowNumbers) -> Matrix:
+    def _run_graph(self, tokenized: TokenizedTexts, row_numbers: RowNumbers) -> Matrix:
         """Return the vectors of texts that have equally many tokens."""
         token_numbers = np.arange(tokenized.lengths[row_numbers[0]])
         token_ids = tokenized.ids[tokenized.starts[row_numbers][:, np.newaxis] + token_numbers]
@@ -94,7 +94,7 @@ class ProcessorModel:
         return id_matrix
 
 
-def _group_by_length(lengths: NDArray[np.int32], max_run_texts: int) -> list[RowNumbers]:
+def _group_rows_by_length(lengths: NDArray[np.int32], max_run_texts: int) -> list[RowNumbers]:
     """Return the rows of texts that have equally many tokens, in groups that are one run each."""
     row_order = np.argsort(lengths, kind="stable")
     length_changes = np.flatnonzero(np.diff(lengths[row_order])) + 1
@@ -128,7 +128,7 @@ def load_processor_model(
         f"{weights.name}@{weights.digest[:12]}/{precision}",
         # A run is small, so that what is kept of the largest is some 20 MB.
         open_session(
-            _find_graph(weights, models_folder, precision), thread_count, keeps_memory=True
+            _find_or_build_graph(weights, models_folder, precision), thread_count, keeps_memory=True
         ),
         tokenizer,
         thread_count,
@@ -138,7 +138,7 @@ def load_processor_model(
     )
 
 
-def _find_graph(weights: Weights, models_folder: Path, precision: "Precision") -> Path:
+def _find_or_build_graph(weights: Weights, models_folder: Path, precision: "Precision") -> Path:
     """Return the path of the graph, which is built when it is missing or damaged.
 
     Its name ends in its own digest, so damage shows, and one rename publishes both.
@@ -149,10 +149,10 @@ def _find_graph(weights: Weights, models_folder: Path, precision: "Precision") -
             return graph_path
         log.warning("the model's graph %s is damaged and is built again", graph_path.name)
         graph_path.unlink(missing_ok=True)
-    return _build_graph(weights, models_folder, precision, graph_stem)
+    return _build_graph_file(weights, models_folder, precision, graph_stem)
 
 
-def _build_graph(
+def _build_graph_file(
     weights: Weights, models_folder: Path, precision: "Precision", graph_stem: str
 ) -> Path:
     from readingroom.engine.embedding.graph import build_graph

@@ -15,10 +15,10 @@ SAMPLED_TEXT_COUNT = 3
 _MIN_COSINE = {"float32": 0.9995, "int8": 0.98}
 """What vectors of one model have in common, whatever made them; int8 differs by processor."""
 _MAX_NORM_ERROR = 1e-3
-_random_chooser = random.SystemRandom()  # a worker must not foresee which texts are compared
+_random_generator = random.SystemRandom()  # a worker must not foresee which texts are compared
 
 
-def read_vectors(packed_vectors: bytes, vector_count: int, dimensions: int) -> Matrix:
+def unpack_vectors(packed_vectors: bytes, vector_count: int, dimensions: int) -> Matrix:
     """Return the vectors that are written one after the other as float32, little-endian.
 
     Raise `VectorsRefused` unless there are so many, finite and of unit length.
@@ -36,15 +36,17 @@ def read_vectors(packed_vectors: bytes, vector_count: int, dimensions: int) -> M
     return matrix
 
 
-def check_sample(embedder: Embedder, texts: Sequence[str], matrix: Matrix) -> None:
+def check_sampled_vectors(embedder: Embedder, texts: Sequence[str], matrix: Matrix) -> None:
     """Embed some of the texts here, chosen at random, and compare.
 
     Where different texts have the same vector, two of them are among those compared: texts that
     differ in their capitals alone rightly have the same, others do not. Raise `VectorsRefused`
     when a vector is another one.
     """
-    sampled_numbers = _random_chooser.sample(range(len(texts)), min(SAMPLED_TEXT_COUNT, len(texts)))
-    sampled_numbers += _choose_same_vector(texts, matrix)
+    sampled_numbers = _random_generator.sample(
+        range(len(texts)), min(SAMPLED_TEXT_COUNT, len(texts))
+    )
+    sampled_numbers += _find_texts_with_same_vector(texts, matrix)
     own_vectors = embedder.embed_each([texts[text_number] for text_number in sampled_numbers])
     precision = embedder.identity.rpartition("/")[2]
     for text_number, own_vector in zip(sampled_numbers, own_vectors, strict=True):
@@ -55,7 +57,7 @@ def check_sample(embedder: Embedder, texts: Sequence[str], matrix: Matrix) -> No
             )
 
 
-def _choose_same_vector(texts: Sequence[str], matrix: Matrix) -> list[int]:
+def _find_texts_with_same_vector(texts: Sequence[str], matrix: Matrix) -> list[int]:
     """Return the numbers of two different texts that have the same vector, if there are any."""
     numbers_by_vector: dict[bytes, dict[str, int]] = {}
     for text_number, text in enumerate(texts):
@@ -66,5 +68,7 @@ def _choose_same_vector(texts: Sequence[str], matrix: Matrix) -> list[int]:
         if len(numbers_by_text) > 1
     ]
     return (
-        _random_chooser.sample(_random_chooser.choice(shared_numbers), 2) if shared_numbers else []
+        _random_generator.sample(_random_generator.choice(shared_numbers), 2)
+        if shared_numbers
+        else []
     )

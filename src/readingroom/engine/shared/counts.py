@@ -126,7 +126,7 @@ class SharedFilters:
 
 
 @dataclass(eq=False)
-class SharedSearch:
+class SharedSearchParts:
     """What searching by meaning and by words have in common: a collection and its counts."""
 
     _collection: PostgresCollection

@@ -15,7 +15,7 @@ from readingroom.engine.context import (
     CONTEXT_FIELD,
     ListContexts,
     batch_missing_contexts,
-    embed_anew,
+    embed_in_context,
     select_unchanged_chunks,
 )
 from readingroom.engine.embedding.embedder import Embedder, Vector
@@ -27,13 +27,13 @@ from readingroom.engine.shared.vectors import SharedVectors
 from readingroom.engine.shared.words import SharedWords
 from readingroom.engine.stems import shared_stemmer
 from readingroom.engine.vectors import DIMENSIONS
-from readingroom.engine.vocabulary import warm_vocabulary
-from readingroom.storage.archive import fill_chunks
+from readingroom.engine.vocabulary import preload_vocabulary
+from readingroom.storage.archive import load_dumped_chunks
 from readingroom.storage.chunks import Chunks, StoredCollection
 from readingroom.storage.postgres.chunks import PostgresCollection
 
 
-def open_index(
+def open_chunk_index(
     collection: StoredCollection,
     filter_fields: FilterFields,
     embedder: Embedder,
@@ -96,11 +96,13 @@ class SharedIndex(CollectionIndex):
 
     def fetch_chunks(self, ids: Sequence[str]) -> Chunks:
         """Return the chunks with these ids, without vectors; unknown ids are left out."""
-        chunks_by_id = self._recent_chunks.read(ids, self._read_chunks)
+        chunks_by_id = self._recent_chunks.read_through_cache(ids, self._read_chunks)
         present_ids = [chunk_id for chunk_id in ids if chunk_id in chunks_by_id]
         found_chunks = [chunks_by_id[chunk_id] for chunk_id in present_ids]
         return Chunks(
-            present_ids, [text for text, _ in found_chunks], [data for _, data in found_chunks]
+            present_ids,
+            [text for text, _ in found_chunks],
+            [chunk_metadata for _, chunk_metadata in found_chunks],
         )
 
     def _read_chunks(self, chunk_ids: Sequence[str]) -> dict[str, tuple[str, Metadata]]:
@@ -116,11 +118,11 @@ class SharedIndex(CollectionIndex):
         """Return what finds chunks by words."""
         return self._words
 
-    def rebuild(self) -> None:
+    def rebuild_indexes(self) -> None:
         """Count the words anew, and drop this process's copy."""
         self.collection.recount()
         self._word_counts.clear_cache()
-        self._memory_copy.drop()
+        self._memory_copy.drop_copy()
 
     def list_warm_up_steps(self) -> Sequence[Callable[[], object]]:
         """Return what loads vocabulary and model, and embeds anew what has no context."""
@@ -130,25 +132,28 @@ class SharedIndex(CollectionIndex):
             self._list_contexts is None
             or self.collection.embedding_identity != self.embedder.identity
         ):
-            return (warm_vocabulary, self.embedder.load)
+            return (preload_vocabulary, self.embedder.load)
         context_batches = batch_missing_contexts(
             self.collection.get_without_field(CONTEXT_FIELD), self._list_contexts
         )
         return (
-            warm_vocabulary,
+            preload_vocabulary,
             self.embedder.load,
-            *(partial(self._embed_anew, contexts_by_id) for contexts_by_id in context_batches),
+            *(
+                partial(self._embed_chunks_in_context, contexts_by_id)
+                for contexts_by_id in context_batches
+            ),
         )
 
     def fill_from_dump(self, dump_path: Path, validate: Callable[[Chunks], object]) -> int:
         """Add the chunks that `dump` wrote, and return how many there are."""
-        return fill_chunks(dump_path, self.collection, validate, DIMENSIONS)
+        return load_dumped_chunks(dump_path, self.collection, validate, DIMENSIONS)
 
     def close(self) -> None:
         """Drop the copy that this process keeps."""
-        self._memory_copy.drop()
+        self._memory_copy.drop_copy()
 
-    def _embed_anew(self, contexts_by_id: Mapping[str, str]) -> None:
+    def _embed_chunks_in_context(self, contexts_by_id: Mapping[str, str]) -> None:
         """Embed chunks under their contexts, unless another process is doing so."""
         lock_key = f"embed anew {self.collection.name}"
         with self.collection.database.hold_lock(lock_key) as is_ours:
@@ -157,7 +162,7 @@ class SharedIndex(CollectionIndex):
             )
             if not len(chunks):
                 return
-            renewed_chunks = embed_anew(chunks, contexts_by_id, self.embedder)
+            renewed_chunks = embed_in_context(chunks, contexts_by_id, self.embedder)
             with self.collection.database.transaction():
                 unchanged_chunks = select_unchanged_chunks(
                     renewed_chunks, self.collection.read_chunks(renewed_chunks.ids)

@@ -11,7 +11,7 @@ import numpy as np
 
 from readingroom.core.filters import FilterFields, Metadata
 from readingroom.core.lru import LRUCache
-from readingroom.engine.embedding.machine import return_memory
+from readingroom.engine.embedding.machine import return_free_memory
 from readingroom.engine.rows import RowView
 from readingroom.engine.shared.postings import Posting, StemPostings, WordView
 from readingroom.engine.vectors import VectorIndex
@@ -68,7 +68,7 @@ class MemoryCopy:
         if vectors is not None and self._collection.generation == self._generation:
             return vectors
         with self._lock:
-            return self._bring_up_to_date()
+            return self._update_vectors()
 
     def open_words(self, stems: Sequence[str]) -> WordView:
         """Return the postings of stems with everything that was committed before this call."""
@@ -87,27 +87,27 @@ class MemoryCopy:
                 return WordView(copied_words.row_view, postings_by_stem)
             self._cache_postings(missing_stems)
 
-    def drop(self) -> None:
+    def drop_copy(self) -> None:
         """Drop everything; it is read again when it is needed."""
-        self._collection.database.notices.unsubscribe(self._collection.name, self.follow_changes)
+        self._collection.database.notices.unsubscribe(self._collection.name, self.apply_new_changes)
         with self._lock:
             self.vectors = self._words = None
             self._generation = -1
 
-    def follow_changes(self) -> None:
+    def apply_new_changes(self) -> None:
         """Apply what other processes have written, so that no search has to."""
         if self.vectors is not None:
             self.open_vectors()
 
-    def _bring_up_to_date(self) -> VectorIndex:
+    def _update_vectors(self) -> VectorIndex:
         """Apply what was written since the last time, or read everything; the lock is held."""
         # An empty copy does not know yet how long vectors are.
         if self.vectors is not None and len(self.vectors) and self._words is not None:
             generation, touched_ids = self._collection.list_changes(self._generation)
             if touched_ids is not None:
                 if touched_ids:
-                    self._apply_to_vectors(self.vectors, touched_ids)
-                    self._words = self._apply_to_words(self.vectors, self._words, touched_ids)
+                    self._update_changed_vectors(self.vectors, touched_ids)
+                    self._words = self._update_changed_words(self.vectors, self._words, touched_ids)
                 self._generation = generation
                 return self.vectors
         # Read first: what is written while the copy is made is then applied afterwards.
@@ -116,7 +116,7 @@ class MemoryCopy:
         # The generation last: until then nobody takes what is there for up to date.
         self._words, self.vectors = _CopiedWords(vectors.view), vectors
         self._generation = generation
-        self._collection.database.notices.subscribe(self._collection.name, self.follow_changes)
+        self._collection.database.notices.subscribe(self._collection.name, self.apply_new_changes)
         return vectors
 
     def _read_vectors(self) -> VectorIndex:
@@ -129,21 +129,21 @@ class MemoryCopy:
                     self._collection.count_chunks_and_tokens()[0],
                 )
             vectors.upsert_rows(chunk_ids, page_vectors, metadatas)
-        return_memory()
+        return_free_memory()
         return vectors or VectorIndex(self._filter_fields)
 
-    def _apply_to_vectors(self, vectors: VectorIndex, touched_ids: Sequence[str]) -> None:
+    def _update_changed_vectors(self, vectors: VectorIndex, touched_ids: Sequence[str]) -> None:
         present_ids = set()
         for chunk_ids, page_vectors, metadatas in self._read_vector_pages(touched_ids):
             vectors.upsert_rows(chunk_ids, page_vectors, metadatas)
             present_ids.update(chunk_ids)
         vectors.delete_rows([chunk_id for chunk_id in touched_ids if chunk_id not in present_ids])
 
-    def _apply_to_words(
+    def _update_changed_words(
         self, vectors: VectorIndex, copied_words: _CopiedWords, touched_ids: Sequence[str]
     ) -> _CopiedWords:
         """Return the postings with the new rows of these chunks; a view hides the old ones."""
-        if len(touched_ids) > _MAX_CHUNKS_UPDATED_AT_ONCE or not vectors.view.continues(
+        if len(touched_ids) > _MAX_CHUNKS_UPDATED_AT_ONCE or not vectors.view.is_continuation_of(
             copied_words.row_view
         ):
             return _CopiedWords(vectors.view)
@@ -158,7 +158,7 @@ class MemoryCopy:
         for stem, postings in new_postings.items():
             stem_postings = copied_words.postings_by_stem.get(stem)
             if stem_postings is not None:
-                stem_postings.append(postings)
+                stem_postings.append_postings(postings)
         return _CopiedWords(vectors.view, copied_words.postings_by_stem)
 
     def _read_words(self, chunk_ids: Sequence[str]) -> list[tuple[str, bytes, int]]:
@@ -195,7 +195,7 @@ class MemoryCopy:
             )
         if chunk_ids is None:
             return StemPostings([])
-        return StemPostings.from_columns(
+        return StemPostings.make_from_columns(
             # A chunk that has no row yet was written a moment ago: its row brings its words then.
             vectors.list_row_numbers(chunk_ids),
             np.frombuffer(occurrence_bytes, ">i4"),

@@ -17,7 +17,7 @@ Posting = tuple[int, int, int]
 _POSTING_TYPE = np.dtype([("row", "<u4"), ("occurrences", "<u2"), ("tokens", "<u2")])
 _MAX_STORED_COUNT = 65_535
 # The parameters of FTS5's own bm25().
-_K1, _B = 1.2, 0.75
+_BM25_K1, _BM25_B = 1.2, 0.75
 
 
 class StemPostings:
@@ -28,7 +28,7 @@ class StemPostings:
         self._count = len(self._postings)
 
     @classmethod
-    def from_columns(
+    def make_from_columns(
         cls, row_numbers: NDArray[Any], occurrence_counts: NDArray[Any], token_counts: NDArray[Any]
     ) -> "StemPostings":
         """Return the postings of rows in any order; one whose number is below 0 is left out."""
@@ -40,7 +40,7 @@ class StemPostings:
         stem_postings._count = len(stem_postings._postings)
         return stem_postings
 
-    def append(self, postings: Sequence[Posting]) -> None:
+    def append_postings(self, postings: Sequence[Posting]) -> None:
         """Add rows, all of which come after those that are there."""
         new_count = self._count + len(postings)
         if new_count > len(self._postings):
@@ -103,9 +103,9 @@ class WordView:
             postings = self.postings_by_stem[stem].read_before(self.row_view.row_count)
             postings = postings[is_passing[postings["row"]]]
             occurrences = postings["occurrences"].astype(float)
-            length_norms = _K1 * (1 - _B + _B * postings["tokens"] / average_tokens)
+            length_norms = _BM25_K1 * (1 - _BM25_B + _BM25_B * postings["tokens"] / average_tokens)
             scores[postings["row"]] += (
-                rarity * occurrences * (_K1 + 1) / (occurrences + length_norms)
+                rarity * occurrences * (_BM25_K1 + 1) / (occurrences + length_norms)
             )
         return self._list_best(scores, k)
 

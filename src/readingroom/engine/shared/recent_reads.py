@@ -6,12 +6,12 @@ from typing import Generic, TypeVar
 from readingroom.core.lru import LRUCache
 from readingroom.storage.postgres.chunks import PostgresCollection
 
-T = TypeVar("T")
+ChunkRead = TypeVar("ChunkRead")
 
 _MAX_RECENT_READS = 4_096  # with their vectors about 14 MB
 
 
-class RecentReads(Generic[T]):
+class RecentReads(Generic[ChunkRead]):
     """What was read of chunks at one generation of their collection, and is forgotten at the next.
 
     The same passages answer again and again.
@@ -19,11 +19,11 @@ class RecentReads(Generic[T]):
 
     def __init__(self, collection: PostgresCollection) -> None:
         self._collection = collection
-        self._current: tuple[int, LRUCache[str, T]] = (-1, LRUCache(_MAX_RECENT_READS))
+        self._current: tuple[int, LRUCache[str, ChunkRead]] = (-1, LRUCache(_MAX_RECENT_READS))
 
-    def read(
-        self, chunk_ids: Sequence[str], read_chunks: Callable[[list[str]], Mapping[str, T]]
-    ) -> dict[str, T]:
+    def read_through_cache(
+        self, chunk_ids: Sequence[str], read_chunks: Callable[[list[str]], Mapping[str, ChunkRead]]
+    ) -> dict[str, ChunkRead]:
         """Return what is known of these chunks; `read_chunks` reads what is not known yet."""
         if self._collection.database.is_in_transaction:
             return dict(read_chunks(list(chunk_ids)))

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from readingroom.core.filters import Filter
 from readingroom.engine.embedding.embedder import Vector
 from readingroom.engine.shared import counts
-from readingroom.engine.shared.counts import SharedSearch
+from readingroom.engine.shared.counts import SharedSearchParts
 from readingroom.engine.shared.recent_reads import RecentReads
 from readingroom.engine.vectors import DISTANCE_STEPS, VectorHit
 from readingroom.storage.postgres.encoding import decode_vectors, format_vector
 
 
 @dataclass(eq=False)
-class SharedVectors(SharedSearch):
+class SharedVectors(SharedSearchParts):
     """Finds chunks by meaning: in the database, or in a copy of its vectors."""
 
     def __post_init__(self) -> None:
@@ -51,7 +51,7 @@ class SharedVectors(SharedSearch):
         """Return the vectors of these chunks, without those that do not exist."""
         if self._memory_copy.is_usable:
             return self._memory_copy.open_vectors().get_vectors(ids)
-        return self._recent_vectors.read(ids, self._read_vectors)
+        return self._recent_vectors.read_through_cache(ids, self._read_vectors)
 
     def _read_vectors(self, ids: Sequence[str]) -> dict[str, Vector]:
         with self._collection.read() as connection:

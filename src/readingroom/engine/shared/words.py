@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from readingroom.core.filters import Filter
 from readingroom.engine.lexical import LexicalStatistics
-from readingroom.engine.shared.counts import SharedSearch, SqlConditions
+from readingroom.engine.shared.counts import SharedSearchParts, SqlConditions
 from readingroom.engine.stems import shared_stemmer
 from readingroom.engine.words import LexicalHit, LexicalQuery, parse_query, sort_hits
 from readingroom.storage.postgres.encoding import OCCURRENCES_SQL, format_phrase, quote_lexeme
@@ -18,7 +18,7 @@ MAX_SCANNED_ROWS = 12_000
 _READING_COST_SHARE = 0.6
 """What it costs to find a chunk that a filter leaves out, beside ranking one that passes."""
 _MAX_CANDIDATE_CHUNKS = 400
-_K1, _B = 1.2, 0.75
+_BM25_K1, _BM25_B = 1.2, 0.75
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class _RankedStem:
     rarity: float
 
 
-class SharedWords(SharedSearch):
+class SharedWords(SharedSearchParts):
     """Finds chunks by words: BM25 in plain SQL, or in a copy, with the numbers of FTS5."""
 
     def __len__(self) -> int:
@@ -51,7 +51,7 @@ class SharedWords(SharedSearch):
         chunk_count, token_count = self._word_counts.count_chunks_and_tokens()
         if not k or not chunk_count:
             return []
-        ranked_stems = self._find_stems(parsed_query, chunk_count)
+        ranked_stems = self._find_ranked_stems(parsed_query, chunk_count)
         average_tokens = token_count / chunk_count
         if parsed_query.phrases:
             phrases = [
@@ -77,7 +77,7 @@ class SharedWords(SharedSearch):
             or sum(stem.chunk_count for stem in ranked_stems) * row_cost <= MAX_RANKED_ROWS
         ):
             return self._rank_chunks(
-                _join_stems(ranked_stems), ranked_stems, average_tokens, conditions, k
+                _make_any_stem_tsquery(ranked_stems), ranked_stems, average_tokens, conditions, k
             )
         return self._rank_candidates(ranked_stems, average_tokens, conditions, k, row_cost)
 
@@ -104,7 +104,11 @@ class SharedWords(SharedSearch):
             if next_cost and group_cost + next_cost <= MAX_RANKED_ROWS:
                 continue
             group_hits = self._rank_chunks(
-                _join_stems(stem_group), ranked_stems, average_tokens, conditions, candidate_limit
+                _make_any_stem_tsquery(stem_group),
+                ranked_stems,
+                average_tokens,
+                conditions,
+                candidate_limit,
             )
             hits |= {hit.id: hit for hit in group_hits}
             if len(hits) >= candidate_limit // 3:
@@ -112,7 +116,7 @@ class SharedWords(SharedSearch):
             stem_group = []
         return sort_hits(hits.values())[:k]
 
-    def _find_stems(self, query: LexicalQuery, chunk_count: int) -> list[_RankedStem]:
+    def _find_ranked_stems(self, query: LexicalQuery, chunk_count: int) -> list[_RankedStem]:
         """Return the stems of a query that occur at all, rarest first."""
         query_text = " ".join((*query.words, *query.phrases))
         chunk_counts = self._word_counts.count_stems(
@@ -149,13 +153,14 @@ class SharedWords(SharedSearch):
             f"{OCCURRENCES_SQL} AS count_{stem_number}" for stem_number in range(len(ranked_stems))
         )
         score_sql = " + ".join(
-            f"?::float8 * count_{stem_number} * {_K1 + 1} / (count_{stem_number} + relative_length)"
+            f"?::float8 * count_{stem_number} * {_BM25_K1 + 1}"
+            f" / (count_{stem_number} + relative_length)"
             for stem_number in range(len(ranked_stems))
         )
         with self._collection.read() as connection:
             hit_rows = connection.execute(
                 f"SELECT id, score FROM (SELECT id, {score_sql or '0.0'} AS score FROM (SELECT id, "
-                f"{_K1} * ({1 - _B} + {_B} * tokens / ?) AS relative_length"
+                f"{_BM25_K1} * ({1 - _BM25_B} + {_BM25_B} * tokens / ?) AS relative_length"
                 f"{', ' + count_columns_sql if count_columns_sql else ''} FROM {chunks_table} "
                 "WHERE words @@ ?::tsquery "
                 f"{''.join(f'AND {clause} ' for clause in clauses)} OFFSET 0) AS matching) "
@@ -174,5 +179,5 @@ class SharedWords(SharedSearch):
         return [LexicalHit(hit_row[0], float(hit_row[1])) for hit_row in hit_rows]
 
 
-def _join_stems(ranked_stems: Sequence[_RankedStem]) -> str:
+def _make_any_stem_tsquery(ranked_stems: Sequence[_RankedStem]) -> str:
     return " | ".join(quote_lexeme(stem.stem) for stem in ranked_stems)

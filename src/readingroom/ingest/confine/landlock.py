@@ -11,34 +11,48 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-TRUNCATION_ABI = 3
+MIN_ABI_FOR_TRUNCATION = 3
 """From this ABI on, opening a file to empty it is a right of its own (Linux 6.2)."""
-SIGNALS_ABI = 6
+MIN_ABI_FOR_SIGNALS = 6
 """From this ABI on, signals can be kept inside (Linux 6.12)."""
 
 # These numbers are the same on every architecture.
-_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
+_CREATE_RULESET_CALL, _ADD_RULE_CALL, _RESTRICT_SELF_CALL = 444, 445, 446
 _ASK_VERSION_FLAG = 1
 _PATH_BENEATH_RULE_TYPE = 1
-_SCOPE_SIGNAL = 2
+_SIGNAL_SCOPE_FLAG = 2
 
-_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
-_REMOVE_FILE, _MAKE_FILE = 1 << 5, 1 << 8
-_TRUNCATE, _IOCTL_DEVICE = 1 << 14, 1 << 15
-_READING_RIGHTS = _EXECUTE | _READ_FILE | _READ_DIR
+_EXECUTE_RIGHT, _WRITE_FILE_RIGHT, _READ_FILE_RIGHT, _READ_DIR_RIGHT = (
+    1 << 0,
+    1 << 1,
+    1 << 2,
+    1 << 3,
+)
+_REMOVE_FILE_RIGHT, _MAKE_FILE_RIGHT = 1 << 5, 1 << 8
+_TRUNCATE_RIGHT, _IOCTL_DEVICE_RIGHT = 1 << 14, 1 << 15
+_READING_RIGHTS = _EXECUTE_RIGHT | _READ_FILE_RIGHT | _READ_DIR_RIGHT
 # No folders: one inside another, ten thousand deep, could not be deleted afterwards.
-_WRITING_RIGHTS = _READ_FILE | _READ_DIR | _WRITE_FILE | _TRUNCATE | _MAKE_FILE | _REMOVE_FILE
+_WRITING_RIGHTS = (
+    _READ_FILE_RIGHT
+    | _READ_DIR_RIGHT
+    | _WRITE_FILE_RIGHT
+    | _TRUNCATE_RIGHT
+    | _MAKE_FILE_RIGHT
+    | _REMOVE_FILE_RIGHT
+)
 # The rights that a rule for a single file may name.
-_FILE_RIGHTS = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEVICE
+_FILE_RIGHTS = (
+    _EXECUTE_RIGHT | _WRITE_FILE_RIGHT | _READ_FILE_RIGHT | _TRUNCATE_RIGHT | _IOCTL_DEVICE_RIGHT
+)
 _RIGHT_COUNT_BY_ABI = {1: 13, 2: 14, 3: 15, 4: 15}
 """How many rights an ABI knows, counted from the lowest bit; later ones know all sixteen."""
 
 
-def find_abi() -> int:
+def find_landlock_abi() -> int:
     """Return the version of Landlock that this kernel offers; 0 when it offers none."""
     if sys.platform != "linux":  # the numbers above mean other calls elsewhere
         return 0
-    return max(0, int(_call_kernel(_CREATE_RULESET, None, 0, _ASK_VERSION_FLAG)))
+    return max(0, int(_call_kernel(_CREATE_RULESET_CALL, None, 0, _ASK_VERSION_FLAG)))
 
 
 def restrict_files(
@@ -50,18 +64,18 @@ def restrict_files(
     refuses.
     """
     handled_rights = (1 << _RIGHT_COUNT_BY_ABI.get(landlock_abi, 16)) - 1
-    scoped_actions = _SCOPE_SIGNAL if landlock_abi >= SIGNALS_ABI else 0
+    scoped_actions = _SIGNAL_SCOPE_FLAG if landlock_abi >= MIN_ABI_FOR_SIGNALS else 0
     # The second number would restrict TCP: no socket can be made at all, see seccomp.py.
     ruleset_attributes = struct.pack("QQQ", handled_rights, 0, scoped_actions)
-    ruleset_descriptor = _check_result(
-        _call_kernel(_CREATE_RULESET, ruleset_attributes, len(ruleset_attributes), 0)
+    ruleset_descriptor = _raise_on_error(
+        _call_kernel(_CREATE_RULESET_CALL, ruleset_attributes, len(ruleset_attributes), 0)
     )
     try:
         for allowed_path in readable_paths:
             _add_rule(ruleset_descriptor, allowed_path, _READING_RIGHTS & handled_rights)
         for allowed_path in writable_paths:
             _add_rule(ruleset_descriptor, allowed_path, _WRITING_RIGHTS & handled_rights)
-        _check_result(_call_kernel(_RESTRICT_SELF, ruleset_descriptor, 0))
+        _raise_on_error(_call_kernel(_RESTRICT_SELF_CALL, ruleset_descriptor, 0))
     finally:
         os.close(ruleset_descriptor)
 
@@ -75,8 +89,8 @@ def _add_rule(ruleset_descriptor: int, allowed_path: str, access_rights: int) ->
         if not Path(allowed_path).is_dir():
             access_rights &= _FILE_RIGHTS
         rule_bytes = struct.pack("=Qi", access_rights, file_descriptor)
-        _check_result(
-            _call_kernel(_ADD_RULE, ruleset_descriptor, _PATH_BENEATH_RULE_TYPE, rule_bytes, 0)
+        _raise_on_error(
+            _call_kernel(_ADD_RULE_CALL, ruleset_descriptor, _PATH_BENEATH_RULE_TYPE, rule_bytes, 0)
         )
     finally:
         os.close(file_descriptor)
@@ -87,7 +101,7 @@ def _call_kernel(call_number: int, *arguments: int | bytes | None) -> int:
     return kernel_result
 
 
-def _check_result(kernel_result: int) -> int:
+def _raise_on_error(kernel_result: int) -> int:
     if kernel_result < 0:
         raise OSError(ctypes.get_errno(), "Landlock refused")
     return kernel_result

@@ -18,7 +18,7 @@ _MAX_DESCRIPTORS = 128
 # Processes and threads that the account may have beyond those that can be seen now.
 _MAX_ADDED_TASKS = 1024
 
-_SET_DUMPABLE, _SET_NO_NEW_PRIVILEGES = 4, 38
+_SET_DUMPABLE_OPTION, _SET_NO_NEW_PRIVILEGES_OPTION = 4, 38
 _CAPABILITY_VERSION = 0x20080522
 # CAP_DAC_READ_SEARCH: root may have been started from a folder that is another account's.
 _READ_ANY_FILE_CAPABILITY = 1 << 2
@@ -37,36 +37,37 @@ class Confinement:
 def confine_process(confinement: Confinement) -> None:
     """Take from this process, and from all that it starts, whatever is not named. For good.
 
-    What the system does not offer is left out: `describe_gaps` says what. Raise `OSError` when the
+    What the system does not offer is left out: `describe_confinement_gaps` says what. Raise
+    `OSError` when the
     system offers something and then refuses it. To be called while there is one thread.
     """
-    _limit_resources(confinement.memory_bytes, confinement.cpu_seconds)
+    _set_resource_limits(confinement.memory_bytes, confinement.cpu_seconds)
     if sys.platform != "linux":
         return
     with suppress(OSError):  # a container may forbid it
         Path("/proc/self/oom_score_adj").write_text("1000")
-    _call_prctl(_SET_NO_NEW_PRIVILEGES, 1)
+    _call_prctl(_SET_NO_NEW_PRIVILEGES_OPTION, 1)
     _drop_capabilities()
-    landlock_abi = landlock.find_abi()
+    landlock_abi = landlock.find_landlock_abi()
     if landlock_abi:
         landlock.restrict_files(
             confinement.readable_paths, confinement.writable_paths, landlock_abi
         )
-    if seccomp.is_available():
-        seccomp.refuse_calls(refuse_signals=landlock_abi < landlock.SIGNALS_ABI)
+    if seccomp.is_seccomp_available():
+        seccomp.refuse_calls(refuses_signals=landlock_abi < landlock.MIN_ABI_FOR_SIGNALS)
 
 
-def describe_gaps() -> str | None:
+def describe_confinement_gaps() -> str | None:
     """Return what this system cannot keep from a process that reads documents; None: nothing."""
-    landlock_abi = landlock.find_abi()
+    landlock_abi = landlock.find_landlock_abi()
     confinement_gaps = []
     if landlock_abi == 0:
         confinement_gaps.append("files (this needs Landlock, Linux 5.13 or later)")
-    elif landlock_abi < landlock.TRUNCATION_ABI:
+    elif landlock_abi < landlock.MIN_ABI_FOR_TRUNCATION:
         confinement_gaps.append(
             "emptying files of the installation (this needs Linux 6.2 or later)"
         )
-    if not seccomp.is_available():
+    if not seccomp.is_seccomp_available():
         confinement_gaps.append(
             "networks and other processes (this needs seccomp, on x86_64 or aarch64)"
         )
@@ -78,16 +79,16 @@ def describe_gaps() -> str | None:
     )
 
 
-def hide_memory() -> None:
+def hide_process_memory() -> None:
     """Hide this process's memory and environment from other processes of the same account.
 
     The kernel then writes no core dump of it, and only root can attach a debugger.
     """
     if sys.platform == "linux":
-        _call_prctl(_SET_DUMPABLE, 0)
+        _call_prctl(_SET_DUMPABLE_OPTION, 0)
 
 
-def _limit_resources(memory_bytes: int, cpu_seconds: int) -> None:
+def _set_resource_limits(memory_bytes: int, cpu_seconds: int) -> None:
     """Have the kernel enforce limits on this process and on all that it starts.
 
     macOS accepts the memory limit without enforcing it, and Windows has no such limits; there, the
@@ -148,16 +149,16 @@ def _drop_capabilities() -> None:
     # Effective, permitted and inheritable, for the lower and the upper 32 capabilities.
     capability_sets = (ctypes.c_uint32 * 6)()
     c_library = ctypes.CDLL(None, use_errno=True)
-    _check_result(c_library.capget(capability_header, capability_sets))
+    _raise_on_error(c_library.capget(capability_header, capability_sets))
     reading_capability = capability_sets[1] & _READ_ANY_FILE_CAPABILITY
     kept_sets = (ctypes.c_uint32 * 6)(reading_capability, reading_capability)
-    _check_result(c_library.capset(capability_header, kept_sets))
+    _raise_on_error(c_library.capset(capability_header, kept_sets))
 
 
 def _call_prctl(prctl_option: int, option_value: int) -> None:
-    _check_result(ctypes.CDLL(None, use_errno=True).prctl(prctl_option, option_value, 0, 0, 0))
+    _raise_on_error(ctypes.CDLL(None, use_errno=True).prctl(prctl_option, option_value, 0, 0, 0))
 
 
-def _check_result(kernel_result: int) -> None:
+def _raise_on_error(kernel_result: int) -> None:
     if kernel_result != 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))

@@ -13,7 +13,7 @@ from readingroom.ingest.confine.program_paths import find_program_paths
 
 _MEMORY_BYTES = 2**30
 _TIMEOUT_SECONDS = 60
-_STARTER_CODE = """
+_STARTER_SCRIPT = """
 import json, os, sys
 from readingroom.ingest.confine.process import Confinement, confine_process
 confine_process(Confinement(**json.loads(sys.argv[1])))
@@ -35,7 +35,7 @@ def run_confined(
             memory_bytes=_MEMORY_BYTES,
             cpu_seconds=_TIMEOUT_SECONDS,
         )
-        starter_words = [sys.executable, "-P", "-c", _STARTER_CODE]
+        starter_words = [sys.executable, "-P", "-c", _STARTER_SCRIPT]
         return subprocess.run(
             [*starter_words, json.dumps(asdict(confinement)), *command_words],
             env={**environment_variables, "TMPDIR": scratch_folder},

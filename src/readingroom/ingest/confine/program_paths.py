@@ -28,14 +28,14 @@ def find_program_paths(environment_variables: Mapping[str, str]) -> tuple[str, .
         sorted(
             {
                 program_path
-                for program_path in _list_paths(environment_variables)
+                for program_path in _list_program_paths(environment_variables)
                 if program_path != "/"
             }
         )
     )
 
 
-def _list_paths(environment_variables: Mapping[str, str]) -> Iterator[str]:
+def _list_program_paths(environment_variables: Mapping[str, str]) -> Iterator[str]:
     yield from _SYSTEM_PATHS
     yield from (sys.prefix, sys.base_prefix, str(Path(sys.executable).resolve().parent))
     yield from (

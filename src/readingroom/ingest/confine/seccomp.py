@@ -13,14 +13,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-_LD_WORD, _RETURN = 0x20, 0x06
-_JUMP_IF_EQUAL, _JUMP_IF_GREATER_OR_EQUAL, _JUMP_IF_ANY_BIT = 0x15, 0x35, 0x45
-_ALLOW, _REFUSE, _KILL = 0x7FFF0000, 0x00050000 | 1, 0x80000000  # 1 is EPERM
-_REFUSE_AS_MISSING = 0x00050000 | 38  # ENOSYS
+_LOAD_WORD_CODE, _RETURN_CODE = 0x20, 0x06
+_JUMP_IF_EQUAL_CODE, _JUMP_IF_GREATER_OR_EQUAL_CODE, _JUMP_IF_ANY_BIT_CODE = 0x15, 0x35, 0x45
+_ALLOW_ACTION, _REFUSE_ACTION, _KILL_ACTION = 0x7FFF0000, 0x00050000 | 1, 0x80000000  # 1 is EPERM
+_REFUSE_AS_MISSING_ACTION = 0x00050000 | 38  # ENOSYS
 _NUMBER_OFFSET, _ARCHITECTURE_OFFSET, _ARGUMENTS_OFFSET = 0, 4, 16
 # Set in the numbers of a second set of calls on x86_64.
 _X32_CALL_BIT = 0x40000000
-_SET_FILTER, _IS_ACTION_AVAILABLE = 1, 2
+_SET_FILTER_OPERATION, _ASK_ACTION_OPERATION = 1, 2
 _SYNC_THREADS_FLAG = 1
 
 
@@ -130,28 +130,28 @@ _F_SETOWN, _F_SETSIG, _F_SETOWN_EX = 8, 10, 15
 """Commands of `fcntl` by which the kernel is asked to send a signal to somebody."""
 
 
-def is_available() -> bool:
+def is_seccomp_available() -> bool:
     """Return whether this kernel takes filters and the numbers for this machine are known."""
     cpu_architecture = _find_architecture()
     if cpu_architecture is None:
         return False
-    tried_action = ctypes.c_uint32(_REFUSE & 0xFFFF0000)
+    tried_action = ctypes.c_uint32(_REFUSE_ACTION & 0xFFFF0000)
     c_library = ctypes.CDLL(None, use_errno=True)
     kernel_answer: int = c_library.syscall(
-        cpu_architecture.seccomp_number, _IS_ACTION_AVAILABLE, 0, ctypes.byref(tried_action)
+        cpu_architecture.seccomp_number, _ASK_ACTION_OPERATION, 0, ctypes.byref(tried_action)
     )
     return kernel_answer == 0
 
 
-def refuse_calls(*, refuse_signals: bool) -> None:
+def refuse_calls(*, refuses_signals: bool) -> None:
     """Have the kernel refuse the calls listed here to every thread of this process.
 
-    With `refuse_signals`, also signals to any process but this one and its own group. The caller
+    With `refuses_signals`, also signals to any process but this one and its own group. The caller
     has set `no_new_privs`. Raise `OSError` when the kernel refuses.
     """
     cpu_architecture = _find_architecture()
     assert cpu_architecture is not None, "ask is_available() first"
-    filter_program = b"".join(_make_program(cpu_architecture, refuse_signals))
+    filter_program = b"".join(_make_filter_program(cpu_architecture, refuses_signals))
     filter_instructions = ctypes.create_string_buffer(filter_program, len(filter_program))
     instruction_count = len(filter_program) // 8
     program_header = struct.pack(
@@ -160,7 +160,10 @@ def refuse_calls(*, refuse_signals: bool) -> None:
     c_library = ctypes.CDLL(None, use_errno=True)
     if (
         c_library.syscall(
-            cpu_architecture.seccomp_number, _SET_FILTER, _SYNC_THREADS_FLAG, program_header
+            cpu_architecture.seccomp_number,
+            _SET_FILTER_OPERATION,
+            _SYNC_THREADS_FLAG,
+            program_header,
         )
         != 0
     ):
@@ -173,85 +176,103 @@ def _find_architecture() -> _Architecture | None:
     return _ARCHITECTURES.get(platform.machine())
 
 
-def _make_program(cpu_architecture: _Architecture, refuse_signals: bool) -> Iterator[bytes]:
+def _make_filter_program(cpu_architecture: _Architecture, refuses_signals: bool) -> Iterator[bytes]:
     table_column = cpu_architecture.table_column
-    yield _make_instruction(_LD_WORD, _ARCHITECTURE_OFFSET)
-    yield _make_instruction(_JUMP_IF_EQUAL, cpu_architecture.audit_number, if_true=1)
-    yield _make_instruction(_RETURN, _KILL)
-    yield _make_instruction(_LD_WORD, _NUMBER_OFFSET)
-    yield _make_instruction(_JUMP_IF_GREATER_OR_EQUAL, _X32_CALL_BIT, if_false=1)
-    yield _make_instruction(_RETURN, _KILL)
-    refused_calls = _REFUSED_CALLS | (_SIGNAL_CALLS if refuse_signals else {})
+    yield _make_instruction(_LOAD_WORD_CODE, _ARCHITECTURE_OFFSET)
+    yield _make_instruction(_JUMP_IF_EQUAL_CODE, cpu_architecture.audit_number, skip_if_true=1)
+    yield _make_instruction(_RETURN_CODE, _KILL_ACTION)
+    yield _make_instruction(_LOAD_WORD_CODE, _NUMBER_OFFSET)
+    yield _make_instruction(_JUMP_IF_GREATER_OR_EQUAL_CODE, _X32_CALL_BIT, skip_if_false=1)
+    yield _make_instruction(_RETURN_CODE, _KILL_ACTION)
+    refused_calls = _REFUSED_CALLS | (_SIGNAL_CALLS if refuses_signals else {})
     for call_numbers in refused_calls.values():
         if call_numbers[table_column] != _CALL_NUMBER_MISSING:
-            yield _make_instruction(_JUMP_IF_EQUAL, call_numbers[table_column], if_false=1)
-            yield _make_instruction(_RETURN, _REFUSE)
-    yield _refuse_flags(_CLONE_NUMBERS[table_column], 0, _NAMESPACE_FLAGS)
+            yield _make_instruction(
+                _JUMP_IF_EQUAL_CODE, call_numbers[table_column], skip_if_false=1
+            )
+            yield _make_instruction(_RETURN_CODE, _REFUSE_ACTION)
+    yield _make_flags_refusal(_CLONE_NUMBERS[table_column], 0, _NAMESPACE_FLAGS)
     # Its flags are in memory, where a filter cannot look. C libraries then use `clone`.
-    yield _make_instruction(_JUMP_IF_EQUAL, _CLONE3_NUMBERS[table_column], if_false=1)
-    yield _make_instruction(_RETURN, _REFUSE_AS_MISSING)
+    yield _make_instruction(_JUMP_IF_EQUAL_CODE, _CLONE3_NUMBERS[table_column], skip_if_false=1)
+    yield _make_instruction(_RETURN_CODE, _REFUSE_AS_MISSING_ACTION)
     # Limits of another process: a limit of processor time would end it.
-    yield _refuse_unless(_PRLIMIT_NUMBERS[table_column], 0, (0,))
-    yield _refuse_if(_FCNTL_NUMBERS[table_column], 1, (_F_SETOWN, _F_SETSIG, _F_SETOWN_EX))
-    if refuse_signals:
+    yield _make_refusal_unless(_PRLIMIT_NUMBERS[table_column], 0, (0,))
+    yield _make_refusal_if(_FCNTL_NUMBERS[table_column], 1, (_F_SETOWN, _F_SETSIG, _F_SETOWN_EX))
+    if refuses_signals:
         own_process_id = os.getpid()
-        yield _refuse_unless(_KILL_NUMBERS[table_column], 0, (0, own_process_id, -own_process_id))
-        yield _refuse_unless(_TGKILL_NUMBERS[table_column], 0, (own_process_id,))
-    yield _make_instruction(_RETURN, _ALLOW)
+        yield _make_refusal_unless(
+            _KILL_NUMBERS[table_column], 0, (0, own_process_id, -own_process_id)
+        )
+        yield _make_refusal_unless(_TGKILL_NUMBERS[table_column], 0, (own_process_id,))
+    yield _make_instruction(_RETURN_CODE, _ALLOW_ACTION)
 
 
-def _refuse_unless(call_number: int, argument_index: int, allowed_values: Sequence[int]) -> bytes:
+def _make_refusal_unless(
+    call_number: int, argument_index: int, allowed_values: Sequence[int]
+) -> bytes:
     """Return instructions that refuse a call unless its argument is one of these values."""
-    return _compare_argument(
-        call_number, argument_index, allowed_values, if_found=_ALLOW, if_not_found=_REFUSE
+    return _make_argument_comparison(
+        call_number,
+        argument_index,
+        allowed_values,
+        skip_if_equal=_ALLOW_ACTION,
+        skip_if_unequal=_REFUSE_ACTION,
     )
 
 
-def _refuse_if(call_number: int, argument_index: int, refused_values: Sequence[int]) -> bytes:
+def _make_refusal_if(call_number: int, argument_index: int, refused_values: Sequence[int]) -> bytes:
     """Return instructions that refuse a call if its argument is one of these values."""
-    return _compare_argument(
-        call_number, argument_index, refused_values, if_found=_REFUSE, if_not_found=_ALLOW
+    return _make_argument_comparison(
+        call_number,
+        argument_index,
+        refused_values,
+        skip_if_equal=_REFUSE_ACTION,
+        skip_if_unequal=_ALLOW_ACTION,
     )
 
 
-def _refuse_flags(call_number: int, argument_index: int, refused_flags: int) -> bytes:
+def _make_flags_refusal(call_number: int, argument_index: int, refused_flags: int) -> bytes:
     """Return instructions that refuse a call if its argument has one of these bits."""
     filter_instructions = [
-        _make_instruction(_JUMP_IF_EQUAL, call_number, if_false=4),
-        _make_instruction(_LD_WORD, _ARGUMENTS_OFFSET + 8 * argument_index),
-        _make_instruction(_JUMP_IF_ANY_BIT, refused_flags, if_false=1),
-        _make_instruction(_RETURN, _REFUSE),
-        _make_instruction(_RETURN, _ALLOW),
+        _make_instruction(_JUMP_IF_EQUAL_CODE, call_number, skip_if_false=4),
+        _make_instruction(_LOAD_WORD_CODE, _ARGUMENTS_OFFSET + 8 * argument_index),
+        _make_instruction(_JUMP_IF_ANY_BIT_CODE, refused_flags, skip_if_false=1),
+        _make_instruction(_RETURN_CODE, _REFUSE_ACTION),
+        _make_instruction(_RETURN_CODE, _ALLOW_ACTION),
     ]
     return b"".join(filter_instructions)
 
 
-def _compare_argument(
+def _make_argument_comparison(
     call_number: int,
     argument_index: int,
     argument_values: Sequence[int],
-    if_found: int,
-    if_not_found: int,
+    skip_if_equal: int,
+    skip_if_unequal: int,
 ) -> bytes:
     value_count = len(argument_values)
     # The lower half of the argument: those compared here are of 32 bits.
     filter_instructions = [
-        _make_instruction(_JUMP_IF_EQUAL, call_number, if_false=value_count + 3),
-        _make_instruction(_LD_WORD, _ARGUMENTS_OFFSET + 8 * argument_index),
+        _make_instruction(_JUMP_IF_EQUAL_CODE, call_number, skip_if_false=value_count + 3),
+        _make_instruction(_LOAD_WORD_CODE, _ARGUMENTS_OFFSET + 8 * argument_index),
     ]
     for argument_number, argument_value in enumerate(argument_values):
         filter_instructions.append(
-            _make_instruction(_JUMP_IF_EQUAL, argument_value, if_true=value_count - argument_number)
+            _make_instruction(
+                _JUMP_IF_EQUAL_CODE, argument_value, skip_if_true=value_count - argument_number
+            )
         )
     filter_instructions += [
-        _make_instruction(_RETURN, if_not_found),
-        _make_instruction(_RETURN, if_found),
+        _make_instruction(_RETURN_CODE, skip_if_unequal),
+        _make_instruction(_RETURN_CODE, skip_if_equal),
     ]
     return b"".join(filter_instructions)
 
 
 def _make_instruction(
-    operation_code: int, instruction_operand: int, *, if_true: int = 0, if_false: int = 0
+    operation_code: int, instruction_operand: int, *, skip_if_true: int = 0, skip_if_false: int = 0
 ) -> bytes:
     """Return one BPF instruction; jumps count the instructions to skip."""
-    return struct.pack("=HBBI", operation_code, if_true, if_false, instruction_operand & 0xFFFFFFFF)
+    return struct.pack(
+        "=HBBI", operation_code, skip_if_true, skip_if_false, instruction_operand & 0xFFFFFFFF
+    )

@@ -8,13 +8,13 @@ from readingroom.ingest.kinds.names import (
     DRAWING_TYPES,
     find_kind_by_name,
     find_type_by_name,
-    is_rendering,
+    is_named_like_rendering,
 )
 from readingroom.ingest.kinds.titles import OTHER_KIND, TYPE_BY_KIND
 from readingroom.ingest.read.page import RawPage
 
 
-def classify(
+def classify_document(
     file_name: str, document_text: str = "", raw_pages: Sequence[RawPage] = ()
 ) -> Classification:
     """Return the type and the kind of a file by its name or, where that says nothing, by its pages.
@@ -23,26 +23,26 @@ def classify(
     """
     named_type = find_type_by_name(file_name)
     named_kind = find_kind_by_name(file_name)
-    if named_kind is not None and named_type in (None, _get_type(named_kind)):
-        return Classification(_get_type(named_kind), "filename", "high", named_kind)
+    if named_kind is not None and named_type in (None, _get_type_of_kind(named_kind)):
+        return Classification(_get_type_of_kind(named_kind), "filename", "high", named_kind)
     content_kind = find_kind_by_content(raw_pages, document_text)
     # A name that tells the contract's type is followed; its kind must be one of that type.
     if named_type is not None:
-        is_of_type = _get_type(content_kind) == named_type
+        is_of_type = _get_type_of_kind(content_kind) == named_type
         kind_of_type = content_kind if is_of_type else named_type
         return Classification(named_type, "filename", "high", kind_of_type)
     if content_kind != OTHER_KIND:
-        return Classification(_get_type(content_kind), "content", "medium", content_kind)
+        return Classification(_get_type_of_kind(content_kind), "content", "medium", content_kind)
     return Classification(OTHER_KIND, "fallback", "low", OTHER_KIND)
 
 
-def contains_drawings(
+def has_drawings(
     file_name: str, document_type: str, raw_pages: Sequence[RawPage], image_ratio_threshold: float
 ) -> bool:
     """Whether a file is named like a plan, an elevation or a rendering, or a page is a drawing."""
     return (
         document_type in DRAWING_TYPES
-        or is_rendering(file_name)
+        or is_named_like_rendering(file_name)
         or any(
             raw_page.image_ratio > image_ratio_threshold or is_drawing_page(raw_page)
             for raw_page in raw_pages
@@ -50,5 +50,5 @@ def contains_drawings(
     )
 
 
-def _get_type(document_kind: str) -> str:
+def _get_type_of_kind(document_kind: str) -> str:
     return TYPE_BY_KIND.get(document_kind, OTHER_KIND)

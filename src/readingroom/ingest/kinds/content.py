@@ -71,7 +71,7 @@ _TYPICAL_PHRASES_BY_KIND: dict[str, tuple[str, ...]] = {
         *("category b", "tree preservation order", "crown spread"),
     ),
 }
-_MIN_PHRASES = 3
+_MIN_TYPICAL_PHRASES = 3
 # Only the opening is examined: a document says what it is on its first pages.
 _MAX_OPENING_CHARS = 60_000
 
@@ -83,7 +83,7 @@ _MAX_TITLE_CHARS = 140
 _MIN_LARGE_LETTER_RATIO = 1.15
 
 # What only such a document says, wherever its title is; the first that matches wins.
-_TELLING_PHRASE_BY_KIND: tuple[tuple[str, str], ...] = (
+_TELLING_PHRASE_REGEX_BY_KIND: tuple[tuple[str, str], ...] = (
     ("cil_form", r"community infrastructure levy.{0,80}\b(?:form|regulations)"),
     ("planning_obligation", r"\b(?:deed|covenants?|undertaking)\b.{0,300}\bsection 106\b"),
     ("planning_obligation", r"\bsection 106\b.{0,300}\b(?:deed|covenants?|recitals|whereas)\b"),
@@ -160,12 +160,12 @@ _PLANT_NAMES_PATTERN = (
 )
 _COMPASS_DIRECTIONS_PATTERN = r"\b(?:north|south|east|west)\b"
 # Labels of these that tell what is drawn where no title does, each counted once.
-_LABELS_BY_KIND = (
+_LABEL_PATTERNS_BY_KIND = (
     ("floor_plan", _ROOM_NAMES_PATTERN),
     ("landscape_plan", _PLANT_NAMES_PATTERN),
     ("elevation", _COMPASS_DIRECTIONS_PATTERN),
 )
-_MIN_LABELS = 3
+_MIN_DRAWING_LABELS = 3
 _MAP_MAKER_PATTERN = r"\b(?:crown copyright|ordnance survey|os (?:mastermap|licen[cs]e))\b"
 # Without a title, the scale tells the two maps that every application has.
 _KIND_BY_MAP_SCALE = (
@@ -197,8 +197,8 @@ def find_kind_by_content(raw_pages: Sequence[RawPage], document_text: str) -> st
     if first_page is not None and is_drawing_page(first_page):
         return _find_drawing_kind(first_page.lines)
     return (
-        (_find_titled_kind(first_page.lines) if first_page is not None else None)
-        or _find_told_kind(document_text)
+        (_find_kind_by_title(first_page.lines) if first_page is not None else None)
+        or _find_kind_by_telling_phrase(document_text)
         or _find_kind_by_phrases(document_text)
         or find_kind_by_subject(fold_words(document_text[:_MAX_OPENING_CHARS]))
         or OTHER_KIND
@@ -213,9 +213,9 @@ def _find_drawing_kind(page_lines: Sequence[Line]) -> str:
             if re.search(title_pattern, line_words_text):
                 return document_kind
     folded_text = fold_words(" ".join(page_line.text for page_line in page_lines))
-    for labelled_kind, label_pattern in _LABELS_BY_KIND:
+    for labelled_kind, label_pattern in _LABEL_PATTERNS_BY_KIND:
         label_texts = {label_match[0] for label_match in re.finditer(label_pattern, folded_text)}
-        if len(label_texts) >= _MIN_LABELS:
+        if len(label_texts) >= _MIN_DRAWING_LABELS:
             return labelled_kind
     if re.search(_MAP_MAKER_PATTERN, folded_text):
         for map_kind, scale_pattern in _KIND_BY_MAP_SCALE:
@@ -224,7 +224,7 @@ def _find_drawing_kind(page_lines: Sequence[Line]) -> str:
     return OTHER_KIND
 
 
-def _find_titled_kind(page_lines: Sequence[Line]) -> str | None:
+def _find_kind_by_title(page_lines: Sequence[Line]) -> str | None:
     """Return the kind that a title names: in large letters, else alone on a line at the top."""
     top_lines = page_lines[:_MAX_TITLE_LINES]
     usual_size = sorted(page_line.size for page_line in page_lines)[len(page_lines) // 2]
@@ -258,13 +258,13 @@ def _find_titled_kind(page_lines: Sequence[Line]) -> str | None:
     return None
 
 
-def _find_told_kind(folded_text: str) -> str | None:
+def _find_kind_by_telling_phrase(folded_text: str) -> str | None:
     opening_text = " ".join(folded_text[:_MAX_TELLING_CHARS].lower().split())
     # Compiled here: each file has a process of its own, and most name their kind in a title.
     return next(
         (
             document_kind
-            for document_kind, phrase_pattern in _TELLING_PHRASE_BY_KIND
+            for document_kind, phrase_pattern in _TELLING_PHRASE_REGEX_BY_KIND
             if re.search(phrase_pattern, opening_text, flags=re.DOTALL)
         ),
         None,
@@ -286,7 +286,7 @@ def _find_kind_by_phrases(folded_text: str) -> str | None:
         for document_kind, phrase_score in scores_by_kind.items()
         if document_kind != best_kind
     )
-    is_clear = scores_by_kind[best_kind] >= max(_MIN_PHRASES, second_score + 1)
+    is_clear = scores_by_kind[best_kind] >= max(_MIN_TYPICAL_PHRASES, second_score + 1)
     return best_kind if is_clear and best_kind in TYPE_BY_KIND else None
 
 

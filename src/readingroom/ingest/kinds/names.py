@@ -142,7 +142,7 @@ _TYPE_PATTERNS = tuple(
 
 def find_type_by_name(file_name: str) -> str | None:
     """Return the type that a file's name tells, or None."""
-    name_words_text = _split_name(file_name)
+    name_words_text = _split_name_into_words(file_name)
     for document_type, name_pattern in _TYPE_PATTERNS:
         if re.search(name_pattern, name_words_text):
             return document_type
@@ -151,7 +151,7 @@ def find_type_by_name(file_name: str) -> str | None:
 
 def find_kind_by_name(file_name: str) -> str | None:
     """Return the kind that a file's name tells, or None."""
-    name_words_text = _split_name(file_name)
+    name_words_text = _split_name_into_words(file_name)
     if find_type_by_name(file_name) in DRAWING_TYPES:
         drawing_kinds = (
             drawing_kind
@@ -169,12 +169,12 @@ def find_kind_by_name(file_name: str) -> str | None:
     )
 
 
-def is_rendering(file_name: str) -> bool:
+def is_named_like_rendering(file_name: str) -> bool:
     """Whether a file is named like a visualisation, which has no text to read."""
-    return _RENDERING_NAME_PATTERN.search(_split_name(file_name)) is not None
+    return _RENDERING_NAME_PATTERN.search(_split_name_into_words(file_name)) is not None
 
 
-def _split_name(file_name: str) -> str:
+def _split_name_into_words(file_name: str) -> str:
     """Return a name as words: `ProposedSite_Plan02-RevB.pdf` is `proposed site plan 02 rev b`."""
     file_stem = PurePath(file_name).stem[:_MAX_NAME_CHARS]
     word_seams = r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})|(?<=[A-Za-z]{3})(?=[0-9])"

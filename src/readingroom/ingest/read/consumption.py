@@ -6,10 +6,10 @@ from pathlib import Path
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 # Fields of /proc/PID/stat after the name of the program, which may contain anything.
-_GROUP_FIELD, _RESIDENT_FIELD = 2, 21
+_GROUP_FIELD_INDEX, _RESIDENT_FIELD_INDEX = 2, 21
 
 
-def measure_group_memory(group_id: int) -> int:
+def measure_process_group_memory(group_id: int) -> int:
     """Return the bytes of memory that the processes of a group have; 0 without a /proc.
 
     No confined process can leave its group.
@@ -18,12 +18,12 @@ def measure_group_memory(group_id: int) -> int:
     for stat_file in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):  # it may end meanwhile
             stat_fields = stat_file.read_bytes().rpartition(b")")[2].split()
-            if int(stat_fields[_GROUP_FIELD]) == group_id:
-                page_count += int(stat_fields[_RESIDENT_FIELD])
+            if int(stat_fields[_GROUP_FIELD_INDEX]) == group_id:
+                page_count += int(stat_fields[_RESIDENT_FIELD_INDEX])
     return page_count * _PAGE_BYTES
 
 
-def measure_folder(folder_path: str) -> int:
+def measure_folder_bytes(folder_path: str) -> int:
     """Return the bytes of disk that the files of a folder take; it has no folders inside."""
     byte_count = 0
     for file_path in Path(folder_path).glob("*"):

@@ -40,16 +40,16 @@ def list_contained_files(file_bytes: bytes, file_name: str) -> list[ContainedFil
         contained_files = []
     if len(contained_files) > MAX_CONTAINED_FILES:
         raise _make_count_refusal(len(contained_files))
-    return _name_apart(contained_files)
+    return _give_unique_names(contained_files)
 
 
 def read_zip(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> list[RawPage]:
     """Return a page that lists what is in an archive; raise a `Refusal`."""
     page_builder = PageBuilder()
     page_builder.add_paragraph(f"Contents of {PurePath(file_name).name}", heading_level=1)
-    for archive_entry in _list_entries(Archive(file_bytes, MAX_UNPACKED_BYTES)):
+    for archive_entry in _list_packed_entries(Archive(file_bytes, MAX_UNPACKED_BYTES)):
         page_builder.add_row(
-            [_clean_path(archive_entry.filename), f"{archive_entry.file_size:,} bytes"]
+            [_clean_entry_path(archive_entry.filename), f"{archive_entry.file_size:,} bytes"]
         )
     return page_builder.finish_pages()
 
@@ -57,12 +57,14 @@ def read_zip(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> li
 def _unpack_archive(file_bytes: bytes) -> list[ContainedFile]:
     zip_archive = Archive(file_bytes, MAX_UNPACKED_BYTES)
     return [
-        ContainedFile(_clean_path(archive_entry.filename), zip_archive.read_member(archive_entry))
-        for archive_entry in _list_entries(zip_archive)
+        ContainedFile(
+            _clean_entry_path(archive_entry.filename), zip_archive.read_member(archive_entry)
+        )
+        for archive_entry in _list_packed_entries(zip_archive)
     ]
 
 
-def _list_entries(zip_archive: Archive) -> list[zipfile.ZipInfo]:
+def _list_packed_entries(zip_archive: Archive) -> list[zipfile.ZipInfo]:
     """Return the entries that somebody packed: no folders, links or files of the system."""
     archive_entries = [
         archive_entry
@@ -77,7 +79,7 @@ def _list_entries(zip_archive: Archive) -> list[zipfile.ZipInfo]:
 
 
 def _is_system_file(archive_entry: zipfile.ZipInfo) -> bool:
-    *folder_names, base_name = _clean_path(archive_entry.filename).lower().split("/")
+    *folder_names, base_name = _clean_entry_path(archive_entry.filename).lower().split("/")
     is_link = stat.S_ISLNK(archive_entry.external_attr >> 16)
     return (
         is_link
@@ -87,7 +89,7 @@ def _is_system_file(archive_entry: zipfile.ZipInfo) -> bool:
     )
 
 
-def _clean_path(entry_path: str) -> str:
+def _clean_entry_path(entry_path: str) -> str:
     """Return a path that leads nowhere but down: `../../etc/x` is `etc/x`."""
     path_parts = [path_part.strip() for path_part in entry_path.replace("\\", "/").split("/")]
     kept_parts = [
@@ -98,12 +100,12 @@ def _clean_path(entry_path: str) -> str:
     return "/".join(path_part[:_MAX_NAME_CHARS] for path_part in kept_parts) or "file"
 
 
-def _name_apart(contained_files: Sequence[ContainedFile]) -> list[ContainedFile]:
+def _give_unique_names(contained_files: Sequence[ContainedFile]) -> list[ContainedFile]:
     """Return the files under their bare names; of two with the same name, the second gets a 2."""
     used_names: set[str] = set()
     named_files = []
     for contained_file in contained_files:
-        bare_name = PurePath(_clean_path(contained_file.name).rpartition("/")[2])
+        bare_name = PurePath(_clean_entry_path(contained_file.name).rpartition("/")[2])
         free_name, repetition_number = bare_name.name, 1
         while free_name in used_names:
             repetition_number += 1

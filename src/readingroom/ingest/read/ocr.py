@@ -55,7 +55,7 @@ class OcrResult:
 def recognize_text(page_picture: Image.Image, max_pixels: int) -> OcrResult:
     """Return the lines of a picture; raise `PageUnreadable` when tesseract fails."""
     page_picture = _prepare_picture(page_picture, max_pixels)
-    if _is_blank(page_picture):
+    if _is_blank_picture(page_picture):
         return OcrResult([], None, page_picture.height * _POINTS_PER_PIXEL)
     upright_result = _run_tesseract(page_picture)
     if upright_result.confidence is not None and upright_result.confidence >= _SURE_CONFIDENCE:
@@ -65,14 +65,14 @@ def recognize_text(page_picture: Image.Image, max_pixels: int) -> OcrResult:
         return upright_result
     rotated_result = _run_tesseract(page_picture.rotate(-rotation_degrees, expand=True))
     upright_words = tuple(
-        _turn_back(turned_word, rotation_degrees) for turned_word in rotated_result.words
+        _rotate_word_back(turned_word, rotation_degrees) for turned_word in rotated_result.words
     )
     rotated_result = replace(rotated_result, words=upright_words)
     # Detection may be wrong, so both readings are kept and the one with more sure words wins.
     return max(
         upright_result,
         rotated_result,
-        key=lambda result: (result.confidence or 0.0) * result.word_count,
+        key=lambda ocr_result: (ocr_result.confidence or 0.0) * ocr_result.word_count,
     )
 
 
@@ -85,9 +85,9 @@ class ImageFile:
 
     def get_frame(self, frame_index: int) -> Image.Image:
         """Return one frame, the right way up."""
-        with _damage_as_refusal():
+        with _translate_damage_to_refusal():
             self.image.seek(frame_index)
-            _check_size(self.image)
+            _check_image_size(self.image)
             return ImageOps.exif_transpose(self.image)
 
 
@@ -97,10 +97,10 @@ def open_image(file_bytes: bytes, max_frames: int) -> Iterator[ImageFile]:
     # Our own check has a message for users; Pillow's would only warn.
     Image.MAX_IMAGE_PIXELS = None
     if file_bytes[4:8] == b"ftyp":  # the only format of ours that begins so
-        _register_heic()
-    with _damage_as_refusal():
+        _register_heic_opener()
+    with _translate_damage_to_refusal():
         opened_image = Image.open(io.BytesIO(file_bytes))
-        _check_size(opened_image)
+        _check_image_size(opened_image)
         frame_count = getattr(opened_image, "n_frames", 1)
     with opened_image:
         if frame_count > max_frames:
@@ -112,7 +112,7 @@ def open_image(file_bytes: bytes, max_frames: int) -> Iterator[ImageFile]:
 
 
 @contextmanager
-def _damage_as_refusal() -> Iterator[None]:
+def _translate_damage_to_refusal() -> Iterator[None]:
     try:
         yield
     except (Refusal, MemoryError):
@@ -128,7 +128,7 @@ def _damage_as_refusal() -> Iterator[None]:
         ) from error
 
 
-def _register_heic() -> None:
+def _register_heic_opener() -> None:
     """Teach Pillow to open pictures of phones; raise a `Refusal` where nothing can."""
     try:
         pi_heif = importlib.import_module("pi_heif")
@@ -141,7 +141,7 @@ def _register_heic() -> None:
     pi_heif.register_heif_opener()
 
 
-def _check_size(opened_image: Image.Image) -> None:
+def _check_image_size(opened_image: Image.Image) -> None:
     image_width, image_height = opened_image.size
     if image_width * image_height > _MAX_FILE_PIXELS:
         max_million_pixels = _MAX_FILE_PIXELS // 1_000_000
@@ -166,7 +166,7 @@ def _prepare_picture(page_picture: Image.Image, max_pixels: int) -> Image.Image:
     return grey_picture
 
 
-def _is_blank(grey_picture: Image.Image) -> bool:
+def _is_blank_picture(grey_picture: Image.Image) -> bool:
     """Whether a picture has no ink for a single letter, so that tesseract need not look at it."""
     # A thousand blank pages are a small file, and tesseract takes long for each.
     shade_counts = grey_picture.histogram()
@@ -186,7 +186,7 @@ def _run_tesseract(page_picture: Image.Image) -> OcrResult:
         raise PageUnreadable("tesseract is not installed") from error
     except (pytesseract.TesseractError, RuntimeError, OSError) as error:
         raise PageUnreadable("tesseract could not read it") from error
-    return _parse_result(table_columns, page_picture.width, page_picture.height)
+    return _parse_tesseract_table(table_columns, page_picture.width, page_picture.height)
 
 
 def _detect_rotation(page_picture: Image.Image) -> int:
@@ -203,7 +203,7 @@ def _detect_rotation(page_picture: Image.Image) -> int:
     return int(orientation_fields["rotate"])
 
 
-def _turn_back(turned_word: PageWord, rotation_degrees: int) -> PageWord:
+def _rotate_word_back(turned_word: PageWord, rotation_degrees: int) -> PageWord:
     """Return a word of a page that was turned clockwise, where it stands before it was turned."""
     match rotation_degrees:
         case 90:
@@ -233,7 +233,7 @@ def _turn_back(turned_word: PageWord, rotation_degrees: int) -> PageWord:
     return turned_word
 
 
-def _parse_result(
+def _parse_tesseract_table(
     table_columns: dict[str, list[Any]], page_width: int, page_height: int
 ) -> OcrResult:
     table_rows = [
@@ -267,11 +267,11 @@ def _parse_result(
         mean_confidence,
         page_height * _POINTS_PER_PIXEL,
         len(legible_words),
-        tuple(_make_word(word_row, page_width, page_height) for word_row in word_rows),
+        tuple(_make_page_word(word_row, page_width, page_height) for word_row in word_rows),
     )
 
 
-def _make_word(word_row: dict[str, Any], page_width: int, page_height: int) -> PageWord:
+def _make_page_word(word_row: dict[str, Any], page_width: int, page_height: int) -> PageWord:
     return PageWord(
         normalize_text(str(word_row["text"]).strip()),
         round(word_row["left"] / page_width, 5),

@@ -22,8 +22,8 @@ from readingroom.ingest.document import (
     Refusal,
     SkippedFile,
 )
-from readingroom.ingest.kinds.classify import classify, contains_drawings
-from readingroom.ingest.kinds.names import is_rendering
+from readingroom.ingest.kinds.classify import classify_document, has_drawings
+from readingroom.ingest.kinds.names import is_named_like_rendering
 from readingroom.ingest.read.formats import pdf
 from readingroom.ingest.read.formats.detect import (
     DETECTION_BYTES,
@@ -38,7 +38,7 @@ from readingroom.ingest.structure.page_labels import find_printed_labels
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-PROBE_PAGES = 2
+PROBED_PAGE_COUNT = 2
 MIN_LEGIBLE_WORDS = 5
 """A file of pictures is read when OCR is sure of this many words on the probed pages."""
 
@@ -164,11 +164,11 @@ def assemble_document(
     chunks = tuple(_make_chunks(text_flow, document_sections))
     if not chunks:
         raise Refusal("no_chunks", "There is text, but it could not be split into chunks")
-    document_classification = classify(file_name, text_flow.text, raw_pages)
+    document_classification = classify_document(file_name, text_flow.text, raw_pages)
     return Document(
         text=text_flow.text,
         pages=tuple(
-            _make_page(raw_page, page_label, page_index, text_flow)
+            _make_document_page(raw_page, page_label, page_index, text_flow)
             for page_index, (raw_page, page_label) in enumerate(
                 zip(raw_pages, find_printed_labels(raw_pages), strict=True)
             )
@@ -177,7 +177,7 @@ def assemble_document(
         chunks=chunks,
         method=_find_extraction_method(raw_pages),
         image_ratio=round(sum(raw_page.image_ratio for raw_page in raw_pages) / len(raw_pages), 3),
-        contains_drawings=contains_drawings(
+        contains_drawings=has_drawings(
             file_name,
             document_classification.document_type,
             raw_pages,
@@ -242,7 +242,7 @@ def _read_pdf(
             steps_before=page_count,
         )
         skip_ratio = _compute_skip_ratio(raw_pages, read_options)
-        if skip_ratio > read_options.image_ratio_threshold and scan_reader.finds_no_text(
+        if skip_ratio > read_options.image_ratio_threshold and scan_reader.has_no_text(
             read_options.image_skip
         ):
             return SkippedFile(skip_ratio, page_count)
@@ -275,7 +275,7 @@ def _read_image(
         # By the same rule as pictures in a PDF, except that the contract has all frames read.
         if scan_reader.is_rendering or (
             read_options.image_skip == "probe"
-            and scan_reader.finds_no_text("probe", probed_page_count=image_file.frame_count)
+            and scan_reader.has_no_text("probe", probed_page_count=image_file.frame_count)
         ):
             return SkippedFile(1.0, image_file.frame_count)
         scan_reader.recognize_all_pages()
@@ -335,7 +335,7 @@ class _ScanReader:
         report_progress: ReportProgressSync,
         steps_before: int = 0,
     ) -> None:
-        self.is_rendering = is_rendering(file_name)
+        self.is_rendering = is_named_like_rendering(file_name)
         self._raw_pages = raw_pages
         self._render_page = render_picture
         self._read_options = read_options
@@ -344,12 +344,13 @@ class _ScanReader:
         """Steps that were reported before the first page here."""
         self._legible_counts: dict[int, int | None] = {}
 
-    def finds_no_text(self, skip_rule: ImageSkip, probed_page_count: int = PROBE_PAGES) -> bool:
+    def has_no_text(self, skip_rule: ImageSkip, probed_page_count: int = PROBED_PAGE_COUNT) -> bool:
         """Whether pages that consist of images show something other than text."""
         if skip_rule == "ratio" or self.is_rendering:
             return True
         word_counts = [
-            self._read_page(raw_page) for raw_page in self._raw_pages[:probed_page_count]
+            self._recognize_page_and_report(raw_page)
+            for raw_page in self._raw_pages[:probed_page_count]
         ]
         # None: OCR was not possible, so nobody knows that there are no words.
         return None not in word_counts and sum(filter(None, word_counts)) < MIN_LEGIBLE_WORDS
@@ -357,9 +358,9 @@ class _ScanReader:
     def recognize_all_pages(self) -> None:
         """Add the words that OCR finds to every raw_page."""
         for raw_page in self._raw_pages:
-            self._read_page(raw_page)
+            self._recognize_page_and_report(raw_page)
 
-    def _read_page(self, raw_page: RawPage) -> int | None:
+    def _recognize_page_and_report(self, raw_page: RawPage) -> int | None:
         if raw_page.number not in self._legible_counts:
             self._legible_counts[raw_page.number] = self._recognize_page(raw_page)
             done_count, page_count = len(self._legible_counts), len(self._raw_pages)
@@ -402,7 +403,7 @@ def _find_extraction_method(raw_pages: Sequence[RawPage]) -> ExtractionMethod:
     return reading_methods.pop() if len(reading_methods) == 1 else "mixed"
 
 
-def _make_page(
+def _make_document_page(
     raw_page: RawPage, page_label: str, page_index: int, text_flow: layout.TextFlow
 ) -> Page:
     return Page(

@@ -52,23 +52,23 @@ class PageBuilder:
                 Line(row_text, _LEFT_MARGIN, 0.0, _BODY_LETTER_SIZE, False, 0.0, is_first_row)
             )
 
-    def end_page(self, page_label: str = "", *, keep_empty: bool = False) -> None:
+    def end_page(self, page_label: str = "", *, keeps_empty_page: bool = False) -> None:
         """Begin a new page; a page without any text is dropped unless it is to be kept."""
-        if not self._page_lines and not keep_empty:
+        if not self._page_lines and not keeps_empty_page:
             return
         page_number = len(self._raw_pages) + 1
-        page_height = _place_lines(self._page_lines)
+        page_height = _set_line_positions(self._page_lines)
         clean_label = normalize_text(page_label).strip() or str(page_number)
         self._raw_pages.append(RawPage(page_number, clean_label, page_height, self._page_lines))
         self._page_lines = []
 
     def finish_pages(self) -> list[RawPage]:
         """Return all pages; a file without text has one empty page."""
-        self.end_page(keep_empty=not self._raw_pages)
+        self.end_page(keeps_empty_page=not self._raw_pages)
         return self._raw_pages
 
 
-def _place_lines(page_lines: Sequence[Line]) -> float:
+def _set_line_positions(page_lines: Sequence[Line]) -> float:
     """Give each line a place below the one before it; return the height of the page."""
     body_height = sum(page_line.size * _LINE_DISTANCE for page_line in page_lines)
     page_height = body_height / _BODY_HEIGHT_SHARE

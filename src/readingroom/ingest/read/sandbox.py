@@ -23,13 +23,13 @@ from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 from pydantic import Base64Bytes, TypeAdapter, ValidationError
 
-from readingroom.core.caller import current_caller
 from readingroom.core.errors import KnowledgeError
+from readingroom.core.ids import current_caller
 from readingroom.core.progress import ReportProgress, no_progress
 from readingroom.core.settings import make_sandbox_environment
 from readingroom.core.work_slots import WorkSlots
 from readingroom.engine.embedding.machine import count_cores
-from readingroom.ingest.confine.process import Confinement, hide_memory
+from readingroom.ingest.confine.process import Confinement, hide_process_memory
 from readingroom.ingest.confine.program_paths import find_program_paths
 from readingroom.ingest.document import (
     ContainedEntry,
@@ -41,7 +41,7 @@ from readingroom.ingest.document import (
     SkippedFile,
 )
 from readingroom.ingest.errors import ExtractionFailed, NoChunks, NoContent, UnsupportedFileType
-from readingroom.ingest.read.consumption import measure_folder, measure_group_memory
+from readingroom.ingest.read.consumption import measure_folder_bytes, measure_process_group_memory
 from readingroom.ingest.read.job import Job
 from readingroom.ingest.read.scratch import ScratchFolders
 
@@ -69,7 +69,7 @@ _log = logging.getLogger("readingroom.ingest")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ReadingLimits:
     """What reading one file may cost."""
 
     memory_bytes: int = 1536 * 2**20
@@ -101,14 +101,14 @@ class Sandbox:
 
     def __init__(
         self,
-        job_limits: Limits | None = None,
+        job_limits: ReadingLimits | None = None,
         processes_per_caller: int | None = None,
         worker_command: tuple[str, ...] = WORKER_COMMAND,
         scratch_parent: Path | None = None,
     ) -> None:
         # From the processes that it starts: they have our account, and our environment has keys.
-        hide_memory()
-        self._limits = job_limits or Limits()
+        hide_process_memory()
+        self._limits = job_limits or ReadingLimits()
         self._work_slots = WorkSlots(slots_per_caller=processes_per_caller or count_cores())
         self._worker_command = worker_command
         self.scratch_parent = scratch_parent or Path(tempfile.gettempdir())
@@ -165,7 +165,7 @@ class Sandbox:
         They are gone when the context ends.
         """
         reading_job = Job(file_name, read_options, "unpack")
-        async with self._scratch_folders.make_folder() as scratch_folder:
+        async with self._scratch_folders.make_scratch_folder() as scratch_folder:
             worker_message = await self._run_job_in(
                 scratch_folder, input_file, reading_job, no_progress
             )
@@ -182,7 +182,7 @@ class Sandbox:
         self, input_file: FileIO, stored_job: Job, report_progress: ReportProgress
     ) -> WorkerMessage:
         """Return the last message of a process; raise the error that it reports or ends with."""
-        async with self._scratch_folders.make_folder() as scratch_folder:
+        async with self._scratch_folders.make_scratch_folder() as scratch_folder:
             return await self._run_job_in(scratch_folder, input_file, stored_job, report_progress)
 
     async def _run_job_in(
@@ -206,7 +206,7 @@ class Sandbox:
             if worker_message is None:
                 await self._raise_exit_error(worker_process, scratch_folder)
         if worker_message.refusal is not None:
-            raise error_from_refusal(*worker_message.refusal)
+            raise make_error_from_refusal(*worker_message.refusal)
         return worker_message
 
     @asynccontextmanager
@@ -226,7 +226,7 @@ class Sandbox:
         stored_job = replace(stored_job, parent_id=os.getpid(), confinement=confinement)
         with (
             _open_for_reading(input_file) as stdin_file,
-            _open_stderr(scratch_folder, "wb") as stderr_file,
+            _open_stderr_file(scratch_folder, "wb") as stderr_file,
         ):
             worker_process = await anyio.open_process(
                 [*self._worker_command, stored_job.to_json()],
@@ -243,7 +243,7 @@ class Sandbox:
         try:
             yield worker_process
         finally:
-            _kill_group(worker_process)
+            _kill_process_group(worker_process)
             with anyio.CancelScope(shield=True):
                 await worker_process.aclose()
 
@@ -280,12 +280,12 @@ class Sandbox:
                 self._exceeds_limits, child_process.pid, scratch_folder
             ):
                 _log.warning("a process that reads a file took too much memory or disk: killed")
-                _kill_group(child_process)
+                _kill_process_group(child_process)
 
     def _exceeds_limits(self, group_id: int, scratch_folder: str) -> bool:
         return (
-            measure_group_memory(group_id) > self._limits.group_memory_bytes
-            or measure_folder(scratch_folder) > self._limits.scratch_bytes
+            measure_process_group_memory(group_id) > self._limits.group_memory_bytes
+            or measure_folder_bytes(scratch_folder) > self._limits.scratch_bytes
         )
 
     def _make_timeout_error(self) -> ExtractionFailed:
@@ -313,7 +313,7 @@ class Sandbox:
                 f"The file stopped the program that reads it ({exit_cause}): "
                 "it is damaged, or needs too much memory"
             )
-        with _open_stderr(scratch_folder, "rb") as stderr_file:
+        with _open_stderr_file(scratch_folder, "rb") as stderr_file:
             stderr_file.seek(max(0, stderr_file.seek(0, os.SEEK_END) - _MAX_LOGGED_BYTES))
             worker_traceback = stderr_file.read().decode("utf-8", "replace")
         _log.error("a file could not be read because of an unexpected error:\n%s", worker_traceback)
@@ -338,17 +338,17 @@ def _open_for_reading(input_file: FileIO) -> Iterator[FileIO]:
         yield reopened_file
 
 
-def _open_stderr(scratch_folder: str, open_mode: Literal["rb", "wb"]) -> IO[bytes]:
+def _open_stderr_file(scratch_folder: str, open_mode: Literal["rb", "wb"]) -> IO[bytes]:
     """Open the file for the process's standard error: empty, or a traceback for the log."""
     return Path(scratch_folder, "errors").open(open_mode)
 
 
-def error_from_refusal(refusal_code: RefusalCode, refusal_message: str) -> KnowledgeError:
+def make_error_from_refusal(refusal_code: RefusalCode, refusal_message: str) -> KnowledgeError:
     """Return the error that callers see for a refusal inside the sandbox."""
     return _ERROR_CLASSES[refusal_code](refusal_message)
 
 
-def _kill_group(child_process: Process) -> None:
+def _kill_process_group(child_process: Process) -> None:
     """Kill the process and all that it started; usually they have ended already."""
     if not hasattr(os, "killpg"):  # Windows
         with suppress(ProcessLookupError):

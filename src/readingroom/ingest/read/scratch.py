@@ -25,17 +25,17 @@ class ScratchFolders:
         self._parent_folder = parent_folder
         self._is_swept = False
 
-    async def sweep(self) -> None:
+    async def delete_abandoned_folders(self) -> None:
         """Delete the folders that killed servers left."""
         self._is_swept = True
-        await anyio.to_thread.run_sync(self._delete_ownerless)
+        await anyio.to_thread.run_sync(self._delete_unlocked_folders)
 
     @asynccontextmanager
-    async def make_folder(self) -> AsyncIterator[str]:
+    async def make_scratch_folder(self) -> AsyncIterator[str]:
         """Yield the path of an empty folder, which is deleted at the end."""
         if not self._is_swept:
-            await self.sweep()
-        scratch_folder, lock_descriptor = self._make_locked()
+            await self.delete_abandoned_folders()
+        scratch_folder, lock_descriptor = self._make_locked_folder()
         try:
             yield str(scratch_folder)
         finally:
@@ -43,7 +43,7 @@ class ScratchFolders:
                 await anyio.to_thread.run_sync(shutil.rmtree, scratch_folder, True)
             os.close(lock_descriptor)
 
-    def _make_locked(self) -> tuple[Path, int]:
+    def _make_locked_folder(self) -> tuple[Path, int]:
         self._parent_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         while True:
             scratch_folder = Path(
@@ -59,7 +59,7 @@ class ScratchFolders:
                 return scratch_folder, lock_descriptor
             os.close(lock_descriptor)  # another process swept it before it was locked
 
-    def _delete_ownerless(self) -> None:
+    def _delete_unlocked_folders(self) -> None:
         for scratch_folder in self._parent_folder.glob(f"{_SCRATCH_FOLDER_PREFIX}*"):
             with suppress(OSError), _lock_if_free(scratch_folder):
                 shutil.rmtree(scratch_folder)

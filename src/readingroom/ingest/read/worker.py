@@ -60,7 +60,9 @@ def _open_private_output() -> IO[str]:
 def _run_job(stored_job: Job, output_pipe: IO[str]) -> dict[str, Any]:
     """Return the fields of the message that ends the job."""
 
-    def report(done_steps: float, total_steps: float | None, progress_message: str | None) -> None:
+    def report_progress(
+        done_steps: float, total_steps: float | None, progress_message: str | None
+    ) -> None:
         _write_message(output_pipe, progress=[done_steps, total_steps, progress_message])
 
     try:
@@ -83,7 +85,9 @@ def _run_job(stored_job: Job, output_pipe: IO[str]) -> dict[str, Any]:
                 return {"words": [asdict(page_word) for page_word in page_words]}
             case "unpack":
                 return {"unpacked": _unpack_contained_files(file_bytes, stored_job.file_name)}
-        read_result = read_file(file_bytes, stored_job.file_name, stored_job.options, report)
+        read_result = read_file(
+            file_bytes, stored_job.file_name, stored_job.options, report_progress
+        )
     except Refusal as refusal:
         return {"refusal": [refusal.code, refusal.message]}
     # Raised by Python at RLIMIT_AS. Where a C library meets the limit, the process ends instead.

@@ -9,43 +9,45 @@ from readingroom.ingest.structure.headings import TITLE_PATTERN
 from readingroom.ingest.structure.typography import Typography
 
 # Codes as plans write them: LP5, BSC 1, DM3.2, H-1, S/12, H.4, ESD13a, AR-UA-ST1, H&D1.
-_CODE = r"[A-Z]{1,6}(?:[/&-][A-Z]{1,5})*[ ./-]?\d{1,3}(?:\.\d{1,2})?[A-Za-z]?"
+_CODE_REGEX = r"[A-Z]{1,6}(?:[/&-][A-Z]{1,5})*[ ./-]?\d{1,3}(?:\.\d{1,2})?[A-Za-z]?"
 # Codes that only the word "Policy" shows to be one: Env1, HOUSING 3, GNLP0337R, TH1-2, S/JH.
-_WORDED_CODE = (
+_WORDED_CODE_REGEX = (
     r"[A-Z]{1,3}[a-z]{1,6}\d{1,3}|[A-Z]{7,14} ?\d{1,3}|[A-Z]{2,6}\d{4}[A-Z]?"
     r"|[A-Z]{1,6}\d{1,3}[-/]\d{1,2}|\d{1,2}/\d{1,2}|[A-Z]{1,4}/[A-Z]{1,4}"
 )
 
 
-def _match_both_cases(*words: str) -> str:
+def _make_both_cases_regex(*words: str) -> str:
     """Return a pattern of words with capitals at their beginning or throughout."""
     return "(?:" + "|".join([*words, *map(str.upper, words)]) + ")"
 
 
-_KIND_WORDS = _match_both_cases(
+_HEADING_KIND_REGEX = _make_both_cases_regex(
     *("Core", "Strategic", "Non-Strategic", "Local", "Site", "Area", "Place", "Development"),
     *("Management", "Draft", "Detailed", "Allocations", "Allocation", "Spatial", "Thematic"),
     *("Generic", "Overarching", "Proposed", "Site-Specific", "Specific", "Minerals", "Waste"),
     *("Village", "Town Centre", "Borough-wide", "District-wide", "City-wide", "Key"),
 )
-_KINDS_OF_SITE = _match_both_cases("Strategic", "Housing", "Employment", "Mixed Use", "Mixed-Use")
-_SITE_WORDS = rf"(?:{_KINDS_OF_SITE} )?{_match_both_cases('Site')}"
+_KINDS_OF_SITE = _make_both_cases_regex(
+    "Strategic", "Housing", "Employment", "Mixed Use", "Mixed-Use"
+)
+_SITE_WORDS = rf"(?:{_KINDS_OF_SITE} )?{_make_both_cases_regex('Site')}"
 _POLICY_WORDS = (
-    rf"(?:{_KIND_WORDS}\s+)*{_match_both_cases('Policy')}"
+    rf"(?:{_HEADING_KIND_REGEX}\s+)*{_make_both_cases_regex('Policy')}"
     # A plan of several councils may have letters before the word: `AB Allocation 3`.
-    rf"|(?:[A-Z]{{2,4}} )?(?:{_KINDS_OF_SITE} )?(?:{_match_both_cases('Site')} )?"
-    rf"{_match_both_cases('Allocation')}"
+    rf"|(?:[A-Z]{{2,4}} )?(?:{_KINDS_OF_SITE} )?(?:{_make_both_cases_regex('Site')} )?"
+    rf"{_make_both_cases_regex('Allocation')}"
 )
 _TOPIC_WORDS = (
     r"(?i:housing|employment|environment(?:al)?|transport|design|retail|econom(?:y|ic)|heritage"
     r"|infrastructure|community|general|delivery|neighbourhood|planning|rural|urban)"
 )
-POLICY_HEADING = re.compile(
+POLICY_HEADING_PATTERN = re.compile(
     # Headings of all kinds may be numbered.
     r"(?P<section>\d{1,2}(?:\.\d{1,3}){0,3}\.?\s+)?"
     rf"(?:(?P<topic>{_TOPIC_WORDS})\s+)?(?P<word>{_POLICY_WORDS})(?:\s+|\s*[:–—]\s*)"
     rf"(?:(?i:no\.?|number)\s+)?"
-    rf"(?P<number>{_CODE}(?:\s?\((?:\d{{1,2}}|[A-Za-z]|[ivx]{{2,4}})\))?(?![-/]\d)|{_WORDED_CODE}"
+    rf"(?P<number>{_CODE_REGEX}(?:\s?\((?:\d{{1,2}}|[A-Za-z]|[ivx]{{2,4}})\))?(?![-/]\d)|{_WORDED_CODE_REGEX}"
     rf"|(?:[A-Z][a-z]+ ){{1,3}}\d{{1,3}}|[A-Z]{{2,6}} [A-Z]{{1,4}}\d{{1,3}}"
     rf"|\d{{1,3}}(?:\.\d{{1,2}})?(?:[A-Z]|\s?\([a-z]\))?|[A-Z](?=\s*[:–—-]))"
     # Two policies may share a number.
@@ -58,66 +60,68 @@ POLICY_HEADING = re.compile(
 _CODE_OF_NO_POLICY = (
     r"(?!(?:ANNEX|PART|TABLE|BOX|STEP|NOTE|PHASE|STAGE|ZONE|FIGURE|MAP|PPS|PPG|MPS)\b)"
 )
-CODE_HEADING = re.compile(
+CODE_HEADING_PATTERN = re.compile(
     rf"{_CODE_OF_NO_POLICY}"
-    rf"(?P<number>{_CODE})(?:\s*[:–—-]\s*|\s+)(?P<title>[A-Z“‘](?s:.*))"
+    rf"(?P<number>{_CODE_REGEX})(?:\s*[:–—-]\s*|\s+)(?P<title>[A-Z“‘](?s:.*))"
 )
-SITE_HEADING = re.compile(
-    rf"(?P<word>{_SITE_WORDS})\s+(?P<number>(?:{_CODE}|\d{{1,3}}[A-Z]?)(?:\s?\([a-z]\))?)(?![\w/])"
+SITE_HEADING_PATTERN = re.compile(
+    rf"(?P<word>{_SITE_WORDS})\s+(?P<number>(?:{_CODE_REGEX}|\d{{1,3}}[A-Z]?)(?:\s?\([a-z]\))?)(?![\w/])"
     rf"{TITLE_PATTERN}"
 )
 # A title at the left of a bar, and the code at its right.
-TITLE_BEFORE_CODE = re.compile(
+TITLE_BEFORE_CODE_PATTERN = re.compile(
     r"(?P<title>[A-Z][^.;:]{2,80}?)"
-    rf"(?:\s+|\s*[(|–—-]\s*){_match_both_cases('Policy')}\s+"
-    rf"(?P<number>{_CODE}|\d{{1,3}}[A-Z]?)\)?"
+    rf"(?:\s+|\s*[(|–—-]\s*){_make_both_cases_regex('Policy')}\s+"
+    rf"(?P<number>{_CODE_REGEX}|\d{{1,3}}[A-Z]?)\)?"
 )
 # Words that end no title: `Implementing Policy H1`, `Core Strategy Policy CS6`.
-_WORD_BEFORE_POLICY = re.compile(
+_WORD_BEFORE_POLICY_PATTERN = re.compile(
     r"of|to|and|for|the|see|with|under|in|by|plan|strategy|saved|former|old|national|local|core"
     r"|emerging|(?:implement|deliver|monitor|support|apply|explain)ing",
     re.IGNORECASE,
 )
-CODE_ALONE = re.compile(rf"{_CODE_OF_NO_POLICY}(?P<number>{_CODE})")
-_MENTION = re.compile(r"\b[Pp]olic(?:y|ies)\s+([A-Z]{1,6})(?:[/&-][A-Z]{1,5})*[ ./-]?\d")
+CODE_ALONE_PATTERN = re.compile(rf"{_CODE_OF_NO_POLICY}(?P<number>{_CODE_REGEX})")
+_POLICY_MENTION_PATTERN = re.compile(
+    r"\b[Pp]olic(?:y|ies)\s+([A-Z]{1,6})(?:[/&-][A-Z]{1,5})*[ ./-]?\d"
+)
 
-_CODE_PARTS = re.compile(
+_CODE_PARTS_PATTERN = re.compile(
     r"(?P<letters>[A-Z]+(?:[/-][A-Z]+)*)(?P<separator>[ ./-]?)(?P<number>\d+(?:\.\d+)?)"
 )
-_FIRST_NUMBER = re.compile(r"0?1(?:\.0?1)?")
-_LETTERS = re.compile(r"[A-Z]+")
-_RULING_WORD = re.compile(
+_FIRST_NUMBER_PATTERN = re.compile(r"0?1(?:\.0?1)?")
+_LEADING_LETTERS_PATTERN = re.compile(r"[A-Z]+")
+_RULING_WORD_PATTERN = re.compile(
     r"\b(?:will|shall|must|should|permitted|required|refused|supported|resisted|allocated)\b"
 )
-_MONITORING_LABEL = re.compile(
+_MONITORING_LABEL_PATTERN = re.compile(
     r"(?:(?:key|core|local|monitoring|policy|output|contextual) )?"
     r"(?:indicators?|targets?|triggers?)\b",
     re.IGNORECASE,
 )
-_PLAN_WORD = re.compile(r"\b(?:plan|strategy|policies|framework)\b", re.IGNORECASE)
-_POLICY_WORD = re.compile(r"\bpolic(?:y|ies)\b", re.IGNORECASE)
-_TITLE_PAGES = 2
+_PLAN_WORD_PATTERN = re.compile(r"\b(?:plan|strategy|policies|framework)\b", re.IGNORECASE)
+_POLICY_WORD_PATTERN = re.compile(r"\bpolic(?:y|ies)\b", re.IGNORECASE)
+_TITLE_PAGE_COUNT = 2
 # Of codes of one look without "Policy", and of that word in the text: with fewer they are others'.
 _MIN_FAMILY_CODES = 4
 _MIN_POLICY_WORDS = 3
 # Lines below a code in which a policy says what will be permitted.
-_RULED_LINES = 12
+_LINES_SEARCHED_FOR_RULE = 12
 # Lines below a code in which a table of monitoring names its columns.
-_LABELLED_LINES = 4
+_LINES_SEARCHED_FOR_LABEL = 4
 
 
 def find_named_prefixes(document_text: str) -> set[str]:
     """Return the letters of the codes that the text calls policies: `HOU` of `Policy HOU2`."""
-    return {mention_match[1] for mention_match in _MENTION.finditer(document_text)}
+    return {mention_match[1] for mention_match in _POLICY_MENTION_PATTERN.finditer(document_text)}
 
 
-def get_prefix(policy_code: str) -> str:
+def get_code_letters(policy_code: str) -> str:
     """Return the letters that a code begins with; "" where it begins with none."""
-    letters_match = _LETTERS.match(policy_code)
+    letters_match = _LEADING_LETTERS_PATTERN.match(policy_code)
     return letters_match[0] if letters_match else ""
 
 
-CodeLook = tuple[bool, int]
+LineLook = tuple[bool, int]
 """Whether the line of a code is bold, and its size."""
 
 
@@ -132,38 +136,38 @@ class _CodeLine:
     """Whether it is bold, its size, and what stands between letters and number."""
 
 
-def find_family_prefixes(typography: Typography, document_text: str) -> dict[str, set[CodeLook]]:
+def find_family_prefixes(typography: Typography, document_text: str) -> dict[str, set[LineLook]]:
     """Return the letters of codes that head a plan's rules without the word "Policy", with looks.
 
     Such codes look alike, count from one, and the text below them says what will be permitted.
     """
     opening_text = " ".join(
-        flow_line.line.text for flow_line in typography.lines if flow_line.page <= _TITLE_PAGES
+        flow_line.line.text for flow_line in typography.lines if flow_line.page <= _TITLE_PAGE_COUNT
     )
-    is_plan = _PLAN_WORD.search(opening_text[:5_000]) is not None
-    if not is_plan or len(_POLICY_WORD.findall(document_text)) < _MIN_POLICY_WORDS:
+    is_plan = _PLAN_WORD_PATTERN.search(opening_text[:5_000]) is not None
+    if not is_plan or len(_POLICY_WORD_PATTERN.findall(document_text)) < _MIN_POLICY_WORDS:
         return {}
     lines_by_look: defaultdict[tuple[bool, int, str], list[_CodeLine]] = defaultdict(list)
     for code_line in _iterate_code_lines(typography):
         lines_by_look[code_line.look].append(code_line)
-    looks_by_prefix: defaultdict[str, set[CodeLook]] = defaultdict(set)
+    line_looks_by_prefix: defaultdict[str, set[LineLook]] = defaultdict(set)
     for (is_bold, size, _), code_lines in lines_by_look.items():
         first_letters = {
             code_line.letters
             for code_line in code_lines
-            if _FIRST_NUMBER.fullmatch(code_line.number)
+            if _FIRST_NUMBER_PATTERN.fullmatch(code_line.number)
         }
         family_lines = [code_line for code_line in code_lines if code_line.letters in first_letters]
         codes = {(code_line.letters, code_line.number) for code_line in family_lines}
         ruling_codes = {
             (code_line.letters, code_line.number)
             for code_line in family_lines
-            if is_followed_by_rule(typography, code_line.line_index)
+            if is_above_rule_sentence(typography, code_line.line_index)
         }
         if len(codes) >= _MIN_FAMILY_CODES and 3 * len(ruling_codes) >= 2 * len(codes):
             for letters, _ in codes:
-                looks_by_prefix[get_prefix(letters)].add((is_bold, size))
-    return looks_by_prefix
+                line_looks_by_prefix[get_code_letters(letters)].add((is_bold, size))
+    return line_looks_by_prefix
 
 
 def find_boxed_prefixes(typography: Typography, policy_line_indexes: Iterable[int]) -> set[str]:
@@ -171,15 +175,15 @@ def find_boxed_prefixes(typography: Typography, policy_line_indexes: Iterable[in
 
     Where many policies stand in boxes of one look, a box that begins with a mere code is another.
     """
-    look_counts = Counter(
+    head_counts = Counter(
         _measure_box_head(typography, line_index) for line_index in policy_line_indexes
     )
     return {
-        get_prefix(typography.lines[code_line.line_index].line.text)
+        get_code_letters(typography.lines[code_line.line_index].line.text)
         for code_line in _iterate_code_lines(typography)
         if (box_head := _measure_box_head(typography, code_line.line_index)) is not None
-        and look_counts[box_head] >= _MIN_FAMILY_CODES
-        and is_followed_by_rule(typography, code_line.line_index)
+        and head_counts[box_head] >= _MIN_FAMILY_CODES
+        and is_above_rule_sentence(typography, code_line.line_index)
     }
 
 
@@ -200,7 +204,7 @@ def _measure_box_head(typography: Typography, line_index: int) -> tuple[bool, in
     )
 
 
-def is_listed(code_prefix: str, contents_text: str) -> bool:
+def is_prefix_listed(code_prefix: str, contents_text: str) -> bool:
     """Return whether the contents of a plan list codes that begin with these letters."""
     code_pattern = rf"\b{re.escape(code_prefix)}[ ./-]?(\d{{1,3}})(?!\w)"
     return len({*re.findall(code_pattern, contents_text)}) >= _MIN_FAMILY_CODES
@@ -213,12 +217,14 @@ def find_site_line_indexes(typography: Typography) -> set[int]:
         for line_index, flow_line in enumerate(typography.lines)
         if line_index not in typography.contents_line_indexes
         and not (flow_line.box and flow_line.box.is_grid)
-        and (site_match := SITE_HEADING.fullmatch(flow_line.line.text))
+        and (site_match := SITE_HEADING_PATTERN.fullmatch(flow_line.line.text))
         and typography.is_heading(line_index)
-        and typography.stands_out(line_index)
+        and typography.is_emphasised(line_index)
     }
     ruled_line_indexes = {
-        line_index for line_index in numbers_by_line if is_followed_by_rule(typography, line_index)
+        line_index
+        for line_index in numbers_by_line
+        if is_above_rule_sentence(typography, line_index)
     }
     ruled_numbers = {numbers_by_line[line_index] for line_index in ruled_line_indexes}
     site_numbers = {*numbers_by_line.values()}
@@ -236,11 +242,11 @@ def find_bar_line_indexes(typography: Typography) -> set[int]:
         if flow_line.box is not None
         and not flow_line.box.is_grid
         and (line_index == 0 or typography.lines[line_index - 1].box != flow_line.box)
-        and typography.stands_out(line_index)
+        and typography.is_emphasised(line_index)
         and typography.is_heading(line_index)
-        and (bar_match := TITLE_BEFORE_CODE.fullmatch(flow_line.line.text))
-        and not _WORD_BEFORE_POLICY.fullmatch(bar_match["title"].split()[-1])
-        and is_followed_by_rule(typography, line_index)
+        and (bar_match := TITLE_BEFORE_CODE_PATTERN.fullmatch(flow_line.line.text))
+        and not _WORD_BEFORE_POLICY_PATTERN.fullmatch(bar_match["title"].split()[-1])
+        and is_above_rule_sentence(typography, line_index)
     }
     is_family = len({*numbers_by_line.values()}) >= _MIN_FAMILY_CODES
     return {*numbers_by_line} if is_family else set()
@@ -251,24 +257,26 @@ def _iterate_code_lines(typography: Typography) -> Iterator[_CodeLine]:
         line_text = flow_line.line.text
         if not line_text[0].isupper() or line_index in typography.contents_line_indexes:
             continue
-        code_match = CODE_HEADING.fullmatch(line_text) or CODE_ALONE.fullmatch(line_text)
+        code_match = CODE_HEADING_PATTERN.fullmatch(line_text) or CODE_ALONE_PATTERN.fullmatch(
+            line_text
+        )
         if code_match is None or not (
-            typography.stands_out(line_index) and typography.begins_block(line_index)
+            typography.is_emphasised(line_index) and typography.is_block_start(line_index)
         ):
             continue
-        code_parts = _CODE_PARTS.match(code_match["number"])
+        code_parts = _CODE_PARTS_PATTERN.match(code_match["number"])
         if code_parts:
             look = (flow_line.line.is_bold, round(flow_line.line.size), code_parts["separator"])
             yield _CodeLine(line_index, code_parts["letters"], code_parts["number"], look)
 
 
-def is_followed_by_targets(typography: Typography, line_index: int) -> bool:
+def is_above_targets(typography: Typography, line_index: int) -> bool:
     """Return whether the text below a line says how a policy is measured, not what it is."""
-    lines_below = typography.lines[line_index + 1 : line_index + 1 + _LABELLED_LINES]
-    return any(_MONITORING_LABEL.match(flow_line.line.text) for flow_line in lines_below)
+    lines_below = typography.lines[line_index + 1 : line_index + 1 + _LINES_SEARCHED_FOR_LABEL]
+    return any(_MONITORING_LABEL_PATTERN.match(flow_line.line.text) for flow_line in lines_below)
 
 
-def is_followed_by_rule(typography: Typography, line_index: int) -> bool:
+def is_above_rule_sentence(typography: Typography, line_index: int) -> bool:
     """Return whether the text below a line says what will be permitted or is required."""
-    lines_below = typography.lines[line_index + 1 : line_index + 1 + _RULED_LINES]
-    return any(_RULING_WORD.search(flow_line.line.text) for flow_line in lines_below)
+    lines_below = typography.lines[line_index + 1 : line_index + 1 + _LINES_SEARCHED_FOR_RULE]
+    return any(_RULING_WORD_PATTERN.search(flow_line.line.text) for flow_line in lines_below)

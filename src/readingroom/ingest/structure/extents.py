@@ -6,10 +6,14 @@ from collections.abc import Container, Sequence
 from readingroom.ingest.structure.layout import FlowLine
 from readingroom.ingest.structure.policy_headings import (
     PolicyHeading,
-    repeats_heading,
-    says_continued,
+    is_continued_heading,
+    is_repeated_heading,
 )
-from readingroom.ingest.structure.typography import FIGURE_CAPTION, MARGIN_TOLERANCE, Typography
+from readingroom.ingest.structure.typography import (
+    FIGURE_CAPTION_PATTERN,
+    MARGIN_TOLERANCE,
+    Typography,
+)
 
 # Lines between a heading and the box of its policy: the rest of the title.
 _MAX_BOX_DISTANCE = 4
@@ -19,15 +23,15 @@ _MAX_WIDTH_CHANGE = 40.0
 _MAX_EDGE_DIFFERENCE = 2.0
 _MIN_INDENT, _MAX_INDENT = 8.0, 60.0
 """Points by which a whole policy is set in; a second column begins further right."""
-_NUMBERED_LINE = re.compile(r"\(?\w{1,4}[.)]|\W|\d")
-_EXPLAINING_HEADING = re.compile(
+_NUMBERED_LINE_PATTERN = re.compile(r"\(?\w{1,4}[.)]|\W|\d")
+_EXPLAINING_HEADING_PATTERN = re.compile(
     r"(?:reasoned |policy |supporting )?(?:justification|explanation)|supporting text"
     r"|explanatory (?:text|notes?)|reasons? for (?:the )?policy|policy context"
     r"|(?:why|how) (?:is |will |(?:do )?we need )?(?:this|the) policy.{0,60}|rationale"
     r"|(?:see also|(?:related|relevant|linked) policies|cross[- ]references?)(?::.*)?",
     re.IGNORECASE,
 )
-_EXPLAINING_HEADING_IN_BOLD = re.compile(
+_BOLD_EXPLAINING_HEADING_PATTERN = re.compile(
     r"(?:policy )?(?:background|context|delivery|implementation|monitoring|indicators?|evidence)"
     r"(?: and (?:delivery|implementation|monitoring|review))?|(?:primary|key) evidence"
     r"|(?:key )?(?:monitoring )?(?:indicators|targets)(?:: .{0,60})?|reasons?"
@@ -38,19 +42,21 @@ _EXPLAINING_HEADING_IN_BOLD = re.compile(
 )
 _MAX_EXPLAINING_CHARS = 80
 # Words in bold that begin a paragraph about a policy.
-_EXPLAINING_LABEL = re.compile(
+_EXPLAINING_LABEL_PATTERN = re.compile(
     r"(?:policy links|(?:linked|related|relevant) policies|evidence base|key evidence"
     r"|(?:monitoring )?indicators?|targets)\s*:\s",
     re.IGNORECASE,
 )
 # Words in the head of a table that says how a policy is measured: two of them.
-_MONITORING_HEAD = re.compile(
+_MONITORING_TABLE_HEAD_PATTERN = re.compile(
     r"\b(?:indicators?|triggers?|targets?|monitoring|contingency|implementation|delivery|source"
     r"|frequency|responsib\w+)\b",
     re.IGNORECASE,
 )
-_MEASURING_HEAD = re.compile(r"\b(?:indicators?|triggers?)\b", re.IGNORECASE)
-_ANNOUNCEMENT = re.compile(r":$|\b(?:below|following|follows)\b[^.]{0,40}\.?$", re.IGNORECASE)
+_MEASURING_TABLE_HEAD_PATTERN = re.compile(r"\b(?:indicators?|triggers?)\b", re.IGNORECASE)
+_ANNOUNCING_SENTENCE_PATTERN = re.compile(
+    r":$|\b(?:below|following|follows)\b[^.]{0,40}\.?$", re.IGNORECASE
+)
 # Policies of a plan, and the share of them, that are explained in a column beside them.
 _MIN_SIDE_TEXTS, _MIN_SIDE_SHARE = 3, 0.6
 _MIN_COLUMN_WIDTH = 100.0
@@ -64,26 +70,28 @@ def find_box_end(
     footnote_line_indexes: Container[int],
 ) -> int:
     """Return the line after the box of a policy, at most `line_limit`; 0 without a box."""
-    box_start_index = _find_box_start(typography, policy_heading.text_index, line_limit)
+    box_start_index = _find_box_start(typography, policy_heading.text_start_index, line_limit)
     if box_start_index is None:
         return 0
-    box_end_index = _follow_box(typography, box_start_index, line_limit, footnote_line_indexes)
+    box_end_index = _find_continued_box_end(
+        typography, box_start_index, line_limit, footnote_line_indexes
+    )
     if (
         box_end_index < line_limit
         and typography.lines[box_end_index].box is not None
         and typography.lines[box_end_index].page == typography.lines[box_start_index].page + 1
-        and _is_mere_bar(typography, policy_heading, box_start_index, box_end_index)
+        and _is_heading_bar(typography, policy_heading, box_start_index, box_end_index)
     ):
         # The bar or the tab of a heading stands last on its page, and the box of the text overleaf.
-        return _follow_box(typography, box_end_index, line_limit, footnote_line_indexes)
-    if _is_mere_bar(
+        return _find_continued_box_end(typography, box_end_index, line_limit, footnote_line_indexes)
+    if _is_heading_bar(
         typography, policy_heading, box_start_index, box_end_index
     ) or _is_table_of_facts(typography, policy_heading, box_start_index, box_end_index):
         return 0
-    return _leave_out_map(typography, box_start_index, box_end_index)
+    return _exclude_map_lines(typography, box_start_index, box_end_index)
 
 
-def _is_mere_bar(
+def _is_heading_bar(
     typography: Typography, policy_heading: PolicyHeading, box_start_index: int, box_end_index: int
 ) -> bool:
     """Whether a box holds only the heading of a policy, whose text begins below it or overleaf."""
@@ -117,21 +125,21 @@ def _is_table_of_facts(
     )
 
 
-def _leave_out_map(typography: Typography, box_start_index: int, box_end_index: int) -> int:
+def _exclude_map_lines(typography: Typography, box_start_index: int, box_end_index: int) -> int:
     """Return the end of a box without the words of a map that stands at its foot.
 
     They are short and in other letters than the text, and the caption follows them.
     """
-    if box_end_index == len(typography.lines) or not FIGURE_CAPTION.match(
+    if box_end_index == len(typography.lines) or not FIGURE_CAPTION_PATTERN.match(
         typography.lines[box_end_index].line.text
     ):
         return box_end_index
-    while box_end_index > box_start_index + 1 and typography.is_label(box_end_index - 1):
+    while box_end_index > box_start_index + 1 and typography.is_map_label(box_end_index - 1):
         box_end_index -= 1
     return box_end_index
 
 
-def is_outside_box(typography: Typography, line_index: int) -> bool:
+def is_small_print_between_boxes(typography: Typography, line_index: int) -> bool:
     """Whether a line between two parts of a policy's box is small print below the first."""
     return typography.lines[line_index].box is None and _is_footnote(typography, line_index)
 
@@ -140,7 +148,7 @@ def find_text_end(typography: Typography, policy_heading: PolicyHeading, next_bo
     """Return the line after the last one of a policy that stands in no box."""
     heading_size = typography.lines[policy_heading.heading_index].line.size
     text_start_index = _find_text_start(typography, policy_heading)
-    is_bold_text = is_set_in_bold(typography, policy_heading, next_boundary)
+    is_bold_text = is_policy_set_in_bold(typography, policy_heading, next_boundary)
     is_indented = text_start_index < next_boundary and all(
         _MIN_INDENT <= typography.measure_indent(line_index) <= _MAX_INDENT
         for line_index in (policy_heading.heading_index, text_start_index)
@@ -148,38 +156,38 @@ def find_text_end(typography: Typography, policy_heading: PolicyHeading, next_bo
     is_italic_text = text_start_index < next_boundary and typography.is_italic_prose(
         text_start_index
     )
-    for line_index in range(policy_heading.text_index + 1, next_boundary):
+    for line_index in range(policy_heading.text_start_index + 1, next_boundary):
         if not typography.is_figure_line(line_index) and (
-            _explains(typography, line_index)
-            or _heads_monitoring(typography, line_index)
+            _is_explaining_heading(typography, line_index)
+            or _is_monitoring_table_head(typography, line_index)
             or _is_larger_heading(typography, line_index, heading_size)
             or (is_bold_text and _is_plain_prose(typography, line_index))
             or (is_italic_text and _is_upright_prose(typography, line_index))
             or (is_italic_text and _is_upright_note(typography, text_start_index, line_index))
-            or (is_indented and _returns_to_margin(typography, policy_heading, line_index))
+            or (is_indented and _is_back_at_margin(typography, policy_heading, line_index))
         ):
-            return _leave_out_caption(typography, text_start_index, line_index)
-    return _leave_out_caption(typography, text_start_index, next_boundary)
+            return _exclude_map_caption(typography, text_start_index, line_index)
+    return _exclude_map_caption(typography, text_start_index, next_boundary)
 
 
-def _leave_out_caption(typography: Typography, text_start_index: int, text_end_index: int) -> int:
+def _exclude_map_caption(typography: Typography, text_start_index: int, text_end_index: int) -> int:
     """Return the end of a text without the caption of a map below it, and the words of the map."""
     caption_index = text_end_index - 1
     while caption_index > text_start_index and (
-        typography.is_label(caption_index) or typography.is_small(caption_index)
+        typography.is_map_label(caption_index) or typography.is_small_line(caption_index)
     ):
         caption_index -= 1
     is_caption = (
         caption_index > text_start_index
-        and FIGURE_CAPTION.match(typography.lines[caption_index].line.text)
-        and typography.begins_block(caption_index)
-        and typography.follows_sentence(caption_index)
+        and FIGURE_CAPTION_PATTERN.match(typography.lines[caption_index].line.text)
+        and typography.is_block_start(caption_index)
+        and typography.is_after_sentence(caption_index)
         and typography.is_title_like(caption_index)
     )
     return caption_index if is_caption else text_end_index
 
 
-def is_set_in_bold(
+def is_policy_set_in_bold(
     typography: Typography, policy_heading: PolicyHeading, next_boundary: int
 ) -> bool:
     """Return whether the text of a policy begins in bold letters."""
@@ -188,7 +196,9 @@ def is_set_in_bold(
 
 
 def _find_text_start(typography: Typography, policy_heading: PolicyHeading) -> int:
-    return typography.find_title_end(policy_heading.text_index, policy_heading.title or "title")
+    return typography.find_title_end(
+        policy_heading.text_start_index, policy_heading.title or "title"
+    )
 
 
 def find_side_column(
@@ -201,7 +211,8 @@ def find_side_column(
     column_edges = [
         column_edge
         for policy_heading, next_line in zip(policies, next_line_indexes, strict=True)
-        if (column_edge := _find_text_beside(typography, policy_heading, next_line)) is not None
+        if (column_edge := _find_left_edge_of_text_beside(typography, policy_heading, next_line))
+        is not None
     ]
     if len(column_edges) < max(_MIN_SIDE_TEXTS, _MIN_SIDE_SHARE * len(policies)):
         return None
@@ -213,12 +224,12 @@ def find_side_column(
     return None if has_policies else side_column
 
 
-def _find_text_beside(
+def _find_left_edge_of_text_beside(
     typography: Typography, policy_heading: PolicyHeading, next_line: int
 ) -> float | None:
     """Return the left edge of the text that begins beside the heading of a policy, if any does."""
     heading_line = typography.lines[policy_heading.heading_index]
-    for line_index in range(policy_heading.text_index + 1, next_line):
+    for line_index in range(policy_heading.text_start_index + 1, next_line):
         flow_line, line_above = typography.lines[line_index], typography.lines[line_index - 1]
         if flow_line.page != heading_line.page:
             return None
@@ -231,7 +242,7 @@ def _find_text_beside(
     return None
 
 
-def _returns_to_margin(
+def _is_back_at_margin(
     typography: Typography, policy_heading: PolicyHeading, line_index: int
 ) -> bool:
     """Whether a paragraph begins at the margin, after a policy that is set in from it.
@@ -239,10 +250,10 @@ def _returns_to_margin(
     A number at the margin may belong to the policy, and so does a table that it announces.
     """
     return (
-        typography.begins_block(line_index)
+        typography.is_block_start(line_index)
         and typography.measure_indent(line_index) < MARGIN_TOLERANCE
         and typography.has_same_margin(policy_heading.heading_index, line_index)
-        and not _NUMBERED_LINE.match(typography.lines[line_index].line.text)
+        and not _NUMBERED_LINE_PATTERN.match(typography.lines[line_index].line.text)
         and not _is_announced_row(typography, line_index)
     )
 
@@ -257,7 +268,10 @@ def _is_announced_row(typography: Typography, line_index: int) -> bool:
         and typography.lines[line_index].page == row_page
     ):
         line_index -= 1
-    return _ANNOUNCEMENT.search(typography.lines[line_index].line.text[-60:]) is not None
+    return (
+        _ANNOUNCING_SENTENCE_PATTERN.search(typography.lines[line_index].line.text[-60:])
+        is not None
+    )
 
 
 def _is_bold_prose(typography: Typography, line_index: int) -> bool:
@@ -268,7 +282,7 @@ def _is_bold_prose(typography: Typography, line_index: int) -> bool:
 def _is_plain_prose(typography: Typography, line_index: int) -> bool:
     """Whether a paragraph in ordinary letters begins here, after a policy in bold ones."""
     next_index = min(line_index + 1, len(typography.lines) - 1)
-    return typography.is_prose(line_index) and not typography.stands_out(next_index)
+    return typography.is_prose(line_index) and not typography.is_emphasised(next_index)
 
 
 def _is_upright_prose(typography: Typography, line_index: int) -> bool:
@@ -287,7 +301,7 @@ def _is_upright_note(typography: Typography, text_start_index: int, line_index: 
         and not note_line.line.is_italic
         and note_line.line.size < typography.lines[text_start_index].line.size - 1
         and typography.lines[line_index - 1].box is None
-        and typography.follows_sentence(line_index)
+        and typography.is_after_sentence(line_index)
         and note_line.line.text[0].isupper()
     )
 
@@ -307,13 +321,13 @@ def _find_box_start(typography: Typography, first_line: int, line_limit: int) ->
     return None
 
 
-def _follow_box(
+def _find_continued_box_end(
     typography: Typography, line_index: int, line_limit: int, footnote_line_indexes: Container[int]
 ) -> int:
     """Return the line after a box, which may go on in the next column or on the next page."""
     flow_lines = typography.lines
     box_end_index = line_index + 1
-    policy_heading = flow_lines[line_index].line.text
+    heading_text = flow_lines[line_index].line.text
     bold_count = int(flow_lines[line_index].line.is_bold)
     for next_index in range(line_index + 1, line_limit):
         if typography.is_figure_line(next_index) or next_index in footnote_line_indexes:
@@ -328,24 +342,26 @@ def _follow_box(
             is_often_bold = 3 * bold_count > next_index - line_index
             is_bar = box_end_index - line_index < _MAX_BOX_DISTANCE
             # A chapter's title may stand in a banner at the top of the next page.
-            is_title = typography.is_large(next_index) and (
+            is_title = typography.is_large_line(next_index) and (
                 following_line.line.size > flow_lines[line_index].line.size + 1
             )
             has_text = typography.find_title_end(line_index, "title") < box_end_index
             if (
                 is_title
-                or _explains(typography, next_index)
+                or _is_explaining_heading(typography, next_index)
                 or not (
-                    (is_bar and _hangs_below(typography, box_end_index - 1, next_index))
+                    (is_bar and _is_box_right_below(typography, box_end_index - 1, next_index))
                     or (
-                        not (has_text and _is_drawn_otherwise(last_line, following_line))
+                        not (has_text and _has_other_ground_colour(last_line, following_line))
                         and (
-                            _is_next_paragraph(typography, box_end_index - 1, next_index)
-                            or _continues(typography, box_end_index - 1, next_index, is_often_bold)
+                            _is_box_of_next_paragraph(typography, box_end_index - 1, next_index)
+                            or _is_box_continued(
+                                typography, box_end_index - 1, next_index, is_often_bold
+                            )
                         )
                     )
-                    or says_continued(following_line.line.text, policy_heading)
-                    or repeats_heading(typography, line_index, next_index)
+                    or is_continued_heading(following_line.line.text, heading_text)
+                    or is_repeated_heading(typography, line_index, next_index)
                 )
             ):
                 break
@@ -354,7 +370,7 @@ def _follow_box(
     return box_end_index
 
 
-def _is_drawn_otherwise(last_line: FlowLine, next_line: FlowLine) -> bool:
+def _has_other_ground_colour(last_line: FlowLine, next_line: FlowLine) -> bool:
     """Whether a box ends on another ground than the next begins on; one that goes on keeps its.
 
     The rows of a table may have grounds by turns.
@@ -366,11 +382,11 @@ def _is_drawn_otherwise(last_line: FlowLine, next_line: FlowLine) -> bool:
     return last_colours != next_colours and last_colours.isdisjoint(next_colours)
 
 
-def _hangs_below(typography: Typography, last_line_index: int, line_index: int) -> bool:
+def _is_box_right_below(typography: Typography, last_line_index: int, line_index: int) -> bool:
     """Whether the box of a line hangs right below another, as that of a text below its heading."""
     last_line, flow_line = typography.lines[last_line_index], typography.lines[line_index]
     assert last_line.box is not None and flow_line.box is not None
-    if flow_line.page != last_line.page or not typography.stands_out(last_line_index):
+    if flow_line.page != last_line.page or not typography.is_emphasised(last_line_index):
         return False
     gap = last_line.box.bottom - flow_line.box.top
     # A heading may stand on a tab that is narrower than the box of its text.
@@ -381,11 +397,13 @@ def _hangs_below(typography: Typography, last_line_index: int, line_index: int) 
     return (
         is_as_wide
         and abs(gap) < 2 * typography.usual_size
-        and not typography.stands_out(line_index)
+        and not typography.is_emphasised(line_index)
     )
 
 
-def _is_next_paragraph(typography: Typography, last_line_index: int, line_index: int) -> bool:
+def _is_box_of_next_paragraph(
+    typography: Typography, last_line_index: int, line_index: int
+) -> bool:
     """Whether a box is the next of several, one for each paragraph, with a small gap between."""
     last_line, flow_line = typography.lines[last_line_index], typography.lines[line_index]
     assert last_line.box is not None and flow_line.box is not None
@@ -398,7 +416,7 @@ def _is_next_paragraph(typography: Typography, last_line_index: int, line_index:
     )
 
 
-def _continues(
+def _is_box_continued(
     typography: Typography, last_line_index: int, line_index: int, is_often_bold: bool
 ) -> bool:
     """Whether a box goes on in the box of another line, at the top of a column or a page."""
@@ -422,7 +440,7 @@ def _continues(
 
 def _is_footnote(typography: Typography, line_index: int) -> bool:
     return (
-        typography.is_small(line_index)
+        typography.is_small_line(line_index)
         or typography.lines[line_index].line.text[0] in _FOOTNOTE_MARKS
     )
 
@@ -431,38 +449,41 @@ def _is_larger_heading(typography: Typography, line_index: int, heading_size: fl
     """Whether a line is a heading above policies: in larger letters than theirs."""
     return (
         typography.lines[line_index].line.size > heading_size + 1
-        and typography.begins_block(line_index)
+        and typography.is_block_start(line_index)
         and typography.is_title_like(line_index)
     )
 
 
-def _explains(typography: Typography, line_index: int) -> bool:
+def _is_explaining_heading(typography: Typography, line_index: int) -> bool:
     """Whether a line is a heading such as `Reasoned Justification`."""
     line_text = typography.lines[line_index].line.text.rstrip(":")
     if not (
-        typography.begins_block(line_index)
-        or (typography.stands_out(line_index) and typography.follows_sentence(line_index))
+        typography.is_block_start(line_index)
+        or (typography.is_emphasised(line_index) and typography.is_after_sentence(line_index))
     ):
         return False
-    if typography.stands_out(line_index) and _EXPLAINING_LABEL.match(line_text):
+    if typography.is_emphasised(line_index) and _EXPLAINING_LABEL_PATTERN.match(line_text):
         return True
     return len(line_text) <= _MAX_EXPLAINING_CHARS and bool(
-        _EXPLAINING_HEADING.fullmatch(line_text)
-        or (typography.stands_out(line_index) and _EXPLAINING_HEADING_IN_BOLD.fullmatch(line_text))
+        _EXPLAINING_HEADING_PATTERN.fullmatch(line_text)
+        or (
+            typography.is_emphasised(line_index)
+            and _BOLD_EXPLAINING_HEADING_PATTERN.fullmatch(line_text)
+        )
     )
 
 
-def _heads_monitoring(typography: Typography, line_index: int) -> bool:
+def _is_monitoring_table_head(typography: Typography, line_index: int) -> bool:
     """Whether a line is the head of a table of indicators and the like."""
     flow_line = typography.lines[line_index]
     if flow_line.box is None or not flow_line.box.is_grid:
         return False
     line_text = flow_line.line.text
-    head_words = {word.casefold() for word in _MONITORING_HEAD.findall(line_text)}
+    head_words = {word.casefold() for word in _MONITORING_TABLE_HEAD_PATTERN.findall(line_text)}
     return (
         len(line_text) <= _MAX_EXPLAINING_CHARS
-        and typography.stands_out(line_index)
+        and typography.is_emphasised(line_index)
         and typography.lines[line_index - 1].box != flow_line.box
         and len(head_words) > 1
-        and _MEASURING_HEAD.search(line_text) is not None
+        and _MEASURING_TABLE_HEAD_PATTERN.search(line_text) is not None
     )

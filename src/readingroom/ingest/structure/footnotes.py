@@ -7,10 +7,10 @@ from itertools import groupby
 from readingroom.ingest.structure.typography import Typography
 
 # The raised number may seem to touch the first word, or a full stop follow it.
-_NOTE = re.compile(r"(?P<mark>\d{1,3})(?:\.?\s+\S|[A-Z“‘]|$)")
+_NOTE_MARK_PATTERN = re.compile(r"(?P<mark>\d{1,3})(?:\.?\s+\S|[A-Z“‘]|$)")
 
 
-def find_footnotes(typography: Typography) -> dict[int, str]:
+def find_footnote_marks(typography: Typography) -> dict[int, str]:
     """Return the lines of footnotes, each with the mark of its note.
 
     They stand last on their page, in small letters, and the text above has the mark of the first.
@@ -26,16 +26,16 @@ def find_footnotes(typography: Typography) -> dict[int, str]:
         page_marks: dict[int, str] = {}
         note_mark = ""
         for line_index in note_line_indexes:
-            note_match = _NOTE.match(typography.lines[line_index].line.text)
+            note_match = _NOTE_MARK_PATTERN.match(typography.lines[line_index].line.text)
             note_mark = note_match["mark"] if note_match else note_mark
             page_marks[line_index] = note_mark
         text_line_indexes = range(page_line_indexes[0], note_line_indexes[0])
-        if has_mark(typography, text_line_indexes, page_marks[note_line_indexes[0]]):
+        if has_note_mark(typography, text_line_indexes, page_marks[note_line_indexes[0]]):
             marks_by_line |= page_marks
     return marks_by_line
 
 
-def has_mark(typography: Typography, text_line_indexes: Iterable[int], note_mark: str) -> bool:
+def has_note_mark(typography: Typography, text_line_indexes: Iterable[int], note_mark: str) -> bool:
     """Return whether a word of these lines bears the mark of a note."""
     # After a code, only a full stop or the like tells the mark from the code's own number.
     mark_pattern = re.compile(rf"[^\W\d](?:[.,;:’”)]?|\d{{1,3}}[.,;:’”)]){note_mark}(?!\w)")
@@ -46,21 +46,27 @@ def has_mark(typography: Typography, text_line_indexes: Iterable[int], note_mark
 
 def _list_note_line_indexes(typography: Typography, page_line_indexes: list[int]) -> list[int]:
     """Return the last lines of a page that are small, from the first that begins with a number."""
-    first_small = len(page_line_indexes)
-    while first_small and _is_small_print(typography, page_line_indexes[first_small - 1]):
-        first_small -= 1
+    first_small_index = len(page_line_indexes)
+    while first_small_index and _is_small_print(
+        typography, page_line_indexes[first_small_index - 1]
+    ):
+        first_small_index -= 1
     # A table in small letters stands in the box of the text above it, notes do not.
-    box_above = typography.lines[page_line_indexes[first_small - 1]].box if first_small else None
+    box_above = (
+        typography.lines[page_line_indexes[first_small_index - 1]].box
+        if first_small_index
+        else None
+    )
     small_line_indexes = [
         line_index
-        for line_index in page_line_indexes[first_small:]
+        for line_index in page_line_indexes[first_small_index:]
         if typography.lines[line_index].box is None or typography.lines[line_index].box != box_above
     ]
     for place, line_index in enumerate(small_line_indexes):
-        if _NOTE.match(typography.lines[line_index].line.text):
+        if _NOTE_MARK_PATTERN.match(typography.lines[line_index].line.text):
             return small_line_indexes[place:]
     return []
 
 
 def _is_small_print(typography: Typography, line_index: int) -> bool:
-    return not typography.lines[line_index].line.is_bold and typography.is_small(line_index)
+    return not typography.lines[line_index].line.is_bold and typography.is_small_line(line_index)

@@ -8,25 +8,30 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from readingroom.ingest.structure.numbering import find_rising_numbers
-from readingroom.ingest.structure.starts import LEVELS, SectionKind, SectionStart, make_start
+from readingroom.ingest.structure.starts import (
+    LEVELS,
+    SectionKind,
+    SectionStart,
+    make_section_start,
+)
 from readingroom.ingest.structure.typography import Typography
 
 # No pattern may take more than one pass over a line: see `numbering`.
 # A title begins with a capital; after a mere mention the sentence goes on in lower case.
 TITLE_PATTERN = r"(?:\s*[:.|–—-]\s*|\s+)?(?P<title>[A-Z0-9“‘\"'](?s:.*))?"
-_WORD_HEADING = re.compile(
+_WORD_HEADING_PATTERN = re.compile(
     r"(?P<word>(?i:chapter|part|section))\s+"
     rf"(?P<number>\d{{1,2}}(?:\.\d{{1,3}})*|[IVX]+|[A-Z])(?![\w(]){TITLE_PATTERN}"
 )
-_ANNEX_HEADING = re.compile(
+_ANNEX_HEADING_PATTERN = re.compile(
     rf"(?P<word>(?i:annex|appendix))\s+(?P<number>[A-Z]|\d{{1,2}}|[IVX]+)(?!\w){TITLE_PATTERN}"
 )
-_EXHIBIT_HEADING = re.compile(
+_EXHIBIT_HEADING_PATTERN = re.compile(
     r"(?P<word>(?i:table|figure|box))\s+"
     rf"(?P<number>[A-Z]?\d{{1,2}}(?:[-.]\d{{1,3}})?[a-z]?)(?!\w){TITLE_PATTERN}"
 )
-_NUMBERED_TITLE = re.compile(r"(?P<number>\d{1,2})\.?\s*(?P<title>[A-Z][^.]{2,})")
-_LEADING_NUMBER = re.compile(r"\d{1,3}[.)\s]")
+_NUMBERED_TITLE_PATTERN = re.compile(r"(?P<number>\d{1,2})\.?\s*(?P<title>[A-Z][^.]{2,})")
+_LEADING_NUMBER_PATTERN = re.compile(r"\d{1,3}[.)\s]")
 _MAX_BARE_REF_CHARS = 100
 _MIN_LONE_HEADINGS = 2
 # Of the words that these headings begin with.
@@ -40,7 +45,9 @@ def find_headings(typography: Typography) -> list[SectionStart]:
     lists, such as an index of tables.
     """
     headings = [*_find_worded_headings(typography), *_find_numbered_chapters(typography)]
-    return _remove_repeats(_remove_stray_words(typography, headings), len(typography.lines))
+    return _remove_repeated_headings(
+        _remove_cited_sections(typography, headings), len(typography.lines)
+    )
 
 
 def find_bare_headings(
@@ -49,7 +56,7 @@ def find_bare_headings(
     """Return headings without numbers, each under its own words, for want of others."""
     taken_line_indexes = {section_start.line_index for section_start in other_starts}
     headings = [
-        make_start(
+        make_section_start(
             line_index,
             "heading",
             typography.join_title_lines(line_index, flow_line.line.text)[:_MAX_BARE_REF_CHARS],
@@ -59,14 +66,14 @@ def find_bare_headings(
         if line_index not in taken_line_indexes
         and line_index not in typography.contents_line_indexes
         and flow_line.box is None
-        and (typography.is_uniform or typography.stands_out(line_index))
-        and typography.begins_section(line_index)
-        and (not typography.is_uniform or typography.heads_prose(line_index))
+        and (typography.is_uniform or typography.is_emphasised(line_index))
+        and typography.is_section_start(line_index)
+        and (not typography.is_uniform or typography.is_above_prose(line_index))
     ]
     # One alone in a document without any typography may be anything: a name, a date, a salutation.
     if typography.is_uniform and len(headings) < _MIN_LONE_HEADINGS:
         return []
-    return _remove_repeats(headings, len(typography.lines))
+    return _remove_repeated_headings(headings, len(typography.lines))
 
 
 def _find_worded_headings(typography: Typography) -> Iterator[SectionStart]:
@@ -74,18 +81,18 @@ def _find_worded_headings(typography: Typography) -> Iterator[SectionStart]:
         line_text = flow_line.line.text
         if line_text[0] not in _FIRST_LETTERS or line_index in typography.contents_line_indexes:
             continue
-        if heading_match := _WORD_HEADING.fullmatch(line_text) or _ANNEX_HEADING.fullmatch(
+        if heading_match := _WORD_HEADING_PATTERN.fullmatch(
             line_text
-        ):
+        ) or _ANNEX_HEADING_PATTERN.fullmatch(line_text):
             if typography.is_heading(line_index) and (
-                typography.is_large(line_index) or typography.begins_block(line_index)
+                typography.is_large_line(line_index) or typography.is_block_start(line_index)
             ):
                 yield _make_word_heading_start(line_index, heading_match)
-        elif (heading_match := _EXHIBIT_HEADING.fullmatch(line_text)) and (
-            typography.begins_block(line_index) or typography.stands_out(line_index)
+        elif (heading_match := _EXHIBIT_HEADING_PATTERN.fullmatch(line_text)) and (
+            typography.is_block_start(line_index) or typography.is_emphasised(line_index)
         ):
-            yield make_start(
-                line_index, "exhibit", _make_ref(heading_match), heading_match["title"]
+            yield make_section_start(
+                line_index, "exhibit", _make_heading_ref(heading_match), heading_match["title"]
             )
 
 
@@ -103,43 +110,47 @@ def _make_word_heading_start(line_index: int, heading_match: re.Match[str]) -> S
     section_kind: SectionKind = (
         "part" if kind_word == "Part" else "chapter" if kind_word == "Chapter" else "annex"
     )
-    return make_start(line_index, section_kind, _make_ref(heading_match), section_title)
+    return make_section_start(
+        line_index, section_kind, _make_heading_ref(heading_match), section_title
+    )
 
 
-def _make_ref(heading_match: re.Match[str]) -> str:
+def _make_heading_ref(heading_match: re.Match[str]) -> str:
     return f"{heading_match['word'].title()} {heading_match['number']}"
 
 
 def _find_numbered_chapters(typography: Typography) -> Iterator[SectionStart]:
     """Yield `5. Title` where such titles count up, in large letters or else in bold."""
-    lone_titles = _list_lone_titles(typography)
+    lone_titles = _find_lone_title_indexes(typography)
     numbered_lines = [
         (line_index, heading_match)
         for line_index, flow_line in enumerate(typography.lines)
         if flow_line.line.text[0].isdigit()
-        and (typography.stands_out(line_index) or line_index in lone_titles)
+        and (typography.is_emphasised(line_index) or line_index in lone_titles)
         and line_index not in typography.contents_line_indexes
-        and (heading_match := _NUMBERED_TITLE.fullmatch(flow_line.line.text))
+        and (heading_match := _NUMBERED_TITLE_PATTERN.fullmatch(flow_line.line.text))
         and typography.is_heading(line_index)
     ]
     large_candidates = [
-        numbered_line for numbered_line in numbered_lines if typography.is_large(numbered_line[0])
+        numbered_line
+        for numbered_line in numbered_lines
+        if typography.is_large_line(numbered_line[0])
     ]
     numbered_lines = large_candidates or [
         numbered_line
         for numbered_line in numbered_lines
-        if numbered_line[0] in lone_titles or typography.begins_section(numbered_line[0])
+        if numbered_line[0] in lone_titles or typography.is_section_start(numbered_line[0])
     ]
     for candidate_index in find_rising_numbers(
         [int(heading_match["number"]) for _, heading_match in numbered_lines], max_gap=2
     ):
         line_index, heading_match = numbered_lines[candidate_index]
-        yield make_start(
+        yield make_section_start(
             line_index, "chapter", f"Chapter {heading_match['number']}", heading_match["title"]
         )
 
 
-def _list_lone_titles(typography: Typography) -> set[int]:
+def _find_lone_title_indexes(typography: Typography) -> set[int]:
     """Return the lines `5. Title` of a document in one size and weight, each above its text.
 
     There are none where other paragraphs begin with numbers: those are what is cited.
@@ -149,17 +160,18 @@ def _list_lone_titles(typography: Typography) -> set[int]:
     numbered_indexes = [
         line_index
         for line_index, flow_line in enumerate(typography.lines)
-        if typography.begins_block(line_index) and _LEADING_NUMBER.match(flow_line.line.text)
+        if typography.is_block_start(line_index)
+        and _LEADING_NUMBER_PATTERN.match(flow_line.line.text)
     ]
     is_title = all(
-        _NUMBERED_TITLE.fullmatch(typography.lines[line_index].line.text)
-        and typography.heads_prose(line_index)
+        _NUMBERED_TITLE_PATTERN.fullmatch(typography.lines[line_index].line.text)
+        and typography.is_above_prose(line_index)
         for line_index in numbered_indexes
     )
     return set(numbered_indexes) if is_title and len(numbered_indexes) > 1 else set()
 
 
-def _remove_stray_words(
+def _remove_cited_sections(
     typography: Typography, headings: Sequence[SectionStart]
 ) -> list[SectionStart]:
     """Return the headings but for `Section 20` alone in plain letters: an Act that is cited."""
@@ -169,12 +181,14 @@ def _remove_stray_words(
         for heading_start in headings
         if heading_start.title
         or heading_start.kind == "exhibit"
-        or typography.stands_out(heading_start.line_index)
+        or typography.is_emphasised(heading_start.line_index)
         or word_counts[heading_start.ref.partition(" ")[0]] > 1
     ]
 
 
-def _remove_repeats(headings: Sequence[SectionStart], line_count: int) -> list[SectionStart]:
+def _remove_repeated_headings(
+    headings: Sequence[SectionStart], line_count: int
+) -> list[SectionStart]:
     headings_by_line = {
         heading_start.line_index: heading_start for heading_start in reversed(headings)
     }

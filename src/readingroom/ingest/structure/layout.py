@@ -8,36 +8,36 @@ from itertools import pairwise
 
 from readingroom.ingest.read.page import BROKEN_WORD_MARK, Box, DrawnRule, Line, RawPage
 from readingroom.ingest.structure.naming_rows import find_naming_rows, make_naming_key
-from readingroom.ingest.structure.page_labels import EDGE_SHARE
+from readingroom.ingest.structure.page_labels import PAGE_EDGE_SHARE
 
 _USUAL_LEADING = 1.2
 # A distance this many times the usual one separates two paragraphs.
-_GAP_SCALE = 1.3
-_PAGE_NUMBER = re.compile(
+_MIN_GAP_TO_LEADING_RATIO = 1.3
+_PAGE_NUMBER_PATTERN = re.compile(
     r"(?:page\s*)?[-–]?\s*(?:\d{1,4}|[ivxl]{1,7})\s*[-–]?(?:\s*(?:of|/)\s*\d{1,4})?"
 )
 _SENTENCE_ENDS = (".", "!", "?", ":", ";", "”", '"')
-_WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
-_LAST_WORD = re.compile(rf"{_WORD.pattern}$")
+_WORD_PATTERN = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+_LAST_WORD_PATTERN = re.compile(rf"{_WORD_PATTERN.pattern}$")
 _MAX_WORD_CHARS = 100
 # A line that has become this long by joining is joined to no more.
 _MAX_JOINED_CHARS = 5_000
 # Words by which headers are known that end in the name of a section.
-_BEGINNING_WORDS = 3
+_BEGINNING_WORD_COUNT = 3
 _MAX_PAGE_NUMBER_CHARS = 40
-_NUMBER_AT_END = re.compile(r"(?:^|\s)(\d{1,4})$")
-_NUMBER_AT_START = re.compile(r"(\d{1,4})(?=\s|$)")
+_NUMBER_AT_END_PATTERN = re.compile(r"(?:^|\s)(\d{1,4})$")
+_NUMBER_AT_START_PATTERN = re.compile(r"(\d{1,4})(?=\s|$)")
 # Of lines with the number of their page; fewer may be numbered footnotes or headings.
 _MIN_NUMBERED_PAGES = 5
 _MAX_FOOTER_CHARS = 120
 # Letters this much smaller than the usual ones, at the top of pages, are those of a header.
-_HEADER_SCALE = 0.92
+_MAX_HEADER_SIZE_RATIO = 0.92
 # Share of a page's height in which the rules of headers and footers are drawn, beside the text.
-_RULE_EDGE_SHARE = 1.5 * EDGE_SHARE
+_RULE_EDGE_SHARE = 1.5 * PAGE_EDGE_SHARE
 # Letters this many times the usual height, on page after page, are written across the text.
-_WATERMARK_SCALE = 2.0
+_MIN_WATERMARK_SIZE_RATIO = 2.0
 # Among the keys where there are any: most files have none, and every line would be looked up.
-_ANY_WATERMARK = ("\0\0", 0)
+_WATERMARK_KEY_TEXT = ("\0\0", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def make_text_flow(raw_pages: Sequence[RawPage]) -> TextFlow:
     """Return the text of the pages in order."""
     rejoin_words(raw_pages)
     leading_ratio = _measure_leading_ratio(raw_pages)
-    repeated_keys = _find_repeated_keys(raw_pages)
+    running_line_keys = _find_running_line_keys(raw_pages)
     text_pieces: list[str] = []
     flow_lines: list[FlowLine] = []
     page_starts: list[int] = []
@@ -78,11 +78,13 @@ def make_text_flow(raw_pages: Sequence[RawPage]) -> TextFlow:
     text_offset = 0
     for raw_page in raw_pages:
         body_lines = [
-            line for line in raw_page.lines if not _is_running_line(line, raw_page, repeated_keys)
+            line
+            for line in raw_page.lines
+            if not _is_running_line(line, raw_page, running_line_keys)
         ]
         page_starts.append(text_offset)
         for line, has_gap_above in zip(
-            body_lines, _list_gaps(body_lines, leading_ratio), strict=True
+            body_lines, _find_paragraph_gaps(body_lines, leading_ratio), strict=True
         ):
             if flow_lines:
                 is_new_page = flow_lines[-1].page != raw_page.number
@@ -98,7 +100,7 @@ def make_text_flow(raw_pages: Sequence[RawPage]) -> TextFlow:
                 text_offset += len(separator)
                 if is_new_page:
                     page_starts[-1] = text_offset
-            line_box = _find_box(line, raw_page.boxes)
+            line_box = _find_box_of_line(line, raw_page.boxes)
             flow_lines.append(FlowLine(line, text_offset, raw_page.number, has_gap_above, line_box))
             text_pieces.append(line.text)
             text_offset += len(line.text)
@@ -117,11 +119,11 @@ def make_text_flow(raw_pages: Sequence[RawPage]) -> TextFlow:
         page_starts,
         page_ends,
         page_texts,
-        _list_rules(raw_pages),
+        _list_body_rules_by_page(raw_pages),
     )
 
 
-def _list_rules(raw_pages: Sequence[RawPage]) -> dict[int, list[DrawnRule]]:
+def _list_body_rules_by_page(raw_pages: Sequence[RawPage]) -> dict[int, list[DrawnRule]]:
     """Return the rules of each page but for those at one place near the edge of half of them."""
     page_counts = Counter(
         rule_key
@@ -158,7 +160,7 @@ def rejoin_words(raw_pages: Sequence[RawPage]) -> None:
     word can tell which.
     """
     for raw_page in raw_pages:
-        raw_page.lines = [*_join_halves(raw_page.lines)]
+        raw_page.lines = [*_join_broken_lines(raw_page.lines)]
     broken_lines = [
         line for raw_page in raw_pages for line in raw_page.lines if BROKEN_WORD_MARK in line.text
     ]
@@ -166,11 +168,11 @@ def rejoin_words(raw_pages: Sequence[RawPage]) -> None:
         return
     line_texts = (line.text for raw_page in raw_pages for line in raw_page.lines)
     word_frequencies = Counter(
-        word.lower() for line_text in line_texts for word in _WORD.findall(line_text)
+        word.lower() for line_text in line_texts for word in _WORD_PATTERN.findall(line_text)
     )
     is_hyphenated = any(_has_proven_break(line.text, word_frequencies) for line in broken_lines)
     for line in broken_lines:
-        line.text = _mend_line(line.text, word_frequencies, is_hyphenated).strip()
+        line.text = _rejoin_words_of_line(line.text, word_frequencies, is_hyphenated).strip()
 
 
 def _has_proven_break(line_text: str, word_frequencies: Counter[str]) -> bool:
@@ -180,21 +182,23 @@ def _has_proven_break(line_text: str, word_frequencies: Counter[str]) -> bool:
     """
     text_pieces = line_text.split(BROKEN_WORD_MARK)
     return any(
-        (word_head := _LAST_WORD.search(text_before[-_MAX_WORD_CHARS:]))
-        and (word_tail := _WORD.match(text_after))
+        (word_head := _LAST_WORD_PATTERN.search(text_before[-_MAX_WORD_CHARS:]))
+        and (word_tail := _WORD_PATTERN.match(text_after))
         and word_frequencies[(word_head[0] + word_tail[0]).lower()]
         for text_before, text_after in pairwise(text_pieces)
     )
 
 
-def _mend_line(line_text: str, word_frequencies: Counter[str], is_hyphenated: bool) -> str:
+def _rejoin_words_of_line(
+    line_text: str, word_frequencies: Counter[str], is_hyphenated: bool
+) -> str:
     """Return a line with the words around each mark rejoined; a mark between others is a hyphen."""
     # Not one pattern for both words: it would try every letter before a mark as the first.
     mended_pieces: list[str] = []
     text_before, *broken_pieces = line_text.split(BROKEN_WORD_MARK)
     for text_after in broken_pieces:
-        word_head = _LAST_WORD.search(text_before[-_MAX_WORD_CHARS:])
-        word_tail = _WORD.match(text_after)
+        word_head = _LAST_WORD_PATTERN.search(text_before[-_MAX_WORD_CHARS:])
+        word_tail = _WORD_PATTERN.match(text_after)
         if word_head and word_tail:
             mended_pieces += [
                 text_before[: len(text_before) - len(word_head[0])],
@@ -216,7 +220,7 @@ def _rejoin_word(
     )
     # The halves at the end of one line and the beginning of the next were counted once themselves.
     is_compound = not is_hyphenated and all(
-        word_frequencies[half.lower()] > 1 for half in (word_head, word_tail)
+        word_frequencies[word_half.lower()] > 1 for word_half in (word_head, word_tail)
     )
     return (
         hyphenated_word
@@ -225,7 +229,7 @@ def _rejoin_word(
     )
 
 
-def _join_halves(page_lines: Sequence[Line]) -> Iterator[Line]:
+def _join_broken_lines(page_lines: Sequence[Line]) -> Iterator[Line]:
     """Append the second half of a broken word to the first, where the reader has not done so."""
     line_above: Line | None = None
     for line in page_lines:
@@ -240,7 +244,7 @@ def _join_halves(page_lines: Sequence[Line]) -> Iterator[Line]:
         line_above = line
 
 
-def _find_box(line: Line, boxes: Sequence[Box]) -> Box | None:
+def _find_box_of_line(line: Line, boxes: Sequence[Box]) -> Box | None:
     """Return the box that holds a line's first letter; of several, the smallest."""
     line_middle = line.bottom + line.size / 2
     holding_boxes = [
@@ -271,7 +275,7 @@ def _measure_leading_ratio(raw_pages: Sequence[RawPage]) -> float:
     return usual_distances[len(usual_distances) // 4] if usual_distances else _USUAL_LEADING
 
 
-def _list_gaps(page_lines: Sequence[Line], leading_ratio: float) -> list[bool]:
+def _find_paragraph_gaps(page_lines: Sequence[Line], leading_ratio: float) -> list[bool]:
     if not page_lines:
         return []
     return [
@@ -289,10 +293,12 @@ def _has_gap_between(line_above: Line, line_below: Line, leading_ratio: float) -
     distance = line_above.last_bottom - line_below.bottom
     if distance < 0:  # back at the top, in another column
         return line_above.text.endswith(_SENTENCE_ENDS)
-    return distance > _GAP_SCALE * leading_ratio * max(min(line_above.size, line_below.size), 1.0)
+    return distance > _MIN_GAP_TO_LEADING_RATIO * leading_ratio * max(
+        min(line_above.size, line_below.size), 1.0
+    )
 
 
-def _find_repeated_keys(raw_pages: Sequence[RawPage]) -> set[tuple[str, int]]:
+def _find_running_line_keys(raw_pages: Sequence[RawPage]) -> set[tuple[str, int]]:
     """Return the lines that are at the same height of many pages, whatever numbers they hold.
 
     Where half of the pages have lines that only begin alike, as headers do that name the section
@@ -304,9 +310,9 @@ def _find_repeated_keys(raw_pages: Sequence[RawPage]) -> set[tuple[str, int]]:
     return (
         _find_frequent_keys(raw_pages, _make_repeat_key, 0.25)
         | _find_frequent_keys(raw_pages, _make_beginning_key, 0.5)
-        | _find_header_rows(raw_pages, usual_size)
-        | _find_number_rows(raw_pages)
-        | _find_watermarks(raw_pages, usual_size)
+        | _find_header_keys(raw_pages, usual_size)
+        | _find_page_number_keys(raw_pages)
+        | _find_watermark_keys(raw_pages, usual_size)
         | find_naming_rows(raw_pages)
     )
 
@@ -320,7 +326,7 @@ def _measure_usual_size(raw_pages: Sequence[RawPage]) -> float:
     return chars_by_size.most_common(1)[0][0] if chars_by_size else 0.0
 
 
-def _find_watermarks(raw_pages: Sequence[RawPage], usual_size: float) -> set[tuple[str, int]]:
+def _find_watermark_keys(raw_pages: Sequence[RawPage], usual_size: float) -> set[tuple[str, int]]:
     """Return the large words at the same place of half of the pages, across their text."""
     page_counts = Counter(
         mark_key
@@ -328,36 +334,36 @@ def _find_watermarks(raw_pages: Sequence[RawPage], usual_size: float) -> set[tup
         for mark_key in {
             _make_watermark_key(line)
             for line in raw_page.lines
-            if line.size >= _WATERMARK_SCALE * usual_size
+            if line.size >= _MIN_WATERMARK_SIZE_RATIO * usual_size
         }
     )
     min_page_count = max(3, 0.5 * len(raw_pages))
     watermark_keys = {
         mark_key for mark_key, count in page_counts.items() if count >= min_page_count
     }
-    return watermark_keys | {_ANY_WATERMARK} if watermark_keys else set()
+    return watermark_keys | {_WATERMARK_KEY_TEXT} if watermark_keys else set()
 
 
-def _find_header_rows(raw_pages: Sequence[RawPage], usual_size: float) -> set[tuple[str, int]]:
+def _find_header_keys(raw_pages: Sequence[RawPage], usual_size: float) -> set[tuple[str, int]]:
     """Return the heights at the top of pages where half of them have a line in small letters.
 
     Such headers may name the policy or the section below, and so differ from page to page.
     """
-    max_size = _HEADER_SCALE * usual_size
+    max_size = _MAX_HEADER_SIZE_RATIO * usual_size
     page_counts = Counter(
         row_key
         for raw_page in raw_pages
         for row_key in {
             _make_row_key(line)
             for line in raw_page.lines
-            if _is_at_top(line, raw_page) and line.size <= max_size
+            if _is_at_page_top(line, raw_page) and line.size <= max_size
         }
     )
     min_page_count = max(3, 0.5 * len(raw_pages))
     return {row_key for row_key, count in page_counts.items() if count >= min_page_count}
 
 
-def _find_number_rows(raw_pages: Sequence[RawPage]) -> set[tuple[str, int]]:
+def _find_page_number_keys(raw_pages: Sequence[RawPage]) -> set[tuple[str, int]]:
     """Return the heights at which many pages have a line with the number printed on the page.
 
     Such a line may name the chapter, and so differ from page to page, or stand beside the text.
@@ -368,25 +374,25 @@ def _find_number_rows(raw_pages: Sequence[RawPage]) -> set[tuple[str, int]]:
         for number_key in {
             number_key
             for line in raw_page.lines
-            for number_key in _list_number_keys(line, raw_page)
+            for number_key in _make_page_number_keys(line, raw_page)
         }
     )
     min_page_count = max(_MIN_NUMBERED_PAGES, 0.25 * len(raw_pages))
     return {number_key for number_key, count in page_counts.items() if count >= min_page_count}
 
 
-def _list_number_keys(line: Line, raw_page: RawPage) -> list[tuple[str, int]]:
+def _make_page_number_keys(line: Line, raw_page: RawPage) -> list[tuple[str, int]]:
     """Return keys of a line's height and of how far its number is from that of its page."""
     if len(line.text) > _MAX_FOOTER_CHARS:
         return []
-    number_matches = [_NUMBER_AT_END.search(line.text)]
-    is_at_bottom = _is_at_edge(line, raw_page) and not _is_at_top(line, raw_page)
+    number_matches = [_NUMBER_AT_END_PATTERN.search(line.text)]
+    is_at_bottom = _is_at_page_edge(line, raw_page) and not _is_at_page_top(line, raw_page)
     if is_at_bottom and not line.text.endswith(_SENTENCE_ENDS):
-        number_matches.append(_NUMBER_AT_START.match(line.text))
+        number_matches.append(_NUMBER_AT_START_PATTERN.match(line.text))
     return [
         (f"\0#{int(number_match[1]) - raw_page.number}", round(line.bottom / 6))
         for number_match in number_matches
-        if number_match and (_is_at_edge(line, raw_page) or number_match[1] == line.text)
+        if number_match and (_is_at_page_edge(line, raw_page) or number_match[1] == line.text)
     ]
 
 
@@ -396,39 +402,50 @@ def _find_frequent_keys(
     page_counts = Counter(
         line_key
         for raw_page in raw_pages
-        for line_key in {make_key(line) for line in raw_page.lines if _is_at_edge(line, raw_page)}
+        for line_key in {
+            make_key(line) for line in raw_page.lines if _is_at_page_edge(line, raw_page)
+        }
     )
     min_page_count = max(3, min_share * len(raw_pages))
     return {line_key for line_key, count in page_counts.items() if count >= min_page_count}
 
 
-def _is_running_line(line: Line, raw_page: RawPage, repeated_keys: set[tuple[str, int]]) -> bool:
-    if not repeated_keys.isdisjoint(_list_number_keys(line, raw_page)):
+def _is_running_line(
+    line: Line, raw_page: RawPage, running_line_keys: set[tuple[str, int]]
+) -> bool:
+    if not running_line_keys.isdisjoint(_make_page_number_keys(line, raw_page)):
         return True
-    if not _is_at_edge(line, raw_page):
-        return _ANY_WATERMARK in repeated_keys and _make_watermark_key(line) in repeated_keys
+    if not _is_at_page_edge(line, raw_page):
+        return (
+            _WATERMARK_KEY_TEXT in running_line_keys
+            and _make_watermark_key(line) in running_line_keys
+        )
     line_keys = {
         _make_repeat_key(line),
         _make_beginning_key(line),
         make_naming_key(line, raw_page.number),
     }
-    if _is_at_top(line, raw_page):
+    if _is_at_page_top(line, raw_page):
         line_keys.add(_make_row_key(line))
-    return bool(line_keys & repeated_keys) or _is_page_number(line.text)
+    return bool(line_keys & running_line_keys) or _is_printed_page_number(line.text)
 
 
-def _is_page_number(line_text: str) -> bool:
+def _is_printed_page_number(line_text: str) -> bool:
     return len(line_text) <= _MAX_PAGE_NUMBER_CHARS and bool(
-        _PAGE_NUMBER.fullmatch(line_text.lower())
+        _PAGE_NUMBER_PATTERN.fullmatch(line_text.lower())
     )
 
 
-def _is_at_edge(line: Line, raw_page: RawPage) -> bool:
-    return not EDGE_SHARE * raw_page.height <= line.bottom <= (1 - EDGE_SHARE) * raw_page.height
+def _is_at_page_edge(line: Line, raw_page: RawPage) -> bool:
+    return (
+        not PAGE_EDGE_SHARE * raw_page.height
+        <= line.bottom
+        <= (1 - PAGE_EDGE_SHARE) * raw_page.height
+    )
 
 
-def _is_at_top(line: Line, raw_page: RawPage) -> bool:
-    return line.bottom > (1 - EDGE_SHARE) * raw_page.height
+def _is_at_page_top(line: Line, raw_page: RawPage) -> bool:
+    return line.bottom > (1 - PAGE_EDGE_SHARE) * raw_page.height
 
 
 def _make_row_key(line: Line) -> tuple[str, int]:
@@ -448,8 +465,8 @@ def _make_repeat_key(line: Line) -> tuple[str, int]:
 def _make_beginning_key(line: Line) -> tuple[str, int]:
     """Return the key of a line's beginning; one without letters alone there is like no other's."""
     line_words = line.text.lower().split()
-    first_words = line_words[:_BEGINNING_WORDS]
-    is_telling = len(first_words) == _BEGINNING_WORDS and all(map(str.isalpha, first_words))
+    first_words = line_words[:_BEGINNING_WORD_COUNT]
+    is_telling = len(first_words) == _BEGINNING_WORD_COUNT and all(map(str.isalpha, first_words))
     return " ".join(first_words if is_telling else line_words), round(line.bottom / 6)
 
 
@@ -458,7 +475,7 @@ def _join_page_lines(page_lines: Iterable[Line], leading_ratio: float) -> str:
     line_texts = [
         ("\n\n" if has_gap_above else "\n") + line.text
         for line, has_gap_above in zip(
-            page_lines, _list_gaps(page_lines, leading_ratio), strict=True
+            page_lines, _find_paragraph_gaps(page_lines, leading_ratio), strict=True
         )
     ]
     return "".join(line_texts).lstrip("\n")

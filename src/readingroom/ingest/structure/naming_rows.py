@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
 from readingroom.ingest.read.page import Line, RawPage
-from readingroom.ingest.structure.page_labels import EDGE_SHARE
+from readingroom.ingest.structure.page_labels import PAGE_EDGE_SHARE
 
 # Letter heights between a header and the text; lines of text are closer to each other.
 _MIN_DISTANCE = 1.9
@@ -13,12 +13,12 @@ _MIN_PAGES, _MIN_PAGE_SHARE, _MIN_APART_SHARE = 4, 0.5, 0.9
 # Share of these lines that repeat a heading nearby.
 _MIN_NAMING_SHARE = 0.6
 # Pages before and after a page on which the heading that its header names may stand.
-_PAGES_BEFORE, _PAGES_AFTER = 3, 1
+_NEAR_PAGES_BEFORE, _NEAR_PAGES_AFTER = 3, 1
 _MIN_NAME_CHARS, _MAX_NAME_CHARS = 8, 120
 # Of names that differ in more than numbers; headers with fewer are known by being the same.
-_MIN_NAMES = 3
-_SEPARATORS = ("|", " – ", " - ", "•")
-_WITHOUT_DIGITS = str.maketrans("", "", "0123456789")
+_MIN_DIFFERENT_NAMES = 3
+_NAME_SEPARATORS = ("|", " – ", " - ", "•")
+_DIGIT_REMOVAL_TABLE = str.maketrans("", "", "0123456789")
 
 
 def find_naming_rows(raw_pages: Sequence[RawPage]) -> set[tuple[str, int]]:
@@ -26,7 +26,7 @@ def find_naming_rows(raw_pages: Sequence[RawPage]) -> set[tuple[str, int]]:
 
     They stand at one height of most pages. A heading that begins each page repeats no other line.
     """
-    return _find_rows(raw_pages, max) | _find_rows(raw_pages, min)
+    return _find_rows_at_edge(raw_pages, max) | _find_rows_at_edge(raw_pages, min)
 
 
 def make_naming_key(line: Line, page_number: int) -> tuple[str, int]:
@@ -34,7 +34,7 @@ def make_naming_key(line: Line, page_number: int) -> tuple[str, int]:
     return f"\0n{page_number}", round(line.bottom / 6)
 
 
-def _find_rows(
+def _find_rows_at_edge(
     raw_pages: Sequence[RawPage], choose_outermost: Callable[..., Line]
 ) -> set[tuple[str, int]]:
     """Return keys of the lines at one edge of the pages that repeat a heading."""
@@ -44,7 +44,7 @@ def _find_rows(
         min_line_count = max(
             _MIN_PAGES, _MIN_PAGE_SHARE * len(raw_pages), _MIN_APART_SHARE * len(row_lines)
         )
-        if len(apart_lines) >= min_line_count and _repeat_headings(raw_pages, apart_lines):
+        if len(apart_lines) >= min_line_count and _are_repeated_headings(raw_pages, apart_lines):
             naming_rows |= {
                 make_naming_key(line, raw_pages[page_index].number)
                 for page_index, line in apart_lines
@@ -62,7 +62,7 @@ def _group_edge_lines(
         if len(page_lines) < 2:
             continue
         outer_line = choose_outermost(page_lines, key=lambda line: line.bottom)
-        edge_height = EDGE_SHARE * raw_page.height
+        edge_height = PAGE_EDGE_SHARE * raw_page.height
         if edge_height <= outer_line.bottom <= raw_page.height - edge_height:
             continue
         distance = min(
@@ -73,26 +73,28 @@ def _group_edge_lines(
     return lines_by_row
 
 
-def _repeat_headings(raw_pages: Sequence[RawPage], apart_lines: Sequence[tuple[int, Line]]) -> bool:
+def _are_repeated_headings(
+    raw_pages: Sequence[RawPage], apart_lines: Sequence[tuple[int, Line]]
+) -> bool:
     """Return whether most of these lines, of several texts, repeat a heading of a near page."""
-    row_texts = {line.text.translate(_WITHOUT_DIGITS) for _, line in apart_lines}
-    if len(row_texts) < _MIN_NAMES:
+    row_texts = {line.text.translate(_DIGIT_REMOVAL_TABLE) for _, line in apart_lines}
+    if len(row_texts) < _MIN_DIFFERENT_NAMES:
         return False
     naming_count = sum(
-        not heading_names.isdisjoint(_list_names(line.text))
+        not heading_names.isdisjoint(_list_header_names(line.text))
         for (_, line), heading_names in zip(
-            apart_lines, _list_names_nearby(raw_pages, apart_lines), strict=True
+            apart_lines, _list_nearby_names(raw_pages, apart_lines), strict=True
         )
     )
     return naming_count >= _MIN_NAMING_SHARE * len(apart_lines)
 
 
-def _list_names(header_text: str) -> list[str]:
+def _list_header_names(header_text: str) -> list[str]:
     """Return what a header may name: all of it, or what follows the title of the plan."""
-    return [header_text, *(header_text.rpartition(sign)[2].strip() for sign in _SEPARATORS)]
+    return [header_text, *(header_text.rpartition(sign)[2].strip() for sign in _NAME_SEPARATORS)]
 
 
-def _list_names_nearby(
+def _list_nearby_names(
     raw_pages: Sequence[RawPage], header_lines: Sequence[tuple[int, Line]]
 ) -> Iterator[set[str]]:
     """Yield for each header the lines further in on near pages, and what precedes their colon."""
@@ -107,5 +109,5 @@ def _list_names_nearby(
         for raw_page in raw_pages
     ]
     for page_index, _ in header_lines:
-        first_index = max(page_index - _PAGES_BEFORE, 0)
-        yield set().union(*names_by_page[first_index : page_index + _PAGES_AFTER + 1])
+        first_index = max(page_index - _NEAR_PAGES_BEFORE, 0)
+        yield set().union(*names_by_page[first_index : page_index + _NEAR_PAGES_AFTER + 1])

@@ -5,7 +5,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
-from readingroom.ingest.structure.starts import LEVELS, SectionStart, make_start
+from readingroom.ingest.structure.starts import LEVELS, SectionStart, make_section_start
 from readingroom.ingest.structure.typography import MARGIN_TOLERANCE, Typography
 
 # Fewer decimal numbers in a whole document are measurements or stray references.
@@ -15,11 +15,13 @@ _MAX_FIRST_NUMBER = 5
 
 # A line may be as long as its author likes, so no pattern may take more than one pass over it: one
 # that ends in `.*` matches any character there, or it would be tried again from every other place.
-_DECIMAL_PARAGRAPH = re.compile(
+_DECIMAL_PARAGRAPH_PATTERN = re.compile(
     r"(?P<number>(?:\d{1,2}|[A-Z])(?:\.\d{1,3}){1,3})\.?(?s:\s*(?P<title>[^\d\s].*)|\s+\d.*)?"
 )
-_PLAIN_PARAGRAPH = re.compile(r"(?P<number>\d{1,3})(?:\.\s*(?:[^\d\s](?s:.*))?|\s+[A-Z](?s:.*))")
-_UNIT_OF_MEASURE = re.compile(
+_PLAIN_PARAGRAPH_PATTERN = re.compile(
+    r"(?P<number>\d{1,3})(?:\.\s*(?:[^\d\s](?s:.*))?|\s+[A-Z](?s:.*))"
+)
+_UNIT_OF_MEASURE_PATTERN = re.compile(
     r"(?:m|km|mm|ha|metres?|miles?|hectares?|million|billion|per ?cent|%)\b|%"
 )
 
@@ -29,11 +31,11 @@ def find_decimal_starts(
 ) -> list[SectionStart]:
     """Return the paragraphs and sections numbered like `4.12`, where there are enough of them."""
     taken_line_indexes = {heading_start.line_index for heading_start in headings}
-    decimal_starts = [*_iterate_decimals(typography, taken_line_indexes)]
+    decimal_starts = [*_iterate_decimal_starts(typography, taken_line_indexes)]
     return decimal_starts if len(decimal_starts) >= _MIN_DECIMALS else []
 
 
-def _iterate_decimals(
+def _iterate_decimal_starts(
     typography: Typography, taken_line_indexes: Collection[int]
 ) -> Iterator[SectionStart]:
     """Yield paragraphs and sections numbered like `4.12`, in their sequence."""
@@ -47,30 +49,30 @@ def _iterate_decimals(
             or line_index in taken_line_indexes
         ):
             continue
-        number_match = _DECIMAL_PARAGRAPH.fullmatch(line_text)
+        number_match = _DECIMAL_PARAGRAPH_PATTERN.fullmatch(line_text)
         if number_match is None or line_index in typography.contents_line_indexes:
             continue
         paragraph_number, paragraph_title = number_match["number"], number_match["title"] or ""
-        if typography.is_small(line_index) or _UNIT_OF_MEASURE.match(paragraph_title):
+        if typography.is_small_line(line_index) or _UNIT_OF_MEASURE_PATTERN.match(paragraph_title):
             continue
         components = tuple(
             int(component) if component.isdigit() else component
             for component in paragraph_number.split(".")
         )
         if not (
-            typography.begins_block(line_index)
+            typography.is_block_start(line_index)
             or typography.is_outdented(line_index)
-            or typography.stands_out(line_index)
+            or typography.is_emphasised(line_index)
             or (
-                typography.hangs(line_index)
+                typography.has_hanging_indent(line_index)
                 and (
-                    _is_next(components, last_components)
-                    or _ends_paragraph(typography, last_line_index, line_index)
+                    _is_next_number(components, last_components)
+                    or _is_after_paragraph_end(typography, last_line_index, line_index)
                 )
             )
         ):
             continue
-        if not _may_follow(components, last_components):
+        if not _can_number_follow(components, last_components):
             continue
         last_components, last_line_index = components, line_index
         if (
@@ -83,27 +85,31 @@ def _iterate_decimals(
                 line_index, "section", f"Section {paragraph_number}", paragraph_title, level
             )
         else:
-            yield make_start(line_index, "para", f"Para {paragraph_number}", None)
+            yield make_section_start(line_index, "para", f"Para {paragraph_number}", None)
 
 
-def _ends_paragraph(typography: Typography, last_line_index: int | None, line_index: int) -> bool:
+def _is_after_paragraph_end(
+    typography: Typography, last_line_index: int | None, line_index: int
+) -> bool:
     """Whether a number follows a whole sentence, as far left as the last one, or at the margin."""
     last_indent = 0.0 if last_line_index is None else typography.measure_indent(last_line_index)
     return (
-        typography.follows_sentence(line_index)
+        typography.is_after_sentence(line_index)
         and abs(typography.measure_indent(line_index) - last_indent) < MARGIN_TOLERANCE
     )
 
 
 def _is_section_title(typography: Typography, line_index: int) -> bool:
     """Whether all of a numbered line is a title, not only the bold words that it begins with."""
-    if not (typography.stands_out(line_index) and typography.is_heading(line_index)):
+    if not (typography.is_emphasised(line_index) and typography.is_heading(line_index)):
         return False
     title_end_index = typography.find_title_end(line_index, "title")
-    return title_end_index == len(typography.lines) or typography.begins_block(title_end_index)
+    return title_end_index == len(typography.lines) or typography.is_block_start(title_end_index)
 
 
-def _may_follow(number_parts: tuple[str | int, ...], last_parts: tuple[str | int, ...]) -> bool:
+def _can_number_follow(
+    number_parts: tuple[str | int, ...], last_parts: tuple[str | int, ...]
+) -> bool:
     """Whether a decimal number may follow: the next one, a first one below, or one further up."""
     if not last_parts:
         return number_parts[-1] in (0, 1, 2)
@@ -112,8 +118,10 @@ def _may_follow(number_parts: tuple[str | int, ...], last_parts: tuple[str | int
     first_difference = next(
         (
             index
-            for index, (a, b) in enumerate(zip(number_parts, last_parts, strict=False))
-            if a != b
+            for index, (number_component, last_component) in enumerate(
+                zip(number_parts, last_parts, strict=False)
+            )
+            if number_component != last_component
         ),
         None,
     )
@@ -121,7 +129,7 @@ def _may_follow(number_parts: tuple[str | int, ...], last_parts: tuple[str | int
         return len(number_parts) > len(last_parts) and all(
             component in (0, 1, 2) for component in number_parts[len(last_parts) :]
         )
-    number_rise = _get_ordinal(number_parts[first_difference]) - _get_ordinal(
+    number_rise = _compute_ordinal(number_parts[first_difference]) - _compute_ordinal(
         last_parts[first_difference]
     )
     return 0 < number_rise <= 3 and all(
@@ -129,13 +137,13 @@ def _may_follow(number_parts: tuple[str | int, ...], last_parts: tuple[str | int
     )
 
 
-def _is_next(number_parts: tuple[str | int, ...], last_parts: tuple[str | int, ...]) -> bool:
+def _is_next_number(number_parts: tuple[str | int, ...], last_parts: tuple[str | int, ...]) -> bool:
     """Whether a number is the very next one: `4.13` after `4.12`."""
     last_part = last_parts[-1] if last_parts else None
     return isinstance(last_part, int) and number_parts == (*last_parts[:-1], last_part + 1)
 
 
-def _get_ordinal(component: str | int) -> int:
+def _compute_ordinal(component: str | int) -> int:
     """Return where a letter or a number of a decimal number stands among its like."""
     return ord(component) if isinstance(component, str) else component
 
@@ -153,10 +161,10 @@ def find_plain_starts(
         if flow_line.line.text[0].isdigit()
         and line_index not in taken_line_indexes
         and line_index not in typography.contents_line_indexes
-        and (number_match := _PLAIN_PARAGRAPH.fullmatch(flow_line.line.text))
-        and not typography.is_small(line_index)
+        and (number_match := _PLAIN_PARAGRAPH_PATTERN.fullmatch(flow_line.line.text))
+        and not typography.is_small_line(line_index)
     ]
-    numbered_lines = [*_remove_clauses(numbered_lines, headings)]
+    numbered_lines = [*_remove_clause_numbers(numbered_lines, headings)]
     left_edges = [
         round(typography.lines[line_index].line.left / MARGIN_TOLERANCE)
         for line_index, _ in numbered_lines
@@ -183,7 +191,7 @@ def find_plain_starts(
         return
     for chain_index in chain_indexes:
         line_index, paragraph_number = numbered_lines[chain_index]
-        yield make_start(line_index, "para", f"Para {paragraph_number}", None)
+        yield make_section_start(line_index, "para", f"Para {paragraph_number}", None)
 
 
 def _weigh_number(typography: Typography, line_index: int, is_in_column: bool) -> float:
@@ -195,13 +203,13 @@ def _weigh_number(typography: Typography, line_index: int, is_in_column: bool) -
         (".", ":", ";")
     ):
         number_weight *= 0.6  # the title of a chapter
-    if not (typography.begins_block(line_index) or typography.is_outdented(line_index)):
+    if not (typography.is_block_start(line_index) or typography.is_outdented(line_index)):
         # Plainly typeset, with no distance between paragraphs; else a number within a sentence.
-        number_weight *= 0.8 if typography.follows_sentence(line_index) else 0.2
+        number_weight *= 0.8 if typography.is_after_sentence(line_index) else 0.2
     return number_weight
 
 
-def _remove_clauses(
+def _remove_clause_numbers(
     numbered_lines: Sequence[tuple[int, int]], headings: Sequence[SectionStart]
 ) -> Iterator[tuple[int, int]]:
     """Yield the candidates but for 1, 2, 3 … below a policy: those are its clauses."""

@@ -5,12 +5,14 @@ from collections.abc import Sequence
 
 from readingroom.ingest.read.page import RawPage
 
-EDGE_SHARE = 0.09
+PAGE_EDGE_SHARE = 0.09
 """Share of a page's height at its top and bottom where headers and footers are."""
 
 _MAX_EDGE_CHARS = 120
-_PRINTED_NUMBER = re.compile(r"(?:^|(?<=\s))[-–]?\s?(\d{1,4})\s?[-–]?(?:\s+(?:of|/)\s+\d{1,4})?$")
-_LEADING_NUMBER = re.compile(r"(\d{1,4})(?=\s|$)")
+_PRINTED_NUMBER_PATTERN = re.compile(
+    r"(?:^|(?<=\s))[-–]?\s?(\d{1,4})\s?[-–]?(?:\s+(?:of|/)\s+\d{1,4})?$"
+)
+_LEADING_NUMBER_PATTERN = re.compile(r"(\d{1,4})(?=\s|$)")
 
 
 def find_printed_labels(raw_pages: Sequence[RawPage]) -> list[str]:
@@ -26,11 +28,13 @@ def find_printed_labels(raw_pages: Sequence[RawPage]) -> list[str]:
             numbers_by_page[index - 1] if index else set(),
             numbers_by_page[index + 1] if index + 1 < len(raw_pages) else set(),
         )
-        labels.append(_choose_label(numbers_by_page[index], *neighbour_numbers) or raw_page.label)
+        labels.append(
+            _choose_page_label(numbers_by_page[index], *neighbour_numbers) or raw_page.label
+        )
     return labels
 
 
-def _choose_label(
+def _choose_page_label(
     edge_numbers: set[int], numbers_before: set[int], numbers_after: set[int]
 ) -> str | None:
     spread_numbers = [
@@ -54,11 +58,16 @@ def _list_edge_numbers(raw_page: RawPage) -> set[int]:
     edge_numbers: set[int] = set()
     for line in (*raw_page.lines[:4], *raw_page.lines[-4:]):
         is_at_edge = not (
-            EDGE_SHARE * raw_page.height <= line.bottom <= (1 - EDGE_SHARE) * raw_page.height
+            PAGE_EDGE_SHARE * raw_page.height
+            <= line.bottom
+            <= (1 - PAGE_EDGE_SHARE) * raw_page.height
         )
         if not is_at_edge or len(line.text) > _MAX_EDGE_CHARS:
             continue
-        for number_match in (_PRINTED_NUMBER.search(line.text), _LEADING_NUMBER.match(line.text)):
+        for number_match in (
+            _PRINTED_NUMBER_PATTERN.search(line.text),
+            _LEADING_NUMBER_PATTERN.match(line.text),
+        ):
             if number_match:
                 edge_numbers.add(int(number_match[1]))
     return edge_numbers

@@ -16,29 +16,29 @@ from readingroom.ingest.structure.codes import (
     find_boxed_prefixes,
     find_family_prefixes,
     find_named_prefixes,
-    is_followed_by_rule,
-    is_followed_by_targets,
-    is_listed,
+    is_above_rule_sentence,
+    is_above_targets,
+    is_prefix_listed,
 )
 from readingroom.ingest.structure.policy_headings import PolicyHeading, find_policy_headings
 from readingroom.ingest.structure.starts import SectionStart
 from readingroom.ingest.structure.typography import MARGIN_TOLERANCE, Typography
 
-_BACK_MATTER = re.compile(
+_BACK_MATTER_PATTERN = re.compile(
     r"monitor|implementation|saved polic|supersed|replaced|glossary|index|schedule of|list of polic"
     r"|policy list|evidence base|abbreviations",
     re.IGNORECASE,
 )
-_EXPLAINING_TITLE = re.compile(
+_EXPLAINING_TITLE_PATTERN = re.compile(
     r"(?:.*\W)?(?:background|justification|explanation|supporting text|monitoring|implementation)",
     re.IGNORECASE | re.DOTALL,
 )
-_TITLE_WITHOUT_POLICIES = re.compile(
+_TITLE_WITHOUT_POLICIES_PATTERN = re.compile(
     r"report on the examination|inspector[’']?s report|report to .* council$"
     r"|supplementary planning (?:document|guidance)\b",
     re.IGNORECASE,
 )
-_TITLE_PAGES = 2
+_TITLE_PAGE_COUNT = 2
 # A plan with fewer policies may name them by codes alone.
 _MIN_POLICIES = 3
 _BODY_GRADE, _BACK_GRADE, _ANNEX_GRADE = 2, 1, 0
@@ -78,7 +78,8 @@ def find_policies(
     family_prefixes = {
         code_prefix
         for code_prefix, code_looks in find_family_prefixes(typography, document_text).items()
-        if has_few_policies or (code_looks & policy_looks and is_listed(code_prefix, contents_text))
+        if has_few_policies
+        or (code_looks & policy_looks and is_prefix_listed(code_prefix, contents_text))
     }
     family_prefixes |= find_boxed_prefixes(
         typography, [policy_heading.heading_index for policy_heading in chosen_headings]
@@ -117,18 +118,18 @@ def _choose_policies(
 def has_own_policies(typography: Typography) -> bool:
     """Whether a document can have policies of its own; a report on a plan only quotes them."""
     for line_index, flow_line in enumerate(typography.lines):
-        if flow_line.page > _TITLE_PAGES:
+        if flow_line.page > _TITLE_PAGE_COUNT:
             break
         if line_index in typography.contents_line_indexes:
             continue
-        if typography.stands_out(line_index) and _TITLE_WITHOUT_POLICIES.search(
+        if typography.is_emphasised(line_index) and _TITLE_WITHOUT_POLICIES_PATTERN.search(
             flow_line.line.text[:200]
         ):
             return False
     return True
 
 
-def fold_code(policy_ref: str) -> str:
+def fold_policy_code(policy_ref: str) -> str:
     """Return a reference without blanks, which plans write in a code or leave out."""
     return policy_ref.replace(" ", "").casefold()
 
@@ -145,27 +146,29 @@ class _PolicyChooser:
     ) -> None:
         self._typography = typography
         self._candidate_headings = candidate_headings
-        self._graded_stretches = _grade_lines(headings, len(typography.lines))
+        self._graded_stretches = _grade_stretches(headings, len(typography.lines))
         self._next_boundaries = dict(pairwise(boundaries))
         heading_lines = [heading.line_index for heading in candidate_headings]
         self._next_headings = dict(pairwise([*heading_lines, len(typography.lines)]))
-        self._refs_by_box = self._group_by_box()
+        self._refs_by_box = self._group_refs_by_box()
         self._text_lengths = {
-            candidate_heading.line_index: self._measure_text(candidate_heading)
+            candidate_heading.line_index: self._count_text_chars(candidate_heading)
             for candidate_heading in candidate_headings
         }
-        self._last_rows = self._find_last_rows()
-        plausible_headings = [*filter(self._is_plausible, candidate_headings)]
+        self._last_rows = self._find_last_rows_of_lists()
+        plausible_headings = [*filter(self._is_plausible_heading, candidate_headings)]
         boxed_refs = {
-            fold_code(heading.ref) for heading in plausible_headings if self._heads_box(heading)
+            fold_policy_code(heading.ref)
+            for heading in plausible_headings
+            if self._is_head_of_box(heading)
         }
-        plausible_refs = {fold_code(heading.ref) for heading in plausible_headings}
+        plausible_refs = {fold_policy_code(heading.ref) for heading in plausible_headings}
         self._are_policies_boxed = len(boxed_refs) > _MIN_BOXED_SHARE * len(plausible_refs)
         # The look of most policies, counted over references so that a long list does not win.
         refs_by_look: defaultdict[tuple[bool, float, bool], set[str]] = defaultdict(set)
         for candidate_heading in plausible_headings:
             refs_by_look[self._measure_look(candidate_heading)].add(
-                fold_code(candidate_heading.ref)
+                fold_policy_code(candidate_heading.ref)
             )
         self._look_counts = Counter(
             {heading_look: len(look_refs) for heading_look, look_refs in refs_by_look.items()}
@@ -174,49 +177,49 @@ class _PolicyChooser:
     def choose_headings(self) -> list[PolicyHeading]:
         best_headings_by_ref: dict[str, PolicyHeading] = {}
         for candidate_heading in self._candidate_headings:
-            if not self._is_plausible(candidate_heading):
+            if not self._is_plausible_heading(candidate_heading):
                 continue
-            policy_ref = fold_code(candidate_heading.ref)
-            if policy_ref not in best_headings_by_ref or self._make_rank(
+            policy_ref = fold_policy_code(candidate_heading.ref)
+            if policy_ref not in best_headings_by_ref or self._make_rank_key(
                 candidate_heading
-            ) > self._make_rank(best_headings_by_ref[policy_ref]):
+            ) > self._make_rank_key(best_headings_by_ref[policy_ref]):
                 best_headings_by_ref[policy_ref] = candidate_heading
         return sorted(
             best_headings_by_ref.values(),
             key=lambda candidate_heading: candidate_heading.line_index,
         )
 
-    def _make_rank(
+    def _make_rank_key(
         self, candidate_heading: PolicyHeading
     ) -> tuple[int, bool, bool, bool, bool, bool, bool, int, bool, int]:
         return (
-            self._get_grade(candidate_heading),
+            self._get_stretch_grade(candidate_heading),
             # A note in the margin may name the policy beside it.
-            not self._typography.is_small(candidate_heading.heading_index),
+            not self._typography.is_small_line(candidate_heading.heading_index),
             not self._shares_box_with_others(candidate_heading),
             not self._is_in_grid(candidate_heading),
             # The section about a policy may be numbered, and have its name.
             not self._is_numbered(candidate_heading),
-            not _EXPLAINING_TITLE.fullmatch(candidate_heading.title),
-            self._are_policies_boxed and self._heads_box(candidate_heading),
+            not _EXPLAINING_TITLE_PATTERN.fullmatch(candidate_heading.title),
+            self._are_policies_boxed and self._is_head_of_box(candidate_heading),
             self._look_counts[self._measure_look(candidate_heading)],
             candidate_heading.label_index is not None,
             self._text_lengths[candidate_heading.line_index],
         )
 
-    def _is_plausible(self, candidate_heading: PolicyHeading) -> bool:
+    def _is_plausible_heading(self, candidate_heading: PolicyHeading) -> bool:
         """Whether there is text below a heading, in the body of the document."""
         has_text = self._text_lengths[
             candidate_heading.line_index
-        ] >= _MIN_TEXT_CHARS or self._heads_sentence_in_box(candidate_heading)
+        ] >= _MIN_TEXT_CHARS or self._is_head_of_sentence_box(candidate_heading)
         return (
             has_text
-            and self._get_grade(candidate_heading) != _ANNEX_GRADE
+            and self._get_stretch_grade(candidate_heading) != _ANNEX_GRADE
             and candidate_heading.line_index not in self._last_rows
-            and not self._is_monitored(candidate_heading)
+            and not self._is_monitoring_heading(candidate_heading)
         )
 
-    def _heads_sentence_in_box(self, candidate_heading: PolicyHeading) -> bool:
+    def _is_head_of_sentence_box(self, candidate_heading: PolicyHeading) -> bool:
         """Whether a heading begins a box, and a sentence ends it."""
         all_lines = self._typography.lines
         heading_line = all_lines[candidate_heading.heading_index]
@@ -236,15 +239,15 @@ class _PolicyChooser:
             and box_lines[-1].line.text.endswith(".")
         )
 
-    def _is_monitored(self, candidate_heading: PolicyHeading) -> bool:
+    def _is_monitoring_heading(self, candidate_heading: PolicyHeading) -> bool:
         """Whether a heading in a chapter on monitoring stands above indicators, not above rules."""
         heading_index = candidate_heading.heading_index
-        return self._get_grade(candidate_heading) == _BACK_GRADE and (
-            is_followed_by_targets(self._typography, heading_index)
-            or not is_followed_by_rule(self._typography, heading_index)
+        return self._get_stretch_grade(candidate_heading) == _BACK_GRADE and (
+            is_above_targets(self._typography, heading_index)
+            or not is_above_rule_sentence(self._typography, heading_index)
         )
 
-    def _find_last_rows(self) -> set[int]:
+    def _find_last_rows_of_lists(self) -> set[int]:
         """Return the headings that end a list of others; the text below is no part of the list."""
         last_rows: set[int] = set()
         row_count = 0
@@ -269,20 +272,20 @@ class _PolicyChooser:
             )
         )
 
-    def _get_grade(self, candidate_heading: PolicyHeading) -> int:
+    def _get_stretch_grade(self, candidate_heading: PolicyHeading) -> int:
         stretch_index = (
             bisect_right(self._graded_stretches, (candidate_heading.line_index, _BODY_GRADE)) - 1
         )
         return self._graded_stretches[stretch_index][1]
 
-    def _group_by_box(self) -> dict[tuple[int, Box], set[str]]:
+    def _group_refs_by_box(self) -> dict[tuple[int, Box], set[str]]:
         """Return the policies that each box names as headings do, by its page."""
         refs_by_box: defaultdict[tuple[int, Box], set[str]] = defaultdict(set)
         for candidate_heading in self._candidate_headings:
             heading_line = self._typography.lines[candidate_heading.heading_index]
             if heading_line.box is not None:
                 refs_by_box[heading_line.page, heading_line.box].add(
-                    fold_code(candidate_heading.ref)
+                    fold_policy_code(candidate_heading.ref)
                 )
         return refs_by_box
 
@@ -293,7 +296,7 @@ class _PolicyChooser:
             return False
         return len(self._refs_by_box[heading_line.page, heading_line.box]) > 1
 
-    def _heads_box(self, candidate_heading: PolicyHeading) -> bool:
+    def _is_head_of_box(self, candidate_heading: PolicyHeading) -> bool:
         """Whether a heading is the first line of a box that holds its text too."""
         all_lines = self._typography.lines
         heading_index = candidate_heading.heading_index
@@ -320,7 +323,7 @@ class _PolicyChooser:
             candidate_heading.ref.startswith("Policy "),
         )
 
-    def _measure_text(self, candidate_heading: PolicyHeading) -> int:
+    def _count_text_chars(self, candidate_heading: PolicyHeading) -> int:
         """Return the number of characters between a heading and the next, or its own line's."""
         first_line = candidate_heading.heading_index + (
             candidate_heading.line_index == candidate_heading.heading_index
@@ -341,12 +344,13 @@ class _PolicyChooser:
             box_length = sum(len(flow_line.line.text) for flow_line in box_lines)
             # The heading may be all of it that a page has room for.
             if box_length >= _MIN_TEXT_CHARS or (
-                heading_box.is_grid and not self._has_page_end(candidate_heading, first_line)
+                heading_box.is_grid
+                and not self._is_continued_on_next_page(candidate_heading, first_line)
             ):
                 return box_length
         return sum(len(flow_line.line.text) for flow_line in all_lines[first_line:end_line])
 
-    def _has_page_end(self, candidate_heading: PolicyHeading, next_line: int) -> bool:
+    def _is_continued_on_next_page(self, candidate_heading: PolicyHeading, next_line: int) -> bool:
         """Whether a heading ends its page, and a box of the same width begins the next."""
         all_lines = self._typography.lines
         heading_line = all_lines[candidate_heading.heading_index]
@@ -361,7 +365,7 @@ class _PolicyChooser:
         )
 
 
-def _grade_lines(headings: Sequence[SectionStart], line_count: int) -> list[tuple[int, int]]:
+def _grade_stretches(headings: Sequence[SectionStart], line_count: int) -> list[tuple[int, int]]:
     """Return the lines at which a stretch of the document begins, each with its weight.
 
     The body weighs 2, chapters on monitoring, old policies and the like 1, and annexes 0.
@@ -381,7 +385,7 @@ def _grade_lines(headings: Sequence[SectionStart], line_count: int) -> list[tupl
         back_matter_level = section_start.level
         if is_annex and section_start.line_index > _MIN_ANNEX_SHARE * line_count:
             graded_stretches.append((section_start.line_index, _ANNEX_GRADE))
-        elif is_annex or _BACK_MATTER.search(section_start.title[:200]):
+        elif is_annex or _BACK_MATTER_PATTERN.search(section_start.title[:200]):
             graded_stretches.append((section_start.line_index, _BACK_GRADE))
         else:
             graded_stretches.append((section_start.line_index, _BODY_GRADE))

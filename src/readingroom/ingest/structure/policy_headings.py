@@ -5,22 +5,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from readingroom.ingest.structure.codes import (
-    CODE_ALONE,
-    CODE_HEADING,
-    POLICY_HEADING,
-    SITE_HEADING,
-    TITLE_BEFORE_CODE,
+    CODE_ALONE_PATTERN,
+    CODE_HEADING_PATTERN,
+    POLICY_HEADING_PATTERN,
+    SITE_HEADING_PATTERN,
+    TITLE_BEFORE_CODE_PATTERN,
     find_bar_line_indexes,
     find_site_line_indexes,
-    get_prefix,
+    get_code_letters,
 )
-from readingroom.ingest.structure.starts import SectionStart, make_start
+from readingroom.ingest.structure.starts import SectionStart, make_section_start
 from readingroom.ingest.structure.typography import MARGIN_TOLERANCE, Typography
 
 # Of a heading that may name a policy; most lines have another.
-_FIRST_LETTER = re.compile(r"[A-Z]|\d{1,2}[\d.]*\s+[A-Z]")
-_TEXT_LABEL = re.compile(r"(?:Policy|POLICY)(?: text)?:?")
-_CONTINUED = re.compile(r"\bcont(?:inued|[’']d|d)?\.?\W*$", re.IGNORECASE)
+_FIRST_LETTER_PATTERN = re.compile(r"[A-Z]|\d{1,2}[\d.]*\s+[A-Z]")
+_TEXT_LABEL_PATTERN = re.compile(r"(?:Policy|POLICY)(?: text)?:?")
+_CONTINUED_PATTERN = re.compile(r"\bcont(?:inued|[’']d|d)?\.?\W*$", re.IGNORECASE)
 # Points that the word "Policy" may begin left or right of the code below it.
 _MAX_BADGE_INDENT = 30.0
 # Lines between the heading of a policy and the label of its text.
@@ -40,19 +40,19 @@ class PolicyHeading:
     """The line `Policy` further down, below which its text begins."""
 
     @property
-    def text_index(self) -> int:
+    def text_start_index(self) -> int:
         """The line at which the policy itself begins: that of the label, or the heading."""
         return self.heading_index if self.label_index is None else self.label_index
 
     def to_section_start(self) -> SectionStart:
-        return make_start(self.line_index, "policy", self.ref, self.title)
+        return make_section_start(self.line_index, "policy", self.ref, self.title)
 
 
-def says_continued(line_text: str, heading_text: str) -> bool:
+def is_continued_heading(line_text: str, heading_text: str) -> bool:
     """Whether a line such as `Policy H1 continued` says that the policy of a heading goes on."""
-    if not _CONTINUED.search(line_text[-40:]):
+    if not _CONTINUED_PATTERN.search(line_text[-40:]):
         return False
-    named_words = re.findall(r"\w+", _CONTINUED.sub("", line_text).casefold())
+    named_words = re.findall(r"\w+", _CONTINUED_PATTERN.sub("", line_text).casefold())
     heading_words = re.findall(r"\w+", heading_text.casefold())
     return bool(named_words) and named_words == heading_words[: len(named_words)]
 
@@ -63,7 +63,7 @@ def find_policy_headings(typography: Typography, code_prefixes: set[str]) -> lis
     label_indexes = [
         line_index
         for line_index, label_line in enumerate(flow_lines)
-        if _TEXT_LABEL.fullmatch(label_line.line.text)
+        if _TEXT_LABEL_PATTERN.fullmatch(label_line.line.text)
         and not (label_line.box and label_line.box.is_grid)
     ]
     label_line_indexes = set(label_indexes)
@@ -74,7 +74,10 @@ def find_policy_headings(typography: Typography, code_prefixes: set[str]) -> lis
     candidate_headings: list[PolicyHeading] = []
     for line_index, flow_line in enumerate(flow_lines):
         line_text = flow_line.line.text
-        if not _FIRST_LETTER.match(line_text) or line_index in typography.contents_line_indexes:
+        if (
+            not _FIRST_LETTER_PATTERN.match(line_text)
+            or line_index in typography.contents_line_indexes
+        ):
             continue
         candidate_heading = (
             (_match_badge(typography, line_index) if line_index - 1 in label_line_indexes else None)
@@ -94,11 +97,11 @@ def find_policy_headings(typography: Typography, code_prefixes: set[str]) -> lis
         )
         if candidate_heading:
             candidate_headings.append(candidate_heading)
-    first_headings = [*_leave_out_repeats(typography, candidate_headings)]
-    return [*_attach_labels(first_headings, label_indexes)]
+    first_headings = [*_exclude_repeated_headings(typography, candidate_headings)]
+    return [*_attach_text_labels(first_headings, label_indexes)]
 
 
-def _leave_out_repeats(
+def _exclude_repeated_headings(
     typography: Typography, candidate_headings: Sequence[PolicyHeading]
 ) -> Iterator[PolicyHeading]:
     """Yield the headings but for those printed again where a box goes on at the top of a page."""
@@ -106,17 +109,17 @@ def _leave_out_repeats(
     for candidate_heading in candidate_headings:
         is_repeated = (
             last_heading is not None
-            and repeats_heading(
+            and is_repeated_heading(
                 typography, last_heading.heading_index, candidate_heading.heading_index
             )
-            and _stand_in_one_box(typography, last_heading, candidate_heading)
+            and _are_in_one_box(typography, last_heading, candidate_heading)
         )
         if not is_repeated:
             yield candidate_heading
         last_heading = candidate_heading
 
 
-def repeats_heading(
+def is_repeated_heading(
     typography: Typography, heading_index: int, line_index: int, line_count: int = 1
 ) -> bool:
     """Whether lines are the first of their page and say the same as a heading further up."""
@@ -133,7 +136,7 @@ def repeats_heading(
     )
 
 
-def _stand_in_one_box(
+def _are_in_one_box(
     typography: Typography, policy_heading: PolicyHeading, repeated_heading: PolicyHeading
 ) -> bool:
     """Whether boxes of one width reach from a heading to where it stands again, page by page."""
@@ -142,7 +145,7 @@ def _stand_in_one_box(
     last_page = flow_lines[policy_heading.heading_index].page
     for line_index in range(policy_heading.heading_index, repeated_heading.heading_index + 1):
         flow_line = flow_lines[line_index]
-        if flow_line.box is None and typography.is_small(line_index):
+        if flow_line.box is None and typography.is_small_line(line_index):
             continue  # a footnote
         if flow_line.box is None or heading_box is None or flow_line.page > last_page + 1:
             return False
@@ -160,15 +163,17 @@ def _match_badge(typography: Typography, line_index: int) -> PolicyHeading | Non
     """Return the heading whose code stands below the word "Policy", with its title beside both."""
     label_index = line_index - 1
     label_line, code_line = typography.lines[label_index], typography.lines[line_index]
-    if CODE_ALONE.fullmatch(code_line.line.text) is None or not typography.stands_out(line_index):
+    if CODE_ALONE_PATTERN.fullmatch(code_line.line.text) is None or not typography.is_emphasised(
+        line_index
+    ):
         return None
-    rise = label_line.line.bottom - code_line.line.bottom
-    is_above = label_line.page == code_line.page and 0 < rise < 2 * code_line.line.size
+    height_difference = label_line.line.bottom - code_line.line.bottom
+    is_above = label_line.page == code_line.page and 0 < height_difference < 2 * code_line.line.size
     if not is_above or abs(label_line.line.left - code_line.line.left) > _MAX_BADGE_INDENT:
         return None
     for title_index in (label_index - 1, line_index + 1):
-        if 0 <= title_index < len(typography.lines) and _stands_beside(
-            typography, title_index, line_index, rise
+        if 0 <= title_index < len(typography.lines) and _is_title_beside_badge(
+            typography, title_index, line_index, height_difference
         ):
             return PolicyHeading(
                 min(title_index, label_index),
@@ -179,17 +184,17 @@ def _match_badge(typography: Typography, line_index: int) -> PolicyHeading | Non
     return None
 
 
-def _stands_beside(
+def _is_title_beside_badge(
     typography: Typography, title_index: int, code_index: int, badge_height: float
 ) -> bool:
     """Whether a line is a title at the right of a badge, level with it."""
     title_line, code_line = typography.lines[title_index], typography.lines[code_index]
-    rise = title_line.line.bottom - code_line.line.bottom
+    height_difference = title_line.line.bottom - code_line.line.bottom
     return (
         title_line.page == code_line.page
         and title_line.line.left > code_line.line.left + code_line.line.size
-        and -code_line.line.size / 2 < rise < badge_height + code_line.line.size / 2
-        and typography.stands_out(title_index)
+        and -code_line.line.size / 2 < height_difference < badge_height + code_line.line.size / 2
+        and typography.is_emphasised(title_index)
         and typography.is_title_like(title_index)
     )
 
@@ -197,19 +202,19 @@ def _stands_beside(
 def _match_worded_heading(typography: Typography, line_index: int) -> PolicyHeading | None:
     """Return the heading `Policy LP5 – Housing`, or None."""
     line_text = typography.lines[line_index].line.text
-    heading_match = POLICY_HEADING.fullmatch(line_text)
+    heading_match = POLICY_HEADING_PATTERN.fullmatch(line_text)
     if heading_match is None or (
         (heading_match["section"] or heading_match["uncapped"])
-        and not typography.stands_out(line_index)
+        and not typography.is_emphasised(line_index)
     ):
         return None
-    is_run_in = typography.runs_in(line_index)
+    is_run_in = typography.is_run_in_heading(line_index)
     if not (is_run_in or typography.is_heading(line_index)):
         return None
-    if not (typography.begins_block(line_index) or typography.follows_sentence(line_index)):
+    if not (typography.is_block_start(line_index) or typography.is_after_sentence(line_index)):
         return None
     heading_title = heading_match["title"] or heading_match["uncapped"] or ""
-    if heading_match["continued"] or _CONTINUED.search(heading_title[-40:]):
+    if heading_match["continued"] or _CONTINUED_PATTERN.search(heading_title[-40:]):
         return None
     policy_word = heading_match["word"]
     if heading_match["topic"] and heading_match["number"].isdigit():
@@ -231,18 +236,18 @@ def _match_code_heading(
     typography: Typography, line_index: int, code_prefixes: set[str], label_line_indexes: set[int]
 ) -> PolicyHeading | None:
     """Return the heading `HOU2 Housing Density`, or a code beside its text below a label."""
-    code_match = CODE_HEADING.fullmatch(typography.lines[line_index].line.text)
-    if code_match is None or not typography.stands_out(line_index):
+    code_match = CODE_HEADING_PATTERN.fullmatch(typography.lines[line_index].line.text)
+    if code_match is None or not typography.is_emphasised(line_index):
         return None
     policy_ref = f"Policy {code_match['number']}"
     if line_index - 1 in label_line_indexes:
         # The code stands in the margin of the text, whose first line is no title.
         return PolicyHeading(line_index - 1, line_index, policy_ref, "")
-    if get_prefix(code_match["number"]) not in code_prefixes or not typography.is_heading(
+    if get_code_letters(code_match["number"]) not in code_prefixes or not typography.is_heading(
         line_index
     ):
         return None
-    if not (typography.begins_block(line_index) or typography.follows_sentence(line_index)):
+    if not (typography.is_block_start(line_index) or typography.is_after_sentence(line_index)):
         return None
     return PolicyHeading(line_index, line_index, policy_ref, code_match["title"])
 
@@ -252,12 +257,14 @@ def _match_code_alone(
 ) -> PolicyHeading | None:
     """Return the heading `HOU2` whose title stands on the next line, or None."""
     policy_code = typography.lines[line_index].line.text
-    if CODE_ALONE.fullmatch(policy_code) is None or not typography.begins_block(line_index):
+    if CODE_ALONE_PATTERN.fullmatch(policy_code) is None or not typography.is_block_start(
+        line_index
+    ):
         return None
-    if get_prefix(policy_code) not in code_prefixes:
+    if get_code_letters(policy_code) not in code_prefixes:
         return None
     policy_title = _complete_title(typography, line_index, "")
-    if not policy_title and typography.stands_out(line_index):
+    if not policy_title and typography.is_emphasised(line_index):
         # Beside its text, the title of a policy may be set in plain letters.
         next_index = line_index + 1
         has_title = next_index < len(typography.lines) and typography.is_title_like(next_index)
@@ -271,7 +278,7 @@ def _match_code_alone(
 
 def _make_site_heading(typography: Typography, line_index: int) -> PolicyHeading:
     """Return the heading `Site H1(a) Gasworks Yard`, which a line is known to be."""
-    site_match = SITE_HEADING.fullmatch(typography.lines[line_index].line.text)
+    site_match = SITE_HEADING_PATTERN.fullmatch(typography.lines[line_index].line.text)
     assert site_match is not None
     site_title = _complete_title(typography, line_index, site_match["title"] or "")
     return PolicyHeading(line_index, line_index, f"Site {site_match['number']}", site_title)
@@ -279,7 +286,7 @@ def _make_site_heading(typography: Typography, line_index: int) -> PolicyHeading
 
 def _make_bar_heading(typography: Typography, line_index: int) -> PolicyHeading:
     """Return the heading `Affordable homes Policy H3`, which a line is known to be."""
-    bar_match = TITLE_BEFORE_CODE.fullmatch(typography.lines[line_index].line.text)
+    bar_match = TITLE_BEFORE_CODE_PATTERN.fullmatch(typography.lines[line_index].line.text)
     assert bar_match is not None
     return PolicyHeading(
         line_index, line_index, f"Policy {bar_match['number']}", bar_match["title"].strip()
@@ -289,7 +296,11 @@ def _make_bar_heading(typography: Typography, line_index: int) -> PolicyHeading:
 def _complete_title(typography: Typography, line_index: int, policy_title: str) -> str:
     """Return the title; where the heading has only a code, it is the next line of the same look."""
     next_index = line_index + 1
-    if policy_title or next_index == len(typography.lines) or not typography.stands_out(line_index):
+    if (
+        policy_title
+        or next_index == len(typography.lines)
+        or not typography.is_emphasised(line_index)
+    ):
         return policy_title
     is_title = typography.has_same_look(line_index, next_index) and typography.is_title_like(
         next_index
@@ -297,7 +308,7 @@ def _complete_title(typography: Typography, line_index: int, policy_title: str) 
     return typography.lines[next_index].line.text if is_title else ""
 
 
-def _attach_labels(
+def _attach_text_labels(
     candidate_headings: Sequence[PolicyHeading], label_indexes: Sequence[int]
 ) -> Iterator[PolicyHeading]:
     """Yield the headings, each with the label of its text where there is one before the next."""

@@ -14,23 +14,23 @@ from readingroom.ingest.structure.extents import (
     find_box_end,
     find_side_column,
     find_text_end,
-    is_outside_box,
-    is_set_in_bold,
+    is_policy_set_in_bold,
+    is_small_print_between_boxes,
 )
-from readingroom.ingest.structure.footnotes import find_footnotes, has_mark
+from readingroom.ingest.structure.footnotes import find_footnote_marks, has_note_mark
 from readingroom.ingest.structure.headings import find_bare_headings, find_headings
 from readingroom.ingest.structure.layout import TextFlow
 from readingroom.ingest.structure.numbering import find_decimal_starts, find_plain_starts
 from readingroom.ingest.structure.policies import find_policies
-from readingroom.ingest.structure.policy_headings import PolicyHeading, repeats_heading
+from readingroom.ingest.structure.policy_headings import PolicyHeading, is_repeated_heading
 from readingroom.ingest.structure.rules import find_ruled_ends
 from readingroom.ingest.structure.starts import (
     LEVELS,
     SUPPORTING_PREFIX,
     SectionStart,
-    make_start,
+    make_section_start,
 )
-from readingroom.ingest.structure.typography import FIGURE_CAPTION, Typography
+from readingroom.ingest.structure.typography import FIGURE_CAPTION_PATTERN, Typography
 
 # A document with fewer numbered paragraphs and no policies is divided by its bare headings.
 _MIN_REFERENCES = 8
@@ -59,7 +59,7 @@ def find_sections(text_flow: TextFlow) -> tuple[DocumentSection, ...]:
     typography = Typography(text_flow)
     headings = find_headings(typography)
     decimal_starts = find_decimal_starts(typography, headings)
-    outline_starts = _set_figures_apart(
+    outline_starts = _separate_figures(
         typography,
         sorted([*headings, *decimal_starts], key=lambda section_start: section_start.line_index),
     )
@@ -70,7 +70,7 @@ def find_sections(text_flow: TextFlow) -> tuple[DocumentSection, ...]:
         if section_start.kind not in ("exhibit", "part")
     }
     policy_extents = _PolicyExtents(typography, policies, paragraph_line_indexes)
-    section_starts = _complete_starts(
+    section_starts = _add_plain_starts(
         typography, policy_extents.remove_inner_starts(outline_starts), policy_extents
     )
     divisions = [
@@ -82,12 +82,12 @@ def find_sections(text_flow: TextFlow) -> tuple[DocumentSection, ...]:
         if not policy_extents.holds_line(other_policy.line_index)
     ]
     divisions += policy_extents.divide_policies(divisions)
-    divisions.sort(key=_make_sort_key)
+    divisions.sort(key=_make_division_sort_key)
     divisions = [*_resume_after_exhibits(typography, [*_resume_enclosing(divisions)])]
     return tuple(_make_sections(text_flow, typography, divisions))
 
 
-def _set_figures_apart(
+def _separate_figures(
     typography: Typography, outline: Sequence[SectionStart]
 ) -> list[SectionStart]:
     """Return the starts, with one for each page that a figure fills.
@@ -118,13 +118,13 @@ def _make_figure_start(typography: Typography, page_lines: range) -> SectionStar
     caption = next(
         caption_match
         for line_index in page_lines
-        if (caption_match := FIGURE_CAPTION.match(typography.lines[line_index].line.text))
+        if (caption_match := FIGURE_CAPTION_PATTERN.match(typography.lines[line_index].line.text))
     )
     section_ref = " ".join(caption["ref"].split())
     return SectionStart(page_lines.start, "exhibit", section_ref, caption["title"], LEVELS["para"])
 
 
-def _complete_starts(
+def _add_plain_starts(
     typography: Typography, outline_starts: Sequence[SectionStart], policy_extents: "_PolicyExtents"
 ) -> list[SectionStart]:
     """Return the starts with plain numbers or bare headings, where there is nothing better."""
@@ -157,7 +157,7 @@ class _PolicyExtents:
         self._typography = typography
         self._first_line_indexes = [policy_heading.line_index for policy_heading in policies]
         next_line_indexes = [*self._first_line_indexes, len(typography.lines)][1:]
-        self._footnotes = find_footnotes(typography) if policies else {}
+        self._footnotes = find_footnote_marks(typography) if policies else {}
         self._side_column = find_side_column(typography, policies, next_line_indexes)
         drawn_ends = [
             find_box_end(typography, policy_heading, next_line, self._footnotes)
@@ -181,7 +181,7 @@ class _PolicyExtents:
         """Whether a line stands in the box of a policy, below its heading."""
         policy_index = bisect_right(self._first_line_indexes, line_index) - 1
         return policy_index >= 0 and (
-            self.policies[policy_index].text_index < line_index < self._box_ends[policy_index]
+            self.policies[policy_index].text_start_index < line_index < self._box_ends[policy_index]
         )
 
     def list_box_line_indexes(self) -> set[int]:
@@ -232,7 +232,7 @@ class _PolicyExtents:
         all_boundaries = sorted({*boundaries, *(division.line_index for division in divisions)})
         for policy_heading, box_end_index in zip(self.policies, self._box_ends, strict=True):
             policy_start = policy_heading.to_section_start()
-            supporting_start = make_start(
+            supporting_start = make_section_start(
                 policy_heading.line_index,
                 "supporting",
                 SUPPORTING_PREFIX + policy_heading.ref,
@@ -242,21 +242,21 @@ class _PolicyExtents:
             title_end_index = self._typography.find_title_end(
                 policy_heading.heading_index, policy_heading.title
             )
-            if title_end_index < policy_heading.text_index:
+            if title_end_index < policy_heading.text_start_index:
                 yield _Division(title_end_index, supporting_start)
-                yield _Division(policy_heading.text_index, policy_start, is_resumed=True)
-            next_line = boundaries[bisect_right(boundaries, policy_heading.text_index)]
+                yield _Division(policy_heading.text_start_index, policy_start, is_resumed=True)
+            next_line = boundaries[bisect_right(boundaries, policy_heading.text_start_index)]
             policy_end_index = box_end_index or find_text_end(
                 self._typography, policy_heading, next_line
             )
             if self._side_column is not None and not box_end_index:
-                text_line_indexes = range(policy_heading.text_index + 1, policy_end_index)
-                yield from self._divide_columns(text_line_indexes, policy_start, supporting_start)
-            is_marked_off = box_end_index or is_set_in_bold(
+                text_line_indexes = range(policy_heading.text_start_index + 1, policy_end_index)
+                yield from self._split_columns(text_line_indexes, policy_start, supporting_start)
+            is_marked_off = box_end_index or is_policy_set_in_bold(
                 self._typography, policy_heading, next_line
             )
-            yield from self._set_footnotes_apart(
-                range(policy_heading.text_index + 1, policy_end_index),
+            yield from self._separate_footnotes(
+                range(policy_heading.text_start_index + 1, policy_end_index),
                 policy_start,
                 is_marked_off=bool(is_marked_off),
                 is_boxed=policy_heading.line_index in self._boxed_lines,
@@ -276,11 +276,11 @@ class _PolicyExtents:
         title_end_index = self._typography.find_title_end(heading_index, policy_heading.title)
         line_count = title_end_index - heading_index
         for line_index in range(title_end_index, policy_end_index - line_count):
-            if repeats_heading(self._typography, heading_index, line_index, line_count):
+            if is_repeated_heading(self._typography, heading_index, line_index, line_count):
                 resumed_line = line_index + line_count
                 yield _Division(resumed_line, policy_start, is_resumed=True, lead_index=line_index)
 
-    def _set_footnotes_apart(
+    def _separate_footnotes(
         self,
         text_line_indexes: range,
         policy_start: SectionStart,
@@ -295,11 +295,13 @@ class _PolicyExtents:
         was_apart = False
         for line_index in text_line_indexes:
             note_mark = self._footnotes.get(line_index)
-            is_apart = (is_boxed and is_outside_box(self._typography, line_index)) or (
+            is_apart = (
+                is_boxed and is_small_print_between_boxes(self._typography, line_index)
+            ) or (
                 note_mark is not None
                 and (
                     is_marked_off
-                    or not has_mark(
+                    or not has_note_mark(
                         self._typography, range(text_line_indexes.start, line_index), note_mark
                     )
                 )
@@ -309,7 +311,7 @@ class _PolicyExtents:
                 yield _Division(line_index, section_start, is_resumed=True)
             was_apart = is_apart
 
-    def _divide_columns(
+    def _split_columns(
         self, text_line_indexes: range, policy_start: SectionStart, supporting_start: SectionStart
     ) -> Iterator[_Division]:
         """Yield where the column beside a policy begins, and where the policy goes on after it."""
@@ -322,7 +324,7 @@ class _PolicyExtents:
             was_beside = is_beside
 
 
-def _make_sort_key(division: _Division) -> tuple[int, bool]:
+def _make_division_sort_key(division: _Division) -> tuple[int, bool]:
     """Return a sort key: an exhibit follows what begins on the same line."""
     is_exhibit = division.section_start is not None and division.section_start.kind == "exhibit"
     return division.line_index, is_exhibit
@@ -380,13 +382,13 @@ def _find_lead_line(typography: Typography, first_line: int, next_line: int) -> 
         flow_line = typography.lines[line_index]
         if (flow_line.box and flow_line.box.is_grid) or not typography.is_title_like(line_index):
             break
-        is_heading = typography.stands_out(line_index) or (
+        is_heading = typography.is_emphasised(line_index) or (
             flow_line.line.left <= max_left
-            and (typography.stands_alone(line_index) or typography.is_italic_title(line_index))
+            and (typography.is_own_paragraph(line_index) or typography.is_italic_title(line_index))
         )
         if not is_heading or _is_table_row(typography, line_index):
             break
-        if typography.begins_block(line_index):
+        if typography.is_block_start(line_index):
             lead_index = line_index
     return lead_index
 
@@ -402,7 +404,7 @@ def _is_table_row(typography: Typography, line_index: int) -> bool:
         and row_count < _MIN_TABLE_ROWS
         and typography.lines[line_index].line.left >= first_line.left - 1
     ):
-        is_row_start = typography.begins_block(line_index)
+        is_row_start = typography.is_block_start(line_index)
         is_alike = abs(typography.lines[line_index].line.left - first_line.left) < 1
         if is_row_start and not (
             is_alike

@@ -42,7 +42,7 @@ class SectionStart:
     level: int
 
 
-def make_start(
+def make_section_start(
     line_index: int, section_kind: SectionKind, section_ref: str, section_title: str | None
 ) -> SectionStart:
     """Return a start at the usual level of its kind."""

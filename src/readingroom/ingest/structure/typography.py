@@ -12,7 +12,7 @@ MARGIN_TOLERANCE = 6.0
 """Points within which two lines begin at the same margin."""
 
 # Letters this many times the usual height belong to a heading.
-_HEADING_SCALE = 1.12
+_MIN_HEADING_SIZE_RATIO = 1.12
 _MAX_HEADING_CHARS = 120
 # Share of a document's characters that makes a margin one of its body text.
 _MIN_MARGIN_SHARE = 0.2
@@ -34,13 +34,13 @@ _MAX_TITLE_CHARS = 500
 # Of a heading without a number, which only its place shows to be one.
 _MAX_BARE_TITLE_CHARS = 90
 # Of a line that may be as long as its author likes, a search sees only the end.
-_TAIL_CHARS = 200
+_LINE_TAIL_CHARS = 200
 
-_ENDS_IN_NUMBER = re.compile(r"(?:\.{2,}|\s)\s*(\d{1,3})$")
-_CONTENTS_LEADERS = re.compile(r"(?:\.\s?){4,}\s*\d{1,4}$")
-_LIST_ITEM = re.compile(r"(?:[^\w\s“‘\"'(]|\(?(?:[a-z]|[ivx]{1,5}|\d{1,2})[.)])\s*\S")
+_ENDS_IN_NUMBER_PATTERN = re.compile(r"(?:\.{2,}|\s)\s*(\d{1,3})$")
+_CONTENTS_LEADERS_PATTERN = re.compile(r"(?:\.\s?){4,}\s*\d{1,4}$")
+_LIST_ITEM_PATTERN = re.compile(r"(?:[^\w\s“‘\"'(]|\(?(?:[a-z]|[ivx]{1,5}|\d{1,2})[.)])\s*\S")
 _SENTENCE_ENDS = (".", ";", ":", ",", "!", "?")
-FIGURE_CAPTION = re.compile(
+FIGURE_CAPTION_PATTERN = re.compile(
     r"(?P<ref>(?i:figure|map|diagram|inset|plan)\s+[A-Z]?\d{1,2}(?:[-.]\d{1,3})?)(?!\w)"
     r"\W*(?P<title>(?s:.*))"
 )
@@ -76,7 +76,7 @@ class Typography:
         self.usual_line_length = (
             body_line_lengths[len(body_line_lengths) * 3 // 4] if body_line_lengths else 0
         )
-        self.contents_line_indexes = _find_contents(text_flow.lines)
+        self.contents_line_indexes = _find_contents_lines(text_flow.lines)
         self.figure_pages = _find_figure_pages(text_flow.lines, self.usual_line_length)
         """The lines of pages that hold only a figure, by page."""
         self.lowest_bottom = _measure_lowest_bottom(text_flow.lines)
@@ -85,15 +85,15 @@ class Typography:
     @cached_property
     def is_uniform(self) -> bool:
         """Whether all is set in one size and weight, so that only its place shows a heading."""
-        return not any(map(self.stands_out, range(len(self.lines))))
+        return not any(map(self.is_emphasised, range(len(self.lines))))
 
-    def heads_prose(self, line_index: int) -> bool:
+    def is_above_prose(self, line_index: int) -> bool:
         """Whether a short line is a paragraph of its own, and body text begins below it."""
         next_index = line_index + 1
         return (
             next_index < len(self.lines)
             and len(self.lines[line_index].line.text) < _MAX_LONE_SHARE * self.usual_line_length
-            and self.stands_alone(line_index)
+            and self.is_own_paragraph(line_index)
             and self.is_prose(next_index)
         )
 
@@ -114,7 +114,7 @@ class Typography:
         """Whether a line stands on a page that a figure fills."""
         return self.lines[line_index].page in self.figure_pages
 
-    def begins_block(self, line_index: int) -> bool:
+    def is_block_start(self, line_index: int) -> bool:
         """Whether a paragraph begins here, or a page or column, where no gap above can be seen."""
         flow_line = self.lines[line_index]
         if line_index == 0 or flow_line.starts_paragraph:
@@ -124,7 +124,7 @@ class Typography:
             flow_line.line.bottom > line_above.line.bottom + flow_line.line.size
         )
 
-    def follows_sentence(self, line_index: int) -> bool:
+    def is_after_sentence(self, line_index: int) -> bool:
         """Whether the line above ends a sentence or is short, as the last one of a paragraph is."""
         text_above = self.lines[line_index - 1].line.text if line_index else ""
         # The number of a footnote may follow the full stop.
@@ -132,32 +132,32 @@ class Typography:
             len(text_above) < 0.7 * self.usual_line_length
         )
 
-    def is_large(self, line_index: int) -> bool:
-        return self.lines[line_index].line.size >= _HEADING_SCALE * self.usual_size
+    def is_large_line(self, line_index: int) -> bool:
+        return self.lines[line_index].line.size >= _MIN_HEADING_SIZE_RATIO * self.usual_size
 
-    def is_small(self, line_index: int) -> bool:
+    def is_small_line(self, line_index: int) -> bool:
         return self.lines[line_index].line.size < 0.9 * self.usual_size
 
-    def stands_out(self, line_index: int) -> bool:
-        return self.lines[line_index].line.is_bold or self.is_large(line_index)
+    def is_emphasised(self, line_index: int) -> bool:
+        return self.lines[line_index].line.is_bold or self.is_large_line(line_index)
 
     def is_heading(self, line_index: int) -> bool:
         """Whether a line looks like a heading, or is short and alone, which is all a scan shows."""
         line_text = self.lines[line_index].line.text
         if len(line_text) > _MAX_HEADING_CHARS:
             return False
-        if self.is_large(line_index):
+        if self.is_large_line(line_index):
             return True
         if line_text.endswith((",", ";")):
             return False
-        return self.stands_out(line_index) or (
-            not line_text.endswith(".") and self.stands_alone(line_index)
+        return self.is_emphasised(line_index) or (
+            not line_text.endswith(".") and self.is_own_paragraph(line_index)
         )
 
-    def stands_alone(self, line_index: int) -> bool:
+    def is_own_paragraph(self, line_index: int) -> bool:
         """Whether a line is a paragraph of its own."""
         is_last = line_index + 1 == len(self.lines)
-        return self.begins_block(line_index) and (is_last or self.begins_block(line_index + 1))
+        return self.is_block_start(line_index) and (is_last or self.is_block_start(line_index + 1))
 
     def is_title_like(self, line_index: int) -> bool:
         """Whether a line could be a heading without a number: short, and no part of a sentence."""
@@ -166,18 +166,18 @@ class Typography:
             len(line_text) <= _MAX_BARE_TITLE_CHARS
             and (line_text[0].isupper() or line_text[0] in "“‘\"'")
             and not line_text.endswith(_SENTENCE_ENDS)
-            and not _LIST_ITEM.match(line_text)
-            and not self.is_small(line_index)
+            and not _LIST_ITEM_PATTERN.match(line_text)
+            and not self.is_small_line(line_index)
         )
 
-    def begins_section(self, line_index: int) -> bool:
+    def is_section_start(self, line_index: int) -> bool:
         """Whether a line reads like a heading and text in other letters follows it."""
         title_end_index = self.find_title_end(line_index, "title")
-        follows_text = title_end_index < len(self.lines) and not self.stands_out(title_end_index)
+        follows_text = title_end_index < len(self.lines) and not self.is_emphasised(title_end_index)
         return (
             follows_text
             and self.is_title_like(line_index)
-            and (self.begins_block(line_index) or self.follows_sentence(line_index))
+            and (self.is_block_start(line_index) or self.is_after_sentence(line_index))
         )
 
     def has_same_look(self, line_index: int, other_line_index: int) -> bool:
@@ -190,13 +190,13 @@ class Typography:
 
     def find_title_end(self, line_index: int, heading_title: str) -> int:
         """Return the index after the last line of the title that begins on a line."""
-        if not heading_title or not self.stands_out(line_index):
+        if not heading_title or not self.is_emphasised(line_index):
             return line_index + 1
         title_length = len(heading_title)
         title_end_index = line_index + 1
         while (
             title_end_index < len(self.lines)
-            and not self.begins_block(title_end_index)
+            and not self.is_block_start(title_end_index)
             and self.has_same_look(line_index, title_end_index)
             and title_length <= _MAX_TITLE_CHARS
         ):
@@ -221,7 +221,7 @@ class Typography:
         """Whether a line begins left of the text, as the number of a paragraph does."""
         return self.lines[line_index].line.left < self.usual_margin - MARGIN_TOLERANCE
 
-    def runs_in(self, line_index: int) -> bool:
+    def is_run_in_heading(self, line_index: int) -> bool:
         """Whether text in plain letters begins on the line of a heading and goes on below it."""
         next_index = line_index + 1
         is_long = (
@@ -231,14 +231,14 @@ class Typography:
             is_long
             and self.lines[line_index].line.is_bold
             and next_index < len(self.lines)
-            and not self.begins_block(next_index)
-            and not self.stands_out(next_index)
+            and not self.is_block_start(next_index)
+            and not self.is_emphasised(next_index)
         )
 
-    def hangs(self, line_index: int) -> bool:
+    def has_hanging_indent(self, line_index: int) -> bool:
         """Whether the next line is set in from this one, as below the number of a paragraph."""
         next_index = line_index + 1
-        if next_index == len(self.lines) or self.begins_block(next_index):
+        if next_index == len(self.lines) or self.is_block_start(next_index):
             return False
         indent = self.lines[next_index].line.left - self.lines[line_index].line.left
         return MARGIN_TOLERANCE < indent < _MAX_HANGING_INDENT
@@ -255,10 +255,10 @@ class Typography:
             and not flow_line.line.is_bold
         )
 
-    def is_label(self, line_index: int) -> bool:
+    def is_map_label(self, line_index: int) -> bool:
         """Whether a line is short and in letters of another size, as those on a map are."""
         line = self.lines[line_index].line
-        return _round_size(line.size) != self.usual_size and not _is_text(
+        return _round_size(line.size) != self.usual_size and not _is_body_text(
             line.text, self.usual_line_length
         )
 
@@ -270,7 +270,7 @@ class Typography:
             and self.lines[line_index].line.is_italic
             and not self.lines[next_index].line.is_italic
             and not self._is_mostly_italic
-            and self.begins_block(line_index)
+            and self.is_block_start(line_index)
         )
 
     def is_italic_prose(self, line_index: int) -> bool:
@@ -312,17 +312,17 @@ def _measure_lowest_bottom(flow_lines: Sequence[FlowLine]) -> float:
     return sorted_bottoms[len(sorted_bottoms) // 4] if sorted_bottoms else 0.0
 
 
-def _find_contents(flow_lines: Sequence[FlowLine]) -> set[int]:
+def _find_contents_lines(flow_lines: Sequence[FlowLine]) -> set[int]:
     """Return the lines of tables of contents: most of them end in page numbers, which rise."""
     contents_line_indexes: set[int] = set()
     numbered_lines: list[tuple[int, int]] = []
     for line_index, flow_line in enumerate(flow_lines):
-        line_tail = flow_line.line.text[-_TAIL_CHARS:]
+        line_tail = flow_line.line.text[-_LINE_TAIL_CHARS:]
         if not line_tail[-1:].isdigit():
             continue
-        if _CONTENTS_LEADERS.search(line_tail):
+        if _CONTENTS_LEADERS_PATTERN.search(line_tail):
             contents_line_indexes.add(line_index)
-        number_match = _ENDS_IN_NUMBER.search(line_tail)
+        number_match = _ENDS_IN_NUMBER_PATTERN.search(line_tail)
         if number_match is None:
             continue
         page_number = int(number_match[1])
@@ -330,11 +330,11 @@ def _find_contents(flow_lines: Sequence[FlowLine]) -> set[int]:
             line_index - numbered_lines[-1][0] > _MAX_CONTENTS_GAP
             or page_number < numbered_lines[-1][1]
         ):
-            contents_line_indexes |= _list_run_line_indexes(numbered_lines)
+            contents_line_indexes |= _list_contents_run(numbered_lines)
             numbered_lines = []
         numbered_lines.append((line_index, page_number))
-    contents_line_indexes |= _list_run_line_indexes(numbered_lines)
-    return contents_line_indexes | _list_contents_pages(flow_lines, contents_line_indexes)
+    contents_line_indexes |= _list_contents_run(numbered_lines)
+    return contents_line_indexes | _list_contents_page_lines(flow_lines, contents_line_indexes)
 
 
 def _find_figure_pages(flow_lines: Sequence[FlowLine], usual_line_length: int) -> dict[int, range]:
@@ -343,28 +343,28 @@ def _find_figure_pages(flow_lines: Sequence[FlowLine], usual_line_length: int) -
     first_index = 0
     for page_number, page_lines in groupby(flow_lines, key=lambda flow_line: flow_line.page):
         line_texts = [flow_line.line.text for flow_line in page_lines]
-        has_text = any(_is_text(line_text, usual_line_length) for line_text in line_texts)
-        if not has_text and any(map(FIGURE_CAPTION.match, line_texts)):
+        has_text = any(_is_body_text(line_text, usual_line_length) for line_text in line_texts)
+        if not has_text and any(map(FIGURE_CAPTION_PATTERN.match, line_texts)):
             figure_pages[page_number] = range(first_index, first_index + len(line_texts))
         first_index += len(line_texts)
     return figure_pages
 
 
-def _is_text(line_text: str, usual_line_length: int) -> bool:
+def _is_body_text(line_text: str, usual_line_length: int) -> bool:
     """Whether a line is too long for a label, or ends like a sentence."""
     return len(line_text) >= _MAX_LABEL_SHARE * usual_line_length or (
         len(line_text) >= _MIN_CLAUSE_CHARS and line_text.endswith(_SENTENCE_ENDS)
     )
 
 
-def _list_run_line_indexes(numbered_lines: Sequence[tuple[int, int]]) -> set[int]:
+def _list_contents_run(numbered_lines: Sequence[tuple[int, int]]) -> set[int]:
     """Return the lines from the first to the last of a run; none if it is too short."""
     if len(numbered_lines) < _MIN_CONTENTS_LINES:
         return set()
     return set(range(numbered_lines[0][0], numbered_lines[-1][0] + 1))
 
 
-def _list_contents_pages(
+def _list_contents_page_lines(
     flow_lines: Sequence[FlowLine], contents_line_indexes: set[int]
 ) -> set[int]:
     """Return all lines of the pages that are contents for the most part."""

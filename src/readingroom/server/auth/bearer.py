@@ -10,7 +10,7 @@ from mcp.server.auth.provider import AccessToken
 from starlette.types import Scope
 
 from readingroom.server.errors import Unauthorized
-from readingroom.server.http.addresses import group_address
+from readingroom.server.http.addresses import get_address_group
 from readingroom.storage.grants import ACCESS_TOKEN_PREFIX, GrantStore
 from readingroom.storage.keys import Holder, KeyRing, WorkerKeys, hash_secret
 
@@ -52,7 +52,7 @@ class AuthPolicy(Protocol):
         """Return the caller, or None where anybody may call. Raise Unauthorized."""
 
 
-class UsersByHolder(dict[Holder, AuthenticatedUser]):
+class UserByHolder(dict[Holder, AuthenticatedUser]):
     """Each holder of a key as a user of the SDK, always the same object."""
 
     def __missing__(self, key_holder: Holder) -> AuthenticatedUser:
@@ -92,7 +92,7 @@ class KeyAuth:
         """What holders of keys have allowed connected apps; None where apps cannot connect."""
         self._api_key = api_key.encode() if api_key else None
         self._is_required = self._api_key is not None or key_ring.has_keys()
-        self._users = UsersByHolder()
+        self._users = UserByHolder()
 
     @property
     def is_required(self) -> bool:
@@ -144,7 +144,7 @@ class KeyAuth:
             )
         )
 
-    def find_digest(self, api_key: bytes) -> str | None:
+    def find_key_digest(self, api_key: bytes) -> str | None:
         """Return the digest by which a session remembers a key; None for a key that is wrong."""
         return hash_secret(api_key).hex() if self._find_holder(api_key) else None
 
@@ -213,7 +213,7 @@ def _is_in_face(request_path: str, face_path: str | None) -> bool:
     return request_path in [face_path + endpoint_path for endpoint_path in MCP_ENDPOINTS]
 
 
-def may_write(scope: Scope) -> bool:
+def can_write(scope: Scope) -> bool:
     """Whether the caller may change something: everybody may whose key is not read-only."""
     request_user = scope.get("user")
     # A worker's key opens no route but the worker's, which all store something.
@@ -236,7 +236,7 @@ def identify_caller(scope: Scope) -> str:
     return (
         f"key:{request_user.username}"
         if request_user
-        else f"ip:{group_address(get_client_ip(scope))}"
+        else f"ip:{get_address_group(get_client_ip(scope))}"
     )
 
 

@@ -15,7 +15,7 @@ from readingroom.protocol.pages import Role, Visitor
 from readingroom.server.auth.bearer import OPERATOR_SCOPE, WRITE_SCOPE, KeyAuth
 from readingroom.server.auth.this_machine import is_direct_and_local
 from readingroom.server.errors import ForbiddenOrigin, FormExpired, Unauthorized
-from readingroom.server.http.addresses import is_loopback, resolve_address
+from readingroom.server.http.addresses import get_server_address, is_loopback
 from readingroom.server.settings import ServerSettings
 from readingroom.storage.browser_sessions import MAX_SESSION_AGE_SECONDS, BrowserSession
 from readingroom.storage.postgres.state import open_sessions
@@ -30,7 +30,7 @@ of a host share their cookies, so the name says whose it is.
 _SESSION_STATE_KEY = "browser_session"
 
 
-class Browsers:
+class BrowserAuth:
     """Lets people in: by a key on the sign-in page, or without one on a machine that needs none."""
 
     def __init__(self, key_auth: KeyAuth, settings: ServerSettings) -> None:
@@ -58,16 +58,19 @@ class Browsers:
         """Return who looks at a page; None for somebody who has not signed in."""
         request_user: AuthenticatedUser | None = scope.get("user")
         if request_user is not None:
-            return Visitor(request_user.username, self._limit_role(_find_role(request_user)))
+            return Visitor(
+                request_user.username,
+                self._limit_role_if_read_only(_find_role_of_user(request_user)),
+            )
         if self._key_auth.is_required:
             return None
         if is_direct_and_local(scope, self._settings):
-            return Visitor("this machine", self._limit_role("operator"))
+            return Visitor("this machine", self._limit_role_if_read_only("operator"))
         return Visitor("everybody", "reader")
 
     async def sign_in(self, api_key: str) -> BrowserSession:
         """Return a new session for the holder of a key. Raise Unauthorized for a wrong key."""
-        key_digest = self._key_auth.find_digest(api_key.strip().encode())
+        key_digest = self._key_auth.find_key_digest(api_key.strip().encode())
         if key_digest is None:
             raise Unauthorized("This key is not known here; check that it was copied whole")
         return await anyio.to_thread.run_sync(self._browser_sessions.start_session, key_digest)
@@ -97,7 +100,7 @@ class Browsers:
         browser_session: BrowserSession | None = scope["state"].get(_SESSION_STATE_KEY)
         return browser_session
 
-    def remember_session(self, scope: Scope, browser_session: BrowserSession) -> None:
+    def attach_session(self, scope: Scope, browser_session: BrowserSession) -> None:
         """Let the rest of this request belong to a session that has just begun."""
         scope["state"][_SESSION_STATE_KEY] = browser_session
 
@@ -108,7 +111,7 @@ class Browsers:
         form_nonce = secrets.token_hex(16)
         return f"{form_nonce}.{self._sign_nonce(scope, form_nonce)}"
 
-    def check_form(self, scope: Scope, form_fields: Mapping[str, str]) -> None:
+    def check_form_token(self, scope: Scope, form_fields: Mapping[str, str]) -> None:
         """Raise ForbiddenOrigin or FormExpired unless a form came from one of our own pages."""
         self.check_same_origin(scope)
         form_nonce, _, form_signature = form_fields.get(FORM_TOKEN_FIELD, "").partition(".")
@@ -131,7 +134,7 @@ class Browsers:
     def is_own_origin(self, scope: Scope, request_origin: str) -> bool:
         """Whether an Origin is this server's own: scheme, host and port."""
         return bool(request_origin) and request_origin.lower() in (
-            resolve_address(Request(scope), None).lower(),
+            get_server_address(Request(scope), None).lower(),
             (self._settings.public_url or "").lower(),
         )
 
@@ -152,11 +155,11 @@ class Browsers:
             return _LOOPBACK_COOKIE_NAME.format(port=request_url.port or 80)
         return _SECURE_COOKIE_NAME
 
-    def _limit_role(self, wanted_role: Role) -> Role:
+    def _limit_role_if_read_only(self, wanted_role: Role) -> Role:
         return "reader" if self._settings.read_only else wanted_role
 
 
-def _find_role(user: AuthenticatedUser) -> Role:
+def _find_role_of_user(user: AuthenticatedUser) -> Role:
     if WRITE_SCOPE not in user.scopes:
         return "reader"
     return "operator" if OPERATOR_SCOPE in user.scopes else "editor"

@@ -34,7 +34,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from readingroom.server.auth.bearer import WRITE_SCOPE, KeyAuth
-from readingroom.server.http.addresses import is_loopback, resolve_address
+from readingroom.server.http.addresses import get_server_address, is_loopback
 from readingroom.storage.grants import (
     ACCESS_TOKEN_SECONDS,
     Grant,
@@ -77,7 +77,7 @@ _REFUSED_APP_SCHEMES = {
 def can_issue_tokens(server_url: str) -> bool:
     """Whether tokens may be sent to an address of ours: over TLS, or inside this machine."""
     url_scheme, _, url_host = server_url.partition("://")
-    return url_scheme == "https" or is_loopback(_remove_port(url_host))
+    return url_scheme == "https" or is_loopback(_strip_port(url_host))
 
 
 class KeyBackedIssuer(
@@ -102,7 +102,7 @@ class KeyBackedIssuer(
         """Keep a client. Raise RegistrationError for one that nobody could be sent back to."""
         redirect_uris = client_info.redirect_uris or []
         if len(redirect_uris) > _MAX_REDIRECT_URIS or not all(
-            map(_is_safe_redirect, redirect_uris)
+            map(_is_safe_redirect_uri, redirect_uris)
         ):
             raise RegistrationError(
                 "invalid_redirect_uri",
@@ -110,7 +110,7 @@ class KeyBackedIssuer(
                 f"a fragment; at most {_MAX_REDIRECT_URIS} of them",
             )
         client_name = client_info.client_name or ""
-        if not _is_plain_name(client_name):
+        if not _is_showable_name(client_name):
             raise RegistrationError(
                 "invalid_client_metadata",
                 f"client_name has at most {_MAX_NAME_CHARS} printable characters",
@@ -205,9 +205,9 @@ class KeyBackedIssuer(
     async def revoke_token(self, token: AccessToken | RefreshToken) -> None:
         """End the grant of a token, and so every token of it."""
         token_kind: TokenKind = "refresh" if isinstance(token, RefreshToken) else "access"
-        await anyio.to_thread.run_sync(self._end_grant_of, token_kind, token.token)
+        await anyio.to_thread.run_sync(self._end_grant_of_token, token_kind, token.token)
 
-    def _end_grant_of(self, token_kind: TokenKind, token_text: str) -> None:
+    def _end_grant_of_token(self, token_kind: TokenKind, token_text: str) -> None:
         if issued_token := self._grants.find_token(token_kind, token_text):
             self._grants.end_grant(issued_token.grant.grant_id)
 
@@ -268,13 +268,13 @@ def make_issuer_routes(
         AUTHORIZE_PATH: (authorize_client, ["GET", "POST"]),
         TOKEN_PATH: (TokenHandler(token_issuer, client_authenticator).handle, ["POST"]),
         REGISTER_PATH: (RegistrationHandler(token_issuer, registration_options).handle, ["POST"]),
-        REVOKE_PATH: (_Revocation(token_issuer, client_authenticator).handle, ["POST"]),
+        REVOKE_PATH: (_RevocationHandler(token_issuer, client_authenticator).handle, ["POST"]),
     }
 
-    def offer(handle_request: Callable[[Request], Awaitable[Response]]) -> Any:
+    def require_token_issuing(handle_request: Callable[[Request], Awaitable[Response]]) -> Any:
         async def answer(request: Request) -> Response:
             if not key_auth.is_required or not can_issue_tokens(
-                resolve_address(request, public_url)
+                get_server_address(request, public_url)
             ):
                 return JSONResponse(
                     {
@@ -289,7 +289,7 @@ def make_issuer_routes(
         return answer
 
     async def show_metadata(request: Request) -> Response:
-        server_url = resolve_address(request, public_url)
+        server_url = get_server_address(request, public_url)
         return JSONResponse(
             {
                 "issuer": server_url,
@@ -310,9 +310,9 @@ def make_issuer_routes(
         )
 
     return [
-        Route(ISSUER_METADATA_PATH, offer(show_metadata), methods=["GET"]),
+        Route(ISSUER_METADATA_PATH, require_token_issuing(show_metadata), methods=["GET"]),
         *(
-            Route(route_path, offer(handle_request), methods=http_methods)
+            Route(route_path, require_token_issuing(handle_request), methods=http_methods)
             for route_path, (handle_request, http_methods) in endpoints_by_path.items()
         ),
     ]
@@ -329,12 +329,12 @@ async def _authorize_client(
     # Ours is relative; every other leads back to the client.
     redirect_location = response.headers.get("location")
     if redirect_location and not redirect_location.startswith(CONSENT_PATH):
-        issuer_url = resolve_address(request, public_url)
+        issuer_url = get_server_address(request, public_url)
         response.headers["location"] = construct_redirect_uri(redirect_location, iss=issuer_url)
     return response
 
 
-class _Revocation:
+class _RevocationHandler:
     """RFC 7009. Not the SDK's: that one refuses clients which have no secret."""
 
     def __init__(
@@ -361,7 +361,7 @@ class _Revocation:
         return Response(headers={"Cache-Control": "no-store"})
 
 
-def _is_safe_redirect(redirect_uri: AnyUrl) -> bool:
+def _is_safe_redirect_uri(redirect_uri: AnyUrl) -> bool:
     if (
         len(str(redirect_uri)) > _MAX_URI_CHARS
         or redirect_uri.fragment is not None
@@ -380,7 +380,7 @@ def _is_safe_redirect(redirect_uri: AnyUrl) -> bool:
     return bool(_APP_SCHEME_PATTERN.fullmatch(redirect_uri.scheme)) and not is_reserved
 
 
-def _is_plain_name(client_name: str) -> bool:
+def _is_showable_name(client_name: str) -> bool:
     """Whether a name can be shown on the page of consent without hiding anything of it."""
     if len(client_name) > _MAX_NAME_CHARS or not client_name.isprintable():
         return False
@@ -392,7 +392,7 @@ def _is_plain_name(client_name: str) -> bool:
     return True
 
 
-def _remove_port(host_and_port: str) -> str:
+def _strip_port(host_and_port: str) -> str:
     """Return the host of `host:port`, without the brackets of an IPv6 address."""
     if host_and_port.startswith("["):
         return host_and_port[1:].partition("]")[0]

@@ -19,7 +19,7 @@ from readingroom.net.http import make_async_client
 from readingroom.server.auth.bearer import (
     INVALID_TOKEN_MESSAGE,
     Access,
-    UsersByHolder,
+    UserByHolder,
     read_bearer_token,
 )
 from readingroom.server.errors import IssuerUnreachable, Unauthorized
@@ -37,7 +37,7 @@ KEYS_FRESH_SECONDS = 600  # a key that the issuer withdrew is refused after this
 KEYS_STALE_SECONDS = 3600  # with the issuer down its keys outlive most tokens, and no longer
 FETCH_RETRY_SECONDS = 10
 # A flood of forged tokens must not become a flood of requests to the issuer.
-UNKNOWN_KEY_SECONDS = 60
+MIN_SECONDS_BETWEEN_UNKNOWN_KEYS = 60
 
 _LEEWAY_SECONDS = 30  # clocks differ
 _FETCH_SECONDS = 5
@@ -84,7 +84,7 @@ class ResourceServer:
         self._key_ring = key_ring
         self._audiences = list(allowed_audiences)
         self._signing_keys = signing_keys
-        self._users = UsersByHolder()
+        self._users = UserByHolder()
 
     async def authenticate(self, scope: Scope) -> AuthenticatedUser:
         """Return the caller. Raise Unauthorized, or IssuerUnreachable while no key can be had."""
@@ -102,14 +102,16 @@ class ResourceServer:
     async def _verify_token(self, token_bytes: bytes) -> str:
         """Return the subject of a token after checking everything about it. Raise Unauthorized."""
         try:
-            signing_algorithm, signing_key_id = _read_header(token_bytes)
+            signing_algorithm, signing_key_id = _read_token_header(token_bytes)
             signing_key = await self._signing_keys.find_key(signing_key_id, signing_algorithm)
             if signing_key is None:
                 raise jwt.InvalidKeyError("the issuer has no such key")
             return str(self._decode_token(token_bytes, signing_key, signing_algorithm)["sub"])
         # JSON nested too deep and a time out of range are errors, but not PyJWT's own.
         except (jwt.PyJWTError, RecursionError, OverflowError, ValueError) as error:
-            raise Unauthorized(_describe_failure(error), reason=type(error).__name__) from error
+            raise Unauthorized(
+                _describe_token_failure(error), reason=type(error).__name__
+            ) from error
 
     def _decode_token(
         self, token_bytes: bytes, signing_key: jwt.PyJWK, signing_algorithm: str
@@ -136,7 +138,7 @@ def make_resource_server(settings: ServerSettings, key_ring: KeyRing) -> Resourc
     return ResourceServer(key_ring, issuer_url, allowed_audiences, signing_keys)
 
 
-def _read_header(token_bytes: bytes) -> tuple[str, str | None]:
+def _read_token_header(token_bytes: bytes) -> tuple[str, str | None]:
     """Return the algorithm and the key id that a token names; nothing is verified yet."""
     if len(token_bytes) > _MAX_TOKEN_BYTES:
         raise jwt.DecodeError("too long")
@@ -149,7 +151,7 @@ def _read_header(token_bytes: bytes) -> tuple[str, str | None]:
     return signing_algorithm, token_header.get("kid")
 
 
-def _describe_failure(jwt_error: Exception) -> str:
+def _describe_token_failure(jwt_error: Exception) -> str:
     """Return what the caller may learn: only an expiry, which it can fix. The log has the rest."""
     return (
         "The token has expired"
@@ -189,15 +191,15 @@ class SigningKeys:
     async def _refresh_keys(self) -> None:
         # While one request fetches keys, the others go on with those that are still usable.
         if self._get_keys_age() > KEYS_FRESH_SECONDS and not (
-            self._is_usable() and self._lock.locked()
+            self._has_usable_keys() and self._lock.locked()
         ):
             async with self._lock:
                 if (
                     self._get_keys_age() > KEYS_FRESH_SECONDS
                     and self._measure_seconds_since(self._tried_at) >= FETCH_RETRY_SECONDS
                 ):
-                    await self._try_fetch()
-        if not self._is_usable():
+                    await self._try_fetch_keys()
+        if not self._has_usable_keys():
             raise IssuerUnreachable(
                 "Tokens cannot be checked: the authorization server gives no keys",
                 retry_after=FETCH_RETRY_SECONDS,
@@ -208,13 +210,14 @@ class SigningKeys:
         async with self._lock:  # whoever comes while keys are fetched waits for them
             if (
                 key_id not in self._keys_by_id
-                and self._measure_seconds_since(self._unknown_key_at) >= UNKNOWN_KEY_SECONDS
+                and self._measure_seconds_since(self._unknown_key_at)
+                >= MIN_SECONDS_BETWEEN_UNKNOWN_KEYS
             ):
                 self._unknown_key_at = self._clock()
-                await self._try_fetch()
+                await self._try_fetch_keys()
         return self._keys_by_id.get(key_id)
 
-    async def _try_fetch(self) -> None:
+    async def _try_fetch_keys(self) -> None:
         """Replace the keys; when that fails, keep the old ones and log the reason."""
         self._tried_at = self._clock()
         try:
@@ -228,7 +231,7 @@ class SigningKeys:
         else:
             self._fetched_at = self._clock()
 
-    def _is_usable(self) -> bool:
+    def _has_usable_keys(self) -> bool:
         return self._get_keys_age() <= KEYS_FRESH_SECONDS + KEYS_STALE_SECONDS
 
     def _get_keys_age(self) -> float:
@@ -240,8 +243,8 @@ class SigningKeys:
 
 async def _fetch_keys(issuer_url: str, jwks_url: str | None) -> KeysById:
     async with make_async_client(timeout=_FETCH_SECONDS) as http_client:
-        return _parse_keys(
-            await _fetch_document(
+        return _parse_key_set(
+            await _fetch_json_document(
                 http_client, jwks_url or await _discover_keys_url(http_client, issuer_url)
             )
         )
@@ -251,7 +254,7 @@ async def _discover_keys_url(http_client: httpx2.AsyncClient, issuer_url: str) -
     """Return the jwks_uri of the issuer's own metadata. Raise ValueError when there is none."""
     for metadata_url in list_metadata_urls(issuer_url):
         try:
-            issuer_metadata = await _fetch_document(http_client, metadata_url)
+            issuer_metadata = await _fetch_json_document(http_client, metadata_url)
         except ValueError:
             continue  # not every server has all three
         jwks_url = issuer_metadata.get("jwks_uri")
@@ -283,7 +286,7 @@ def list_metadata_urls(issuer_url: str) -> list[str]:
     )
 
 
-async def _fetch_document(http_client: httpx2.AsyncClient, url: str) -> dict[str, Any]:
+async def _fetch_json_document(http_client: httpx2.AsyncClient, url: str) -> dict[str, Any]:
     """Return a JSON object. Redirects are not followed, for they may lead anywhere."""
     body_bytes = b""
     async with http_client.stream("GET", url, headers={"Accept": "application/json"}) as response:
@@ -299,7 +302,7 @@ async def _fetch_document(http_client: httpx2.AsyncClient, url: str) -> dict[str
     return json_document
 
 
-def _parse_keys(key_set: Mapping[str, Any]) -> KeysById:
+def _parse_key_set(key_set: Mapping[str, Any]) -> KeysById:
     """Return every signing key, by its id and by each algorithm it can be used with."""
     key_descriptions = key_set.get("keys")
     if not isinstance(key_descriptions, list):

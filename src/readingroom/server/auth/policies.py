@@ -24,7 +24,7 @@ from readingroom.server.auth.bearer import (
 )
 from readingroom.server.errors import Unauthorized
 from readingroom.server.faces import Face
-from readingroom.server.http.addresses import resolve_address
+from readingroom.server.http.addresses import get_server_address
 from readingroom.server.mcp.transports import is_page_request
 from readingroom.server.settings import ServerSettings
 from readingroom.storage.keys import WorkerKeys
@@ -33,10 +33,10 @@ RESOURCE_METADATA_PATH = "/.well-known/oauth-protected-resource"
 MANIFEST_PATH = "/server.json"
 
 
-def follows_josh_auth(knowledge_base: KnowledgeBase) -> bool:
+def is_josh_base(knowledge_base: KnowledgeBase) -> bool:
     """Return whether JOSH_AUTH, where it is set, decides who may call a base; else the keys do."""
     base_spec = BASES.get(knowledge_base.name)  # the desk, among others, has none
-    return base_spec is not None and base_spec.josh_auth
+    return base_spec is not None and base_spec.follows_josh_auth
 
 
 class AuthPolicies:
@@ -49,9 +49,7 @@ class AuthPolicies:
         self._worker_auth = WorkerAuth(WorkerKeys(settings.data))
         self._public_url = settings.public_url
         josh_faces = [
-            server_face
-            for server_face in server_faces
-            if any(map(follows_josh_auth, server_face.bases))
+            server_face for server_face in server_faces if any(map(is_josh_base, server_face.bases))
         ]
         self._josh_policy = _make_josh_policy(settings, key_auth) if josh_faces else key_auth
         self._josh_pages = {f"{server_face.path}/mcp": server_face for server_face in josh_faces}
@@ -79,13 +77,13 @@ class AuthPolicies:
             for knowledge_base in server_face.bases
         }.values()
         josh_bases = [
-            knowledge_base for knowledge_base in bases_by_name if follows_josh_auth(knowledge_base)
+            knowledge_base for knowledge_base in bases_by_name if is_josh_base(knowledge_base)
         ]
         self._josh_prefixes = (
             *(
                 f"{server_face.path}/"
                 for server_face in josh_faces
-                if all(map(follows_josh_auth, server_face.bases))
+                if all(map(is_josh_base, server_face.bases))
             ),
             *(
                 f"{base_router.prefix}/"
@@ -98,7 +96,7 @@ class AuthPolicies:
             for knowledge_base in bases_by_name
             for base_router in knowledge_base.routers()
         )
-        self.default_policy = _choose_stricter(key_auth, self._find_strictest(bases_by_name))
+        self.default_policy = _choose_strictest(key_auth, self._find_strictest(bases_by_name))
         """Protects what belongs to no face: the index, /docs, /metrics."""
 
     def find_policy(self, server_face: Face) -> AuthPolicy:
@@ -115,7 +113,7 @@ class AuthPolicies:
 
     async def authenticate(self, scope: Scope) -> AuthenticatedUser | None:
         """Return the caller, or None where anybody may call. Raise Unauthorized."""
-        if self._is_public(scope):
+        if self._is_public_path(scope):
             return None
         path_policy = self._find_path_policy(scope["path"])
         try:
@@ -125,7 +123,7 @@ class AuthPolicies:
             is_discoverable = path_policy.access == "oauth" or is_mcp_path(scope["path"])
             if not is_discoverable or not self._list_issuers(path_policy, Request(scope)):
                 raise
-            challenge_header = self._make_challenge(refusal.message, scope)
+            challenge_header = self._make_challenge_header(refusal.message, scope)
             raise Unauthorized(
                 refusal.message, **refusal.hint, challenge=challenge_header
             ) from refusal
@@ -144,7 +142,7 @@ class AuthPolicies:
         server_face = self._faces_by_resource.get(resource_path)
         face_policy = self.find_policy(server_face) if server_face else self.default_policy
         resource_metadata = {
-            "resource": resolve_address(request, self._public_url) + resource_path,
+            "resource": get_server_address(request, self._public_url) + resource_path,
             "resource_name": server_face.title if server_face else "Reading Room",
             "authorization_servers": self._list_issuers(face_policy, request),
             "bearer_methods_supported": ["header"],
@@ -159,13 +157,13 @@ class AuthPolicies:
             or auth_policy.access != "key"
         ):
             return list(auth_policy.issuers)
-        server_url = resolve_address(request, self._public_url)
+        server_url = get_server_address(request, self._public_url)
         return [server_url] if connectors.can_issue_tokens(server_url) else []
 
-    def _make_challenge(self, refusal_message: str, scope: Scope) -> str:
+    def _make_challenge_header(self, refusal_message: str, scope: Scope) -> str:
         """Return how a client finds out where tokens come from (RFC 6750, RFC 9728)."""
         resource_path = scope["path"] if scope["path"] in self._faces_by_resource else ""
-        server_url = resolve_address(Request(scope), self._public_url)
+        server_url = get_server_address(Request(scope), self._public_url)
         challenge_parameters = [
             f'resource_metadata="{server_url}{RESOURCE_METADATA_PATH}{resource_path}"'
         ]
@@ -178,7 +176,7 @@ class AuthPolicies:
             ]
         return "Bearer " + ", ".join(challenge_parameters)
 
-    def _is_public(self, scope: Scope) -> bool:
+    def _is_public_path(self, scope: Scope) -> bool:
         request_path = scope["path"]
         return request_path in self._public_documents or (
             request_path in self._josh_pages and is_page_request(scope)
@@ -195,9 +193,9 @@ class AuthPolicies:
         return self.default_policy
 
     def _find_strictest(self, knowledge_bases: Iterable[KnowledgeBase]) -> AuthPolicy:
-        return _choose_stricter(
+        return _choose_strictest(
             *(
-                self._josh_policy if follows_josh_auth(knowledge_base) else self.key_auth
+                self._josh_policy if is_josh_base(knowledge_base) else self.key_auth
                 for knowledge_base in knowledge_bases
             )
         )
@@ -212,7 +210,7 @@ def _make_josh_policy(settings: ServerSettings, key_auth: KeyAuth) -> AuthPolicy
     return OpenAccess() if settings.josh_auth == "disabled" else key_auth
 
 
-def _choose_stricter(*policies: AuthPolicy) -> AuthPolicy:
+def _choose_strictest(*policies: AuthPolicy) -> AuthPolicy:
     return max(policies, key=lambda policy: policy.strictness)
 
 

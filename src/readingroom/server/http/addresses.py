@@ -5,7 +5,7 @@ import ipaddress
 from starlette.requests import Request
 
 
-def resolve_address(request: Request, public_url: str | None) -> str:
+def get_server_address(request: Request, public_url: str | None) -> str:
     """Return the public address where one is set, else the one this request came to."""
     return public_url or f"{request.url.scheme}://{request.url.netloc}"
 
@@ -18,7 +18,7 @@ def is_loopback(host_address: str) -> bool:
         return host_address == "localhost"
 
 
-def group_address(host_address: str) -> str:
+def get_address_group(host_address: str) -> str:
     """Return what limits count an address as: itself, or for IPv6 the /64 that one customer has."""
     try:
         ip_address = ipaddress.ip_address(host_address.partition("%")[0])

@@ -67,7 +67,7 @@ class AdminEndpoint:
             log_refusal(refusal_error, request.scope)
             raise refusal_error
         base_command = await self._read_command(request)
-        report_lines = _stream_lines(base_command, self._services_by_base[base_command.base])
+        report_lines = _stream_report_lines(base_command, self._services_by_base[base_command.base])
         return StreamingResponse(report_lines, media_type="application/x-ndjson")
 
     async def _read_command(self, request: Request) -> Command:
@@ -81,7 +81,7 @@ class AdminEndpoint:
             raise InvalidArguments.from_validation_error(error) from error
 
 
-async def _stream_lines(base_command: Command, base_service: Any) -> AsyncIterator[str]:
+async def _stream_report_lines(base_command: Command, base_service: Any) -> AsyncIterator[str]:
     """Run a command and yield what it reports, line by line; it stops when the reader leaves."""
     # Bounded: a reader that stalls makes the command wait, and no memory fills.
     report_stream, received_lines = anyio.create_memory_object_stream[ReportLine](16)
@@ -95,7 +95,7 @@ async def _stream_lines(base_command: Command, base_service: Any) -> AsyncIterat
 async def _run_command(
     base_command: Command, base_service: Any, report_stream: MemoryObjectSendStream[ReportLine]
 ) -> None:
-    async def report(
+    async def report_progress(
         done_count: float, total_count: float | None, progress_message: str | None
     ) -> None:
         await report_stream.send(
@@ -104,7 +104,7 @@ async def _run_command(
 
     async with report_stream:
         try:
-            command_result = await base_command.run(base_service, report)
+            command_result = await base_command.run(base_service, report_progress)
             await report_stream.send({"result": command_result.model_dump(mode="json")})
         except Exception as failure:
             await report_stream.send({"error": _make_failure_line(failure, base_command.name)})

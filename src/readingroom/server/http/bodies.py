@@ -7,7 +7,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from readingroom.server.auth.bearer import identify_caller
 from readingroom.server.errors import RequestTooLarge
-from readingroom.server.http.held_bytes import MIN_CHARGE_BYTES, Charge, HeldBytes
+from readingroom.server.http.held_bytes import MIN_CHARGE_BYTES, ByteCharge, MemoryCharges
 
 _UPLOAD_CONTENT_TYPE = "multipart/form-data"
 _FORM_CONTENT_TYPE = b"application/x-www-form-urlencoded"
@@ -25,7 +25,7 @@ class BodyLimitMiddleware:
         self,
         app: ASGIApp,
         max_bytes: int,
-        held_bytes: HeldBytes,
+        held_bytes: MemoryCharges,
         is_exempt: Callable[[Scope], bool] = lambda scope: False,
     ) -> None:
         self._app = app
@@ -39,9 +39,9 @@ class BodyLimitMiddleware:
             return
         declared_size = dict(scope["headers"]).get(b"content-length", b"")
         declared_bytes = int(declared_size) if declared_size.isdigit() else 0
-        self._check_size(declared_bytes)
+        self._check_body_size(declared_bytes)
         caller_id = identify_caller(scope)
-        with self._held_bytes.hold_bytes(
+        with self._held_bytes.charge_bytes(
             caller_id, max(declared_bytes, MIN_CHARGE_BYTES)
         ) as byte_charge:
             request_body = await self._read_body(receive, byte_charge)
@@ -49,7 +49,7 @@ class BodyLimitMiddleware:
                 scope["state"]["body_bytes"] = len(request_body)
                 await self._app(scope, _replay_messages(request_body, receive), send)
 
-    async def _read_body(self, receive: Receive, byte_charge: Charge) -> bytes | None:
+    async def _read_body(self, receive: Receive, byte_charge: ByteCharge) -> bytes | None:
         """Return the body, or None when the caller has left. Raise what a body too large does."""
         request_body = bytearray()
         while True:
@@ -57,12 +57,12 @@ class BodyLimitMiddleware:
             if asgi_message["type"] != "http.request":
                 return None
             request_body += asgi_message.get("body", b"")
-            self._check_size(len(request_body))
+            self._check_body_size(len(request_body))
             byte_charge.grow_to(len(request_body))
             if not asgi_message.get("more_body", False):
                 return bytes(request_body)
 
-    def _check_size(self, byte_count: int) -> None:
+    def _check_body_size(self, byte_count: int) -> None:
         if byte_count > self._max_bytes:
             raise RequestTooLarge(
                 f"The body of a request may have {self._max_bytes} bytes; send less at once, or "
@@ -72,7 +72,7 @@ class BodyLimitMiddleware:
 
 def make_upload_test(http_routes: Iterable[BaseRoute]) -> Callable[[Scope], bool]:
     """Return a function that tells whether a request is an upload to a route that takes them."""
-    upload_routes = [http_route for http_route in http_routes if _takes_uploads(http_route)]
+    upload_routes = [http_route for http_route in http_routes if _accepts_uploads(http_route)]
 
     def is_upload(scope: Scope) -> bool:
         content_type = dict(scope["headers"]).get(b"content-type", b"").lower()
@@ -84,14 +84,14 @@ def make_upload_test(http_routes: Iterable[BaseRoute]) -> Callable[[Scope], bool
     return is_upload
 
 
-def is_no_form(scope: Scope) -> bool:
+def is_not_small_form(scope: Scope) -> bool:
     """Whether a request is anything but a form without files, as the pages have them."""
     return (
         not dict(scope["headers"]).get(b"content-type", b"").lower().startswith(_FORM_CONTENT_TYPE)
     )
 
 
-def _takes_uploads(http_route: BaseRoute) -> bool:
+def _accepts_uploads(http_route: BaseRoute) -> bool:
     """Whether a FastAPI route documents a form with a file (`make_upload_form_openapi`)."""
     route_description = getattr(http_route, "openapi_extra", None) or {}
     return _UPLOAD_CONTENT_TYPE in route_description.get("requestBody", {}).get("content", {})

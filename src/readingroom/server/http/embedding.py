@@ -6,7 +6,7 @@ import anyio.to_thread
 from fastapi import APIRouter, Path, Request
 from pydantic import BaseModel, Field
 
-from readingroom.protocol.checked_embedding import CheckedEmbedding
+from readingroom.protocol.checked_embedding import EmbeddingBroker
 from readingroom.protocol.embedding_work import (
     EMBEDDING_PATH_PREFIX,
     MAX_BATCH_PASSAGES,
@@ -36,7 +36,7 @@ class BatchRequest(BaseModel):
     max_passages: int = Field(256, ge=1, le=MAX_BATCH_PASSAGES)
 
 
-def make_embedding_router(checked_embedding: CheckedEmbedding) -> APIRouter:
+def make_embedding_router(checked_embedding: EmbeddingBroker) -> APIRouter:
     """Return the routes that a worker's key opens; `WorkerAuth` lets nobody else in."""
     embedding_router = APIRouter(
         prefix=EMBEDDING_PATH_PREFIX, responses=_PROBLEM_RESPONSES, tags=["embedding"]

@@ -16,8 +16,8 @@ from readingroom.core.ids import make_request_id
 from readingroom.server.pages.frame import (
     PageFrame,
     accepts_html,
+    attach_frame,
     has_frame,
-    put_frame,
     render_page,
 )
 
@@ -35,11 +35,11 @@ _ERROR_PAGE_TITLE = "This page cannot be shown"
 STATUSES_WITH_BARE_BODY = (401, 429)
 
 
-def _is_no_page(scope: Scope) -> bool:
+def _never_is_page(scope: Scope) -> bool:
     return False
 
 
-def _is_no_josh_path(request_path: str) -> bool:
+def _never_is_josh_path(request_path: str) -> bool:
     return False
 
 
@@ -54,8 +54,8 @@ class ErrorMiddleware:
         self,
         app: ASGIApp,
         page_frame: PageFrame | None = None,
-        is_page: Callable[[Scope], bool] = _is_no_page,
-        is_josh_path: Callable[[str], bool] = _is_no_josh_path,
+        is_page: Callable[[Scope], bool] = _never_is_page,
+        is_josh_path: Callable[[str], bool] = _never_is_josh_path,
     ) -> None:
         self._app = app
         self._frame = page_frame
@@ -65,7 +65,7 @@ class ErrorMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
-        request_headers = _read_headers(scope)
+        request_headers = _read_request_headers(scope)
         request_id = make_request_id(request_headers.get(b"x-request-id"))
         id_headers = [(b"x-request-id", request_id.encode())]
         correlation_id = request_id
@@ -76,7 +76,7 @@ class ErrorMiddleware:
             request_id=request_id, correlation_id=correlation_id, request_headers=request_headers
         )
         if self._frame:
-            put_frame(scope, self._frame)
+            attach_frame(scope, self._frame)
         has_started = has_finished = False
 
         async def send_with_id(asgi_message: Message) -> None:
@@ -86,7 +86,7 @@ class ErrorMiddleware:
                 request_allowance = scope["state"].get("allowance")
                 limit_headers = request_allowance.to_headers() if request_allowance else []
                 response_headers = [*asgi_message["headers"], *id_headers, *limit_headers]
-                asgi_message["headers"] = response_headers + _list_missing(response_headers)
+                asgi_message["headers"] = response_headers + _list_missing_headers(response_headers)
             elif asgi_message["type"] == "http.response.body":
                 has_finished = not asgi_message.get("more_body", False)
             await send(asgi_message)
@@ -94,7 +94,7 @@ class ErrorMiddleware:
         try:
             await self._app(scope, receive, send_with_id)
         except Exception as failure:
-            error = _to_knowledge_error(failure, request_id)
+            error = _convert_to_knowledge_error(failure, request_id)
             # Once headers are sent there can be no other answer; the log has the error.
             if not has_started:
                 response = self._render_error(scope, error, request_id)
@@ -110,11 +110,11 @@ class ErrorMiddleware:
             )
             return render_error(error, request_id, is_bare=is_bare)
         if error.http_status == 401:
-            return _send_to_sign_in(scope)
+            return _redirect_to_sign_in(scope)
         return render_error_page(scope, error, request_id)
 
 
-def _send_to_sign_in(scope: Scope) -> Response:
+def _redirect_to_sign_in(scope: Scope) -> Response:
     """Return what leads a browser to the sign-in page, and from there to where it wanted to go."""
     query_string = scope["query_string"].decode("latin-1")
     return_address = "/"
@@ -132,7 +132,7 @@ _BROWSER_HEADERS = (
 )
 
 
-def _list_missing(response_headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+def _list_missing_headers(response_headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     """Return the headers for browsers that a response does not have of its own."""
     present_names = {header_name for header_name, _ in response_headers}
     return [
@@ -145,7 +145,7 @@ def _list_missing(response_headers: list[tuple[bytes, bytes]]) -> list[tuple[byt
 _READ_HEADER_NAMES = {b"x-request-id", b"x-correlation-id", b"traceparent", b"content-length"}
 
 
-def _read_headers(scope: Scope) -> dict[bytes, str]:
+def _read_request_headers(scope: Scope) -> dict[bytes, str]:
     """Return what the caller says of the request itself: its ids, its trace, its size."""
     return {
         header_name: header_value.decode("latin-1")
@@ -162,7 +162,7 @@ def render_error(error: KnowledgeError, request_id: str, *, is_bare: bool = Fals
         # What a refusal hints at is in its headers.
         if error.hint and error.http_status not in STATUSES_WITH_BARE_BODY:
             error_body["hint"] = dict(error.hint)
-    return JSONResponse({"error": error_body}, error.http_status, _response_headers(error))
+    return JSONResponse({"error": error_body}, error.http_status, _make_response_headers(error))
 
 
 def render_error_page(scope: Scope, error: KnowledgeError, request_id: str) -> Response:
@@ -172,7 +172,7 @@ def render_error_page(scope: Scope, error: KnowledgeError, request_id: str) -> R
         "error.html",
         _ERROR_PAGE_TITLE,
         http_status=error.http_status,
-        extra_headers=_response_headers(error),
+        extra_headers=_make_response_headers(error),
         message=error.message,
         code=error.code,
         # An address of a record comes from a citation; another one from a form on its page.
@@ -263,7 +263,7 @@ _KIND_AND_CODE_BY_STATUS = {
 }
 
 
-def _to_knowledge_error(raised_error: Exception, request_id: str) -> KnowledgeError:
+def _convert_to_knowledge_error(raised_error: Exception, request_id: str) -> KnowledgeError:
     """Return the error to answer with, and log what is our fault."""
     log_fields = {"request_id": request_id}
     if isinstance(raised_error, KnowledgeError):
@@ -280,7 +280,7 @@ def _to_knowledge_error(raised_error: Exception, request_id: str) -> KnowledgeEr
     return InternalError(INTERNAL_MESSAGE)
 
 
-def _response_headers(error: KnowledgeError) -> dict[str, str]:
+def _make_response_headers(error: KnowledgeError) -> dict[str, str]:
     response_headers = {}
     if error.http_status == 401:
         response_headers["WWW-Authenticate"] = str(error.hint.get("challenge", "Bearer"))

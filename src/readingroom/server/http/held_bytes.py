@@ -8,12 +8,12 @@ from readingroom.server.errors import TooManyBytes
 
 MIN_CHARGE_BYTES = 64 * 1024
 """What any request with a body counts for: its connection and buffers are memory too."""
-_BODIES_PER_CALLER = 8
+_MAX_BODIES_PER_CALLER = 8
 _CALLERS_WITH_FULL_SHARE = 4
 _MAX_SMALL_BODY_BYTES = 2**20
 
 
-class HeldBytes:
+class MemoryCharges:
     """Counts bytes by caller: no caller may have many, and all together not several times that.
 
     A caller that has next to nothing may always have more: one answer may be larger than all
@@ -21,22 +21,22 @@ class HeldBytes:
     """
 
     def __init__(self, max_body_bytes: int) -> None:
-        self._max_bytes_per_caller = _BODIES_PER_CALLER * max(max_body_bytes, 4 * 2**20)
+        self._max_bytes_per_caller = _MAX_BODIES_PER_CALLER * max(max_body_bytes, 4 * 2**20)
         self._max_total_bytes = _CALLERS_WITH_FULL_SHARE * self._max_bytes_per_caller
         self._bytes_by_caller: Counter[str] = Counter()
         self._total_bytes = 0
 
     @contextmanager
-    def hold_bytes(self, caller_id: str, byte_count: int) -> Iterator["Charge"]:
+    def charge_bytes(self, caller_id: str, byte_count: int) -> Iterator["ByteCharge"]:
         """Count these bytes while this is entered. Raise TooManyBytes."""
-        byte_charge = Charge(self, caller_id)
+        byte_charge = ByteCharge(self, caller_id)
         byte_charge.grow_to(byte_count)
         try:
             yield byte_charge
         finally:
             byte_charge.release_bytes()
 
-    def count_bytes(self, caller_id: str, byte_count: int) -> None:
+    def add_bytes(self, caller_id: str, byte_count: int) -> None:
         """Count bytes that are already here, however many there are; `remove_bytes` ends it."""
         self._bytes_by_caller[caller_id] += byte_count
         self._total_bytes += byte_count
@@ -48,7 +48,7 @@ class HeldBytes:
         if not self._bytes_by_caller[caller_id]:
             del self._bytes_by_caller[caller_id]
 
-    def check_limits(self, caller_id: str, byte_count: int) -> None:
+    def check_memory_limits(self, caller_id: str, byte_count: int) -> None:
         """Raise TooManyBytes unless a caller may have so many more."""
         held_bytes = self._bytes_by_caller[caller_id]
         is_over = held_bytes + byte_count > self._max_bytes_per_caller
@@ -61,10 +61,10 @@ class HeldBytes:
             )
 
 
-class Charge:
+class ByteCharge:
     """What one request is counted for; it may grow, and is released once."""
 
-    def __init__(self, held_bytes: HeldBytes, caller_id: str) -> None:
+    def __init__(self, held_bytes: MemoryCharges, caller_id: str) -> None:
         self._held_bytes = held_bytes
         self._caller = caller_id
         self._byte_count = 0
@@ -73,8 +73,8 @@ class Charge:
         """Count at least so many bytes from now on. Raise TooManyBytes."""
         added_bytes = byte_count - self._byte_count
         if added_bytes > 0:
-            self._held_bytes.check_limits(self._caller, added_bytes)
-            self._held_bytes.count_bytes(self._caller, added_bytes)
+            self._held_bytes.check_memory_limits(self._caller, added_bytes)
+            self._held_bytes.add_bytes(self._caller, added_bytes)
             self._byte_count = byte_count
 
     def release_bytes(self) -> None:

@@ -52,7 +52,7 @@ class RateLimiter:
         """By caller, the requests that other processes have not heard of; empty with one alone."""
         self._is_shared = False
 
-    def spend_request(self, caller_id: str) -> None:
+    def count_request(self, caller_id: str) -> None:
         """Count one request. Raise RateLimited, with the seconds to wait, when none remains."""
         if not self._capacity:
             return
@@ -68,12 +68,12 @@ class RateLimiter:
             caller_id not in self._remaining_by_caller
             and len(self._remaining_by_caller) >= _MAX_REMEMBERED_CALLERS
         ):
-            self._forget_fullest(now_seconds)
+            self._forget_callers_with_most_left(now_seconds)
         self._remaining_by_caller[caller_id] = (remaining_requests - 1, now_seconds)
         if self._is_shared:
             self._unshared_by_caller[caller_id] += 1
 
-    async def keep_sharing(self, shared_buckets: SharedBuckets) -> None:
+    async def share_counts_until_cancelled(self, shared_buckets: SharedBuckets) -> None:
         """Count with the other processes on a database, until this is cancelled.
 
         A caller can exceed its limit by what it sends to each process within a moment. While the
@@ -83,7 +83,7 @@ class RateLimiter:
         is_failing, next_clearing = False, self._clock()
         while self._is_shared:
             try:
-                await self.exchange_spending(shared_buckets)
+                await self.exchange_counts(shared_buckets)
                 if self._clock() >= next_clearing:
                     next_clearing = self._clock() + _SECONDS_BETWEEN_CLEARINGS
                     await anyio.to_thread.run_sync(shared_buckets.forget_full)
@@ -94,7 +94,7 @@ class RateLimiter:
                 is_failing = True
             await anyio.sleep(_SHARING_PAUSE_SECONDS)
 
-    async def exchange_spending(self, shared_buckets: SharedBuckets) -> None:
+    async def exchange_counts(self, shared_buckets: SharedBuckets) -> None:
         """Take what was spent here out of the shared buckets, and keep what is left in them.
 
         Raise `StorageFailed`; what was spent is then told the next time.
@@ -136,7 +136,7 @@ class RateLimiter:
             remaining_requests + (now_seconds - updated_at) * self._requests_per_second,
         )
 
-    def _forget_fullest(self, now_seconds: float) -> None:
+    def _forget_callers_with_most_left(self, now_seconds: float) -> None:
         """Forget a tenth of the callers: those to whom a new bucket gives the least.
 
         Whoever used up its own would else be served again after a flood of other addresses.
@@ -161,7 +161,7 @@ class OpenRequests:
         self._counts_by_caller: Counter[str] = Counter()
 
     @contextmanager
-    def hold_request(self, caller_id: str) -> Iterator[None]:
+    def count_open_request(self, caller_id: str) -> Iterator[None]:
         """Count a request while this is entered. Raise TooManyOpenRequests."""
         if self._counts_by_caller[caller_id] >= self._max_per_caller:
             raise TooManyOpenRequests(

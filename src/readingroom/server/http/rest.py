@@ -13,9 +13,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from readingroom import __version__
 from readingroom.core.errors import InternalError, InvalidArguments, InvalidRequest, KnowledgeError
-from readingroom.protocol.checked_embedding import CheckedEmbedding
+from readingroom.protocol.checked_embedding import EmbeddingBroker
 from readingroom.protocol.embedding_work import LeasablePassages
-from readingroom.server.auth.bearer import may_write
+from readingroom.server.auth.bearer import can_write
 from readingroom.server.errors import ReadOnlyKey
 from readingroom.server.http.embedding import make_embedding_router
 from readingroom.server.http.errors import (
@@ -51,7 +51,7 @@ def build_rest_app(
     """
     all_routers = [*base_routers]
     if passages_to_embed:
-        all_routers.append(make_embedding_router(CheckedEmbedding(passages_to_embed)))
+        all_routers.append(make_embedding_router(EmbeddingBroker(passages_to_embed)))
     rest_app = _RestApp(
         title="Reading Room",
         description="What agents reach over MCP, for programs. To connect an agent: [/mcp](/mcp).",
@@ -67,7 +67,7 @@ def build_rest_app(
             RequestValidationError: _handle_invalid_request,
             HTTPException: handle_http_exception,
             # Answered here, then raised on: ErrorMiddleware logs it under the request id.
-            Exception: _handle_unexpected,
+            Exception: _handle_unexpected_error,
         },
     )
     rest_app.add_route("/docs", make_operations_page(rest_app.openapi), include_in_schema=False)
@@ -82,7 +82,7 @@ class ReadOnlyMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         is_http = scope["type"] == "http"
-        if is_http and scope["method"] not in _SAFE_METHODS and not may_write(scope):
+        if is_http and scope["method"] not in _SAFE_METHODS and not can_write(scope):
             raise ReadOnlyKey("This key may only read; ask the operator for one that may write")
         await self._app(scope, receive, send)
 
@@ -98,17 +98,20 @@ async def _handle_knowledge_error(request: Request, error: Exception) -> Respons
 async def _handle_invalid_request(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     field_problems = [
-        {"field": _format_field(validation_problem["loc"]), "message": validation_problem["msg"]}
+        {
+            "field": _format_field_location(validation_problem["loc"]),
+            "message": validation_problem["msg"],
+        }
         for validation_problem in error.errors()
     ]
     return render_error(InvalidRequest(field_problems), request.state.request_id)
 
 
-async def _handle_unexpected(request: Request, error: Exception) -> Response:
+async def _handle_unexpected_error(request: Request, error: Exception) -> Response:
     return render_error(InternalError(INTERNAL_MESSAGE), request.state.request_id)
 
 
-def _format_field(field_location: tuple[str | int, ...]) -> str:
+def _format_field_location(field_location: tuple[str | int, ...]) -> str:
     """Return a field's name as the caller wrote it: `limit` for `("query", "limit")`.
 
     `("body", 17)` is the offset at which JSON breaks off, where no field can be named.

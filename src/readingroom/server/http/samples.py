@@ -4,7 +4,7 @@ import json
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from readingroom.protocol.sample import mark_document
+from readingroom.protocol.sample import mark_sample_document
 
 # These describe the API and hold no records.
 _DESCRIPTION_PATHS = ("/openapi.json", "/docs")
@@ -19,11 +19,11 @@ class SampleMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] not in _DESCRIPTION_PATHS:
-            send = _MarkingSend(send)
+            send = _SampleMarkingSend(send)
         await self._app(scope, receive, send)
 
 
-class _MarkingSend:
+class _SampleMarkingSend:
     """Collects a JSON body until it is complete, then sends it marked; passes on anything else."""
 
     def __init__(self, send: Send) -> None:
@@ -32,7 +32,7 @@ class _MarkingSend:
         self._body = b""
 
     async def __call__(self, asgi_message: Message) -> None:
-        if asgi_message["type"] == "http.response.start" and _is_json(asgi_message):
+        if asgi_message["type"] == "http.response.start" and _is_json_response(asgi_message):
             self._response_start = asgi_message
             return
         if self._response_start is None:
@@ -43,7 +43,7 @@ class _MarkingSend:
             await self._send_marked(self._response_start)
 
     async def _send_marked(self, response_start: Message) -> None:
-        marked_body = _mark_body(self._body)
+        marked_body = _mark_json_body(self._body)
         # The marks make the body longer.
         kept_headers = [
             response_header
@@ -55,11 +55,11 @@ class _MarkingSend:
         await self._send({"type": "http.response.body", "body": marked_body})
 
 
-def _is_json(response_start: Message) -> bool:
+def _is_json_response(response_start: Message) -> bool:
     response_headers: dict[bytes, bytes] = dict(response_start["headers"])
     return response_headers.get(b"content-type", b"").startswith(_JSON_CONTENT_TYPE)
 
 
-def _mark_body(json_body: bytes) -> bytes:
-    marked_document = mark_document(json.loads(json_body or b"null"))
+def _mark_json_body(json_body: bytes) -> bytes:
+    marked_document = mark_sample_document(json.loads(json_body or b"null"))
     return json.dumps(marked_document, ensure_ascii=False, separators=(",", ":")).encode()

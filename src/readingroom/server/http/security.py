@@ -9,9 +9,9 @@ import anyio
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from readingroom.core.caller import current_caller
+from readingroom.core.ids import current_caller
 from readingroom.server.auth.bearer import identify_caller, is_mcp_path, log_refusal
-from readingroom.server.auth.browsers import Browsers
+from readingroom.server.auth.browsers import BrowserAuth
 from readingroom.server.auth.policies import AuthPolicies
 from readingroom.server.errors import ForbiddenOrigin, IssuerUnreachable, Misdirected, Unauthorized
 from readingroom.server.http.admin import AdminKey
@@ -24,7 +24,7 @@ from readingroom.web.assets import ASSET_PREFIX
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 _LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 _OPEN_PATHS = ("/health", "/ready")
-RECHECK_SECONDS = 30.0
+SECONDS_BETWEEN_KEY_CHECKS = 30.0
 """How often the key of an open event stream is looked at again."""
 
 
@@ -62,7 +62,7 @@ class SecurityMiddleware:
         rate_limiter: RateLimiter,
         open_requests: OpenRequests,
         admin_key: AdminKey | None,
-        browsers: Browsers,
+        browsers: BrowserAuth,
         is_page: Callable[[Scope], bool],
     ) -> None:
         self._app = app
@@ -75,9 +75,9 @@ class SecurityMiddleware:
         self._is_page = is_page
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or _is_open(scope):
+        if scope["type"] != "http" or _is_open_path(scope):
             return await self._app(scope, receive, send)
-        self._check_names(scope)
+        self._check_host_and_origin(scope)
         if self._is_operator(scope):
             await self._app(scope, receive, send)
             return
@@ -85,33 +85,33 @@ class SecurityMiddleware:
         # A GET may be an event stream, which stays open for hours; a call ends by itself.
         if scope["method"] == "GET" and "user" in scope:
             receive = self._make_rechecking_receive(scope, receive)
-        with self._open_requests.hold_request(identify_caller(scope)):
+        with self._open_requests.count_open_request(identify_caller(scope)):
             await self._app(scope, receive, send)
 
-    def _check_names(self, scope: Scope) -> None:
+    def _check_host_and_origin(self, scope: Scope) -> None:
         """Raise Misdirected or ForbiddenOrigin, before anything is counted."""
         request_headers = dict(scope["headers"])
         host_name = request_headers.get(b"host", b"").decode("latin-1").lower()
         # Against DNS rebinding: a page whose name resolves to our address has its own name here.
-        if not _is_allowed(host_name, self._allowed_names.hosts):
+        if not _is_allowed_name(host_name, self._allowed_names.hosts):
             raise Misdirected(
                 f"This server does not answer to the host {host_name[:100]!r}; "
                 "the operator can add it with READINGROOM_ALLOWED_HOSTS"
             )
         if b"origin" not in request_headers:
-            _refuse_embedding(scope["method"], request_headers)
+            _refuse_cross_site_loading(scope["method"], request_headers)
             return
         for header_name, header_value in scope["headers"]:
             request_origin = (
                 header_value.decode("latin-1").lower() if header_name == b"origin" else ""
             )
-            if request_origin and not self._may_call(scope, request_origin, request_headers):
+            if request_origin and not self._can_origin_call(scope, request_origin, request_headers):
                 raise ForbiddenOrigin(
                     f"Pages of {request_origin[:100]!r} may not call this server; "
                     "the operator can add them with READINGROOM_ALLOWED_ORIGINS"
                 )
 
-    def _may_call(
+    def _can_origin_call(
         self, scope: Scope, request_origin: str, request_headers: Mapping[bytes, bytes]
     ) -> bool:
         """Whether pages of an origin may send this request.
@@ -119,7 +119,7 @@ class SecurityMiddleware:
         Where no key is asked for, a page of another port of this machine may use the tools, as
         inspectors do; but it may not change anything over REST, where nobody is asked first.
         """
-        if not _is_allowed(request_origin, self._allowed_names.origins):
+        if not _is_allowed_name(request_origin, self._allowed_names.origins):
             return False
         is_write = scope["method"] not in _SAFE_METHODS and not is_mcp_path(scope["path"])
         if not is_write or b"authorization" in request_headers:
@@ -142,22 +142,22 @@ class SecurityMiddleware:
 
     async def _check_caller(self, scope: Scope) -> None:
         if self._admin_key and self._admin_key.protects_path(scope["path"]):
-            self._spend_request(scope)  # the route itself refuses the key
+            self._count_request(scope)  # the route itself refuses the key
             return
         try:
             request_user = await self._authenticate_caller(scope)
         except (Unauthorized, IssuerUnreachable) as refusal:
-            self._spend_request(scope)  # guessing keys is limited, too
+            self._count_request(scope)  # guessing keys is limited, too
             if isinstance(refusal, Unauthorized) and not self._is_signed_out(scope):
                 log_refusal(refusal, scope)
             raise
         if request_user:
             scope["user"] = request_user
-        self._spend_request(scope)
+        self._count_request(scope)
 
     def _is_signed_out(self, scope: Scope) -> bool:
         """Whether a browser opens a page before it has signed in: it has shown no wrong key."""
-        return accepts_html(scope) and not _sends_key(scope) and self._is_page(scope)
+        return accepts_html(scope) and not _has_key_header(scope) and self._is_page(scope)
 
     async def _authenticate_caller(self, scope: Scope) -> AuthenticatedUser | None:
         """Return the caller by the key it sends, or on a page by its session.
@@ -167,14 +167,14 @@ class SecurityMiddleware:
         try:
             return await self._policies.authenticate(scope)
         except Unauthorized:
-            if _sends_key(scope) or not self._is_page(scope):
+            if _has_key_header(scope) or not self._is_page(scope):
                 raise
             request_user = await self._browsers.find_user(scope)
-            if request_user is None and not _is_open_page(scope["path"]):
+            if request_user is None and not _is_public_page(scope["path"]):
                 raise
             return request_user
 
-    def _spend_request(self, scope: Scope) -> None:
+    def _count_request(self, scope: Scope) -> None:
         """Count a request; ErrorMiddleware sends the caller what remains."""
         caller_id = identify_caller(scope)
         if "user" not in scope and _is_cross_site(scope):
@@ -183,7 +183,7 @@ class SecurityMiddleware:
             caller_id += " from other sites"
         current_caller.set(caller_id)
         try:
-            self._limiter.spend_request(caller_id)
+            self._limiter.count_request(caller_id)
         finally:
             scope["state"]["allowance"] = self._limiter.find_allowance(caller_id)
 
@@ -197,7 +197,7 @@ class SecurityMiddleware:
         async def receive_while_authorized() -> Message:
             nonlocal has_lost_access
             while not has_lost_access:
-                with anyio.move_on_after(RECHECK_SECONDS):
+                with anyio.move_on_after(SECONDS_BETWEEN_KEY_CHECKS):
                     return await receive()
                 try:
                     await self._authenticate_caller(scope)
@@ -210,7 +210,7 @@ class SecurityMiddleware:
         return receive_while_authorized
 
 
-def _refuse_embedding(http_method: str, request_headers: Mapping[bytes, bytes]) -> None:
+def _refuse_cross_site_loading(http_method: str, request_headers: Mapping[bytes, bytes]) -> None:
     """Raise ForbiddenOrigin for what a page of another site loads without an Origin: its images,
     scripts and frames, which would spend the allowance of this machine's own callers.
     """
@@ -235,16 +235,16 @@ def _is_cross_site(scope: Scope) -> bool:
     return dict(scope["headers"]).get(b"sec-fetch-site") == b"cross-site"
 
 
-def _sends_key(scope: Scope) -> bool:
+def _has_key_header(scope: Scope) -> bool:
     return any(header_name == b"authorization" for header_name, _ in scope["headers"])
 
 
-def _is_open_page(request_path: str) -> bool:
+def _is_public_page(request_path: str) -> bool:
     """Whether anybody may open a page: to sign in, and to see it as it is meant to be."""
     return request_path == SIGN_IN_PATH or request_path.startswith(ASSET_PREFIX)
 
 
-def _is_open(scope: Scope) -> bool:
+def _is_open_path(scope: Scope) -> bool:
     """Return whether this path is always open; it is also compared as it was on the wire."""
     request_path = scope["path"]
     return (
@@ -253,7 +253,7 @@ def _is_open(scope: Scope) -> bool:
     )
 
 
-def _is_allowed(host_or_origin: str, allowed_names: Collection[str]) -> bool:
+def _is_allowed_name(host_or_origin: str, allowed_names: Collection[str]) -> bool:
     name_without_port, colon_mark, port_text = host_or_origin.rpartition(":")
     # A caller must not be able to send the wildcard of our own list.
     if port_text == "*":

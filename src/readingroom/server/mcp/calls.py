@@ -44,7 +44,7 @@ def make_call_from_scope(scope: Scope, report_progress: ReportProgress) -> ToolC
     content_length = trace_headers.get(b"content-length", "")
     return ToolContext(
         request_id=request_state["request_id"],
-        caller=f"api_key:{request_user.username}" if request_user else "anonymous",
+        caller_id=f"api_key:{request_user.username}" if request_user else "anonymous",
         report_progress=report_progress,
         client=identify_caller(scope),
         correlation_id=request_state["correlation_id"],

@@ -37,7 +37,7 @@ def make_person_asker(
     """Return how a tool asks the person at this client; the function raises ConsentRequired where
     the response comes with a second call.
     """
-    if not _can_ask(request_context):
+    if not _can_client_ask(request_context):
         return assume_consent
     protocol_version = request_context.session.protocol_version
     if protocol_version and is_version_at_least(
@@ -54,7 +54,7 @@ def make_person_asker(
 
         return read_response
 
-    async def send_question(consent_question: str) -> bool:
+    async def ask_by_request(consent_question: str) -> bool:
         try:
             response = await request_context.session.elicit_form(
                 consent_question, _EMPTY_FORM, request_context.request_id
@@ -68,10 +68,10 @@ def make_person_asker(
             return False
         return response.action == "accept"
 
-    return send_question
+    return ask_by_request
 
 
-def _can_ask(request_context: Context) -> bool:
+def _can_client_ask(request_context: Context) -> bool:
     """Whether the client shows forms: one that names no mode does, one for addresses only not."""
     client_capabilities = request_context.session.client_capabilities
     elicitation_capability = client_capabilities.elicitation if client_capabilities else None

@@ -20,19 +20,19 @@ from readingroom.protocol import sample
 from readingroom.protocol.errors import ErrorDialect, ErrorResult
 from readingroom.protocol.resources import RESOURCE_SCHEME
 from readingroom.protocol.tool import ResourceLink, Tool, ToolContext
-from readingroom.server.auth.bearer import may_write
+from readingroom.server.auth.bearer import can_write
 from readingroom.server.faces import BASES_PARAMETER, Face
 from readingroom.server.mcp.calls import Context, make_call_from_context
 from readingroom.server.mcp.consent import ConsentRequired, make_person_asker
 from readingroom.server.mcp.resources import add_resources
 from readingroom.server.observe.logging import CallRecord
-from readingroom.server.observe.telemetry import TracedOnly
+from readingroom.server.observe.telemetry import TracedOnlyMiddleware
 from readingroom.web.assets import get_asset_address, make_icon_uri
 from readingroom.web.views import VIEW_MEDIA_TYPE, make_view_uri
 
 logger = logging.getLogger(__name__)
 
-Recorder = Callable[[CallRecord], None]
+RecordCall = Callable[[CallRecord], None]
 
 # A listing changes only when a base's live values do; a minute old is fresh enough. Private: keys
 # that may only read see fewer tools.
@@ -42,7 +42,7 @@ _LISTING_CACHE_HINT = CacheHint(ttl_ms=60_000, scope="private")
 
 def build_mcp_server(
     server_face: Face,
-    call_recorders: Sequence[Recorder],
+    call_recorders: Sequence[RecordCall],
     is_sample: bool = False,
     public_url: str | None = None,
 ) -> Server[Any]:
@@ -60,14 +60,14 @@ def build_mcp_server(
         icons=[_make_icon(public_url)],
         instructions=server_face.instructions,
         cache_hints={"tools/list": _LISTING_CACHE_HINT},
-        get_tool_input_schema=tool_handlers.input_schema,
+        get_tool_input_schema=tool_handlers.find_input_schema,
         on_list_tools=tool_handlers.list_tools,
         on_call_tool=tool_handlers.call_tool,
     )
     if any(tool.view for tool, _ in server_face.tools.values()):
         mcp_server.extensions[APPS_EXTENSION] = {"mimeTypes": [VIEW_MEDIA_TYPE]}
     mcp_server.middleware = [
-        TracedOnly(server_middleware) for server_middleware in mcp_server.middleware
+        TracedOnlyMiddleware(server_middleware) for server_middleware in mcp_server.middleware
     ]
     for knowledge_base in server_face.bases:
         if knowledge_base.add_handlers:
@@ -88,7 +88,7 @@ class _ToolHandlers:
     """Answers `tools/list` and `tools/call` for one face."""
 
     def __init__(
-        self, server_face: Face, call_recorders: Sequence[Recorder], is_sample: bool
+        self, server_face: Face, call_recorders: Sequence[RecordCall], is_sample: bool
     ) -> None:
         self._face = server_face
         self._tools_by_name = server_face.tools
@@ -110,8 +110,8 @@ class _ToolHandlers:
 
     def _get_caller_tools(self, request_context: Context) -> dict[str, tuple[Tool, ErrorDialect]]:
         """Return the tools of this caller: a read-only key has none that writes."""
-        can_write = request_context.request is None or may_write(request_context.request.scope)
-        return self._tools_by_name if can_write else self._read_only_tools
+        may_use_all = request_context.request is None or can_write(request_context.request.scope)
+        return self._tools_by_name if may_use_all else self._read_only_tools
 
     def _list_tool_names(self, request_context: Context) -> Collection[str]:
         """Return the names of the tools that the address of this request asks for."""
@@ -126,7 +126,7 @@ class _ToolHandlers:
         except InvalidArguments as error:
             raise MCPError(wire.INVALID_PARAMS, f"Invalid address: {error.summary}") from error
 
-    def input_schema(self, tool_name: str) -> dict[str, Any] | None:
+    def find_input_schema(self, tool_name: str) -> dict[str, Any] | None:
         """Return the schema of a tool that takes arguments as headers, which the SDK checks."""
         return self._schemas_with_headers.get(tool_name)
 
@@ -160,7 +160,7 @@ class _ToolHandlers:
         call_record = CallRecord(
             tool_name,
             tool_context.request_id,
-            tool_context.caller,
+            tool_context.caller_id,
             error_code="cancelled",
             facts=tool_context.log_facts,
         )
@@ -186,11 +186,11 @@ class _ToolHandlers:
                 request_params.arguments or {},
                 tool_context,
                 call_record,
-                self._has_resources and _knows_links(request_context),
+                self._has_resources and _can_show_links(request_context),
             )
             if self._is_sample:
                 tool_result = _mark_as_sample(tool_result)
-            call_record.answer_chars = _count_chars(tool_result)
+            call_record.answer_chars = _count_answer_chars(tool_result)
             return tool_result
         except ConsentRequired as consent_required:
             # To ask is no failure; the call that brings the response is counted by itself.
@@ -209,7 +209,7 @@ async def _run_tool(
     arguments: dict[str, Any],
     tool_context: ToolContext,
     call_record: CallRecord,
-    shows_links: bool,
+    can_show_links: bool,
 ) -> wire.CallToolResult:
     """Return a tool's answer, or its error in the base's dialect.
 
@@ -217,7 +217,7 @@ async def _run_tool(
     """
     try:
         tool_answer = await tool.run(tool.parse_arguments(arguments), tool_context)
-        tool_result = _render_answer(tool, tool_answer, shows_links)
+        tool_result = _render_answer(tool, tool_answer, can_show_links)
         call_record.error_code = None
         return tool_result
     except Exception as failure:
@@ -226,7 +226,7 @@ async def _run_tool(
         if isinstance(failure, MCPError):  # the tool itself raised a protocol error
             call_record.error_code = "protocol"
             raise
-        knowledge_error = _to_knowledge_error(failure, tool_context)
+        knowledge_error = _convert_to_knowledge_error(failure, tool_context)
         call_record.error_code = knowledge_error.code
         if error_dialect.bad_arguments_are_protocol_errors and isinstance(
             knowledge_error, InvalidArguments
@@ -240,7 +240,7 @@ async def _run_tool(
         )
 
 
-def _render_answer(tool: Tool, tool_answer: Any, shows_links: bool) -> wire.CallToolResult:
+def _render_answer(tool: Tool, tool_answer: Any, can_show_links: bool) -> wire.CallToolResult:
     """Return the answer as structured content and, as the same JSON, in the one text item; links to
     resources follow it.
     """
@@ -251,8 +251,8 @@ def _render_answer(tool: Tool, tool_answer: Any, shows_links: bool) -> wire.Call
         content=[
             wire.TextContent(text=tool.answer_adapter.dump_json(tool_answer).decode()),
             *(
-                _make_link(resource_link)
-                for resource_link in (tool.list_links(tool_answer) if shows_links else ())
+                _make_wire_link(resource_link)
+                for resource_link in (tool.list_links(tool_answer) if can_show_links else ())
             ),
         ],
         structured_content=tool.answer_adapter.dump_python(tool_answer, mode="json"),
@@ -266,11 +266,11 @@ def _mark_as_sample(tool_result: wire.CallToolResult) -> wire.CallToolResult:
     if tool_result.is_error:
         marked_content = [_mark_error_text(content_item) for content_item in tool_result.content]
         return tool_result.model_copy(update={"content": marked_content, "meta": result_meta})
-    marked_answer = sample.mark_citations(tool_result.structured_content)
+    marked_answer = sample.mark_sample_citations(tool_result.structured_content)
     marked_content = (
         [
             wire.TextContent(text=to_json(marked_answer).decode()),
-            *map(_mark_link, tool_result.content[1:]),
+            *map(_mark_link_as_sample, tool_result.content[1:]),
         ]
         if marked_answer
         else tool_result.content
@@ -280,14 +280,14 @@ def _mark_as_sample(tool_result: wire.CallToolResult) -> wire.CallToolResult:
     )
 
 
-def _make_link(resource_link: ResourceLink) -> wire.ResourceLink:
+def _make_wire_link(resource_link: ResourceLink) -> wire.ResourceLink:
     resource_uri = RESOURCE_SCHEME + resource_link.path
     return wire.ResourceLink(
         uri=resource_uri, name=resource_link.path, title=resource_link.title, mime_type="text/plain"
     )
 
 
-def _mark_link(resource_link: wire.ContentBlock) -> wire.ContentBlock:
+def _mark_link_as_sample(resource_link: wire.ContentBlock) -> wire.ContentBlock:
     # Its title is a citation, and those of a sample never pass for real ones.
     if not isinstance(resource_link, wire.ResourceLink):
         return resource_link
@@ -298,7 +298,7 @@ def _mark_link(resource_link: wire.ContentBlock) -> wire.ContentBlock:
     )
 
 
-def _knows_links(request_context: Context) -> bool:
+def _can_show_links(request_context: Context) -> bool:
     """Whether the client's version of the protocol has links; older clients refuse the result."""
     protocol_version = request_context.session.protocol_version
     return bool(protocol_version) and is_version_at_least(
@@ -311,7 +311,7 @@ def _mark_error_text(content_item: wire.ContentBlock) -> wire.ContentBlock:
     if not isinstance(content_item, wire.TextContent) or not content_item.text.startswith("{"):
         return content_item
     return wire.TextContent(
-        text=to_json(sample.mark_citations(from_json(content_item.text))).decode()
+        text=to_json(sample.mark_sample_citations(from_json(content_item.text))).decode()
     )
 
 
@@ -323,7 +323,9 @@ def _render_error(error_result: ErrorResult, tool_meta: Mapping[str, Any]) -> wi
     )
 
 
-def _to_knowledge_error(raised_error: Exception, tool_context: ToolContext) -> KnowledgeError:
+def _convert_to_knowledge_error(
+    raised_error: Exception, tool_context: ToolContext
+) -> KnowledgeError:
     if isinstance(raised_error, KnowledgeError):
         return raised_error
     logger.error(
@@ -367,7 +369,7 @@ def _make_view_meta(tool: Tool) -> dict[str, Any]:
     return {"ui": {"resourceUri": resource_uri}, "ui/resourceUri": resource_uri}
 
 
-def _count_chars(tool_result: wire.CallToolResult) -> int:
+def _count_answer_chars(tool_result: wire.CallToolResult) -> int:
     return sum(
         len(content_item.text)
         for content_item in tool_result.content

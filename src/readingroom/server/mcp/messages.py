@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from readingroom.server.http.bodies import BodyLimitMiddleware
-from readingroom.server.http.held_bytes import HeldBytes
+from readingroom.server.http.held_bytes import MemoryCharges
 
 _MAX_PART_CHARS = 256
 _MAX_INITIALIZE_BYTES = 64 * 1024
@@ -22,7 +22,7 @@ _MAX_INITIALIZE_BYTES = 64 * 1024
 class MessageLimitMiddleware:
     """ASGI middleware: refuses a POST with too large a body, or a part that is too long (400)."""
 
-    def __init__(self, app: ASGIApp, max_body_bytes: int, held_bytes: HeldBytes) -> None:
+    def __init__(self, app: ASGIApp, max_body_bytes: int, held_bytes: MemoryCharges) -> None:
         self._app = app
         self._limit_body = BodyLimitMiddleware(self._check_envelope, max_body_bytes, held_bytes)
 
@@ -43,20 +43,20 @@ class MessageLimitMiddleware:
         await self._app(scope, receive_again, send)
 
 
-class _Meta(BaseModel):
+class _RequestMeta(BaseModel):
     progress_token: Any = Field(None, alias="progressToken")
 
 
-class _Params(BaseModel):
-    meta: _Meta | Any = Field(None, alias="_meta", union_mode="left_to_right")
+class _RequestParams(BaseModel):
+    meta: _RequestMeta | Any = Field(None, alias="_meta", union_mode="left_to_right")
 
 
-class _Envelope(BaseModel):
+class _MessageEnvelope(BaseModel):
     """What is read of a message here; Pydantic passes over everything else in it."""
 
     id: Any = None
     method: Any = None
-    params: _Params | Any = Field(None, union_mode="left_to_right")
+    params: _RequestParams | Any = Field(None, union_mode="left_to_right")
 
 
 def find_long_part(request_body: bytes) -> str | None:
@@ -64,26 +64,30 @@ def find_long_part(request_body: bytes) -> str | None:
     if len(request_body) <= _MAX_PART_CHARS:
         return None
     try:
-        message_envelope = _Envelope.model_validate_json(request_body)
+        message_envelope = _MessageEnvelope.model_validate_json(request_body)
     except ValidationError:  # the SDK tells what is wrong with it
         return None
     if message_envelope.method == "initialize" and len(request_body) > _MAX_INITIALIZE_BYTES:
         return f"initialize: at most {_MAX_INITIALIZE_BYTES} bytes"
     request_meta = (
-        message_envelope.params.meta if isinstance(message_envelope.params, _Params) else None
+        message_envelope.params.meta
+        if isinstance(message_envelope.params, _RequestParams)
+        else None
     )
     short_parts = {
         "id": message_envelope.id,
         "method": message_envelope.method,
-        "progressToken": request_meta.progress_token if isinstance(request_meta, _Meta) else None,
+        "progressToken": request_meta.progress_token
+        if isinstance(request_meta, _RequestMeta)
+        else None,
     }
     for part_name, long_value in short_parts.items():
-        if _is_long(long_value):
+        if _is_too_long(long_value):
             return f"{part_name}: at most {_MAX_PART_CHARS} characters"
     return None
 
 
-def _is_long(json_value: Any) -> bool:
+def _is_too_long(json_value: Any) -> bool:
     if isinstance(json_value, int):
         return not -(10**_MAX_PART_CHARS) < json_value < 10**_MAX_PART_CHARS
     return isinstance(json_value, str) and len(json_value) > _MAX_PART_CHARS

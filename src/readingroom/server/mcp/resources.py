@@ -22,7 +22,7 @@ from readingroom.protocol.resources import (
 )
 from readingroom.protocol.tool import ToolContext
 from readingroom.server.faces import Face
-from readingroom.server.http.addresses import resolve_address
+from readingroom.server.http.addresses import get_server_address
 from readingroom.server.mcp.calls import Context, make_call_from_context
 from readingroom.web.views import VIEW_MEDIA_TYPE, render_view
 
@@ -242,7 +242,7 @@ class _ViewReader:
                 _meta={"marks": [list(page_mark) for page_mark in page_image.marks]},
             )
         request = request_context.request
-        room_url = resolve_address(request, self._public_url) if request else ""
+        room_url = get_server_address(request, self._public_url) if request else ""
         view_html = render_view(resource_uri, room_url)
         if view_html is None:
             return None

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from readingroom.server.errors import TooManySessions
-from readingroom.server.http.held_bytes import HeldBytes
+from readingroom.server.http.held_bytes import MemoryCharges
 
 
 @dataclass(frozen=True)
@@ -17,10 +17,10 @@ class SessionLimits:
     max_sessions_per_caller: int
     idle_seconds: float
     max_body_bytes: int
-    held_bytes: HeldBytes
+    held_bytes: MemoryCharges
 
 
-class SessionOwners:
+class SessionRegistry:
     """The sessions of one transport of a face, each with its caller."""
 
     def __init__(self, max_per_caller: int) -> None:
@@ -29,7 +29,7 @@ class SessionOwners:
         self._reserved_counts: Counter[str] = Counter()
 
     @contextmanager
-    def reserve_session(self, caller_id: str) -> Iterator[None]:
+    def reserve_place(self, caller_id: str) -> Iterator[None]:
         """Hold one of the caller's places while this is entered. Raise TooManySessions."""
         owned_count = sum(owner_id == caller_id for owner_id in self._callers_by_session.values())
         if owned_count + self._reserved_counts[caller_id] >= self._max_per_caller:
@@ -46,7 +46,7 @@ class SessionOwners:
             if not self._reserved_counts[caller_id]:
                 del self._reserved_counts[caller_id]
 
-    def count_reserved(self) -> int:
+    def count_reserved_places(self) -> int:
         """Return how many places are held, by all callers together."""
         return self._reserved_counts.total()
 

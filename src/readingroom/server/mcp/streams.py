@@ -12,7 +12,7 @@ from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from pydantic import BaseModel
 
 from readingroom.server.errors import TooManyBytes
-from readingroom.server.http.held_bytes import HeldBytes
+from readingroom.server.http.held_bytes import MemoryCharges
 
 
 class _StreamProxy:
@@ -89,7 +89,7 @@ class BoundedSendStream(_StreamProxy):
     def __init__(
         self,
         wrapped_stream: Any,
-        held_bytes: HeldBytes,
+        held_bytes: MemoryCharges,
         caller_id: str,
         task_group: anyio.abc.TaskGroup,
     ) -> None:
@@ -101,7 +101,9 @@ class BoundedSendStream(_StreamProxy):
     async def send(self, mcp_message: Any) -> None:
         """Send a message. Raise BrokenResourceError when it is dropped."""
         try:
-            with self._held_bytes.hold_bytes(self._caller, estimate_size(mcp_message.message)):
+            with self._held_bytes.charge_bytes(
+                self._caller, estimate_message_bytes(mcp_message.message)
+            ):
                 await self._stream.send(mcp_message)
         except TooManyBytes as error:
             if isinstance(mcp_message.message, wire.JSONRPCResponse | wire.JSONRPCError):
@@ -123,7 +125,7 @@ def _make_dropped_answer_error(
     return SessionMessage(wire.JSONRPCError(jsonrpc="2.0", id=answer_id, error=detail))
 
 
-def estimate_size(mcp_message: Any) -> int:
+def estimate_message_bytes(mcp_message: Any) -> int:
     """Return about how many bytes a message takes as JSON."""
     byte_count = 0
     unmeasured_parts = [mcp_message]
@@ -145,9 +147,9 @@ def estimate_size(mcp_message: Any) -> int:
 class UnansweredRequests:
     """Counts the requests of one session that have no answer yet, and the bytes of their bodies."""
 
-    def __init__(self, on_settled: Callable[[int], None] = lambda byte_count: None) -> None:
-        """`on_settled` is called with the bytes of each request that is waited for no longer."""
-        self._on_settled = on_settled
+    def __init__(self, on_request_ended: Callable[[int], None] = lambda byte_count: None) -> None:
+        """`on_request_ended` gets the bytes of each request that is waited for no longer."""
+        self._on_settled = on_request_ended
         self._sizes_by_id: dict[wire.RequestId, list[int]] = {}
         self.request_count = 0
         self._all_answered = anyio.Event()
@@ -161,17 +163,17 @@ class UnansweredRequests:
             self._sizes_by_id.setdefault(request.id, []).append(byte_count)
             # A request that its caller cancels gets no answer; then the SDK calls this.
             message_metadata = mcp_message.metadata or ServerMessageMetadata()
-            message_metadata.on_request_unanswered = partial(self._settle_request, request.id)
+            message_metadata.on_request_unanswered = partial(self._mark_answered, request.id)
             mcp_message.metadata = message_metadata
         else:
             self._on_settled(byte_count)
 
-    def note_outgoing(self, mcp_message: Any) -> None:
+    def record_outgoing(self, mcp_message: Any) -> None:
         """Note an outgoing message if it is an answer."""
         if isinstance(mcp_message.message, wire.JSONRPCResponse | wire.JSONRPCError):
             self._forget_request(mcp_message.message.id)
 
-    def forget_all(self) -> None:
+    def forget_all_requests(self) -> None:
         """Forget all of them, as their session ends."""
         for request_id in [
             waiting_id
@@ -186,7 +188,7 @@ class UnansweredRequests:
             self._all_answered = anyio.Event()
             await self._all_answered.wait()
 
-    async def _settle_request(self, request_id: wire.RequestId) -> None:
+    async def _mark_answered(self, request_id: wire.RequestId) -> None:
         self._forget_request(request_id)
 
     def _forget_request(self, request_id: wire.RequestId | None) -> None:

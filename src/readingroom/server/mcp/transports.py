@@ -21,7 +21,7 @@ from starlette.types import Message, Receive, Scope, Send
 from readingroom.server.auth.bearer import identify_caller
 from readingroom.server.errors import TooManyMessages, TooManySessions
 from readingroom.server.mcp.messages import MessageLimitMiddleware
-from readingroom.server.mcp.sessions import SessionLimits, SessionOwners
+from readingroom.server.mcp.sessions import SessionLimits, SessionRegistry
 from readingroom.server.mcp.streams import (
     BoundedSendStream,
     UnansweredRequests,
@@ -34,7 +34,7 @@ RenderPage = Callable[[Request], Response]
 _MAX_UNANSWERED_MESSAGES = 32  # messages of one SSE session
 
 
-class StreamableHttp:
+class StreamableHttpTransport:
     """`/mcp`: the protocol for clients, a page for browsers."""
 
     def __init__(
@@ -46,7 +46,7 @@ class StreamableHttp:
     ) -> None:
         self._stateful = keeps_sessions
         self._render_page = render_page
-        self._owners = SessionOwners(session_limits.max_sessions_per_caller)
+        self._owners = SessionRegistry(session_limits.max_sessions_per_caller)
         # Host and Origin are checked by SecurityMiddleware, so the SDK gets no security settings.
         self.manager = StreamableHTTPSessionManager(
             mcp_server,
@@ -66,12 +66,12 @@ class StreamableHttp:
         elif scope["method"] == "GET" and not self._stateful:
             refusal_detail = "this face keeps no sessions and sends no event stream; use POST"
             raise HTTPException(405, refusal_detail, {"Allow": "POST"})
-        elif self._stateful and _opens_session(scope):
-            await self._open_session(scope, receive, send)
+        elif self._stateful and _may_open_session(scope):
+            await self._open_counted_session(scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
-    async def _open_session(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _open_counted_session(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let the SDK open a session and note whose it is. Raise TooManySessions."""
         caller_id = identify_caller(scope)
 
@@ -84,11 +84,11 @@ class StreamableHttp:
 
         # The SDK does not say when a session has ended.
         self._owners.keep_only_sessions(self.manager._server_instances)
-        with self._owners.reserve_session(caller_id):
+        with self._owners.reserve_place(caller_id):
             await self._app(scope, receive, note_session)
 
 
-class Sse:
+class SseTransport:
     """`/sse` and `/messages/`: an event stream per session, and where its messages are posted."""
 
     def __init__(
@@ -96,7 +96,7 @@ class Sse:
     ) -> None:
         self._server = mcp_server
         self._limits = session_limits
-        self._owners = SessionOwners(session_limits.max_sessions_per_caller)
+        self._owners = SessionRegistry(session_limits.max_sessions_per_caller)
         self._unanswered_by_session: dict[str, UnansweredRequests] = {}
         """By session, the requests that were taken from it."""
         self._posting_counts: Counter[str] = Counter()
@@ -114,9 +114,9 @@ class Sse:
         """Open a session and serve it to its end. Raise TooManySessions."""
         if scope["method"] == "HEAD":  # Starlette adds it to GET, but a stream has no headers alone
             raise HTTPException(405, headers={"Allow": "GET"})
-        if self._owners.count_reserved() >= self._limits.max_sessions:
+        if self._owners.count_reserved_places() >= self._limits.max_sessions:
             raise TooManySessions("Too many open sessions; try again later", retry_after=30)
-        with self._owners.reserve_session(identify_caller(scope)):
+        with self._owners.reserve_place(identify_caller(scope)):
             await self._serve_stream(scope, receive, send)
 
     async def receive_message(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -152,7 +152,7 @@ class Sse:
         async def send_counted(mcp_message: Message) -> None:
             # It waits here until the client has read what was sent before.
             message_bytes = len(mcp_message.get("body", b""))
-            held_bytes.count_bytes(caller_id, message_bytes)
+            held_bytes.add_bytes(caller_id, message_bytes)
             try:
                 await send(mcp_message)
             finally:
@@ -171,14 +171,14 @@ class Sse:
                     session_id = mcp_message.metadata.request_context.state.session_id
                     self._unanswered_by_session[session_id] = unanswered_requests
                     body_bytes = mcp_message.metadata.request_context.state.body_bytes
-                    held_bytes.count_bytes(caller_id, body_bytes)
+                    held_bytes.add_bytes(caller_id, body_bytes)
                     unanswered_requests.record_incoming(mcp_message, body_bytes)
 
                 watched_incoming = WatchedReceiveStream(
                     incoming_stream, note_message, anyio.lowlevel.checkpoint
                 )
                 watched_outgoing = WatchedSendStream(
-                    outgoing_stream, unanswered_requests.note_outgoing
+                    outgoing_stream, unanswered_requests.record_outgoing
                 )
                 try:
                     async with anyio.create_task_group() as refusal_tasks:
@@ -189,7 +189,7 @@ class Sse:
                         refusal_tasks.cancel_scope.cancel()
                 finally:
                     self._unanswered_by_session.pop(session_id, None)
-                    unanswered_requests.forget_all()
+                    unanswered_requests.forget_all_requests()
 
 
 def is_page_request(scope: Scope) -> bool:
@@ -200,7 +200,7 @@ def is_page_request(scope: Scope) -> bool:
     return "text/event-stream" not in Headers(scope=scope).get("accept", "")
 
 
-def _opens_session(scope: Scope) -> bool:
+def _may_open_session(scope: Scope) -> bool:
     """Whether the SDK may open a session for a request: it has none, and is of a wire with them."""
     request_headers = Headers(scope=scope)
     protocol_version = request_headers.get("mcp-protocol-version")

@@ -52,9 +52,9 @@ class CallSummary:
 class CallHistory:
     """The last hour of a process, for whoever runs it."""
 
-    def __init__(self, now_seconds: Callable[[], float] = clock.unix_seconds) -> None:
-        self._read_clock = now_seconds
-        self.started_at = now_seconds()
+    def __init__(self, clock_function: Callable[[], float] = clock.unix_seconds) -> None:
+        self._read_clock = clock_function
+        self.started_at = clock_function()
         self._calls_by_name: dict[str, _CallsOfName] = {}
         self._recent_errors: deque[RecentError] = deque(maxlen=_MAX_KEPT_ERRORS)
 
@@ -122,8 +122,8 @@ class CallHistory:
                     counts_by_minute,
                     sum(counts_by_minute),
                     error_count,
-                    _find_percentile(sorted_durations_ms, 0.5),
-                    _find_percentile(sorted_durations_ms, 0.95),
+                    _compute_percentile(sorted_durations_ms, 0.5),
+                    _compute_percentile(sorted_durations_ms, 0.95),
                 )
             )
         return sorted(call_summaries, key=lambda summary: -summary.total)
@@ -133,7 +133,7 @@ class CallHistory:
         return list(reversed(self._recent_errors))
 
 
-def _find_percentile(ordered_times: Sequence[float], percentile_fraction: float) -> float:
+def _compute_percentile(ordered_times: Sequence[float], percentile_fraction: float) -> float:
     if not ordered_times:
         return 0.0
     return ordered_times[

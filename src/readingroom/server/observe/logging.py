@@ -13,7 +13,7 @@ from pydantic_core import to_json
 
 from readingroom.core import clock
 from readingroom.core.settings import LogLevel
-from readingroom.core.text import escape_controls
+from readingroom.core.text import escape_control_characters
 
 _call_logger = logging.getLogger("readingroom.calls")
 
@@ -61,9 +61,9 @@ def configure_logging(log_level: LogLevel, should_block: bool = True) -> None:
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     logging._srcfile = None  # as the logging documentation recommends
     log_handler: logging.Handler = logging.StreamHandler(sys.stderr)
-    log_handler.setFormatter(JsonLines())
+    log_handler.setFormatter(JsonLineFormatter())
     if not should_block:
-        log_handler = _write_in_thread(log_handler)
+        log_handler = _make_threaded_handler(log_handler)
     logging.basicConfig(level=log_level.upper(), handlers=[log_handler], force=True)
     for logger_name in _CHATTY_LOGGERS:
         logging.getLogger(logger_name).setLevel(logging.WARNING)
@@ -79,23 +79,23 @@ def log_call(call_record: CallRecord) -> None:
         _call_logger.handle(log_record)
 
 
-def _write_in_thread(log_handler: logging.Handler) -> logging.Handler:
+def _make_threaded_handler(log_handler: logging.Handler) -> logging.Handler:
     """Return a handler that never blocks: a thread writes its lines with the given one."""
     waiting_records: queue.Queue[logging.LogRecord | None] = queue.Queue(1000)
 
-    def write() -> None:
+    def write_records() -> None:
         while (log_record := waiting_records.get()) is not None:
             log_handler.handle(log_record)
 
-    def finish() -> None:
+    def finish_writing() -> None:
         with contextlib.suppress(queue.Full):
             waiting_records.put_nowait(None)
         # Not for ever: when nobody reads standard error, the thread cannot finish.
         writer_thread.join(timeout=1)
 
-    writer_thread = threading.Thread(target=write, daemon=True)
+    writer_thread = threading.Thread(target=write_records, daemon=True)
     writer_thread.start()
-    atexit.register(finish)
+    atexit.register(finish_writing)
     return _DroppingHandler(waiting_records)
 
 
@@ -111,7 +111,7 @@ class _DroppingHandler(logging.Handler):
             self._waiting_records.put_nowait(record)
 
 
-class JsonLines(logging.Formatter):
+class JsonLineFormatter(logging.Formatter):
     """Formats a record as a JSON object: time, level, logger, message, and the caller's fields."""
 
     def __init__(self) -> None:
@@ -132,7 +132,7 @@ class JsonLines(logging.Formatter):
         }
         if record.exc_info:
             line_fields["error"] = self._format_failure(record)
-        return escape_controls(to_json(line_fields, fallback=str).decode())
+        return escape_control_characters(to_json(line_fields, fallback=str).decode())
 
     def _format_time(self, created_seconds: float) -> str:
         """Return `2026-01-31T09:30:00.123+00:00`; the calendar is computed once a second."""

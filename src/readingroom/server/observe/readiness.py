@@ -15,7 +15,7 @@ _CHECK_TIMEOUT_SECONDS = 5.0
 _MAX_CHECK_AGE_SECONDS = 1.0
 
 
-class Readiness:
+class ReadinessChecks:
     """Asks each base whether it can answer."""
 
     def __init__(self, knowledge_bases: Sequence[KnowledgeBase]) -> None:
@@ -38,7 +38,7 @@ class Readiness:
     async def _check_bases(self) -> dict[str, str]:
         error_codes: dict[str, str] = {}
 
-        async def check(knowledge_base: KnowledgeBase) -> None:
+        async def check_one_base(knowledge_base: KnowledgeBase) -> None:
             try:
                 with anyio.fail_after(_CHECK_TIMEOUT_SECONDS):
                     await knowledge_base.check_ready()
@@ -49,5 +49,5 @@ class Readiness:
 
         async with anyio.create_task_group() as task_group:
             for knowledge_base in self._bases:
-                task_group.start_soon(check, knowledge_base)
+                task_group.start_soon(check_one_base, knowledge_base)
         return dict(sorted(error_codes.items()))

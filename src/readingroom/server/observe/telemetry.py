@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 def start_tracing(otlp_endpoint: str | None) -> Callable[[], None]:
     """Export spans to `otlp_endpoint` from now on; return the function that flushes the last."""
     if otlp_endpoint is None:
-        return _no_op
+        return _flush_nothing
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import Resource
@@ -23,7 +23,7 @@ def start_tracing(otlp_endpoint: str | None) -> Callable[[], None]:
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError:
         logger.warning("No spans are sent: install readingroom[otel] to export them")
-        return _no_op
+        return _flush_nothing
     otel_resource = Resource({"service.name": "readingroom", "service.version": __version__})
     tracer_provider = TracerProvider(resource=otel_resource)
     # An unreachable collector must not delay the shutdown: one second, retries included.
@@ -33,10 +33,10 @@ def start_tracing(otlp_endpoint: str | None) -> Callable[[], None]:
     return tracer_provider.shutdown
 
 
-def _no_op() -> None: ...
+def _flush_nothing() -> None: ...
 
 
-class TracedOnly:
+class TracedOnlyMiddleware:
     """MCP middleware: runs the SDK's span middleware only for messages that are traced.
 
     A span that nothing exports still costs about a tenth of a small tool call. A message is traced

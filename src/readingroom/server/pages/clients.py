@@ -19,12 +19,12 @@ class ClientFormat:
     """The key under which its servers are listed."""
     variable: str
     """How its file refers to a variable of the environment."""
-    typed: bool
+    names_transport_type: bool
     """Whether an entry names its transport."""
 
     def build_entry(self, url: str, bearer_key: str | None) -> dict[str, Any]:
         """Return the entry of a server over HTTP, with the key it requires."""
-        configuration_entry: dict[str, Any] = {"type": "http"} if self.typed else {}
+        configuration_entry: dict[str, Any] = {"type": "http"} if self.names_transport_type else {}
         configuration_entry["url"] = url
         if bearer_key:
             configuration_entry["headers"] = {"Authorization": f"Bearer {bearer_key}"}
@@ -43,7 +43,7 @@ VSCODE = ClientFormat("VS Code", ".vscode/mcp.json", "servers", "${env:%s}", Tru
 LM_STUDIO = ClientFormat("LM Studio", "mcp.json", "mcpServers", "${%s}", False)
 
 
-def _make_coded_link(
+def _make_base64_link(
     link_prefix: str, server_name: str, configuration_entry: dict[str, Any]
 ) -> str:
     """Return a link with the entry in base64, as Cursor and LM Studio read it."""
@@ -53,7 +53,7 @@ def _make_coded_link(
 
 
 def _make_cursor_link(server_name: str, configuration_entry: dict[str, Any]) -> str:
-    return _make_coded_link(
+    return _make_base64_link(
         "cursor://anysphere.cursor-deeplink/mcp/install", server_name, configuration_entry
     )
 
@@ -65,7 +65,7 @@ def _make_vscode_link(server_name: str, configuration_entry: dict[str, Any]) -> 
 
 
 def _make_lm_studio_link(server_name: str, configuration_entry: dict[str, Any]) -> str:
-    return _make_coded_link("lmstudio://add_mcp", server_name, configuration_entry)
+    return _make_base64_link("lmstudio://add_mcp", server_name, configuration_entry)
 
 
 _LINK_MAKERS: tuple[tuple[ClientFormat, Callable[[str, dict[str, Any]], str]], ...] = (

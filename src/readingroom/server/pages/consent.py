@@ -14,9 +14,9 @@ from readingroom.protocol.pages import Visitor
 from readingroom.server.auth.bearer import WRITE_SCOPE
 from readingroom.server.auth.connectors import CONSENT_PATH
 from readingroom.server.errors import FormExpired, Unauthorized
-from readingroom.server.http.addresses import resolve_address
+from readingroom.server.http.addresses import get_server_address
 from readingroom.server.pages.frame import PAGE_CONTENT_SECURITY_POLICY, PageFrame, render_page
-from readingroom.server.pages.sign_in import receive_fields
+from readingroom.server.pages.sign_in import receive_form_fields
 from readingroom.storage.browser_sessions import BrowserSession
 from readingroom.storage.grants import ConsentRequest, GrantStore
 
@@ -52,46 +52,46 @@ class ConsentPages:
         consent_request = await self._find_request(request_id)
         authorization_params = _read_parameters(consent_request)
         try:
-            face_path = self._find_face(request, authorization_params.resource)
+            face_path = self._find_face_path(request, authorization_params.resource)
         except _UnknownResource:
             await anyio.to_thread.run_sync(self._grants.remove_request, request_id)
-            return self._send_back(request, authorization_params, error="invalid_target")
+            return self._redirect_to_client(request, authorization_params, error="invalid_target")
         redirect_uri = str(authorization_params.redirect_uri)
         return render_page(
             request.scope,
             "consent.html",
             "Connect an app",
-            extra_headers={"Content-Security-Policy": _allow_return(redirect_uri)},
+            extra_headers={"Content-Security-Policy": _make_form_policy(redirect_uri)},
             request_id=request_id,
             client_name=await self._find_client_name(consent_request.client_id),
-            return_address=_describe_return(redirect_uri),
+            return_address=_describe_redirect_target(redirect_uri),
             faces=[
                 face_title
                 for offered_path, face_title in self._face_titles.items()
                 if face_path is None or offered_path == face_path
             ],
             key_name=visitor.name,
-            may_offer_write=_may_offer_write(visitor, authorization_params),
+            may_offer_write=_can_offer_write(visitor, authorization_params),
             form_token=self._browsers.make_form_token(request.scope),
         )
 
     async def answer_request(self, request: Request) -> Response:
         """Send the browser back to the client, with a code or with a refusal."""
-        form_fields = await receive_fields(request)
-        self._browsers.check_form(request.scope, form_fields)
+        form_fields = await receive_form_fields(request)
+        self._browsers.check_form_token(request.scope, form_fields)
         visitor, browser_session = self._require_session(request)
         request_id = form_fields.get("request", "")
         consent_request = await self._find_request(request_id)
         authorization_params = _read_parameters(consent_request)
         try:
-            face_path = self._find_face(request, authorization_params.resource)
+            face_path = self._find_face_path(request, authorization_params.resource)
         except _UnknownResource:
-            return self._send_back(request, authorization_params, error="invalid_target")
+            return self._redirect_to_client(request, authorization_params, error="invalid_target")
         if not await anyio.to_thread.run_sync(self._grants.remove_request, request_id):
             raise FormExpired(_EXPIRED_MESSAGE)
         if form_fields.get("answer") != "allow":
-            return self._send_back(request, authorization_params, error="access_denied")
-        may_write = form_fields.get("changes") == "yes" and _may_offer_write(
+            return self._redirect_to_client(request, authorization_params, error="access_denied")
+        may_write = form_fields.get("changes") == "yes" and _can_offer_write(
             visitor, authorization_params
         )
         authorization_code = await anyio.to_thread.run_sync(
@@ -101,7 +101,7 @@ class ConsentPages:
             may_write,
             face_path,
         )
-        return self._send_back(request, authorization_params, code=authorization_code)
+        return self._redirect_to_client(request, authorization_params, code=authorization_code)
 
     def _require_session(self, request: Request) -> tuple[Visitor, BrowserSession]:
         """Return who has signed in, with their session. Raise Unauthorized."""
@@ -123,12 +123,12 @@ class ConsentPages:
             raise FormExpired(_EXPIRED_MESSAGE)
         return OAuthClientInformationFull.model_validate_json(client_metadata).client_name
 
-    def _find_face(self, request: Request, resource_url: str | None) -> str | None:
+    def _find_face_path(self, request: Request, resource_url: str | None) -> str | None:
         """Return the path of the face that a resource names; None when it names all of them.
 
         Raise _UnknownResource when it names something that is not ours.
         """
-        server_address = resolve_address(request, self._public_url)
+        server_address = get_server_address(request, self._public_url)
         if resource_url is None or resource_url.rstrip("/") == server_address:
             return None
         face_path = resource_url.removeprefix(server_address).rstrip("/").removesuffix("/mcp")
@@ -139,11 +139,11 @@ class ConsentPages:
             return face_path
         raise _UnknownResource(f"This server has no face at {resource_url[:200]}")
 
-    def _send_back(
+    def _redirect_to_client(
         self, request: Request, authorization_params: AuthorizationParams, **answer_parameters: str
     ) -> Response:
         # The issuer is named, so that a client with several cannot mix their answers up.
-        issuer_url = resolve_address(request, self._public_url)
+        issuer_url = get_server_address(request, self._public_url)
         return_url = construct_redirect_uri(
             str(authorization_params.redirect_uri),
             **answer_parameters,
@@ -161,14 +161,14 @@ def _read_parameters(consent_request: ConsentRequest) -> AuthorizationParams:
     return AuthorizationParams.model_validate_json(consent_request.parameters)
 
 
-def _may_offer_write(visitor: Visitor, authorization_params: AuthorizationParams) -> bool:
+def _can_offer_write(visitor: Visitor, authorization_params: AuthorizationParams) -> bool:
     """Whether the client asks to change something, and the key is of somebody who may."""
     return visitor.role != "reader" and (
         authorization_params.scopes is None or WRITE_SCOPE in authorization_params.scopes
     )
 
 
-def _describe_return(redirect_uri: str) -> str:
+def _describe_redirect_target(redirect_uri: str) -> str:
     """Return where an answer goes, so that nothing looks like a web site which is none."""
     redirect_parts = urlsplit(redirect_uri)
     if redirect_parts.scheme == "https":
@@ -179,7 +179,7 @@ def _describe_return(redirect_uri: str) -> str:
     return f"a program on your computer that opens {redirect_parts.scheme}: addresses"
 
 
-def _allow_return(redirect_uri: str) -> str:
+def _make_form_policy(redirect_uri: str) -> str:
     """Return the policy of a page whose form leads back to a client."""
     redirect_parts = urlsplit(redirect_uri)
     is_web = redirect_parts.scheme in ("http", "https")

@@ -36,7 +36,7 @@ from readingroom.protocol.pages import (
     SeeOther,
     SentFile,
 )
-from readingroom.protocol.sample import mark_document
+from readingroom.protocol.sample import mark_sample_document
 from readingroom.server.errors import RoleRequired, Unauthorized
 from readingroom.server.mcp.calls import make_call_from_scope
 from readingroom.server.observe.requests import ROUTE_PATH_STATE_KEY
@@ -72,7 +72,7 @@ class _PageNumber(Convertor[int]):
 register_url_convertor("page_number", _PageNumber())
 
 
-def open_spools(settings: ServerSettings) -> ScratchFolders:
+def make_upload_spools(settings: ServerSettings) -> ScratchFolders:
     """Return the folders in which the files of forms are received."""
     return ScratchFolders(settings.data / _SPOOL_FOLDER)
 
@@ -94,14 +94,14 @@ def make_page_routes(
     return [
         Route(
             base_page.path,
-            partial(_answer_request, base_page, page_frame, settings, upload_spools),
+            partial(_answer_page_request, base_page, page_frame, settings, upload_spools),
             methods=[base_page.method],
         )
         for base_page in allowed_pages
     ]
 
 
-async def _answer_request(
+async def _answer_page_request(
     base_page: BasePage,
     page_frame: PageFrame,
     settings: ServerSettings,
@@ -112,11 +112,11 @@ async def _answer_request(
     visitor = page_frame.browsers.identify_visitor(request.scope)
     if visitor is None:
         raise Unauthorized("Sign in to open this page")
-    if not visitor.may_act_as(base_page.role):
+    if not visitor.has_role(base_page.role):
         raise RoleRequired(f"This takes a key of an {base_page.role}; yours is of a {visitor.role}")
-    noted_parameters = _NotedParameters({**request.query_params, **request.path_params})
+    tracked_parameters = _TrackedParameters({**request.query_params, **request.path_params})
     page_request = PageRequest(
-        parameters=noted_parameters,
+        parameters=tracked_parameters,
         visitor=visitor,
         call=make_call_from_scope(request.scope, no_progress),
         is_sample=settings.is_sample,
@@ -127,7 +127,7 @@ async def _answer_request(
             form_fields,
             sent_files,
         ):
-            noted_parameters.add_fields(form_fields, request.path_params)
+            tracked_parameters.add_fields(form_fields, request.path_params)
             page_request = replace(page_request, files=sent_files)
             page_answer = await base_page.render(page_request)
     except KnowledgeError as error:
@@ -136,7 +136,7 @@ async def _answer_request(
         is_mendable = error.http_status in _STATUSES_FORM_CAN_MEND and not is_for_program
         if base_page.form_page is None or not is_mendable:
             raise
-        if base_page.method == "GET" and not _is_for_reading(request):
+        if base_page.method == "GET" and not _is_for_person(request):
             raise
         page_answer = await _show_form_again(base_page.form_page, page_request, error)
     match page_answer:
@@ -158,12 +158,12 @@ async def _answer_request(
             unused_names = [
                 parameter_name
                 for parameter_name, parameter_value in request.query_params.items()
-                if parameter_value and parameter_name not in noted_parameters.used_names
+                if parameter_value and parameter_name not in tracked_parameters.used_names
             ]
             return page_frame.make_response(request.scope, page_answer, unused_names=unused_names)
 
 
-class _NotedParameters(Mapping[str, str]):
+class _TrackedParameters(Mapping[str, str]):
     """The parameters of a page, and which of them it has looked at."""
 
     def __init__(self, parameter_values: Mapping[str, Any]) -> None:
@@ -185,7 +185,7 @@ class _NotedParameters(Mapping[str, str]):
         return len(self._values)
 
 
-def _is_for_reading(request: Request) -> bool:
+def _is_for_person(request: Request) -> bool:
     """Whether a person gets the answer: a program gets an error as one."""
     return accepts_html(request.scope) and request.query_params.get(JSON_PARAMETER) != "json"
 
@@ -218,7 +218,7 @@ async def _receive_form(
         return
     # Before the body is read: who may not send it sends it in vain.
     page_frame.browsers.check_same_origin(request.scope)
-    async with upload_spools.make_folder() as spool_folder:
+    async with upload_spools.make_scratch_folder() as spool_folder:
         file_numbers = itertools.count()
         upload_form = await receive_form(
             request,
@@ -226,7 +226,7 @@ async def _receive_form(
             base_page.max_upload_bytes or 0,
             settings.max_body_bytes,
         )
-        page_frame.browsers.check_form(request.scope, upload_form.fields)
+        page_frame.browsers.check_form_token(request.scope, upload_form.fields)
         yield (
             upload_form.fields,
             [SentFile(file_name, spool_path) for file_name, spool_path in upload_form.files],
@@ -239,7 +239,7 @@ def _respond_json(rendered_page: RenderedPage, is_sample: bool) -> Response:
         json_document = json_document.model_dump(mode="json")
     else:
         json_document = _ANY_TYPE_ADAPTER.dump_python(json_document, mode="json")
-    return JSONResponse(mark_document(json_document) if is_sample else json_document)
+    return JSONResponse(mark_sample_document(json_document) if is_sample else json_document)
 
 
 _ANY_TYPE_ADAPTER: TypeAdapter[Any] = TypeAdapter(Any)

@@ -14,22 +14,22 @@ import anyio.to_thread
 from readingroom.protocol.pages import BasePage, PageRequest, SeeOther
 from readingroom.server.errors import DoctorFailed
 from readingroom.server.settings import ServerSettings
-from readingroom.storage.jobs.runner import JobHandler, ReportPercent
+from readingroom.storage.jobs.runner import JobHandler, ReportJobProgress
 from readingroom.storage.jobs.store import BackgroundJob, JobStore
 
 DOCTOR_JOB = "server.doctor"
-_MAX_CHECKUP_SECONDS = 600
+_MAX_DOCTOR_SECONDS = 600
 _TABLE_HEADERS = ["What", "Problem", "What to do"]
 
 
 @dataclass(frozen=True, slots=True)
-class Checkup:
+class DoctorRun:
     """What the last check found."""
 
     job: BackgroundJob
 
     @property
-    def is_well(self) -> bool:
+    def has_no_problems(self) -> bool:
         """Whether nothing keeps anything from working; notes do not count."""
         return self.job.state == "done" and not self.job.outcome.get("complaint_count")
 
@@ -43,16 +43,18 @@ class DoctorPages:
 
     def make_pages(self) -> list[BasePage]:
         """Return the page that begins a check."""
-        return [BasePage("/operations/doctor", self.begin_checkup, method="POST", role="operator")]
+        return [
+            BasePage("/operations/doctor", self.begin_doctor_run, method="POST", role="operator")
+        ]
 
     def make_job_handlers(self) -> dict[str, JobHandler]:
         """Return the handler of the checks, by the kind of job."""
         return {DOCTOR_JOB: self.run_checks}
 
-    async def begin_checkup(self, request: PageRequest) -> SeeOther:
+    async def begin_doctor_run(self, request: PageRequest) -> SeeOther:
         """Begin the checks, or lead to those that are running."""
-        newest_checkup = await self.find_newest_checkup()
-        if newest_checkup is None or newest_checkup.job.has_ended:
+        newest_doctor_run = await self.find_newest_doctor_run()
+        if newest_doctor_run is None or newest_doctor_run.job.has_ended:
             add_job = partial(
                 self._jobs.add_job, DOCTOR_JOB, "Check of the data and the machine", {}
             )
@@ -60,30 +62,30 @@ class DoctorPages:
                 partial(add_job, caller_id=request.visitor.name)
             )
         else:
-            background_job = newest_checkup.job
+            background_job = newest_doctor_run.job
         return SeeOther(f"/jobs/{background_job.id}")
 
-    async def find_newest_checkup(self) -> Checkup | None:
+    async def find_newest_doctor_run(self) -> DoctorRun | None:
         """Return the newest check, also one that runs; None before the first."""
         newest_jobs = await anyio.to_thread.run_sync(self._jobs.list_newest_jobs, 1, DOCTOR_JOB)
-        return Checkup(newest_jobs[0]) if newest_jobs else None
+        return DoctorRun(newest_jobs[0]) if newest_jobs else None
 
     async def run_checks(
-        self, job_arguments: Mapping[str, Any], report_percent: ReportPercent
+        self, job_arguments: Mapping[str, Any], report_percent: ReportJobProgress
     ) -> Mapping[str, Any]:
         """Run the command in a process of its own and return its findings as a table."""
         await report_percent(10, "checking")
         # The command itself: it asks this server about the bases that it owns.
         command_line = [sys.executable, "-m", "readingroom", "doctor", "--json"]
         command_line += ["--data", str(self._settings.data)]
-        doctor_findings = _read_findings(await _run_command(command_line))
+        doctor_findings = _parse_findings(await _run_command(command_line))
         complaint_entries, note_entries = doctor_findings["complaints"], doctor_findings["notes"]
         return {
             "link": "/operations",
             "link_label": "Operations",
             "headers": _TABLE_HEADERS,
-            "rows": [_make_row(finding_entry, "") for finding_entry in complaint_entries]
-            + [_make_row(finding_entry, "note: ") for finding_entry in note_entries]
+            "rows": [_make_finding_row(finding_entry, "") for finding_entry in complaint_entries]
+            + [_make_finding_row(finding_entry, "note: ") for finding_entry in note_entries]
             or [["everything", "none was found", ""]],
             "complaint_count": len(complaint_entries),
             "checked": doctor_findings["checked"],
@@ -91,15 +93,15 @@ class DoctorPages:
 
 
 async def _run_command(command_line: list[str]) -> bytes:
-    with anyio.move_on_after(_MAX_CHECKUP_SECONDS):
+    with anyio.move_on_after(_MAX_DOCTOR_SECONDS):
         doctor_process = await anyio.run_process(
             command_line, check=False, stdin=subprocess.DEVNULL
         )
         return doctor_process.stdout
-    raise DoctorFailed(f"The check did not end within {_MAX_CHECKUP_SECONDS} seconds")
+    raise DoctorFailed(f"The check did not end within {_MAX_DOCTOR_SECONDS} seconds")
 
 
-def _read_findings(json_output: bytes) -> dict[str, Any]:
+def _parse_findings(json_output: bytes) -> dict[str, Any]:
     try:
         doctor_findings: dict[str, Any] = json.loads(json_output)
     except ValueError as error:
@@ -107,7 +109,7 @@ def _read_findings(json_output: bytes) -> dict[str, Any]:
     return doctor_findings
 
 
-def _make_row(finding_entry: Mapping[str, Any], problem_prefix: str) -> list[str]:
+def _make_finding_row(finding_entry: Mapping[str, Any], problem_prefix: str) -> list[str]:
     return [
         finding_entry["subject"],
         problem_prefix + finding_entry["problem"],

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from readingroom.protocol.pages import RenderedPage, Role, Visitor
-from readingroom.server.auth.browsers import FORM_TOKEN_FIELD, Browsers
+from readingroom.server.auth.browsers import FORM_TOKEN_FIELD, BrowserAuth
 from readingroom.web.templates import render_template
 
 PAGE_CONTENT_SECURITY_POLICY = (
@@ -51,7 +51,7 @@ class PageFrame:
     """Renders pages of one server into its frame."""
 
     def __init__(
-        self, browsers: Browsers, menu_entries: Sequence[MenuEntry], is_sample: bool
+        self, browsers: BrowserAuth, menu_entries: Sequence[MenuEntry], is_sample: bool
     ) -> None:
         self.browsers = browsers
         self._menu_entries = menu_entries
@@ -73,7 +73,7 @@ class PageFrame:
             "frame.html",
             page=rendered_page,
             unused_names=unused_names,
-            menu=self._list_menu(visitor),
+            menu=self._list_visible_menu_entries(visitor),
             path=scope["path"],
             json_address=_make_json_address(scope) if rendered_page.data is not None else None,
             visitor=visitor,
@@ -90,11 +90,11 @@ class PageFrame:
             PAGE_HEADERS | dict(extra_headers),
         )
 
-    def _list_menu(self, visitor: Visitor | None) -> list[MenuEntry]:
+    def _list_visible_menu_entries(self, visitor: Visitor | None) -> list[MenuEntry]:
         if visitor is None:
             return []
         return [
-            menu_entry for menu_entry in self._menu_entries if visitor.may_act_as(menu_entry.role)
+            menu_entry for menu_entry in self._menu_entries if visitor.has_role(menu_entry.role)
         ]
 
 
@@ -105,7 +105,7 @@ def _make_json_address(scope: Scope) -> str:
     )
 
 
-def put_frame(scope: Scope, page_frame: PageFrame) -> None:
+def attach_frame(scope: Scope, page_frame: PageFrame) -> None:
     """Let whatever answers this request render pages."""
     scope["state"][_FRAME_STATE_KEY] = page_frame
 

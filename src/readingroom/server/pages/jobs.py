@@ -15,7 +15,9 @@ def make_job_pages(job_store: JobStore) -> list[BasePage]:
 
 
 async def _show_job(job_store: JobStore, request: PageRequest) -> RenderedPage:
-    background_job = await anyio.to_thread.run_sync(job_store.get_job, request.get("job_id"))
+    background_job = await anyio.to_thread.run_sync(
+        job_store.get_job, request.get_parameter("job_id")
+    )
     return RenderedPage(
         background_job.title,
         render_template("job.html", job=background_job),

@@ -13,7 +13,7 @@ from readingroom.core.errors import KnowledgeError
 from readingroom.server.auth.bearer import KeyAuth
 from readingroom.server.errors import RoleRequired, Unauthorized
 from readingroom.server.pages.frame import PageFrame, render_page
-from readingroom.server.pages.sign_in import receive_fields
+from readingroom.server.pages.sign_in import receive_form_fields
 from readingroom.storage.keys import make_unknown_error
 
 KEYS_PATH = "/operations/keys"
@@ -56,8 +56,8 @@ class KeyPages:
     async def add_key(self, request: Request) -> Response:
         """Make a key and show its secret, this once."""
         self._check_operator(request)
-        form_fields = await receive_fields(request)
-        self._browsers.check_form(request.scope, form_fields)
+        form_fields = await receive_form_fields(request)
+        self._browsers.check_form_token(request.scope, form_fields)
         # Whoever makes the first key must not lock themselves out with it.
         is_first = not self._key_auth.is_required
         chosen_role = "operator" if is_first else form_fields.get("role", "reader")
@@ -75,7 +75,7 @@ class KeyPages:
             return await self._render_page(request, new_key=key_secret, new_name=key_name)
         browser_session = await self._browsers.sign_in(key_secret)
         request.scope["user"] = self._key_auth.find_user_by_digest(browser_session.key_digest)
-        self._browsers.remember_session(request.scope, browser_session)
+        self._browsers.attach_session(request.scope, browser_session)
         response = await self._render_page(request, new_key=key_secret, new_name=key_name)
         self._browsers.set_cookie(request.scope, response, browser_session)
         return response
@@ -103,16 +103,16 @@ class KeyPages:
     async def revoke_key(self, request: Request) -> Response:
         """Revoke a key: its sessions and calls end with the next request."""
         self._check_operator(request)
-        form_fields = await receive_fields(request)
-        self._browsers.check_form(request.scope, form_fields)
+        form_fields = await receive_form_fields(request)
+        self._browsers.check_form_token(request.scope, form_fields)
         self._key_ring.revoke_key(form_fields.get("name", ""))
         return RedirectResponse(KEYS_PATH, 303)
 
     async def disconnect_app(self, request: Request) -> Response:
         """End what a connected app was allowed: its next call is refused."""
         self._check_operator(request)
-        form_fields = await receive_fields(request)
-        self._browsers.check_form(request.scope, form_fields)
+        form_fields = await receive_form_fields(request)
+        self._browsers.check_form_token(request.scope, form_fields)
         if self._key_auth.grants:
             await anyio.to_thread.run_sync(
                 self._key_auth.grants.end_grant, form_fields.get("grant", "")
@@ -140,7 +140,7 @@ class KeyPages:
         visitor = self._browsers.identify_visitor(request.scope)
         if visitor is None:
             raise Unauthorized("Sign in to open this page")
-        if not visitor.may_act_as("operator"):
+        if not visitor.has_role("operator"):
             raise RoleRequired("This takes a key of an operator")
 
     async def _render_page(

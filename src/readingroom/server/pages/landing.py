@@ -11,9 +11,9 @@ from readingroom import __version__
 from readingroom.bases import BASES
 from readingroom.protocol.pages import RecentEvent, list_no_events
 from readingroom.server.auth.bearer import Access
-from readingroom.server.auth.policies import MANIFEST_PATH, AuthPolicies, follows_josh_auth
+from readingroom.server.auth.policies import MANIFEST_PATH, AuthPolicies, is_josh_base
 from readingroom.server.faces import Face
-from readingroom.server.http.addresses import resolve_address
+from readingroom.server.http.addresses import get_server_address
 from readingroom.server.pages.clients import (
     CLAUDE_CODE,
     CURSOR,
@@ -60,7 +60,7 @@ class LandingPages:
 
     def show_face(self, server_face: Face, request: Request) -> Response:
         """`GET /mcp` by a browser: what this endpoint is, and how clients connect to it."""
-        server_address = resolve_address(request, self._settings.public_url)
+        server_address = get_server_address(request, self._settings.public_url)
         face_access = self._policies.find_policy(server_face).access
         needs_key = face_access == "key"
         url = f"{server_address}{server_face.path}/mcp"
@@ -93,7 +93,7 @@ class LandingPages:
 
         Where the federal base is served the page is open to strangers, who need a key for the rest.
         """
-        josh_bases = filter(follows_josh_auth, server_face.bases)
+        josh_bases = filter(is_josh_base, server_face.bases)
         open_tool_names = {
             base_tool.name for knowledge_base in josh_bases for base_tool in knowledge_base.tools
         }
@@ -105,7 +105,7 @@ class LandingPages:
         ]
 
     def _make_registry_entry(self, server_face: Face) -> dict[str, str] | None:
-        if not any(map(follows_josh_auth, server_face.bases)):
+        if not any(map(is_josh_base, server_face.bases)):
             return None
         return {
             "name": make_registry_name(self._settings),
@@ -115,7 +115,7 @@ class LandingPages:
 
     async def show_index(self, request: Request) -> Response:
         """`GET /`: what is served here, for people or as JSON."""
-        server_address = resolve_address(request, self._settings.public_url)
+        server_address = get_server_address(request, self._settings.public_url)
         if not accepts_html(request.scope):
             return JSONResponse(self.build_server_index(server_address), headers={"Vary": "Accept"})
         page_paths = {menu_entry.path for menu_entry in self._menu_entries}
@@ -123,7 +123,7 @@ class LandingPages:
         shown_entries = [
             menu_entry
             for menu_entry in self._menu_entries
-            if menu_entry.summary and visitor and visitor.may_act_as(menu_entry.role)
+            if menu_entry.summary and visitor and visitor.has_role(menu_entry.role)
         ]
         return render_page(
             request.scope,
@@ -134,7 +134,7 @@ class LandingPages:
             has_rest=self._has_rest,
             can_search=visitor is not None and "/search" in page_paths,
             entries=shown_entries,
-            is_open=_is_open_to_browsers(request),
+            is_open=_can_browser_open(request),
             # Strangers may see the addresses, and nothing of what is kept here.
             events=await self._list_events() if visitor else (),
         )
@@ -145,32 +145,32 @@ class LandingPages:
             request.scope,
             "connect.html",
             "Connect an AI client",
-            address=resolve_address(request, self._settings.public_url),
+            address=get_server_address(request, self._settings.public_url),
             faces=[
                 (
                     server_face,
                     self._policies.find_policy(server_face).access,
-                    self._make_links(server_face, request),
+                    self._make_install_links(server_face, request),
                 )
                 for server_face in self._faces
             ],
             has_rest=self._has_rest,
-            is_open=_is_open_to_browsers(request),
+            is_open=_can_browser_open(request),
         )
 
-    def _make_links(self, server_face: Face, request: Request) -> list[tuple[str, str]]:
+    def _make_install_links(self, server_face: Face, request: Request) -> list[tuple[str, str]]:
         """Return the links that add a face to a client; with a sign-in they need no key."""
         # No real key: whoever the page is sent on to must not get it.
         takes_key = self._policies.find_policy(server_face).access == "key"
         bearer_key = (
             "YOUR_KEY" if takes_key and not self._policies.can_connect_apps(request) else None
         )
-        url = f"{resolve_address(request, self._settings.public_url)}{server_face.path}/mcp"
+        url = f"{get_server_address(request, self._settings.public_url)}{server_face.path}/mcp"
         return make_install_links(server_face.server_name, url, bearer_key)
 
-    async def show_llms(self, request: Request) -> Response:
+    async def show_llms_txt(self, request: Request) -> Response:
         """`GET /llms.txt`: what is served here, for a model that was given the address."""
-        server_address = resolve_address(request, self._settings.public_url)
+        server_address = get_server_address(request, self._settings.public_url)
         text_lines = ["# Reading Room", "", "> Official knowledge that AI agents can cite.", ""]
         text_lines += ["## MCP", ""]
         text_lines += [
@@ -209,7 +209,7 @@ class LandingPages:
 
     def _build_server_entry(self, server_face: Face, server_address: str) -> dict[str, Any]:
         server_urls = {"mcp": f"{server_address}{server_face.path}/mcp"}
-        if server_face.sse:
+        if server_face.serves_sse:
             server_urls["sse"] = f"{server_address}{server_face.path}/sse"
         return {
             "name": server_face.server_name,
@@ -224,7 +224,7 @@ class LandingPages:
         }
 
 
-def _is_open_to_browsers(request: Request) -> bool:
+def _can_browser_open(request: Request) -> bool:
     """Whether a browser can open what programs use: a session opens pages only."""
     visitor = get_frame(request.scope).browsers.identify_visitor(request.scope)
     return visitor is not None and "user" not in request.scope

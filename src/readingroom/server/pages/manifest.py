@@ -8,9 +8,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from readingroom import __version__
-from readingroom.server.auth.policies import MANIFEST_PATH, AuthPolicies, follows_josh_auth
+from readingroom.server.auth.policies import MANIFEST_PATH, AuthPolicies, is_josh_base
 from readingroom.server.faces import Face
-from readingroom.server.http.addresses import is_loopback, resolve_address
+from readingroom.server.http.addresses import get_server_address, is_loopback
 from readingroom.server.settings import ServerSettings
 from readingroom.web.assets import get_asset_address
 
@@ -41,9 +41,7 @@ def build_manifest_routes(
 ) -> list[BaseRoute]:
     """Return the manifest's route, where the federal base has a face of its own."""
     federal_faces = [
-        server_face
-        for server_face in server_faces
-        if all(map(follows_josh_auth, server_face.bases))
+        server_face for server_face in server_faces if all(map(is_josh_base, server_face.bases))
     ]
     return [
         Route(MANIFEST_PATH, partial(_show_manifest, server_face, settings, auth_policies))
@@ -54,7 +52,7 @@ def build_manifest_routes(
 async def _show_manifest(
     server_face: Face, settings: ServerSettings, auth_policies: AuthPolicies, request: Request
 ) -> Response:
-    server_address = resolve_address(request, settings.public_url)
+    server_address = get_server_address(request, settings.public_url)
     mcp_url = f"{server_address}{server_face.path}/mcp"
     tool_entries = [
         {"name": tool_name, "title": tool.title}
@@ -69,7 +67,7 @@ async def _show_manifest(
         "websiteUrl": mcp_url,  # browsers get the page on how to connect
         "_meta": {_PUBLISHER_META_KEY: {"tools": tool_entries, "documentation": mcp_url}},
     }
-    if _is_public(server_address):
+    if _is_public_address(server_address):
         takes_key = auth_policies.find_policy(server_face).access == "key"
         can_sign_in = auth_policies.can_connect_apps(request)
         server_manifest["remotes"] = [_make_remote_entry(mcp_url, takes_key, can_sign_in)]
@@ -81,7 +79,7 @@ async def _show_manifest(
     return JSONResponse(server_manifest)
 
 
-def _is_public(server_address: str) -> bool:
+def _is_public_address(server_address: str) -> bool:
     """Whether clients elsewhere can reach it: the registry lists no other address."""
     url_parts = urlsplit(server_address)
     return url_parts.scheme == "https" and not is_loopback(url_parts.hostname or "localhost")

@@ -77,7 +77,7 @@ class OperationsPages:
         page_html = render_template(
             "jobs.html",
             jobs=background_jobs,
-            work=await self._list_work(),
+            work=await self._list_running_work(),
             format_moment=_format_moment,
         )
         return RenderedPage(
@@ -97,7 +97,7 @@ class OperationsPages:
         )
         return RenderedPage("Errors", page_html, data=recent_errors)
 
-    async def _list_work(self) -> list[RunningWork]:
+    async def _list_running_work(self) -> list[RunningWork]:
         """Return what is being read or embedded and is no job."""
         return [
             work_entry
@@ -115,8 +115,8 @@ class OperationsPages:
         all_errors = self._history.list_recent_errors()
         recent_errors = all_errors[:_MAX_SHOWN_ITEMS]
         base_states = [await _check_base(knowledge_base) for knowledge_base in self._bases]
-        machine_state = await anyio.to_thread.run_sync(_inspect_machine, self._settings)
-        newest_checkup = await self._doctor.find_newest_checkup()
+        machine_state = await anyio.to_thread.run_sync(_measure_machine, self._settings)
+        newest_doctor_run = await self._doctor.find_newest_doctor_run()
         freshness_of_sources = [
             source_freshness
             for pages_of_base in self._base_pages
@@ -124,9 +124,9 @@ class OperationsPages:
         ]
         page_html = render_template(
             "operations.html",
-            calls=[_show_calls(call_summary) for call_summary in call_summaries[:40]],
+            calls=[_make_call_row(call_summary) for call_summary in call_summaries[:40]],
             jobs=background_jobs,
-            work=await self._list_work(),
+            work=await self._list_running_work(),
             errors=[
                 (_format_moment(recent_error.at), recent_error) for recent_error in recent_errors
             ],
@@ -135,9 +135,9 @@ class OperationsPages:
             machine=machine_state,
             gigabyte=_BYTES_PER_GIGABYTE,
             uptime=format_seconds(clock.unix_seconds() - self._history.started_at),
-            checkup=newest_checkup,
-            checked_ago=format_seconds(clock.unix_seconds() - newest_checkup.job.created_at)
-            if newest_checkup
+            checkup=newest_doctor_run,
+            checked_ago=format_seconds(clock.unix_seconds() - newest_doctor_run.job.created_at)
+            if newest_doctor_run
             else "",
             freshness=freshness_of_sources,
             keys=self._key_ring.list_keys(),
@@ -148,7 +148,7 @@ class OperationsPages:
             "calls": call_summaries,
             "errors": recent_errors,
             "jobs": [background_job.hide_question() for background_job in background_jobs],
-            "work": await self._list_work(),
+            "work": await self._list_running_work(),
             "bases": {base_state.name: base_state.problem or "ready" for base_state in base_states},
             "free_bytes": machine_state.free_bytes,
             "used_bytes": machine_state.used_bytes,
@@ -160,7 +160,7 @@ class OperationsPages:
 
 
 @dataclass(frozen=True, slots=True)
-class _ShownCalls:
+class _CallRow:
     """A line of the table of calls."""
 
     summary: CallSummary
@@ -186,7 +186,7 @@ async def _check_base(knowledge_base: KnowledgeBase) -> _BaseState:
     return _BaseState(knowledge_base.name, knowledge_base.title, "")
 
 
-def _show_calls(call_summary: CallSummary) -> _ShownCalls:
+def _make_call_row(call_summary: CallSummary) -> _CallRow:
     busiest_count = max(call_summary.by_minute)
     chart_finding = (
         f"{call_summary.total} calls of {call_summary.name} in the last hour, "
@@ -199,7 +199,7 @@ def _show_calls(call_summary: CallSummary) -> _ShownCalls:
         for minute_index, call_count in enumerate(call_summary.by_minute)
         if call_count
     ]
-    return _ShownCalls(call_summary, call_chart, ", ".join(reversed(counts_in_words)))
+    return _CallRow(call_summary, call_chart, ", ".join(reversed(counts_in_words)))
 
 
 def _format_moment(unix_seconds: float) -> str:
@@ -207,7 +207,7 @@ def _format_moment(unix_seconds: float) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Machine:
+class _MachineState:
     """What the server stands on."""
 
     free_bytes: int
@@ -216,16 +216,16 @@ class _Machine:
     """Why searches go by words only; empty while the model is there."""
 
 
-def _inspect_machine(settings: ServerSettings) -> _Machine:
-    used_bytes = sum(_measure_file(data_path) for data_path in settings.data.rglob("*"))
+def _measure_machine(settings: ServerSettings) -> _MachineState:
+    used_bytes = sum(_measure_file_bytes(data_path) for data_path in settings.data.rglob("*"))
     has_model = has_weights(settings.models_folder, settings.embedding_model_dir)
     model_problem = (
         "" if has_model else "not here: searches go by words (`readingroom model install`)"
     )
-    return _Machine(shutil.disk_usage(settings.data).free, used_bytes, model_problem)
+    return _MachineState(shutil.disk_usage(settings.data).free, used_bytes, model_problem)
 
 
-def _measure_file(file_path: Path) -> int:
+def _measure_file_bytes(file_path: Path) -> int:
     """Return the bytes of a plain file; 0 for anything else, also for what was just deleted."""
     try:
         file_status = file_path.lstat()

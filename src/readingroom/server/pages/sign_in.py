@@ -33,7 +33,7 @@ class SignInPages:
 
     async def show_form(self, request: Request) -> Response:
         """Show the form, or pass on who has no need of it."""
-        return_address = read_local_target(request.query_params.get("next", ""))
+        return_address = get_local_address(request.query_params.get("next", ""))
         if self._browsers.identify_visitor(request.scope):
             return RedirectResponse(return_address, 303)
         return self._render_form(request, return_address, None)
@@ -41,8 +41,8 @@ class SignInPages:
     async def sign_in(self, request: Request) -> Response:
         """Take the key, and send the browser to where it wanted to go."""
         self._browsers.check_same_origin(request.scope)
-        form_fields = await receive_fields(request)
-        return_address = read_local_target(form_fields.get("next", ""))
+        form_fields = await receive_form_fields(request)
+        return_address = get_local_address(form_fields.get("next", ""))
         try:
             browser_session = await self._browsers.sign_in(form_fields.get("key", ""))
         except Unauthorized as refusal:
@@ -54,7 +54,7 @@ class SignInPages:
 
     async def sign_out(self, request: Request) -> Response:
         """End the session of this browser."""
-        self._browsers.check_form(request.scope, await receive_fields(request))
+        self._browsers.check_form_token(request.scope, await receive_form_fields(request))
         response = RedirectResponse(SIGN_IN_PATH, 303)
         await self._browsers.sign_out(request.scope, response)
         return response
@@ -75,7 +75,7 @@ class SignInPages:
         )
 
 
-def read_local_target(wanted_address: str) -> str:
+def get_local_address(wanted_address: str) -> str:
     """Return an address on this server, `/` for anything that could lead elsewhere."""
     is_local = (
         wanted_address.startswith("/")
@@ -85,11 +85,11 @@ def read_local_target(wanted_address: str) -> str:
     return wanted_address if is_local and "\\" not in wanted_address else "/"
 
 
-async def receive_fields(request: Request) -> dict[str, str]:
+async def receive_form_fields(request: Request) -> dict[str, str]:
     """Return the fields of a small form without files."""
-    sign_in_form = await receive_form(request, _refuse_file, 0, _MAX_FORM_BYTES)
+    sign_in_form = await receive_form(request, _raise_for_file, 0, _MAX_FORM_BYTES)
     return sign_in_form.fields
 
 
-def _refuse_file() -> NoReturn:
+def _raise_for_file() -> NoReturn:
     raise AssertionError("a form without a field for files has none")

@@ -15,9 +15,9 @@ from readingroom.ingest.read.scratch import ScratchFolders
 from readingroom.protocol.pages import BasePage, BasePages, RecentEvent
 from readingroom.protocol.spec import KnowledgeBase
 from readingroom.server.auth.bearer import KeyAuth
-from readingroom.server.auth.browsers import Browsers
+from readingroom.server.auth.browsers import BrowserAuth
 from readingroom.server.observe.history import CallHistory
-from readingroom.server.pages.dispatch import make_page_routes, open_spools
+from readingroom.server.pages.dispatch import make_page_routes, make_upload_spools
 from readingroom.server.pages.doctor import DoctorPages
 from readingroom.server.pages.frame import MenuEntry, PageFrame
 from readingroom.server.pages.jobs import make_job_pages
@@ -34,7 +34,7 @@ _MENU_ORDER = ("Search", "Policies", "Applications", "Records", "Guidance", "Ope
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class ConsolePages:
     """What the server needs of its pages."""
 
     routes: Sequence[BaseRoute]
@@ -47,13 +47,13 @@ class Site:
     """What happened lately, for the home page."""
 
 
-def build_site(
+def build_console_pages(
     knowledge_bases: Sequence[KnowledgeBase],
-    browsers: Browsers,
+    browsers: BrowserAuth,
     settings: ServerSettings,
     key_auth: KeyAuth,
     call_history: CallHistory,
-) -> Site:
+) -> ConsolePages:
     """Return the pages of all bases, those to sign in, and the runner of the jobs they begin."""
     job_store = open_jobs(settings)
     base_pages = [knowledge_base.pages(job_store) for knowledge_base in knowledge_bases]
@@ -73,9 +73,9 @@ def build_site(
         *operations_pages.make_pages(),
         *doctor_pages.make_pages(),
     ]
-    menu_entries = _make_menu(all_pages)
+    menu_entries = _make_menu_entries(all_pages)
     page_frame = PageFrame(browsers, menu_entries, settings.is_sample)
-    upload_spools = open_spools(settings)
+    upload_spools = make_upload_spools(settings)
     job_handlers = {
         job_kind: job_handler
         for pages_of_base in base_pages
@@ -90,7 +90,7 @@ def build_site(
         *make_page_routes(all_pages, page_frame, settings, upload_spools),
     ]
     list_events = partial(_list_events, base_pages)
-    return Site(
+    return ConsolePages(
         page_routes,
         page_frame,
         menu_entries,
@@ -119,16 +119,16 @@ def make_page_test(page_routes: Sequence[BaseRoute]) -> Callable[[Scope], bool]:
     return is_page
 
 
-def _make_menu(base_pages: Sequence[BasePage]) -> list[MenuEntry]:
+def _make_menu_entries(base_pages: Sequence[BasePage]) -> list[MenuEntry]:
     menu_entries = [
         MenuEntry(base_page.menu_label, base_page.path, base_page.role, base_page.summary)
         for base_page in base_pages
         if base_page.menu_label
     ]
-    return sorted(menu_entries, key=_rank_entry)
+    return sorted(menu_entries, key=_make_menu_sort_key)
 
 
-def _rank_entry(menu_entry: MenuEntry) -> tuple[int, str]:
+def _make_menu_sort_key(menu_entry: MenuEntry) -> tuple[int, str]:
     """Return what the menu is sorted by: a base that is not known here comes last."""
     is_known = menu_entry.label in _MENU_ORDER
     return (_MENU_ORDER.index(menu_entry.label) if is_known else len(_MENU_ORDER), menu_entry.label)

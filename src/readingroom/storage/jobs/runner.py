@@ -9,19 +9,19 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
-from readingroom.core.caller import current_caller
 from readingroom.core.errors import KnowledgeError
+from readingroom.core.ids import current_caller
 from readingroom.storage.errors import StorageFailed
 from readingroom.storage.jobs.store import MAX_SILENT_SECONDS, BackgroundJob, JobStore
 
 logger = logging.getLogger(__name__)
 
-ReportPercent = Callable[[float, str], Awaitable[None]]
-JobHandler = Callable[[Mapping[str, Any], ReportPercent], Awaitable[Mapping[str, Any]]]
+ReportJobProgress = Callable[[float, str], Awaitable[None]]
+JobHandler = Callable[[Mapping[str, Any], ReportJobProgress], Awaitable[Mapping[str, Any]]]
 """Does a job of one kind: gets what was asked and a callback for percent and phase, and returns
 the outcome. It is called again, with the same question, when it was interrupted.
 """
-_SECONDS_BETWEEN_LOOKS = 1.0
+_SECONDS_BETWEEN_POLLS = 1.0
 """How often the table is looked at: another process may have queued a job."""
 _MAX_RUNNING_JOBS = 8
 """Jobs that are done at once, each of another caller. What they cost is shared out elsewhere: the
@@ -56,7 +56,7 @@ class JobRunner:
                     self._running_count += 1
                     task_group.start_soon(self._run_job, claimed_job)
                 self._has_changed = anyio.Event()
-                with anyio.move_on_after(_SECONDS_BETWEEN_LOOKS):
+                with anyio.move_on_after(_SECONDS_BETWEEN_POLLS):
                     await self._has_changed.wait()
 
     async def _claim_job(self) -> BackgroundJob | None:

@@ -59,7 +59,7 @@ CREATE TABLE IF NOT EXISTS jobs (
     file_bytes INTEGER NOT NULL DEFAULT 0
 )
 """
-_LATER_ADDED_COLUMNS = {
+_ADDED_COLUMNS = {
     "caller": "TEXT NOT NULL DEFAULT ''",
     "file_bytes": "INTEGER NOT NULL DEFAULT 0",
 }
@@ -110,7 +110,7 @@ class JobStore:
     def __init__(
         self,
         data_directory: Path,
-        now: Callable[[], float] = clock.unix_seconds,
+        clock_function: Callable[[], float] = clock.unix_seconds,
         state_tables: StateTables | None = None,
     ) -> None:
         """Without `state_tables` they are in a file, which is created with the first job."""
@@ -119,9 +119,9 @@ class JobStore:
         )
         self._data_directory = data_directory
         self._files_folder = data_directory / _FILES_FOLDER
-        self._now = now
+        self._get_now_seconds = clock_function
 
-    def make_folder(self, job_kind: str) -> Path:
+    def make_job_folder(self, job_kind: str) -> Path:
         """Return a new folder for the files of one job, which `add_job` is then given."""
         job_folder = self._files_folder / job_kind / secrets.token_hex(8)
         job_folder.mkdir(mode=0o700, parents=True)
@@ -147,9 +147,9 @@ class JobStore:
                     if job_folder
                     else 0
                 )
-            now_seconds = self._now()
+            now_seconds = self._get_now_seconds()
             with self._tables.begin_writing() as db:
-                self._refuse_excess(db, caller_id, file_bytes)
+                self._raise_if_too_many_jobs(db, caller_id, file_bytes)
                 db.execute(
                     f"INSERT INTO jobs ({_COLUMNS_SQL}) "
                     "VALUES (?, ?, ?, ?, 'queued', 0, 'waiting', '{}', '', '', 0, ?, ?, 0, ?, ?)",
@@ -179,7 +179,7 @@ class JobStore:
         """
         if not job_kinds or not self._tables.has_data():
             return None
-        now_seconds = self._now()
+        now_seconds = self._get_now_seconds()
         kind_placeholders = ", ".join("?" * len(job_kinds))
         silent_since = now_seconds - MAX_SILENT_SECONDS
         with self._tables.begin_writing() as db:
@@ -204,7 +204,7 @@ class JobStore:
             claimed_row = db.execute(
                 f"SELECT {_COLUMNS_SQL} FROM jobs WHERE id = ?", (job_row["id"],)
             ).fetchone()
-        claimed_job = _read_job(claimed_row)
+        claimed_job = _parse_job_row(claimed_row)
         return (
             self._copy_files_to_folder(claimed_job, worker_name)
             if claimed_row["file_bytes"]
@@ -223,7 +223,7 @@ class JobStore:
             self._run_write(
                 "UPDATE jobs SET heard_at = 0 WHERE state = 'running' AND kind = ?", (job_kind,)
             )
-            open_rows = self._run_read(
+            open_rows = self._query_job_rows(
                 "SELECT id FROM jobs WHERE kind = ? AND ended_at = 0", (job_kind,)
             )
             open_ids = {job_row["id"] for job_row in open_rows}
@@ -241,7 +241,7 @@ class JobStore:
             (
                 min(100.0, max(0.0, done_percent)),
                 phase_name[:200],
-                self._now(),
+                self._get_now_seconds(),
                 job_id,
                 worker_name,
             ),
@@ -251,7 +251,7 @@ class JobStore:
         """Say that a worker is alive; False when the job is not its any more."""
         return self._run_write(
             "UPDATE jobs SET heard_at = ? WHERE id = ? AND worker = ? AND state = 'running'",
-            (self._now(), job_id, worker_name),
+            (self._get_now_seconds(), job_id, worker_name),
         )
 
     def finish_job(self, job_id: str, worker_name: str, job_outcome: Mapping[str, Any]) -> bool:
@@ -259,7 +259,7 @@ class JobStore:
         is_still_ours = self._run_write(
             "UPDATE jobs SET state = 'done', percent = 100, phase = 'done', outcome = ?, "
             "ended_at = ? WHERE id = ? AND worker = ? AND state = 'running'",
-            (json.dumps(job_outcome), self._now(), job_id, worker_name),
+            (json.dumps(job_outcome), self._get_now_seconds(), job_id, worker_name),
         )
         self._clean_up(job_id, is_still_ours)
         return is_still_ours
@@ -269,7 +269,7 @@ class JobStore:
         is_still_ours = self._run_write(
             "UPDATE jobs SET state = 'failed', phase = 'failed', error = ?, ended_at = ? "
             "WHERE id = ? AND worker = ? AND state = 'running'",
-            (failure_reason[:1000], self._now(), job_id, worker_name),
+            (failure_reason[:1000], self._get_now_seconds(), job_id, worker_name),
         )
         self._clean_up(job_id, is_still_ours)
         return is_still_ours
@@ -284,21 +284,21 @@ class JobStore:
 
     def get_job(self, job_id: str) -> BackgroundJob:
         """Return a job. Raise `JobNotFound`."""
-        job_rows = self._run_read(f"SELECT {_COLUMNS_SQL} FROM jobs WHERE id = ?", (job_id,))
+        job_rows = self._query_job_rows(f"SELECT {_COLUMNS_SQL} FROM jobs WHERE id = ?", (job_id,))
         if not job_rows:
             raise JobNotFound(f"There is no job {job_id[:40]!r}; ended ones are kept for a while")
-        return _read_job(job_rows[0])
+        return _parse_job_row(job_rows[0])
 
     def list_newest_jobs(self, max_jobs: int = 50, kind_prefix: str = "") -> list[BackgroundJob]:
         """Return the newest jobs, of the kinds that begin like this, newest first."""
-        job_rows = self._run_read(
+        job_rows = self._query_job_rows(
             f"SELECT {_COLUMNS_SQL} FROM jobs WHERE substr(kind, 1, ?) = ? "
             "ORDER BY created_at DESC, id LIMIT ?",
             (len(kind_prefix), kind_prefix, max_jobs),
         )
-        return [_read_job(job_row) for job_row in job_rows]
+        return [_parse_job_row(job_row) for job_row in job_rows]
 
-    def _refuse_excess(self, db: Any, caller_id: str, file_bytes: int) -> None:
+    def _raise_if_too_many_jobs(self, db: Any, caller_id: str, file_bytes: int) -> None:
         """Raise TooManyJobs unless one more job, with so many bytes of files, may wait."""
         total_count = db.execute("SELECT COUNT(*) FROM jobs WHERE ended_at = 0").fetchone()[0]
         own_count, own_bytes = db.execute(
@@ -356,7 +356,7 @@ class JobStore:
         with self._tables.begin_writing() as db:
             return bool(db.execute(sql, sql_values).rowcount > 0)
 
-    def _run_read(self, sql: str, sql_values: Sequence[Any]) -> list[Row]:
+    def _query_job_rows(self, sql: str, sql_values: Sequence[Any]) -> list[Row]:
         if not self._tables.has_data():
             return []
         with self._tables.begin_reading() as db:
@@ -369,12 +369,12 @@ def _create_tables(db: Database) -> None:
     db.execute(_INDEX_SQL)
     with db.transaction():  # so that two connections do not add the same column
         column_names = {column_row["name"] for column_row in db.execute("PRAGMA table_info(jobs)")}
-        for column_name, column_definition in _LATER_ADDED_COLUMNS.items():
+        for column_name, column_definition in _ADDED_COLUMNS.items():
             if column_name not in column_names:
                 db.execute(f"ALTER TABLE jobs ADD COLUMN {column_name} {column_definition}")
 
 
-def _read_job(job_row: Row) -> BackgroundJob:
+def _parse_job_row(job_row: Row) -> BackgroundJob:
     return BackgroundJob(
         id=job_row["id"],
         kind=job_row["kind"],

@@ -12,7 +12,7 @@ from readingroom.bases.documents.ingest.ingestion import Ingestion, list_outcome
 from readingroom.bases.documents.models import FileOutcome, FolderIngested
 from readingroom.core.errors import InternalError, KnowledgeError
 from readingroom.core.progress import ReportProgress
-from readingroom.ingest.private_copy import PrivateCopy, open_in_thread
+from readingroom.ingest.private_copy import PrivateCopy, enter_copy_in_thread
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class IngestBatch:
         self._done_shares = [0.0] * len(batch_files)
         outcomes_by_index: dict[int, list[FileOutcome]] = {}
 
-        async def ingest(file_index: int) -> None:
+        async def ingest_at_index(file_index: int) -> None:
             async with self._file_slots:
                 outcomes_by_index[file_index] = await self._ingest_file(
                     file_index, batch_files[file_index]
@@ -59,11 +59,11 @@ class IngestBatch:
             step_message = (
                 f"{batch_files[file_index].file_name}: {outcomes_by_index[file_index][0].status}"
             )
-            await self._report_share(file_index, 1.0, step_message)
+            await self._report_batch_progress(file_index, 1.0, step_message)
 
         async with anyio.create_task_group() as task_group:
             for file_index in range(len(batch_files)):
-                task_group.start_soon(ingest, file_index)
+                task_group.start_soon(ingest_at_index, file_index)
         ordered_outcomes = [
             file_outcome
             for file_index in range(len(batch_files))
@@ -86,14 +86,14 @@ class IngestBatch:
         async def report(
             done_share: float, total_share: float | None, step_message: str | None
         ) -> None:
-            await self._report_share(
+            await self._report_batch_progress(
                 file_index,
                 done_share / total_share if total_share else 0.0,
                 f"{batch_file.file_name}: {step_message}",
             )
 
         try:
-            async with open_in_thread(batch_file.open_copy()) as private_copy:
+            async with enter_copy_in_thread(batch_file.open_copy()) as private_copy:
                 ingest_outcome = await self._ingestion.ingest_document(
                     private_copy,
                     self._application_ref,
@@ -109,7 +109,9 @@ class IngestBatch:
             return [FileOutcome.from_error(batch_file.file_name, internal_error)]
         return list_outcomes(batch_file.file_name, ingest_outcome)
 
-    async def _report_share(self, file_index: int, done_share: float, step_message: str) -> None:
+    async def _report_batch_progress(
+        self, file_index: int, done_share: float, step_message: str
+    ) -> None:
         self._done_shares[file_index] = done_share
         # A sum over all files, because they end in any order.
         await self._report_progress(sum(self._done_shares), len(self._done_shares), step_message)

@@ -30,10 +30,10 @@ from readingroom.core.progress import ReportProgress, no_progress, scale_progres
 from readingroom.ingest.context import IngestContext
 from readingroom.ingest.document import Document, SkippedFile
 from readingroom.ingest.embed import EmbeddedChunks, embed_document
-from readingroom.ingest.kinds.classify import classify
+from readingroom.ingest.kinds.classify import classify_document
 from readingroom.ingest.page_pictures import PagePictures
 from readingroom.ingest.pipeline import UnpackedFile
-from readingroom.ingest.private_copy import PrivateCopy, open_in_thread
+from readingroom.ingest.private_copy import PrivateCopy, enter_copy_in_thread
 from readingroom.storage.files import resolve_inside
 from readingroom.storage.intents import Intent
 from readingroom.storage.postgres.changes import open_changes
@@ -85,21 +85,23 @@ class Ingestion:
         read, after recording it among the application's unread files.
         """
         submission = Submission(application_ref, file_path, document_type)
-        return await self._ingest_with_contents(private_copy, submission, report_progress)
+        return await self._ingest_file_and_contents(private_copy, submission, report_progress)
 
-    async def _ingest_with_contents(
+    async def _ingest_file_and_contents(
         self, private_copy: PrivateCopy, submission: Submission, report_progress: ReportProgress
     ) -> Outcome:
         try:
             # By name and first bytes, so that a hopeless file never reaches the reading process.
-            await self._context.pipeline.check_type(private_copy)
+            await self._context.pipeline.check_file_type(private_copy)
             submission.check_nesting(private_copy.file_name)
             max_bytes = self._context.roots.max_file_bytes
             # Unpacked before anything is stored: an archive that cannot be unpacked is refused.
             async with self._context.pipeline.unpack_files(
                 private_copy, max_bytes
             ) as unpacked_files:
-                own_outcome = await self._ingest_alone(private_copy, submission, report_progress)
+                own_outcome = await self._ingest_single_file(
+                    private_copy, submission, report_progress
+                )
                 if not unpacked_files or isinstance(own_outcome, SkippedDocument):
                     return own_outcome
                 inner_submission = submission.make_inner_submission(
@@ -107,28 +109,28 @@ class Ingestion:
                 )
                 contained_outcomes: list[FileOutcome] = []
                 for unpacked_file in unpacked_files:
-                    contained_outcomes += await self._ingest_contained(
+                    contained_outcomes += await self._ingest_contained_file(
                         unpacked_file, inner_submission
                     )
                 return own_outcome.model_copy(update={"contained_files": contained_outcomes})
         except KnowledgeError as error:
-            await self._record_failure(private_copy, submission.application_ref, error)
+            await self._record_failed_file(private_copy, submission.application_ref, error)
             raise
 
-    async def _ingest_contained(
+    async def _ingest_contained_file(
         self, unpacked_file: UnpackedFile, submission: Submission
     ) -> list[FileOutcome]:
         """Ingest a file that was inside another; a bad one does not stop the others."""
         try:
-            async with open_in_thread(unpacked_file.open_copy()) as private_copy:
-                contained_outcome = await self._ingest_with_contents(
+            async with enter_copy_in_thread(unpacked_file.open_private_copy()) as private_copy:
+                contained_outcome = await self._ingest_file_and_contents(
                     private_copy, submission, no_progress
                 )
         except KnowledgeError as error:
             return [FileOutcome.from_error(unpacked_file.file_name, error)]
         return list_outcomes(unpacked_file.file_name, contained_outcome)
 
-    async def _ingest_alone(
+    async def _ingest_single_file(
         self, private_copy: PrivateCopy, submission: Submission, report_progress: ReportProgress
     ) -> Outcome:
         application_ref = submission.application_ref
@@ -139,7 +141,7 @@ class Ingestion:
             private_copy, scale_progress(report_progress, 0, 50)
         )
         if isinstance(parsed_document, SkippedFile):
-            return await self._record_skip(private_copy, application_ref, parsed_document)
+            return await self._record_skipped_file(private_copy, application_ref, parsed_document)
         # Outside of the lock, which would otherwise be held for minutes.
         embedded_chunks = await embed_document(
             parsed_document,
@@ -171,7 +173,7 @@ class Ingestion:
                 "remove", document_id=document_id, file_hash=document_record.file_hash
             ):
                 chunk_count = await self._delete_document(document_id)
-                await self._pictures.forget_pictures(document_record.file_hash)
+                await self._pictures.delete_pictures(document_record.file_hash)
                 return chunk_count
 
     def locate_copy(self, document_record: DocumentRecord) -> Path:
@@ -183,7 +185,7 @@ class Ingestion:
             _build_copy_path(document_record.document_id, document_record.source_file)
         )
 
-    def keep_copy(self, document_id: str, file_path: Path) -> None:
+    def move_copy_in(self, document_id: str, file_path: Path) -> None:
         """Make a file our copy of a document; it is gone afterwards from where it was. Blocks."""
         self._file_store.move_in((_FILES_FOLDER, document_id, file_path.name), file_path)
 
@@ -207,7 +209,7 @@ class Ingestion:
         if change_intent.kind == "remove" or await self._store.find_record(document_id) is None:
             await self._delete_document(document_id)
             if file_hash := change_intent.body.get("file_hash"):
-                await self._pictures.forget_pictures(file_hash)
+                await self._pictures.delete_pictures(file_hash)
 
     # --- for the doctor ---
 
@@ -242,7 +244,9 @@ class Ingestion:
     async def _create_record(
         self, private_copy: PrivateCopy, submission: Submission, parsed_document: Document
     ) -> DocumentRecord:
-        document_id = await self._choose_id(submission.application_ref, private_copy.sha256)
+        document_id = await self._choose_document_id(
+            submission.application_ref, private_copy.sha256
+        )
         copy_path = str(
             resolve_inside(
                 self._documents_folder, *_build_copy_path(document_id, private_copy.file_name)
@@ -279,7 +283,7 @@ class Ingestion:
             else parsed_document.classification.document_kind,
         )
 
-    async def _choose_id(self, application_ref: str, sha256: str) -> str:
+    async def _choose_document_id(self, application_ref: str, sha256: str) -> str:
         """Return the first candidate id that no other document has."""
         for document_id in generate_candidate_ids(application_ref, sha256):
             other_record = await self._store.find_record(document_id)
@@ -313,9 +317,9 @@ class Ingestion:
             on_step("ingest:surplus")
             await self._store.register_document(document_record)
             on_step("ingest:registry")
-        await self._pictures.keep_words(document_record.file_hash, parsed_document)
+        await self._pictures.store_page_words(document_record.file_hash, parsed_document)
         await anyio.to_thread.run_sync(
-            self._applications.delete_unread,
+            self._applications.delete_unread_entries,
             document_record.application_ref,
             document_record.file_hash,
         )
@@ -346,7 +350,7 @@ class Ingestion:
 
     # --- files that were not ingested ---
 
-    async def _record_skip(
+    async def _record_skipped_file(
         self, private_copy: PrivateCopy, application_ref: str, skipped_file: SkippedFile
     ) -> SkippedDocument:
         skip_message = (
@@ -355,7 +359,7 @@ class Ingestion:
             else f"{skipped_file.image_ratio:.0%} of its {skipped_file.total_pages} pages are "
             "pictures"
         )
-        await self._add_unread(
+        await self._add_unread_entry(
             private_copy, application_ref, "skipped", skipped_file.reason, skip_message
         )
         return SkippedDocument(
@@ -364,15 +368,15 @@ class Ingestion:
             total_pages=skipped_file.total_pages,
         )
 
-    async def _record_failure(
+    async def _record_failed_file(
         self, private_copy: PrivateCopy, application_ref: str, error: KnowledgeError
     ) -> None:
         if error.http_status < 500:  # only what is wrong with the file itself
-            await self._add_unread(
+            await self._add_unread_entry(
                 private_copy, application_ref, "error", error.code, error.message[:500]
             )
 
-    async def _add_unread(
+    async def _add_unread_entry(
         self,
         private_copy: PrivateCopy,
         application_ref: str,
@@ -385,13 +389,13 @@ class Ingestion:
             file_hash=private_copy.sha256,
             source_file=private_copy.file_name,
             # Its text could not be read, so the name has to do.
-            document_type=classify(private_copy.file_name).document_type,
+            document_type=classify_document(private_copy.file_name).document_type,
             outcome=unread_outcome,
             reason=unread_reason,
             message=unread_message,
             at=self._context.now().isoformat(timespec="seconds"),
         )
-        await anyio.to_thread.run_sync(self._applications.add_unread, unread_entry)
+        await anyio.to_thread.run_sync(self._applications.add_unread_entry, unread_entry)
 
     # --- our copies of the files ---
 

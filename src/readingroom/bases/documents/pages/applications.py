@@ -31,8 +31,8 @@ from readingroom.bases.documents.pages.uploads import (
 )
 from readingroom.bases.documents.registry.records import Application
 from readingroom.bases.documents.service import DocumentsService
-from readingroom.core.caller import current_caller
 from readingroom.core.errors import InvalidArguments, validate_model
+from readingroom.core.ids import current_caller
 from readingroom.ingest.errors import FileNotFound
 from readingroom.protocol.pages import (
     BasePage,
@@ -49,12 +49,12 @@ from readingroom.protocol.pages import (
     ToolExample,
 )
 from readingroom.protocol.resources import PageMark
-from readingroom.protocol.search import DeskRecord, make_read_path
+from readingroom.protocol.search import DeskRecord, make_record_page_path
 from readingroom.storage.jobs.store import BackgroundJob, JobStore
 from readingroom.web.charts import Chart, StackedRow, draw_stacked
 from readingroom.web.forms import fill_form, read_changed_fields
-from readingroom.web.marks import show_marked_page
-from readingroom.web.templates import format_count, format_words, render_template
+from readingroom.web.marks import render_marked_page
+from readingroom.web.templates import format_count, format_identifier, render_template
 
 _render = partial(render_template, template_folder=Path(__file__).parent / "templates")
 
@@ -133,7 +133,9 @@ def make_pages(documents_service: DocumentsService, job_store: JobStore) -> Base
             BasePage(
                 "/documents/{document_id}/remove", document_pages.ask_removal, "GET", "editor"
             ),
-            BasePage("/documents/{document_id}/remove", document_pages.remove, "POST", "editor"),
+            BasePage(
+                "/documents/{document_id}/remove", document_pages.remove_document, "POST", "editor"
+            ),
             BasePage("/documents/{document_id}/file", document_pages.send_file),
             BasePage("/documents/{document_id}/pages/{page:page_number}", document_pages.show_page),
             BasePage(
@@ -141,7 +143,7 @@ def make_pages(documents_service: DocumentsService, job_store: JobStore) -> Base
             ),
         ],
         job_handlers={UPLOAD_JOB: UploadJobs(documents_service).run_job},
-        aid_reading=document_pages.aid_reading,
+        build_reading_aid=document_pages.build_reading_aid,
         list_events=document_pages.list_events,
     )
 
@@ -156,8 +158,8 @@ class DocumentPages:
     async def show_applications(self, request: PageRequest) -> RenderedPage:
         """Return every application, sorted as the address says."""
         application_list = await self._service.list_applications()
-        application_lines = await self._list_lines(application_list)
-        order_name = request.get("sort")
+        application_lines = await self._list_application_lines(application_list)
+        order_name = request.get_parameter("sort")
         sort_key, is_descending = _SORT_KEY_BY_ORDER.get(
             order_name, _SORT_KEY_BY_ORDER["reference"]
         )
@@ -171,7 +173,7 @@ class DocumentPages:
 
     async def show_upload_form(self, request: PageRequest) -> RenderedPage:
         """Return the page from which files were sent, to show the form again."""
-        if request.get("sent_from") == "application":
+        if request.get_parameter("sent_from") == "application":
             return await self.show_application(request)
         return await self.show_applications(request)
 
@@ -192,7 +194,9 @@ class DocumentPages:
             :_MAX_HOME_PAGE_EVENTS
         ]
 
-    async def _list_lines(self, application_list: ApplicationList) -> list[_ApplicationLine]:
+    async def _list_application_lines(
+        self, application_list: ApplicationList
+    ) -> list[_ApplicationLine]:
         known_applications = await anyio.to_thread.run_sync(
             self._service.applications.list_applications
         )
@@ -209,7 +213,7 @@ class DocumentPages:
 
     async def show_application(self, request: PageRequest) -> RenderedPage:
         """Return one application: its record, its documents by kind, what was not read."""
-        application_ref = request.get("ref")
+        application_ref = request.get_parameter("ref")
         arguments = validate_model(ApplicationOverview, {"application_ref": application_ref})
         application_overview = await self._service.get_overview(arguments)
         background_jobs = await anyio.to_thread.run_sync(
@@ -218,7 +222,7 @@ class DocumentPages:
         body_html = _render(
             "application.html",
             overview=application_overview,
-            kinds=_list_kinds(application_overview),
+            kinds=_list_kind_summaries(application_overview),
             chart=_draw_reading_chart(application_overview),
             jobs=[
                 background_job
@@ -226,7 +230,7 @@ class DocumentPages:
                 if background_job.question.get("application_ref") == application_ref
             ][:5],
             request=request,
-            can_edit=request.visitor.may_act_as("editor"),
+            can_edit=request.visitor.has_role("editor"),
             make_page_address=_make_page_address,
             fields=fill_form(
                 request.parameters,
@@ -247,7 +251,9 @@ class DocumentPages:
 
         Raise `RecordChanged` where somebody else changed one of them meanwhile.
         """
-        arguments = validate_model(ApplicationOverview, {"application_ref": request.get("ref")})
+        arguments = validate_model(
+            ApplicationOverview, {"application_ref": request.get_parameter("ref")}
+        )
         application_ref = arguments.application_ref
         known_application = await self._service.find_application(application_ref)
         changed_fields = read_changed_fields(
@@ -261,7 +267,9 @@ class DocumentPages:
 
     async def add_files(self, request: PageRequest) -> SeeOther:
         """Queue the reading of uploaded files, and lead to the page of that job."""
-        arguments = validate_model(ApplicationOverview, {"application_ref": request.get("ref")})
+        arguments = validate_model(
+            ApplicationOverview, {"application_ref": request.get_parameter("ref")}
+        )
         if not request.files:
             raise InvalidArguments([{"field": "files", "message": "choose at least one file"}])
         application_ref = arguments.application_ref
@@ -273,7 +281,7 @@ class DocumentPages:
     def _queue_files(
         self, application_ref: str, sent_files: Sequence[SentFile], caller_id: str
     ) -> BackgroundJob:
-        job_folder = self._jobs.make_folder(UPLOAD_JOB)
+        job_folder = self._jobs.make_job_folder(UPLOAD_JOB)
         moved_files = move_files(sent_files, job_folder)
         job_title = f"{format_count(len(moved_files), 'file')} for {application_ref}"
         arguments = {
@@ -285,19 +293,19 @@ class DocumentPages:
 
     async def ask_removal(self, request: PageRequest) -> RenderedPage:
         """Return the page that asks once more before a document is removed."""
-        document_record = await self._service.get_record(request.get("document_id"))
+        document_record = await self._service.get_record(request.get_parameter("document_id"))
         body_html = _render("remove_document.html", record=document_record, request=request)
         return RenderedPage(f"Remove {document_record.source_file}?", body_html)
 
-    async def remove(self, request: PageRequest) -> SeeOther:
+    async def remove_document(self, request: PageRequest) -> SeeOther:
         """Remove a document."""
-        document_record = await self._service.get_record(request.get("document_id"))
+        document_record = await self._service.get_record(request.get_parameter("document_id"))
         await self._service.remove_document(RemoveDocument(document_id=document_record.document_id))
         return SeeOther(make_application_address(document_record.application_ref))
 
     async def send_file(self, request: PageRequest) -> PageFile:
         """Return a document's file as it was received. Raise DocumentNotFound, FileNotFound."""
-        document_record = await self._service.get_record(request.get("document_id"))
+        document_record = await self._service.get_record(request.get_parameter("document_id"))
         copy_path = await anyio.to_thread.run_sync(
             self._service.ingestion.locate_copy, document_record
         )
@@ -307,18 +315,20 @@ class DocumentPages:
 
     async def show_page(self, request: PageRequest) -> SeeOther:
         """Lead to the record of a page."""
-        record_id = format_doc_id(request.get("document_id"), int(request.parameters["page"]))
-        return SeeOther(make_read_path(record_id))
+        record_id = format_doc_id(
+            request.get_parameter("document_id"), int(request.parameters["page"])
+        )
+        return SeeOther(make_record_page_path(record_id))
 
     async def draw_page(self, request: PageRequest) -> PagePicture:
         """Return a page as a picture."""
         page_number = int(request.parameters["page"])
         picture_bytes = await self._service.draw_page(
-            request.get("document_id"), page_number, _PICTURE_DPI
+            request.get_parameter("document_id"), page_number, _PICTURE_DPI
         )
         return PagePicture(picture_bytes, "image/webp")
 
-    async def aid_reading(self, request: PageRequest, desk_record: DeskRecord) -> ReadingAid:
+    async def build_reading_aid(self, request: PageRequest, desk_record: DeskRecord) -> ReadingAid:
         """Return a page's picture, its neighbours, and the application that it belongs to."""
         document_id = str(desk_record.record["document_id"])
         document_record = await self._service.get_record(document_id)
@@ -348,41 +358,41 @@ class DocumentPages:
         page_number = int(page_text)
         related_links = [
             application_link,
-            PageLink("The whole document", make_read_path(format_doc_id(document_id))),
+            PageLink("The whole document", make_record_page_path(format_doc_id(document_id))),
             file_link,
         ]
-        if quoted_text := request.get("quote"):
-            beside_address = _make_beside_address(document_record.application_ref, quoted_text)
+        if quoted_text := request.get_parameter("quote"):
+            beside_address = _make_assessment_address(document_record.application_ref, quoted_text)
             related_links.insert(0, PageLink("Policy on this, of its day", beside_address))
         return ReadingAid(
             trail=breadcrumb_links,
-            previous=_link_page(document_id, page_number - 1) if page_number > 1 else None,
-            next=_link_page(document_id, page_number + 1)
+            previous=_make_page_link(document_id, page_number - 1) if page_number > 1 else None,
+            next=_make_page_link(document_id, page_number + 1)
             if page_number < document_record.page_count
             else None,
             related=related_links,
             facts=document_facts,
-            picture=await self._show_picture(
+            picture=await self._render_page_picture(
                 request, document_id, document_record.source_file, page_number
             ),
             citation=citation,
         )
 
-    async def _show_picture(
+    async def _render_page_picture(
         self, request: PageRequest, document_id: str, file_name: str, page_number: int
     ) -> Markup:
         """Return a page with the quotation marked that the address names, if it stands there."""
         passage_marks: list[PageMark] = []
-        if quoted_text := request.get("quote"):
+        if quoted_text := request.get_parameter("quote"):
             passage_marks = (
                 await self._service.mark_passage(document_id, page_number, quoted_text)
             ).marks
         picture_address = f"{_make_page_address(document_id, page_number)}.webp"
-        return show_marked_page(
+        return render_marked_page(
             picture_address,
             f"Page {page_number} of {file_name}",
             passage_marks,
-            is_sought=bool(quoted_text),
+            has_sought_passage=bool(quoted_text),
         )
 
 
@@ -409,7 +419,7 @@ def _make_form_values(known_application: Application | ApplicationRecord | None)
     }
 
 
-def _list_kinds(application_overview: Overview) -> list[_KindSummary]:
+def _list_kind_summaries(application_overview: Overview) -> list[_KindSummary]:
     """Return every kind of document that an application may have, with what is there of it."""
     documents_by_type = {
         present_type.document_type: present_type for present_type in application_overview.types
@@ -419,7 +429,7 @@ def _list_kinds(application_overview: Overview) -> list[_KindSummary]:
     }
     document_kinds = []
     for document_type in EXPECTED_TYPES:
-        kind_name = format_words(document_type)
+        kind_name = format_identifier(document_type)
         if present_type := documents_by_type.get(document_type):
             size_text = (
                 f"{format_count(present_type.document_count, 'document')}, "
@@ -428,7 +438,7 @@ def _list_kinds(application_overview: Overview) -> list[_KindSummary]:
             first_address = _make_page_address(present_type.documents[0].document_id, 1)
             document_kinds.append(_KindSummary(kind_name, "there", size_text, first_address))
         elif unread_file := unread_files_by_type.get(document_type):
-            reason_text = format_words(unread_file.reason).lower()
+            reason_text = format_identifier(unread_file.reason).lower()
             document_kinds.append(
                 _KindSummary(kind_name, "unread", f"{unread_file.source_file}: {reason_text}")
             )
@@ -454,7 +464,7 @@ def _draw_reading_chart(application_overview: Overview) -> Chart | None:
             scanned_page_count,
             blank_page_count,
         ]
-        chart_rows.append(StackedRow(format_words(present_type.document_type), page_counts))
+        chart_rows.append(StackedRow(format_identifier(present_type.document_type), page_counts))
     if not chart_rows:
         return None
     blank_page_count = sum(chart_row.counts[2] for chart_row in chart_rows)
@@ -470,15 +480,17 @@ def _draw_reading_chart(application_overview: Overview) -> Chart | None:
 # --- addresses and questions ---
 
 
-def _link_page(document_id: str, page_number: int) -> PageLink:
-    return PageLink(f"Page {page_number}", make_read_path(format_doc_id(document_id, page_number)))
+def _make_page_link(document_id: str, page_number: int) -> PageLink:
+    return PageLink(
+        f"Page {page_number}", make_record_page_path(format_doc_id(document_id, page_number))
+    )
 
 
 def _make_page_address(document_id: str, page_number: int) -> str:
     return f"/documents/{quote(document_id, safe='')}/pages/{page_number}"
 
 
-def _make_beside_address(application_ref: str, question_topic: str) -> str:
+def _make_assessment_address(application_ref: str, question_topic: str) -> str:
     # A topic is a question to a search, which a whole passage would drown.
     return "/applications/beside?" + urlencode(
         {"ref": application_ref, "topic": question_topic[:200]}

@@ -13,8 +13,8 @@ from readingroom.bases.documents.models import FileOutcome
 from readingroom.bases.documents.service import DocumentsService
 from readingroom.core.errors import RecordNotFound
 from readingroom.protocol.pages import SentFile
-from readingroom.storage.jobs.runner import ReportPercent
-from readingroom.web.templates import format_words
+from readingroom.storage.jobs.runner import ReportJobProgress
+from readingroom.web.templates import format_identifier
 
 UPLOAD_JOB = "documents.upload"
 
@@ -26,7 +26,7 @@ class UploadJobs:
         self._service = documents_service
 
     async def run_job(
-        self, job_arguments: Mapping[str, Any], report_percent: ReportPercent
+        self, job_arguments: Mapping[str, Any], report_percent: ReportJobProgress
     ) -> Mapping[str, Any]:
         """Ingest the files of one upload, and return the outcome for each.
 
@@ -84,7 +84,7 @@ _TEXT_BY_OUTCOME = {
 def _explain_outcome(file_outcome: FileOutcome) -> str:
     if file_outcome.same_as and file_outcome.same_as != file_outcome.file:
         return f"It is the same, byte for byte, as {file_outcome.same_as}, which is kept"
-    return file_outcome.message or format_words(file_outcome.reason or "")
+    return file_outcome.message or format_identifier(file_outcome.reason or "")
 
 
 def move_files(sent_files: Sequence[SentFile], job_folder: Path) -> list[dict[str, str]]:

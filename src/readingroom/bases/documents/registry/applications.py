@@ -82,7 +82,7 @@ class ApplicationStore:
         """Return an application's record, or None if it has none."""
         with self._open_tables() as db:
             application_row = db.execute(_SELECT_APPLICATION_SQL, (application_ref,)).fetchone()
-        return _to_application(application_row) if application_row else None
+        return _parse_application_row(application_row) if application_row else None
 
     def list_applications(self) -> list[Application]:
         """Return every record, in the order of the references."""
@@ -90,7 +90,7 @@ class ApplicationStore:
             application_rows = db.execute(
                 f"{_SELECT_APPLICATIONS_SQL} ORDER BY reference"
             ).fetchall()
-        return [_to_application(application_row) for application_row in application_rows]
+        return [_parse_application_row(application_row) for application_row in application_rows]
 
     def update_application(
         self, application_ref: str, changed_fields: Mapping[str, Any], now: datetime
@@ -99,7 +99,7 @@ class ApplicationStore:
         with self._open_tables() as db:
             application_row = db.execute(_SELECT_APPLICATION_SQL, (application_ref,)).fetchone()
             application_before = (
-                _to_application(application_row)
+                _parse_application_row(application_row)
                 if application_row
                 else Application(application_ref)
             )
@@ -133,7 +133,7 @@ class ApplicationStore:
             for unread_entry in unread_entries
         ]
 
-    def add_unread(self, unread_entry: UnreadEntry) -> None:
+    def add_unread_entry(self, unread_entry: UnreadEntry) -> None:
         """Record a file that was not ingested, in place of its earlier entry.
 
         Files of different names are different files, even with the same bytes.
@@ -171,7 +171,7 @@ class ApplicationStore:
                 unread_rows = untrusted_db.execute("SELECT * FROM unread").fetchall()
             for application_row in application_rows:
                 TypeAdapter(Application).validate_python(
-                    asdict(_to_application((*application_row, None)))
+                    asdict(_parse_application_row((*application_row, None)))
                 )
             TypeAdapter(list[tuple[ApplicationRef, str]]).validate_python(authority_rows)
             for unread_row in unread_rows:
@@ -185,7 +185,7 @@ class ApplicationStore:
             db.executemany("INSERT INTO authorities VALUES (?, ?)", authority_rows)
             db.executemany(f"INSERT INTO unread VALUES ({_UNREAD_PLACEHOLDERS})", unread_rows)
 
-    def delete_unread(self, application_ref: str, file_hash: str) -> None:
+    def delete_unread_entries(self, application_ref: str, file_hash: str) -> None:
         """Delete the entries of a file that was ingested after all, whatever its names were."""
         with self._open_tables() as db:
             db.execute(
@@ -227,7 +227,7 @@ def _read_authorities(db: sqlite3.Connection) -> list[tuple[Any, ...]]:
     return db.execute("SELECT application_ref, local_authority FROM authorities").fetchall()
 
 
-def _to_application(application_row: tuple[Any, ...]) -> Application:
+def _parse_application_row(application_row: tuple[Any, ...]) -> Application:
     (
         application_ref,
         site_address,

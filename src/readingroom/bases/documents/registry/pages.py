@@ -8,7 +8,9 @@ from readingroom.core.pages import find_page_runs
 from readingroom.core.text import fold_dashes
 
 
-def parse_pages(page_selection: str | None, document_record: DocumentRecord) -> list[int] | None:
+def parse_page_selection(
+    page_selection: str | None, document_record: DocumentRecord
+) -> list[int] | None:
     """Return `1,4-6` as page numbers, in order and each once; None for all pages.
 
     Raises:
@@ -31,7 +33,7 @@ def parse_pages(page_selection: str | None, document_record: DocumentRecord) -> 
     return sorted(page_numbers)
 
 
-def cut_pages(
+def cut_page_texts(
     document_text: str, page_numbers: Sequence[int], document_record: DocumentRecord
 ) -> str:
     """Return the text of some pages, with a blank line where others are left out."""

@@ -105,7 +105,7 @@ class UnreadEntry:
     at: str
 
 
-def join_chunks(chunks: Sequence[StoredChunk]) -> str:
+def join_chunk_texts(chunks: Sequence[StoredChunk]) -> str:
     """Return the text that these chunks, in order, were cut from; overlaps stand once."""
     text_parts: list[str] = []
     covered_end_offset = 0

@@ -35,7 +35,7 @@ from readingroom.bases.federal.schema.records import CfrSection, LinkKind
 from readingroom.core.text import fold_dashes
 
 # What the printed number is: the attribute beside it loses the letter of `§ 478.25a`.
-_PRINTED_SECTION_NUMBER = re.compile(r"\u00a7+\s*([0-9][\w.-]*)")
+_PRINTED_SECTION_NUMBER_PATTERN = re.compile(r"\u00a7+\s*([0-9][\w.-]*)")
 _LEVEL_TAGS = ("chapter", "subchapter", "part", "subpart")
 # Appendix A to Part 50, Supplement No. 1 to Subpart B of Part 730: the part is said beside it.
 _WORDS_OF_PART_PATTERN = re.compile(r"\s+(?:to|of)\s+part\s+\w+|\s*\[reserved\]", re.I | re.ASCII)
@@ -68,9 +68,9 @@ class CfrLoader:
             main_element, _CfrContext(title_number, revised_at)
         ):
             provision_label = (
-                _label_section(provision_element, cfr_context)
+                _make_section_label(provision_element, cfr_context)
                 if provision_element.tag == "section"
-                else _label_appendix(provision_element, cfr_context)
+                else _make_appendix_label(provision_element, cfr_context)
             )
             # Only appendices: the printed number of a section is its identity.
             appendix_counts[provision_label.number] += provision_element.tag == "appendix"
@@ -128,7 +128,7 @@ def _enter_level(xml_node: Element, cfr_context: _CfrContext) -> _CfrContext:
     level_heading, number_element = find_text(xml_node, "heading"), xml_node.find("num")
     level_number = number_element.get("value") if number_element is not None else None
     if xml_node.tag == "chapter":
-        return replace(cfr_context, chapter_heading=_soften_capitals(level_heading))
+        return replace(cfr_context, chapter_heading=_convert_capitals_to_title_case(level_heading))
     authority_element = xml_node.find("authority")
     if authority_element is not None:
         authority_text = re.sub(r"^Authority:\s*", "", find_text(authority_element) or "")
@@ -141,7 +141,7 @@ def _enter_level(xml_node: Element, cfr_context: _CfrContext) -> _CfrContext:
         return replace(
             cfr_context,
             part_number=level_number,
-            part_heading=_soften_capitals(level_heading),
+            part_heading=_convert_capitals_to_title_case(level_heading),
             subpart_number=None,
         )
     return (
@@ -151,7 +151,7 @@ def _enter_level(xml_node: Element, cfr_context: _CfrContext) -> _CfrContext:
     )
 
 
-def _label_section(section_element: Element, cfr_context: _CfrContext) -> _ProvisionLabel:
+def _make_section_label(section_element: Element, cfr_context: _CfrContext) -> _ProvisionLabel:
     section_number = _read_section_number(section_element)
     section_heading = (find_text(section_element, "heading") or "").rstrip(".") or None
     part_number = cfr_context.part_number or section_number.partition(".")[0]
@@ -165,7 +165,7 @@ def _label_section(section_element: Element, cfr_context: _CfrContext) -> _Provi
     )
 
 
-def _label_appendix(appendix_element: Element, cfr_context: _CfrContext) -> _ProvisionLabel:
+def _make_appendix_label(appendix_element: Element, cfr_context: _CfrContext) -> _ProvisionLabel:
     """`Appendix A to Part 447—Forms` is number `447.appendix-a`, whichever element says so."""
     appendix_label, _, appendix_heading = (find_text(appendix_element, "heading") or "").partition(
         "\u2014"
@@ -176,7 +176,9 @@ def _label_appendix(appendix_element: Element, cfr_context: _CfrContext) -> _Pro
             find_text(appendix_element, "heading") or "",
         )
     appendix_label = (
-        _soften_capitals(_WORDS_OF_PART_PATTERN.sub("", fold_dashes(appendix_label)).strip(" -."))
+        _convert_capitals_to_title_case(
+            _WORDS_OF_PART_PATTERN.sub("", fold_dashes(appendix_label)).strip(" -.")
+        )
         or "Appendix"
     )
     appendix_slug = (
@@ -191,7 +193,7 @@ def _label_appendix(appendix_element: Element, cfr_context: _CfrContext) -> _Pro
     return _ProvisionLabel(
         f"{cfr_context.part_number}.{appendix_slug}" if cfr_context.part_number else appendix_slug,
         f"{containing_part}, {appendix_label}",
-        _soften_capitals(appendix_heading.strip().rstrip(".")) or None,
+        _convert_capitals_to_title_case(appendix_heading.strip().rstrip(".")) or None,
         cfr_context.part_number,
     )
 
@@ -291,7 +293,9 @@ def _build_links(
 
 def _read_section_number(section_element: Element) -> str:
     number_element = section_element.find("num")
-    number_match = _PRINTED_SECTION_NUMBER.search(fold_dashes(find_text(number_element) or ""))
+    number_match = _PRINTED_SECTION_NUMBER_PATTERN.search(
+        fold_dashes(find_text(number_element) or "")
+    )
     if number_match:
         return number_match[1].rstrip(".-")
     attribute_number = number_element.get("value") if number_element is not None else None
@@ -300,7 +304,7 @@ def _read_section_number(section_element: Element) -> str:
     return attribute_number
 
 
-def _soften_capitals(heading_text: str | None) -> str | None:
+def _convert_capitals_to_title_case(heading_text: str | None) -> str | None:
     return to_title_case(heading_text) if heading_text and heading_text.isupper() else heading_text
 
 

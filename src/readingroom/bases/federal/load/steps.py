@@ -1,5 +1,6 @@
 """Transactions of a load: each file is a step that is made or taken back, many are one commit."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
@@ -23,7 +24,7 @@ class Step:
     nothing of the step is stored, and the next one has not begun."""
 
 
-class StepWriter:
+class StepWriter(ABC):
     """Writes in steps. All changes of a `file_savepoint()` are made, or none.
 
     Steps that follow one another are committed together, a `transaction()` by itself. With a
@@ -48,13 +49,13 @@ class StepWriter:
         self._tell_refusal: Callable[[], object] | None = None
         """Tells whoever wrote a step that it was refused."""
 
+    @abstractmethod
     def _write_batches(self) -> None:
         """Write all waiting rows, and count them."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _discard_batches(self) -> None:
         """Drop all waiting rows."""
-        raise NotImplementedError
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

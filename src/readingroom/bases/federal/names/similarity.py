@@ -268,7 +268,7 @@ def _score_spelling(query_word: str, name_word: str) -> float:
         0 if longer_length < 4 else 1 if longer_length < 6 else 2 if longer_length < 9 else 3
     )
     # Two cheap checks rule out nearly every pair before the distance is computed.
-    if abs(len(query_word) - len(name_word)) > allowed_typo_count or not _share_letter_pair(
+    if abs(len(query_word) - len(name_word)) > allowed_typo_count or not _have_common_letter_pair(
         query_word, name_word
     ):
         return 0.0
@@ -279,7 +279,7 @@ def _score_spelling(query_word: str, name_word: str) -> float:
     return 0.97 - 0.9 * typo_count / longer_length - initial_penalty
 
 
-def _share_letter_pair(query_word: str, name_word: str) -> bool:
+def _have_common_letter_pair(query_word: str, name_word: str) -> bool:
     letter_pairs = {query_word[index : index + 2] for index in range(len(query_word) - 1)}
     return any(name_word[index : index + 2] in letter_pairs for index in range(len(name_word) - 1))
 

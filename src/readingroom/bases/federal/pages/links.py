@@ -15,8 +15,8 @@ from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Source
 from readingroom.bases.federal.service import FederalService
 from readingroom.core.errors import RecordNotFound
 from readingroom.protocol.pages import PageLink, PageRequest, RenderedPage, ToolExample
-from readingroom.web.charts import Edge, draw_graph
-from readingroom.web.templates import format_count, format_words
+from readingroom.web.charts import GraphEdge, draw_link_graph
+from readingroom.web.templates import format_count, format_identifier
 
 LinkCard = Mapping[str, Any]
 """A linked record as `list_records` gives it: kind, id, evidence, and its title if loaded."""
@@ -42,7 +42,7 @@ class LinkPages:
 
     async def show_links(self, request: PageRequest) -> RenderedPage:
         """Return what a record is linked to, one hop away, each link with its evidence."""
-        parsed_id = parse_federal_id(request.get("id"))
+        parsed_id = parse_federal_id(request.get_parameter("id"))
         record_source = SOURCES_BY_NAME.get(parsed_id.source)
         if record_source is None:
             raise RecordNotFound(
@@ -64,7 +64,7 @@ class LinkPages:
             f"; {shown_count} are shown." if shown_count < (link_page.total or 0) else "."
         )
         link_edges = [_make_edge(link_card) for link_card in link_cards]
-        link_chart = draw_graph(parsed_id.id, link_edges, chart_caption)
+        link_chart = draw_link_graph(parsed_id.id, link_edges, chart_caption)
         body_html = render(
             "links.html",
             chart=link_chart,
@@ -104,7 +104,7 @@ def _list_bill_links(source_name: str, record_id: str) -> Sequence[PageLink]:
     return list_member_bill_links(record_id) if source_name == "legislators" else ()
 
 
-def _make_edge(link_card: LinkCard) -> Edge:
+def _make_edge(link_card: LinkCard) -> GraphEdge:
     evidence_text = "; ".join(
         f"{link_evidence['words']} ({link_evidence['said_by']})"
         if isinstance(link_evidence, Mapping)
@@ -112,8 +112,8 @@ def _make_edge(link_card: LinkCard) -> Edge:
         for link_evidence in link_card["evidence"]
     )
     record_title = link_card.get("title")
-    return Edge(
-        format_words(link_card["kind"]),
+    return GraphEdge(
+        format_identifier(link_card["kind"]),
         record_title or link_card["id"],
         make_record_address(link_card["id"]) if record_title else None,
         evidence_text,

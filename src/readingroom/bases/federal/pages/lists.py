@@ -24,8 +24,8 @@ from readingroom.protocol.pages import (
     SourceFreshness,
     ToolExample,
 )
-from readingroom.web.charts import Bar, Bin, Chart, draw_bars, draw_histogram
-from readingroom.web.templates import format_count, format_words, render_template
+from readingroom.web.charts import Chart, ChartBar, TimeBin, draw_bars, draw_histogram
+from readingroom.web.templates import format_count, format_identifier, render_template
 
 render = partial(render_template, template_folder=Path(__file__).parent / "templates")
 
@@ -58,7 +58,7 @@ class ListPages:
         record_count = sum(source_progress.records for source_progress in sources_by_size)
         source_chart = draw_bars(
             [
-                Bar(
+                ChartBar(
                     SOURCES_BY_NAME[source_progress.source].label,
                     source_progress.records,
                     f"/records/{source_progress.source}",
@@ -89,7 +89,7 @@ class ListPages:
 
     async def show_source(self, request: PageRequest) -> RenderedPage:
         """Return the records of a source that pass the filters, and how many there were when."""
-        record_source = find_source(request.get("source"))
+        record_source = find_source(request.get_parameter("source"))
         chosen_filters = read_filters(record_source, request)
         form_values = _make_list_form_values(record_source, chosen_filters, request)
         if request.refusal:
@@ -100,10 +100,12 @@ class ListPages:
             return RenderedPage(record_source.label, body_html)
         row_filter = parse_filters(record_source.record_table, chosen_filters)
         record_page = await self._service.list_records(
-            record_source, row_filter, _PAGE_SIZE, request.get("cursor") or None
+            record_source, row_filter, _PAGE_SIZE, request.get_parameter("cursor") or None
         )
         time_chart = await self._draw_time_chart(record_source, chosen_filters)
-        group_chart = await self._draw_group_chart(record_source, chosen_filters, request.get("by"))
+        group_chart = await self._draw_group_chart(
+            record_source, chosen_filters, request.get_parameter("by")
+        )
         body_html = render(
             "source.html",
             **form_values,
@@ -172,7 +174,7 @@ class ListPages:
         if not isinstance(count_answer, Buckets) or not count_answer.buckets:
             return None
         bars = [
-            Bar(
+            ChartBar(
                 "none" if group_bucket.key is None else str(group_bucket.key),
                 float(group_bucket.value),
                 None
@@ -183,7 +185,7 @@ class ListPages:
             )
             for group_bucket in count_answer.buckets
         ]
-        field_label = format_words(group_by)
+        field_label = format_identifier(group_by)
         chart_caption = (
             f"By {field_label.lower()}, most are of {bars[0].label}: {bars[0].value:,.0f}."
         )
@@ -194,7 +196,7 @@ def _draw_series_chart(
     record_source: Source, time_series: Series, chosen_filters: Mapping[str, Any]
 ) -> Chart:
     time_bins = [
-        Bin(
+        TimeBin(
             time_bucket.key,
             int(time_bucket.value),
             make_list_address(
@@ -210,7 +212,9 @@ def _draw_series_chart(
         f"{record_count:,} {lower_label(record_source)} from {time_bins[0].label} "
         f"to {time_bins[-1].label}; most in {busiest_bin.label}: {busiest_bin.count:,}."
     )
-    return draw_histogram(time_bins, chart_caption, (format_words(time_series.interval), "Records"))
+    return draw_histogram(
+        time_bins, chart_caption, (format_identifier(time_series.interval), "Records")
+    )
 
 
 def _count_shown_days(chosen_filters: Mapping[str, Any]) -> float:
@@ -276,7 +280,7 @@ async def list_filter_readings(
     title_by_id = await federal_service.store.query(lambda db: read_titles(db, record_ids))
     return [
         {
-            "label": format_words(filter_name),
+            "label": format_identifier(filter_name),
             "values": [
                 _make_shown_value(stored_value, filter_name in REFERENCES, title_by_id)
                 for stored_value in (read_value if isinstance(read_value, list) else [read_value])
@@ -352,7 +356,7 @@ def read_filters(record_source: Source, request: PageRequest) -> dict[str, Any]:
     return {
         filter_name: _parse_filter_value(column_kinds.get(filter_name, "TEXT"), written_value)
         for filter_name in filter_names
-        if (written_value := request.get(filter_name))
+        if (written_value := request.get_parameter(filter_name))
     }
 
 
@@ -376,7 +380,7 @@ def _make_list_form_values(
         "request": request,
         "source": record_source,
         "title": record_source.label,
-        "by": request.get("by"),
+        "by": request.get_parameter("by"),
         "group_names": record_source.record_table.plan.groups,
         "filters": [
             _make_filter_field(table_column, chosen_filters)
@@ -414,7 +418,7 @@ def _make_filter_field(table_column: Column, chosen_filters: Mapping[str, Any]) 
     shown_value = str(chosen_value).lower() if isinstance(chosen_value, bool) else str(chosen_value)
     return {
         "name": table_column.name,
-        "label": format_words(table_column.name),
+        "label": format_identifier(table_column.name),
         "choices": allowed_choices,
         "value": shown_value,
     }

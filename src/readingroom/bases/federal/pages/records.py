@@ -35,7 +35,7 @@ from readingroom.protocol.pages import (
     SeeOther,
     ToolExample,
 )
-from readingroom.protocol.search import DeskRecord, make_read_path
+from readingroom.protocol.search import DeskRecord, make_record_page_path
 from readingroom.protocol.tool import Answer
 from readingroom.storage.jobs.store import JobStore
 from readingroom.web.charts import (
@@ -46,7 +46,7 @@ from readingroom.web.charts import (
     draw_gantt,
     draw_stacked,
 )
-from readingroom.web.templates import format_day, format_words
+from readingroom.web.templates import format_day, format_identifier
 
 _MAX_MEMBER_VOTES = 600
 _MEMBER_VOTES_PER_READ = 200
@@ -76,7 +76,7 @@ def make_pages(federal_service: FederalService, job_store: JobStore) -> BasePage
                 form_page=series_pages.show_refused_form,
             ),
         ],
-        aid_reading=record_pages.aid_reading,
+        build_reading_aid=record_pages.build_reading_aid,
         list_source_freshness=list_pages.list_source_freshness,
     )
 
@@ -92,13 +92,13 @@ class RecordPages:
 
         Raise UnrecognizedId and RecordNotFound.
         """
-        record_id = request.get("id")
+        record_id = request.get_parameter("id")
         source_name = parse_federal_id(record_id).source
         if source_name == "roll_call_votes":
             return await self._show_vote(record_id, request.citation_mark)
         record_dossier = await self._read_dossier(source_name, record_id)
         if record_dossier is None:
-            return SeeOther(make_read_path(record_id))
+            return SeeOther(make_record_page_path(record_id))
         version_links: Sequence[TextVersionLink] = ()
         if source_name == "bills":
             version_links = await list_text_versions(
@@ -172,7 +172,7 @@ class RecordPages:
                 break
         return member_votes
 
-    async def aid_reading(self, request: PageRequest, desk_record: DeskRecord) -> ReadingAid:
+    async def build_reading_aid(self, request: PageRequest, desk_record: DeskRecord) -> ReadingAid:
         """Return the ways from a record to its dossier, its links and its list."""
         record_source = find_source(desk_record.source)
         related_links = [PageLink(f"All {record_source.label}", f"/records/{record_source.name}")]
@@ -247,7 +247,7 @@ def _render_dossier(
         else (),
         sections=[
             {
-                "title": format_words(section_name),
+                "title": format_identifier(section_name),
                 "table": _make_section_table(section_name, section, record_fields["id"]),
                 "total": section.total,
                 "truncated": section.truncated,
@@ -369,7 +369,7 @@ def _format_fact(field_name: str, record_fields: Mapping[str, Any]) -> str:
         # Its Congress may have ended since: what became of the bill then is not in the file.
         return f"Pending on {format_day(str(record_fields['as_of']))}, the day of its file"
     if field_name in ("stage", "outcome"):
-        return format_words(field_text)
+        return format_identifier(field_text)
     is_day = field_name.endswith("_at") or field_name == "as_of"
     return format_day(field_text) if is_day else field_text
 

@@ -17,8 +17,8 @@ from readingroom.bases.federal.schema.sources import Source, find_source
 from readingroom.bases.federal.service import FederalService
 from readingroom.core.errors import InvalidArguments
 from readingroom.protocol.pages import PageRequest, RenderedPage, ToolExample
-from readingroom.web.charts import Bin, Chart, draw_histogram
-from readingroom.web.templates import format_words
+from readingroom.web.charts import Chart, TimeBin, draw_histogram
+from readingroom.web.templates import format_identifier
 
 _MAX_DRAWN_GROUPS = 6
 _INTERVALS: tuple[Interval, ...] = get_args(Interval)
@@ -32,7 +32,7 @@ class SeriesPages:
 
     async def show_series(self, request: PageRequest) -> RenderedPage:
         """Return one chart, or one for each of the largest groups. Raise InvalidArguments."""
-        record_source = find_source(request.get("source"))
+        record_source = find_source(request.get_parameter("source"))
         tool_arguments = _read_arguments(record_source, request)
         chosen_filters = tool_arguments["filters"]
         time_series = await self._service.compute_time_series(
@@ -61,11 +61,11 @@ class SeriesPages:
 
     async def show_refused_form(self, request: PageRequest) -> RenderedPage:
         """Return the form as it was sent, with why it was refused."""
-        record_source = find_source(request.get("source"))
+        record_source = find_source(request.get_parameter("source"))
         written_arguments = {
-            "time_field": request.get("time_field"),
-            "interval": request.get("interval"),
-            "group_by": request.get("group_by"),
+            "time_field": request.get_parameter("time_field"),
+            "interval": request.get_parameter("interval"),
+            "group_by": request.get_parameter("group_by"),
             "filters": read_filters(record_source, request),
         }
         page_title = f"{record_source.label} over time"
@@ -101,10 +101,10 @@ def _read_arguments(record_source: Source, request: PageRequest) -> dict[str, An
     if not time_fields:
         problem_text = f"{record_source.label} have no date, so there is no series of them"
         raise InvalidArguments([{"field": "source", "message": problem_text}])
-    time_field = request.get("time_field") or time_fields[0]
+    time_field = request.get_parameter("time_field") or time_fields[0]
     group_by, time_interval = (
-        request.get("group_by"),
-        request.get("interval") or "month",
+        request.get_parameter("group_by"),
+        request.get_parameter("interval") or "month",
     )
     for field_name, field_value, allowed_values in (
         ("time_field", time_field, time_fields),
@@ -154,7 +154,7 @@ def _draw_group_chart(
         else chosen_filters
     )
     time_bins = [
-        Bin(
+        TimeBin(
             time_bucket.key,
             int(time_bucket.value),
             make_list_address(
@@ -171,4 +171,6 @@ def _draw_group_chart(
         f"{record_count:,} {lower_label(record_source)}{of_group_phrase}; "
         f"most in {busiest_bin.label}: {busiest_bin.count:,}."
     )
-    return draw_histogram(time_bins, chart_caption, (format_words(time_series.interval), "Records"))
+    return draw_histogram(
+        time_bins, chart_caption, (format_identifier(time_series.interval), "Records")
+    )

@@ -13,7 +13,7 @@ from readingroom.bases.federal.query.sections import list_sections
 from readingroom.bases.federal.service import FederalService
 from readingroom.core.errors import RecordNotFound
 from readingroom.protocol.pages import PageRequest, RenderedPage, ToolExample
-from readingroom.web.templates import quote_for_url, reflow
+from readingroom.web.templates import join_broken_lines, quote_for_url
 
 _MAX_TEXT_VERSIONS = 12
 _CHANGED_WORDS_PATTERN = re.compile(r"\[-(?P<removed>.*?)-\]|\{\+(?P<added>.*?)\+\}", re.DOTALL)
@@ -78,11 +78,11 @@ class BillTextPages:
 
     async def show_text(self, request: PageRequest) -> RenderedPage:
         """Return a version of a bill's text, or what differs between two."""
-        bill_id = request.get("id")
+        bill_id = request.get_parameter("id")
         text_arguments: dict[str, Any] = {
-            "version": request.get("version") or None,
-            "section": request.get("section") or None,
-            "compare_with": request.get("compare_with") or None,
+            "version": request.get_parameter("version") or None,
+            "section": request.get_parameter("section") or None,
+            "compare_with": request.get_parameter("compare_with") or None,
         }
         bill_text = await self._service.read_bill_text(
             bill_id,
@@ -99,7 +99,7 @@ class BillTextPages:
             mark=request.citation_mark,
             shown_words=_mark_changes(bill_text.text)
             if bill_text.compared_with
-            else reflow(bill_text.text),
+            else join_broken_lines(bill_text.text),
             sections=_list_section_links(bill_text, whole_text),
             versions=version_links,
             bill_address=make_record_address(bill_text.bill_id),
@@ -119,7 +119,7 @@ class BillTextPages:
 
 
 def _read_offset(request: PageRequest) -> int:
-    written_offset = request.get("offset")
+    written_offset = request.get_parameter("offset")
     return int(written_offset) if written_offset.isdecimal() and len(written_offset) < 10 else 0
 
 

@@ -252,8 +252,8 @@ class Aggregator:
 
         The rows of a filter are counted only until they cannot be the cheaper way any more.
         """
-        use_index = self._db.dialect.use_index
-        index = use_index(record_table.facts) if record_table.facts else ""
+        build_hint = self._db.dialect.build_index_hint
+        index = build_hint(record_table.facts) if record_table.facts else ""
         (row_count,) = self._db.execute(record_table.size_sql).fetchone() or (0,)
         row_count = row_count or 0
         for lookup_name in record_table.lookups:
@@ -265,7 +265,7 @@ class Aggregator:
                 )
                 if matching_count * _LOOKUP_COST < row_count:
                     index = (
-                        use_index(f"{record_table.name}_{lookup_name}")
+                        build_hint(f"{record_table.name}_{lookup_name}")
                         if record_table.facts
                         else ""
                     )

@@ -38,7 +38,7 @@ def decode(
         is_valid = (
             is_of_list
             and len(after_key) == len(value_types)
-            and all(map(_fits_type, after_key, value_types))
+            and all(map(_is_of_type, after_key, value_types))
         )
     except (binascii.Error, ValueError, KeyError, TypeError):
         is_valid = False
@@ -49,7 +49,7 @@ def decode(
     return after_key
 
 
-def _fits_type(key_part: Any, expected_type: type | tuple[type, ...]) -> bool:
+def _is_of_type(key_part: Any, expected_type: type | tuple[type, ...]) -> bool:
     """Return whether a part has its type and SQLite can store it."""
     if isinstance(key_part, str):
         key_part.encode()  # raises ValueError for a lone surrogate

@@ -263,7 +263,7 @@ SOURCES = (
                     "cosponsor",
                     "SELECT bill_id AS id, bioguide_id AS value FROM bill_cosponsors",
                     f"""SELECT bill_id AS id, bioguide_id AS value FROM bill_cosponsors
-                        {SQLITE.use_index("bill_cosponsors_person")}""",
+                        {SQLITE.build_index_hint("bill_cosponsors_person")}""",
                 ),
             ),
             sums=(

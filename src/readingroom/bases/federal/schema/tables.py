@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from readingroom.bases.federal.schema.sources import SOURCES, Column, Source
-from readingroom.engine.words import tokenizer_spec
+from readingroom.engine.words import make_fts5_tokenizer_option
 from readingroom.storage.database import Database
 from readingroom.storage.errors import StorageFailed
 
@@ -127,7 +127,7 @@ def list_statements() -> Iterator[str]:
     for record_source in SOURCES:
         yield from _list_table_statements(record_source)
     for sql_statement in list_fixed_statements():
-        yield sql_statement.replace("{tokenizer}", tokenizer_spec())
+        yield sql_statement.replace("{tokenizer}", make_fts5_tokenizer_option())
 
 
 def list_fixed_statements() -> tuple[str, ...]:

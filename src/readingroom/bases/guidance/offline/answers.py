@@ -15,7 +15,7 @@ from readingroom.bases.guidance.models import (
 from readingroom.bases.guidance.offline.index import FoundPassage, OfflineIndex
 from readingroom.bases.guidance.offline.library import GuidanceLibrary, StoredPage
 from readingroom.bases.guidance.pages.page import GovukPage
-from readingroom.bases.guidance.pages.values import read_text
+from readingroom.bases.guidance.pages.values import find_text
 from readingroom.core import clock
 from readingroom.core.scores import Confidence
 from readingroom.engine.confidence import judge_confidence
@@ -50,7 +50,7 @@ class OfflineGuidance:
     @property
     def is_synced(self) -> bool:
         """Whether a sync was ever completed, so that the copy is whole."""
-        return self.library.exists and self.library.read_status().synced_at is not None
+        return self.library.has_database and self.library.read_status().synced_at is not None
 
     def close(self) -> None:
         self._offline_index.close()
@@ -72,8 +72,8 @@ class OfflineGuidance:
         for best_passage in best_passages:
             stored_page = self.library.read_page(best_passage.path)
             govuk_page = stored_page.parse_page() if stored_page else None
-            if govuk_page and _passes_filters(govuk_page, filter_values):
-                hits.append(_make_hit(govuk_page, best_passage))
+            if govuk_page and _is_passing_filters(govuk_page, filter_values):
+                hits.append(_make_offline_hit(govuk_page, best_passage))
         nearest_title = hits[0].title if hits else ""
         answer_confidence = judge_confidence([hit.score or 0.0 for hit in hits], nearest_title)
         if newest_first:
@@ -92,7 +92,7 @@ class OfflineGuidance:
             govuk_page = stored_page.parse_page()
             changed_on = (govuk_page.public_updated_at or "")[:10]
             if changed_on >= arguments.since.isoformat():
-                hits.append(_make_hit(govuk_page, None))
+                hits.append(_make_offline_hit(govuk_page, None))
         hits.sort(key=lambda hit: hit.public_updated_at or "", reverse=True)
         return hits, self._make_offline_copy(None)
 
@@ -115,7 +115,7 @@ class OfflineGuidance:
         self, page_path: str, upstream_error: UpstreamError
     ) -> tuple[GovukPage, CachedReply] | None:
         """Return a page to answer with while GOV.UK fails; None where it is missing or too old."""
-        stored_page = self.library.read_page(page_path) if self.library.exists else None
+        stored_page = self.library.read_page(page_path) if self.library.has_database else None
         if stored_page is None:
             return None
         age_seconds = max(0.0, clock.unix_seconds() - stored_page.checked_at)
@@ -154,7 +154,7 @@ def make_offline_cache_state(
     )
 
 
-def _make_hit(govuk_page: GovukPage, passage: FoundPassage | None) -> Hit:
+def _make_offline_hit(govuk_page: GovukPage, passage: FoundPassage | None) -> Hit:
     page_section = None
     if passage and passage.heading:
         page_section = PageSection(heading=passage.heading, anchor=passage.anchor or None)
@@ -162,7 +162,7 @@ def _make_hit(govuk_page: GovukPage, passage: FoundPassage | None) -> Hit:
     hit = Hit(
         title=govuk_page.title or govuk_page.path,
         url=govuk_page.url + url_fragment,
-        summary=read_text(govuk_page.content.get("description")) or "",
+        summary=find_text(govuk_page.content.get("description")) or "",
         public_updated_at=govuk_page.public_updated_at,
         path=govuk_page.path,
         id=make_guidance_id(govuk_page.path),
@@ -187,7 +187,7 @@ def _find_change_note(govuk_page: GovukPage, since_day: date) -> str | None:
     return next((change_note.note for change_note in later_notes), None)
 
 
-def _passes_filters(govuk_page: GovukPage, filter_values: dict[str, Any]) -> bool:
+def _is_passing_filters(govuk_page: GovukPage, filter_values: dict[str, Any]) -> bool:
     """Whether a page passes filters that are named as GOV.UK's search names them."""
     updated_on = (govuk_page.public_updated_at or "")[:10]
     page_values = {
@@ -212,4 +212,6 @@ def _make_cached_reply(
     cache_entry = CacheEntry(
         Reply(200, stored_page.body, stored_page.etag), stored_page.checked_at, 0.0
     )
-    return CachedReply(cache_entry, is_hit=True, age_seconds=age_seconds, failure=upstream_error)
+    return CachedReply(
+        cache_entry, is_from_cache=True, age_seconds=age_seconds, failure=upstream_error
+    )

@@ -19,7 +19,7 @@ from readingroom.engine.index import ChunkHit, ChunkIndex
 from readingroom.engine.lexical import LexicalDocument, LexicalIndex
 from readingroom.engine.ranking import RankingWeights, Relevance, measure_evidence
 from readingroom.engine.second_look import postpone_second_look
-from readingroom.engine.shared.index import open_index
+from readingroom.engine.shared.index import open_chunk_index
 from readingroom.engine.words import LexicalHit
 from readingroom.storage.chunks import Chunks
 
@@ -77,7 +77,7 @@ class OfflineIndex:
 
         Scores never rise from one passage to the next.
         """
-        chunk_index = self._get_index()
+        chunk_index = self._get_current_index()
         max_passages = max(_MIN_PASSAGES_READ, 6 * max_pages)
         library_status = self._library.read_status()
         search_mode: Mode = "hybrid" if library_status.embedded else "lexical"
@@ -198,7 +198,7 @@ class OfflineIndex:
         if self._index_folder:
             shutil.rmtree(self._index_folder, ignore_errors=True)
 
-    def _get_index(self) -> ChunkIndex:
+    def _get_current_index(self) -> ChunkIndex:
         """Return the index as the library now is."""
         library_passages = ReadOnlyPassages(self._library)
         with self._opening_lock:
@@ -207,7 +207,7 @@ class OfflineIndex:
                 self._index_folder = Path(tempfile.mkdtemp(prefix="readingroom-guidance-"))
                 filter_fields = FilterFields(exact_match_fields=("path",))
                 words_path = self._index_folder / "words.db"
-                self._chunk_index = open_index(
+                self._chunk_index = open_chunk_index(
                     library_passages, filter_fields, self._embedder, words_path
                 )
                 self._page_word_index = LexicalIndex(
@@ -215,18 +215,18 @@ class OfflineIndex:
                 )
             elif self._indexed_generation != library_generation:
                 # Another process wrote: what is derived is built anew.
-                self._chunk_index.rebuild()
+                self._chunk_index.rebuild_indexes()
             if self._indexed_generation != library_generation:
                 self._passage_count_by_page = self._library.count_passages_by_page()
                 assert self._page_word_index is not None
                 self._page_word_index.replace_documents(
-                    _join_passages(library_passages.read_chunks()), library_generation
+                    _make_page_documents(library_passages.read_chunks()), library_generation
                 )
                 self._indexed_generation = library_generation
             return self._chunk_index
 
 
-def _join_passages(passages: Chunks) -> Iterator[LexicalDocument]:
+def _make_page_documents(passages: Chunks) -> Iterator[LexicalDocument]:
     """Yield each page with the words of its passages, without the headings above them."""
     texts_by_page: dict[str, list[str]] = {}
     for searched_text, chunk_metadata in zip(passages.texts, passages.metadatas, strict=True):

@@ -104,7 +104,7 @@ class GuidanceLibrary:
         self._connections = ConnectionPool(self._open_connection)
 
     @property
-    def exists(self) -> bool:
+    def has_database(self) -> bool:
         """Whether anything was ever synchronized; reading creates nothing."""
         return self._path.exists()
 
@@ -195,7 +195,7 @@ class GuidanceLibrary:
                         (page_document.path, pending_page.path, page_document.path, sync_number),
                     )
 
-    def confirm_page(self, pending_page: PendingPage, now_seconds: float) -> None:
+    def mark_page_unchanged(self, pending_page: PendingPage, now_seconds: float) -> None:
         """Record that a page has not changed."""
         with self._open_transaction() as db:
             db.execute(
@@ -225,7 +225,7 @@ class GuidanceLibrary:
         stored_count = self.read_state_value("listed")
         return int(stored_count) if stored_count else None
 
-    def begin_sync(self) -> bool:
+    def begin_or_resume_sync(self) -> bool:
         """Begin a sync, or go on with one that was interrupted. Return whether one was."""
         with self._open_transaction() as db:
             if _read_state_value(db, "under_way"):
@@ -299,7 +299,7 @@ class GuidanceLibrary:
 
     def read_status(self) -> LibraryStatus:
         """Return what the copy holds; all zero where there is none."""
-        if not self.exists:
+        if not self.has_database:
             return LibraryStatus(0, 0, 0, 0, 0, None)
         with self.open_database() as db:
             page_count, withdrawn_count = db.execute(

@@ -11,7 +11,7 @@ from readingroom.bases.guidance.pages.sections import (
     split_blocks,
     to_plain_text,
 )
-from readingroom.bases.guidance.pages.values import read_text
+from readingroom.bases.guidance.pages.values import find_text
 from readingroom.engine.chunking import split
 
 _MAX_PASSAGE_CHARS = 700
@@ -68,7 +68,7 @@ def cut_passages(govuk_page: GovukPage) -> list[Passage]:
 
 def _describe_page(govuk_page: GovukPage, section_spans: Sequence[SectionSpan]) -> str:
     """Return what a page says of itself: its title, its summary and its headings."""
-    page_summary = read_text(govuk_page.content.get("description")) or ""
+    page_summary = find_text(govuk_page.content.get("description")) or ""
     section_headings = [
         section_span.heading
         for section_span in section_spans

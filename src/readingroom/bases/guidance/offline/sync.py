@@ -12,7 +12,7 @@ from pydantic_core import from_json
 from readingroom.bases.guidance.offline.library import GuidanceLibrary, PendingPage
 from readingroom.bases.guidance.offline.passages import Passage, cut_passages
 from readingroom.bases.guidance.pages.page import COMMISSION_SLUG, GovukPage
-from readingroom.bases.guidance.pages.values import is_plain_path, read_objects, read_text
+from readingroom.bases.guidance.pages.values import find_text, is_plain_path, read_objects
 from readingroom.bases.guidance.settings import GuidanceSettings
 from readingroom.core import clock
 from readingroom.core.progress import ReportProgress
@@ -77,15 +77,15 @@ class GuidanceSync:
         embedder: Embedder,
         report_progress: ReportProgress,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
-        now: Callable[[], float] = time.monotonic,
+        clock_function: Callable[[], float] = time.monotonic,
     ) -> None:
         self._library = guidance_library
         self._client = upstream_client
         self._embedder = embedder
         self._report_progress = report_progress
         self._sleep = sleep
-        self._now = now
-        self._must_end_at = now() + MAX_SYNC_SECONDS
+        self._now = clock_function
+        self._must_end_at = clock_function() + MAX_SYNC_SECONDS
         self._fetched_bytes = 0
         self._skipped_in_a_row = 0
         self._call_context = CallContext("sync", "guidance-sync")
@@ -98,7 +98,9 @@ class GuidanceSync:
         """
         guidance_library = self._library
         await anyio.to_thread.run_sync(guidance_library.create_database)
-        self._summary.resumed = await anyio.to_thread.run_sync(guidance_library.begin_sync)
+        self._summary.resumed = await anyio.to_thread.run_sync(
+            guidance_library.begin_or_resume_sync
+        )
         await self._record_listed_pages()
         if checks_every_page:
             await anyio.to_thread.run_sync(guidance_library.mark_all_pending)
@@ -128,9 +130,9 @@ class GuidanceSync:
             search_response = from_json(upstream_reply.body)
             search_results = read_objects(search_response.get("results"))
             listed_pages = [
-                (page_path, read_text(search_result.get("public_timestamp")))
+                (page_path, find_text(search_result.get("public_timestamp")))
                 for search_result in search_results
-                if (page_path := read_text(search_result.get("link"))) and is_plain_path(page_path)
+                if (page_path := find_text(search_result.get("link"))) and is_plain_path(page_path)
             ]
             self._summary.listed += len(listed_pages)
             await anyio.to_thread.run_sync(
@@ -144,7 +146,7 @@ class GuidanceSync:
                 None,
                 f"{listed_count + len(search_results)} pages listed",
             )
-            await self._check_bounds(listed_count)
+            await self._check_sync_limits(listed_count)
 
     async def _fetch_pending_pages(self) -> None:
         last_path = ""
@@ -161,7 +163,7 @@ class GuidanceSync:
                 None,
                 f"{checked_count} pages checked, {self._summary.fetched} fetched",
             )
-            await self._check_bounds()
+            await self._check_sync_limits()
 
     async def _fetch_or_skip_page(self, pending_page: PendingPage) -> None:
         """Fetch a page; one that fails by itself stays pending, and stops none of the others."""
@@ -193,7 +195,7 @@ class GuidanceSync:
         upstream_reply = await self._fetch_changed_reply(request, _MAX_PAGE_FAILURES)
         if upstream_reply is None:
             await anyio.to_thread.run_sync(
-                self._library.confirm_page, pending_page, clock.unix_seconds()
+                self._library.mark_page_unchanged, pending_page, clock.unix_seconds()
             )
             self._summary.unchanged += 1
             return
@@ -229,7 +231,7 @@ class GuidanceSync:
         )
         self._summary.fetched += 1
 
-    async def _check_bounds(self, listed_count: int = 0) -> None:
+    async def _check_sync_limits(self, listed_count: int = 0) -> None:
         """Raise `UpstreamUnavailable` when there is more than the Commission can have."""
         library_status = await anyio.to_thread.run_sync(self._library.read_status)
         if max(listed_count, library_status.pages + library_status.pending) > MAX_PAGES:
@@ -270,7 +272,7 @@ class GuidanceSync:
             self._library.list_unembedded_passages, _PASSAGES_PER_BATCH
         ):
             try:
-                await anyio.to_thread.run_sync(self._embed_batch, unembedded_passages)
+                await anyio.to_thread.run_sync(self._embed_passages, unembedded_passages)
             except ModelUnavailable as error:
                 self._summary.no_vectors = error.message
                 return
@@ -284,7 +286,7 @@ class GuidanceSync:
                 f"{passages_per_second:,.1f} a second, {seconds_left:,.0f} s left",
             )
 
-    def _embed_batch(self, ids_and_texts: list[tuple[str, str]]) -> None:
+    def _embed_passages(self, ids_and_texts: list[tuple[str, str]]) -> None:
         passage_vectors = self._embedder.embed_batch(
             [searched_text for _, searched_text in ids_and_texts]
         )
@@ -314,7 +316,7 @@ def _read_listed_count(guidance_library: GuidanceLibrary) -> int | None:
     return guidance_library.listed_count
 
 
-async def synchronize(
+async def synchronize_library(
     settings: GuidanceSettings, checks_every_page: bool, report_progress: ReportProgress
 ) -> SyncSummary:
     """Bring the copy in the data directory up to date; raise `UpstreamUnavailable`."""

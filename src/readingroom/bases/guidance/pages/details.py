@@ -15,13 +15,13 @@ from readingroom.bases.guidance.pages.links import escape_text, format_link
 from readingroom.bases.guidance.pages.markdown import MarkdownConverter
 from readingroom.bases.guidance.pages.values import (
     JsonObject,
+    find_text,
     format_moment,
-    is_renderings,
+    is_list_of_renderings,
     make_website_url,
     read_html,
     read_list,
     read_objects,
-    read_text,
 )
 
 _TITLE_KEYS = ("title", "name", "label", "text", "topic_name", "facet_name")
@@ -54,7 +54,7 @@ class DetailsRenderer:
             else:
                 yield from self._render_field(field_name, page_details[field_name], heading_level=2)
         # A field that is not shown may hold prose in a schema that is new: no word of it is lost.
-        for html_text in _list_html(page_details):
+        for html_text in _list_html_texts(page_details):
             if html_text not in self._converted_html:
                 yield self._convert_html(html_text)
 
@@ -90,7 +90,7 @@ class DetailsRenderer:
     def _render_value(self, field_value: Any, heading_level: int) -> Iterator[str]:
         if heading_level > _MAX_JSON_DEPTH:
             return
-        if isinstance(field_value, str) or is_renderings(field_value):
+        if isinstance(field_value, str) or is_list_of_renderings(field_value):
             yield self._render_text(read_html(field_value))
         elif isinstance(field_value, Mapping):
             yield from self._render_object(field_value, heading_level)
@@ -145,13 +145,13 @@ class DetailsRenderer:
     def _render_parts(self, guide_parts: Any, page_details: JsonObject) -> Iterator[str]:
         for guide_part in read_objects(guide_parts):
             yield make_heading(
-                read_text(guide_part.get("title")) or read_text(guide_part.get("slug"))
+                find_text(guide_part.get("title")) or find_text(guide_part.get("slug"))
             )
             yield self._convert_html(read_html(guide_part.get("body")))
 
     def _render_collection(self, document_groups: Any, page_details: JsonObject) -> Iterator[str]:
         for document_group in read_objects(document_groups):
-            yield make_heading(read_text(document_group.get("title")))
+            yield make_heading(find_text(document_group.get("title")))
             yield self._convert_html(read_html(document_group.get("body")))
             # Groups name documents by id only; their titles and paths are in the item's links.
             yield self._render_linked_items(document_group.get("documents"))
@@ -159,7 +159,7 @@ class DetailsRenderer:
     def _render_groups(self, item_groups: Any, page_details: JsonObject) -> Iterator[str]:
         for item_group in read_objects(item_groups):
             yield make_heading(
-                read_text(item_group.get("name")) or read_text(item_group.get("title"))
+                find_text(item_group.get("name")) or find_text(item_group.get("title"))
             )
             yield self._convert_html(read_html(item_group.get("description")))
             yield self._render_linked_items(item_group.get("content_ids"))
@@ -169,7 +169,7 @@ class DetailsRenderer:
         self, section_groups: Any, page_details: JsonObject
     ) -> Iterator[str]:
         for section_group in read_objects(section_groups):
-            yield make_heading(read_text(section_group.get("title")))
+            yield make_heading(find_text(section_group.get("title")))
             yield "\n".join(
                 _render_child_section(child_section)
                 for child_section in read_objects(section_group.get("child_sections"))
@@ -191,27 +191,27 @@ class DetailsRenderer:
         return render_links([linked_item for linked_item in known_items if linked_item is not None])
 
     def _render_start_link(self, start_link: Any, page_details: JsonObject) -> Iterator[str]:
-        start_address = make_website_url(read_text(start_link) or "")
+        start_address = make_website_url(find_text(start_link) or "")
         if start_address:
             button_text = escape_text(
-                read_text(page_details.get("start_button_text")) or "Start now"
+                find_text(page_details.get("start_button_text")) or "Start now"
             )
             yield f"**{format_link(button_text, start_address)}**"
 
     def _render_start_button(self, button_text: Any, page_details: JsonObject) -> Iterator[str]:
         # With a link it is the text of that link.
-        if not read_text(page_details.get("transaction_start_link")) and read_text(button_text):
+        if not find_text(page_details.get("transaction_start_link")) and find_text(button_text):
             yield f"**{escape_text(button_text)}**"
 
     def _render_applicability(self, nation_entries: Any, page_details: JsonObject) -> Iterator[str]:
         nation_lines = []
         for nation_entry in nation_entries.values() if isinstance(nation_entries, Mapping) else ():
-            if isinstance(nation_entry, Mapping) and read_text(nation_entry.get("label")):
+            if isinstance(nation_entry, Mapping) and find_text(nation_entry.get("label")):
                 applies_text = (
                     "does not apply" if nation_entry.get("applicable") is False else "applies"
                 )
                 alternative_address = make_website_url(
-                    read_text(nation_entry.get("alternative_url")) or ""
+                    find_text(nation_entry.get("alternative_url")) or ""
                 )
                 alternative_note = f" (see {alternative_address})" if alternative_address else ""
                 nation_lines.append(
@@ -253,29 +253,29 @@ class DetailsRenderer:
         yield self._convert_html(read_html(step_navigation.get("introduction")))
         for step_fields in read_objects(step_navigation.get("steps")):
             # Either "and" or "or": how a step goes together with the one before.
-            joining_word = _humanize_field_name(read_text(step_fields.get("logic")) or "")
+            joining_word = _humanize_field_name(find_text(step_fields.get("logic")) or "")
             yield make_heading(
-                ": ".join(filter(None, [joining_word, read_text(step_fields.get("title"))]))
+                ": ".join(filter(None, [joining_word, find_text(step_fields.get("title"))]))
             )
             for step_content in read_objects(step_fields.get("contents")):
-                yield escape_text(read_text(step_content.get("text")) or "")
+                yield escape_text(find_text(step_content.get("text")) or "")
                 yield "\n".join(map(_render_task, read_objects(step_content.get("contents"))))
 
     def _render_nodes(self, tree_nodes: Any, page_details: JsonObject) -> Iterator[str]:
         """Yield the questions and outcomes of a smart answer; each option says where it leads."""
         titles_by_slug = {
-            node.get("slug"): read_text(node.get("title")) for node in read_objects(tree_nodes)
+            node.get("slug"): find_text(node.get("title")) for node in read_objects(tree_nodes)
         }
         for node in read_objects(tree_nodes):
-            node_kind = _humanize_field_name(read_text(node.get("kind")) or "")
-            yield make_heading(": ".join(filter(None, [node_kind, read_text(node.get("title"))])))
+            node_kind = _humanize_field_name(find_text(node.get("kind")) or "")
+            yield make_heading(": ".join(filter(None, [node_kind, find_text(node.get("title"))])))
             yield self._convert_html(read_html(node.get("body")))
             option_lines = []
             for answer_option in read_objects(node.get("options")):
                 next_title = titles_by_slug.get(answer_option.get("next_node"))
                 arrow_text = f" → {escape_text(next_title)}" if next_title else ""
                 option_lines.append(
-                    f"- {escape_text(read_text(answer_option.get('label')) or '')}{arrow_text}"
+                    f"- {escape_text(find_text(answer_option.get('label')) or '')}{arrow_text}"
                 )
             yield "\n".join(option_lines)
 
@@ -283,7 +283,7 @@ class DetailsRenderer:
         """Yield what is said of pictures; the pictures themselves are not text."""
         for image in read_objects(images if isinstance(images, list) else [images]):
             image_texts = [
-                read_text(image.get(field_name))
+                find_text(image.get(field_name))
                 for field_name in ("alt_text", "alt", "caption", "credit")
             ]
             plain_texts = [
@@ -296,7 +296,7 @@ class DetailsRenderer:
 
     def _render_logo(self, logo_fields: Any, page_details: JsonObject) -> Iterator[str]:
         if isinstance(logo_fields, Mapping):
-            formatted_title = read_text(logo_fields.get("formatted_title")) or ""
+            formatted_title = find_text(logo_fields.get("formatted_title")) or ""
             self._converted_html.add(formatted_title)
             yield self._convert_html(formatted_title.replace("\n", "<br/>")).replace("\n", " ")
 
@@ -347,9 +347,9 @@ def render_links(linked_items: list[JsonObject]) -> str:
     """Return a list of links; a title whose target leads nowhere is listed without a link."""
     link_lines = []
     for linked_item in linked_items:
-        link_title = read_text(linked_item.get("title")) or read_text(linked_item.get("name")) or ""
+        link_title = find_text(linked_item.get("title")) or find_text(linked_item.get("name")) or ""
         _, link_target = _find_first_text(linked_item, _LINK_KEYS)
-        description_text = read_text(linked_item.get("description"))
+        description_text = find_text(linked_item.get("description"))
         if link_target:
             description_note = f": {_render_plain(description_text)}" if description_text else ""
             link_lines.append(f"- {_render_link_line(link_title, link_target)}{description_note}")
@@ -384,7 +384,7 @@ def _render_item_line(list_entry: Any) -> str | None:
         or (isinstance(field_value, str) and (_is_code(field_value) or field_name == "description"))
         for field_name, field_value in other_fields.items()
     )
-    description_text = read_text(list_entry.get("description")) or ""
+    description_text = find_text(list_entry.get("description")) or ""
     if not entry_title or not is_plain or _HTML_MARKUP_PATTERN.search(description_text):
         return None
     description_note = f": {_render_plain(description_text)}" if description_text.strip() else ""
@@ -394,11 +394,11 @@ def _render_item_line(list_entry: Any) -> str | None:
 def _render_availability(nation_name: str, availability: Any) -> str:
     """Return whether a nation's councils offer a service, and where it is offered instead."""
     availability_kind = (
-        read_text(availability.get("type")) if isinstance(availability, Mapping) else None
+        find_text(availability.get("type")) if isinstance(availability, Mapping) else None
     )
     if not availability_kind:
         return ""
-    alternative_address = make_website_url(read_text(availability.get("alternative_url")) or "")
+    alternative_address = make_website_url(find_text(availability.get("alternative_url")) or "")
     alternative_note = f" (see {alternative_address})" if alternative_address else ""
     return f"{nation_name}: {_humanize_field_name(availability_kind).lower()}{alternative_note}"
 
@@ -406,7 +406,7 @@ def _render_availability(nation_name: str, availability: Any) -> str:
 def _render_child_section(child_section: JsonObject) -> str:
     """Return a section of a manual as a line; HMRC's have an id that readers cite."""
     section_line = render_links([child_section])
-    section_id = read_text(child_section.get("section_id"))
+    section_id = find_text(child_section.get("section_id"))
     if not section_id or not section_line:
         return section_line
     return f"- {_render_plain(section_id)}: {section_line.removeprefix('- ')}"
@@ -415,9 +415,9 @@ def _render_child_section(child_section: JsonObject) -> str:
 def _render_task(task_fields: JsonObject) -> str:
     """Return a line of a step: its link, and what is said beside it."""
     task_link = _render_link_line(
-        read_text(task_fields.get("text")) or "", read_text(task_fields.get("href")) or ""
+        find_text(task_fields.get("text")) or "", find_text(task_fields.get("href")) or ""
     )
-    task_context = read_text(task_fields.get("context"))
+    task_context = find_text(task_fields.get("context"))
     return f"- {task_link} ({_render_plain(task_context)})" if task_context else f"- {task_link}"
 
 
@@ -460,7 +460,7 @@ def _find_first_text(
 ) -> tuple[str | None, str | None]:
     """Return the first of these keys that holds a text, and the text."""
     for field_name in field_names:
-        if field_text := read_text(json_object.get(field_name)):
+        if field_text := find_text(json_object.get(field_name)):
             return field_name, field_text
     return None, None
 
@@ -483,13 +483,13 @@ def _humanize_field_name(field_name: str) -> str:
     return spaced_name[:1].upper() + spaced_name[1:]
 
 
-def _list_html(field_value: Any, nesting_depth: int = 0) -> Iterator[str]:
+def _list_html_texts(field_value: Any, nesting_depth: int = 0) -> Iterator[str]:
     """Yield every text with tags in a field, in order; of several renderings, the HTML."""
-    if isinstance(field_value, str) or is_renderings(field_value):
+    if isinstance(field_value, str) or is_list_of_renderings(field_value):
         html_text = read_html(field_value)
         if _HTML_TAG_PATTERN.search(html_text):
             yield html_text
     elif nesting_depth < _MAX_JSON_DEPTH:
         is_object = isinstance(field_value, Mapping)
         for inner_value in field_value.values() if is_object else read_list(field_value):
-            yield from _list_html(inner_value, nesting_depth + 1)
+            yield from _list_html_texts(inner_value, nesting_depth + 1)

@@ -65,7 +65,7 @@ _MAX_LIST_NUMBER = 999_999_999  # Markdown takes nine digits
 _MAX_CELL_SPAN = 1000  # as in browsers
 
 
-def to_markdown(html_text: str, base_address: str) -> str:
+def convert_to_markdown(html_text: str, base_address: str) -> str:
     """Return one piece of HTML as Markdown; `base_address` completes relative links."""
     return MarkdownConverter(base_address).convert_html(html_text)
 
@@ -144,7 +144,7 @@ class _MarkdownWriter:
         return self._BLOCK_WRITERS.get(element.tag, _MarkdownWriter.write_blocks)(self, element)
 
     def _write_heading(self, heading_element: Element) -> Iterator[str]:
-        heading_text = _tidy_spaces(self._write_children(heading_element)).replace("\n", " ")
+        heading_text = _collapse_spaces(self._write_children(heading_element)).replace("\n", " ")
         if heading_text:
             heading_line = f"{'#' * int(heading_element.tag[1])} {heading_text}"
             if heading_element.attributes.get("id"):
@@ -231,7 +231,7 @@ class _MarkdownWriter:
 
     def _write_cell(self, table_cell: Element | str) -> TableCell:
         cell_text = (
-            _tidy_spaces(self._write_inline(table_cell)).replace("\n", " ").replace("|", "\\|")
+            _collapse_spaces(self._write_inline(table_cell)).replace("\n", " ").replace("|", "\\|")
         )
         if isinstance(table_cell, str):
             return TableCell(cell_text)
@@ -284,7 +284,7 @@ class _MarkdownWriter:
 
     def _write_footnote_mark(self, mark_link: Element) -> str:
         """Return the mark of a footnote, so that its number joins no other number."""
-        if not _holds_one_text(mark_link):
+        if not _has_single_text(mark_link):
             # Marked up inside: flattened, its own numbers would join each other.
             return f"[{self._write_children(mark_link).strip()}]"
         mark_label = _get_raw_text(mark_link).strip().strip("[]")
@@ -330,7 +330,7 @@ class _MarkdownWriter:
         )
         if link_address is None:
             return link_text
-        return format_link(_tidy_spaces(link_text), link_address) + (
+        return format_link(_collapse_spaces(link_text), link_address) + (
             " " if link_text.endswith(" ") else ""
         )
 
@@ -438,21 +438,21 @@ def _find_only_child(element: Element) -> Element | None:
     return child_nodes[0] if len(child_nodes) == 1 and isinstance(child_nodes[0], Element) else None
 
 
-def _holds_one_text(element: Element) -> bool:
+def _has_single_text(element: Element) -> bool:
     """Whether an element holds one text, inside however many others."""
     only_child = _find_only_child(element)
     if only_child is not None:
-        return _holds_one_text(only_child)
+        return _has_single_text(only_child)
     return all(isinstance(child_node, str) for child_node in element.children)
 
 
 def _make_paragraph(inline_texts: list[str]) -> Iterator[str]:
-    paragraph_text = _tidy_spaces("".join(inline_texts))
+    paragraph_text = _collapse_spaces("".join(inline_texts))
     if paragraph_text:
         yield escape_line_starts(paragraph_text)
 
 
-def _tidy_spaces(loose_text: str) -> str:
+def _collapse_spaces(loose_text: str) -> str:
     """Return the text with single spaces, and none at the ends of lines."""
     tidy_lines = [
         re.sub(r"[^\S\n]+", " ", text_line).strip() for text_line in loose_text.split("\n")

@@ -12,22 +12,26 @@ from readingroom.bases.guidance.models import (
     Translation,
     WithdrawnNotice,
 )
-from readingroom.bases.guidance.pages.details import DetailsRenderer, make_heading, render_links
+from readingroom.bases.guidance.pages.details import (
+    DetailsRenderer,
+    make_heading,
+    render_links,
+)
 from readingroom.bases.guidance.pages.links import encode_parentheses, escape_text, format_link
 from readingroom.bases.guidance.pages.markdown import (
     Anchor,
     MarkdownConverter,
+    convert_to_markdown,
     quote_lines,
-    to_markdown,
 )
 from readingroom.bases.guidance.pages.values import (
     WEBSITE_URL,
     JsonObject,
+    find_text,
     is_plain_path,
     make_website_url,
     read_html,
     read_objects,
-    read_text,
 )
 
 COMMISSION_SLUG = "charity-commission"
@@ -46,7 +50,7 @@ class GovukPage:
     @property
     def path(self) -> str:
         """The path that the item gives itself; the requested one where that is no plain path."""
-        base_path = read_text(self.content.get("base_path"))
+        base_path = find_text(self.content.get("base_path"))
         return base_path if base_path and is_plain_path(base_path) else self.requested_path
 
     @property
@@ -55,25 +59,25 @@ class GovukPage:
 
     @property
     def title(self) -> str | None:
-        return read_text(self.content.get("title"))
+        return find_text(self.content.get("title"))
 
     @property
     def locale(self) -> str | None:
-        return read_text(self.content.get("locale"))
+        return find_text(self.content.get("locale"))
 
     @property
     def public_updated_at(self) -> str | None:
-        return read_text(self.content.get("public_updated_at"))
+        return find_text(self.content.get("public_updated_at"))
 
     @property
     def first_published_at(self) -> str | None:
-        return read_text(self.content.get("first_published_at"))
+        return find_text(self.content.get("first_published_at"))
 
     @cached_property
     def identifiers(self) -> Identifiers:
         field_names = Identifiers.model_fields
         return Identifiers(
-            **{field_name: read_text(self.content.get(field_name)) for field_name in field_names}
+            **{field_name: find_text(self.content.get(field_name)) for field_name in field_names}
         )
 
     @cached_property
@@ -88,7 +92,7 @@ class GovukPage:
     @property
     def organisations(self) -> list[str]:
         organisation_titles = (
-            read_text(organisation_item.get("title"))
+            find_text(organisation_item.get("title"))
             for organisation_item in self.list_linked_items("organisations")
         )
         return [
@@ -101,14 +105,14 @@ class GovukPage:
         return [
             Translation(
                 locale=translation_locale,
-                title=read_text(translation_item.get("title")),
+                title=find_text(translation_item.get("title")),
                 path=translation_path,
                 url=url,
             )
             for translation_item in self.list_linked_items("available_translations")
-            if (translation_locale := read_text(translation_item.get("locale")))
+            if (translation_locale := find_text(translation_item.get("locale")))
             and translation_locale != self.locale
-            if (translation_path := read_text(translation_item.get("base_path")))
+            if (translation_path := find_text(translation_item.get("base_path")))
             and (url := make_website_url(translation_path))
         ]
 
@@ -118,8 +122,8 @@ class GovukPage:
         if not isinstance(raw_notice, Mapping) or not raw_notice:
             return None
         return WithdrawnNotice(
-            explanation=to_markdown(read_html(raw_notice.get("explanation")), WEBSITE_URL),
-            withdrawn_at=read_text(raw_notice.get("withdrawn_at")),
+            explanation=convert_to_markdown(read_html(raw_notice.get("explanation")), WEBSITE_URL),
+            withdrawn_at=find_text(raw_notice.get("withdrawn_at")),
         )
 
     @cached_property
@@ -139,7 +143,7 @@ class GovukPage:
             *self.list_linked_items("children"),
             *read_objects(self._details.get("attachments")),
         ):
-            document_target = read_text(document_item.get("base_path")) or read_text(
+            document_target = find_text(document_item.get("base_path")) or find_text(
                 document_item.get("url")
             )
             url = make_website_url(document_target) if document_target else None
@@ -150,12 +154,12 @@ class GovukPage:
             documents_by_url.setdefault(
                 url,
                 PageDocument(
-                    title=read_text(document_item.get("title")) or document_path,
+                    title=find_text(document_item.get("title")) or document_path,
                     url=url,
                     path=document_path if is_page else None,
                     content_type="text/html"
                     if is_page
-                    else read_text(document_item.get("content_type")),
+                    else find_text(document_item.get("content_type")),
                 ),
             )
         return list(documents_by_url.values())
@@ -176,8 +180,8 @@ class GovukPage:
             for changed_moment, history_entry in dated_entries
             if isinstance(changed_moment, str)
             if (
-                note_text := read_text(history_entry.get("note"))
-                or read_text(history_entry.get("change_note"))
+                note_text := find_text(history_entry.get("note"))
+                or find_text(history_entry.get("change_note"))
             )
         ]
         return sorted(
@@ -187,22 +191,24 @@ class GovukPage:
     @property
     def text(self) -> str:
         """The page as a reader sees it: notice, title, summary, then all its parts."""
-        return self._rendering[0]
+        return self._text_and_anchors[0]
 
     @property
     def anchors(self) -> list[Anchor]:
         """The headings of the text that can be linked to."""
-        return self._rendering[1]
+        return self._text_and_anchors[1]
 
     @cached_property
-    def _rendering(self) -> tuple[str, list[Anchor]]:
+    def _text_and_anchors(self) -> tuple[str, list[Anchor]]:
         markdown_converter = MarkdownConverter(WEBSITE_URL)
         text_blocks = [
             text_block
             for text_block in self._iterate_markdown_blocks(markdown_converter)
             if text_block
         ]
-        text_blocks += filter(None, self._render_end("\n\n".join(text_blocks), markdown_converter))
+        text_blocks += filter(
+            None, self._render_closing_blocks("\n\n".join(text_blocks), markdown_converter)
+        )
         return "\n\n".join(text_blocks), markdown_converter.anchors
 
     @property
@@ -220,16 +226,16 @@ class GovukPage:
             yield f"# {escape_text(self.title)}"
         if self.withdrawn_notice:
             yield quote_lines(f"**Withdrawn.** {self.withdrawn_notice.explanation}")
-        yield escape_text(read_text(self.content.get("description")) or "")
+        yield escape_text(find_text(self.content.get("description")) or "")
         yield self._render_speakers()
-        yield self._render_guidance_itself()
+        yield self._render_html_document_links()
         yield from DetailsRenderer(markdown_converter, self._linked_items_by_id).render_details(
             self._details
         )
 
     def _render_speakers(self) -> str:
         speaker_names = [
-            read_text(speaker_item.get("title"))
+            find_text(speaker_item.get("title"))
             for speaker_item in self.list_linked_items("speaker")
         ]
         return (
@@ -238,7 +244,7 @@ class GovukPage:
             else ""
         )
 
-    def _render_guidance_itself(self) -> str:
+    def _render_html_document_links(self) -> str:
         """Return links to the pages that hold the words of a publication, which only sums it up."""
         html_documents = [document_item for document_item in self.documents if document_item.path]
         if self.content.get("schema_name") != "publication" or not html_documents:
@@ -249,7 +255,7 @@ class GovukPage:
         )
         return f"**The guidance itself:** {'; '.join(document_links)}"
 
-    def _render_end(
+    def _render_closing_blocks(
         self, rendered_text: str, markdown_converter: MarkdownConverter
     ) -> Iterator[str]:
         """Yield what follows the page's own words: attachments, changes and abbreviations."""
@@ -288,5 +294,5 @@ class GovukPage:
 
 
 def _is_linked(page_markdown: str, attachment_item: JsonObject) -> bool:
-    url = make_website_url(read_text(attachment_item.get("url")) or "")
+    url = make_website_url(find_text(attachment_item.get("url")) or "")
     return url is not None and f"]({encode_parentheses(url)})" in page_markdown

@@ -24,12 +24,12 @@ class TableWriter:
 
     def write_table(self, cell_rows: list[list[TableCell]]) -> str:
         """Return the rows as one table, with the first as its head; past the limit, as lines."""
-        text_rows = self._fill_spans(cell_rows)
+        text_rows = self._fill_grid(cell_rows)
         column_count = max(map(len, text_rows), default=0)
         if not column_count:
             return ""
         empty_cell_count = column_count * len(text_rows) - sum(map(len, text_rows))
-        if not self._take_empty_cells(empty_cell_count):
+        if not self._spend_empty_cells(empty_cell_count):
             return "\n\n".join(" | ".join(text_row) for text_row in text_rows if text_row)
         head_row, *body_rows = [
             text_row + [""] * (column_count - len(text_row)) for text_row in text_rows
@@ -39,7 +39,7 @@ class TableWriter:
             for text_row in [head_row, ["---"] * column_count, *body_rows]
         )
 
-    def _fill_spans(self, cell_rows: Iterable[list[TableCell]]) -> list[list[str]]:
+    def _fill_grid(self, cell_rows: Iterable[list[TableCell]]) -> list[list[str]]:
         """Return the text of each cell in its column; what else it spans is empty."""
         text_rows: list[list[str]] = []
         rows_left_by_column: dict[
@@ -51,7 +51,7 @@ class TableWriter:
             for table_cell in row_cells:
                 while len(text_row) in rows_left_by_column:
                     text_row.append("")
-                column_span, span_rows = self._limit_span(table_cell)
+                column_span, span_rows = self._limit_cell_span(table_cell)
                 for column_index in range(len(text_row), len(text_row) + column_span):
                     next_rows_left_by_column[column_index] = span_rows
                 text_row += [table_cell.text, *[""] * (column_span - 1)]
@@ -65,14 +65,14 @@ class TableWriter:
             }
         return text_rows
 
-    def _limit_span(self, table_cell: TableCell) -> tuple[int, int]:
+    def _limit_cell_span(self, table_cell: TableCell) -> tuple[int, int]:
         """Return the columns and rows that a cell takes: one of each past the limit."""
         if table_cell.column_span == table_cell.row_span == 1:
             return 1, 1
-        is_granted = self._take_empty_cells(table_cell.column_span * table_cell.row_span - 1)
+        is_granted = self._spend_empty_cells(table_cell.column_span * table_cell.row_span - 1)
         return (table_cell.column_span, table_cell.row_span) if is_granted else (1, 1)
 
-    def _take_empty_cells(self, cell_count: int) -> bool:
+    def _spend_empty_cells(self, cell_count: int) -> bool:
         if cell_count > self._empty_cells_left:
             return False
         self._empty_cells_left -= cell_count

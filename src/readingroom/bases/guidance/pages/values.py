@@ -38,7 +38,7 @@ def make_website_url(link_target: str) -> str | None:
     )
 
 
-def read_text(json_value: Any) -> str | None:
+def find_text(json_value: Any) -> str | None:
     """Return a text that is not empty, else None."""
     return json_value if isinstance(json_value, str) and json_value else None
 
@@ -67,10 +67,10 @@ def read_html(json_value: Any) -> str:
         for html_rendering in renderings
         if html_rendering["content_type"] == "text/html"
     ]
-    return read_text(html_renderings[0].get("content")) or "" if html_renderings else ""
+    return find_text(html_renderings[0].get("content")) or "" if html_renderings else ""
 
 
-def is_renderings(json_value: Any) -> bool:
+def is_list_of_renderings(json_value: Any) -> bool:
     """Whether a value is a list of renderings of one text: as HTML, as Govspeak."""
     list_entries = read_list(json_value)
     return bool(list_entries) and all(

@@ -10,7 +10,7 @@ from readingroom.bases.policy.registry.records import RevisionStatus
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import ReportProgress
-from readingroom.storage.handover import open_handover
+from readingroom.storage.handover import open_handed_over_file
 
 
 class BulkImport:
@@ -51,7 +51,7 @@ class BulkImport:
     async def _add_revision(self, policy_slug: str, imported_revision: ImportedRevision) -> None:
         revision_label = f"{policy_slug} {imported_revision.revision.version_label}"
         try:
-            was_added = await self._ingest_if_missing(policy_slug, imported_revision)
+            was_added = await self._ingest_revision_if_missing(policy_slug, imported_revision)
             (self._added_revision_labels if was_added else self._names_already_there).append(
                 revision_label
             )
@@ -60,7 +60,7 @@ class BulkImport:
                 raise
             self._failure_messages.append(f"{revision_label}: {error.message}")
 
-    async def _ingest_if_missing(
+    async def _ingest_revision_if_missing(
         self, policy_slug: str, imported_revision: ImportedRevision
     ) -> bool:
         """Ingest a revision; return False if one with the same first day is there already."""
@@ -69,7 +69,9 @@ class BulkImport:
         # By day, not by label: labels are typed by people, and days cannot overlap.
         existing_revision = revisions_by_first_day.get(imported_revision.revision.effective_from)
         # Entered also when nothing is to be done, because leaving it deletes the copy.
-        async with open_handover(self._policy_folder, imported_revision.file) as handed_path:
+        async with open_handed_over_file(
+            self._policy_folder, imported_revision.file
+        ) as handed_path:
             if existing_revision is None:
                 await self._admin.revise_policy(
                     *(policy_slug, imported_revision.revision, handed_path, self._report_progress),

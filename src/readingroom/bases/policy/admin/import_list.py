@@ -10,12 +10,12 @@ from readingroom.bases.policy.admin_models import (
     NewPolicy,
     NewRevision,
 )
-from readingroom.bases.policy.ingest.files import choose_extension
+from readingroom.bases.policy.ingest.files import choose_file_extension
 from readingroom.core.errors import InvalidArguments
 from readingroom.core.settings import RoomSettings
 from readingroom.ingest.errors import FileNotFound
 from readingroom.protocol.tool import Body
-from readingroom.storage.handover import hand_over
+from readingroom.storage.handover import hand_over_file
 
 
 class _ListedRevision(NewRevision):
@@ -42,18 +42,20 @@ def prepare_import(
     """Hand over every file that a list names; return the policies, and what could not be read."""
     failure_messages: list[str] = []
     imported_policies = []
-    for listed_policy in _read_list(list_path):
+    for listed_policy in _read_policy_list(list_path):
         imported_revisions = []
         for listed_revision in listed_policy.revisions:
             try:
-                copy_name = _hand_over(list_path.parent / listed_revision.file, settings)
+                copy_name = _hand_over_checked_file(
+                    list_path.parent / listed_revision.file, settings
+                )
             except FileNotFound as error:
                 failure_messages.append(
                     f"{listed_policy.source} {listed_revision.version_label}: {error.message}"
                 )
                 continue
             new_revision = NewRevision.model_validate(listed_revision.model_dump(exclude={"file"}))
-            file_extension = choose_extension(listed_revision.file)
+            file_extension = choose_file_extension(listed_revision.file)
             imported_revisions.append(
                 ImportedRevision.model_validate(
                     {"revision": new_revision, "file": copy_name, "extension": file_extension}
@@ -64,7 +66,7 @@ def prepare_import(
     return imported_policies, failure_messages
 
 
-def _read_list(list_path: Path) -> list[_ListedPolicy]:
+def _read_policy_list(list_path: Path) -> list[_ListedPolicy]:
     try:
         return _PolicyList.model_validate_json(list_path.read_bytes()).policies
     except ValidationError as error:
@@ -75,8 +77,8 @@ def _read_list(list_path: Path) -> list[_ListedPolicy]:
         ) from error
 
 
-def _hand_over(file_path: Path, settings: RoomSettings) -> str:
+def _hand_over_checked_file(file_path: Path, settings: RoomSettings) -> str:
     try:
-        return hand_over(settings.data / "policy", file_path)
+        return hand_over_file(settings.data / "policy", file_path)
     except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
         raise FileNotFound(f"{file_path} cannot be read: {error.strerror}") from error

@@ -14,7 +14,7 @@ from readingroom.bases.policy.admin.service import PolicyAdmin
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.errors import RecordNotFound
 from readingroom.ingest.errors import FileNotFound
-from readingroom.ingest.page_pictures import Mark, StoredFile
+from readingroom.ingest.page_pictures import PassageMark, StoredFile
 from readingroom.protocol.resources import PageImage
 
 _IMAGE_DPI = 100
@@ -40,7 +40,7 @@ class PolicyPictures:
 
     async def mark_passage(
         self, policy_slug: str, revision_id: str, page_number: int, passage_text: str
-    ) -> tuple[Mark, ...]:
+    ) -> tuple[PassageMark, ...]:
         """Return where a passage stands on a page, if it does. Raise FileNotFound."""
         file_path, sha256 = await self._locate_file(policy_slug, revision_id)
         with _open_file(file_path, policy_slug, revision_id, sha256) as stored_file:
@@ -84,15 +84,15 @@ class PolicyPictures:
 
     async def _locate_file(self, policy_slug: str, revision_id: str) -> tuple[Path, str]:
         """Return where the PDF lies, and its SHA-256."""
-        return await anyio.to_thread.run_sync(self._find_and_hash, policy_slug, revision_id)
+        return await anyio.to_thread.run_sync(self._find_and_hash_file, policy_slug, revision_id)
 
-    def _find_and_hash(self, policy_slug: str, revision_id: str) -> tuple[Path, str]:
+    def _find_and_hash_file(self, policy_slug: str, revision_id: str) -> tuple[Path, str]:
         file_path = self._service.ingestion.files.locate_file(policy_slug, revision_id)
         try:
             file_status = file_path.stat()
         except FileNotFoundError as error:
-            raise _make_missing_error(policy_slug, revision_id) from error
-        return file_path, _hash_content(file_path, file_status.st_mtime_ns, file_status.st_size)
+            raise _make_missing_file_error(policy_slug, revision_id) from error
+        return file_path, _hash_file_cached(file_path, file_status.st_mtime_ns, file_status.st_size)
 
 
 def _parse_page_path(picture_uri: str, uri_path: str) -> tuple[str, str, int]:
@@ -111,17 +111,17 @@ def _open_file(
         with file_path.open("rb", buffering=0) as open_file:
             yield StoredFile(open_file, file_path.name, sha256)
     except FileNotFoundError as error:
-        raise _make_missing_error(policy_slug, revision_id) from error
+        raise _make_missing_file_error(policy_slug, revision_id) from error
 
 
 @lru_cache(maxsize=200)
-def _hash_content(file_path: Path, changed_at: int, file_size: int) -> str:
+def _hash_file_cached(file_path: Path, changed_at: int, file_size: int) -> str:
     """Return the SHA-256 of a file; when it was changed and its size tell it from an older one."""
     with file_path.open("rb") as open_file:
         return hashlib.file_digest(open_file, "sha256").hexdigest()
 
 
-def _make_missing_error(policy_slug: str, revision_id: str) -> FileNotFound:
+def _make_missing_file_error(policy_slug: str, revision_id: str) -> FileNotFound:
     return FileNotFound(
         f"The PDF of {policy_slug}, {revision_id} is not kept here; ingest it again"
     )

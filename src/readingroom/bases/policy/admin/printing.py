@@ -31,7 +31,7 @@ def format_change(section_change: dict[str, Any]) -> str:
     return f"{section_name}: {section_change['kind']}\n  {marked_text}".rstrip()
 
 
-def list_known_fields(policy_fields: Mapping[str, Any], field_names: Iterable[str]) -> list[str]:
+def format_known_fields(policy_fields: Mapping[str, Any], field_names: Iterable[str]) -> list[str]:
     """Return a line for each of these fields that is not empty: `  local authority: Fenland`."""
     return [
         f"  {field_name.replace('_', ' ')}: {policy_fields[field_name]}"

@@ -63,7 +63,7 @@ class PolicyAdmin:
         """Return every policy, or those of a category or with this in their slug."""
         policies_today = [
             policy_today
-            for policy_today in (await self._resolve_today()).values()
+            for policy_today in (await self._resolve_all_policies_today()).values()
             if policy_category in (None, policy_today.policy.category)
             and (slug_part or "").upper() in policy_today.source
         ]
@@ -72,7 +72,7 @@ class PolicyAdmin:
                 source=policy_today.source,
                 title=policy_today.policy.title,
                 category=policy_today.policy.category,
-                current_revision=_summarise_current(policy_today),
+                current_revision=_make_current_summary(policy_today),
                 revision_count=len(policy_today.timeline),
             )
             for policy_today in policies_today
@@ -90,7 +90,7 @@ class PolicyAdmin:
         """Return every policy with its revisions, read at once."""
         return [
             _build_policy_detail(policy_today)
-            for policy_today in (await self._resolve_today()).values()
+            for policy_today in (await self._resolve_all_policies_today()).values()
         ]
 
     async def update_policy_details(
@@ -131,7 +131,7 @@ class PolicyAdmin:
                         source=policy_on_day.source,
                         title=policy_on_day.policy.title,
                         category=policy_on_day.policy.category,
-                        effective_revision=_to_summary(policy_on_day.revision),
+                        effective_revision=_make_revision_summary(policy_on_day.revision),
                     )
                 )
             elif policy_on_day.reason == "date_before_first_revision":
@@ -167,7 +167,7 @@ class PolicyAdmin:
         revision, closed_revisions = await self._register_revision(
             policy_slug, new_revision, spool_path, file_extension
         )
-        job_id = self._service.jobs.add(revision)
+        job_id = self._service.jobs.queue_revision(revision)
         return RevisionAccepted(
             source=policy_slug,
             revision_id=revision.revision_id,
@@ -216,7 +216,9 @@ class PolicyAdmin:
     async def get_revision(self, policy_slug: str, revision_id: str) -> RevisionDetail:
         """Return a revision; raise `PolicyNotFound` or `RevisionNotFound`."""
         revision = await self._find_revision(policy_slug, revision_id)
-        return _to_detail(revision, await self._service.registry.get_revisions(policy_slug))
+        return _make_revision_detail(
+            revision, await self._service.registry.get_revisions(policy_slug)
+        )
 
     async def get_progress(self, policy_slug: str, revision_id: str) -> RevisionProgress:
         """Return a revision's status and how far its ingestion has come."""
@@ -281,7 +283,7 @@ class PolicyAdmin:
             source=policy_slug,
             revision_id=revision_id,
             status=revision.status,
-            ingestion_job_id=self._service.jobs.add(revision),
+            ingestion_job_id=self._service.jobs.queue_revision(revision),
             links=_build_links(policy_slug, revision_id),
         )
 
@@ -302,7 +304,7 @@ class PolicyAdmin:
 
     # --- parts ---
 
-    async def _resolve_today(self) -> dict[str, PolicyOnDay]:
+    async def _resolve_all_policies_today(self) -> dict[str, PolicyOnDay]:
         return await self._service.resolver.resolve_snapshot(self._service.today)
 
     async def _register_revision(
@@ -352,23 +354,24 @@ def _build_policy_detail(policy_today: PolicyOnDay) -> PolicyDetail:
     return PolicyDetail(
         **policy_today.policy.model_dump(),
         revisions=[
-            _to_detail(revision, policy_today.timeline) for revision in policy_today.timeline
+            _make_revision_detail(revision, policy_today.timeline)
+            for revision in policy_today.timeline
         ],
-        current_revision=_summarise_current(policy_today),
+        current_revision=_make_current_summary(policy_today),
         revision_count=len(policy_today.timeline),
     )
 
 
-def _summarise_current(policy_today: PolicyOnDay) -> RevisionSummary | None:
-    return _to_summary(policy_today.revision) if policy_today.revision else None
+def _make_current_summary(policy_today: PolicyOnDay) -> RevisionSummary | None:
+    return _make_revision_summary(policy_today.revision) if policy_today.revision else None
 
 
-def _to_summary(revision: Revision) -> RevisionSummary:
+def _make_revision_summary(revision: Revision) -> RevisionSummary:
     return RevisionSummary.model_validate(revision, from_attributes=True)
 
 
-def _to_detail(revision: Revision, revisions: Sequence[Revision]) -> RevisionDetail:
-    listed_last_day = timeline.find_listed_end(revision, revisions)
+def _make_revision_detail(revision: Revision, revisions: Sequence[Revision]) -> RevisionDetail:
+    listed_last_day = timeline.find_listed_last_day(revision, revisions)
     return RevisionDetail.model_validate(
         revision.model_copy(update={"effective_to": listed_last_day}), from_attributes=True
     )

@@ -12,11 +12,11 @@ from readingroom.engine.ranking import (
     ProposedPassage,
     RankingWeights,
     Relevance,
-    Statistics,
+    WordStatistics,
     count_passage_stems,
     rank_passages,
 )
-from readingroom.protocol.search import is_heading
+from readingroom.protocol.search import is_heading_only
 from readingroom.storage.chunks import Chunks
 
 # Chosen on 350 questions over the plans and tried on 350 others: docs/engine.md.
@@ -67,7 +67,7 @@ class PlanRanker:
         question_text: str,
         query_vector: Vector | None,
         passages: Sequence[ProposedPassage],
-        word_statistics: Statistics,
+        word_statistics: WordStatistics,
     ) -> list[Relevance]:
         """Return how well each passage answers the question, best first, equal ones by id."""
         chunks = self._fetch_chunks([passage.id for passage in passages])
@@ -93,7 +93,7 @@ class PlanRanker:
         final_fits_by_passage = {
             passage_id: smoothed_fit
             + _get_kind_weight(texts_by_passage[passage_id], metadata_by_passage[passage_id])
-            for passage_id, smoothed_fit in _add_neighbour_fits(
+            for passage_id, smoothed_fit in _smooth_with_neighbours(
                 fits_by_passage, metadata_by_passage
             ).items()
         }
@@ -123,7 +123,7 @@ def _compute_word_statistics(passages: Sequence[ProposedPassage]) -> _WordStatis
     )
 
 
-def _add_neighbour_fits(
+def _smooth_with_neighbours(
     fits_by_passage: Mapping[str, float], metadata_by_passage: Mapping[str, Metadata]
 ) -> dict[str, float]:
     """Return the fit of each passage together with those before and after it in its revision.
@@ -153,6 +153,6 @@ def _add_neighbour_fits(
 def _get_kind_weight(passage_text: str, chunk_metadata: Metadata) -> float:
     if len(_DOT_LEADERS_PATTERN.findall(passage_text)) >= _MIN_DOT_LEADERS:
         return _TABLE_OF_CONTENTS_WEIGHT
-    if is_heading(passage_text):
+    if is_heading_only(passage_text):
         return _BARE_HEADING_WEIGHT
     return _WEIGHT_BY_PASSAGE_KIND.get(str(chunk_metadata.get("passage_kind")), 0.0)

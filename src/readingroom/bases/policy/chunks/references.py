@@ -25,7 +25,7 @@ _NUMBER_AND_CLAUSE_PATTERN = re.compile(
 _POLICY_CODE_REGEX = r"[a-z]{1,6}(?:[/&-][a-z]{1,5})*[ /-]?\d{1,3}(?:\.\d{1,2})?"
 _POLICY_CODE_PATTERN = re.compile(rf"{_POLICY_CODE_REGEX}[a-z]?", re.ASCII)
 # Plans number sites so: H1(a), H1(12).
-_CODE_AND_CLAUSE = re.compile(rf"{_POLICY_CODE_REGEX}\s?\((?:[a-z]|\d{{1,2}})\)", re.ASCII)
+_CODE_AND_CLAUSE_PATTERN = re.compile(rf"{_POLICY_CODE_REGEX}\s?\((?:[a-z]|\d{{1,2}})\)", re.ASCII)
 _SECTION_AND_CLAUSE_PATTERN = re.compile(
     r"(?P<section>.*?\d[a-z]?)\s?(?:\((?P<clause>\w{1,4})\)(?:\s?\(\w{1,4}\))*)"
 )
@@ -91,7 +91,7 @@ def fold_ref(section_ref: str) -> str:
     return _SEPARATOR_IN_CODE_PATTERN.sub("", folded_ref)
 
 
-def fold_without_kind(section_ref: str) -> str:
+def fold_ref_without_kind(section_ref: str) -> str:
     """Return the folded form of a reference without the kind of policy: `policy 3`.
 
     `Core Policy 3` may be asked for as `Policy 3`; a plan may have a `Development Policy 3` too.
@@ -103,7 +103,7 @@ def index_by_folded_ref(section_refs: Iterable[str]) -> dict[str, str]:
     """Return folded reference → reference, in their order; last the forms without their kinds."""
     written_refs = [*dict.fromkeys(section_refs)]
     refs_by_folded_ref: dict[str, str] = {}
-    for fold_reference in (fold_ref, fold_without_kind):
+    for fold_reference in (fold_ref, fold_ref_without_kind):
         for section_ref in written_refs:
             refs_by_folded_ref.setdefault(fold_reference(section_ref), section_ref)
     return refs_by_folded_ref
@@ -153,12 +153,12 @@ def find_similar_refs(section_ref: str, refs_by_folded_ref: Mapping[str, str]) -
 def list_folded_forms(section_ref: str) -> list[str]:
     """Return the folded forms that a reference may have in a document, the likeliest first."""
     plain_ref = _WHITE_SPACE_PATTERN.sub(" ", fold_dashes(section_ref)).strip().casefold()
-    folded_forms = [*dict.fromkeys([fold_ref(section_ref), fold_without_kind(section_ref)])]
+    folded_forms = [*dict.fromkeys([fold_ref(section_ref), fold_ref_without_kind(section_ref)])]
     if _NUMBER_AND_CLAUSE_PATTERN.fullmatch(plain_ref):
         folded_forms.append(fold_ref(f"policy {plain_ref}"))
     elif _PARAGRAPH_NUMBER_PATTERN.fullmatch(plain_ref):
         folded_forms += [fold_ref(f"{kind_word} {plain_ref}") for kind_word in _WORDS_BEFORE_NUMBER]
-    elif _POLICY_CODE_PATTERN.fullmatch(plain_ref) or _CODE_AND_CLAUSE.fullmatch(plain_ref):
+    elif _POLICY_CODE_PATTERN.fullmatch(plain_ref) or _CODE_AND_CLAUSE_PATTERN.fullmatch(plain_ref):
         folded_forms += [
             fold_ref(f"{kind_word} {plain_ref}") for kind_word in _WORDS_BEFORE_POLICY_CODE
         ]
@@ -230,7 +230,7 @@ def _iterate_asked_references(
                 policy_ref + (reference_match["clause"] or ""),
                 policy_ref,
             ]
-            folded_forms = [*map(fold_ref, asked_refs), fold_without_kind(policy_ref)]
+            folded_forms = [*map(fold_ref, asked_refs), fold_ref_without_kind(policy_ref)]
             yield (
                 reference_match.start(),
                 _make_asked_reference(dict.fromkeys(folded_forms), reference_match["clause"]),
@@ -270,7 +270,7 @@ def _make_asked_reference(folded_refs: Iterable[str], clause_ref: str | None) ->
     return AskedReference(tuple(folded_refs), clause_match[0].casefold() if clause_match else None)
 
 
-def holds_clause(passage_text: str, clause_ref: str) -> bool:
+def has_clause_start(passage_text: str, clause_ref: str) -> bool:
     """Whether a clause such as `3.`, `(d)` or `iv)` begins in a text."""
     return bool(
         re.search(rf"(?:^|\n)\s*\(?{re.escape(clause_ref)}[.)]\s", passage_text, re.IGNORECASE)

@@ -13,7 +13,7 @@ from readingroom.bases.policy.chunks.references import (
     AskedReference,
     find_asked_references,
     find_topic,
-    holds_clause,
+    has_clause_start,
 )
 from readingroom.bases.policy.chunks.store import PolicyStore, StoredChunk
 from readingroom.bases.policy.ids import format_passage_id
@@ -43,7 +43,7 @@ from readingroom.engine.confidence import judge_confidence
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.engine.index import ChunkHit, Ranking
 from readingroom.ingest.context import IngestContext
-from readingroom.protocol.search import UnreadRevision, is_heading
+from readingroom.protocol.search import UnreadRevision, is_heading_only
 
 # Every page ranks all hits before it again, so the cost of paging grows with its depth.
 _MAX_OFFSET = 2_000  # the last result that paging reaches
@@ -85,12 +85,12 @@ class PolicySearch:
         self, arguments: SearchPolicy, site_address: str | None = None
     ) -> PolicyHits:
         """Return the best passages among the revisions in force on the day, and at the address."""
-        search_scope = await self.resolve_scope(arguments, site_address)
+        search_scope = await self.find_scope(arguments, site_address)
         return await self._find_hits_page(arguments, search_scope)
 
     async def search_batch(self, arguments: SearchPolicyBatch) -> PolicyHitsBatch:
         """Answer several queries over the same revisions, embedded together."""
-        search_scope = await self.resolve_scope(arguments)
+        search_scope = await self.find_scope(arguments)
         shared_arguments = arguments.model_dump(exclude={"queries"})
         if arguments.mode != "lexical":
             # One call of the embedder for all; each search then finds its vector in the cache.
@@ -105,7 +105,7 @@ class PolicySearch:
             ]
         )
 
-    async def resolve_scope(
+    async def find_scope(
         self, arguments: SearchPolicy | SearchPolicyBatch, site_address: str | None = None
     ) -> PolicyScope:
         """Return the revisions that a search looks at, and why other policies have none."""
@@ -154,7 +154,7 @@ class PolicySearch:
         if chunk is None:
             raise RecordNotFound(f"No policy has a passage {chunk_id[:200]!r}")
         policy_today = await self._resolver.resolve_for_policy(chunk.source, self._today)
-        return _to_policy_hit(chunk, ChunkHit(chunk_id, 1.0, ScoreParts()), policy_today)
+        return _make_policy_hit(chunk, ChunkHit(chunk_id, 1.0, ScoreParts()), policy_today)
 
     @property
     def _today(self) -> date:
@@ -170,11 +170,11 @@ class PolicySearch:
         ranking = await self._store.rank_chunks(
             arguments.query, end_rank + 1, search_scope.revisions, arguments.mode
         )
-        ranking = _put_named_first(named_chunk_ids, ranking)
+        ranking = _put_named_passages_first(named_chunk_ids, ranking)
         page_hits = ranking.hits[first_rank:end_rank]
         chunks_by_id = await self._store.get_chunks_by_id([hit.chunk_id for hit in page_hits])
         policy_hits = [
-            _to_policy_hit(
+            _make_policy_hit(
                 chunk,
                 hit,
                 search_scope.policies_today[chunk.source],
@@ -206,7 +206,7 @@ class PolicySearch:
     ) -> list[str]:
         """Return a passage of each section that the query names, of the likeliest policy first."""
         name_words_by_slug = {
-            policy_slug: _list_name_words(policy_today.policy)
+            policy_slug: _list_policy_name_words(policy_today.policy)
             for policy_slug, policy_today in search_scope.policies_today.items()
         }
         asked_references = find_asked_references(
@@ -278,10 +278,10 @@ class PolicySearch:
         chunks = [chunks_by_id[chunk_id] for chunk_id in chunk_ids if chunk_id in chunks_by_id]
         if clause_ref:
             for chunk in chunks:
-                if holds_clause(chunk.text, clause_ref):
+                if has_clause_start(chunk.text, clause_ref):
                     return chunk.chunk_id
         # A heading has the words of the question and not their answer.
-        text_chunks = [chunk for chunk in chunks if not is_heading(chunk.text)]
+        text_chunks = [chunk for chunk in chunks if not is_heading_only(chunk.text)]
         own_ids = [
             chunk.chunk_id for chunk in text_chunks if chunk.section_ref == chunks[0].section_ref
         ]
@@ -302,7 +302,7 @@ class _NamedSection:
     chunk_ids: list[str]
 
 
-def _put_named_first(named_chunk_ids: Sequence[str], ranking: Ranking) -> Ranking:
+def _put_named_passages_first(named_chunk_ids: Sequence[str], ranking: Ranking) -> Ranking:
     """Return a ranking that the named passages lead, as certain as a search can be."""
     if not named_chunk_ids:
         return ranking
@@ -322,7 +322,7 @@ def _put_named_first(named_chunk_ids: Sequence[str], ranking: Ranking) -> Rankin
     return Ranking([*named_hits, *other_hits], ranking.degraded)
 
 
-def _list_name_words(policy: Policy) -> set[str]:
+def _list_policy_name_words(policy: Policy) -> set[str]:
     """Return the words that tell a policy from others, in lower case."""
     name_words = re.findall(
         r"[a-z0-9]+", f"{policy.source} {policy.title}".casefold().replace("_", " ")
@@ -334,7 +334,7 @@ def _list_name_words(policy: Policy) -> set[str]:
     } | {policy.source.casefold()}
 
 
-def to_nearest_revision(revision: Revision, revisions: Sequence[Revision]) -> NearestRevision:
+def make_nearest_revision(revision: Revision, revisions: Sequence[Revision]) -> NearestRevision:
     """Return a revision by name, with the last day that its successors leave it."""
     return NearestRevision(
         revision_id=revision.revision_id,
@@ -356,14 +356,14 @@ def list_unread_revisions(
     return [
         UnreadRevision(
             source=revision.source,
-            **to_nearest_revision(revision, policy_on_day.timeline).model_dump(),
+            **make_nearest_revision(revision, policy_on_day.timeline).model_dump(),
             answered_by=policy_on_day.revision.revision_id if policy_on_day.revision else None,
         )
         for revision in policy_on_day.unread_revisions
     ]
 
 
-def _to_policy_hit(
+def _make_policy_hit(
     chunk: StoredChunk, chunk_hit: ChunkHit, policy_today: PolicyOnDay, is_named: bool = False
 ) -> PolicyHit:
     revision = timeline.find_revision(policy_today.timeline, chunk.revision_id)
@@ -414,7 +414,7 @@ def _find_inapplicable_policies(
     reasons_by_slug: dict[str, ExclusionReason] = {
         policy.source: "authority_unknown" if policy.is_unattributed else "other_authority"
         for policy in policies
-        if not policy.applies_in(local_authority)
+        if not policy.is_applicable_in(local_authority)
     }
     inherited_plans = [
         policy
@@ -466,7 +466,7 @@ def _make_exclusion(
     return Excluded(
         source=policy_today.source,
         reason=exclusion_reason,
-        nearest=to_nearest_revision(nearest_revision, policy_today.timeline)
+        nearest=make_nearest_revision(nearest_revision, policy_today.timeline)
         if nearest_revision
         else None,
     )

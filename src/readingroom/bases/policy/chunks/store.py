@@ -24,11 +24,11 @@ from readingroom.core.dates import encode_day
 from readingroom.core.filters import And, Equals, Filter, FilterFields, In, Metadata
 from readingroom.core.lru import LRUCache
 from readingroom.core.modes import Mode
-from readingroom.engine.context import CONTEXT_FIELD, make_context
+from readingroom.engine.context import CONTEXT_FIELD, make_heading_context
 from readingroom.engine.embedding.embedder import Embedder, Vector
 from readingroom.engine.index import ChunkIndex, Ranking
-from readingroom.engine.shared.index import open_index
-from readingroom.engine.warm_up import warm_up
+from readingroom.engine.shared.index import open_chunk_index
+from readingroom.engine.warm_up import warm_up_index
 from readingroom.ingest.document import Chunk, Document, PassageKind
 from readingroom.ingest.embed import EmbeddedChunks
 from readingroom.ingest.structure.starts import SUPPORTING_PREFIX
@@ -88,7 +88,7 @@ class StoredChunk:
         return self.pages[0]
 
     @property
-    def own_text(self) -> str:
+    def text_without_headings(self) -> str:
         return self.text[self.own_start_offset - self.start_offset :]
 
     @property
@@ -131,7 +131,7 @@ class PolicyStore:
 
     async def warm_up(self) -> None:
         """Load the model and fill the indexes; raise `ModelUnavailable` without a model."""
-        await warm_up(self._index)
+        await warm_up_index(self._index)
 
     async def check_readable(self) -> None:
         """Raise `StoreUnusable` while chunks cannot be read."""
@@ -173,13 +173,13 @@ class PolicyStore:
 
     async def rebuild_index(self) -> None:
         """Rebuild both indexes from the chunks."""
-        await anyio.to_thread.run_sync(self._index.rebuild)
+        await anyio.to_thread.run_sync(self._index.rebuild_indexes)
 
-    async def dump_to_file(self, dump_path: Path) -> int:
+    async def write_dump(self, dump_path: Path) -> int:
         """Write every chunk to a file; returns how many."""
         return await anyio.to_thread.run_sync(self._index.dump_chunks, dump_path)
 
-    async def fill_from_file(self, dump_path: Path) -> int:
+    async def load_from_dump(self, dump_path: Path) -> int:
         """Put back what `dump` wrote; the indexes follow on next need.
 
         Raise `BackupUnusable` for anything that `dump` does not write.
@@ -194,7 +194,7 @@ class PolicyStore:
     async def get_chunks(self, policy_slug: str, revision_id: str) -> list[StoredChunk]:
         """Return a revision's chunks in reading order."""
         raw_chunks = await self._read_chunks(_build_revision_filter(policy_slug, revision_id))
-        return sorted(_to_stored_chunks(raw_chunks), key=lambda chunk: chunk.chunk_index)
+        return sorted(_parse_stored_chunks(raw_chunks), key=lambda chunk: chunk.chunk_index)
 
     async def get_vectors(self, revisions: Sequence[Revision]) -> dict[str, Vector]:
         """Return, by what was embedded, the vectors of the chunks of these revisions."""
@@ -208,7 +208,7 @@ class PolicyStore:
         if not chunk_ids:
             return {}
         raw_chunks = await anyio.to_thread.run_sync(self._index.fetch_chunks, chunk_ids)
-        return {chunk.chunk_id: chunk for chunk in _to_stored_chunks(raw_chunks)}
+        return {chunk.chunk_id: chunk for chunk in _parse_stored_chunks(raw_chunks)}
 
     async def group_metadata_by_revision(self) -> dict[tuple[str, str], list[Metadata]]:
         """Return the metadata of every chunk, grouped by source and revision."""
@@ -219,9 +219,9 @@ class PolicyStore:
             metadata_by_revision.setdefault(revision_key, []).append(chunk_metadata)
         return metadata_by_revision
 
-    async def count_chunks_in_both_indexes(self) -> tuple[int, int]:
+    async def count_indexed_chunks(self) -> tuple[int, int]:
         """Return how many chunks the vector index and the word index hold."""
-        return await anyio.to_thread.run_sync(self._index.count_chunks_in_both_indexes)
+        return await anyio.to_thread.run_sync(self._index.count_indexed_chunks)
 
     async def get_sections(self, policy_slug: str, revision_id: str) -> SectionIndex:
         """Return folded reference → the ids of its chunks; read again only after a write."""
@@ -257,14 +257,14 @@ class PolicyStore:
         else:
             shared_store = self._chunk_store = PostgresChunkStore(self._database)
             chunk_collection = shared_store.open_collection(CHUNK_COLLECTION, _FILTER_FIELDS)
-        self._index = open_index(
+        self._index = open_chunk_index(
             chunk_collection,
             _FILTER_FIELDS,
             self._embedder,
             self._chunks_folder / "words.db",
-            _list_contexts,
+            _list_chunk_contexts,
         )
-        self._index.rank = PlanRanker(self._index.fetch_chunks)
+        self._index.rank_passages = PlanRanker(self._index.fetch_chunks)
 
     def _close_index(self) -> None:
         if self._chunk_store:
@@ -340,7 +340,7 @@ def build_chunks(
     )
 
 
-def _list_contexts(raw_chunks: Chunks) -> list[str]:
+def _list_chunk_contexts(raw_chunks: Chunks) -> list[str]:
     """Return what each stored chunk stands under, as `embed_document` would have it."""
     titles_by_section = {
         (chunk_metadata["revision_id"], chunk_metadata["section_ref"]): str(
@@ -350,7 +350,7 @@ def _list_contexts(raw_chunks: Chunks) -> list[str]:
         if chunk_metadata.get("section_title")
     }
     return [
-        make_context(
+        make_heading_context(
             [
                 str(chunk_metadata.get("source_title", "")),
                 *(
@@ -413,16 +413,16 @@ def _build_revisions_filter(revisions: Sequence[Revision]) -> Filter:
     )
 
 
-def _to_stored_chunks(raw_chunks: Chunks) -> list[StoredChunk]:
+def _parse_stored_chunks(raw_chunks: Chunks) -> list[StoredChunk]:
     return [
-        _to_stored_chunk(chunk_id, chunk_text, chunk_metadata)
+        _parse_stored_chunk(chunk_id, chunk_text, chunk_metadata)
         for chunk_id, chunk_text, chunk_metadata in zip(
             raw_chunks.ids, raw_chunks.texts, raw_chunks.metadatas, strict=True
         )
     ]
 
 
-def _to_stored_chunk(chunk_id: str, chunk_text: str, chunk_metadata: Metadata) -> StoredChunk:
+def _parse_stored_chunk(chunk_id: str, chunk_text: str, chunk_metadata: Metadata) -> StoredChunk:
     """Return a chunk; what releases before 0.2 did not store has the value it had then."""
     section_ref = str(chunk_metadata["section_ref"])
     printed_pages_text = str(chunk_metadata.get("printed_pages", ""))
@@ -464,5 +464,5 @@ def _guess_passage_kind(section_ref: str) -> PassageKind:
 
 def _validate_chunks(raw_chunks: Chunks) -> None:
     type_adapter = TypeAdapter(StoredChunk)
-    for chunk in _to_stored_chunks(raw_chunks):
+    for chunk in _parse_stored_chunks(raw_chunks):
         type_adapter.validate_python(asdict(chunk))

@@ -27,7 +27,7 @@ _MAX_COMPARED_WORDS = 40_000
 """On a page: what is compared takes time, however short the diff is."""
 
 
-def make_diff(
+def make_revision_diff(
     arguments: ComparePolicyRevisions,
     section_pairs: Sequence[SectionPair],
     from_revision: NearestRevision,
@@ -49,7 +49,7 @@ def make_diff(
         compared_word_count += section_pair.word_count
         if section_changes and compared_word_count > _MAX_COMPARED_WORDS:
             break
-        section_change = _make_change(section_pair, is_whole)
+        section_change = _make_section_change(section_pair, is_whole)
         page_char_count += sum(len(diff_part.text) for diff_part in section_change.diff)
         # A page has at least one change, or a reader would never come to its end.
         if section_changes and page_char_count > _MAX_PAGE_CHARS:
@@ -71,7 +71,7 @@ def make_diff(
     )
 
 
-def _make_change(section_pair: SectionPair, is_whole: bool) -> SectionChange:
+def _make_section_change(section_pair: SectionPair, is_whole: bool) -> SectionChange:
     old_section, new_section, change_kind = (
         section_pair.old_section,
         section_pair.new_section,
@@ -90,10 +90,10 @@ def _make_change(section_pair: SectionPair, is_whole: bool) -> SectionChange:
     )
     return SectionChange(
         section_ref=shown_section.ref,
-        change=name_change(section_pair) or "changed",
+        change=find_change_name(section_pair) or "changed",
         from_page=old_section.page_number if old_section else None,
         to_page=new_section.page_number if new_section else None,
-        diff=_cut_diff(diff_parts),
+        diff=_shorten_diff(diff_parts),
         kind=change_kind,
         from_section_ref=old_section.ref if old_section else None,
         to_section_ref=new_section.ref if new_section else None,
@@ -101,7 +101,7 @@ def _make_change(section_pair: SectionPair, is_whole: bool) -> SectionChange:
     )
 
 
-def name_change(section_pair: SectionPair) -> ChangeName | None:
+def find_change_name(section_pair: SectionPair) -> ChangeName | None:
     """Return what a reader has to know of a section: a moved one may be reworded; None of none."""
     change_kind = section_pair.change_kind
     if change_kind is None or change_kind == "added" or change_kind == "removed":
@@ -109,7 +109,7 @@ def name_change(section_pair: SectionPair) -> ChangeName | None:
     return "moved" if section_pair.has_same_words else "changed"
 
 
-def _cut_diff(diff_parts: Sequence[DiffPart]) -> list[DiffPart]:
+def _shorten_diff(diff_parts: Sequence[DiffPart]) -> list[DiffPart]:
     """Return a diff of bounded length; what is cut off is told."""
     kept_parts: list[DiffPart] = []
     chars_left = _MAX_DIFF_CHARS

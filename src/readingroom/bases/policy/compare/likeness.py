@@ -18,14 +18,14 @@ from readingroom.bases.policy.compare.passages import (
     find_title,
     fold_text,
     group_by_section,
-    join_section,
+    join_section_text,
 )
 
 ChangeKind = Literal["reworded", "moved", "added", "removed"]
 
-_MIN_LIKENESS = 0.4
+_MIN_SIMILARITY = 0.4
 """Of two sections with other references; less alike, one was removed and the other added."""
-_MIN_LIKENESS_OF_SAME_REF = 0.2
+_MIN_SIMILARITY_OF_SAME_REF = 0.2
 _MAX_SECTIONS_PER_WORD_PAIR = 40
 """Sections that share a pair of words; one that more share tells nothing."""
 _FOOTNOTE_MARK_PATTERN = re.compile(r"(?<=[a-z]{3})\d{1,3}(?=\W*$)")
@@ -40,13 +40,13 @@ class RevisionSection:
 
     @cached_property
     def text(self) -> str:
-        return join_section(self.chunks)
+        return join_section_text(self.chunks)
 
     @cached_property
     def words(self) -> tuple[str, ...]:
         """Its words but for its own number and the marks of footnotes, which change alone."""
         folded_text = fold_text(self.text)
-        if label_match := _compile_label(self.ref).match(folded_text):
+        if label_match := _compile_label_pattern(self.ref).match(folded_text):
             folded_text = folded_text[label_match.end() :]
         return tuple(
             _FOOTNOTE_MARK_PATTERN.sub("", folded_word) for folded_word in folded_text.split()
@@ -71,7 +71,7 @@ class RevisionSection:
 
 
 @lru_cache(maxsize=4096)
-def _compile_label(section_ref: str) -> re.Pattern[str]:
+def _compile_label_pattern(section_ref: str) -> re.Pattern[str]:
     """Return a pattern for a reference as its section begins with it: `116.`, `Policy H1:`."""
     kind_word, _, number_text = fold_text(section_ref).rpartition(" ")
     optional_kind = f"(?:{re.escape(kind_word)} )?" if kind_word else ""
@@ -102,7 +102,7 @@ class SectionPair:
             if revision_section
         )
 
-    def lies_in(self, section_refs: Collection[str]) -> bool:
+    def is_inside(self, section_refs: Collection[str]) -> bool:
         """Whether one side is one of these sections or stands inside one."""
         return any(
             section_ref in section_refs
@@ -137,8 +137,8 @@ def pair_sections(
 ) -> list[SectionPair]:
     """Return every section of both once, in the order of the newer text, then what it dropped."""
     old_index_by_new: dict[int, int] = {}  # new → old
-    _pair_equal(old_sections, new_sections, old_index_by_new)
-    _pair_alike(old_sections, new_sections, old_index_by_new)
+    _pair_equal_sections(old_sections, new_sections, old_index_by_new)
+    _pair_similar_sections(old_sections, new_sections, old_index_by_new)
     paired_old_indexes = set(old_index_by_new.values())
     section_pairs = [
         SectionPair(
@@ -157,7 +157,7 @@ def pair_sections(
     return section_pairs
 
 
-def _pair_equal(
+def _pair_equal_sections(
     old_sections: Sequence[RevisionSection],
     new_sections: Sequence[RevisionSection],
     old_index_by_new: dict[int, int],
@@ -183,7 +183,7 @@ def _make_words_key(revision_section: RevisionSection, with_ref: bool) -> tuple[
     return (revision_section.words, revision_section.folded_ref if with_ref else None)
 
 
-def _pair_alike(
+def _pair_similar_sections(
     old_sections: Sequence[RevisionSection],
     new_sections: Sequence[RevisionSection],
     old_index_by_new: dict[int, int],
@@ -206,20 +206,20 @@ def _pair_alike(
             old_indexes_by_word_pair[word_pair].append(unpaired_index)
     candidate_pairs = [
         (
-            section_likeness,
+            section_similarity,
             _has_same_ref(old_sections[old_index], new_sections[new_index]),
             -new_index,
             -old_index,
         )
         for new_index in unpaired_new_indexes
-        for old_index, section_likeness in _measure_likeness(
+        for old_index, section_similarity in _measure_similarities(
             new_sections[new_index], old_sections, old_indexes_by_word_pair
         )
-        if section_likeness
+        if section_similarity
         >= (
-            _MIN_LIKENESS_OF_SAME_REF
+            _MIN_SIMILARITY_OF_SAME_REF
             if _has_same_ref(old_sections[old_index], new_sections[new_index])
-            else _MIN_LIKENESS
+            else _MIN_SIMILARITY
         )
     ]
     taken_old_indexes: set[int] = set()
@@ -232,7 +232,7 @@ def _pair_alike(
             taken_old_indexes.add(-negative_old_index)
 
 
-def _measure_likeness(
+def _measure_similarities(
     new_section: RevisionSection,
     old_sections: Sequence[RevisionSection],
     old_indexes_by_word_pair: dict[tuple[str, str], list[int]],

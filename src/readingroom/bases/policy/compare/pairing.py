@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from readingroom.bases.policy.chunks import references
-from readingroom.bases.policy.chunks.search import to_nearest_revision
+from readingroom.bases.policy.chunks.search import make_nearest_revision
 from readingroom.bases.policy.chunks.store import StoredChunk
 from readingroom.bases.policy.compare import likeness, passages
 from readingroom.bases.policy.compare.likeness import SectionPair
@@ -55,11 +55,11 @@ def pair_revisions(
                 section_ref, new_revision_chunks[0], new_revision_chunks[1]
             )
         section_pairs = [
-            section_pair for section_pair in section_pairs if section_pair.lies_in(chosen_refs)
+            section_pair for section_pair in section_pairs if section_pair.is_inside(chosen_refs)
         ]
     return PairedRevisions(
-        to_nearest_revision(old_revision_chunks[0], revisions),
-        to_nearest_revision(new_revision_chunks[0], revisions),
+        make_nearest_revision(old_revision_chunks[0], revisions),
+        make_nearest_revision(new_revision_chunks[0], revisions),
         section_pairs,
     )
 
@@ -80,7 +80,7 @@ def make_section_not_found(
             if labels_text
             else ""
         )
-        + passages.describe_nearest(similar_refs, chunks),
+        + passages.describe_nearest_sections(similar_refs, chunks),
         revision_id=revision.revision_id,
         nearest=similar_refs,
         found_in=[other_revision.revision_id for other_revision in other_revisions],

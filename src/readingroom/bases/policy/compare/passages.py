@@ -38,17 +38,17 @@ def select_section_chunks(chunks: Iterable[StoredChunk], section_ref: str) -> li
     ]
 
 
-def join_chunks(chunks: Sequence[StoredChunk]) -> str:
+def join_chunk_texts(chunks: Sequence[StoredChunk]) -> str:
     """Return the text of chunks in order: overlaps stand once, gaps become blank lines."""
-    return "".join(own_text for _, _, own_text in list_own_texts(chunks))
+    return "".join(own_text for _, _, own_text in iterate_own_texts(chunks))
 
 
-def join_section(chunks: Sequence[StoredChunk]) -> str:
+def join_section_text(chunks: Sequence[StoredChunk]) -> str:
     """Return the text of a section; headings that only stand above it are left out."""
-    return join_chunks([*_cut_headings_above(chunks)])
+    return join_chunk_texts([*_remove_headings_above(chunks)])
 
 
-def _cut_headings_above(chunks: Sequence[StoredChunk]) -> Iterator[StoredChunk]:
+def _remove_headings_above(chunks: Sequence[StoredChunk]) -> Iterator[StoredChunk]:
     previous_chunk_index: int | None = None
     for chunk in sorted(chunks, key=lambda chunk: chunk.chunk_index):
         # Inside a chapter, the headings above its paragraphs are part of it.
@@ -56,13 +56,15 @@ def _cut_headings_above(chunks: Sequence[StoredChunk]) -> Iterator[StoredChunk]:
             chunk.own_start_offset > chunk.start_offset
             and chunk.chunk_index - 1 != previous_chunk_index
         ):
-            yield replace(chunk, text=chunk.own_text, start_offset=chunk.own_start_offset)
+            yield replace(
+                chunk, text=chunk.text_without_headings, start_offset=chunk.own_start_offset
+            )
         else:
             yield chunk
         previous_chunk_index = chunk.chunk_index
 
 
-def describe_nearest(section_refs: Sequence[str], chunks: Sequence[StoredChunk]) -> str:
+def describe_nearest_sections(section_refs: Sequence[str], chunks: Sequence[StoredChunk]) -> str:
     """Return `; the nearest are Policy LP5: Housing Need, Para 3`, or "" where there are none."""
     titles_by_ref = {
         listed_section.section_ref: listed_section.section_title
@@ -144,15 +146,15 @@ def diff_words(old_text: str, new_text: str, is_whole: bool = False) -> list[Dif
     ]
 
 
-def fold_text(raw_text: str, strips_marks: bool = True) -> str:
+def fold_text(raw_text: str, removes_marks: bool = True) -> str:
     """Return text with plain dashes and quotation marks, single blanks and no capitals."""
     folded_text = _WHITE_SPACE_PATTERN.sub(
         " ", fold_dashes(raw_text).translate(_PLAIN_QUOTES)
     ).casefold()
-    return folded_text.strip() if strips_marks else folded_text
+    return folded_text.strip() if removes_marks else folded_text
 
 
-def list_own_texts(chunks: Sequence[StoredChunk]) -> Iterable[tuple[StoredChunk, int, str]]:
+def iterate_own_texts(chunks: Sequence[StoredChunk]) -> Iterable[tuple[StoredChunk, int, str]]:
     """Yield each chunk with the part of its text that no chunk before it has, and its offset."""
     covered_end_offset: int | None = None
     for chunk in sorted(chunks, key=lambda chunk: chunk.chunk_index):

@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from readingroom.bases.policy.chunks.search import to_nearest_revision
+from readingroom.bases.policy.chunks.search import make_nearest_revision
 from readingroom.bases.policy.chunks.store import StoredChunk
 from readingroom.bases.policy.compare.passages import (
     fold_text,
-    list_own_texts,
+    iterate_own_texts,
     list_printed_pages,
 )
 from readingroom.bases.policy.models import QuotePlace
@@ -93,7 +93,7 @@ def locate_quote(quoted_text: str, chunks: Sequence[StoredChunk]) -> QuotePositi
             segment_patterns, text_variant.text, text_variant.section_end_offsets
         )
         if quote_offset is not None:
-            return joined_text.get_position(text_variant.to_full_offset(quote_offset))
+            return joined_text.get_position(text_variant.convert_to_full_offset(quote_offset))
     return None
 
 
@@ -193,7 +193,7 @@ class _TextVariant:
     """Where it begins in the whole text."""
     section_end_offsets: list[int]
 
-    def to_full_offset(self, variant_offset: int) -> int:
+    def convert_to_full_offset(self, variant_offset: int) -> int:
         stretch_index = bisect_right(self.kept_offsets, variant_offset) - 1
         return self.full_offsets[stretch_index] + variant_offset - self.kept_offsets[stretch_index]
 
@@ -209,7 +209,7 @@ class _JoinedText:
         joined_length = 0
         page_ends: list[int] = []
         section_end_offsets: list[int] = []
-        for chunk, own_start, own_text in list_own_texts(chunks):
+        for chunk, own_start, own_text in iterate_own_texts(chunks):
             leading_space_count = len(own_text) - len(own_text.lstrip("\n ")) if text_pieces else 0
             if self._chunks and self._chunks[-1].section_ref != chunk.section_ref:
                 section_end_offsets.append(joined_length)
@@ -238,7 +238,7 @@ class _JoinedText:
             if footnote_span
         ]
         if footnote_spans:
-            yield self._cut_out_spans(footnote_spans)
+            yield self._make_variant_without(footnote_spans)
 
     def get_position(self, text_offset: int) -> QuotePosition:
         chunk_position = bisect_right(self._chunk_offsets, text_offset) - 1
@@ -266,7 +266,7 @@ class _JoinedText:
             line_end_offset = line_start_offset
         return (footnotes_offset, page_end_offset) if footnotes_offset is not None else None
 
-    def _cut_out_spans(self, cut_spans: Sequence[tuple[int, int]]) -> _TextVariant:
+    def _make_variant_without(self, cut_spans: Sequence[tuple[int, int]]) -> _TextVariant:
         kept_pieces: list[str] = []
         kept_offsets: list[int] = []
         full_offsets: list[int] = []
@@ -299,12 +299,12 @@ class _JoinedText:
         return _TextVariant("".join(kept_pieces), kept_offsets, full_offsets, section_end_offsets)
 
 
-def to_quote_place(
+def make_quote_place(
     quote_position: QuotePosition, revision: Revision, revisions: Sequence[Revision]
 ) -> QuotePlace:
     """Return where a quotation stands, with the citation of its passage."""
     return QuotePlace(
-        **to_nearest_revision(revision, revisions).model_dump(),
+        **make_nearest_revision(revision, revisions).model_dump(),
         section_ref=quote_position.chunk.section_ref,
         page_number=quote_position.page,
         chunk_id=quote_position.chunk.chunk_id,

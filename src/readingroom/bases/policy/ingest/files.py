@@ -9,7 +9,7 @@ from readingroom.core import clock
 from readingroom.core.errors import FileTooLarge
 from readingroom.ingest.document import Refusal
 from readingroom.ingest.errors import UnsupportedFileType
-from readingroom.ingest.private_copy import PrivateCopy, Roots
+from readingroom.ingest.private_copy import AllowedFolders, PrivateCopy
 from readingroom.ingest.read.formats.detect import (
     DETECTION_BYTES,
     POLICY_EXTENSIONS,
@@ -17,7 +17,7 @@ from readingroom.ingest.read.formats.detect import (
     detect_format,
     find_format_by_extension,
 )
-from readingroom.storage.files import copy_stream, resolve_inside, sweep_old_files
+from readingroom.storage.files import copy_stream, delete_old_files, resolve_inside
 from readingroom.storage.postgres.database import PostgresDatabase
 from readingroom.storage.postgres.files import open_files
 
@@ -28,7 +28,7 @@ _SCAN_EXTENSIONS = (".png", ".jpg", ".jpeg", ".tiff", ".tif", ".bmp")
 """What the contract's tool reads too; they are kept under the name of a PDF."""
 
 
-def choose_extension(file_name: str) -> str:
+def choose_file_extension(file_name: str) -> str:
     """Return the extension under which a file is kept.
 
     A name without one of ours is that of a PDF or of a picture, which their first bytes tell.
@@ -85,7 +85,7 @@ class RevisionFiles:
 
     def open_copy_in_thread(self, file_path: Path) -> AbstractAsyncContextManager[PrivateCopy]:
         """Open one of our own files in a thread: copying a large file takes time."""
-        allowed_roots = Roots(
+        allowed_roots = AllowedFolders(
             "the policy folder", (self._files_folder,), MAX_FILE_BYTES, self.uploads_folder
         )
         return allowed_roots.open_copy_in_thread(str(file_path))
@@ -96,7 +96,7 @@ class RevisionFiles:
             self._files_folder, *_build_relative_path(policy_slug, revision_id, file_extension)
         )
 
-    def get_path(self, policy_slug: str, revision_id: str) -> Path:
+    def get_file_path(self, policy_slug: str, revision_id: str) -> Path:
         """Return the path of our copy of a revision's file; that of a PDF when there is none."""
         return resolve_inside(
             self._files_folder, *self._find_relative_path(policy_slug, revision_id)
@@ -108,7 +108,7 @@ class RevisionFiles:
 
     def copy_to_spool(self, private_copy: PrivateCopy) -> Path:
         """Copy what is being ingested, for the recovery after a crash; return the copy."""
-        file_extension = choose_extension(private_copy.file_name)
+        file_extension = choose_file_extension(private_copy.file_name)
         spool_path = self.uploads_folder / f"{uuid.uuid4().hex}{file_extension}"
         copy_stream(private_copy.file, spool_path)
         return spool_path
@@ -141,11 +141,11 @@ class RevisionFiles:
         for policy_folder in {file_path[0] for file_path in self._file_store.list_paths("")}:
             self.delete_policy_folder(policy_folder)
 
-    def sweep_uploads(self, needed_files: Collection[str]) -> None:
+    def delete_unneeded_uploads(self, needed_files: Collection[str]) -> None:
         """Delete what interrupted uploads left, but for the files that are still needed."""
         if self._is_shared:
             # Another process that lives may be receiving a file.
-            sweep_old_files(self.uploads_folder.parent, clock.now())
+            delete_old_files(self.uploads_folder.parent, clock.now())
             return
         for upload_path in self.uploads_folder.glob("*"):
             if upload_path.suffix in POLICY_EXTENSIONS and str(upload_path) not in needed_files:

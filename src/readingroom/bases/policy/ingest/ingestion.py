@@ -51,7 +51,7 @@ class Ingestion:
         policy_store: PolicyStore,
         ingest_context: IngestContext,
     ) -> None:
-        self.is_shared, self.now = ingest_context.database is not None, ingest_context.now
+        self.is_shared, self.now = (ingest_context.database is not None, ingest_context.now)
         self.files = RevisionFiles(policy_folder, ingest_context.database)
         self.pictures = PagePictures(ingest_context.pipeline, policy_folder / "pages")
         self._registry = policy_registry
@@ -91,7 +91,7 @@ class Ingestion:
                 stage=plan_stage,
                 created_at=self._context.now(),
             )
-            remaining_revisions, failed_ids = timeline.drop_failed(
+            remaining_revisions, failed_ids = timeline.remove_failed(
                 await self._registry.get_revisions(policy_slug), draft_revision, closes_open=True
             )
             revision_id = timeline.choose_revision_id(
@@ -106,7 +106,7 @@ class Ingestion:
                 "extension": extension,
                 "created_at": new_revision.created_at.isoformat(),
             }
-            async with self._guard_replacement("create", policy_slug, failed_ids, **intent_body):
+            async with self._enclose_replacement("create", policy_slug, failed_ids, **intent_body):
                 # The registry first: until then a failed revision of the same id has its file.
                 changed_revisions = await self._registry.replace_revisions(
                     policy_slug,
@@ -116,13 +116,13 @@ class Ingestion:
                     ),
                 )
                 self._changes.on_step("create:registry")
-                await self._keep_new_file(spool_path, new_revision, extension)
+                await self._move_new_file(spool_path, new_revision, extension)
                 self._changes.on_step("create:file")
         return new_revision, [
             revision for revision in changed_revisions if revision.closed_by == revision_id
         ]
 
-    async def _keep_new_file(self, spool: Path, revision: Revision, extension: str) -> None:
+    async def _move_new_file(self, spool: Path, revision: Revision, extension: str) -> None:
         try:
             await self._move_into_place(spool, revision.source, revision.revision_id, extension)
         # A full disk: a registered revision without a file could never be ingested.
@@ -139,7 +139,7 @@ class Ingestion:
             RevisionBusy: the revision is being ingested already.
             NoContent: no text was found in the file; the revision is marked as failed.
         """
-        async with self._progress.hold_revision(revision.revision_id):
+        async with self._progress.enclose_ingestion(revision.revision_id):
             try:
                 # Reading takes minutes, so it runs outside of the lock; others change meanwhile.
                 document, embedded_chunks = await self._read_and_embed(
@@ -178,7 +178,7 @@ class Ingestion:
             RevisionBusy: it is being ingested.
             SoleRevision: it is the only active one of its policy.
         """
-        busy_guard = self._progress.refuse_busy([revision_id])
+        busy_guard = self._progress.claim_idle_revisions([revision_id])
         async with busy_guard, self._changes.begin_change(policy_slug):
             chunk_ids = await self._store.get_chunk_ids(policy_slug, revision_id)
             intent_fields = {"source": policy_slug, "revision_id": revision_id}
@@ -207,15 +207,15 @@ class Ingestion:
             chunk_count = sum(revision.chunk_count for revision in revisions)
             intent_fields = {"source": policy_slug, "revision_ids": revision_ids}
             async with (
-                self._progress.refuse_busy(revision_ids),
+                self._progress.claim_idle_revisions(revision_ids),
                 self._changes.record_intent("delete_policy", **intent_fields),
             ):
                 await self._registry.delete_policy(policy_slug)
                 self._changes.on_step("delete_policy:registry")
-                await self._clean_up_policy(policy_slug, revision_ids)
+                await self._delete_policy_leftovers(policy_slug, revision_ids)
         return len(revision_ids), chunk_count
 
-    async def _clean_up_policy(self, policy_slug: str, revision_ids: Sequence[str]) -> None:
+    async def _delete_policy_leftovers(self, policy_slug: str, revision_ids: Sequence[str]) -> None:
         """Delete the chunks and files of a policy that is not registered any more."""
         for revision_id in revision_ids:
             await self._store.delete_chunks_of_revision(policy_slug, revision_id)
@@ -231,9 +231,9 @@ class Ingestion:
             revisions = await self._registry.get_revisions(policy_slug)
             revision = timeline.find_revision(revisions, revision_id)
             amended_revision = revision.model_copy(update=changed_fields)
-            _, failed_ids = timeline.drop_failed(revisions, amended_revision, closes_open=False)
+            _, failed_ids = timeline.remove_failed(revisions, amended_revision, closes_open=False)
             # The intent does not name the revision: all metadata of the policy is written again.
-            async with self._guard_replacement("amend", policy_slug, failed_ids):
+            async with self._enclose_replacement("amend", policy_slug, failed_ids):
                 await self._registry.replace_revisions(
                     policy_slug,
                     lambda before: timeline.replace_failed(
@@ -246,13 +246,13 @@ class Ingestion:
                 self._changes.on_step("amend:dates")
 
     @asynccontextmanager
-    async def _guard_replacement(
+    async def _enclose_replacement(
         self, intent_kind: str, policy_slug: str, failed_ids: Sequence[str], **intent_body: Any
     ) -> AsyncIterator[None]:
         """Enclose a change that takes failed revisions away; raises `RevisionBusy`."""
         async with AsyncExitStack() as busy_stack:
             for failed_id in failed_ids:
-                await busy_stack.enter_async_context(self._progress.hold_revision(failed_id))
+                await busy_stack.enter_async_context(self._progress.enclose_ingestion(failed_id))
             intent_body |= {"source": policy_slug, "replaced_ids": failed_ids}
             async with self._changes.record_intent(intent_kind, **intent_body):
                 yield
@@ -316,7 +316,7 @@ class Ingestion:
 
         # Without the registry nobody can tell which way to finish, so recovery waits for it.
         change_count = await self._changes.recover_changes(finish, (RegistryUnavailable,))
-        await self._sweep_uploads()
+        await self._delete_unneeded_uploads()
         return change_count
 
     async def list_unfinished(self) -> list[Intent]:
@@ -340,7 +340,7 @@ class Ingestion:
                 await self._clean_up_deleted(policy_slug, [revision_id])
                 await self._update_metadata(policy_slug)
             case "delete_policy" if not await self._registry.has_policy(policy_slug):
-                await self._clean_up_policy(policy_slug, intent.body["revision_ids"])
+                await self._delete_policy_leftovers(policy_slug, intent.body["revision_ids"])
             case "ingest" if revision_id in revisions_by_id:
                 spool_path = Path(intent.body["file"])
                 await self._resume_ingest(revisions_by_id[revision_id], spool_path, report_progress)
@@ -454,7 +454,7 @@ class Ingestion:
             self._changes.on_step("ingest:registry")
             await self._update_metadata(policy_slug)
             self._changes.on_step("ingest:dates")
-        await self.pictures.keep_words(private_copy.sha256, document)
+        await self.pictures.store_page_words(private_copy.sha256, document)
         return IngestedRevision(
             source=policy_slug,
             revision_id=revision_id,
@@ -494,7 +494,7 @@ class Ingestion:
             self.files.move_into_place, spool_path, policy_slug, revision_id, extension
         )
 
-    async def _sweep_uploads(self) -> None:
+    async def _delete_unneeded_uploads(self) -> None:
         """Delete what no intent names: interrupted uploads left it."""
         needed_files = {intent.body.get("file", "") for intent in await self.list_unfinished()}
-        await anyio.to_thread.run_sync(self.files.sweep_uploads, needed_files)
+        await anyio.to_thread.run_sync(self.files.delete_unneeded_uploads, needed_files)

@@ -11,8 +11,8 @@ from readingroom.bases.policy.errors import RevisionBusy
 from readingroom.bases.policy.ingest.ingestion import Ingestion
 from readingroom.bases.policy.registry.opening import AnyPolicyRegistry
 from readingroom.bases.policy.registry.records import Revision, RevisionStatus
-from readingroom.core.caller import current_caller
 from readingroom.core.errors import KnowledgeError
+from readingroom.core.ids import current_caller
 from readingroom.core.progress import no_progress
 from readingroom.core.work_slots import TurnQueue
 from readingroom.storage.errors import RegistryUnavailable
@@ -25,7 +25,7 @@ _RETRY_SECONDS = 5.0
 _MIN_ABANDONED_AGE = timedelta(minutes=1)
 
 
-class Jobs:
+class IngestionQueue:
     """The queue of one process. Whatever it holds is also `processing` in the registry."""
 
     def __init__(self, policy_registry: AnyPolicyRegistry, ingestion: Ingestion) -> None:
@@ -42,48 +42,50 @@ class Jobs:
         """Finish what an earlier process began, then work on jobs until the exit."""
         async with anyio.create_task_group() as task_group:
             try:
-                await self._queue_unfinished()
+                await self._queue_unfinished_revisions()
             except RegistryUnavailable as error:
                 logger.error("%s; trying again", error.message)
-                task_group.start_soon(self._queue_unfinished_later)
+                task_group.start_soon(self._retry_queueing)
             if self._is_shared:
-                task_group.start_soon(self._adopt_jobs)
+                task_group.start_soon(self._queue_abandoned_repeatedly)
             task_group.start_soon(self._run_jobs)
             yield
             task_group.cancel_scope.cancel()
 
-    def add(self, revision: Revision) -> str:
+    def queue_revision(self, revision: Revision) -> str:
         """Queue a revision whose file is in place; returns the job's id."""
         if revision.revision_id not in self._queued_ids:
             self._queued_ids.add(revision.revision_id)
             self._queue.put_item(current_caller.get(), revision)
         return f"ingest:{revision.revision_id}"
 
-    async def _queue_unfinished(self, oldest_only: bool = False) -> None:
-        """Queue what waits; with `oldest_only`, not what its own process may be about to begin."""
+    async def _queue_unfinished_revisions(self, skips_recent: bool = False) -> None:
+        """Queue what waits; with `skips_recent`, not what its own process may be about to begin."""
         await self._ingestion.finish_interrupted_changes(no_progress)
         policies = await self._registry.list_policies()
         timelines_by_slug = await self._registry.get_timelines(policy.source for policy in policies)
         for revisions in timelines_by_slug.values():
             for revision in revisions:
                 is_recent = self._ingestion.now() - revision.created_at < _MIN_ABANDONED_AGE
-                if revision.status == RevisionStatus.PROCESSING and not (oldest_only and is_recent):
-                    self.add(revision)
+                if revision.status == RevisionStatus.PROCESSING and not (
+                    skips_recent and is_recent
+                ):
+                    self.queue_revision(revision)
 
-    async def _adopt_jobs(self) -> None:
+    async def _queue_abandoned_repeatedly(self) -> None:
         """Queue, again and again, what another process began and did not live to end."""
         while True:
             await anyio.sleep(_RETRY_SECONDS)
             try:
-                await self._queue_unfinished(oldest_only=True)
+                await self._queue_unfinished_revisions(skips_recent=True)
             except KnowledgeError as error:
                 logger.error("%s; trying again", error.message)
 
-    async def _queue_unfinished_later(self) -> None:
+    async def _retry_queueing(self) -> None:
         while True:
             await anyio.sleep(_RETRY_SECONDS)
             try:
-                return await self._queue_unfinished()
+                return await self._queue_unfinished_revisions()
             except KnowledgeError as error:
                 logger.error("%s; trying again", error.message)
 

@@ -29,7 +29,7 @@ class IngestionProgress:
         )
 
     @asynccontextmanager
-    async def hold_revision(self, revision_id: str) -> AsyncIterator[None]:
+    async def enclose_ingestion(self, revision_id: str) -> AsyncIterator[None]:
         """Enclose an ingestion; raise `RevisionBusy` when the revision has one already."""
         error_message = f"{revision_id} is being ingested already; wait until it is active"
         if revision_id in self._progress_by_revision:
@@ -44,7 +44,7 @@ class IngestionProgress:
             del self._progress_by_revision[revision_id]
 
     @asynccontextmanager
-    async def refuse_busy(self, revision_ids: Sequence[str]) -> AsyncIterator[None]:
+    async def claim_idle_revisions(self, revision_ids: Sequence[str]) -> AsyncIterator[None]:
         """Keep other processes from these revisions.
 
         Raise `RevisionBusy` when one of them is being ingested.

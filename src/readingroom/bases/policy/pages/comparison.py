@@ -13,8 +13,8 @@ import anyio.to_thread
 from readingroom.bases.policy.compare.diffs import (
     ChangeName,
     count_changes,
-    make_diff,
-    name_change,
+    find_change_name,
+    make_revision_diff,
 )
 from readingroom.bases.policy.compare.likeness import SectionPair
 from readingroom.bases.policy.compare.pairing import PairedRevisions
@@ -25,7 +25,7 @@ from readingroom.bases.policy.pages.sections import make_history_address, make_s
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.errors import validate_model
 from readingroom.protocol.pages import PageRequest, RenderedPage, ToolExample
-from readingroom.protocol.search import describe_unread
+from readingroom.protocol.search import describe_unread_revisions
 from readingroom.web.templates import format_count, render_template
 
 _render = partial(render_template, template_folder=Path(__file__).parent / "templates")
@@ -64,39 +64,43 @@ class ComparisonPages:
 
         Raise PolicyNotFound, RevisionNotFound, SectionNotFound and InvalidCursor.
         """
-        policy_slug = request.get("source")
+        policy_slug = request.get_parameter("source")
         arguments = {
             "source": policy_slug,
-            "from_date": request.get("from"),
-            "to_date": request.get("to"),
-            "section_ref": request.get("section") or None,
-            "cursor": request.get("cursor") or None,
+            "from_date": request.get_parameter("from"),
+            "to_date": request.get_parameter("to"),
+            "section_ref": request.get_parameter("section") or None,
+            "cursor": request.get_parameter("cursor") or None,
         }
         valid_arguments = validate_model(
             ComparePolicyRevisions, {**arguments, "limit": _CHANGES_PER_PAGE}
         )
-        shown_change = request.get("only") if request.get("only") in get_args(ChangeName) else ""
-        is_whole = request.get("whole") == "yes"
+        shown_change = (
+            request.get_parameter("only")
+            if request.get_parameter("only") in get_args(ChangeName)
+            else ""
+        )
+        is_whole = request.get_parameter("whole") == "yes"
         paired_revisions = await self._service.pair_revisions(valid_arguments)
         # Diffs are slow on long texts, so they must not block the event loop.
         revision_diff = await anyio.to_thread.run_sync(
             _diff_revisions, valid_arguments, paired_revisions, shown_change, is_whole
         )
-        map_cells = _make_map(request, paired_revisions.section_pairs, revision_diff)
+        map_cells = _make_change_map(request, paired_revisions.section_pairs, revision_diff)
         body_html = _render(
             "compare.html",
             diff=revision_diff,
-            summary=_summarise_diff(revision_diff),
+            summary=_describe_diff(revision_diff),
             cells=map_cells,
             cell_counts=Counter(map_cell.change for map_cell in map_cells),
             labels=_CHANGE_LABELS,
             shown=shown_change,
-            section=request.get("section"),
+            section=request.get_parameter("section"),
             is_whole=is_whole,
-            make_address=partial(_make_address, request),
+            make_address=partial(_make_page_address, request),
             make_change_address=partial(_make_change_address, policy_slug),
             make_history_address=partial(make_history_address, policy_slug),
-            caution=describe_unread(revision_diff.unread_revisions),
+            caution=describe_unread_revisions(revision_diff.unread_revisions),
             from_date=valid_arguments.from_date,
             to_date=valid_arguments.to_date,
         )
@@ -130,9 +134,9 @@ def _diff_revisions(
     shown_pairs = [
         section_pair
         for section_pair in all_pairs
-        if shown_change in ("", name_change(section_pair))
+        if shown_change in ("", find_change_name(section_pair))
     ]
-    revision_diff = make_diff(
+    revision_diff = make_revision_diff(
         arguments,
         shown_pairs,
         paired_revisions.old_revision,
@@ -150,7 +154,7 @@ def _diff_revisions(
     )
 
 
-def _make_map(
+def _make_change_map(
     request: PageRequest, section_pairs: Sequence[SectionPair], revision_diff: RevisionDiff
 ) -> list[_MapCell]:
     """Return a cell for each section, in reading order; each that changed leads to its change."""
@@ -160,7 +164,7 @@ def _make_map(
     }
     map_cells = []
     for section_pair in section_pairs:
-        change_name = name_change(section_pair)
+        change_name = find_change_name(section_pair)
         if change_name is None and len(section_pairs) > _MAX_MAP_CELLS:
             continue
         old_ref = section_pair.old_section.ref if section_pair.old_section else None
@@ -172,7 +176,7 @@ def _make_map(
             change_href = f"#change-{change_number}"
         elif change_name and section_ref:
             # On another page, or left out by what is shown.
-            change_href = _make_address(request, section=section_ref, only="", cursor="")
+            change_href = _make_page_address(request, section=section_ref, only="", cursor="")
         map_cells.append(
             _MapCell(
                 section_ref or "Before the first section",
@@ -183,18 +187,19 @@ def _make_map(
     return map_cells[:_MAX_MAP_CELLS]
 
 
-def _make_address(request: PageRequest, **changed_values: str) -> str:
+def _make_page_address(request: PageRequest, **changed_values: str) -> str:
     """Return the address of this page with some of its parameters changed; empty ones go."""
     parameter_names = ("from", "to", "section", "only", "whole", "cursor")
     parameter_values = {
-        parameter_name: request.get(parameter_name) for parameter_name in parameter_names
+        parameter_name: request.get_parameter(parameter_name) for parameter_name in parameter_names
     } | changed_values
     given_values = {
         parameter_name: parameter_value
         for parameter_name, parameter_value in parameter_values.items()
         if parameter_value
     }
-    return f"/policies/{quote(request.get('source'), safe='')}/compare?{urlencode(given_values)}"
+    policy_slug = quote(request.get_parameter("source"), safe="")
+    return f"/policies/{policy_slug}/compare?{urlencode(given_values)}"
 
 
 def _make_change_address(
@@ -206,7 +211,7 @@ def _make_change_address(
     return make_page_address(policy_slug, revision_id, page_number)
 
 
-def _summarise_diff(revision_diff: RevisionDiff) -> str:
+def _describe_diff(revision_diff: RevisionDiff) -> str:
     change_summary = revision_diff.summary
     # A section that moved may be reworded too: it counts once, as what a reader has to read.
     count_by_label = {

@@ -22,7 +22,7 @@ from readingroom.bases.policy.admin_models import (
     RevisionPatch,
 )
 from readingroom.bases.policy.errors import RevisionOverlap
-from readingroom.bases.policy.ingest.files import check_revision_name, choose_extension
+from readingroom.bases.policy.ingest.files import check_revision_name, choose_file_extension
 from readingroom.bases.policy.registry.records import RevisionStatus
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.errors import InvalidArguments, validate_model
@@ -96,14 +96,16 @@ class PolicyForms:
                 "editor",
                 form_page=self._show_revision,
             ),
-            BasePage(f"{revision_path}/reindex", self.reindex, "POST", "editor"),
-            BasePage(f"{revision_path}/remove", self.ask_removal, "GET", "editor"),
-            BasePage(f"{revision_path}/remove", self.remove, "POST", "editor"),
+            BasePage(f"{revision_path}/reindex", self.reindex_revision, "POST", "editor"),
+            BasePage(f"{revision_path}/remove", self.ask_revision_removal, "GET", "editor"),
+            BasePage(f"{revision_path}/remove", self.remove_revision, "POST", "editor"),
         ]
 
     async def add_policy(self, request: PageRequest) -> SeeOther:
         """Register a policy."""
-        new_policy = validate_model(NewPolicy, _read_fields(request, ("source", *_POLICY_FIELDS)))
+        new_policy = validate_model(
+            NewPolicy, _read_filled_fields(request, ("source", *_POLICY_FIELDS))
+        )
         policy = await self._admin.create_policy(new_policy)
         return SeeOther(f"/policies/{policy.source}")
 
@@ -112,7 +114,7 @@ class PolicyForms:
 
         Raise `RecordChanged` where somebody else changed the same meanwhile.
         """
-        policy_slug = request.get("source")
+        policy_slug = request.get_parameter("source")
         policy = await self._admin.get_policy(policy_slug)
         typed_fields = read_changed_fields(request.parameters, make_policy_form_values(policy))
         if not typed_fields.get("title", policy.title):
@@ -129,7 +131,7 @@ class PolicyForms:
 
     async def ask_policy_removal(self, request: PageRequest) -> RenderedPage:
         """Return the page that asks once more before a policy is removed."""
-        policy = await self._admin.get_policy(request.get("source"))
+        policy = await self._admin.get_policy(request.get_parameter("source"))
         body_html = _render(
             "remove_policy.html",
             policy=policy,
@@ -140,7 +142,7 @@ class PolicyForms:
 
     async def remove_policy(self, request: PageRequest) -> SeeOther:
         """Remove a policy with all its revisions. Raise PolicyNotFound and RevisionBusy."""
-        await self._admin.delete_policy(request.get("source"))
+        await self._admin.delete_policy(request.get_parameter("source"))
         return SeeOther("/policies")
 
     async def add_revision(self, request: PageRequest) -> SeeOther:
@@ -149,12 +151,12 @@ class PolicyForms:
         A file that is there already for these days leads to its revision, and changes nothing.
         """
         field_names = ("version_label", "effective_from", "effective_to", "notes", "stage")
-        new_revision = validate_model(NewRevision, _read_fields(request, field_names))
+        new_revision = validate_model(NewRevision, _read_filled_fields(request, field_names))
         if not request.files:
             raise InvalidArguments([{"field": "file", "message": "choose a file"}])
-        policy_slug, sent_file = request.get("source"), request.files[0]
+        policy_slug, sent_file = request.get_parameter("source"), request.files[0]
         check_revision_name(sent_file.file_name)
-        file_extension = choose_extension(sent_file.file_name)
+        file_extension = choose_file_extension(sent_file.file_name)
         spool_path = (
             self._service.ingestion.files.uploads_folder / f"{uuid.uuid4().hex}{file_extension}"
         )
@@ -190,7 +192,10 @@ class PolicyForms:
 
         Raise RevisionOverlap, and RecordChanged where somebody else changed the same meanwhile.
         """
-        policy_slug, revision_id = request.get("source"), request.get("revision_id")
+        policy_slug, revision_id = (
+            request.get_parameter("source"),
+            request.get_parameter("revision_id"),
+        )
         revision = await self._admin.get_revision(policy_slug, revision_id)
         typed_fields = read_changed_fields(request.parameters, make_revision_form_values(revision))
         # An empty field is a value: no last day, and no notes.
@@ -203,22 +208,27 @@ class PolicyForms:
             )
         return SeeOther(f"/policies/{policy_slug}/{revision_id}")
 
-    async def reindex(self, request: PageRequest) -> SeeOther:
+    async def reindex_revision(self, request: PageRequest) -> SeeOther:
         """Have a revision's file read again."""
-        policy_slug, revision_id = request.get("source"), request.get("revision_id")
+        policy_slug, revision_id = (
+            request.get_parameter("source"),
+            request.get_parameter("revision_id"),
+        )
         await self._admin.reindex_revision(policy_slug, revision_id)
         return SeeOther(f"/policies/{policy_slug}/{revision_id}")
 
-    async def ask_removal(self, request: PageRequest) -> RenderedPage:
+    async def ask_revision_removal(self, request: PageRequest) -> RenderedPage:
         """Return the page that asks once more before a revision is removed."""
-        revision = await self._admin.get_revision(request.get("source"), request.get("revision_id"))
+        revision = await self._admin.get_revision(
+            request.get_parameter("source"), request.get_parameter("revision_id")
+        )
         body_html = _render("remove_revision.html", revision=revision, request=request)
         return RenderedPage(f"Remove {revision.source}, {revision.version_label}?", body_html)
 
-    async def remove(self, request: PageRequest) -> SeeOther:
+    async def remove_revision(self, request: PageRequest) -> SeeOther:
         """Remove a revision."""
-        policy_slug = request.get("source")
-        await self._admin.delete_revision(policy_slug, request.get("revision_id"))
+        policy_slug = request.get_parameter("source")
+        await self._admin.delete_revision(policy_slug, request.get_parameter("revision_id"))
         return SeeOther(f"/policies/{policy_slug}")
 
 
@@ -237,10 +247,10 @@ def _move_file(sent_path: Path, spool_path: Path) -> None:
     sent_path.rename(spool_path)
 
 
-def _read_fields(request: PageRequest, field_names: tuple[str, ...]) -> dict[str, str]:
+def _read_filled_fields(request: PageRequest, field_names: tuple[str, ...]) -> dict[str, str]:
     """Return the fields that were filled in."""
     return {
         field_name: field_value
         for field_name in field_names
-        if (field_value := request.get(field_name))
+        if (field_value := request.get_parameter(field_name))
     }

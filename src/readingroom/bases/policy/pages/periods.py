@@ -7,7 +7,7 @@ from readingroom.bases.policy.admin_models import PolicyDetail, RevisionDetail
 from readingroom.bases.policy.registry.records import RevisionStatus
 from readingroom.protocol.pages import PageLink
 from readingroom.web.charts import Chart, GanttRow, GanttSpan, draw_gantt
-from readingroom.web.templates import format_day, format_words
+from readingroom.web.templates import format_day, format_identifier
 
 
 def can_be_in_force(revision: RevisionDetail) -> bool:
@@ -48,7 +48,7 @@ def describe_period(first_day: dt.date, last_day: dt.date | None) -> str:
     return f"In force from {format_day(first_day)} to {format_day(last_day)}, both days included."
 
 
-def name_state(revision: RevisionDetail, today: dt.date) -> str:
+def find_state_name(revision: RevisionDetail, today: dt.date) -> str:
     """Return what a revision is today: a class of the style sheet, and a key of `WORDS_BY_STATE`.
 
     The registry's own status tells the newest from those before it, whatever the day.
@@ -72,13 +72,13 @@ WORDS_BY_STATE = {
 """What a revision is today, in words."""
 
 
-def describe_end(revision: RevisionDetail, today: dt.date) -> str:
+def describe_last_day(revision: RevisionDetail, today: dt.date) -> str:
     """Return a revision's last day in force, or what is to be said in its place."""
     if revision.effective_to is not None:
         return format_day(revision.effective_to)
     return (
         "still in force"
-        if name_state(revision, today) == "active"
+        if find_state_name(revision, today) == "active"
         else _describe_open_end(revision)
     )
 
@@ -92,7 +92,7 @@ def _describe_open_end(revision: RevisionDetail) -> str:
 def describe_revision(revision: RevisionDetail, today: dt.date) -> str:
     """Return a sentence that says when a revision is in force, or why it is not."""
     if revision.status == RevisionStatus.EMERGING:
-        stage_text = format_words(revision.stage or "draft").lower()
+        stage_text = format_identifier(revision.stage or "draft").lower()
         return f"Not adopted yet ({stage_text}): it is in force on no day."
     if not can_be_in_force(revision):
         return f"To be in force from {format_day(revision.effective_from)}, once it has been read."
@@ -117,7 +117,7 @@ def make_gantt_span(
     span_note: str = "",
 ) -> GanttSpan:
     """Return a revision as a bar; `status_class` replaces its own, `span_note` is told of it."""
-    state_name = name_state(revision, today)
+    state_name = find_state_name(revision, today)
     is_still_open = state_name == "active" and revision.effective_to is None
     return GanttSpan(
         f"{policy_slug}, {revision.version_label}",
@@ -171,7 +171,7 @@ def make_compare_address(
     return f"/policies/{policy_slug}/compare?{days_query}"
 
 
-def link_changes(policy: PolicyDetail, revision_id: str) -> list[PageLink]:
+def make_change_links(policy: PolicyDetail, revision_id: str) -> list[PageLink]:
     """Return a link to what a revision changed, and to what the next one did."""
     eligible_revisions = list_eligible_revisions(policy)
     revision_ids = [revision.revision_id for revision in eligible_revisions]

@@ -21,16 +21,16 @@ from readingroom.bases.policy.pages.forms import (
 )
 from readingroom.bases.policy.pages.periods import (
     WORDS_BY_STATE,
-    describe_end,
+    describe_last_day,
     describe_revision,
     draw_policy_chart,
+    find_state_name,
     list_eligible_revisions,
     list_revisions_by_status,
     make_gantt_row,
-    name_state,
 )
 from readingroom.bases.policy.pages.quotations import QuotationPages
-from readingroom.bases.policy.pages.reading import PageViews, dump_without_folders
+from readingroom.bases.policy.pages.reading import PageViews, make_revision_fields
 from readingroom.bases.policy.pages.sections import SectionHistoryPages, build_section_tree
 from readingroom.bases.policy.registry.records import PlanStage, PolicyCategory, RevisionStatus
 from readingroom.bases.policy.service import PolicyService
@@ -46,7 +46,7 @@ from readingroom.protocol.pages import (
     SearchOmission,
     ToolExample,
 )
-from readingroom.protocol.search import TEXT_BY_REASON, SearchRequest, describe_unread
+from readingroom.protocol.search import CAUTION_BY_REASON, SearchRequest, describe_unread_revisions
 from readingroom.protocol.tool import ToolContext
 from readingroom.storage.jobs.store import JobStore
 from readingroom.web.charts import draw_gantt
@@ -91,7 +91,7 @@ def make_pages(policy_service: PolicyService, job_store: JobStore) -> BasePages:
             BasePage(f"{revision_path}/pages/{{page:page_number}}", page_views.show_page),
             BasePage(f"{revision_path}/pages/{{page:page_number}}.webp", page_views.draw_page),
         ],
-        aid_reading=page_views.aid_reading,
+        build_reading_aid=page_views.build_reading_aid,
         list_omissions=policy_pages.list_omissions,
         list_events=policy_pages.list_events,
         list_work=policy_pages.list_work,
@@ -129,8 +129,8 @@ class PolicyPages:
             finding=chart_finding,
             day=asked_day,
             entries=policy_snapshot.policies,
-            reasons=TEXT_BY_REASON,
-            describe_unread=describe_unread,
+            reasons=CAUTION_BY_REASON,
+            describe_unread=describe_unread_revisions,
             unfinished=list_revisions_by_status(
                 policies, RevisionStatus.FAILED, RevisionStatus.PROCESSING
             ),
@@ -148,17 +148,17 @@ class PolicyPages:
 
     async def show_policy(self, request: PageRequest) -> RenderedPage:
         """Return one policy: its revisions over time, and what can be done with them."""
-        policy_slug = request.get("source")
+        policy_slug = request.get_parameter("source")
         policy = await self._admin.get_policy(policy_slug)
         asked_day = self._read_day(request)
         policy_on_day = await self._service.resolver.resolve_for_policy(policy_slug, asked_day)
         body_html = _render(
             "policy.html",
             policy=policy,
-            caution=describe_unread(list_unread_revisions(policy_on_day)),
+            caution=describe_unread_revisions(list_unread_revisions(policy_on_day)),
             chart=draw_policy_chart(policy, asked_day, self._service.today),
-            name_state=partial(name_state, today=self._service.today),
-            describe_end=partial(describe_end, today=self._service.today),
+            name_state=partial(find_state_name, today=self._service.today),
+            describe_end=partial(describe_last_day, today=self._service.today),
             state_words=WORDS_BY_STATE,
             day=asked_day,
             comparison=_suggest_comparison(list_eligible_revisions(policy)),
@@ -177,14 +177,17 @@ class PolicyPages:
             body_html,
             data={
                 **policy.model_dump(mode="json"),
-                "revisions": [dump_without_folders(revision) for revision in policy.revisions],
+                "revisions": [make_revision_fields(revision) for revision in policy.revisions],
             },
             tool_example=ToolExample("list_policy_revisions", {"source": policy_slug}),
         )
 
     async def show_revision(self, request: PageRequest) -> RenderedPage:
         """Return one revision with the tree of its sections."""
-        policy_slug, revision_id = request.get("source"), request.get("revision_id")
+        policy_slug, revision_id = (
+            request.get_parameter("source"),
+            request.get_parameter("revision_id"),
+        )
         policy = await self._admin.get_policy(policy_slug)
         revision = await self._admin.get_revision(policy_slug, revision_id)
         chunks = await self._service.store.get_chunks(policy_slug, revision_id)
@@ -202,7 +205,7 @@ class PolicyPages:
                 (passage_count for passage_count in _count_passages(chunks).values()), default=1
             ),
             validity=describe_revision(revision, self._service.today),
-            state=name_state(revision, self._service.today),
+            state=find_state_name(revision, self._service.today),
             state_words=WORDS_BY_STATE,
             fields=fill_form(
                 request.parameters,
@@ -213,7 +216,7 @@ class PolicyPages:
         return RenderedPage(
             f"{policy_slug} ({revision.version_label})",
             body_html,
-            data={**dump_without_folders(revision), "sections": listed_sections},
+            data={**make_revision_fields(revision), "sections": listed_sections},
             tool_example=_make_section_example(revision, listed_sections),
             print_note=describe_revision(revision, self._service.today),
         )
@@ -284,7 +287,7 @@ class PolicyPages:
         return running_work
 
     def _read_day(self, request: PageRequest) -> dt.date:
-        day_text = request.get("date")
+        day_text = request.get_parameter("date")
         return parse_day(day_text) if day_text else self._service.today
 
 
@@ -318,7 +321,7 @@ def _suggest_comparison(revisions: Sequence[RevisionDetail]) -> dict[str, str] |
 
 
 def _explain_exclusion(policy_exclusion: Excluded) -> str:
-    reason_text = TEXT_BY_REASON[policy_exclusion.reason]
+    reason_text = CAUTION_BY_REASON[policy_exclusion.reason]
     if policy_exclusion.nearest is None:
         return reason_text
     return f"{reason_text} (nearest: {policy_exclusion.nearest.version_label})"

@@ -17,7 +17,7 @@ from readingroom.bases.policy.service import PolicyService
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import validate_model
 from readingroom.protocol.pages import PageRequest, RenderedPage, ToolExample
-from readingroom.protocol.search import TEXT_BY_REASON, describe_unread
+from readingroom.protocol.search import CAUTION_BY_REASON, describe_unread_revisions
 from readingroom.web.charts import Chart, GanttRow, draw_gantt
 from readingroom.web.templates import format_count, render_template
 
@@ -44,8 +44,8 @@ class QuotationPages:
     async def check_quotation(self, request: PageRequest) -> RenderedPage:
         """Return the form for a quotation, with where its words stand once it was sent."""
         policies = await self._service.list_policies()
-        quoted_text, policy_slug = request.get("quote"), request.get("source")
-        day_text = request.get("date")
+        quoted_text, policy_slug = request.get_parameter("quote"), request.get_parameter("source")
+        day_text = request.get_parameter("date")
         is_asked = bool(quoted_text and policy_slug and not request.refusal)
         asked_day = parse_day(day_text) if day_text and not request.refusal else self._service.today
         arguments = {"source": policy_slug, "quote": quoted_text, "date": asked_day.isoformat()}
@@ -58,11 +58,13 @@ class QuotationPages:
             )
             if quote_check.found:
                 # The tool ends where it finds them in force; a person sees all revisions at once.
-                quote_places = await self._service.find_quote_in_all(policy_slug, quoted_text)
+                quote_places = await self._service.find_quote_in_all_revisions(
+                    policy_slug, quoted_text
+                )
                 quote_check = quote_check.model_copy(update={"found": quote_places})
                 period_chart = await self._draw_chart(policy_slug, quote_places, asked_day)
-                picture_html = await self._page_views.show_passage(
-                    policy_slug, *_choose_page(quote_check, quote_places), quoted_text
+                picture_html = await self._page_views.render_passage_picture(
+                    policy_slug, *_choose_shown_page(quote_check, quote_places), quoted_text
                 )
         body_html = _render(
             "check.html",
@@ -77,8 +79,8 @@ class QuotationPages:
             picture=picture_html,
             verdict=_describe_verdict(quote_check) if quote_check else "",
             today=self._service.today,
-            reasons=TEXT_BY_REASON,
-            caution=describe_unread(quote_check.unread_revisions) if quote_check else "",
+            reasons=CAUTION_BY_REASON,
+            caution=describe_unread_revisions(quote_check.unread_revisions) if quote_check else "",
             make_section_address=partial(make_section_address, policy_slug),
         )
         tool_example = ToolExample("verify_policy_quote", arguments) if quote_check else None
@@ -121,7 +123,9 @@ def _describe_verdict(quote_check: QuoteCheck) -> str:
     return _NOT_ADOPTED_TEXT if is_only_planned else _TEXT_BY_VERDICT[quote_check.verdict]
 
 
-def _choose_page(quote_check: QuoteCheck, quote_places: Sequence[QuotePlace]) -> tuple[str, int]:
+def _choose_shown_page(
+    quote_check: QuoteCheck, quote_places: Sequence[QuotePlace]
+) -> tuple[str, int]:
     """Return the revision and the page to show: of the one in force, if the words stand there."""
     in_force = [
         quote_place

@@ -13,7 +13,7 @@ from readingroom.bases.policy.pages.periods import (
     can_be_in_force,
     describe_revision,
     find_successor,
-    link_changes,
+    make_change_links,
 )
 from readingroom.bases.policy.pages.sections import make_history_address, make_section_address
 from readingroom.bases.policy.registry.records import format_revision_name
@@ -29,8 +29,8 @@ from readingroom.protocol.pages import (
     RenderedPage,
     ToolExample,
 )
-from readingroom.protocol.search import DeskRecord, describe_unread
-from readingroom.web.marks import show_marked_page
+from readingroom.protocol.search import DeskRecord, describe_unread_revisions
+from readingroom.web.marks import render_marked_page
 from readingroom.web.templates import format_day, render_template
 
 logger = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ class PageViews:
             for listed_section in passages.list_sections(chunks)
             if listed_section.page_number == page_number
         ]
-        quoted_text = request.get("quote")
+        quoted_text = request.get_parameter("quote")
         validity_text = describe_revision(revision, self._service.today)
         revision_name = format_revision_name(
             revision.source, revision.version_label, revision.stage
@@ -80,7 +80,7 @@ class PageViews:
             page_name=page_name,
             citation=citation,
             validity=validity_text,
-            picture=await self.show_passage(
+            picture=await self.render_passage_picture(
                 revision.source, revision.revision_id, page_number, quoted_text
             ),
             sections=page_sections,
@@ -93,7 +93,7 @@ class PageViews:
             citation,
             body_html,
             data={
-                **dump_without_folders(revision),
+                **make_revision_fields(revision),
                 "page": page_number,
                 "sections": page_sections,
             },
@@ -116,7 +116,7 @@ class PageViews:
         file_path = await self._pictures.find_file(revision.source, revision.revision_id)
         return PageFile(file_path, f"{revision.revision_id}{file_path.suffix}")
 
-    async def show_passage(
+    async def render_passage_picture(
         self, policy_slug: str, revision_id: str, page_number: int, passage_text: str
     ) -> str:
         """Return a page's picture with a passage marked on it; nothing where there is no picture.
@@ -141,11 +141,11 @@ class PageViews:
             page_marks = ()
         picture_address = f"{make_page_address(policy_slug, revision_id, page_number)}.webp"
         picture_description = f"Page {page_number} of {policy_slug}"
-        return show_marked_page(
-            picture_address, picture_description, page_marks, is_sought=bool(passage_text)
+        return render_marked_page(
+            picture_address, picture_description, page_marks, has_sought_passage=bool(passage_text)
         )
 
-    async def aid_reading(self, request: PageRequest, desk_record: DeskRecord) -> ReadingAid:
+    async def build_reading_aid(self, request: PageRequest, desk_record: DeskRecord) -> ReadingAid:
         """Return what stands before and after a section, and the other revisions that have it."""
         policy_slug, revision_id = (
             desk_record.record.get("source"),
@@ -164,12 +164,15 @@ class PageViews:
         if section_ref:
             history_address = make_history_address(policy_slug, revision_id, section_ref)
             related_links.append(PageLink("This section in every revision", history_address))
-        related_links += link_changes(policy, revision_id)
+        related_links += make_change_links(policy, revision_id)
         page_number = _find_first_page(desk_record)
         picture_html = ""
         if page_number:
-            picture_html = await self.show_passage(
-                policy_slug, revision_id, page_number, request.get("quote") or desk_record.text
+            picture_html = await self.render_passage_picture(
+                policy_slug,
+                revision_id,
+                page_number,
+                request.get_parameter("quote") or desk_record.text,
             )
             page_address = make_page_address(policy_slug, revision_id, page_number)
             related_links.append(PageLink(f"The whole of page {page_number}", page_address))
@@ -189,16 +192,18 @@ class PageViews:
             if 0 <= section_index < len(section_refs) - 1
             else None,
             related=related_links,
-            replaced_by=_link_successor(
+            replaced_by=_make_successor_link(
                 find_successor(policy, revision_id), revision_id, section_ref
             ),
-            caution=describe_unread(
-                await self._service.list_unread_beside(policy_slug, revision_id)
+            caution=describe_unread_revisions(
+                await self._service.list_unread_successors(policy_slug, revision_id)
             ),
         )
 
     async def _find_revision(self, request: PageRequest) -> RevisionDetail:
-        return await self._admin.get_revision(request.get("source"), request.get("revision_id"))
+        return await self._admin.get_revision(
+            request.get_parameter("source"), request.get_parameter("revision_id")
+        )
 
 
 def _make_quote_example(revision: RevisionDetail, quoted_text: str) -> ToolExample:
@@ -218,7 +223,7 @@ def _make_quote_example(revision: RevisionDetail, quoted_text: str) -> ToolExamp
     return ToolExample("search_policy", example_arguments)
 
 
-def dump_without_folders(revision: RevisionDetail) -> dict[str, Any]:
+def make_revision_fields(revision: RevisionDetail) -> dict[str, Any]:
     """Return a revision's fields as a page gives them: of its file only the name.
 
     REST gives the whole path, which its contract has.
@@ -233,7 +238,7 @@ def _find_first_page(desk_record: DeskRecord) -> int | None:
     return page_numbers[0] or None
 
 
-def _link_successor(
+def _make_successor_link(
     later_revision: RevisionDetail | None, revision_id: str, section_ref: str | None
 ) -> PageLink | None:
     """Return a link to what took a section's place, found by its words."""

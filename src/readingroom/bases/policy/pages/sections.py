@@ -22,7 +22,7 @@ from readingroom.bases.policy.registry.records import RevisionStatus
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.errors import InvalidArguments
 from readingroom.protocol.pages import PageRequest, RenderedPage, ToolExample
-from readingroom.protocol.search import make_read_path
+from readingroom.protocol.search import make_record_page_path
 from readingroom.web.templates import format_day, quote_for_url, render_template
 
 _render = partial(render_template, template_folder=Path(__file__).parent / "templates")
@@ -104,8 +104,11 @@ class SectionHistoryPages:
 
         Raise InvalidArguments, PolicyNotFound, RevisionNotFound and SectionNotFound.
         """
-        policy_slug, revision_id = request.get("source"), request.get("revision_id")
-        section_ref = request.get("section")
+        policy_slug, revision_id = (
+            request.get_parameter("source"),
+            request.get_parameter("revision_id"),
+        )
+        section_ref = request.get_parameter("section")
         if not section_ref:
             raise InvalidArguments([{"field": "section", "message": "name a section"}])
         policy = await self._admin.get_policy(policy_slug)
@@ -120,7 +123,7 @@ class SectionHistoryPages:
             for revision in reversed(policy.revisions)
             if revision.status in (RevisionStatus.ACTIVE, RevisionStatus.SUPERSEDED)
         ]
-        sections_oldest_first = await self._trace_section_through_revisions(
+        sections_oldest_first = await self._trace_section(
             eligible_revisions, revision_id, section_ref
         )
         page_title = (
@@ -148,7 +151,7 @@ class SectionHistoryPages:
             page_title, body_html, data=sections_oldest_first, tool_example=tool_example
         )
 
-    async def _trace_section_through_revisions(
+    async def _trace_section(
         self, revisions: Sequence[RevisionDetail], revision_id: str, section_ref: str
     ) -> list[SectionInRevision]:
         """Return the stands in all revisions, the oldest first; the search goes both ways."""
@@ -274,4 +277,4 @@ def make_history_address(policy_slug: str, revision_id: str, section_ref: str) -
 
 def make_section_address(policy_slug: str, revision_id: str, section_ref: str) -> str:
     """Return the address of the page that shows a section."""
-    return make_read_path(format_section_id(policy_slug, revision_id, section_ref))
+    return make_record_page_path(format_section_id(policy_slug, revision_id, section_ref))

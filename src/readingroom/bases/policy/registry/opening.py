@@ -44,6 +44,6 @@ async def _check_server(
 ) -> None:
     if is_foreign:
         # A Redis of somebody else's may evict keys or lose writes in a crash; ours does neither.
-        await keyvalue.check_durability(keyvalue_client)
+        await keyvalue.check_server_durability(keyvalue_client)
     # The registry of one data directory must not be read with the chunks of another.
     await keyvalue.check_room_id(keyvalue_client, policy_folder / "room")

@@ -96,27 +96,27 @@ class Policy(BaseModel):
     def is_national(self) -> bool:
         return self.category in (PolicyCategory.NATIONAL_POLICY, PolicyCategory.NATIONAL_GUIDANCE)
 
-    def applies_in(self, local_authority: str) -> bool:
+    def is_applicable_in(self, local_authority: str) -> bool:
         """Whether a policy applies where this authority decides: its own, and the nation's.
 
         The name of an area that it covers will do: people go on using that of a former district.
         """
         if self.is_national:
             return True
-        asked_name = fold_authority(local_authority)
+        asked_name = fold_authority_name(local_authority)
         known_names = (self.local_authority, self.successor_authorities, self.area)
         return bool(asked_name) and asked_name in _fold_names(*known_names)
 
     def is_inherited_by(self, local_authority: str) -> bool:
         """Whether it applies there only because the authority took the place of its own."""
-        asked_name = fold_authority(local_authority)
+        asked_name = fold_authority_name(local_authority)
         return asked_name in _fold_names(self.successor_authorities) - _fold_names(
             self.local_authority, self.area
         )
 
     def covers(self, site_address: str) -> bool:
         """Whether an address names one of the places that the policy covers."""
-        folded_site_address = f" {fold_authority(site_address)} "
+        folded_site_address = f" {fold_authority_name(site_address)} "
         return any(
             f" {place_name} " in folded_site_address for place_name in _fold_names(self.area)
         )
@@ -160,10 +160,10 @@ class Revision(BaseModel):
 def _fold_names(*name_lists: str | None) -> set[str]:
     """Return the names of authorities or places in these lists, each separated by semicolons."""
     raw_names = ";".join(filter(None, name_lists)).split(";")
-    return {folded_name for raw_name in raw_names if (folded_name := fold_authority(raw_name))}
+    return {folded_name for raw_name in raw_names if (folded_name := fold_authority_name(raw_name))}
 
 
-def fold_authority(authority_name: str) -> str:
+def fold_authority_name(authority_name: str) -> str:
     """Return the name of an authority as it compares: `Fenland District Council` is `fenland`."""
     name_words = re.findall(r"[a-z]+", authority_name.casefold().replace("&", " and "))
     return " ".join(
@@ -191,7 +191,7 @@ def format_citation(
         section_name = f"{section_name} ({weight_note})".strip()
     page_text = cite_pages(page_numbers)
     if printed_pages and list(printed_pages) != [str(page_number) for page_number in page_numbers]:
-        page_text += f" (printed {_join_labels(printed_pages)})"
+        page_text += f" (printed {_join_page_labels(printed_pages)})"
     return ", ".join(filter(None, [format_revision(revision), section_name, page_text]))
 
 
@@ -217,7 +217,7 @@ def format_section_name(section_ref: str, section_title: str) -> str:
     return f"{section_ref}: {shown_title}"
 
 
-def _join_labels(page_labels: Sequence[str]) -> str:
+def _join_page_labels(page_labels: Sequence[str]) -> str:
     """Return `19–21`, the first and the last of printed page numbers."""
     # Two pages side by side have one label for both: `50–51`.
     first_label, last_label = page_labels[0].partition("–")[0], page_labels[-1].rpartition("–")[2]

@@ -61,7 +61,7 @@ class PolicyOnDay:
 
     def resolve_day(self, asked_day: date) -> PolicyOnDay:
         """Resolve another day against the same reading of the registry."""
-        return _resolve_revision(self.policy, self.timeline, asked_day)
+        return _find_revision_on_day(self.policy, self.timeline, asked_day)
 
     def resolve_last_day(self, revision: Revision) -> PolicyOnDay:
         """Resolve the last day on which a revision is in force, at most the day of this one."""
@@ -117,7 +117,9 @@ class EffectiveDateResolver:
     async def resolve_for_policy(self, policy_slug: str, asked_day: date) -> PolicyOnDay:
         """Resolve a day for one policy; raise `PolicyNotFound` if it is not registered."""
         policy = await self._registry.get_policy(policy_slug)
-        return _resolve_revision(policy, await self._registry.get_revisions(policy_slug), asked_day)
+        return _find_revision_on_day(
+            policy, await self._registry.get_revisions(policy_slug), asked_day
+        )
 
     async def resolve_snapshot(
         self, asked_day: date, policy_slugs: Collection[str] | None = None
@@ -125,7 +127,7 @@ class EffectiveDateResolver:
         """Resolve a day for every policy, or for those of `policy_slugs` that are registered."""
         policy_catalogue = await self._registry.read_catalogue()
         return {
-            policy_slug: _resolve_revision(
+            policy_slug: _find_revision_on_day(
                 policy, policy_catalogue.timelines[policy_slug], asked_day
             )
             for policy_slug, policy in policy_catalogue.policies.items()
@@ -149,7 +151,7 @@ class EffectiveDateResolver:
         return revision is not None and revision.revision_id == revision_id
 
 
-def _resolve_revision(policy: Policy, revisions: Timeline, asked_day: date) -> PolicyOnDay:
+def _find_revision_on_day(policy: Policy, revisions: Timeline, asked_day: date) -> PolicyOnDay:
     def make_unresolved(missing_reason: NotInForceReason) -> PolicyOnDay:
         return PolicyOnDay(policy, asked_day, revisions, None, missing_reason)
 

@@ -17,13 +17,13 @@ from readingroom.bases.policy.errors import PolicyExists, PolicyNotFound
 from readingroom.bases.policy.registry import timeline
 from readingroom.bases.policy.registry.records import Policy, Revision
 from readingroom.core.dates import count_days_since_epoch
-from readingroom.storage.keyvalue import KeyValueClient, make_unavailable_error
+from readingroom.storage.keyvalue import KeyValueClient, make_registry_unavailable_error
 
 _ALL_POLICIES_KEY = "policies_all"
 # Incremented in every transaction, so one round trip tells a reader that nothing has changed.
 _GENERATION_KEY = "readingroom:policy_generation"
 
-_LATER_ADDED_FIELDS = ("local_authority", "area", "successor_authorities", "stage")
+_ADDED_FIELDS = ("local_authority", "area", "successor_authorities", "stage")
 """Fields that the contract does not have: they are stored where they are set."""
 
 Timeline = tuple[Revision, ...]
@@ -88,7 +88,9 @@ class PolicyRegistry:
                             f"The policy {policy.source} exists already; add a revision to it"
                         )
                     redis_pipe.multi()
-                    redis_pipe.hset(_make_policy_key(policy.source), mapping=_to_hash(policy))
+                    redis_pipe.hset(
+                        _make_policy_key(policy.source), mapping=_make_redis_hash(policy)
+                    )
                     redis_pipe.sadd(_ALL_POLICIES_KEY, policy.source)
                     redis_pipe.incr(_GENERATION_KEY)
                     await redis_pipe.execute()
@@ -100,8 +102,8 @@ class PolicyRegistry:
         """Write a policy over what is stored of it."""
         async with self._translate_errors(), self._client.pipeline() as redis_pipe:
             # What is not set is not in the hash, so a value that was cleared has to go.
-            redis_pipe.hdel(_make_policy_key(policy.source), *_LATER_ADDED_FIELDS)
-            redis_pipe.hset(_make_policy_key(policy.source), mapping=_to_hash(policy))
+            redis_pipe.hdel(_make_policy_key(policy.source), *_ADDED_FIELDS)
+            redis_pipe.hset(_make_policy_key(policy.source), mapping=_make_redis_hash(policy))
             redis_pipe.incr(_GENERATION_KEY)
             await redis_pipe.execute()
 
@@ -111,7 +113,7 @@ class PolicyRegistry:
         """Write policies and revisions as a backup holds them, in one transaction."""
         async with self._translate_errors(), self._client.pipeline() as redis_pipe:
             for policy in policies:
-                redis_pipe.hset(_make_policy_key(policy.source), mapping=_to_hash(policy))
+                redis_pipe.hset(_make_policy_key(policy.source), mapping=_make_redis_hash(policy))
                 redis_pipe.sadd(_ALL_POLICIES_KEY, policy.source)
             for revision in revisions:
                 _write_revision(redis_pipe, revision)
@@ -141,7 +143,9 @@ class PolicyRegistry:
             policy_hashes = await self._read_hashes(
                 [_make_policy_key(policy_slug) for policy_slug in policy_slugs]
             )
-        return [_from_hash(Policy, hash_fields) for hash_fields in policy_hashes if hash_fields]
+        return [
+            _parse_redis_hash(Policy, hash_fields) for hash_fields in policy_hashes if hash_fields
+        ]
 
     async def get_policy(self, policy_slug: str) -> Policy:
         """Return one policy; raise `PolicyNotFound`, which names those there are."""
@@ -149,7 +153,7 @@ class PolicyRegistry:
             hash_fields = await self._client.hgetall(_make_policy_key(policy_slug))
             if not hash_fields:
                 raise await self._make_not_found_error(policy_slug)
-        return _from_hash(Policy, hash_fields)
+        return _parse_redis_hash(Policy, hash_fields)
 
     async def has_policy(self, policy_slug: str) -> bool:
         """Return whether there is such a policy."""
@@ -182,7 +186,7 @@ class PolicyRegistry:
         }
         for (policy_slug, _), hash_fields in zip(slug_id_pairs, revision_hashes, strict=True):
             if hash_fields:  # empty: it was deleted between the two reads
-                revisions_by_slug[policy_slug].append(_from_hash(Revision, hash_fields))
+                revisions_by_slug[policy_slug].append(_parse_redis_hash(Revision, hash_fields))
         return {
             policy_slug: tuple(revisions) for policy_slug, revisions in revisions_by_slug.items()
         }
@@ -208,7 +212,7 @@ class PolicyRegistry:
             while True:
                 try:
                     changed_revisions, deleted_ids = change_rule(
-                        await self._read_and_watch(redis_pipe, policy_slug)
+                        await self._watch_revisions(redis_pipe, policy_slug)
                     )
                     redis_pipe.multi()
                     # Before the writes: a new revision may have the id of the one it replaces.
@@ -242,7 +246,7 @@ class PolicyRegistry:
         async with self._translate_errors(), self._client.pipeline() as redis_pipe:
             while True:
                 try:
-                    revisions = await self._read_and_watch(redis_pipe, policy_slug)
+                    revisions = await self._watch_revisions(redis_pipe, policy_slug)
                     redis_pipe.multi()
                     for revision in revisions:
                         redis_pipe.delete(_make_revision_key(policy_slug, revision.revision_id))
@@ -256,7 +260,7 @@ class PolicyRegistry:
                 except WatchError:
                     await redis_pipe.reset()
 
-    async def _read_and_watch(self, redis_pipe: Any, policy_slug: str) -> Timeline:
+    async def _watch_revisions(self, redis_pipe: Any, policy_slug: str) -> Timeline:
         """Return the revisions; a write to any of them makes the transaction fail."""
         # Watched before anything is read: a write between the two would go unnoticed.
         await redis_pipe.watch(_make_policy_key(policy_slug), _make_revisions_key(policy_slug))
@@ -274,7 +278,7 @@ class PolicyRegistry:
         revision_hashes = [await redis_pipe.hgetall(revision_key) for revision_key in revision_keys]
         if not all(revision_hashes):
             raise WatchError("a revision was deleted after the ids were read")
-        return tuple(_from_hash(Revision, hash_fields) for hash_fields in revision_hashes)
+        return tuple(_parse_redis_hash(Revision, hash_fields) for hash_fields in revision_hashes)
 
     async def _make_not_found_error(self, policy_slug: str) -> PolicyNotFound:
         policy_slugs = sorted(await self._client.smembers(_ALL_POLICIES_KEY))
@@ -298,12 +302,14 @@ class PolicyRegistry:
                 self._check_server = None
             yield
         except (OSError, ValkeyError) as error:
-            raise make_unavailable_error(error) from error
+            raise make_registry_unavailable_error(error) from error
 
 
 def _write_revision(redis_pipe: Any, revision: Revision) -> None:
     policy_slug, revision_id = revision.source, revision.revision_id
-    redis_pipe.hset(_make_revision_key(policy_slug, revision_id), mapping=_to_hash(revision))
+    redis_pipe.hset(
+        _make_revision_key(policy_slug, revision_id), mapping=_make_redis_hash(revision)
+    )
     redis_pipe.zadd(
         _make_revisions_key(policy_slug),
         {revision_id: count_days_since_epoch(revision.effective_from)},
@@ -322,17 +328,17 @@ def _make_revisions_key(policy_slug: str) -> str:
     return f"policy_revisions:{policy_slug}"
 
 
-def _to_hash(stored_record: BaseModel) -> dict[str, str]:
+def _make_redis_hash(stored_record: BaseModel) -> dict[str, str]:
     """Return a record as a Redis hash: a hash holds only strings, so None becomes an empty one."""
     record_fields = stored_record.model_dump(mode="json")
     return {
         field_name: "" if field_value is None else str(field_value)
         for field_name, field_value in record_fields.items()
-        if field_value is not None or field_name not in _LATER_ADDED_FIELDS
+        if field_value is not None or field_name not in _ADDED_FIELDS
     }
 
 
-def _from_hash(record_type: type[_Record], hash_fields: dict[str, str]) -> _Record:
+def _parse_redis_hash(record_type: type[_Record], hash_fields: dict[str, str]) -> _Record:
     return record_type.model_validate(
         {field_name: field_value or None for field_name, field_value in hash_fields.items()}
     )

@@ -299,7 +299,7 @@ def _write_policy(connection: Connection, policy: Policy) -> None:
     connection.execute(
         "INSERT INTO policies VALUES (?, ?) ON CONFLICT (source) "
         "DO UPDATE SET record = excluded.record",
-        (policy.source, _to_json(policy)),
+        (policy.source, _make_record_json(policy)),
     )
 
 
@@ -317,12 +317,12 @@ def _write_revision(connection: Connection, revision: Revision) -> None:
             has_days,
             revision.effective_from,
             revision.effective_to,
-            _to_json(revision),
+            _make_record_json(revision),
         ),
     )
 
 
-def _to_json(stored_record: Policy | Revision) -> str:
+def _make_record_json(stored_record: Policy | Revision) -> str:
     record_fields = stored_record.model_dump(mode="json")
     return json.dumps(
         {

@@ -15,7 +15,7 @@ from readingroom.bases.policy.errors import (
     SoleRevision,
 )
 from readingroom.bases.policy.registry.records import Revision, RevisionStatus
-from readingroom.core.dates import day_before
+from readingroom.core.dates import get_day_before
 from readingroom.core.errors import InvalidRequest
 
 Revisions = Sequence[Revision]
@@ -46,10 +46,10 @@ def find_last_day(revision: Revision, revisions: Revisions) -> date | None:
     if closing_revision is None or closing_revision.can_be_in_force:
         return revision.effective_to
     later_revision = find_successor(revision, revisions)
-    return day_before(later_revision.effective_from) if later_revision else None
+    return get_day_before(later_revision.effective_from) if later_revision else None
 
 
-def find_listed_end(revision: Revision, revisions: Revisions) -> date | None:
+def find_listed_last_day(revision: Revision, revisions: Revisions) -> date | None:
     """Return the last day that lists tell; one that a failed revision set is not told."""
     closing_revision = _find_by_id(revisions, revision.closed_by)
     if closing_revision is None or closing_revision.status != RevisionStatus.FAILED:
@@ -59,7 +59,7 @@ def find_listed_end(revision: Revision, revisions: Revisions) -> date | None:
 
 def find_successor(revision: Revision, revisions: Revisions) -> Revision | None:
     """Return the next revision that counts, if there is one."""
-    return _find_first_after(
+    return _find_next_revision(
         revision, [other_revision for other_revision in revisions if other_revision.can_be_in_force]
     )
 
@@ -80,7 +80,7 @@ def choose_revision_id(policy_slug: str, first_day: date, existing_ids: Iterable
 # --- changes ---
 
 
-def drop_failed(
+def remove_failed(
     revisions: Revisions, wanted_revision: Revision, closes_open: bool
 ) -> tuple[list[Revision], list[str]]:
     """Return the revisions without failed ones on days that another wants, and the ids of those.
@@ -98,7 +98,7 @@ def drop_failed(
         and revision.stage is None
         and revision.revision_id != wanted_revision.revision_id
         and not (closes_open and _is_closed_by(revision, wanted_revision))
-        and _revisions_overlap(revision, wanted_revision)
+        and _are_overlapping(revision, wanted_revision)
     ]
     for revision_id in failed_ids:
         changed_revisions_by_id = {
@@ -125,7 +125,7 @@ def replace_failed(
     Returns the revisions that changed, and the ids of those that are gone. Raises `RevisionBusy`
     if other revisions than these would have to give way by now.
     """
-    remaining_revisions, conflicting_ids = drop_failed(revisions, wanted_revision, closes_open)
+    remaining_revisions, conflicting_ids = remove_failed(revisions, wanted_revision, closes_open)
     if conflicting_ids != list(failed_ids):
         raise RevisionBusy(f"Revisions of {wanted_revision.source} have just changed; try again")
     changed_revisions_by_id = {
@@ -151,11 +151,13 @@ def add_revision(revisions: Revisions, new_revision: Revision) -> list[Revision]
         return [new_revision]
     for revision in _exclude_emerging(revisions):
         if _is_closed_by(revision, new_revision):
-            last_day = day_before(new_revision.effective_from)
+            last_day = get_day_before(new_revision.effective_from)
             closed_revisions.append(
-                _copy_with(revision, effective_to=last_day, closed_by=new_revision.revision_id)
+                _copy_revision_with(
+                    revision, effective_to=last_day, closed_by=new_revision.revision_id
+                )
             )
-        elif _revisions_overlap(revision, new_revision):
+        elif _are_overlapping(revision, new_revision):
             raise _make_overlap_error(revision, new_revision)
     return [new_revision, *closed_revisions]
 
@@ -170,10 +172,10 @@ def amend_revision(
         InvalidRequest: it would end before it begins.
         RevisionOverlap: it would share a day with another revision.
     """
-    amended_revision = _copy_with(find_revision(revisions, revision_id), **changed_fields)
+    amended_revision = _copy_revision_with(find_revision(revisions, revision_id), **changed_fields)
     if "effective_to" in changed_fields:
         # An end that somebody chose no longer depends on a successor.
-        amended_revision = _copy_with(amended_revision, closed_by=None)
+        amended_revision = _copy_revision_with(amended_revision, closed_by=None)
     if (
         amended_revision.effective_to is not None
         and amended_revision.effective_to < amended_revision.effective_from
@@ -182,7 +184,7 @@ def amend_revision(
         raise InvalidRequest([{"field": "effective_to", "message": error_message}])
     other_revisions = _exclude_revision(revisions, revision_id)
     for other_revision in [] if amended_revision.stage else _exclude_emerging(other_revisions):
-        if _revisions_overlap(other_revision, amended_revision):
+        if _are_overlapping(other_revision, amended_revision):
             raise _make_overlap_error(other_revision, amended_revision)
     return _update_statuses([*other_revisions, amended_revision], [amended_revision])
 
@@ -193,7 +195,7 @@ def activate_revision(
     """Activate a revision whose chunks are stored; the statuses of the others follow."""
     revision = find_revision(revisions, revision_id)
     revision_status = RevisionStatus.EMERGING if revision.stage else RevisionStatus.ACTIVE
-    active_revision = _copy_with(revision, status=revision_status, **changed_fields)
+    active_revision = _copy_revision_with(revision, status=revision_status, **changed_fields)
     return _update_statuses(
         [*_exclude_revision(revisions, revision_id), active_revision], [active_revision]
     )
@@ -207,7 +209,7 @@ def record_failure(revisions: Revisions, revision_id: str, error_message: str) -
     revision = find_revision(revisions, revision_id)
     # A failed reindex must not take a policy out of force.
     revision_status = revision.status if revision.is_readable else RevisionStatus.FAILED
-    return [_copy_with(revision, status=revision_status, error=error_message)]
+    return [_copy_revision_with(revision, status=revision_status, error=error_message)]
 
 
 def set_chunk_count(revisions: Revisions, revision_id: str, chunk_count: int) -> list[Revision]:
@@ -224,7 +226,7 @@ def reopen_revision(revisions: Revisions, revision_id: str) -> list[Revision]:
     revision = find_revision(revisions, revision_id)
     if revision.status != RevisionStatus.FAILED:
         return []
-    return [_copy_with(revision, status=RevisionStatus.PROCESSING, error=None)]
+    return [_copy_revision_with(revision, status=RevisionStatus.PROCESSING, error=None)]
 
 
 def delete_revision(revisions: Revisions, revision_id: str) -> list[Revision]:
@@ -249,7 +251,9 @@ def delete_revision(revisions: Revisions, revision_id: str) -> list[Revision]:
     ]
     # It was in force, so the end of its predecessor is history and stays.
     if deleted_revision.can_be_in_force:
-        changed_revisions = [_copy_with(revision, closed_by=None) for revision in closed_revisions]
+        changed_revisions = [
+            _copy_revision_with(revision, closed_by=None) for revision in closed_revisions
+        ]
     else:
         changed_revisions = [
             _reopen_until_next(revision, other_revisions) for revision in closed_revisions
@@ -276,18 +280,20 @@ def _update_statuses(revisions: Revisions, changed_revisions: list[Revision]) ->
         is_latest = revision is eligible_revisions[-1]
         revision_status = RevisionStatus.ACTIVE if is_latest else RevisionStatus.SUPERSEDED
         if revision.status != revision_status:
-            changed_revisions_by_id[revision.revision_id] = _copy_with(
+            changed_revisions_by_id[revision.revision_id] = _copy_revision_with(
                 revision, status=revision_status
             )
     return list(changed_revisions_by_id.values())
 
 
 def _reopen_until_next(revision: Revision, other_revisions: Revisions) -> Revision:
-    following_revision = _find_first_after(revision, _exclude_emerging(other_revisions))
+    following_revision = _find_next_revision(revision, _exclude_emerging(other_revisions))
     if following_revision is None:
-        return _copy_with(revision, effective_to=None, closed_by=None)
-    last_day = day_before(following_revision.effective_from)
-    return _copy_with(revision, effective_to=last_day, closed_by=following_revision.revision_id)
+        return _copy_revision_with(revision, effective_to=None, closed_by=None)
+    last_day = get_day_before(following_revision.effective_from)
+    return _copy_revision_with(
+        revision, effective_to=last_day, closed_by=following_revision.revision_id
+    )
 
 
 def _is_closed_by(revision: Revision, new_revision: Revision) -> bool:
@@ -295,11 +301,13 @@ def _is_closed_by(revision: Revision, new_revision: Revision) -> bool:
     return revision.effective_to is None and (revision.effective_from < new_revision.effective_from)
 
 
-def _revisions_overlap(revision: Revision, other_revision: Revision) -> bool:
-    return _begins_within(revision, other_revision) or _begins_within(other_revision, revision)
+def _are_overlapping(revision: Revision, other_revision: Revision) -> bool:
+    return _is_beginning_within(revision, other_revision) or _is_beginning_within(
+        other_revision, revision
+    )
 
 
-def _begins_within(revision: Revision, enclosing_revision: Revision) -> bool:
+def _is_beginning_within(revision: Revision, enclosing_revision: Revision) -> bool:
     if revision.effective_from < enclosing_revision.effective_from:
         return False
     return (
@@ -314,9 +322,9 @@ def _make_overlap_error(existing_revision: Revision, new_revision: Revision) -> 
     period_text = f"{existing_revision.effective_from} to {existing_revision.effective_to or 'now'}"
     command_text = "readingroom policy"
     if new_revision.effective_from < existing_revision.effective_from:
-        remedy_text = f"end this one by {day_before(existing_revision.effective_from)} (--to)"
+        remedy_text = f"end this one by {get_day_before(existing_revision.effective_from)} (--to)"
     elif new_revision.effective_from > existing_revision.effective_from:
-        last_day = day_before(new_revision.effective_from)
+        last_day = get_day_before(new_revision.effective_from)
         remedy_text = (
             f"end that one first ({command_text} dates {policy_slug} {existing_id} --to {last_day})"
         )
@@ -333,7 +341,7 @@ def _make_overlap_error(existing_revision: Revision, new_revision: Revision) -> 
     )
 
 
-def _find_first_after(revision: Revision, other_revisions: Revisions) -> Revision | None:
+def _find_next_revision(revision: Revision, other_revisions: Revisions) -> Revision | None:
     later_revisions = [
         other_revision
         for other_revision in other_revisions
@@ -358,5 +366,5 @@ def _get_first_day(revision: Revision) -> date:
     return revision.effective_from
 
 
-def _copy_with(revision: Revision, **changed_values: Any) -> Revision:
+def _copy_revision_with(revision: Revision, **changed_values: Any) -> Revision:
     return revision.model_copy(update=changed_values)

@@ -38,7 +38,9 @@ def read_annotations(pdf_page: pypdfium2.PdfPage, place_box: PlaceBox) -> list[L
     page_lines: list[Line] = []
     for annotation_index in range(annotation_count):
         with _open_annotation(pdf_page, annotation_index) as pdf_annotation:
-            annotation_text = _read_text(pdf_page, pdf_annotation) if pdf_annotation else ""
+            annotation_text = (
+                _read_annotation_text(pdf_page, pdf_annotation) if pdf_annotation else ""
+            )
             if not annotation_text:
                 continue
             pdfium_rectangle = pdfium.FS_RECTF()
@@ -61,7 +63,7 @@ def read_annotations(pdf_page: pypdfium2.PdfPage, place_box: PlaceBox) -> list[L
     return page_lines
 
 
-def insert_line(page_lines: list[Line], added_line: Line) -> None:
+def insert_line_beside_label(page_lines: list[Line], added_line: Line) -> None:
     """Insert a line after the one that it belongs to: its label, else the nearest line above."""
     label_line_index, label_left = None, float("-inf")
     above_line_index, above_distance = -1, float("inf")
@@ -93,7 +95,9 @@ def _open_annotation(
             pdfium.FPDFPage_CloseAnnot(pdf_annotation)
 
 
-def _read_text(pdf_page: pypdfium2.PdfPage, pdf_annotation: pdfium.FPDF_ANNOTATION) -> str:
+def _read_annotation_text(
+    pdf_page: pypdfium2.PdfPage, pdf_annotation: pdfium.FPDF_ANNOTATION
+) -> str:
     annotation_subtype = pdfium.FPDFAnnot_GetSubtype(pdf_annotation)
     # Links first: a page may have hundreds.
     if annotation_subtype in _WORDLESS_ANNOTATIONS:
@@ -101,8 +105,8 @@ def _read_text(pdf_page: pypdfium2.PdfPage, pdf_annotation: pdfium.FPDF_ANNOTATI
     if pdfium.FPDFAnnot_GetFlags(pdf_annotation) & pdfium.FPDF_ANNOT_FLAG_HIDDEN:
         return ""
     if annotation_subtype == pdfium.FPDF_ANNOT_WIDGET:
-        return _read_answer(pdf_page, pdf_annotation)
-    annotation_text = _read_string(
+        return _read_form_answer(pdf_page, pdf_annotation)
+    annotation_text = _read_pdfium_string(
         lambda buffer, length: pdfium.FPDFAnnot_GetStringValue(
             pdf_annotation, b"Contents", buffer, length
         )
@@ -115,7 +119,7 @@ def _read_text(pdf_page: pypdfium2.PdfPage, pdf_annotation: pdfium.FPDF_ANNOTATI
     )
 
 
-def _read_answer(pdf_page: pypdfium2.PdfPage, pdf_annotation: pdfium.FPDF_ANNOTATION) -> str:
+def _read_form_answer(pdf_page: pypdfium2.PdfPage, pdf_annotation: pdfium.FPDF_ANNOTATION) -> str:
     form_environment = pdf_page.formenv
     if form_environment is None:
         return ""
@@ -124,14 +128,14 @@ def _read_answer(pdf_page: pypdfium2.PdfPage, pdf_annotation: pdfium.FPDF_ANNOTA
         return _CHECKED_MARK if pdfium.FPDFAnnot_IsChecked(form_environment, pdf_annotation) else ""
     if field_type not in _TEXT_FIELDS:
         return ""
-    return _read_string(
+    return _read_pdfium_string(
         lambda buffer, length: pdfium.FPDFAnnot_GetFormFieldValue(
             form_environment, pdf_annotation, buffer, length
         )
     ).strip()
 
 
-def _read_string(read_value: Callable[[object, int], int]) -> str:
+def _read_pdfium_string(read_value: Callable[[object, int], int]) -> str:
     """Return a string that PDFium writes to a buffer, of which it first tells the size."""
     byte_length = min(read_value(None, 0), _MAX_TEXT_BYTES)
     if byte_length <= 2:

@@ -73,11 +73,11 @@ class DrawnBoxFinder:
         """Return the boxes from the top down; on a map, with its many paths, there are none."""
         if self._paths_left < 0:
             return []
-        ruled_lines = _join_rules(self._rules)
+        ruled_lines = _join_vertical_rules(self._rules)
         max_area = _MAX_AREA_SHARE * self._page_frame.area
         box_pieces = [
             box_piece
-            for box_piece in (*self._panels, *_pair_rules(ruled_lines, self._min_width))
+            for box_piece in (*self._panels, *_find_frames(ruled_lines, self._min_width))
             if box_piece.area < max_area
         ]
         # A hostile page could have thousands, and each is compared with each.
@@ -85,7 +85,8 @@ class DrawnBoxFinder:
             :_MAX_BOX_PIECES
         ]
         return [
-            self._make_box(rectangle, ruled_lines) for rectangle in _unite_pieces(largest_pieces)
+            self._make_box(rectangle, ruled_lines)
+            for rectangle in _unite_box_pieces(largest_pieces)
         ]
 
     def find_rules(self, boxes: Sequence[Box]) -> list[DrawnRule]:
@@ -101,7 +102,7 @@ class DrawnBoxFinder:
             for ruled_line in self._cross_rules
         ]
         return sorted(
-            (rule for rule in rules if not any(_holds_rule(box, rule) for box in boxes)),
+            (rule for rule in rules if not any(_is_rule_of_box(box, rule) for box in boxes)),
             key=lambda rule: -rule.height,
         )
 
@@ -149,7 +150,7 @@ class DrawnBoxFinder:
         )
 
 
-def _join_rules(rule_rectangles: Iterable[Rectangle]) -> list[Rectangle]:
+def _join_vertical_rules(rule_rectangles: Iterable[Rectangle]) -> list[Rectangle]:
     """Return the vertical rules, each joined from the pieces that its rows drew."""
     rules_by_column: defaultdict[int, list[Rectangle]] = defaultdict(list)
     for rectangle in rule_rectangles:
@@ -161,7 +162,7 @@ def _join_rules(rule_rectangles: Iterable[Rectangle]) -> list[Rectangle]:
         joined_rule = column_rules[0]
         for next_rule in column_rules[1:]:
             if next_rule.bottom <= joined_rule.top + _TOUCH_TOLERANCE:
-                joined_rule = joined_rule.unite(next_rule)
+                joined_rule = joined_rule.unite_with(next_rule)
             else:
                 joined_rules.append(joined_rule)
                 joined_rule = next_rule
@@ -173,7 +174,7 @@ def _join_rules(rule_rectangles: Iterable[Rectangle]) -> list[Rectangle]:
     ]
 
 
-def _pair_rules(ruled_lines: Sequence[Rectangle], min_width: float) -> Iterator[Rectangle]:
+def _find_frames(ruled_lines: Sequence[Rectangle], min_width: float) -> Iterator[Rectangle]:
     """Yield the frames whose left and right sides are rules of about the same height."""
     rules_by_height: defaultdict[tuple[int, int], list[Rectangle]] = defaultdict(list)
     for ruled_line in ruled_lines:
@@ -187,7 +188,7 @@ def _pair_rules(ruled_lines: Sequence[Rectangle], min_width: float) -> Iterator[
         )
         for facing_rules in frame_groups:
             if facing_rules[-1].left - facing_rules[0].left >= min_width:
-                yield facing_rules[0].unite(facing_rules[-1])
+                yield facing_rules[0].unite_with(facing_rules[-1])
 
 
 def _are_two_frames(frame_sides: Sequence[Rectangle]) -> bool:
@@ -203,20 +204,20 @@ def _are_two_frames(frame_sides: Sequence[Rectangle]) -> bool:
     )
 
 
-def _unite_pieces(box_pieces: Iterable[Rectangle]) -> list[Rectangle]:
+def _unite_box_pieces(box_pieces: Iterable[Rectangle]) -> list[Rectangle]:
     """Return the boxes that pieces make up: those that touch and have the same sides are one."""
     united_boxes: list[Rectangle] = []
     for box_piece in sorted(box_pieces, key=lambda rectangle: -rectangle.top):
         for box_index, united_box in enumerate(united_boxes):
-            if _belong_together(united_box, box_piece):
-                united_boxes[box_index] = united_box.unite(box_piece)
+            if _is_piece_of_box(united_box, box_piece):
+                united_boxes[box_index] = united_box.unite_with(box_piece)
                 break
         else:
             united_boxes.append(box_piece)
     return united_boxes
 
 
-def _belong_together(united_box: Rectangle, box_piece: Rectangle) -> bool:
+def _is_piece_of_box(united_box: Rectangle, box_piece: Rectangle) -> bool:
     """Whether a piece touches the box above it, or lies in it, and their sides agree."""
     if box_piece.top < united_box.bottom - _TOUCH_TOLERANCE:
         return False
@@ -241,7 +242,7 @@ def _has_inner_rules(rectangle: Rectangle, rules: Sequence[Rectangle]) -> bool:
     )
 
 
-def _holds_rule(box: Box, rule: DrawnRule) -> bool:
+def _is_rule_of_box(box: Box, rule: DrawnRule) -> bool:
     """Whether a rule lies in a box or on its edge."""
     return (
         box.bottom - _TOUCH_TOLERANCE <= rule.height <= box.top + _TOUCH_TOLERANCE

@@ -71,12 +71,12 @@ class Glyphs:
         text_page: pypdfium2.PdfTextPage,
         character_count: int,
         is_exact: bool,
-        to_box: BoxTransform,
+        rotate_box: BoxTransform,
     ) -> None:
         self._textpage = text_page
         self._last_index = character_count - 1
         self._is_exact = is_exact
-        self._to_box = to_box
+        self._to_box = rotate_box
         self._rectangle = pdfium.FS_RECTF()
         self._font_name = ctypes.create_string_buffer(128)
         self._font_flags = ctypes.c_int()

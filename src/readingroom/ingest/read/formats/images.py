@@ -75,7 +75,7 @@ class Rectangle(NamedTuple):
     def area(self) -> float:
         return max(0.0, self.right - self.left) * max(0.0, self.top - self.bottom)
 
-    def clip(self, clip_frame: "Rectangle") -> "Rectangle":
+    def clip_to_frame(self, clip_frame: "Rectangle") -> "Rectangle":
         return Rectangle(
             max(self.left, clip_frame.left),
             max(self.bottom, clip_frame.bottom),
@@ -83,7 +83,7 @@ class Rectangle(NamedTuple):
             min(self.top, clip_frame.top),
         )
 
-    def unite(self, other_rectangle: "Rectangle") -> "Rectangle":
+    def unite_with(self, other_rectangle: "Rectangle") -> "Rectangle":
         """Return the smallest rectangle that holds both."""
         return Rectangle(
             min(self.left, other_rectangle.left),
@@ -97,7 +97,7 @@ def measure_image_ratio(pdf_page: pypdfium2.PdfPage) -> float:
     """Return the share of the page that images cover, from 0 to 1; overlaps count once."""
     image_squares = [
         matrix.place_unit_square()
-        for page_object, object_type, matrix in walk_objects(pdf_page)
+        for page_object, object_type, matrix in iterate_page_objects(pdf_page)
         if object_type == pdfium.FPDF_PAGEOBJ_IMAGE
     ]
     return compute_image_ratio(image_squares, Rectangle(*pdf_page.get_bbox()))
@@ -107,7 +107,9 @@ def compute_image_ratio(image_rectangles: Iterable[Rectangle], page_frame: Recta
     """Return the share of a page that its images cover, from 0 to 1; overlaps count once."""
     if not page_frame.area:
         return 0.0
-    visible_parts = (image_rectangle.clip(page_frame) for image_rectangle in image_rectangles)
+    visible_parts = (
+        image_rectangle.clip_to_frame(page_frame) for image_rectangle in image_rectangles
+    )
     return min(
         1.0,
         compute_union_area(
@@ -152,7 +154,7 @@ def _measure_covered_height(rectangles_by_bottom: Iterable[Rectangle]) -> float:
     return total_height
 
 
-def walk_objects(
+def iterate_page_objects(
     pdf_page: pypdfium2.PdfPage,
 ) -> Iterator[tuple[pdfium.FPDF_PAGEOBJECT, int, Matrix]]:
     """Yield the images and paths of a page, also of nested forms, with their type and matrix.

@@ -31,11 +31,12 @@ def read_eml(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> li
     """Return a message as one page; raise a `Refusal`."""
     email_message = _parse_message(file_bytes)
     header_pairs = [
-        (header_name, _get_header(email_message, header_name)) for header_name in _SHOWN_HEADERS
+        (header_name, _get_header_text(email_message, header_name))
+        for header_name in _SHOWN_HEADERS
     ]
     plain_parts: list[str] = []
     html_parts: list[str] = []
-    for message_part in _iterate_parts(email_message):
+    for message_part in _iterate_message_parts(email_message):
         if not _is_attachment(message_part):
             match message_part.get_content_type():
                 case "text/plain":
@@ -45,12 +46,12 @@ def read_eml(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> li
     attachment_names = [attached_file.name for attached_file in list_attachments(file_bytes)]
     # Programs send the same text in both forms, and the plain one needs no interpretation.
     has_plain_text = any(plain_text.strip() for plain_text in plain_parts)
-    return make_message_page(
+    return make_message_pages(
         header_pairs, plain_parts if has_plain_text else [], html_parts, attachment_names
     )
 
 
-def make_message_page(
+def make_message_pages(
     header_pairs: list[tuple[str, str]],
     plain_parts: list[str],
     html_parts: list[str],
@@ -78,14 +79,14 @@ def make_message_page(
 def list_attachments(file_bytes: bytes) -> list[ContainedFile]:
     """Return the files attached to a message, and messages attached to it; raise a `Refusal`."""
     attached_files = []
-    for message_part in _iterate_parts(_parse_message(file_bytes)):
+    for message_part in _iterate_message_parts(_parse_message(file_bytes)):
         if not _is_attachment(message_part):
             continue
         if message_part.get_content_type() == "message/rfc822":
             inner_message = cast(EmailMessage, message_part.get_payload(0))
-            inner_subject = _get_header(inner_message, "Subject")
+            inner_subject = _get_header_text(inner_message, "Subject")
             attachment_name = message_part.get_filename() or f"{inner_subject or 'message'}.eml"
-            attached_files.append(ContainedFile(attachment_name, _to_bytes(inner_message)))
+            attached_files.append(ContainedFile(attachment_name, _serialize_message(inner_message)))
         else:
             part_payload = message_part.get_payload(decode=True)
             content_bytes = part_payload if isinstance(part_payload, bytes) else b""
@@ -109,7 +110,7 @@ def _parse_message(file_bytes: bytes) -> EmailMessage:
     return email_message
 
 
-def _iterate_parts(email_message: EmailMessage) -> Iterator[EmailMessage]:
+def _iterate_message_parts(email_message: EmailMessage) -> Iterator[EmailMessage]:
     """Yield the parts of a message that have content, not those of messages attached to it."""
     waiting_parts: list[EmailMessage] = [email_message]
     part_count = 0
@@ -147,14 +148,14 @@ def _decode_part(message_part: EmailMessage) -> str:
         return part_payload.decode("utf-8", "replace") if isinstance(part_payload, bytes) else ""
 
 
-def _get_header(email_message: EmailMessage, header_name: str) -> str:
+def _get_header_text(email_message: EmailMessage, header_name: str) -> str:
     try:
         return " ".join(str(email_message.get(header_name, "")).split())[:_MAX_HEADER_CHARS]
     except (ValueError, IndexError, AttributeError, TypeError):  # the parser fails on some
         return ""
 
 
-def _to_bytes(email_message: EmailMessage) -> bytes:
+def _serialize_message(email_message: EmailMessage) -> bytes:
     try:
         return email_message.as_bytes()
     except (RecursionError, MessageError, ValueError, LookupError, AttributeError) as error:

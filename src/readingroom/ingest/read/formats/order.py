@@ -37,13 +37,13 @@ def put_in_reading_order(page_lines: Sequence[Line], page_height: float) -> list
     body_lines = [
         page_line for page_line in page_lines if body_bottom <= page_line.bottom <= body_top
     ]
-    is_in_order = not any(map(_goes_back_up_page, body_lines, body_lines[1:]))
+    is_in_order = not any(map(_is_back_up_page, body_lines, body_lines[1:]))
     if is_in_order or len(page_lines) > _MAX_ORDERED_LINES:
         return [*page_lines]
     early_groups = _find_early_groups(body_lines)
     early_lines = {id(page_line) for early_group in early_groups for page_line in early_group}
     other_lines = [page_line for page_line in page_lines if id(page_line) not in early_lines]
-    return _insert_groups(_lift_late_lines(other_lines, body_bottom, body_top), early_groups)
+    return _insert_line_groups(_lift_late_lines(other_lines, body_bottom, body_top), early_groups)
 
 
 def _lift_late_lines(page_lines: Sequence[Line], body_bottom: float, body_top: float) -> list[Line]:
@@ -54,7 +54,8 @@ def _lift_late_lines(page_lines: Sequence[Line], body_bottom: float, body_top: f
     for page_line in page_lines:
         is_at_edge = not body_bottom <= page_line.bottom <= body_top
         column_bands = range(
-            int(page_line.left / _BAND_WIDTH), int(_get_right(page_line) / _BAND_WIDTH) + 1
+            int(page_line.left / _BAND_WIDTH),
+            int(_estimate_right_edge(page_line) / _BAND_WIDTH) + 1,
         )
         lowest_bottom = min(
             (lowest_by_band.get(column_band, page_line.bottom) for column_band in column_bands),
@@ -63,7 +64,7 @@ def _lift_late_lines(page_lines: Sequence[Line], body_bottom: float, body_top: f
         if (marked_index := _find_marked_line(ordered_lines, page_line, insert_index)) is not None:
             insert_index = marked_index
         elif not is_at_edge and lowest_bottom < page_line.bottom - page_line.size / 2:
-            insert_index = _find_place(ordered_lines, page_line, insert_index)
+            insert_index = _find_insert_index(ordered_lines, page_line, insert_index)
         else:
             insert_index = len(ordered_lines)
         ordered_lines.insert(insert_index, page_line)
@@ -116,13 +117,13 @@ def _stands_below_several(page_line: Line, later_lines: Sequence[Line]) -> bool:
         later_line
         for later_line in later_lines
         if later_line.bottom > page_line.bottom + page_line.size
-        and later_line.left < _get_right(page_line)
-        and page_line.left < _get_right(later_line, _USUAL_LETTER_WIDTH_RATIO)
+        and later_line.left < _estimate_right_edge(page_line)
+        and page_line.left < _estimate_right_edge(later_line, _USUAL_LETTER_WIDTH_RATIO)
     )
     return sum(1 for _ in islice(lines_above, _MIN_LINES_ABOVE)) == _MIN_LINES_ABOVE
 
 
-def _insert_groups(ordered_lines: list[Line], line_groups: Sequence[list[Line]]) -> list[Line]:
+def _insert_line_groups(ordered_lines: list[Line], line_groups: Sequence[list[Line]]) -> list[Line]:
     """Return lines with groups beside the line that is level with the first of each."""
     for line_group in line_groups:
         first_line = line_group[0]
@@ -136,14 +137,14 @@ def _insert_groups(ordered_lines: list[Line], line_groups: Sequence[list[Line]])
             None,
         )
         if level_index is None:
-            insert_index = _find_place(ordered_lines, first_line, -1)
+            insert_index = _find_insert_index(ordered_lines, first_line, -1)
         else:
             insert_index = level_index + (ordered_lines[level_index].left < first_line.left)
         ordered_lines[insert_index:insert_index] = line_group
     return ordered_lines
 
 
-def _goes_back_up_page(page_line: Line, next_line: Line) -> bool:
+def _is_back_up_page(page_line: Line, next_line: Line) -> bool:
     """Whether a line stands above the one before it, or beside it on its left."""
     line_rise = next_line.bottom - page_line.bottom
     return line_rise > next_line.size / 2 or (
@@ -151,7 +152,7 @@ def _goes_back_up_page(page_line: Line, next_line: Line) -> bool:
     )
 
 
-def _find_place(ordered_lines: Sequence[Line], page_line: Line, last_place: int) -> int:
+def _find_insert_index(ordered_lines: Sequence[Line], page_line: Line, last_place: int) -> int:
     """Return where a line goes: after the one that it continues, or before what stands below it."""
     if 0 <= last_place < len(ordered_lines):
         last_line = ordered_lines[last_place]
@@ -165,12 +166,12 @@ def _find_place(ordered_lines: Sequence[Line], page_line: Line, last_place: int)
         if is_next_line and (
             following_line is None
             or following_line.bottom < page_line.bottom
-            or not _lines_overlap(following_line, page_line)
+            or not _are_in_same_column(following_line, page_line)
         ):
             return last_place + 1
     insert_index = 0
     for line_index, other_line in enumerate(ordered_lines):
-        if not _lines_overlap(other_line, page_line):
+        if not _are_in_same_column(other_line, page_line):
             continue
         if other_line.bottom < page_line.bottom - page_line.size / 2:
             # What follows the last line above may stand further left: a heading below a table.
@@ -213,18 +214,22 @@ def _find_marked_line(
         is_level = abs(text_line.bottom - page_line.bottom) < page_line.size / 3
         if (
             is_level
-            and _get_right(page_line) < text_line.left < page_line.left + _MAX_MARK_DISTANCE
+            and _estimate_right_edge(page_line)
+            < text_line.left
+            < page_line.left + _MAX_MARK_DISTANCE
         ):
             return line_index
     return None
 
 
-def _lines_overlap(page_line: Line, other_line: Line) -> bool:
+def _are_in_same_column(page_line: Line, other_line: Line) -> bool:
     """Whether two lines stand in the same column, one above the other."""
-    return page_line.left < _get_right(other_line) and other_line.left < _get_right(page_line)
+    return page_line.left < _estimate_right_edge(
+        other_line
+    ) and other_line.left < _estimate_right_edge(page_line)
 
 
-def _get_right(page_line: Line, letter_width: float = _MIN_LETTER_WIDTH_RATIO) -> float:
+def _estimate_right_edge(page_line: Line, letter_width: float = _MIN_LETTER_WIDTH_RATIO) -> float:
     """Return where a line ends at the least, or as letters of this width do.
 
     One that ends in a broken word holds the next row too, which stands below it.

@@ -7,18 +7,27 @@ from email.message import EmailMessage
 from mimetypes import guess_type
 
 from readingroom.ingest.document import ReadOptions, Refusal
-from readingroom.ingest.read.formats.mail import ContainedFile, make_message_page
+from readingroom.ingest.read.formats.mail import ContainedFile, make_message_pages
 from readingroom.ingest.read.formats.office.compound import CompoundFile
 from readingroom.ingest.read.page import RawPage
 
 # Properties by their numbers in MAPI.
-_SUBJECT, _BODY, _HTML_BODY = 0x0037, 0x1000, 0x1013
-_SENDER_NAME, _SENDER_ADDRESS, _SENDER_INTERNET_ADDRESS = 0x0C1A, 0x0C1F, 0x5D01
+_SUBJECT_PROPERTY, _BODY_PROPERTY, _HTML_BODY_PROPERTY = 0x0037, 0x1000, 0x1013
+_SENDER_NAME_PROPERTY, _SENDER_ADDRESS_PROPERTY, _SENDER_INTERNET_ADDRESS_PROPERTY = (
+    0x0C1A,
+    0x0C1F,
+    0x5D01,
+)
 _RECIPIENTS_TAG, _COPY_RECIPIENTS_TAG = 0x0E04, 0x0E03
-_SENT_AT, _RECEIVED_AT = 0x0039, 0x0E06
+_SENT_AT_PROPERTY, _RECEIVED_AT_PROPERTY = 0x0039, 0x0E06
 _CODE_PAGE_PROPERTIES = (0x3FFD, 0x3FDE)
-_ATTACHED_CONTENT, _LONG_FILE_NAME, _SHORT_FILE_NAME, _DISPLAY_NAME = 0x3701, 0x3707, 0x3704, 0x3001
-_CONTENT_ID, _IS_HIDDEN = 0x3712, 0x7FFE
+(
+    _ATTACHED_CONTENT_PROPERTY,
+    _LONG_FILE_NAME_PROPERTY,
+    _SHORT_FILE_NAME_PROPERTY,
+    _DISPLAY_NAME_PROPERTY,
+) = 0x3701, 0x3707, 0x3704, 0x3001
+_CONTENT_ID_PROPERTY, _IS_HIDDEN_PROPERTY = 0x3712, 0x7FFE
 
 _UNICODE_TYPE, _BYTES_TEXT_TYPE, _BINARY_TYPE, _STORAGE_TYPE = "001F", "001E", "0102", "000D"
 _PROPERTY_ENTRY_BYTES = 16
@@ -38,7 +47,7 @@ def read_msg(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> li
         outlook_message.html_text,
     )
     plain_parts = [plain_text] if plain_text.strip() else []
-    return make_message_page(mail_headers, plain_parts, [html_text], attachment_names)
+    return make_message_pages(mail_headers, plain_parts, [html_text], attachment_names)
 
 
 def list_msg_attachments(file_bytes: bytes) -> list[ContainedFile]:
@@ -73,32 +82,32 @@ class _OutlookMessage:
 
     @property
     def headers(self) -> list[tuple[str, str]]:
-        sender_name = self._read_text(_SENDER_NAME)
-        sender_address = self._read_text(_SENDER_INTERNET_ADDRESS) or self._read_text(
-            _SENDER_ADDRESS
-        )
+        sender_name = self._read_text_property(_SENDER_NAME_PROPERTY)
+        sender_address = self._read_text_property(
+            _SENDER_INTERNET_ADDRESS_PROPERTY
+        ) or self._read_text_property(_SENDER_ADDRESS_PROPERTY)
         has_address = "@" in sender_address and sender_address != sender_name
         sender_text = f"{sender_name} <{sender_address}>".strip() if has_address else sender_name
         return [
             ("From", sender_text),
-            ("To", self._read_text(_RECIPIENTS_TAG)),
-            ("Cc", self._read_text(_COPY_RECIPIENTS_TAG)),
-            ("Date", self._read_date()),
-            ("Subject", self._read_text(_SUBJECT)),
+            ("To", self._read_text_property(_RECIPIENTS_TAG)),
+            ("Cc", self._read_text_property(_COPY_RECIPIENTS_TAG)),
+            ("Date", self._read_sent_date()),
+            ("Subject", self._read_text_property(_SUBJECT_PROPERTY)),
         ]
 
     @property
     def plain_text(self) -> str:
-        return self._read_text(_BODY)
+        return self._read_text_property(_BODY_PROPERTY)
 
     @property
     def html_text(self) -> str:
         html_bytes = self._compound_file.read_stream(
-            *self._storage_path, _name_stream(_HTML_BODY, _BINARY_TYPE)
+            *self._storage_path, _make_stream_name(_HTML_BODY_PROPERTY, _BINARY_TYPE)
         )
         if html_bytes:
             return html_bytes.decode(self._encoding, "replace")
-        return self._read_text(_HTML_BODY)
+        return self._read_text_property(_HTML_BODY_PROPERTY)
 
     def list_attachments(self) -> list[ContainedFile]:
         return [*self._iterate_attachments()]
@@ -125,23 +134,23 @@ class _OutlookMessage:
         fixed_values = _read_fixed_values(
             self._compound_file, storage_path, _ATTACHMENT_HEADER_BYTES
         )
-        is_shown_picture = fixed_values.get(_IS_HIDDEN) and self._read_text(
-            _CONTENT_ID, storage_path
+        is_shown_picture = fixed_values.get(_IS_HIDDEN_PROPERTY) and self._read_text_property(
+            _CONTENT_ID_PROPERTY, storage_path
         )
         if is_shown_picture:
             return None
         attachment_name = (
-            self._read_text(_LONG_FILE_NAME, storage_path)
-            or self._read_text(_SHORT_FILE_NAME, storage_path)
-            or self._read_text(_DISPLAY_NAME, storage_path)
+            self._read_text_property(_LONG_FILE_NAME_PROPERTY, storage_path)
+            or self._read_text_property(_SHORT_FILE_NAME_PROPERTY, storage_path)
+            or self._read_text_property(_DISPLAY_NAME_PROPERTY, storage_path)
             or "attachment"
         )
-        content_name = _name_stream(_ATTACHED_CONTENT, _BINARY_TYPE)
+        content_name = _make_stream_name(_ATTACHED_CONTENT_PROPERTY, _BINARY_TYPE)
         if (*storage_path, content_name) in self._compound_file.paths:
             return ContainedFile(
                 attachment_name, self._compound_file.read_stream(*storage_path, content_name)
             )
-        inner_path = (*storage_path, _name_stream(_ATTACHED_CONTENT, _STORAGE_TYPE))
+        inner_path = (*storage_path, _make_stream_name(_ATTACHED_CONTENT_PROPERTY, _STORAGE_TYPE))
         if (*inner_path, "__properties_version1.0") not in self._compound_file.paths:
             return None  # an object that only the program that made it can open
         if self._depth >= _MAX_MESSAGE_DEPTH:
@@ -177,20 +186,26 @@ class _OutlookMessage:
                 return f"cp{code_page}"
         return "cp1252"
 
-    def _read_text(self, property_number: int, storage_path: tuple[str, ...] | None = None) -> str:
+    def _read_text_property(
+        self, property_number: int, storage_path: tuple[str, ...] | None = None
+    ) -> str:
         storage_path = self._storage_path if storage_path is None else storage_path
         unicode_bytes = self._compound_file.read_stream(
-            *storage_path, _name_stream(property_number, _UNICODE_TYPE)
+            *storage_path, _make_stream_name(property_number, _UNICODE_TYPE)
         )
         if unicode_bytes:
             return unicode_bytes.decode("utf-16-le", "replace").rstrip("\x00")
         text_bytes = self._compound_file.read_stream(
-            *storage_path, _name_stream(property_number, _BYTES_TEXT_TYPE)
+            *storage_path, _make_stream_name(property_number, _BYTES_TEXT_TYPE)
         )
         return text_bytes.decode(self._encoding, "replace").rstrip("\x00")
 
-    def _read_date(self) -> str:
-        tick_count = self._fixed_values.get(_SENT_AT) or self._fixed_values.get(_RECEIVED_AT) or 0
+    def _read_sent_date(self) -> str:
+        tick_count = (
+            self._fixed_values.get(_SENT_AT_PROPERTY)
+            or self._fixed_values.get(_RECEIVED_AT_PROPERTY)
+            or 0
+        )
         try:
             sent_moment = _EPOCH + timedelta(microseconds=tick_count // 10)
         except OverflowError:
@@ -198,7 +213,7 @@ class _OutlookMessage:
         return f"{sent_moment:%a, %d %b %Y %H:%M:%S +0000}" if tick_count else ""
 
 
-def _name_stream(property_number: int, type_code: str) -> str:
+def _make_stream_name(property_number: int, type_code: str) -> str:
     return f"__substg1.0_{property_number:04X}{type_code}"
 
 

@@ -14,10 +14,14 @@ import pypdfium2
 import pypdfium2.raw as pdfium
 
 from readingroom.ingest.document import PageWord, Refusal
-from readingroom.ingest.read.formats.annotations import insert_line, read_annotations
+from readingroom.ingest.read.formats.annotations import insert_line_beside_label, read_annotations
 from readingroom.ingest.read.formats.boxes import DrawnBoxFinder
 from readingroom.ingest.read.formats.glyphs import Glyphs, make_box_transform
-from readingroom.ingest.read.formats.images import Rectangle, compute_image_ratio, walk_objects
+from readingroom.ingest.read.formats.images import (
+    Rectangle,
+    compute_image_ratio,
+    iterate_page_objects,
+)
 from readingroom.ingest.read.formats.order import put_in_reading_order
 from readingroom.ingest.read.page import (
     BROKEN_WORD_MARK,
@@ -34,7 +38,7 @@ if TYPE_CHECKING:  # slow to import, and most PDFs never need a picture
 # Pieces of a row are joined up to this length.
 _MAX_ROW_CHARS = 5_000
 # Of the letters of a row, those further right are no more times as tall as the first.
-_MAX_GROWTH = 2.5
+_MAX_SIZE_GROWTH_IN_ROW = 2.5
 _ShareBox = tuple[float, float, float, float]
 """Left, top, right and bottom as shares of the page, from its upper left."""
 # Of one page whose words are placed; no real page has as many.
@@ -95,7 +99,7 @@ def read_raw_page(pdf_document: pypdfium2.PdfDocument, page_index: int) -> RawPa
             raw_page = RawPage(
                 page_number, page_label, pdf_page.get_height(), _read_lines(pdf_page)
             )
-            _read_graphics(pdf_page, raw_page)
+            _add_page_graphics(pdf_page, raw_page)
             return raw_page
     except pypdfium2.PdfiumError:
         return RawPage(page_number, page_label, 0.0, note="The page is damaged and cannot be read")
@@ -179,7 +183,7 @@ def _make_share_transform(pdf_page: pypdfium2.PdfPage) -> Callable[[pdfium.FS_RE
     page_width, page_height = max(page_right - page_left, 1e-6), max(page_top - page_bottom, 1e-6)
     page_rotation = pdf_page.get_rotation()
 
-    def to_shares(page_box: pdfium.FS_RECTF) -> _ShareBox:
+    def convert_to_shares(page_box: pdfium.FS_RECTF) -> _ShareBox:
         left_share, right_share = (
             (page_box.left - page_left) / page_width,
             (page_box.right - page_left) / page_width,
@@ -202,16 +206,16 @@ def _make_share_transform(pdf_page: pypdfium2.PdfPage) -> Callable[[pdfium.FS_RE
                 left_share, top, right_share, bottom = top, 1 - right_share, bottom, 1 - left_share
         return round(left_share, 5), round(top, 5), round(right_share, 5), round(bottom, 5)
 
-    return to_shares
+    return convert_to_shares
 
 
-def _read_graphics(pdf_page: pypdfium2.PdfPage, raw_page: RawPage) -> None:
+def _add_page_graphics(pdf_page: pypdfium2.PdfPage, raw_page: RawPage) -> None:
     """Add a page's image ratio, boxes, rules and number of drawn lines, in one walk over it."""
     page_frame = Rectangle(*pdf_page.get_bbox())
     image_rectangles: list[Rectangle] = []
     box_finder = DrawnBoxFinder(page_frame)
     path_count = 0
-    for page_object, object_type, object_matrix in walk_objects(pdf_page):
+    for page_object, object_type, object_matrix in iterate_page_objects(pdf_page):
         if object_type == pdfium.FPDF_PAGEOBJ_IMAGE:
             image_rectangles.append(object_matrix.place_unit_square())
         else:
@@ -235,14 +239,14 @@ def _read_lines(pdf_page: pypdfium2.PdfPage) -> list[Line]:
     fold_position = page_width / 2 if page_width > page_height else None
     added_lines = _read_added_lines(pdf_page)
     line_pieces = put_in_reading_order(
-        _read_pieces(pdf_page, bool(added_lines), fold_position), page_height
+        _read_row_pieces(pdf_page, bool(added_lines), fold_position), page_height
     )
     for added_line in added_lines:
-        insert_line(line_pieces, added_line)
+        insert_line_beside_label(line_pieces, added_line)
     page_lines: list[Line] = []
     for line_piece in line_pieces:
         if page_lines and _is_same_row(page_lines[-1], line_piece, fold_position):
-            _append_to_row(page_lines[-1], line_piece)
+            _append_line_to_row(page_lines[-1], line_piece)
         else:
             page_lines.append(line_piece)
     return page_lines
@@ -261,7 +265,7 @@ def _read_added_lines(pdf_page: pypdfium2.PdfPage) -> list[Line]:
     return read_annotations(pdf_page, place_box)
 
 
-def _read_pieces(
+def _read_row_pieces(
     pdf_page: pypdfium2.PdfPage, split_at_gaps: bool, fold_position: float | None
 ) -> list[Line]:
     """Return the text layer in pieces of rows, as PDFium separates them, or at all wide gaps."""
@@ -274,13 +278,13 @@ def _read_pieces(
             text_page,
             character_count,
             is_exact=len(page_text) == character_count,
-            to_box=make_box_transform(pdf_page),
+            rotate_box=make_box_transform(pdf_page),
         )
         line_pieces: list[Line] = []
         line_start_offset = 0
         for raw_line in page_text.split("\r\n"):
             cut_offsets = (
-                _find_gaps(raw_line, line_start_offset, line_glyphs) if split_at_gaps else []
+                _find_wide_gaps(raw_line, line_start_offset, line_glyphs) if split_at_gaps else []
             )
             cut_offsets = (
                 cut_offsets
@@ -297,7 +301,7 @@ def _read_pieces(
         return line_pieces
 
 
-def _find_gaps(raw_line: str, line_start_offset: int, line_glyphs: Glyphs) -> list[int]:
+def _find_wide_gaps(raw_line: str, line_start_offset: int, line_glyphs: Glyphs) -> list[int]:
     """Return where words of a line are so far apart that a box of a form may be between them."""
     gap_offsets = []
     for blank_match in _BLANKS_BETWEEN_WORDS_PATTERN.finditer(raw_line):
@@ -402,7 +406,7 @@ def _is_same_row(page_line: Line, following_line: Line, fold_position: float | N
         if not looks_alike or abs(page_line.size - following_line.size) > 0.5:
             return False
     # A word written across the page, such as DRAFT, is no part of the row that it crosses.
-    if following_line.size > _MAX_GROWTH * page_line.size:
+    if following_line.size > _MAX_SIZE_GROWTH_IN_ROW * page_line.size:
         return False
     is_level = abs(page_line.last_bottom - following_line.bottom) < 0.5 * max(
         page_line.size, following_line.size
@@ -410,7 +414,7 @@ def _is_same_row(page_line: Line, following_line: Line, fold_position: float | N
     return is_level and following_line.left > page_line.left
 
 
-def _append_to_row(page_line: Line, following_line: Line) -> None:
+def _append_line_to_row(page_line: Line, following_line: Line) -> None:
     joining_text = "" if following_line.text[0] in ".,;:)]’”" else " "
     page_line.text += joining_text + following_line.text
     page_line.last_bottom = following_line.last_bottom

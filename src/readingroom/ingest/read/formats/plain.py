@@ -61,10 +61,10 @@ def read_markdown(file_bytes: bytes, file_name: str, read_options: ReadOptions) 
             paragraph_lines.clear()
         if heading_match:
             page_builder.add_paragraph(
-                _strip_marks(heading_match["title"]), len(heading_match["marks"])
+                _strip_markdown_marks(heading_match["title"]), len(heading_match["marks"])
             )
         elif text_line and not _MARKDOWN_RULE_PATTERN.fullmatch(text_line[:_MAX_MARKED_CHARS]):
-            paragraph_lines.append(_strip_marks(text_line))
+            paragraph_lines.append(_strip_markdown_marks(text_line))
     return page_builder.finish_pages()
 
 
@@ -73,7 +73,9 @@ def read_csv(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> li
     csv_text = decode_text(file_bytes)
     page_builder = PageBuilder()
     csv.field_size_limit(sys.maxsize)  # of the whole process; the text itself is bounded
-    csv_rows = csv.reader(io.StringIO(csv_text, newline=""), delimiter=_guess_delimiter(csv_text))
+    csv_rows = csv.reader(
+        io.StringIO(csv_text, newline=""), delimiter=_guess_csv_delimiter(csv_text)
+    )
     try:
         for row_index, cell_texts in enumerate(csv_rows):
             page_builder.add_row(cell_texts, is_first_row=row_index == 0)
@@ -93,7 +95,7 @@ def add_paragraphs(plain_text: str, page_builder: PageBuilder) -> None:
             paragraph_lines.clear()
 
 
-def _strip_marks(text_line: str) -> str:
+def _strip_markdown_marks(text_line: str) -> str:
     """Return a line without the signs by which Markdown marks links and emphasis."""
     if len(text_line) > _MAX_MARKED_CHARS:
         return text_line
@@ -101,7 +103,7 @@ def _strip_marks(text_line: str) -> str:
     return _MARKDOWN_EMPHASIS_PATTERN.sub("", linkless_line).strip("| ").replace("|", " | ")
 
 
-def _guess_delimiter(csv_text: str) -> str:
+def _guess_csv_delimiter(csv_text: str) -> str:
     """Return the sign that separates the cells: the one of which most lines have as many."""
     sampled_lines = [
         page_line for page_line in csv_text[:100_000].splitlines() if page_line.strip()

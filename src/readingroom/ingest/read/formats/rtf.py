@@ -80,14 +80,14 @@ class _GroupState:
 def read_rtf(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> list[RawPage]:
     """Return the pages of a document; raise a `Refusal`."""
     page_builder = PageBuilder()
-    for page_text in "".join(_iterate_text(file_bytes)).split("\f"):
+    for page_text in "".join(_iterate_text_runs(file_bytes)).split("\f"):
         for paragraph_text in page_text.split("\n\n"):
             page_builder.add_paragraph(paragraph_text.strip().removesuffix(CELL_SEPARATOR.rstrip()))
         page_builder.end_page()
     return page_builder.finish_pages()
 
 
-def _iterate_text(file_bytes: bytes) -> Iterator[str]:
+def _iterate_text_runs(file_bytes: bytes) -> Iterator[str]:
     group_states = [_GroupState()]
     text_encoding = "cp1252"
     fallback_bytes_left = 0
@@ -133,7 +133,7 @@ def _iterate_text(file_bytes: bytes) -> Iterator[str]:
         elif rtf_token["text"]:
             token_text = rtf_token["text"][fallback_bytes_left:]
             fallback_bytes_left = max(0, fallback_bytes_left - len(rtf_token["text"]))
-            yield _decode_raw(token_text, text_encoding)
+            yield _decode_raw_text(token_text, text_encoding)
         elif control_word:
             yield _TEXT_BY_BREAK_WORD.get(control_word, "")
         elif rtf_token["symbol"]:
@@ -142,7 +142,7 @@ def _iterate_text(file_bytes: bytes) -> Iterator[str]:
         yield raw_bytes.decode(text_encoding, "replace")
 
 
-def _decode_raw(raw_text: bytes, text_encoding: str) -> str:
+def _decode_raw_text(raw_text: bytes, text_encoding: str) -> str:
     """Return text that is not escaped: by the rules it is ASCII, and some programs write UTF-8."""
     try:
         return raw_text.decode("utf-8")

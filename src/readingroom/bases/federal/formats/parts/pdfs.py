@@ -10,10 +10,10 @@ import anyio
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import no_progress
 from readingroom.ingest.document import Document, ReadOptions
-from readingroom.ingest.read.sandbox import Limits, Sandbox
+from readingroom.ingest.read.sandbox import ReadingLimits, Sandbox
 
 # A statement has a page or two: a PDF that takes longer is damaged, or made to do harm.
-_READING_LIMITS = Limits(wall_seconds=60.0, cpu_seconds=60)
+_READING_LIMITS = ReadingLimits(wall_seconds=60.0, cpu_seconds=60)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ _ENCRYPTED_FLAG, _SECOND_TABLE_FLAG = 0x0100, 0x0200
 _TEXT_LENGTHS_OFFSET = 0x4C
 _PIECE_TABLE_OFFSET = 0x01A2
 _COMPRESSED_FLAG = 0x4000_0000
-_FORMATTING_MARK, _PIECES_MARK = 1, 2
+_FORMATTING_RECORD_MARK, _PIECES_MARK = 1, 2
 _MAX_STREAM_BYTES = 256 * 2**20
 _FIELD_MARK_PATTERN = re.compile("[\x13\x14\x15]")
 _PLAIN_TEXT_BY_CONTROL = str.maketrans(
@@ -109,7 +109,7 @@ def _read_word_text(compound_file: CompoundFile, document_stream: bytes) -> str:
         "1Table" if header_flags & _SECOND_TABLE_FLAG else "0Table"
     )
     piece_table = _find_piece_table(table_stream[pieces_start : pieces_start + pieces_length])
-    word_text = "".join(_iterate_pieces(piece_table, document_stream))
+    word_text = "".join(_iterate_text_pieces(piece_table, document_stream))
     return word_text[: max(0, text_length) + max(0, footnotes_length)]
 
 
@@ -119,14 +119,14 @@ def _find_piece_table(piece_data: bytes) -> bytes:
         if piece_data[clx_offset] == _PIECES_MARK:
             (record_length,) = struct.unpack_from("<I", piece_data, clx_offset + 1)
             return piece_data[clx_offset + 5 : clx_offset + 5 + record_length]
-        if piece_data[clx_offset] != _FORMATTING_MARK:
+        if piece_data[clx_offset] != _FORMATTING_RECORD_MARK:
             break
         (record_length,) = struct.unpack_from("<H", piece_data, clx_offset + 1)
         clx_offset += 3 + record_length
     raise Refusal("extraction_failed", "The Word document is damaged")
 
 
-def _iterate_pieces(piece_table: bytes, document_stream: bytes) -> Iterator[str]:
+def _iterate_text_pieces(piece_table: bytes, document_stream: bytes) -> Iterator[str]:
     piece_count = (len(piece_table) - 4) // 12
     character_positions = struct.unpack_from(f"<{piece_count + 1}I", piece_table)
     # Pieces of a sound file do not overlap, so together they are no longer than the file.

@@ -67,7 +67,7 @@ def _write_paragraph(paragraph_element: Element, page_builder: PageBuilder) -> N
     heading_level = (
         int(outline_level) if outline_level.isdecimal() and len(outline_level) < 3 else 1
     )
-    first_text, *later_texts = _read_text(paragraph_element).split(_PAGE_MARK)
+    first_text, *later_texts = _read_paragraph_text(paragraph_element).split(_PAGE_MARK)
     page_builder.add_paragraph(first_text, heading_level)
     for page_text in later_texts:
         page_builder.end_page()
@@ -79,7 +79,8 @@ def _write_table(table_element: Element, page_builder: PageBuilder) -> None:
     for row_element in table_element.iter("table-row"):
         cell_texts = [
             " ".join(
-                _read_text(paragraph_element) for paragraph_element in cell_element.iter("p")
+                _read_paragraph_text(paragraph_element)
+                for paragraph_element in cell_element.iter("p")
             ).replace(_PAGE_MARK, " ")
             for cell_element in row_element.findall("table-cell")
         ]
@@ -87,7 +88,7 @@ def _write_table(table_element: Element, page_builder: PageBuilder) -> None:
         is_first_row = False
 
 
-def _read_text(paragraph_element: Element) -> str:
+def _read_paragraph_text(paragraph_element: Element) -> str:
     text_pieces = [paragraph_element.text or ""]
     # Each entry of the stack is an element's children, and the text that follows the element.
     open_elements = [(iter(paragraph_element), "")]
@@ -98,14 +99,14 @@ def _read_text(paragraph_element: Element) -> str:
             text_pieces.append(tail_text)
             open_elements.pop()
             continue
-        text_pieces.append(_read_own_text(child_element))
+        text_pieces.append(_read_element_own_text(child_element))
         inner_children = iter(()) if child_element.tag in _SKIPPED_ELEMENTS else iter(child_element)
         closing_mark = "]" if child_element.tag == "note" else ""
         open_elements.append((inner_children, closing_mark + (child_element.tail or "")))
     return "".join(text_pieces)
 
 
-def _read_own_text(element: Element) -> str:
+def _read_element_own_text(element: Element) -> str:
     match element.tag:
         case "s":
             space_count = element.get("c", "1")

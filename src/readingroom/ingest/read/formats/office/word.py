@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element
 
 from readingroom.ingest.document import ReadOptions
 from readingroom.ingest.read.formats.office.archive import Archive
-from readingroom.ingest.read.formats.office.word_styles import Numbering, Styles
+from readingroom.ingest.read.formats.office.word_styles import ListNumbering, WordStyles
 from readingroom.ingest.read.formats.office.xml import parse_xml
 from readingroom.ingest.read.page import RawPage
 from readingroom.ingest.read.reflow import PageBuilder
@@ -28,8 +28,8 @@ _WRAPPER_TAGS = frozenset(("sdt", "sdtContent", "ins", "moveTo", "customXml", "s
 def read_docx(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> list[RawPage]:
     """Return the pages of a document; raise a `Refusal`."""
     zip_archive = Archive(file_bytes, MAX_UNPACKED_BYTES)
-    word_styles = Styles(_read_part(zip_archive, "word/styles.xml"))
-    list_numbering = Numbering(_read_part(zip_archive, "word/numbering.xml"), word_styles)
+    word_styles = WordStyles(_read_part(zip_archive, "word/styles.xml"))
+    list_numbering = ListNumbering(_read_part(zip_archive, "word/numbering.xml"), word_styles)
     body_element = parse_xml(zip_archive.read_member("word/document.xml")).find("body")
     document_writer = _DocumentWriter(word_styles, list_numbering)
     if body_element is not None:
@@ -48,7 +48,7 @@ def _read_part(zip_archive: Archive, part_name: str) -> Element | None:
 class _DocumentWriter:
     """Writes the blocks of a document to pages."""
 
-    def __init__(self, word_styles: Styles, list_numbering: Numbering) -> None:
+    def __init__(self, word_styles: WordStyles, list_numbering: ListNumbering) -> None:
         self.page_builder = PageBuilder()
         self._styles = word_styles
         self._numbering = list_numbering
@@ -65,7 +65,8 @@ class _DocumentWriter:
             # Those with a type are the lines that separate notes from the text.
             if note_element.get("type") in (None, "normal"):
                 note_text = "\n".join(
-                    _read_text(paragraph_element) for paragraph_element in note_element.iter("p")
+                    _read_element_text(paragraph_element)
+                    for paragraph_element in note_element.iter("p")
                 )
                 self.page_builder.add_paragraph(
                     f"{note_element.get('id', '')} {note_text.strip()}".strip()
@@ -74,15 +75,15 @@ class _DocumentWriter:
     def _write_paragraph(self, paragraph_element: Element) -> None:
         properties_element = paragraph_element.find("pPr")
         style_id = _find_child_value(properties_element, "pStyle")
-        paragraph_text = _read_text(paragraph_element)
+        paragraph_text = _read_element_text(paragraph_element)
         # Boxes of text hold paragraphs of their own, which come after the one they are tied to.
         text_boxes = [
             text_box
-            for text_box in _iterate_kept(paragraph_element)
+            for text_box in _iterate_visible_elements(paragraph_element)
             if text_box.tag == "txbxContent"
         ]
         if paragraph_text.strip():
-            list_label = self._numbering.make_label(properties_element, style_id)
+            list_label = self._numbering.make_next_label(properties_element, style_id)
             paragraph_text = f"{list_label} {paragraph_text}" if list_label else paragraph_text
         heading_level = self._styles.find_heading_level(properties_element, style_id)
         before_break, *after_breaks = paragraph_text.split(_PAGE_MARK)
@@ -99,7 +100,8 @@ class _DocumentWriter:
         is_first_row = True
         for row_element in _iterate_children(table_element, ("tr",)):
             cell_texts = [
-                _read_text(cell_element) for cell_element in _iterate_children(row_element, ("tc",))
+                _read_element_text(cell_element)
+                for cell_element in _iterate_children(row_element, ("tc",))
             ]
             if any(_PAGE_MARK in cell_element for cell_element in cell_texts):
                 self.page_builder.end_page()
@@ -122,26 +124,26 @@ def _iterate_children(parent_element: Element, tag_names: Collection[str]) -> It
             open_iterators.append(iter(next_element))
 
 
-def _iterate_kept(element: Element) -> Iterator[Element]:
+def _iterate_visible_elements(element: Element) -> Iterator[Element]:
     """Yield what is inside an element, without what is deleted and what is inside boxes of text."""
     open_iterators = [iter(element)]
     while open_iterators:
         child_element = next(open_iterators[-1], None)
         if child_element is None:
             open_iterators.pop()
-        elif child_element.tag not in _SKIPPED_ELEMENTS and not _is_hidden(child_element):
+        elif child_element.tag not in _SKIPPED_ELEMENTS and not _is_hidden_run(child_element):
             yield child_element
             if child_element.tag != "txbxContent":
                 open_iterators.append(iter(child_element))
 
 
-def _is_hidden(text_run: Element) -> bool:
+def _is_hidden_run(text_run: Element) -> bool:
     return text_run.tag == "r" and text_run.find("rPr/vanish") is not None
 
 
-def _read_text(element: Element) -> str:
+def _read_element_text(element: Element) -> str:
     text_pieces: list[str] = []
-    for child_element in _iterate_kept(element):
+    for child_element in _iterate_visible_elements(element):
         match child_element.tag:
             case "t":
                 text_pieces.append(child_element.text or "")

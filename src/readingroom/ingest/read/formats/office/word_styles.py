@@ -16,7 +16,7 @@ _ROMAN_DIGITS = (
 )
 
 
-class Styles:
+class WordStyles:
     """The styles of a document, each with those it is based on."""
 
     def __init__(self, styles_element: Element | None) -> None:
@@ -25,8 +25,8 @@ class Styles:
 
     def find_heading_level(self, properties_element: Element | None, style_id: str | None) -> int:
         """Return the level of a heading, from 1 on, or 0 for any other paragraph."""
-        properties_chain = [properties_element, *self.list_properties(style_id)]
-        for chain_style in self._list_chain(style_id):
+        properties_chain = [properties_element, *self.list_paragraph_properties(style_id)]
+        for chain_style in self._list_style_chain(style_id):
             name_element = chain_style.find("name")
             name_match = _HEADING_STYLE_NAME_PATTERN.fullmatch(
                 name_element.get("val", "") if name_element is not None else ""
@@ -37,7 +37,7 @@ class Styles:
             outline_element = (
                 source_properties.find("outlineLvl") if source_properties is not None else None
             )
-            outline_level = _to_number(
+            outline_level = _parse_number(
                 outline_element.get("val") if outline_element is not None else None
             )
             if outline_level is not None and outline_level < _MAX_LIST_LEVELS:
@@ -51,16 +51,18 @@ class Styles:
         )
         return break_element is not None and break_element.get("val") not in ("0", "false", "off")
 
-    def list_properties(self, style_id: str | None) -> list[Element]:
+    def list_paragraph_properties(self, style_id: str | None) -> list[Element]:
         """Return the paragraph properties of a style, then those of the styles it is based on."""
-        found_properties = (chain_style.find("pPr") for chain_style in self._list_chain(style_id))
+        found_properties = (
+            chain_style.find("pPr") for chain_style in self._list_style_chain(style_id)
+        )
         return [
             properties_element
             for properties_element in found_properties
             if properties_element is not None
         ]
 
-    def _list_chain(self, style_id: str | None) -> list[Element]:
+    def _list_style_chain(self, style_id: str | None) -> list[Element]:
         style_chain: list[Element] = []
         while style_id in self._styles and len(style_chain) < _MAX_STYLE_DEPTH:
             chain_style = self._styles[style_id]
@@ -70,10 +72,10 @@ class Styles:
         return style_chain
 
 
-class Numbering:
+class ListNumbering:
     """Counts the paragraphs that Word numbers by itself; their numbers are not in the text."""
 
-    def __init__(self, numbering_element: Element | None, word_styles: Styles) -> None:
+    def __init__(self, numbering_element: Element | None, word_styles: WordStyles) -> None:
         self._styles = word_styles
         self._levels: dict[str, dict[int, Element]] = {}
         self._lists: dict[str, str] = {}
@@ -83,7 +85,7 @@ class Numbering:
             return
         for abstract_list in numbering_element.findall("abstractNum"):
             self._levels[abstract_list.get("abstractNumId", "")] = {
-                _to_number(level_element.get("ilvl")) or 0: level_element
+                _parse_number(level_element.get("ilvl")) or 0: level_element
                 for level_element in abstract_list.findall("lvl")
             }
         for number_list in numbering_element.findall("num"):
@@ -91,7 +93,7 @@ class Numbering:
             if abstract_id is not None:
                 self._lists[number_list.get("numId", "")] = abstract_id.get("val", "")
 
-    def make_label(self, properties_element: Element | None, style_id: str | None) -> str:
+    def make_next_label(self, properties_element: Element | None, style_id: str | None) -> str:
         """Return the number of the next paragraph, such as `116.` or `(a)`; "" if it has none."""
         list_id, level_index = self._find_list(properties_element, style_id)
         level_elements = self._levels.get(self._lists.get(list_id or "", ""))
@@ -99,11 +101,11 @@ class Numbering:
             return ""
         level_counters = self._counters.setdefault(
             self._lists[list_id],
-            [_get_start(level_elements.get(index)) - 1 for index in range(_MAX_LIST_LEVELS)],
+            [_get_start_number(level_elements.get(index)) - 1 for index in range(_MAX_LIST_LEVELS)],
         )
         level_counters[level_index] += 1
         for lower_index in range(level_index + 1, _MAX_LIST_LEVELS):
-            level_counters[lower_index] = _get_start(level_elements.get(lower_index)) - 1
+            level_counters[lower_index] = _get_start_number(level_elements.get(lower_index)) - 1
         label_pattern = _get_level_value(level_elements[level_index], "lvlText")
         if _get_level_value(level_elements[level_index], "numFmt") in ("bullet", "none"):
             return ""
@@ -112,7 +114,7 @@ class Numbering:
             index = int(level_match[1]) - 1
             number_format = _get_level_value(level_elements.get(index), "numFmt")
             # A level that was never counted stands for its first number.
-            level_number = max(level_counters[index], _get_start(level_elements.get(index)))
+            level_number = max(level_counters[index], _get_start_number(level_elements.get(index)))
             return _format_number(level_number, number_format)
 
         return re.sub(r"%([1-9])", format_level, label_pattern)
@@ -120,7 +122,10 @@ class Numbering:
     def _find_list(
         self, properties_element: Element | None, style_id: str | None
     ) -> tuple[str | None, int]:
-        for source_properties in (properties_element, *self._styles.list_properties(style_id)):
+        for source_properties in (
+            properties_element,
+            *self._styles.list_paragraph_properties(style_id),
+        ):
             number_properties = (
                 source_properties.find("numPr") if source_properties is not None else None
             )
@@ -128,7 +133,8 @@ class Numbering:
             if number_properties is not None and list_id is not None:
                 level_element = number_properties.find("ilvl")
                 level_index = (
-                    _to_number(level_element.get("val") if level_element is not None else None) or 0
+                    _parse_number(level_element.get("val") if level_element is not None else None)
+                    or 0
                 )
                 return list_id.get("val", _NO_LIST_ID), min(level_index, _MAX_LIST_LEVELS - 1)
         return None, 0
@@ -139,8 +145,8 @@ def _get_level_value(level_element: Element | None, child_tag: str) -> str:
     return child_element.get("val", "") if child_element is not None else ""
 
 
-def _get_start(level_element: Element | None) -> int:
-    start_number = _to_number(_get_level_value(level_element, "start"))
+def _get_start_number(level_element: Element | None) -> int:
+    start_number = _parse_number(_get_level_value(level_element, "start"))
     return 1 if start_number is None else start_number
 
 
@@ -170,5 +176,5 @@ def _format_roman(list_number: int) -> str:
     return roman_numeral
 
 
-def _to_number(digit_text: str | None) -> int | None:
+def _parse_number(digit_text: str | None) -> int | None:
     return int(digit_text) if digit_text and re.fullmatch(r"\d{1,9}", digit_text) else None
