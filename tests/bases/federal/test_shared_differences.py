@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from readingroom.bases.federal import store
+from readingroom.bases.federal import doctor, store
 from readingroom.bases.federal.filters import build_row_filter
 from readingroom.bases.federal.load.writer import Writer
 from readingroom.bases.federal.schema.shared_tables import (
@@ -276,3 +276,18 @@ def test_what_goes_with_a_record_goes_with_it_before_and_after_an_upgrade(
                 assert db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] == 1, table
             (passages,) = db.execute("SELECT passages FROM passage_totals").fetchone()
             assert passages == 1
+
+
+def test_the_doctor_names_rows_that_belong_to_nothing(postgres: PostgresServer) -> None:
+    """A file has foreign keys, which PostgreSQL would check a row at a time."""
+    with make_database(postgres) as url:
+        shared_records = SharedRecords(url)
+        write_records(shared_records, amendment(1, "Kept", "2025-01-01"))
+        with closing(shared_records.connect(writing=True)) as db:
+            assert list(doctor._check_orphans(db)) == []
+            db.execute("ALTER TABLE documents DISABLE TRIGGER USER")
+            db.execute("DELETE FROM documents")
+            complaints = list(doctor._check_orphans(db))
+            assert [complaint.problem for complaint in complaints] == [
+                "1 rows of chunks belong to no row of documents"
+            ]

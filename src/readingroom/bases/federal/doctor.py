@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+from readingroom.bases.federal.schema.shared_tables import CHILD_TABLES_BY_PARENT
 from readingroom.bases.federal.schema.tables import SCHEMA_VERSION
 from readingroom.bases.federal.search.queue import count_unembedded
 from readingroom.bases.federal.store import locate_records, prepare_records
@@ -23,6 +24,7 @@ def check(
     if not isinstance(database_path, Path):
         prepare_records(database_path)
         with closing(database_path.connect(writing=False)) as shared_db:
+            yield from _check_orphans(shared_db)
             yield from _check_vectors(shared_db)
         return
     if not database_path.exists():
@@ -51,6 +53,25 @@ def _check_integrity(db: Database, database_path: Path) -> Iterator[Complaint]:
         yield _make_complaint(
             f"{database_path} is damaged: {integrity_result}", "restore it from a backup"
         )
+
+
+def _check_orphans(shared_db: Database) -> Iterator[Complaint]:
+    """Yield the tables of a shared database whose rows belong to nothing.
+
+    It has no foreign keys there: a load writes both rows in one transaction, and triggers remove
+    the one with the other.
+    """
+    for parent_table, (key_column, child_tables) in CHILD_TABLES_BY_PARENT.items():
+        for child_table in child_tables:
+            (orphan_count,) = shared_db.execute(
+                f"""SELECT count(*) FROM {child_table} c WHERE NOT EXISTS
+                    (SELECT 1 FROM {parent_table} p WHERE p.{key_column} = c.{key_column})"""
+            ).fetchone()
+            if orphan_count:
+                yield _make_complaint(
+                    f"{orphan_count} rows of {child_table} belong to no row of {parent_table}",
+                    "restore it from a backup, or load the official files into an empty database",
+                )
 
 
 def _check_vectors(db: Database) -> Iterator[Complaint]:

@@ -122,11 +122,11 @@ _WORD_SEARCH_STATEMENTS = (
     "CREATE INDEX names_trigrams ON names USING gin (folded gin_trgm_ops)",
 )
 
-# What goes with a row, by table: its key, and the tables whose rows have that key. No foreign keys:
-# these are nine in ten rows of a load, and PostgreSQL looks up what each of them refers to by a
-# statement of its own, a seventh of what the load costs it. Whoever writes them writes both, in one
-# transaction, and one writes at a time.
-_REMOVED_WITH: Mapping[str, tuple[str, tuple[str, ...]]] = {
+# Whose rows go with a removed row, by its table: its key, and the tables that have it. They are no
+# foreign keys: these are nine in ten rows of a load, and PostgreSQL looks up what each of them
+# refers to by a statement of its own, a seventh of what the load costs it. Whoever writes them
+# writes both, in one transaction, and one writes at a time. `doctor` looks for rows without.
+CHILD_TABLES_BY_PARENT: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "documents": ("doc", ("facets", "chunks")),
     "chunks": ("chunk", ("passages",)),
     "passages": ("chunk", ("passage_words",)),
@@ -212,7 +212,7 @@ def _list_upgrades(db: Any, stored_version: int) -> list[str]:
             )
             upgrade_statements.append(f"ALTER TABLE {record_source.name} {dropped_sql}")
         upgrade_statements += _list_trigger_statements(record_source)  # version 4
-    for key_column, child_tables in _REMOVED_WITH.values():
+    for key_column, child_tables in CHILD_TABLES_BY_PARENT.values():
         upgrade_statements += [
             f"ALTER TABLE {table_name} DROP CONSTRAINT IF EXISTS {table_name}_{key_column}_fkey"
             for table_name in child_tables
@@ -249,7 +249,7 @@ def list_shared_statements() -> Iterator[str]:
 
 def _list_removal_statements() -> Iterator[str]:
     """Yield what removes the rows that go with removed ones."""
-    for parent_table, (key_column, child_tables) in _REMOVED_WITH.items():
+    for parent_table, (key_column, child_tables) in CHILD_TABLES_BY_PARENT.items():
         for child_table in child_tables:
             # By the index even of a table that was nearly empty when this was planned.
             yield f"""
@@ -267,8 +267,8 @@ CREATE OR REPLACE TRIGGER {child_table}_go_too AFTER DELETE ON {parent_table}
 
 
 def _drop_reference(create_sql: str) -> str:
-    """Return a statement without the foreign key of a table that `_REMOVED_WITH` names."""
-    for key_column, child_tables in _REMOVED_WITH.values():
+    """Return a statement without the foreign key of a table that `CHILD_TABLES_BY_PARENT` names."""
+    for key_column, child_tables in CHILD_TABLES_BY_PARENT.values():
         if any(f"CREATE TABLE {table_name} (" in create_sql for table_name in child_tables):
             return re.sub(
                 rf"(\b{key_column} [\w ]+?) REFERENCES \w+ ON DELETE CASCADE", r"\1", create_sql
