@@ -204,6 +204,8 @@ def test_scores_are_probabilities_that_fall(cosines: tuple[float, ...]) -> None:
 class Counted:
     """An embedder with a memory, as the real one has, that counts what it had to embed."""
 
+    identity = "another/float32"
+
     def __init__(self) -> None:
         self.embedded: list[str] = []
 
@@ -279,3 +281,15 @@ def test_of_passages_that_fit_alike_the_likelier_bases_come_first() -> None:
     assert rank({"policy": -4.0, "documents": -0.02}) == ["documents", "policy"]
     # Of a base without words nothing is known: it stands between the others.
     assert rank({"policy": -4.0, "guidance": -0.02}) == ["documents", "policy"]
+
+
+def test_doubt_lowers_every_score_but_that_of_what_is_named() -> None:
+    rankings = [[make_hit("policy", "rule", ANSWER, 0.5)]]
+    named = [[make_hit("policy", "rule", ANSWER, 0.5, title=QUESTION)]]
+
+    def score(given: Sequence[Sequence[DeskHit]], doubt: float) -> float:
+        (hit,) = rank_hits(QUESTION, given, Meanings(), doubt=doubt)  # type: ignore[arg-type]
+        return hit.score
+
+    assert score(rankings, 1.5) < score(rankings, 0.0)
+    assert score(named, 1.5) == score(named, 0.0)

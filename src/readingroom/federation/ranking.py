@@ -72,21 +72,24 @@ def rank_hits(
     embedder: Embedder,
     reranker: Reranker | None = None,
     base_log_probabilities: Mapping[str, float] = {},
+    doubt: float = 0.0,
 ) -> list[DeskHit]:
     """Return the hits of all bases in one order.
 
     What the query names exactly comes first, then goes by probability. Of passages that fit alike,
-    those of the base come first that the query's words are likelier meant for. A text that several
-    hits have comes once. The best hit of every base is among the first five, unless nothing in that
-    base is close to the question, or the first two are one base's and all four others are close.
+    those of the base come first that the query's words are likelier meant for. Scores lose `doubt`,
+    in log-odds, but for what is named. A text that several hits have comes once. The best hit of
+    every base is among the first five, unless nothing in that base is close to the question, or the
+    first two are one base's and all four others are close.
     """
     hits = [hit for ranking in rankings_by_base for hit in ranking]
     own_relevances = _compare_hits(query, rankings_by_base, embedder)
     relevances = _favour_bases(own_relevances, hits, base_log_probabilities)
+    calibration = replace(_CALIBRATION, constant=_CALIBRATION.constant - doubt)
     ranked_hits = [
         _set_score(hits[int(relevance.passage_id)], relevance, score)
         for relevance, score in zip(
-            relevances, score_relevances(relevances, _CALIBRATION), strict=True
+            relevances, score_relevances(relevances, calibration), strict=True
         )
         # What has none of the words is a result only if it is close by meaning.
         if hits[int(relevance.passage_id)].score > 0

@@ -28,6 +28,7 @@ from readingroom.federation.models import (
     ExcludedBase,
     Note,
 )
+from readingroom.federation.off_topic import measure_doubt
 from readingroom.federation.question_words import estimate_kinds, load_question_words
 from readingroom.federation.ranking import rank_hits
 from readingroom.protocol.search import (
@@ -98,6 +99,7 @@ class FederationService:
             until=arguments.until,
         )
         await self._embed_query(arguments.query)
+        doubt = await anyio.to_thread.run_sync(measure_doubt, arguments.query, self._embedder)
         # Of all bases' passages the best are read again here, and not those of each base there.
         with postpone_second_look():
             gathered_answers = await self._search_bases(
@@ -111,6 +113,7 @@ class FederationService:
             self._embedder,
             self._reranker,
             self._estimate_bases(arguments.query, gathered_answers.answers),
+            doubt,
         )
         nearest_citation = hits[0].citation.citation_string if hits else ""
         answer_confidence = judge_confidence([hit.score for hit in hits], nearest_citation)
