@@ -27,8 +27,8 @@ from readingroom.bases.federal.filters import build_row_filter
 from readingroom.bases.federal.load.writer import Writer
 from readingroom.bases.federal.names.resolver import resolve_name
 from readingroom.bases.federal.schema.entries import (
+    FileStamp,
     ParsedRecord,
-    Provenance,
     RecordLink,
     SearchHead,
     build_citation_fields,
@@ -202,9 +202,9 @@ def _name_docket(number: int) -> str:
 
 
 def _cite(day: str) -> dict[str, Any]:
-    provenance = Provenance("2026-11-16T00:00:00Z", "0" * 64, day)
+    file_stamp = FileStamp("2026-11-16T00:00:00Z", "0" * 64, day)
     return build_citation_fields(
-        provenance, url="https://www.congress.gov/x", org="GPO", cite="Some", published_at=day
+        file_stamp, url="https://www.congress.gov/x", org="GPO", cite="Some", published_at=day
     )
 
 

@@ -233,7 +233,7 @@ class Source:
 
     async def fetch(self, held: StoredVersion) -> Reply | None:
         self.etags.append(held.etag)
-        self.spare = held.can_be_served
+        self.spare = held.is_served_if_fetch_fails
         await checkpoint()
         if self.failure:
             raise self.failure

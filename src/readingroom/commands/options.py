@@ -15,6 +15,8 @@ BASE_SETTING_NAMES = tuple(flag.setting for flag in _SETTING_FLAGS)
 def add_base_options(click_command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that bases declare in their `BaseSpec`."""
     for flag in reversed(_SETTING_FLAGS):
-        add_option = click.option(flag.option, flag.setting, type=click.Path(), help=flag.help)
+        add_option = click.option(
+            flag.command_line_option, flag.setting, type=click.Path(), help=flag.help
+        )
         click_command = add_option(click_command)
     return click_command

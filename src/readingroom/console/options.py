@@ -120,9 +120,9 @@ def _name_options_in_message(error: KnowledgeError) -> str:
     if click_context and error.code in _WRONG_PARAMETER_CODES:
         click_parameter = _find_quoted_parameter(click_context, error.message) or next(
             (
-                given_parameter
-                for given_parameter in command_parameters
-                if isinstance(given_parameter, click.Argument)
+                declared_parameter
+                for declared_parameter in command_parameters
+                if isinstance(declared_parameter, click.Argument)
             ),
             None,
         )

@@ -163,10 +163,12 @@ class VectorIndex:
         row_numbers, distances = _choose_candidates(
             view, query_vector, k, row_numbers[group_codes[row_numbers] >= 0]
         )
-        nearest_first = np.argsort(distances, kind="stable")
-        _, group_firsts = np.unique(group_codes[row_numbers[nearest_first]], return_index=True)
-        return _measure_exact_hits(
-            view, query_vector, row_numbers[nearest_first[np.sort(group_firsts)[:k]]]
+        nearest_first_positions = np.argsort(distances, kind="stable")
+        _, group_firsts = np.unique(
+            group_codes[row_numbers[nearest_first_positions]], return_index=True
+        )
+        return _make_hits_by_exact_distance(
+            view, query_vector, row_numbers[nearest_first_positions[np.sort(group_firsts)[:k]]]
         )
 
     def get_vectors(self, row_ids: Sequence[str]) -> dict[str, Floats]:
@@ -273,7 +275,7 @@ def _find_nearest_rows(
         # With those that rounding may have put behind the k-th, and those as near: ids decide.
         max_distance = kth_distance + _ROUNDING_ERROR + 1 / DISTANCE_STEPS
         row_numbers = row_numbers[distances <= max_distance]
-    return _measure_exact_hits(view, query_vector, row_numbers)[:k]
+    return _make_hits_by_exact_distance(view, query_vector, row_numbers)[:k]
 
 
 def _choose_candidates(
@@ -323,7 +325,7 @@ def _compute_max_differing_signs(distances: Floats, k: int, query_vector: Floats
     return int(dimensions * differing_share + _SIGN_MARGIN_IN_STANDARD_DEVIATIONS * deviation)
 
 
-def _measure_exact_hits(
+def _make_hits_by_exact_distance(
     view: RowView, query_vector: Floats, row_numbers: RowNumbers
 ) -> list[VectorHit]:
     """Return these rows with their exact distances, nearest first, equal ones by id."""

@@ -118,7 +118,7 @@ class StoredVersion:
     """What a fetch may know about the entry that it is to renew."""
 
     etag: str | None = None
-    can_be_served: bool = False
+    is_served_if_fetch_fails: bool = False
     """Whether the entry is served if the fetch fails; then retries are not worth their time."""
 
 

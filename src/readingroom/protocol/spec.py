@@ -111,7 +111,7 @@ class LazyImport:
 class SettingFlag:
     """An option of `serve` and `stdio` that chooses a setting of one base."""
 
-    option: str
+    command_line_option: str
     setting: str
     help: str
 

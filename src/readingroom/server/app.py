@@ -183,7 +183,7 @@ class _SharedAppParts:
             # Around the security checks, so that a refusal has a request id and our envelope too.
             Middleware(
                 ErrorMiddleware,
-                page_frame=self.site.frame,
+                frame_renderer=self.site.frame,
                 is_page=is_page,
                 is_josh_path=self._policies.is_josh_path,
             ),
@@ -231,13 +231,18 @@ def _make_issuer_routes(key_auth: KeyAuth, settings: ServerSettings) -> list[Bas
 
 
 def _make_consent_routes(
-    page_frame: PageFrame, key_auth: KeyAuth, server_faces: Sequence[Face], settings: ServerSettings
+    frame_renderer: PageFrame,
+    key_auth: KeyAuth,
+    server_faces: Sequence[Face],
+    settings: ServerSettings,
 ) -> list[BaseRoute]:
     """Return the page where people answer apps; none where they cannot connect."""
     if key_auth.grants is None:
         return []
     face_titles = {server_face.path: server_face.title for server_face in server_faces}
-    return ConsentPages(page_frame, key_auth.grants, face_titles, settings.public_url).make_routes()
+    return ConsentPages(
+        frame_renderer, key_auth.grants, face_titles, settings.public_url
+    ).make_routes()
 
 
 class _McpEndpoint:

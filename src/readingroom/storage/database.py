@@ -79,15 +79,15 @@ class Database(sqlite3.Connection):
         finally:
             self.execute("COMMIT")
 
-    def run_later(self, work: Callable[[], object]) -> None:
+    def run_in_background(self, work: Callable[[], object]) -> None:
         """Do some work with this connection before its next statement: here, at once.
 
         Another engine does it meanwhile; the next statement raises what it raised.
         """
         work()
 
-    def insert_later(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Insert rows before the next statement, as `run_later` does work."""
+    def insert_in_background(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Insert rows before the next statement, as `run_in_background` does work."""
         self.executemany(sql, rows)
 
     def iterate_tuples(self, sql: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:

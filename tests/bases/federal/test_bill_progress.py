@@ -12,14 +12,14 @@ from readingroom.bases.federal.formats.parts.bill_stage import (
     get_stage_of_version,
 )
 from readingroom.bases.federal.formats.parts.files import RawFile
-from readingroom.bases.federal.schema.entries import FileProblem, ParsedRecord, Provenance
+from readingroom.bases.federal.schema.entries import FileProblem, FileStamp, ParsedRecord
 from readingroom.bases.federal.schema.records import BillAction
 from tests.support.federal.base import load_files as load_files
 from tests.support.federal.base import serve_in_process, write_world
 
 pytestmark = pytest.mark.anyio
 
-ORIGIN = Provenance("2026-01-01T00:00:00+00:00", "0" * 64)
+ORIGIN = FileStamp("2026-01-01T00:00:00+00:00", "0" * 64)
 
 # Checked by hand against the latest actions in each file, as of the day of the file.
 OFFICIAL = {

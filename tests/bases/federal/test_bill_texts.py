@@ -9,14 +9,14 @@ import pytest
 
 from readingroom.bases.federal.formats.parts.files import RawFile
 from readingroom.bases.federal.formats.uslm import BillTextLoader
-from readingroom.bases.federal.schema.entries import Provenance
+from readingroom.bases.federal.schema.entries import FileStamp
 from readingroom.bases.federal.schema.records import Bill
 from tests.bases.federal.test_dates_of_files import LEGISLATOR
 from tests.support.federal.base import load_files, serve_in_process, write_world
 
 pytestmark = pytest.mark.anyio
 
-ORIGIN = Provenance("2026-01-01T00:00:00+00:00", "0" * 64)
+ORIGIN = FileStamp("2026-01-01T00:00:00+00:00", "0" * 64)
 USLM = 'xmlns="http://schemas.gpo.gov/xml/uslm" xmlns:dc="http://purl.org/dc/elements/1.1/"'
 INTRODUCED = """<action><date date="2024-03-01">March 1, 2024</date><actionDescription>
 <sponsor senateId="S999">Ms. <inline>Sample</inline></sponsor> (for herself and

@@ -17,8 +17,8 @@ from readingroom.bases.federal.formats.parts import bill_fields, references
 from readingroom.bases.federal.load.writer import Writer
 from readingroom.bases.federal.query.links import count_links, read_link_page
 from readingroom.bases.federal.schema.entries import (
+    FileStamp,
     ParsedRecord,
-    Provenance,
     RecordLink,
     build_citation_fields,
 )
@@ -36,7 +36,7 @@ from tests.support.federal.world import register_document
 
 pytestmark = pytest.mark.anyio
 
-ORIGIN = Provenance("2026-01-01T00:00:00+00:00", "0" * 64)
+ORIGIN = FileStamp("2026-01-01T00:00:00+00:00", "0" * 64)
 
 
 def make_law(number: int, *links: RecordLink, sha256: str = "0" * 64) -> ParsedRecord:

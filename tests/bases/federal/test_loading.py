@@ -26,7 +26,7 @@ from readingroom.bases.federal.formats.uslm import BillTextLoader
 from readingroom.bases.federal.formats.votes import HouseVoteLoader
 from readingroom.bases.federal.load.loading import list_failures
 from readingroom.bases.federal.load.writer import Writer
-from readingroom.bases.federal.schema.entries import Provenance
+from readingroom.bases.federal.schema.entries import FileStamp
 from readingroom.bases.federal.schema.sources import SOURCES, SOURCES_BY_NAME
 from readingroom.bases.federal.schema.tables import CITATION_FIELDS, SCHEMA_VERSION
 from readingroom.bases.federal.store import DATABASE_FILE, get_database_path
@@ -38,7 +38,7 @@ from tests.support.kit import clean_environment, make_command, run
 from tests.support.papers import make_paper
 
 _OF_THE_LOAD = ("ingestion_logs", "generation", "sqlite_sequence")
-ORIGIN = Provenance("2026-01-01T00:00:00+00:00", "0" * 64)
+ORIGIN = FileStamp("2026-01-01T00:00:00+00:00", "0" * 64)
 
 
 def read_rows(data: Path, sql: str, *values: Any) -> list[Any]:

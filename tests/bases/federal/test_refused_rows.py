@@ -11,7 +11,7 @@ from readingroom.bases.federal import store
 from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
 from readingroom.bases.federal.load import loading, steps
 from readingroom.bases.federal.schema.columns import list_computed_columns
-from readingroom.bases.federal.schema.entries import ParsedRecord, Provenance, RecordLink
+from readingroom.bases.federal.schema.entries import FileStamp, ParsedRecord, RecordLink
 from readingroom.bases.federal.schema.records import LinkKind
 from readingroom.bases.federal.schema.sources import SOURCES
 from readingroom.bases.federal.store import FederalPlace, SharedRecords
@@ -40,7 +40,7 @@ class NumberedAmendments:
     def recognizes_file(self, file_start: FileStart) -> bool:
         return file_start.name.endswith(".numbers")
 
-    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         for word in raw_file.data.decode().split():
             parsed = amendment(int(word.rstrip("!")), f"Amendment {word}")
             # No table of links takes one without evidence.

@@ -101,15 +101,15 @@ def test_work_goes_on_meanwhile_and_its_failure_is_told_by_the_next_statement(
     with closing(store.connect(place, writing=True)) as db:
         may_go_on, was_done = threading.Event(), []
         db.execute("BEGIN")
-        db.run_later(may_go_on.wait)
-        db.run_later(lambda: db.execute("INSERT INTO nowhere VALUES (1)"))
-        db.run_later(lambda: was_done.append("after a failure"))
+        db.run_in_background(may_go_on.wait)
+        db.run_in_background(lambda: db.execute("INSERT INTO nowhere VALUES (1)"))
+        db.run_in_background(lambda: was_done.append("after a failure"))
         may_go_on.set()  # nobody has waited until here
         with pytest.raises(DatabaseFailed, match="nowhere"):
             db.execute("SELECT 1")
         db.execute("ROLLBACK")
         assert was_done == []
-        db.run_later(lambda: db.execute("INSERT INTO nowhere VALUES (1)"))
+        db.run_in_background(lambda: db.execute("INSERT INTO nowhere VALUES (1)"))
         db.execute("ROLLBACK")  # whatever it was, it is taken back
         assert db.execute("SELECT 1").fetchone()[0] == 1
 
@@ -119,13 +119,13 @@ def test_rows_are_copied_as_they_are(place: SharedRecords) -> None:
     with closing(store.connect(place, writing=True)) as db:
         rows = [(n, f"id{n}", text, None if n % 2 else text) for n, text in enumerate(odd_texts, 1)]
         db.execute("BEGIN")
-        db.insert_later(
+        db.insert_in_background(
             "INSERT INTO documents (doc, id, source, published_at) VALUES (?, ?, ?, ?)", rows
         )
         stored = db.execute("SELECT doc, id, source, published_at FROM documents ORDER BY doc")
         assert [tuple(row) for row in stored] == rows
         with pytest.raises(UnicodeEncodeError):  # here, where the file is known
-            db.insert_later(
+            db.insert_in_background(
                 "INSERT INTO documents (doc, id, source, published_at) VALUES (?, ?, ?, ?)",
                 [(n, "half \ud800", "x", None) for n in range(100, 120)],
             )

@@ -11,7 +11,7 @@ from readingroom.bases.federal.formats.parts.files import RawFile
 from readingroom.bases.federal.formats.parts.pdfs import PdfText
 from readingroom.bases.federal.formats.parts.positions import find_position
 from readingroom.bases.federal.formats.saps import StatementLoader
-from readingroom.bases.federal.schema.entries import FileProblem, Provenance
+from readingroom.bases.federal.schema.entries import FileProblem, FileStamp
 from readingroom.bases.federal.schema.records import Sap
 from readingroom.bases.federal.store import get_database_path
 from tests.support.federal.base import load_files, serve_in_process
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.anyio
 # Written by reading 60 statements, drawn at random, before anybody looked at what the classifier
 # says of them. Not for tuning: a rule is mended on other statements.
 POSITIONS_FILE = Path(__file__).parents[2] / "fixtures" / "statement_positions.tsv"
-ORIGIN = Provenance("2026-01-01T00:00:00+00:00", "0" * 64)
+ORIGIN = FileStamp("2026-01-01T00:00:00+00:00", "0" * 64)
 
 
 @pytest.mark.data

@@ -10,7 +10,7 @@ import pytest
 
 from readingroom.bases.federal.formats import Loader, cbo, cfr, compilations, crec, crs, reports
 from readingroom.bases.federal.formats.parts.files import RawFile
-from readingroom.bases.federal.schema.entries import ParsedRecord, Provenance
+from readingroom.bases.federal.schema.entries import FileStamp, ParsedRecord
 from readingroom.bases.federal.schema.ids import parse_federal_id
 from readingroom.bases.federal.schema.sources import (
     SOURCES_BY_NAME,
@@ -24,7 +24,7 @@ from tests.support.federal.base import MADE_UP, load_files, serve_in_process, wr
 from tests.support.federal.world import World, register_document
 from tests.support.federal.world_texts import committee_reports, crs_reports, regulations
 
-ORIGIN = Provenance("2026-01-01T00:00:00+00:00", "0" * 64)
+ORIGIN = FileStamp("2026-01-01T00:00:00+00:00", "0" * 64)
 BODIES = list_source_names(list_sources_of_shape(Shape.BODY))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from readingroom.bases.federal import store
-from readingroom.bases.federal.load.loading import list_ignored, list_incomplete
+from readingroom.bases.federal.load.loading import list_ignored_files, list_incomplete
 from readingroom.bases.federal.store import get_database_path
 from tests.support.federal.base import load_files, serve_in_process
 from tests.support.federal.world_texts import register_issue
@@ -132,12 +132,12 @@ def test_an_ignored_file_is_in_the_status_once_until_it_is_loaded(tmp_path: Path
     path.write_text("<unknown/>", "utf-8")
     for _ in range(2):
         load_files(tmp_path, path.parent, embed=False)
-    (row,) = read_status_rows(tmp_path, list_ignored)
+    (row,) = read_status_rows(tmp_path, list_ignored_files)
     assert row["file"] == str(path)
     assert "its format is not recognised" in row["error"]
     path.write_text(register_issue(), "utf-8")
     load_files(tmp_path, path.parent, embed=False)
-    assert read_status_rows(tmp_path, list_ignored) == []
+    assert read_status_rows(tmp_path, list_ignored_files) == []
 
 
 def test_the_name_of_a_source_is_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

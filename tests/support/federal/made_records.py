@@ -7,8 +7,8 @@ from typing import Any
 from readingroom.bases.federal import store
 from readingroom.bases.federal.load.writer import Writer
 from readingroom.bases.federal.schema.entries import (
+    FileStamp,
     ParsedRecord,
-    Provenance,
     SearchHead,
     build_citation_fields,
     hash_item,
@@ -61,9 +61,9 @@ def person(number: int, name: str, *, is_current: bool = True) -> ParsedRecord:
 
 
 def _cite(day: str | None, cite: str) -> dict[str, Any]:
-    provenance = Provenance("2026-01-01T00:00:00Z", hash_item([day, cite]), day)
+    file_stamp = FileStamp("2026-01-01T00:00:00Z", hash_item([day, cite]), day)
     return build_citation_fields(
-        provenance, url="https://www.congress.gov/x", org="GPO", cite=cite, published_at=day
+        file_stamp, url="https://www.congress.gov/x", org="GPO", cite=cite, published_at=day
     )
 
 

@@ -55,8 +55,8 @@ class FederalBackup(BaseBackup):
             prepare_records(records_place)
             copy_records(records_place, copied_file, report_progress)
             _merge_write_ahead_log(copied_file)
-        with closing(connect(copied_file)) as db:
-            (schema_version,) = db.execute("PRAGMA user_version").fetchone()
+        with closing(connect(copied_file)) as copied_db:
+            (schema_version,) = copied_db.execute("PRAGMA user_version").fetchone()
         return {"schema": int(schema_version)}
 
     def can_read_backup(self, manifest_counts: Mapping[str, Any]) -> bool:

@@ -255,7 +255,9 @@ def status(settings: FederalSettings, as_json: bool) -> None:
         ]
         ignored_files = [
             dict(status_row)
-            for status_row in federal_store.query_now(lambda db: list(loading.list_ignored(db)))
+            for status_row in federal_store.query_now(
+                lambda db: list(loading.list_ignored_files(db))
+            )
         ]
     column_headings = ("source", "records", "chunks", "embedded", "%", "complete to", "newest")
     table_cells = [

@@ -160,7 +160,7 @@ class GovukStore:
             await self._wait_for_caller_turn(call_context)
             # With a stale copy at hand, it is better to fail at once than to retry.
             conditional_request = replace(
-                request, etag=stored_version.etag, fail_fast=stored_version.can_be_served
+                request, etag=stored_version.etag, fail_fast=stored_version.is_served_if_fetch_fails
             )
             return await self._client.send_get(conditional_request, call_context)
 

@@ -43,8 +43,8 @@ class PolicyDoctor:
         metadatas_by_revision = await policy_service.store.group_metadata_by_revision()
         revisions_by_key = {
             (policy_slug, revision.revision_id): revision
-            for policy_slug, revisions in timelines_by_slug.items()
-            for revision in revisions
+            for policy_slug, policy_revisions in timelines_by_slug.items()
+            for revision in policy_revisions
         }
         chunk_count_by_orphan = {
             revision_key: len(chunk_metadatas)

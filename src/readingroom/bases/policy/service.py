@@ -164,12 +164,12 @@ class PolicyService:
             RevisionNotFound: it has no such revision, or none is in force today.
             SectionNotFound: the revision has no such section; the error names similar ones.
         """
-        policy_today = await self.resolver.resolve_for_policy(arguments.source, self.today)
-        revision = _choose_asked_revision(policy_today, arguments.revision_id, arguments.date)
+        policy_as_of_today = await self.resolver.resolve_for_policy(arguments.source, self.today)
+        revision = _choose_asked_revision(policy_as_of_today, arguments.revision_id, arguments.date)
         policy_on_asked_day = (
-            policy_today.resolve_day(parse_day(arguments.date))
+            policy_as_of_today.resolve_day(parse_day(arguments.date))
             if arguments.date
-            else policy_today.resolve_last_day(revision)
+            else policy_as_of_today.resolve_last_day(revision)
         )
         chunks = await self.store.get_chunks(arguments.source, revision.revision_id)
         section_ref = references.find_section_ref(
@@ -177,7 +177,7 @@ class PolicyService:
         )
         if section_ref is None:
             raise await self._make_section_error(
-                arguments.section_ref, revision, policy_today, chunks
+                arguments.section_ref, revision, policy_as_of_today, chunks
             )
         section_chunks = passages.select_section_chunks(chunks, section_ref)
         page_numbers = sorted({number for chunk in section_chunks for number in chunk.pages})
@@ -189,8 +189,8 @@ class PolicyService:
             text=passages.join_section_text(section_chunks),
             page_numbers=page_numbers,
             effective_from=revision.effective_from,
-            effective_to=timeline.find_last_day(revision, policy_today.timeline),
-            in_force_today=policy_today.revision == revision,
+            effective_to=timeline.find_last_day(revision, policy_as_of_today.timeline),
+            in_force_today=policy_as_of_today.revision == revision,
             citation=passages.cite_section(revision, section_ref, section_chunks, page_numbers),
             id=format_section_id(arguments.source, revision.revision_id, section_ref),
             section_title=passages.find_title(section_chunks, section_ref),
@@ -209,9 +209,9 @@ class PolicyService:
             PolicyNotFound: there is no such policy.
             RevisionNotFound: it has no such revision.
         """
-        policy_today = await self.resolver.resolve_for_policy(policy_slug, self.today)
-        revision = timeline.find_revision(policy_today.timeline, revision_id)
-        return list_unread_revisions(policy_today.resolve_last_day(revision), revision)
+        policy_as_of_today = await self.resolver.resolve_for_policy(policy_slug, self.today)
+        revision = timeline.find_revision(policy_as_of_today.timeline, revision_id)
+        return list_unread_revisions(policy_as_of_today.resolve_last_day(revision), revision)
 
     async def get_passage(self, chunk_id: str) -> PolicyHit:
         """Return one passage by its id; raise `RecordNotFound` if there is none."""
@@ -258,8 +258,8 @@ class PolicyService:
 
     async def list_section_titles(self, arguments: ListPolicySections) -> SectionList:
         """Return every section of a revision with its title and page; raises as `get_section`."""
-        policy_today = await self.resolver.resolve_for_policy(arguments.source, self.today)
-        revision = _choose_asked_revision(policy_today, arguments.revision_id, arguments.date)
+        policy_as_of_today = await self.resolver.resolve_for_policy(arguments.source, self.today)
+        revision = _choose_asked_revision(policy_as_of_today, arguments.revision_id, arguments.date)
         chunks = await self.store.get_chunks(arguments.source, revision.revision_id)
         listed_sections = passages.list_sections(chunks)
         return SectionList(
@@ -478,9 +478,11 @@ class PolicyService:
 
 
 def _choose_asked_revision(
-    policy_today: PolicyOnDay, revision_id: str | None, day: str | None
+    policy_as_of_today: PolicyOnDay, revision_id: str | None, day: str | None
 ) -> Revision:
     """Return the revision that is named, or that of a day, or today's. Raise `RevisionNotFound`."""
     if revision_id is not None:
-        return timeline.find_revision(policy_today.timeline, revision_id)
-    return (policy_today.resolve_day(parse_day(day)) if day else policy_today).require_revision()
+        return timeline.find_revision(policy_as_of_today.timeline, revision_id)
+    return (
+        policy_as_of_today.resolve_day(parse_day(day)) if day else policy_as_of_today
+    ).require_revision()

@@ -94,25 +94,30 @@ def find_passages(query_text: str, whole_text: str) -> list[tuple[str, float]]:
     """
     query_words = set(extract_query_words(query_text))
     passages = [passage_span.cut_from(whole_text) for passage_span in split(whole_text)]
-    matched_words = [query_words & set(split_words(passage)) for passage in passages]
+    matched_words_by_passage = [query_words & set(split_words(passage)) for passage in passages]
     passage_count_by_word = Counter(
-        passage_word for passage_words in matched_words for passage_word in passage_words
+        matched_word
+        for matched_query_words in matched_words_by_passage
+        for matched_word in matched_query_words
     )
     rarity_by_word = {
-        passage_word: math.log(1 + len(passages) / passage_count_by_word[passage_word])
-        for passage_word in passage_count_by_word
+        matched_word: math.log(1 + len(passages) / passage_count_by_word[matched_word])
+        for matched_word in passage_count_by_word
     }
     if len(passages) > _MAX_FULLY_COMPARED_PASSAGES:
         ranked_indexes = [
             passage_index
-            for passage_index, passage_words in enumerate(matched_words)
-            if passage_words
+            for passage_index, matched_query_words in enumerate(matched_words_by_passage)
+            if matched_query_words
         ]
     else:
         ranked_indexes = list(range(len(passages)))
     ranked_indexes.sort(
         key=lambda passage_index: (
-            -sum(rarity_by_word[passage_word] for passage_word in matched_words[passage_index])
+            -sum(
+                rarity_by_word[matched_word]
+                for matched_word in matched_words_by_passage[passage_index]
+            )
         )
     )
     max_passages = (
@@ -121,6 +126,9 @@ def find_passages(query_text: str, whole_text: str) -> list[tuple[str, float]]:
         else _MAX_PASSAGES
     )
     return [
-        (passages[passage_index], len(matched_words[passage_index]) / max(len(query_words), 1))
+        (
+            passages[passage_index],
+            len(matched_words_by_passage[passage_index]) / max(len(query_words), 1),
+        )
         for passage_index in ranked_indexes[:max_passages]
     ]

@@ -137,33 +137,35 @@ class _Encoder:
             epsilon=epsilon,
         )
 
-    def _add_linear(self, input_name: str, weight_prefix: str) -> str:
+    def _add_linear(self, left_operand_name: str, weight_prefix: str) -> str:
         bias_name = self._add_constant(
             f"{weight_prefix}.bias", self.weights[f"{weight_prefix}.bias"]
         )
         if self.precision == "int8":
-            return self._add_quantised_product(input_name, weight_prefix, bias_name)
+            return self._add_quantised_product(left_operand_name, weight_prefix, bias_name)
         return self._add_node(
             "Add",
-            [self._add_product(input_name, weight_prefix), bias_name],
+            [self._add_product(left_operand_name, weight_prefix), bias_name],
             f"{weight_prefix}.output",
         )
 
-    def _add_product(self, input_name: str, weight_prefix: str) -> str:
+    def _add_product(self, left_operand_name: str, weight_prefix: str) -> str:
         if self.precision == "int8":
-            return self._add_quantised_product(input_name, weight_prefix)
+            return self._add_quantised_product(left_operand_name, weight_prefix)
         matrix_name = self._add_constant(
             f"{weight_prefix}.weight", self.weights[f"{weight_prefix}.weight"].T
         )
-        return self._add_node("MatMul", [input_name, matrix_name], f"{weight_prefix}.product")
+        return self._add_node(
+            "MatMul", [left_operand_name, matrix_name], f"{weight_prefix}.product"
+        )
 
-    def _add_quantised_product(self, input_name: str, weight_prefix: str, *bias: str) -> str:
+    def _add_quantised_product(self, left_operand_name: str, weight_prefix: str, *bias: str) -> str:
         """Add a product with int8 weights and return its name."""
         # A scale for each column: one for the whole matrix loses too much precision.
         matrix = self.weights[f"{weight_prefix}.weight"].T
         column_scales = np.abs(matrix).max(axis=0) / 127
         inputs = [
-            input_name,
+            left_operand_name,
             self._add_constant(
                 f"{weight_prefix}.weight", np.rint(matrix / column_scales).astype(np.int8)
             ),

@@ -88,7 +88,7 @@ class SharedFilters:
         conditions = self._clauses_by_filter.get(where)
         if conditions is None:
             clauses, clause_values = build_clauses(
-                self._filter_fields.parse_filter(where), self._collection.field_names
+                self._filter_fields.parse_filter(where), self._collection.column_field_names
             )
             conditions = tuple(clauses), tuple(clause_values)
             self._clauses_by_filter.put(where, conditions)

@@ -205,8 +205,8 @@ class MemoryCopy:
     def _read_vector_pages(
         self, ids: Sequence[str] | None = None
     ) -> Iterator[tuple[list[str], Any, list[Metadata]]]:
-        field_names = self._collection.field_names
-        field_columns_sql = "".join(f", field_{field_name}" for field_name in field_names)
+        column_field_names = self._collection.column_field_names
+        field_columns_sql = "".join(f", field_{field_name}" for field_name in column_field_names)
         last_id = ""
         while True:
             with self._collection.read() as connection:
@@ -223,7 +223,9 @@ class MemoryCopy:
                 metadatas: list[Metadata] = [
                     {
                         field_name: json.loads(field_value)
-                        for field_name, field_value in zip(field_names, vector_row[2:], strict=True)
+                        for field_name, field_value in zip(
+                            column_field_names, vector_row[2:], strict=True
+                        )
                         if field_value is not None
                     }
                     for vector_row in vector_rows

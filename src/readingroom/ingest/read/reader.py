@@ -88,7 +88,9 @@ def render_page(
     picture_format: PictureFormat = "png",
 ) -> bytes:
     """Return one page of a file as a lossless picture; raise a `Refusal` if it cannot be shown."""
-    render_image = _render_pdf_page if _is_pdf_with_pages(file_bytes, file_name) else _render_frame
+    render_image = (
+        _render_pdf_page if _is_pdf_with_pages(file_bytes, file_name) else _render_image_file_page
+    )
     try:
         page_image = render_image(file_bytes, page_number - 1, dpi, read_options)
     except PageUnreadable as failure:
@@ -114,7 +116,7 @@ def find_page_words(
     try:
         if not _is_pdf_with_pages(file_bytes, file_name):
             return _recognize_words(
-                _render_frame(file_bytes, page_number - 1, 0, read_options), read_options
+                _render_image_file_page(file_bytes, page_number - 1, 0, read_options), read_options
             )
         with pdf.open_pdf(file_bytes, read_options.max_pages) as pdf_document:
             if page_number > len(pdf_document):
@@ -293,7 +295,7 @@ def _render_pdf_page(
         )
 
 
-def _render_frame(
+def _render_image_file_page(
     file_bytes: bytes, frame_index: int, dpi: int, read_options: ReadOptions
 ) -> Image:
     from readingroom.ingest.read import ocr

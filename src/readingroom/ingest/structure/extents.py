@@ -390,12 +390,12 @@ def _is_box_right_below(typography: Typography, last_line_index: int, line_index
         return False
     gap = last_line.box.bottom - flow_line.box.top
     # A heading may stand on a tab that is narrower than the box of its text.
-    is_as_wide = (
+    spans_box_above = (
         abs(flow_line.box.left - last_line.box.left) < MARGIN_TOLERANCE
         and flow_line.box.right > last_line.box.right - MARGIN_TOLERANCE
     )
     return (
-        is_as_wide
+        spans_box_above
         and abs(gap) < 2 * typography.usual_size
         and not typography.is_emphasised(line_index)
     )

@@ -53,12 +53,12 @@ class ErrorMiddleware:
     def __init__(
         self,
         app: ASGIApp,
-        page_frame: PageFrame | None = None,
+        frame_renderer: PageFrame | None = None,
         is_page: Callable[[Scope], bool] = _never_is_page,
         is_josh_path: Callable[[str], bool] = _never_is_josh_path,
     ) -> None:
         self._app = app
-        self._frame = page_frame
+        self._frame = frame_renderer
         self._is_page = is_page
         self._is_josh_path = is_josh_path
 

@@ -28,12 +28,12 @@ class ConsentPages:
 
     def __init__(
         self,
-        page_frame: PageFrame,
+        frame_renderer: PageFrame,
         grant_store: GrantStore,
         face_titles: Mapping[str, str],
         public_url: str | None,
     ) -> None:
-        self._browsers = page_frame.browsers
+        self._browsers = frame_renderer.browsers
         self._grants = grant_store
         self._face_titles = face_titles
         self._public_url = public_url

@@ -79,7 +79,7 @@ def make_upload_spools(settings: ServerSettings) -> ScratchFolders:
 
 def make_page_routes(
     base_pages: Iterable[BasePage],
-    page_frame: PageFrame,
+    frame_renderer: PageFrame,
     settings: ServerSettings,
     upload_spools: ScratchFolders,
 ) -> list[BaseRoute]:
@@ -94,7 +94,7 @@ def make_page_routes(
     return [
         Route(
             base_page.path,
-            partial(_answer_page_request, base_page, page_frame, settings, upload_spools),
+            partial(_answer_page_request, base_page, frame_renderer, settings, upload_spools),
             methods=[base_page.method],
         )
         for base_page in allowed_pages
@@ -103,13 +103,13 @@ def make_page_routes(
 
 async def _answer_page_request(
     base_page: BasePage,
-    page_frame: PageFrame,
+    frame_renderer: PageFrame,
     settings: ServerSettings,
     upload_spools: ScratchFolders,
     request: Request,
 ) -> Response:
     request.scope["state"][ROUTE_PATH_STATE_KEY] = base_page.path
-    visitor = page_frame.browsers.identify_visitor(request.scope)
+    visitor = frame_renderer.browsers.identify_visitor(request.scope)
     if visitor is None:
         raise Unauthorized("Sign in to open this page")
     if not visitor.has_role(base_page.role):
@@ -120,10 +120,10 @@ async def _answer_page_request(
         visitor=visitor,
         call=make_call_from_scope(request.scope, no_progress),
         is_sample=settings.is_sample,
-        form_token=page_frame.browsers.make_form_token(request.scope),
+        form_token=frame_renderer.browsers.make_form_token(request.scope),
     )
     try:
-        async with _receive_form(base_page, page_frame, settings, upload_spools, request) as (
+        async with _receive_form(base_page, frame_renderer, settings, upload_spools, request) as (
             form_fields,
             sent_files,
         ):
@@ -160,7 +160,9 @@ async def _answer_page_request(
                 for parameter_name, parameter_value in request.query_params.items()
                 if parameter_value and parameter_name not in tracked_parameters.used_names
             ]
-            return page_frame.make_response(request.scope, page_answer, unused_names=unused_names)
+            return frame_renderer.make_response(
+                request.scope, page_answer, unused_names=unused_names
+            )
 
 
 class _TrackedParameters(Mapping[str, str]):
@@ -207,7 +209,7 @@ async def _show_form_again(
 @contextlib.asynccontextmanager
 async def _receive_form(
     base_page: BasePage,
-    page_frame: PageFrame,
+    frame_renderer: PageFrame,
     settings: ServerSettings,
     upload_spools: ScratchFolders,
     request: Request,
@@ -217,7 +219,7 @@ async def _receive_form(
         yield {}, ()
         return
     # Before the body is read: who may not send it sends it in vain.
-    page_frame.browsers.check_same_origin(request.scope)
+    frame_renderer.browsers.check_same_origin(request.scope)
     async with upload_spools.make_scratch_folder() as spool_folder:
         file_numbers = itertools.count()
         upload_form = await receive_form(
@@ -226,7 +228,7 @@ async def _receive_form(
             base_page.max_upload_bytes or 0,
             settings.max_body_bytes,
         )
-        page_frame.browsers.check_form_token(request.scope, upload_form.fields)
+        frame_renderer.browsers.check_form_token(request.scope, upload_form.fields)
         yield (
             upload_form.fields,
             [SentFile(file_name, spool_path) for file_name, spool_path in upload_form.files],

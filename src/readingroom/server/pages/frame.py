@@ -33,7 +33,7 @@ PAGE_HEADERS = {
 JSON_PARAMETER = "format"
 """`?format=json` gives what a page shows as JSON."""
 _MIN_COMPRESSED_BYTES = 500
-_FRAME_STATE_KEY = "page_frame"
+_FRAME_STATE_KEY = "frame_renderer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +105,9 @@ def _make_json_address(scope: Scope) -> str:
     )
 
 
-def attach_frame(scope: Scope, page_frame: PageFrame) -> None:
+def attach_frame(scope: Scope, frame_renderer: PageFrame) -> None:
     """Let whatever answers this request render pages."""
-    scope["state"][_FRAME_STATE_KEY] = page_frame
+    scope["state"][_FRAME_STATE_KEY] = frame_renderer
 
 
 def has_frame(scope: Scope) -> bool:

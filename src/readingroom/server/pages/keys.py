@@ -33,8 +33,8 @@ class ConnectedApp:
 class KeyPages:
     """The page of keys and of the apps that use them, and its forms."""
 
-    def __init__(self, page_frame: PageFrame, key_auth: KeyAuth) -> None:
-        self._browsers = page_frame.browsers
+    def __init__(self, frame_renderer: PageFrame, key_auth: KeyAuth) -> None:
+        self._browsers = frame_renderer.browsers
         self._key_auth = key_auth
         self._key_ring = key_auth.key_ring
 

@@ -20,8 +20,8 @@ _MAX_FORM_BYTES = 16 * 1024
 class SignInPages:
     """The two pages by which people come in and leave."""
 
-    def __init__(self, page_frame: PageFrame) -> None:
-        self._browsers = page_frame.browsers
+    def __init__(self, frame_renderer: PageFrame) -> None:
+        self._browsers = frame_renderer.browsers
 
     def make_routes(self) -> list[BaseRoute]:
         """Return their routes."""

@@ -74,7 +74,7 @@ def build_console_pages(
         *doctor_pages.make_pages(),
     ]
     menu_entries = _make_menu_entries(all_pages)
-    page_frame = PageFrame(browsers, menu_entries, settings.is_sample)
+    frame_renderer = PageFrame(browsers, menu_entries, settings.is_sample)
     upload_spools = make_upload_spools(settings)
     job_handlers = {
         job_kind: job_handler
@@ -85,14 +85,14 @@ def build_console_pages(
     job_handlers |= doctor_pages.make_job_handlers()
     page_routes: list[BaseRoute] = [
         Route(f"{ASSET_PREFIX}{{digest}}/{{file_name}}", _show_asset),
-        *SignInPages(page_frame).make_routes(),
-        *KeyPages(page_frame, key_auth).make_routes(),
-        *make_page_routes(all_pages, page_frame, settings, upload_spools),
+        *SignInPages(frame_renderer).make_routes(),
+        *KeyPages(frame_renderer, key_auth).make_routes(),
+        *make_page_routes(all_pages, frame_renderer, settings, upload_spools),
     ]
     list_events = partial(_list_events, base_pages)
     return ConsolePages(
         page_routes,
-        page_frame,
+        frame_renderer,
         menu_entries,
         JobRunner(job_store, job_handlers),
         upload_spools,

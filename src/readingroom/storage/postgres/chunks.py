@@ -72,7 +72,7 @@ class PostgresChunkStore:
         """
         with _translate_errors():
             self._database.prepare()
-            field_names = tuple(
+            column_field_names = tuple(
                 dict.fromkeys(
                     (
                         *filter_fields.exact_match_fields,
@@ -87,13 +87,15 @@ class PostgresChunkStore:
                 connection.execute(
                     "SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", (collection_name,)
                 )
-                for sql_statement in list_collection_statements(collection_name, field_names):
+                for sql_statement in list_collection_statements(
+                    collection_name, column_field_names
+                ):
                     connection.execute(sql_statement)
                 connection.execute(
                     "INSERT INTO collections (name) VALUES (?) ON CONFLICT DO NOTHING",
                     (collection_name,),
                 )
-        return PostgresCollection(self._database, collection_name, field_names)
+        return PostgresCollection(self._database, collection_name, column_field_names)
 
     def close(self) -> None:
         """Close the idle connections of the database."""
@@ -107,11 +109,11 @@ class PostgresCollection:
         self,
         postgres_database: PostgresDatabase,
         collection_name: str,
-        field_names: tuple[str, ...],
+        column_field_names: tuple[str, ...],
     ) -> None:
         self.database = postgres_database
         self.name = collection_name
-        self.field_names = field_names
+        self.column_field_names = column_field_names
         self.split_stems: SplitStems = _find_no_stems
         self.chunks_table = f"{collection_name}_chunks"
         self.vectors_table = f"{collection_name}_vectors"
@@ -128,7 +130,9 @@ class PostgresCollection:
 
         Unknown ids are left out. `limit` and `offset` are for reading everything page by page.
         """
-        sql_clauses, statement_values = build_clauses(flatten_filter(where), self.field_names)
+        sql_clauses, statement_values = build_clauses(
+            flatten_filter(where), self.column_field_names
+        )
         if chunk_ids is not None:
             sql_clauses.append("id = ANY(?)")
             statement_values.append(list(chunk_ids))
@@ -166,10 +170,12 @@ class PostgresCollection:
                 f"{self.chunks_table} (id, body, metadata, words, tokens)",
                 encode_chunks(chunks, stem_lists),
             )
-            field_columns_sql = "".join(f", field_{field_name}" for field_name in self.field_names)
+            field_columns_sql = "".join(
+                f", field_{field_name}" for field_name in self.column_field_names
+            )
             connection.copy_in(
                 f"{self.vectors_table} (id{field_columns_sql}, embedding)",
-                encode_vectors(chunks, self.field_names),
+                encode_vectors(chunks, self.column_field_names),
             )
             pending_change.touched_ids.update(chunks.ids)
             pending_change.chunk_count += len(chunks)
@@ -189,13 +195,13 @@ class PostgresCollection:
             )
             assignments_sql = ", ".join(
                 f"field_{field_name} = {self.chunks_table}.field_{field_name}"
-                for field_name in self.field_names
+                for field_name in self.column_field_names
             )
             if assignments_sql:
                 differs_sql = " OR ".join(
                     f"{self.vectors_table}.field_{field_name} IS DISTINCT FROM "
                     f"{self.chunks_table}.field_{field_name}"
-                    for field_name in self.field_names
+                    for field_name in self.column_field_names
                 )
                 connection.execute(
                     f"UPDATE {self.vectors_table} SET {assignments_sql} "

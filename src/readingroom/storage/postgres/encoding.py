@@ -47,7 +47,7 @@ _MAX_ESTIMATED_VALUES = 50
 
 
 def build_clauses(
-    filter_conditions: Iterable[Condition], field_names: Sequence[str]
+    filter_conditions: Iterable[Condition], column_field_names: Sequence[str]
 ) -> tuple[list[str], list[Any]]:
     """Return the conditions of a filter in SQL, and the values in them."""
     sql_clauses: list[str] = []
@@ -58,7 +58,7 @@ def build_clauses(
             is_plain = all(
                 isinstance(filter_value, str | bool) for filter_value in filter_condition.values
             )
-            if is_plain and filter_condition.field in field_names:
+            if is_plain and filter_condition.field in column_field_names:
                 sql_clauses.append(
                     f"field_{filter_condition.field} = ANY(?::text[])"
                     if len(value_texts) <= _MAX_ESTIMATED_VALUES
@@ -69,7 +69,7 @@ def build_clauses(
                 sql_clauses.append("metadata -> ? = ANY(?::jsonb[])")
                 clause_values += [filter_condition.field, value_texts]
             continue
-        is_column = filter_condition.field in field_names
+        is_column = filter_condition.field in column_field_names
         value_sql = f"field_{filter_condition.field}::jsonb" if is_column else "(metadata -> ?)"
         bound_operators = [("", None), (">=", filter_condition.low), ("<=", filter_condition.high)]
         for operator_sql, bound_value in bound_operators:
@@ -254,11 +254,11 @@ def encode_json(json_value: object) -> str:
     )
 
 
-def encode_vectors(chunks: Chunks, field_names: Sequence[str]) -> Iterator[bytes]:
+def encode_vectors(chunks: Chunks, column_field_names: Sequence[str]) -> Iterator[bytes]:
     """Yield the vectors of chunks, with the values of these fields, for COPY."""
     vectors = np.ascontiguousarray(chunks.vectors, dtype=">f4")
     vector_header = struct.pack(">HH", vectors.shape[1] if len(chunks) else 0, 0)
-    column_count = struct.pack(">h", 2 + len(field_names))
+    column_count = struct.pack(">h", 2 + len(column_field_names))
 
     def encode_row(chunk_index: int) -> bytes:
         chunk_metadata = chunks.metadatas[chunk_index]
@@ -268,7 +268,7 @@ def encode_vectors(chunks: Chunks, field_names: Sequence[str]) -> Iterator[bytes
                 if chunk_metadata.get(field_name) is not None
                 else None
             )
-            for field_name in field_names
+            for field_name in column_field_names
         )
         chunk_id = _encode_field(clean_text(chunks.ids[chunk_index]).encode())
         return (

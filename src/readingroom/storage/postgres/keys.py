@@ -27,7 +27,7 @@ from readingroom.storage.postgres.notices import NOTICE_CHANNEL
 
 logger = logging.getLogger(__name__)
 
-_STORE_NAME = "api_keys"
+_KEYS_STORE_NAME = "api_keys"
 _SECONDS_BETWEEN_LOOKS = 0.5
 _MAX_STALE_SECONDS = 30.0
 """How long the copy is believed while the database does not answer; then nobody is let in."""
@@ -127,7 +127,7 @@ class SharedKeyRing(KeyRing):
             with self._copy_lock:
                 if self._key_copy is None:
                     self._key_copy = self._read_copy()
-                    self._database.notices.subscribe(_STORE_NAME, self._may_have_changed.set)
+                    self._database.notices.subscribe(_KEYS_STORE_NAME, self._may_have_changed.set)
                     threading.Thread(target=self._follow_changes, name="keys", daemon=True).start()
         if time.monotonic() - self._read_at > _MAX_STALE_SECONDS:
             raise StorageFailed("The keys cannot be used: the shared database does not answer")
@@ -160,14 +160,14 @@ class SharedKeyRing(KeyRing):
     def close(self) -> None:
         """Stop looking for changes."""
         self._is_closed = True
-        self._database.notices.unsubscribe(_STORE_NAME, self._may_have_changed.set)
+        self._database.notices.unsubscribe(_KEYS_STORE_NAME, self._may_have_changed.set)
         self._may_have_changed.set()
 
     def _read_copy(self, previous_copy: _KeyCopy | None = None) -> _KeyCopy:
         begun_at = time.monotonic()
         with self._open_tables() as connection:
             generation_row = connection.execute(
-                "SELECT generation FROM generations WHERE store_name = ?", (_STORE_NAME,)
+                "SELECT generation FROM generations WHERE store_name = ?", (_KEYS_STORE_NAME,)
             ).fetchone()
             keys_generation = generation_row[0] if generation_row else 0
             if previous_copy is not None and previous_copy.generation == keys_generation:
@@ -212,6 +212,6 @@ def _raise_generation(connection: Any) -> None:
     connection.execute(
         "INSERT INTO generations VALUES (?, 1) ON CONFLICT (store_name) "
         "DO UPDATE SET generation = generations.generation + 1",
-        (_STORE_NAME,),
+        (_KEYS_STORE_NAME,),
     )
-    connection.execute("SELECT pg_notify(?, ?)", (NOTICE_CHANNEL, _STORE_NAME))
+    connection.execute("SELECT pg_notify(?, ?)", (NOTICE_CHANNEL, _KEYS_STORE_NAME))

@@ -78,23 +78,23 @@ class RecordsConnection(PostgresConnection):
         """How many rows were written, as SQLite counts them."""
         self._trace_statement: Callable[[str], None] | None = None
         self._was_stopped = threading.Event()
-        self._later_thread: ThreadPoolExecutor | None = None
-        self._later_thread_id = 0
-        self._later_error: BaseException | None = None
+        self._background_thread: ThreadPoolExecutor | None = None
+        self._background_thread_id = 0
+        self._background_error: BaseException | None = None
         self._unfinished_work: deque[Future[None]] = deque()
         self._conflicting_inserts: set[str] = set()
         """Beginnings of statements some of whose rows were in their table already."""
 
     @property
     def in_transaction(self) -> bool:
-        self._finish_later_work()
+        self._finish_background_work()
         status = self._connection.info.transaction_status
         return bool(status != psycopg.pq.TransactionStatus.IDLE)
 
     def execute(
         self, sql: str, values: Sequence[Any] = (), binary: bool = False, plan_anew: bool = False
     ) -> Any:
-        self._wait_for_later_work(is_failure_told=not sql.startswith("ROLLBACK"))
+        self._wait_for_background_work(is_failure_told=not sql.startswith("ROLLBACK"))
         self._announce_statement(sql)
         cursor = super().execute(
             _translate_fragments(sql), [_clean_value(value) for value in values], binary, plan_anew
@@ -109,7 +109,7 @@ class RecordsConnection(PostgresConnection):
 
     def executemany(self, sql: str, value_rows: Iterable[Sequence[Any]]) -> None:
         """Run a statement for each of the rows; rows that are inserted go many at once."""
-        self._wait_for_later_work()
+        self._wait_for_background_work()
         rows: Sequence[Sequence[Any]] = list(value_rows)
         copy_target = _find_copy_target(sql, rows)
         encoded_rows = encode_text_rows(rows) if copy_target else None
@@ -143,17 +143,19 @@ class RecordsConnection(PostgresConnection):
                 [value for values in row_batch for value in values],
             )
 
-    def insert_later(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Insert rows on a thread, before the next statement, as `run_later` does work.
+    def insert_in_background(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Insert rows on a thread, before the next statement, as `run_in_background` does work.
 
         A text that is none, with half a character, is refused at once: whoever has it is here.
         """
         copy_target = _find_copy_target(sql, rows)
         encoded_rows = encode_text_rows(rows) if copy_target else None
         if copy_target and encoded_rows is not None:
-            self.run_later(partial(self._copy_encoded, copy_target, encoded_rows, len(rows)))
+            self.run_in_background(
+                partial(self._copy_encoded, copy_target, encoded_rows, len(rows))
+            )
         else:
-            self.run_later(partial(self.executemany, sql, rows))
+            self.run_in_background(partial(self.executemany, sql, rows))
 
     def _copy_encoded(self, copy_target: str, encoded_rows: bytes, row_count: int) -> None:
         self.copy_text(copy_target, encoded_rows)
@@ -161,7 +163,7 @@ class RecordsConnection(PostgresConnection):
 
     def copy_text(self, table_and_columns_sql: str, encoded_rows: bytes) -> None:
         """Write rows in COPY's text format into `table (columns)`."""
-        self._wait_for_later_work()
+        self._wait_for_background_work()
         with self._open_copy(f"COPY {table_and_columns_sql} FROM STDIN") as copy_stream:
             copy_stream.write(encoded_rows)
 
@@ -207,45 +209,45 @@ class RecordsConnection(PostgresConnection):
         self.execute(f"TRUNCATE {staging_name}")
 
     def iterate_tuples(self, sql: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
-        self._wait_for_later_work()
+        self._wait_for_background_work()
         self._announce_statement(sql)
         return super().iterate_tuples(_translate_fragments(sql), values)
 
     def copy_in(self, table_and_columns_sql: str, blocks: Iterable[bytes]) -> None:
-        self._wait_for_later_work()
+        self._wait_for_background_work()
         super().copy_in(table_and_columns_sql, blocks)
 
-    def run_later(self, work: Callable[[], object]) -> None:
+    def run_in_background(self, work: Callable[[], object]) -> None:
         """Do some work with this connection on a thread, before its next statement.
 
         The database is busy then while the caller goes on. The next statement raises what the work
         raised, unless it rolls back; work that was to follow is left out.
         """
-        if self._later_thread is None:
-            self._later_thread = ThreadPoolExecutor(1, "federal-rows")
+        if self._background_thread is None:
+            self._background_thread = ThreadPoolExecutor(1, "federal-rows")
         while len(self._unfinished_work) >= _MAX_UNFINISHED_WORK:
             self._wait_for_oldest_work()
-        self._unfinished_work.append(self._later_thread.submit(self._do_later, work))
+        self._unfinished_work.append(self._background_thread.submit(self._do_in_background, work))
 
-    def _do_later(self, work: Callable[[], object]) -> None:
-        self._later_thread_id = threading.get_ident()
-        if self._later_error is None:
+    def _do_in_background(self, work: Callable[[], object]) -> None:
+        self._background_thread_id = threading.get_ident()
+        if self._background_error is None:
             try:
                 work()
             except BaseException as error:
-                self._later_error = error
+                self._background_error = error
 
-    def _wait_for_later_work(self, *, is_failure_told: bool = True) -> None:
-        """Wait until the work of `run_later` is done; raise the first of what it raised."""
-        if threading.get_ident() == self._later_thread_id:
+    def _wait_for_background_work(self, *, is_failure_told: bool = True) -> None:
+        """Wait until the work of `run_in_background` is done; raise the first of what it raised."""
+        if threading.get_ident() == self._background_thread_id:
             return
-        self._finish_later_work()
-        later_error, self._later_error = self._later_error, None
-        if later_error and is_failure_told:
-            raise later_error
+        self._finish_background_work()
+        background_error, self._background_error = self._background_error, None
+        if background_error and is_failure_told:
+            raise background_error
 
-    def _finish_later_work(self) -> None:
-        while self._unfinished_work and threading.get_ident() != self._later_thread_id:
+    def _finish_background_work(self) -> None:
+        while self._unfinished_work and threading.get_ident() != self._background_thread_id:
             self._wait_for_oldest_work()
 
     def _wait_for_oldest_work(self) -> None:
@@ -253,12 +255,12 @@ class RecordsConnection(PostgresConnection):
         self._unfinished_work.popleft()  # not before: who is interrupted there must wait again
 
     def roll_back(self) -> None:
-        self._wait_for_later_work(is_failure_told=False)
+        self._wait_for_background_work(is_failure_told=False)
         super().roll_back()
 
     def close(self) -> None:
-        if self._later_thread is not None:
-            self._later_thread.shutdown()
+        if self._background_thread is not None:
+            self._background_thread.shutdown()
         super().close()
 
     def _announce_statement(self, sql: str) -> None:

@@ -291,21 +291,23 @@ def create_extensions(connection: Any, extension_names: Sequence[str]) -> None:
             ) from error
 
 
-def list_collection_statements(collection_name: str, field_names: tuple[str, ...]) -> list[str]:
+def list_collection_statements(
+    collection_name: str, column_field_names: tuple[str, ...]
+) -> list[str]:
     """Return what creates the tables of a collection of chunks that is filtered by these fields.
 
     Vectors are apart from texts: a search by meaning reads all those that pass a filter.
     """
-    for sql_identifier in (collection_name, *field_names):
+    for sql_identifier in (collection_name, *column_field_names):
         if not _SQL_IDENTIFIER_PATTERN.fullmatch(sql_identifier):
             raise ValueError(f"{sql_identifier!r} cannot be the name of a table or a column")
     chunk_columns_sql = "".join(
         f"""field_{field_name} text COLLATE "C" GENERATED ALWAYS AS
             ((metadata -> '{field_name}')::text) STORED, """
-        for field_name in field_names
+        for field_name in column_field_names
     )
     vector_columns_sql = "".join(
-        f'field_{field_name} text COLLATE "C", ' for field_name in field_names
+        f'field_{field_name} text COLLATE "C", ' for field_name in column_field_names
     )
     sql_statements = [
         f"""
@@ -336,6 +338,6 @@ def list_collection_statements(collection_name: str, field_names: tuple[str, ...
         sql_statements += [
             f"CREATE INDEX IF NOT EXISTS {table_name}_{field_name} "
             f"ON {table_name} (field_{field_name})"
-            for field_name in field_names
+            for field_name in column_field_names
         ]
     return sql_statements

@@ -22,7 +22,7 @@ from readingroom.bases.federal.formats import (
 )
 from readingroom.bases.federal.formats.parts import pdfs
 from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
-from readingroom.bases.federal.schema.entries import FileProblem, ParsedRecord, Provenance
+from readingroom.bases.federal.schema.entries import FileProblem, FileStamp, ParsedRecord
 
 
 class Loader(Protocol):
@@ -42,7 +42,7 @@ class Loader(Protocol):
         ...
 
     def parse(
-        self, raw_file: RawFile, provenance: Provenance
+        self, raw_file: RawFile, file_stamp: FileStamp
     ) -> Iterator[ParsedRecord | FileProblem]:
         """Yield the records of a file, and what it names that could not be loaded."""
         ...

@@ -62,8 +62,8 @@ from readingroom.bases.federal.schema.congress import (
 )
 from readingroom.bases.federal.schema.entries import (
     FileProblem,
+    FileStamp,
     ParsedRecord,
-    Provenance,
     RecordLink,
     SearchHead,
     build_citation_fields,
@@ -103,11 +103,11 @@ class BillStatusLoader:
     def recognizes_file(self, file_start: FileStart) -> bool:
         return b"<billStatus" in file_start.head
 
-    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord | FileProblem]:
+    def parse(self, file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord | FileProblem]:
         bill_element = parse_xml(file.data).find("bill")
         if bill_element is None:
             raise ValueError("no <bill> in this file")
-        parser = _BillParser(bill_element, provenance)
+        parser = _BillParser(bill_element, file_stamp)
         # Stubs first: rows of cosponsors and committees have foreign keys to them.
         yield from parser.build_referenced_records()
         yield parser.build_bill()
@@ -120,9 +120,9 @@ class BillStatusLoader:
 class _BillParser:
     """Parses the file of one bill."""
 
-    def __init__(self, bill_element: Element, provenance: Provenance) -> None:
+    def __init__(self, bill_element: Element, file_stamp: FileStamp) -> None:
         self._bill_element = bill_element
-        self._provenance = provenance
+        self._file_stamp = file_stamp
         self._stubbed_ids: set[str] = set()
         self.congress = int(require_text(bill_element, "congress"))
         self.bill_type = require_text(bill_element, "type", "billType").lower()
@@ -158,7 +158,7 @@ class _BillParser:
         yield from self._build_people_stubs((*self.sponsors, *self.cosponsors))
         for bill_committee in self.committees:
             yield build_committee_stub(
-                bill_committee.id, bill_committee.name, bill_committee.chamber, self._provenance
+                bill_committee.id, bill_committee.name, bill_committee.chamber, self._file_stamp
             )
         yield from self._build_topics()
 
@@ -245,7 +245,7 @@ class _BillParser:
                 for summary in summaries
             ],
             **build_citation_fields(
-                self._provenance,
+                self._file_stamp,
                 url=self.bill_url,
                 org=GPO_PUBLISHER,
                 cite=self._format_citation(bill_title),
@@ -267,14 +267,14 @@ class _BillParser:
                     estimate.title,
                     estimate.date,
                     [self.bill_id],
-                    self._provenance,
+                    self._file_stamp,
                     is_partial=True,
                 )
 
     def build_reports(self) -> Iterator[ParsedRecord]:
         for citation in self.evidence_by_report:
             if parse_report_citation(citation):
-                yield reports.build_cited_report(citation, [self.bill_id], self._provenance)
+                yield reports.build_cited_report(citation, [self.bill_id], self._file_stamp)
 
     def find_missing_items(self) -> Iterator[FileProblem]:
         """Yield where the file holds less than it says."""
@@ -308,7 +308,7 @@ class _BillParser:
         topic_names = drop_repeated_topics((*parent_by_topic.values(), *self._list_topic_names()))
         for topic_name in topic_names:
             parent_name = parent_by_topic.get(topic_name)
-            yield build_topic(topic_name, self._provenance, parent_name=parent_name)
+            yield build_topic(topic_name, self._file_stamp, parent_name=parent_name)
 
     def _list_vote_ids(self) -> Iterator[str]:
         for bill_action in self.actions:
@@ -459,7 +459,7 @@ class _BillParser:
             actions=actions,
             votes=list(dict.fromkeys(vote_id for action in actions for vote_id in action.votes)),
             **build_citation_fields(
-                self._provenance,
+                self._file_stamp,
                 url=f"https://www.congress.gov/amendment/{format_ordinal(congress)}-congress/{url_slug}/{amendment_number}",
                 org=GPO_PUBLISHER,
                 cite=citation_text,
@@ -497,4 +497,4 @@ class _BillParser:
         for named_person in named_people:
             if named_person.bioguide_id and named_person.bioguide_id not in self._stubbed_ids:
                 self._stubbed_ids.add(named_person.bioguide_id)
-                yield build_legislator_stub(named_person, self._provenance)
+                yield build_legislator_stub(named_person, self._file_stamp)

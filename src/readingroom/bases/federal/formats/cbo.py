@@ -14,8 +14,8 @@ from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
 from readingroom.bases.federal.formats.parts.xml import find_text, hash_element, parse_xml
 from readingroom.bases.federal.schema.congress import get_congress_on
 from readingroom.bases.federal.schema.entries import (
+    FileStamp,
     ParsedRecord,
-    Provenance,
     RecordLink,
     SearchHead,
     build_citation_fields,
@@ -38,9 +38,9 @@ class CostEstimateLoader:
     def recognizes_file(self, file_start: FileStart) -> bool:
         return b"<response>" in file_start.head and b"cbo.gov/" in file_start.head
 
-    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         for feed_item in parse_xml(raw_file.data).findall("item"):
-            yield _parse_item(feed_item, provenance)
+            yield _parse_item(feed_item, file_stamp)
 
 
 def build_estimate(
@@ -48,7 +48,7 @@ def build_estimate(
     estimate_title: str,
     published_at: str | None,
     bill_ids: list[str],
-    provenance: Provenance,
+    file_stamp: FileStamp,
     *,
     estimate_description: str | None = None,
     raw_sha256: str | None = None,
@@ -69,7 +69,7 @@ def build_estimate(
         description=estimate_description,
         bills=bill_ids,
         **build_citation_fields(
-            provenance,
+            file_stamp,
             url=url,
             org=PUBLISHER,
             cite=f"CBO, {estimate_title}, Publication {estimate_id.partition(':')[2]}",
@@ -93,7 +93,7 @@ def build_estimate(
     )
 
 
-def _parse_item(feed_item: Element, provenance: Provenance) -> ParsedRecord:
+def _parse_item(feed_item: Element, file_stamp: FileStamp) -> ParsedRecord:
     published_at = _parse_feed_date(find_text(feed_item, "Date"))
     estimate_title = find_text(feed_item, "Title") or "Cost estimate"
     text_naming_bills = f"{find_text(feed_item, 'Bill_Number') or ''} {estimate_title}"
@@ -104,7 +104,7 @@ def _parse_item(feed_item: Element, provenance: Provenance) -> ParsedRecord:
         _find_estimated_bill_ids(text_naming_bills, get_congress_on(published_at))
         if published_at
         else [],
-        provenance,
+        file_stamp,
         estimate_description=find_text(feed_item, "Description"),
         raw_sha256=hash_element(feed_item),
     )

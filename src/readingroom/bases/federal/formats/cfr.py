@@ -22,8 +22,8 @@ from readingroom.bases.federal.formats.parts.xml import (
 from readingroom.bases.federal.formats.register import PUBLISHER, slugify, to_title_case
 from readingroom.bases.federal.formats.uslm import is_uslm
 from readingroom.bases.federal.schema.entries import (
+    FileStamp,
     ParsedRecord,
-    Provenance,
     RecordLink,
     RecordText,
     SearchHead,
@@ -53,7 +53,7 @@ class CfrLoader:
     def recognizes_file(self, file_start: FileStart) -> bool:
         return is_uslm(file_start, b"<cfrDoc ")
 
-    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         volume_element = parse_xml(raw_file.data)
         metadata_element = volume_element.find("meta")
         title_number = int(find_text(metadata_element, "docNumber") or "")
@@ -78,7 +78,7 @@ class CfrLoader:
                 provision_element,
                 provision_label.add_repeat_number(appendix_counts[provision_label.number]),
                 cfr_context,
-                provenance,
+                file_stamp,
             )
 
 
@@ -202,7 +202,7 @@ def _build_provision(
     provision_element: Element,
     provision_label: _ProvisionLabel,
     cfr_context: _CfrContext,
-    provenance: Provenance,
+    file_stamp: FileStamp,
 ) -> ParsedRecord:
     provision_title = (
         f"{provision_label.cite}, {provision_label.heading}"
@@ -236,7 +236,7 @@ def _build_provision(
         cfr_references=list(own_references.cfr_sections),
         characters=len(provision_text),
         **build_citation_fields(
-            provenance,
+            file_stamp,
             url=_build_govinfo_url(cfr_context, provision_label),
             org=PUBLISHER,
             cite=provision_title,

@@ -11,8 +11,8 @@ from readingroom.bases.federal.formats.parts.xml import find_text, parse_iso_dat
 from readingroom.bases.federal.formats.register import to_title_case
 from readingroom.bases.federal.formats.uslm import extract_body, is_uslm
 from readingroom.bases.federal.schema.entries import (
+    FileStamp,
     ParsedRecord,
-    Provenance,
     RecordLink,
     RecordText,
     SearchHead,
@@ -37,16 +37,16 @@ class CompilationLoader:
     def recognizes_file(self, file_start: FileStart) -> bool:
         return is_uslm(file_start, b"<statuteCompilation ")
 
-    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         compilation_element = parse_xml(raw_file.data)
         metadata_element = compilation_element.find("meta")
         if metadata_element is None:
             raise ValueError("no <meta> in this file")
-        yield _build_compilation(compilation_element, metadata_element, provenance)
+        yield _build_compilation(compilation_element, metadata_element, file_stamp)
 
 
 def _build_compilation(
-    compilation_element: Element, metadata_element: Element, provenance: Provenance
+    compilation_element: Element, metadata_element: Element, file_stamp: FileStamp
 ) -> ParsedRecord:
     file_number = find_text(metadata_element, "property[@role='fileId']")
     if not file_number:
@@ -91,7 +91,7 @@ def _build_compilation(
         sections=sum(1 for _ in compilation_element.iter("section")),
         characters=len(compilation_text),
         **build_citation_fields(
-            provenance, url=url, org=PUBLISHER, cite=citation_text, published_at=published_at
+            file_stamp, url=url, org=PUBLISHER, cite=citation_text, published_at=published_at
         ),
     )
     congress_facet = [str(compilation_record.congress)] if compilation_record.congress else []
@@ -107,7 +107,7 @@ def _build_compilation(
             compilation_text,
             compilation_title,
             url,
-            provenance.sha256,
+            file_stamp.sha256,
             f"As amended through {_cite_law(last_law_id)}" if last_law_id else "As amended",
             published_at,
         ),

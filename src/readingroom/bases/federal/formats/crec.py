@@ -31,8 +31,8 @@ from readingroom.bases.federal.schema.congress import (
     get_congress_on,
 )
 from readingroom.bases.federal.schema.entries import (
+    FileStamp,
     ParsedRecord,
-    Provenance,
     RecordLink,
     RecordText,
     SearchHead,
@@ -91,8 +91,8 @@ class RecordPageLoader:
             "CREC-"
         )
 
-    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        item_page = _ItemPage(raw_file, provenance)
+    def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
+        item_page = _ItemPage(raw_file, file_stamp)
         yield item_page.build_entry()
         yield from item_page.find_amendments()
 
@@ -107,19 +107,19 @@ class RecordIssueLoader:
     def recognizes_file(self, file_start: FileStart) -> bool:
         return b"http://www.loc.gov/mods" in file_start.head and b">CREC<" in file_start.head
 
-    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         issue_element = parse_xml(raw_file.data)
         issue_parser = _IssueParser(issue_element)
         people_by_id: dict[str, Person] = {}
         for item_element in issue_element.findall("relatedItem[@type='constituent']"):
-            parsed_item = issue_parser.build_entry(item_element, provenance)
+            parsed_item = issue_parser.build_entry(item_element, file_stamp)
             assert isinstance(parsed_item.record, Proceeding)
             people_by_id.update(
                 {speaker.bioguide_id or "": speaker for speaker in parsed_item.record.speakers}
             )
             yield parsed_item
         yield from (
-            build_legislator_stub(named_person, provenance)
+            build_legislator_stub(named_person, file_stamp)
             for bioguide_id, named_person in sorted(people_by_id.items())
             if bioguide_id
         )
@@ -128,7 +128,7 @@ class RecordIssueLoader:
 class _ItemPage:
     """Parses a page of HTML."""
 
-    def __init__(self, raw_file: RawFile, provenance: Provenance) -> None:
+    def __init__(self, raw_file: RawFile, file_stamp: FileStamp) -> None:
         # The printing office marked some lines with a NUL, which no reader can use.
         markup = raw_file.data.decode("utf-8", "replace").replace("\0", "")
         pre_match = _PRE_ELEMENT_PATTERN.search(markup)
@@ -136,7 +136,7 @@ class _ItemPage:
         header_match = _PAGE_HEADER_PATTERN.search(plain_text)
         if header_match is None:
             raise ValueError("no header of the Congressional Record on this page")
-        self._provenance = provenance
+        self._file_stamp = file_stamp
         self._granule_id = raw_file.name.rpartition(".")[0]
         self._indented_text = plain_text[header_match.end() :]
         self.volume, self.issue_number = int(header_match[1]), int(header_match[2])
@@ -152,7 +152,7 @@ class _ItemPage:
     def build_entry(self) -> ParsedRecord:
         proceeding = _build_proceeding(
             self._granule_id,
-            self._provenance,
+            self._file_stamp,
             title=self.title,
             congress=self.congress,
             type=_TYPES_BY_LETTER.get(self.part_letter, "other"),
@@ -168,7 +168,7 @@ class _ItemPage:
             self.text,
             self.title,
             proceeding.url,
-            self._provenance.sha256,
+            self._file_stamp.sha256,
             dated=self.published_at,
         )
         return ParsedRecord(
@@ -217,7 +217,7 @@ class _ItemPage:
             submitted_at=self.published_at,
             sponsors=[Person(name=format_name(sponsor_match[1].strip()))] if sponsor_match else [],
             **build_citation_fields(
-                self._provenance,
+                self._file_stamp,
                 url=url,
                 org=GPO_PUBLISHER,
                 cite=f"{cite}, {self.volume} Cong. Rec. {self.page_range}",
@@ -262,7 +262,7 @@ class _IssueParser:
         self._congress = int(find_text(mods_extension, "congress") or "")
         self._session = int(find_text(mods_extension, "session") or "1")
 
-    def build_entry(self, item_element: Element, provenance: Provenance) -> ParsedRecord:
+    def build_entry(self, item_element: Element, file_stamp: FileStamp) -> ParsedRecord:
         item_mods = item_element.find("extension")
         if item_mods is None:
             raise ValueError("an item of the issue says nothing of itself")
@@ -276,7 +276,7 @@ class _IssueParser:
         mentions = self._find_mentions(item_mods)
         proceeding = _build_proceeding(
             granule_id,
-            provenance,
+            file_stamp,
             title=item_title,
             congress=self._congress,
             session=self._session,
@@ -323,7 +323,7 @@ class _IssueParser:
 
 def _build_proceeding(
     granule_id: str,
-    provenance: Provenance,
+    file_stamp: FileStamp,
     *,
     published_at: str | None,
     raw_sha256: str | None = None,
@@ -337,7 +337,7 @@ def _build_proceeding(
         fields
         | {"id": make_proceeding_id(granule_id)}
         | build_citation_fields(
-            provenance,
+            file_stamp,
             url=f"https://www.govinfo.gov/app/details/{issue_id}/{granule_id}",
             org=GPO_PUBLISHER,
             cite=cite,

@@ -14,8 +14,8 @@ from readingroom.bases.federal.formats.parts.topics import (
 from readingroom.bases.federal.formats.parts.xml import parse_iso_date, strip_html
 from readingroom.bases.federal.schema.congress import get_congress_on
 from readingroom.bases.federal.schema.entries import (
+    FileStamp,
     ParsedRecord,
-    Provenance,
     RecordLink,
     RecordText,
     SearchHead,
@@ -43,19 +43,19 @@ class CrsReportLoader:
     def recognizes_file(self, file_start: FileStart) -> bool:
         return file_start.head.lstrip()[:1] == b"{" and b'"CRSReport' in file_start.head
 
-    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         parsed_file = json.loads(raw_file.data)
         if report_data := parsed_file.get("CRSReport"):
             for topic_name in drop_repeated_topics(_list_values(report_data, "topics", "topic")):
-                yield build_topic(topic_name, provenance)
-            yield _build_report(report_data, provenance, is_partial=False)
+                yield build_topic(topic_name, file_stamp)
+            yield _build_report(report_data, file_stamp, is_partial=False)
         for report_data in parsed_file.get("CRSReports") or ():
             # A list has no summaries: it must not replace a report that was read by itself.
-            yield _build_report(report_data, provenance, is_partial=True)
+            yield _build_report(report_data, file_stamp, is_partial=True)
 
 
 def _build_report(
-    report_data: dict[str, Any], provenance: Provenance, *, is_partial: bool
+    report_data: dict[str, Any], file_stamp: FileStamp, *, is_partial: bool
 ) -> ParsedRecord:
     report_id = parse_federal_id(f"crs:{report_data['id']}").id
     report_title = " ".join(report_data["title"].split())
@@ -84,7 +84,7 @@ def _build_report(
         pdf_url=_find_pdf_url(report_data),
         characters=len(summary_text),
         **build_citation_fields(
-            provenance,
+            file_stamp,
             url=f"https://www.congress.gov/crs-product/{report_id}",
             org=PUBLISHER,
             cite=f"{report_title}, CRS {report_id}",

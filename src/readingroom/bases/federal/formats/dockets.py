@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
 from readingroom.bases.federal.formats.parts.xml import parse_iso_date
 from readingroom.bases.federal.schema.entries import (
+    FileStamp,
     ParsedRecord,
-    Provenance,
     build_citation_fields,
     hash_item,
 )
@@ -33,15 +33,15 @@ class DocketLoader:
             and b'"attributes"' in first_bytes
         )
 
-    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         resource_data = json.loads(raw_file.data)["data"]
         for docket_data in resource_data if isinstance(resource_data, list) else [resource_data]:
             if docket_data["type"] == "dockets":
-                yield _build_docket(docket_data["id"], docket_data["attributes"], provenance)
+                yield _build_docket(docket_data["id"], docket_data["attributes"], file_stamp)
 
 
 def _build_docket(
-    docket_number: str, docket_attributes: dict[str, Any], provenance: Provenance
+    docket_number: str, docket_attributes: dict[str, Any], file_stamp: FileStamp
 ) -> ParsedRecord:
     # An agency may leave a docket without a title.
     docket_title = docket_attributes.get("title") or docket_number
@@ -59,7 +59,7 @@ def _build_docket(
         organization=docket_attributes.get("organization"),
         modified_at=modified_at,
         **build_citation_fields(
-            provenance,
+            file_stamp,
             url=f"https://www.regulations.gov/docket/{docket_number}",
             org="Regulations.gov",
             cite=f"Docket {docket_number}, {docket_title}",

@@ -12,8 +12,8 @@ from readingroom.bases.federal.formats.parts.people import build_committee_stub,
 from readingroom.bases.federal.formats.parts.xml import find_text, parse_iso_date, parse_xml
 from readingroom.bases.federal.schema.congress import BILL_LABELS, format_ordinal
 from readingroom.bases.federal.schema.entries import (
+    FileStamp,
     ParsedRecord,
-    Provenance,
     RecordLink,
     build_citation_fields,
     hash_item,
@@ -46,8 +46,8 @@ class HouseMeetingLoader:
     def recognizes_file(self, file_start: FileStart) -> bool:
         return b"<committee-meeting" in file_start.head
 
-    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        yield from _parse_house_meeting(parse_xml(raw_file.data), provenance)
+    def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
+        yield from _parse_house_meeting(parse_xml(raw_file.data), file_stamp)
 
 
 class HouseWitnessLoader:
@@ -60,8 +60,8 @@ class HouseWitnessLoader:
     def recognizes_file(self, file_start: FileStart) -> bool:
         return b"<witness-list" in file_start.head
 
-    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        yield _parse_house_witnesses(parse_xml(raw_file.data), provenance)
+    def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
+        yield _parse_house_witnesses(parse_xml(raw_file.data), file_stamp)
 
 
 class CongressMeetingLoader:
@@ -74,9 +74,9 @@ class CongressMeetingLoader:
     def recognizes_file(self, file_start: FileStart) -> bool:
         return _has_object(file_start, b"committeeMeeting")
 
-    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         yield from _parse_congress_meeting(
-            json.loads(raw_file.data)["committeeMeeting"], provenance
+            json.loads(raw_file.data)["committeeMeeting"], file_stamp
         )
 
 
@@ -90,8 +90,8 @@ class CongressHearingLoader:
     def recognizes_file(self, file_start: FileStart) -> bool:
         return _has_object(file_start, b"hearing")
 
-    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        yield from _parse_congress_hearing(json.loads(raw_file.data)["hearing"], provenance)
+    def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
+        yield from _parse_congress_hearing(json.loads(raw_file.data)["hearing"], file_stamp)
 
 
 def _has_object(file_start: FileStart, object_name: bytes) -> bool:
@@ -103,9 +103,7 @@ def _has_object(file_start: FileStart, object_name: bytes) -> bool:
 # --- docs.house.gov ---
 
 
-def _parse_house_meeting(
-    meeting_element: Element, provenance: Provenance
-) -> Iterator[ParsedRecord]:
+def _parse_house_meeting(meeting_element: Element, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
     event_id, congress = (
         _read_event_id(meeting_element),
         int(meeting_element.get("congress-num") or ""),
@@ -137,14 +135,14 @@ def _parse_house_meeting(
         *find_bills(meeting_title, congress, LinkKind.HEARING, "meeting-title"),
     ]
     yield from _build_entries(
-        provenance,
+        file_stamp,
         named_committees,
         hearing_links,
         revision=meeting_element.get("update-date"),
         publisher_name=_HOUSE_PUBLISHER,
         url=f"https://docs.house.gov/Committee/Calendar/ByEvent.aspx?EventID={event_id}",
         citation_text=meeting_title,
-        raw_sha256=provenance.sha256,
+        raw_sha256=file_stamp.sha256,
         id=make_meeting_id("house", event_id),
         title=meeting_title,
         type=_HOUSE_MEETING_TYPES.get(meeting_element.get("meeting-type") or "", "meeting"),
@@ -172,7 +170,7 @@ def _read_meeting_place(meeting_details: Element | None, xml_prefix: str) -> str
     return " ".join(filter(None, location_parts)) or None
 
 
-def _parse_house_witnesses(meeting_element: Element, provenance: Provenance) -> ParsedRecord:
+def _parse_house_witnesses(meeting_element: Element, file_stamp: FileStamp) -> ParsedRecord:
     event_id = _read_event_id(meeting_element)
     hearing_witnesses = [
         Witness(
@@ -192,7 +190,7 @@ def _parse_house_witnesses(meeting_element: Element, provenance: Provenance) -> 
         congress=_find_congress_in_papers(meeting_element),
         chamber="house",
         **build_citation_fields(
-            provenance,
+            file_stamp,
             url=f"https://docs.house.gov/Committee/Calendar/ByEvent.aspx?EventID={event_id}",
             org=_HOUSE_PUBLISHER,
             cite=meeting_title,
@@ -219,7 +217,7 @@ def _find_congress_in_papers(meeting_element: Element) -> int:
 
 
 def _parse_congress_meeting(
-    meeting_data: dict[str, Any], provenance: Provenance
+    meeting_data: dict[str, Any], file_stamp: FileStamp
 ) -> Iterator[ParsedRecord]:
     event_id, congress = str(meeting_data["eventId"]), int(meeting_data["congress"])
     chamber_name = parse_chamber(_read_chamber(meeting_data))
@@ -232,7 +230,7 @@ def _parse_congress_meeting(
     location_data = meeting_data.get("location") or {}
     meeting_type = str(meeting_data.get("type") or "").lower()
     yield from _build_entries(
-        provenance,
+        file_stamp,
         _list_committees(meeting_data),
         hearing_links,
         hearing_witnesses=[
@@ -266,7 +264,7 @@ def _parse_congress_meeting(
 
 
 def _parse_congress_hearing(
-    hearing_data: dict[str, Any], provenance: Provenance
+    hearing_data: dict[str, Any], file_stamp: FileStamp
 ) -> Iterator[ParsedRecord]:
     congress, jacket_number = int(hearing_data["congress"]), str(hearing_data["jacketNumber"])
     chamber_name = parse_chamber(_read_chamber(hearing_data))
@@ -294,7 +292,7 @@ def _parse_congress_hearing(
     )
     printed_citation = hearing_data.get("citation")
     yield from _build_entries(
-        provenance,
+        file_stamp,
         _list_committees(hearing_data),
         hearing_links,
         revision=hearing_data.get("updateDate"),
@@ -346,7 +344,7 @@ def _build_bill_links(related_bills: Sequence[dict[str, Any]]) -> Iterator[Recor
 
 
 def _build_entries(
-    provenance: Provenance,
+    file_stamp: FileStamp,
     named_committees: Sequence[NamedCommittee],
     record_links: Sequence[RecordLink],
     *,
@@ -360,7 +358,7 @@ def _build_entries(
 ) -> Iterator[ParsedRecord]:
     chamber_name: Chamber | None = record_fields["chamber"]
     for committee_id, committee_name in named_committees:
-        yield build_committee_stub(committee_id, committee_name, chamber_name, provenance)
+        yield build_committee_stub(committee_id, committee_name, chamber_name, file_stamp)
     bill_ids = dict.fromkeys(
         record_link.id for record_link in record_links if record_link.kind is LinkKind.HEARING
     )
@@ -369,7 +367,7 @@ def _build_entries(
         committees=[committee_id for committee_id, _ in named_committees],
         bills=list(bill_ids),
         **build_citation_fields(
-            provenance,
+            file_stamp,
             url=url,
             org=publisher_name,
             cite=citation_text,

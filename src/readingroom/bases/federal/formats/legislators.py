@@ -16,8 +16,8 @@ from readingroom.bases.federal.formats.parts.people import (
 from readingroom.bases.federal.formats.parts.yaml_files import load_yaml
 from readingroom.bases.federal.schema.congress import get_congress_on
 from readingroom.bases.federal.schema.entries import (
+    FileStamp,
     ParsedRecord,
-    Provenance,
     build_citation_fields,
     hash_item,
 )
@@ -54,19 +54,19 @@ class LegislatorLoader:
         has_members = b"  - type: sen" in first_bytes or b"  - type: rep" in first_bytes
         return has_members and b"  - type: prez" not in first_bytes
 
-    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         people_data = load_yaml(raw_file.data)
-        provenance = _add_file_date(provenance, people_data)
+        file_stamp = _add_file_date(file_stamp, people_data)
         is_current_list = "current" in raw_file.name
         for person_data in people_data:
-            legislator_record = _build_legislator(person_data, is_current_list, provenance)
+            legislator_record = _build_legislator(person_data, is_current_list, file_stamp)
             latest_term = person_data["terms"][-1]
             yield ParsedRecord(
                 legislator_record,
                 names=_list_name_forms(person_data["name"], legislator_record.name),
             )
             if legislator_record.current and latest_term.get("address"):
-                yield _build_washington_office(legislator_record, latest_term, provenance)
+                yield _build_washington_office(legislator_record, latest_term, file_stamp)
 
 
 class CommitteeLoader:
@@ -80,7 +80,7 @@ class CommitteeLoader:
     def recognizes_file(self, file_start: FileStart) -> bool:
         return file_start.head.startswith(b"- type: ") and b"thomas_id:" in file_start.head
 
-    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         for committee_data in load_yaml(raw_file.data):
             subcommittees = committee_data.get("subcommittees", ())
             committee_id = make_committee_id(str(committee_data["thomas_id"]))
@@ -88,13 +88,13 @@ class CommitteeLoader:
                 f"{committee_id}{subcommittee_data['thomas_id']}"
                 for subcommittee_data in subcommittees
             ]
-            yield _build_committee(committee_data, committee_id, None, subcommittee_ids, provenance)
+            yield _build_committee(committee_data, committee_id, None, subcommittee_ids, file_stamp)
             for subcommittee_data, subcommittee_id in zip(
                 subcommittees, subcommittee_ids, strict=True
             ):
                 typed_subcommittee = {"type": committee_data["type"], **subcommittee_data}
                 yield _build_committee(
-                    typed_subcommittee, subcommittee_id, committee_data, [], provenance
+                    typed_subcommittee, subcommittee_id, committee_data, [], file_stamp
                 )
 
 
@@ -114,17 +114,17 @@ class RosterLoader:
             and b"bioguide:" in file_start.head
         )
 
-    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         # The file does not say of which Congress it is: it is that of the day it was read.
-        congress = get_congress_on(provenance.retrieved_at)
+        congress = get_congress_on(file_stamp.retrieved_at)
         for committee_code, committee_seats in load_yaml(raw_file.data).items():
             for committee_seat in committee_seats:
                 named_person = Person(
                     bioguide_id=committee_seat["bioguide"], name=committee_seat["name"]
                 )
-                yield build_legislator_stub(named_person, provenance)
+                yield build_legislator_stub(named_person, file_stamp)
                 yield _build_membership(
-                    make_committee_id(committee_code), congress, committee_seat, provenance
+                    make_committee_id(committee_code), congress, committee_seat, file_stamp
                 )
 
 
@@ -139,10 +139,10 @@ class DistrictOfficeLoader:
     def recognizes_file(self, file_start: FileStart) -> bool:
         return file_start.head.startswith(b"- id:\n") and b"\n  offices:\n" in file_start.head
 
-    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         for member_data in load_yaml(raw_file.data):
             for office_data in member_data["offices"]:
-                yield _build_district_office(member_data["id"]["bioguide"], office_data, provenance)
+                yield _build_district_office(member_data["id"]["bioguide"], office_data, file_stamp)
 
 
 class SocialMediaLoader:
@@ -155,33 +155,33 @@ class SocialMediaLoader:
     def recognizes_file(self, file_start: FileStart) -> bool:
         return b"- id:\n" in file_start.head and b"\n  social:\n" in file_start.head
 
-    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         for member_data in load_yaml(raw_file.data):
-            yield _build_accounts(member_data["id"]["bioguide"], member_data["social"], provenance)
+            yield _build_accounts(member_data["id"]["bioguide"], member_data["social"], file_stamp)
 
 
-def _add_file_date(provenance: Provenance, people_data: list[dict[str, Any]]) -> Provenance:
+def _add_file_date(file_stamp: FileStamp, people_data: list[dict[str, Any]]) -> FileStamp:
     """Date a file that bears no date: it is of no earlier day than the newest term that began."""
-    today = provenance.retrieved_at[:10]
+    today = file_stamp.retrieved_at[:10]
     start_days = [
         term_data["start"] for person_data in people_data for term_data in person_data["terms"]
     ]
     newest_start = max((start_day for start_day in start_days if start_day <= today), default=None)
-    return replace(provenance, file_date=provenance.file_date or newest_start)
+    return replace(file_stamp, file_date=file_stamp.file_date or newest_start)
 
 
-def _is_current(term_end: str, is_current_list: bool, provenance: Provenance) -> bool:
+def _is_current(term_end: str, is_current_list: bool, file_stamp: FileStamp) -> bool:
     """Return whether a member sits, by the end of the last term and the list's own word.
 
     Who is appointed until an election may sit longer than the printed end, so a list of current
     members is believed as of its own date, which the record bears.
     """
-    today = provenance.retrieved_at[:10]
-    return term_end >= (min(provenance.file_date or today, today) if is_current_list else today)
+    today = file_stamp.retrieved_at[:10]
+    return term_end >= (min(file_stamp.file_date or today, today) if is_current_list else today)
 
 
 def _build_legislator(
-    person_data: dict[str, Any], is_current_list: bool, provenance: Provenance
+    person_data: dict[str, Any], is_current_list: bool, file_stamp: FileStamp
 ) -> Legislator:
     name_parts = person_data["name"]
     office_terms = [_build_term(term_data) for term_data in person_data["terms"]]
@@ -202,7 +202,7 @@ def _build_legislator(
         state=last_term.state,
         # District 0 is the whole state, so only None means that there is none.
         district=None if last_term.district is None else str(last_term.district),
-        current=_is_current(last_term.end, is_current_list, provenance),
+        current=_is_current(last_term.end, is_current_list, file_stamp),
         # Candidates for several offices have a list of FEC ids; all others are single.
         ids={
             id_name: str(id_value)
@@ -220,7 +220,7 @@ def _build_legislator(
             for role_data in person_data.get("leadership_roles", ())
         ],
         **build_citation_fields(
-            provenance,
+            file_stamp,
             url=build_bioguide_url(bioguide_id),
             org=BIOGUIDE_PUBLISHER,
             cite=f"{full_name}, {BIOGUIDE_PUBLISHER}",
@@ -231,7 +231,7 @@ def _build_legislator(
 
 
 def _build_washington_office(
-    office_member: Legislator, latest_term: dict[str, Any], provenance: Provenance
+    office_member: Legislator, latest_term: dict[str, Any], file_stamp: FileStamp
 ) -> ParsedRecord:
     office_title = f"Washington office of {office_member.name}"
     contact_fields = {
@@ -241,7 +241,7 @@ def _build_washington_office(
     return build_office(
         f"{office_member.id}-washington",
         office_member.id,
-        provenance,
+        file_stamp,
         type="washington_office",
         office_title=office_title,
         office_names=(office_title, office_member.name),
@@ -289,7 +289,7 @@ def _build_committee(
     committee_id: str,
     parent_data: dict[str, Any] | None,
     subcommittee_ids: list[str],
-    provenance: Provenance,
+    file_stamp: FileStamp,
 ) -> ParsedRecord:
     congress_numbers = [int(congress) for congress in committee_data.get("congresses", ())]
     committee_name = (
@@ -312,7 +312,7 @@ def _build_committee(
         congresses=congress_numbers,
         former_names=list(dict.fromkeys(committee_data.get("names", {}).values())),
         **build_citation_fields(
-            provenance,
+            file_stamp,
             url=committee_data.get("url") or (parent_data or {}).get("url") or _COMMITTEES_URL,
             org=LEGISLATORS_PUBLISHER,
             cite=committee_name,
@@ -330,7 +330,7 @@ def _build_committee(
 
 
 def _build_membership(
-    committee_id: str, congress: int, committee_seat: dict[str, Any], provenance: Provenance
+    committee_id: str, congress: int, committee_seat: dict[str, Any], file_stamp: FileStamp
 ) -> ParsedRecord:
     membership_id = make_membership_id(congress, committee_id, committee_seat["bioguide"])
     role_suffix = f", {committee_seat['title']}" if committee_seat.get("title") else ""
@@ -347,7 +347,7 @@ def _build_membership(
         role=committee_seat.get("title"),
         chamber=committee_seat.get("chamber"),
         **build_citation_fields(
-            provenance,
+            file_stamp,
             url=_COMMITTEES_URL,
             org=LEGISLATORS_PUBLISHER,
             cite=f"{membership_title}, {congress}th Congress",
@@ -359,7 +359,7 @@ def _build_membership(
 
 
 def _build_district_office(
-    bioguide_id: str, office_data: dict[str, Any], provenance: Provenance
+    bioguide_id: str, office_data: dict[str, Any], file_stamp: FileStamp
 ) -> ParsedRecord:
     city_and_state = f"{office_data['city']}, {office_data['state']}"
     office_title = f"District office in {city_and_state} ({bioguide_id})"
@@ -371,7 +371,7 @@ def _build_district_office(
     return build_office(
         office_data["id"],
         bioguide_id,
-        provenance,
+        file_stamp,
         type="district_office",
         office_title=office_title,
         office_names=(f"{city_and_state} district office", office_data.get("building") or ""),
@@ -384,7 +384,7 @@ def _build_district_office(
 
 
 def _build_accounts(
-    bioguide_id: str, social_data: dict[str, Any], provenance: Provenance
+    bioguide_id: str, social_data: dict[str, Any], file_stamp: FileStamp
 ) -> ParsedRecord:
     account_by_service = {
         service_name: str(account_name) for service_name, account_name in social_data.items()
@@ -398,7 +398,7 @@ def _build_accounts(
     return build_office(
         f"{bioguide_id}-social",
         bioguide_id,
-        provenance,
+        file_stamp,
         type="social_media",
         office_title=f"Accounts on social media ({bioguide_id})",
         office_names=tuple(account_handles),

@@ -16,8 +16,8 @@ from readingroom.bases.federal.formats.parts.topics import (
 )
 from readingroom.bases.federal.schema.congress import get_congress_on
 from readingroom.bases.federal.schema.entries import (
+    FileStamp,
     ParsedRecord,
-    Provenance,
     RecordLink,
     build_citation_fields,
     hash_item,
@@ -38,7 +38,7 @@ class LobbyingFilingLoader:
     def recognizes_file(self, file_start: FileStart) -> bool:
         return file_start.head.lstrip()[:1] == b"{" and b'"filing_uuid"' in file_start.head
 
-    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         # Money is never a float, not even on its way in.
         parsed_file = json.loads(raw_file.data, parse_float=Decimal)
         for filing_data in parsed_file.get("results", [parsed_file]):
@@ -49,8 +49,8 @@ class LobbyingFilingLoader:
             issue_names = drop_repeated_topics(
                 lobbying_activity.issue for lobbying_activity in lobbying_activities
             )
-            yield from (build_topic(issue_name, provenance, "lda") for issue_name in issue_names)
-            yield _build_filing(filing_data, lobbying_activities, issue_names, provenance)
+            yield from (build_topic(issue_name, file_stamp, "lda") for issue_name in issue_names)
+            yield _build_filing(filing_data, lobbying_activities, issue_names, file_stamp)
 
 
 def parse_dollars(written_amount: Any) -> Decimal | None:
@@ -67,7 +67,7 @@ def _build_filing(
     filing_data: dict[str, Any],
     lobbying_activities: list[LobbyingActivity],
     issue_names: list[str],
-    provenance: Provenance,
+    file_stamp: FileStamp,
 ) -> ParsedRecord:
     filing_uuid, filing_type, filing_year = (
         str(filing_data["filing_uuid"]).lower(),
@@ -110,7 +110,7 @@ def _build_filing(
         series=f"{registrant_id}:{client_id}:{filing_year}:{filing_period}:{series_kind}",
         activities=lobbying_activities,
         **build_citation_fields(
-            provenance,
+            file_stamp,
             url=filing_data.get("filing_document_url") or filing_url,
             org=_PUBLISHER,
             cite=f"LDA filing, {filing_title}",

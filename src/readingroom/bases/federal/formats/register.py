@@ -24,8 +24,8 @@ from readingroom.bases.federal.formats.parts.xml import (
 from readingroom.bases.federal.formats.uslm import USLM_NAMESPACE, parse_spelled_date
 from readingroom.bases.federal.schema.entries import (
     FileProblem,
+    FileStamp,
     ParsedRecord,
-    Provenance,
     RecordLink,
     RecordText,
     SearchHead,
@@ -77,7 +77,7 @@ class RegisterIssueLoader:
         return USLM_NAMESPACE in file_start.head and b"<frDoc" in file_start.head
 
     def parse(
-        self, raw_file: RawFile, provenance: Provenance
+        self, raw_file: RawFile, file_stamp: FileStamp
     ) -> Iterator[ParsedRecord | FileProblem]:
         issue_element = parse_xml(raw_file.data)
         metadata_element = issue_element.find("meta")
@@ -90,7 +90,7 @@ class RegisterIssueLoader:
         for document_element in issue_element.iter():
             if _is_document(document_element):
                 parsed_document = _parse_printed_document(
-                    document_element, published_at, printed_volume, listed_titles, provenance
+                    document_element, published_at, printed_volume, listed_titles, file_stamp
                 )
                 printed_numbers.add(parsed_document.record.id.removeprefix("presdoc:"))
                 yield parsed_document
@@ -141,12 +141,12 @@ class RegisterJsonLoader:
             :1
         ] == b"{" and b'"document_number"' in file_start.read_start(_JSON_HEAD_BYTES)
 
-    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         parsed_file = json.loads(raw_file.data)
         for document_data in parsed_file.get("results", [parsed_file]):
             for topic_name in drop_repeated_topics(document_data.get("topics") or ()):
-                yield build_topic(topic_name, provenance, "federal_register")
-            yield _parse_api_document(document_data, provenance)
+                yield build_topic(topic_name, file_stamp, "federal_register")
+            yield _parse_api_document(document_data, file_stamp)
 
 
 def slugify(agency_name: str) -> str:
@@ -158,7 +158,7 @@ def _parse_printed_document(
     published_at: str | None,
     printed_volume: str | None,
     listed_titles: Mapping[str, str],
-    provenance: Provenance,
+    file_stamp: FileStamp,
 ) -> ParsedRecord:
     metadata_element, preface_element = (
         document_element.find("meta"),
@@ -206,7 +206,7 @@ def _parse_printed_document(
         document_fields |= _parse_presidential_fields(
             document_element, document_number, listed_titles, published_at
         )
-    return _build_document(document_fields, provenance)
+    return _build_document(document_fields, file_stamp)
 
 
 def _parse_document_type(tag_name: str, stated_type: str | None) -> str:
@@ -302,7 +302,7 @@ def _read_references(preface_element: Element | None, reference_path: str) -> li
     ]
 
 
-def _parse_api_document(document_data: dict[str, Any], provenance: Provenance) -> ParsedRecord:
+def _parse_api_document(document_data: dict[str, Any], file_stamp: FileStamp) -> ParsedRecord:
     document_number = parse_federal_id(document_data["document_number"]).id
     agency_names = [
         agency_data.get("name") or agency_data["raw_name"]
@@ -341,15 +341,15 @@ def _parse_api_document(document_data: dict[str, Any], provenance: Provenance) -
         "order": document_data.get("executive_order_number"),
         "body": "",
     }
-    return _build_document(document_fields, provenance)
+    return _build_document(document_fields, file_stamp)
 
 
-def _build_document(document_fields: dict[str, Any], provenance: Provenance) -> ParsedRecord:
+def _build_document(document_fields: dict[str, Any], file_stamp: FileStamp) -> ParsedRecord:
     """The two readings meet: a presidential document, or one of an agency."""
     citation_label = document_fields["fr_citation"] or f"FR Doc. {document_fields['number']}"
     citation_text = f"{document_fields['title']}, {citation_label}"
     citation_fields = build_citation_fields(
-        provenance,
+        file_stamp,
         url=document_fields["url"],
         org=PUBLISHER,
         cite=citation_text,

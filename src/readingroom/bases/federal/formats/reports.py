@@ -14,8 +14,8 @@ from readingroom.bases.federal.formats.parts.people import parse_chamber
 from readingroom.bases.federal.formats.parts.xml import parse_iso_date
 from readingroom.bases.federal.schema.congress import GPO_PUBLISHER
 from readingroom.bases.federal.schema.entries import (
+    FileStamp,
     ParsedRecord,
-    Provenance,
     RecordLink,
     RecordText,
     SearchHead,
@@ -50,9 +50,9 @@ class CommitteeReportLoader:
     def recognizes_file(self, file_start: FileStart) -> bool:
         return file_start.head.lstrip()[:1] == b"{" and b'"committeeReports"' in file_start.head
 
-    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         for report_data in json.loads(raw_file.data)["committeeReports"]:
-            yield _parse_report(report_data, provenance)
+            yield _parse_report(report_data, file_stamp)
 
 
 class CommitteeReportTextLoader:
@@ -67,7 +67,7 @@ class CommitteeReportTextLoader:
             _PRINTED_REPORT_PATTERN.search(file_start.head.decode("utf-8", "replace")) is not None
         )
 
-    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         markup_text = raw_file.data.decode("utf-8", "replace")
         printed_citation, title_match = (
             _PRINTED_REPORT_PATTERN.search(markup_text),
@@ -85,7 +85,7 @@ class CommitteeReportTextLoader:
         yield build_cited_report(
             report_citation,
             [],
-            provenance,
+            file_stamp,
             html.unescape(title_match[1]) if title_match else None,
             report_text,
         )
@@ -94,7 +94,7 @@ class CommitteeReportTextLoader:
 def build_cited_report(
     citation: str,
     bill_ids: list[str],
-    provenance: Provenance,
+    file_stamp: FileStamp,
     report_title: str | None = None,
     report_text: str = "",
 ) -> ParsedRecord:
@@ -110,12 +110,12 @@ def build_cited_report(
         id_match[4],
         report_title,
         None,
-        provenance,
-        provenance.sha256,
+        file_stamp,
+        file_stamp.sha256,
         bills=bill_ids,
     )
     text_version = (
-        RecordText("text", report_text, report_record.title, report_record.url, provenance.sha256)
+        RecordText("text", report_text, report_record.title, report_record.url, file_stamp.sha256)
         if report_text
         else None
     )
@@ -128,7 +128,7 @@ def build_cited_report(
     )
 
 
-def _parse_report(report_data: dict[str, Any], provenance: Provenance) -> ParsedRecord:
+def _parse_report(report_data: dict[str, Any], file_stamp: FileStamp) -> ParsedRecord:
     # Part 1 has the id of the report itself: citations without a part mean it.
     part_number = int(report_data.get("part") or 1)
     related_bills = report_data.get("associatedBill") or report_data.get("associatedBills") or ()
@@ -144,7 +144,7 @@ def _parse_report(report_data: dict[str, Any], provenance: Provenance) -> Parsed
         f"pt{part_number}" if part_number > 1 else None,
         report_data.get("title"),
         parse_iso_date(report_data.get("issueDate")),
-        provenance,
+        file_stamp,
         hash_item(report_data),
         session=report_data.get("sessionNumber"),
         conference=str(report_data.get("isConferenceReport")).lower() == "true",
@@ -179,7 +179,7 @@ def _build_record(
     report_part: str | None,
     report_title: str | None,
     issued_at: str | None,
-    provenance: Provenance,
+    file_stamp: FileStamp,
     raw_sha256: str,
     **record_fields: Any,
 ) -> CommitteeReport:
@@ -201,7 +201,7 @@ def _build_record(
         chamber=parse_chamber("senate" if report_type == "erpt" else report_type),
         issued_at=issued_at,
         **build_citation_fields(
-            provenance,
+            file_stamp,
             url=f"https://www.govinfo.gov/app/details/{package_id}",
             org=GPO_PUBLISHER,
             cite=f"{report_label}, {plain_title}" if plain_title else report_label,

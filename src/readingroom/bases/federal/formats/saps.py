@@ -15,8 +15,8 @@ from readingroom.bases.federal.formats.parts.yaml_files import load_yaml
 from readingroom.bases.federal.schema.congress import BILL_LABELS
 from readingroom.bases.federal.schema.entries import (
     FileProblem,
+    FileStamp,
     ParsedRecord,
-    Provenance,
     RecordLink,
     RecordText,
     SearchHead,
@@ -58,9 +58,9 @@ class StatementLoader:
             yield pdf_name.decode().strip("'\"")
 
     def parse(
-        self, raw_file: RawFile, provenance: Provenance
+        self, raw_file: RawFile, file_stamp: FileStamp
     ) -> Iterator[ParsedRecord | FileProblem]:
-        statement_administration = _parse_administration(raw_file.name)
+        administration = _parse_administration(raw_file.name)
         id_counts: Counter[str] = Counter()
         statement_entries = load_yaml(raw_file.data)
         yield from _find_missing_pdfs(raw_file, statement_entries)
@@ -84,7 +84,7 @@ class StatementLoader:
                     id_counts[id_without_number],
                 )
                 yield _build_statement(
-                    statement_id, statement_data, statement_administration, pdf_text, provenance
+                    statement_id, statement_data, administration, pdf_text, file_stamp
                 )
 
     def _read_statement_texts(
@@ -155,9 +155,9 @@ def _find_missing_pdfs(
 def _build_statement(
     statement_id: str,
     statement_data: dict[str, Any],
-    statement_administration: Administration,
+    administration: Administration,
     pdf_text: PdfText,
-    provenance: Provenance,
+    file_stamp: FileStamp,
 ) -> ParsedRecord:
     statement_text = pdf_text.text
     congress, issued_at = int(statement_data["congress"]), str(statement_data["date_issued"])
@@ -183,16 +183,16 @@ def _build_statement(
         congress=congress,
         issued_at=issued_at,
         bills=bill_ids,
-        president=statement_administration.president_surname,
-        president_number=statement_administration.president_number,
-        president_name=statement_administration.president_name,
+        president=administration.president_surname,
+        president_number=administration.president_number,
+        president_name=administration.president_name,
         position=stated_position.position,
         position_evidence=stated_position.evidence,
         rescinded=bool(statement_data.get("rescinded")),
         characters=len(statement_text),
         text_problem=pdf_text.problem,
         **build_citation_fields(
-            provenance,
+            file_stamp,
             url=url,
             org="Office of Management and Budget",
             cite=f"Statement of Administration Policy: {statement_title}",
@@ -219,8 +219,8 @@ def _build_statement(
                     filter(
                         None,
                         (
-                            statement_administration.president_surname,
-                            statement_administration.president_name,
+                            administration.president_surname,
+                            administration.president_name,
                         ),
                     )
                 )

@@ -28,8 +28,8 @@ from readingroom.bases.federal.schema.congress import (
     format_bill_number,
 )
 from readingroom.bases.federal.schema.entries import (
+    FileStamp,
     ParsedRecord,
-    Provenance,
     RecordLink,
     RecordText,
     SearchHead,
@@ -59,7 +59,7 @@ _TITLE_OF_KIND_ONLY_PATTERN = re.compile(
     r"(?:(?:Joint|Concurrent|Simple) )?Resolution|(?:A )?Bill|An Act", re.I
 )
 _ENTITLED_PATTERN = re.compile(r"entitled “(?:An Act )?(.+?)[.,]?”")
-_SPELT_DATE_PATTERN = re.compile(r"[A-Z][a-z]+\.? \d{1,2}, \d{4}")
+_MONTH_NAME_DATE_PATTERN = re.compile(r"[A-Z][a-z]+\.? \d{1,2}, \d{4}")
 
 
 class BillTextLoader:
@@ -72,11 +72,11 @@ class BillTextLoader:
     def recognizes_file(self, file_start: FileStart) -> bool:
         return is_uslm(file_start, b"<bill ", b"<resolution ", b"<engrossedAmendment ")
 
-    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         bill_element = parse_xml(raw_file.data)
-        parsed_bill = _build_bill(bill_element, _find_meta(bill_element), provenance)
+        parsed_bill = _build_bill(bill_element, _find_meta(bill_element), file_stamp)
         # Stubs first: rows of cosponsors and committees have foreign keys to them.
-        yield from _build_first_page_stubs(parsed_bill, provenance)
+        yield from _build_first_page_stubs(parsed_bill, file_stamp)
         yield parsed_bill
 
 
@@ -90,14 +90,14 @@ class LawLoader:
     def recognizes_file(self, file_start: FileStart) -> bool:
         return is_uslm(file_start, b"<pLaw ")
 
-    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         law_element = parse_xml(raw_file.data)
         cited_reports = list(_find_cited_reports(law_element))
-        yield _build_law(law_element, _find_meta(law_element), cited_reports, provenance)
+        yield _build_law(law_element, _find_meta(law_element), cited_reports, file_stamp)
         bill_id_and_evidence = _find_bill_and_evidence(law_element)
         for citation, _ in cited_reports:
             yield reports.build_cited_report(
-                citation, [bill_id_and_evidence[0]] if bill_id_and_evidence else [], provenance
+                citation, [bill_id_and_evidence[0]] if bill_id_and_evidence else [], file_stamp
             )
 
 
@@ -116,7 +116,7 @@ def _find_meta(document_element: Element) -> Element:
 
 
 def _build_bill(
-    bill_element: Element, metadata_element: Element, provenance: Provenance
+    bill_element: Element, metadata_element: Element, file_stamp: FileStamp
 ) -> ParsedRecord:
     congress, bill_type, bill_number, version_code = _parse_bill_identity(metadata_element)
     bill_id = make_bill_id(congress, bill_type, bill_number)
@@ -153,7 +153,7 @@ def _build_bill(
         stage_at=newest_date,
         status_loaded=False,
         **build_citation_fields(
-            provenance,
+            file_stamp,
             url=bill_url,
             org=GPO_PUBLISHER,
             cite=citation_text,
@@ -185,7 +185,7 @@ def _build_bill(
             title=f"{BILL_LABELS[bill_type]} {bill_number} "
             f"({stage_label or version_code.upper()}): {bill_subject}",
             url=f"{_GOVINFO_URL}/BILLS-{congress}{bill_type}{bill_number}{version_code}",
-            raw_sha256=provenance.sha256,
+            raw_sha256=file_stamp.sha256,
             stage=stage_label,
             dated=newest_date,
         ),
@@ -206,7 +206,7 @@ def _build_children(printed_preface: PrintedPreface) -> dict[str, list[tuple[Any
 
 
 def _build_first_page_stubs(
-    parsed_bill: ParsedRecord, provenance: Provenance
+    parsed_bill: ParsedRecord, file_stamp: FileStamp
 ) -> Iterator[ParsedRecord]:
     """Yield stubs of the people and committees that the first page names."""
     assert isinstance(parsed_bill.record, Bill)
@@ -216,10 +216,10 @@ def _build_first_page_stubs(
     )
     for named_person in (*parsed_bill.record.sponsors, *bill_cosponsors):
         if named_person.bioguide_id:
-            yield build_legislator_stub(named_person, provenance)
+            yield build_legislator_stub(named_person, file_stamp)
     for bill_committee in parsed_bill.record.committees:
         yield build_committee_stub(
-            bill_committee.id, bill_committee.name, bill_committee.chamber, provenance
+            bill_committee.id, bill_committee.name, bill_committee.chamber, file_stamp
         )
 
 
@@ -322,7 +322,7 @@ def _read_date(date_element: Element) -> str | None:
 
 def parse_spelled_date(date_text: str | None) -> str | None:
     """The first `October 11, 2013` or `Mar. 27, 2017` in a text, as a date."""
-    date_match = _SPELT_DATE_PATTERN.search(date_text or "")
+    date_match = _MONTH_NAME_DATE_PATTERN.search(date_text or "")
     for date_format in ("%B %d, %Y", "%b. %d, %Y", "%b %d, %Y") if date_match else ():
         try:
             assert date_match is not None
@@ -336,7 +336,7 @@ def _build_law(
     law_element: Element,
     metadata_element: Element,
     cited_reports: Sequence[tuple[str, str]],
-    provenance: Provenance,
+    file_stamp: FileStamp,
 ) -> ParsedRecord:
     # Where `publicPrivate` is missing, the type says it.
     is_private = (
@@ -374,12 +374,12 @@ def _build_law(
         statutes_at_large=statutes_citations[0] if statutes_citations else None,
         characters=len(law_text),
         **build_citation_fields(
-            provenance, url=url, org=GPO_PUBLISHER, cite=citation_text, published_at=approved_at
+            file_stamp, url=url, org=GPO_PUBLISHER, cite=citation_text, published_at=approved_at
         ),
     )
     facet_values = {"congress": [str(congress)], "type": ["private" if is_private else "public"]}
     text_version = RecordText(
-        "text", law_text, law_record.title, url, provenance.sha256, "Enacted", approved_at
+        "text", law_text, law_record.title, url, file_stamp.sha256, "Enacted", approved_at
     )
     law_links = [RecordLink(LinkKind.LAW, *bill_id_and_evidence)] if bill_id_and_evidence else []
     for citation, evidence_text in cited_reports:

@@ -16,8 +16,8 @@ from readingroom.bases.federal.schema.congress import (
     get_first_day,
 )
 from readingroom.bases.federal.schema.entries import (
+    FileStamp,
     ParsedRecord,
-    Provenance,
     RecordLink,
     build_citation_fields,
 )
@@ -67,12 +67,12 @@ class HouseVoteLoader:
     def recognizes_file(self, file_start: FileStart) -> bool:
         return b"<rollcall-vote" in file_start.head
 
-    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         vote_element = parse_xml(raw_file.data)
         metadata_element = vote_element.find("vote-metadata")
         if metadata_element is None:
             raise ValueError("no <vote-metadata> in this file")
-        yield from _parse_house_vote(metadata_element, vote_element, provenance)
+        yield from _parse_house_vote(metadata_element, vote_element, file_stamp)
 
 
 class SenateVoteLoader:
@@ -85,12 +85,12 @@ class SenateVoteLoader:
     def recognizes_file(self, file_start: FileStart) -> bool:
         return b"<roll_call_vote" in file_start.head
 
-    def parse(self, raw_file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        yield from _parse_senate_vote(parse_xml(raw_file.data), provenance)
+    def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
+        yield from _parse_senate_vote(parse_xml(raw_file.data), file_stamp)
 
 
 def _parse_house_vote(
-    metadata_element: Element, vote_element: Element, provenance: Provenance
+    metadata_element: Element, vote_element: Element, file_stamp: FileStamp
 ) -> Iterator[ParsedRecord]:
     congress, vote_number = (
         int(find_text(metadata_element, "congress") or ""),
@@ -105,12 +105,12 @@ def _parse_house_vote(
     bill_number = find_text(metadata_element, "legis-num")
     bill_ids = list(_find_voted_bill_ids(bill_number, congress))
     # Before the vote: its rows have foreign keys to the members.
-    yield from _build_voter_stubs(member_votes, provenance)
+    yield from _build_voter_stubs(member_votes, file_stamp)
     yield _build_vote(
         "house",
         (congress, session_number, vote_number),
         member_votes,
-        provenance,
+        file_stamp,
         url=f"https://clerk.house.gov/Votes/{vote_year}{vote_number}",
         voted_at=voted_at,
         question=find_text(metadata_element, "vote-question") or "",
@@ -145,7 +145,7 @@ def _read_house_rows(vote_element: Element) -> Iterator[MemberVoteRow]:
         yield named_person, find_text(recorded_vote, "vote") or "", None
 
 
-def _parse_senate_vote(vote_element: Element, provenance: Provenance) -> Iterator[ParsedRecord]:
+def _parse_senate_vote(vote_element: Element, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
     congress, session_number = (
         int(find_text(vote_element, "congress") or ""),
         int(find_text(vote_element, "session") or ""),
@@ -165,7 +165,7 @@ def _parse_senate_vote(vote_element: Element, provenance: Provenance) -> Iterato
         "senate",
         (congress, session_number, vote_number),
         member_votes,
-        provenance,
+        file_stamp,
         url=f"https://www.senate.gov/legislative/LIS/roll_call_votes/{page_path}",
         voted_at=_parse_senate_date(find_text(vote_element, "vote_date")),
         question=find_text(vote_element, "vote_question_text")
@@ -256,7 +256,7 @@ def _build_vote(
     chamber: Chamber,
     vote_numbers: tuple[int, int, int],
     member_votes: list[MemberVoteRow],
-    provenance: Provenance,
+    file_stamp: FileStamp,
     *,
     url: str,
     record_links: Sequence[RecordLink],
@@ -283,7 +283,7 @@ def _build_vote(
         recorded=len(member_votes),
         **record_fields,
         **build_citation_fields(
-            provenance,
+            file_stamp,
             url=url,
             org=publisher_name,
             cite=vote_label,
@@ -304,11 +304,11 @@ def _build_vote(
 
 
 def _build_voter_stubs(
-    member_votes: list[MemberVoteRow], provenance: Provenance
+    member_votes: list[MemberVoteRow], file_stamp: FileStamp
 ) -> Iterator[ParsedRecord]:
     for named_person, *_ in member_votes:
         if named_person.bioguide_id:
-            yield build_legislator_stub(named_person, provenance)
+            yield build_legislator_stub(named_person, file_stamp)
 
 
 def _read_totals(totals_element: Element | None, tag_suffix: str) -> VoteTotals:

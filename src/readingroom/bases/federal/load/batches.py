@@ -30,7 +30,7 @@ class RowBatch:
         """Have the rows inserted before the next statement; return how many there are."""
         rows, self.rows = self.rows, []
         if rows and self._insert_sql:
-            self._db.insert_later(self._insert_sql, rows)
+            self._db.insert_in_background(self._insert_sql, rows)
         return len(rows)
 
 

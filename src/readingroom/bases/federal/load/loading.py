@@ -143,7 +143,7 @@ def list_incomplete(db: Database) -> Iterator[Row]:
     )
 
 
-def list_ignored(db: Database) -> Iterator[Row]:
+def list_ignored_files(db: Database) -> Iterator[Row]:
     """Yield the files that were not used and have not been since, and what to do, newest first."""
     yield from db.execute(
         """SELECT max(at) AS at, file, error FROM ingestion_logs l WHERE outcome = 'ignored'
@@ -398,7 +398,7 @@ class _LoadRun:
         reason_by_path = dict.fromkeys(self.summary.unused_pdfs, UNUSED_PDF_REASON)
         if self._is_every_format_read:  # else another load may be the one to read them
             reason_by_path |= dict.fromkeys(self.summary.unrecognised, UNRECOGNISED_REASON)
-        logged_reasons = {(log_row["file"], log_row["error"]) for log_row in list_ignored(self._db)}
+        logged_reasons = {(row["file"], row["error"]) for row in list_ignored_files(self._db)}
         for ignored_path, ignore_reason in reason_by_path.items():
             if (ignored_path, ignore_reason) not in logged_reasons:
                 self._writer.log_file(

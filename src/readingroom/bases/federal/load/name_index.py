@@ -64,7 +64,7 @@ class NameIndex:
         for waiting_name in waiting_names:
             names_by_source.setdefault(waiting_name.source_name, []).append(waiting_name)
         for source_name, source_names in names_by_source.items():
-            self._db.run_later(partial(self._write_source_names, source_name, source_names))
+            self._db.run_in_background(partial(self._write_source_names, source_name, source_names))
         return len(waiting_names)
 
     def _write_source_names(self, source_name: str, waiting_names: Sequence[_WaitingName]) -> None:

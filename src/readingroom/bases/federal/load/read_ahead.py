@@ -23,9 +23,9 @@ from readingroom.bases.federal.formats.parts.files import (
 )
 from readingroom.bases.federal.schema.entries import (
     FileProblem,
+    FileStamp,
     PackedRecord,
     ParsedRecord,
-    Provenance,
 )
 from readingroom.bases.federal.schema.records import Record
 from readingroom.core import clock
@@ -134,7 +134,7 @@ def _read_in_this_process(pending_file: PendingFile) -> FileContents:
     if pending_file.loader is None:
         return FileContents(read_at, raw_file.sha256, ())
     parsed_records = pending_file.loader.parse(
-        raw_file, Provenance(read_at, raw_file.sha256, raw_file.file_date)
+        raw_file, FileStamp(read_at, raw_file.sha256, raw_file.file_date)
     )
     companion_names = _list_companions(pending_file.loader, raw_file)
     return FileContents(
@@ -274,8 +274,8 @@ def _exit_with_parent() -> None:
 def _parse_all(loader: Loader, raw_file: RawFile, with_columns: bool) -> FileContents | str:
     read_at = clock.format_now()
     try:
-        provenance = Provenance(read_at, raw_file.sha256, raw_file.file_date)
-        parsed_records = list(_pack_records(loader.parse(raw_file, provenance), with_columns))
+        file_stamp = FileStamp(read_at, raw_file.sha256, raw_file.file_date)
+        parsed_records = list(_pack_records(loader.parse(raw_file, file_stamp), with_columns))
     except BAD_FILE_ERRORS as error:
         return describe_error(error)  # not every error can be pickled
     return FileContents(read_at, raw_file.sha256, parsed_records)

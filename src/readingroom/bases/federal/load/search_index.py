@@ -78,7 +78,7 @@ class SearchIndex:
         row_count = sum(row_batch.write_rows() for row_batch in self._batches)
         if passage_rows and self._db.dialect.engine == "postgres":
             # Without reading them back: what is written is committed with its words.
-            self._db.run_later(partial(self._copy_words, passage_rows))
+            self._db.run_in_background(partial(self._copy_words, passage_rows))
             self.last_numbers.indexed_chunk = self.last_numbers.chunk
         self._waiting_documents.clear()
         return row_count

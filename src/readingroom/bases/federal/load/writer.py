@@ -286,7 +286,7 @@ class Writer(StepWriter):
     def _write_changes(self) -> int:
         waiting_changes, self._waiting_changes = self._waiting_changes, []
         if waiting_changes:
-            self._db.run_later(partial(changes.add_changes, self._db, waiting_changes))
+            self._db.run_in_background(partial(changes.add_changes, self._db, waiting_changes))
         return len(waiting_changes)
 
     # --- the record and what hangs on it ---

@@ -7,7 +7,7 @@ from pydantic_core import from_json
 
 from readingroom.bases.federal.schema import fold
 from readingroom.bases.federal.schema.entries import (
-    Provenance,
+    FileStamp,
     build_citation_fields,
     hash_item,
 )
@@ -228,7 +228,7 @@ def _build_agency(
             0,
         ),
         **build_citation_fields(
-            Provenance(built_at, hash_item(agency_spellings.names)),
+            FileStamp(built_at, hash_item(agency_spellings.names)),
             url=f"{_AGENCY_PAGES_URL}{slug}",
             org=_PUBLISHER,
             cite=f"Agency: {agency_name}",

@@ -73,9 +73,11 @@ def _find_leaders(
             )
             if said_years and not is_in_said_year:
                 continue
-            score = 1.0 if is_in_said_year or (not said_years and last_day is None) else _PAST_SCORE
+            holder_score = (
+                1.0 if is_in_said_year or (not said_years and last_day is None) else _PAST_SCORE
+            )
             reason = f"{leadership_post['title']}, {first_day or '?'} to {last_day or 'now'}"
-            yield row["id"], score, reason, legislator
+            yield row["id"], holder_score, reason, legislator
             break
 
 

@@ -119,7 +119,7 @@ class NameQuery:
             joined_letters if 2 <= len(joined_letters) <= 6 and joined_letters.isalpha() else None
         )
 
-    def join_neighbours(self) -> Iterator["NameQuery"]:
+    def iterate_joined_variants(self) -> Iterator["NameQuery"]:
         """Yield the query with each two neighbours as one word: `van hollen` is `vanhollen`."""
         for index, word_pair in enumerate(pairwise(self.texts)):
             joined_word = QueryWord("".join(word_pair))

@@ -22,7 +22,7 @@ MIN_SCORE = 0.5
 COMMITTEE_INITIALS = "chsj"
 """`committee`, and the chambers: House, Senate, joint."""
 # For how many of the best names two words are also tried as one.
-_MAX_NAME_VARIANTS = 40
+_MAX_NAMES_WITH_VARIANTS = 40
 _NUMBER_FIELDS = ("district", "congress", "number", "session", "year")
 _KIND_WEIGHT, _WRONG_KIND_WEIGHT = 0.15, 0.05
 """Weights of a word for a kind of record, when the record confirms it and when it does not."""
@@ -54,7 +54,7 @@ def select_candidates(
     }
     best_rows = sorted(
         candidates, key=lambda name_row: (-candidates[name_row].best_score, name_row)
-    )[:_MAX_NAME_VARIANTS]
+    )[:_MAX_NAMES_WITH_VARIANTS]
     candidates |= {
         name_row: max(_make_variants(candidates[name_row]), key=lambda variant: variant.best_score)
         for name_row in best_rows
@@ -71,7 +71,7 @@ def _make_variants(candidate: Candidate) -> Iterator[Candidate]:
     yield candidate
     weak_words = load_vocabulary().weak_words
     query_words = candidate.query.words
-    for index, joined_query in enumerate(candidate.query.join_neighbours()):
+    for index, joined_query in enumerate(candidate.query.iterate_joined_variants()):
         stays_apart = any(
             query_word.may_mean_record_kind or query_word.text in weak_words
             for query_word in query_words[index : index + 2]

@@ -134,16 +134,16 @@ def _draw_charts(
         buckets_by_group.setdefault(time_bucket.group, []).append(time_bucket)
     return [
         _draw_group_chart(
-            record_source, time_series, group_buckets, chosen_filters, group_by, group_key
+            record_source, time_series, buckets_of_group, chosen_filters, group_by, group_key
         )
-        for group_key, group_buckets in buckets_by_group.items()
+        for group_key, buckets_of_group in buckets_by_group.items()
     ]
 
 
 def _draw_group_chart(
     record_source: Source,
     time_series: Series,
-    group_buckets: Sequence[TimeBucket],
+    buckets_of_group: Sequence[TimeBucket],
     chosen_filters: Mapping[str, Any],
     group_by: str | None,
     group_key: Any,
@@ -162,7 +162,7 @@ def _draw_group_chart(
                 {**group_filters, "since": time_bucket.start, "until": time_bucket.end},
             ),
         )
-        for time_bucket in group_buckets
+        for time_bucket in buckets_of_group
     ]
     record_count = sum(time_bin.count for time_bin in time_bins)
     busiest_bin = max(time_bins, key=lambda time_bin: time_bin.count)

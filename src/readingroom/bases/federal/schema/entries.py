@@ -136,7 +136,7 @@ class FileProblem:
 
 
 @dataclass(frozen=True)
-class Provenance:
+class FileStamp:
     """When a file was read, its hash and its date: part of the citation of each of its records."""
 
     retrieved_at: str
@@ -146,7 +146,7 @@ class Provenance:
 
 
 def build_citation_fields(
-    provenance: Provenance,
+    file_stamp: FileStamp,
     *,
     url: str,
     org: str,
@@ -161,15 +161,15 @@ def build_citation_fields(
     the day the record was published.
     """
     citation = f"{cite} ({published_at or 'n.d.'})"
-    as_of = as_of or provenance.file_date or published_at
+    as_of = as_of or file_stamp.file_date or published_at
     return {
         "as_of": as_of[:10] if as_of else None,
         "url": url,
         "source_url": url,
         "source_org": org,
         "published_at": published_at,
-        "retrieved_at": provenance.retrieved_at,
-        "raw_sha256": raw_sha256 or provenance.sha256,
+        "retrieved_at": file_stamp.retrieved_at,
+        "raw_sha256": raw_sha256 or file_stamp.sha256,
         "citation_string": citation,
         "citation": Citation(citation_string=citation, url=url),
     }

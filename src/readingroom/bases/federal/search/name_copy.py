@@ -59,8 +59,8 @@ class TrigramCopy:
             return []
         shared_counts = np.bincount(owners, minlength=len(self._name_rows))
         places = np.flatnonzero(2 * shared_counts >= shared_counts.max())
-        nearest_first = places[np.argsort(-shared_counts[places], kind="stable")]
-        nearest_rows: list[int] = self._name_rows[nearest_first].tolist()
+        nearest_first_places = places[np.argsort(-shared_counts[places], kind="stable")]
+        nearest_rows: list[int] = self._name_rows[nearest_first_places].tolist()
         return nearest_rows
 
     def _list_owners(self, trigram: str) -> NDArray[np.uint32]:

@@ -62,20 +62,20 @@ class PolicyAdmin:
     ) -> PolicyIndex:
         """Return every policy, or those of a category or with this in their slug."""
         policies_today = [
-            policy_today
-            for policy_today in (await self._resolve_all_policies_today()).values()
-            if policy_category in (None, policy_today.policy.category)
-            and (slug_part or "").upper() in policy_today.source
+            policy_as_of_today
+            for policy_as_of_today in (await self._resolve_all_policies_today()).values()
+            if policy_category in (None, policy_as_of_today.policy.category)
+            and (slug_part or "").upper() in policy_as_of_today.source
         ]
         policy_summaries = [
             PolicySummary(
-                source=policy_today.source,
-                title=policy_today.policy.title,
-                category=policy_today.policy.category,
-                current_revision=_make_current_summary(policy_today),
-                revision_count=len(policy_today.timeline),
+                source=policy_as_of_today.source,
+                title=policy_as_of_today.policy.title,
+                category=policy_as_of_today.policy.category,
+                current_revision=_make_current_summary(policy_as_of_today),
+                revision_count=len(policy_as_of_today.timeline),
             )
-            for policy_today in policies_today
+            for policy_as_of_today in policies_today
         ]
         return PolicyIndex(policies=policy_summaries, total=len(policy_summaries))
 
@@ -89,8 +89,8 @@ class PolicyAdmin:
     async def list_policy_details(self) -> list[PolicyDetail]:
         """Return every policy with its revisions, read at once."""
         return [
-            _build_policy_detail(policy_today)
-            for policy_today in (await self._resolve_all_policies_today()).values()
+            _build_policy_detail(policy_as_of_today)
+            for policy_as_of_today in (await self._resolve_all_policies_today()).values()
         ]
 
     async def update_policy_details(
@@ -350,20 +350,22 @@ def _get_set_fields(record_patch: BaseModel, nullable_fields: Sequence[str]) -> 
     }
 
 
-def _build_policy_detail(policy_today: PolicyOnDay) -> PolicyDetail:
+def _build_policy_detail(policy_as_of_today: PolicyOnDay) -> PolicyDetail:
     return PolicyDetail(
-        **policy_today.policy.model_dump(),
+        **policy_as_of_today.policy.model_dump(),
         revisions=[
-            _make_revision_detail(revision, policy_today.timeline)
-            for revision in policy_today.timeline
+            _make_revision_detail(revision, policy_as_of_today.timeline)
+            for revision in policy_as_of_today.timeline
         ],
-        current_revision=_make_current_summary(policy_today),
-        revision_count=len(policy_today.timeline),
+        current_revision=_make_current_summary(policy_as_of_today),
+        revision_count=len(policy_as_of_today.timeline),
     )
 
 
-def _make_current_summary(policy_today: PolicyOnDay) -> RevisionSummary | None:
-    return _make_revision_summary(policy_today.revision) if policy_today.revision else None
+def _make_current_summary(policy_as_of_today: PolicyOnDay) -> RevisionSummary | None:
+    return (
+        _make_revision_summary(policy_as_of_today.revision) if policy_as_of_today.revision else None
+    )
 
 
 def _make_revision_summary(revision: Revision) -> RevisionSummary:

@@ -121,27 +121,27 @@ class PolicySearch:
             if policy_slug not in policies_today
         ]
         reasons_by_slug = _find_inapplicable_policies(
-            [policy_today.policy for policy_today in policies_today.values()],
+            [policy_as_of_today.policy for policy_as_of_today in policies_today.values()],
             arguments.local_authority,
             site_address,
         )
-        for policy_slug, policy_today in policies_today.items():
+        for policy_slug, policy_as_of_today in policies_today.items():
             if policy_slugs is not None and policy_slug not in policy_slugs:
                 continue
             if (exclusion_reason := reasons_by_slug.get(policy_slug)) is not None:
-                exclusions.append(_make_exclusion(policy_today, exclusion_reason, day))
+                exclusions.append(_make_exclusion(policy_as_of_today, exclusion_reason, day))
                 continue
-            policy_on_day = policy_today.resolve_day(day) if day else policy_today
+            policy_on_day = policy_as_of_today.resolve_day(day) if day else policy_as_of_today
             unread_revisions += list_unread_revisions(policy_on_day)
-            emerging_revisions = (
-                _list_emerging_revisions(policy_today, day) if arguments.include_emerging else []
-            )
+            emerging_revisions: list[Revision] = []
+            if arguments.include_emerging:
+                emerging_revisions = _list_emerging_revisions(policy_as_of_today, day)
             revisions += emerging_revisions
-            revisions_or_reason = _find_eligible_revisions(policy_today, day)
+            revisions_or_reason = _find_eligible_revisions(policy_as_of_today, day)
             if isinstance(revisions_or_reason, list):
                 revisions += revisions_or_reason
             elif not emerging_revisions:
-                exclusions.append(_make_exclusion(policy_today, revisions_or_reason, day))
+                exclusions.append(_make_exclusion(policy_as_of_today, revisions_or_reason, day))
         return PolicyScope(policies_today, revisions, exclusions, unread_revisions)
 
     async def get_passage(self, chunk_id: str) -> PolicyHit:
@@ -153,8 +153,8 @@ class PolicySearch:
         chunk = (await self._store.get_chunks_by_id([chunk_id])).get(chunk_id)
         if chunk is None:
             raise RecordNotFound(f"No policy has a passage {chunk_id[:200]!r}")
-        policy_today = await self._resolver.resolve_for_policy(chunk.source, self._today)
-        return _make_policy_hit(chunk, ChunkHit(chunk_id, 1.0, ScoreParts()), policy_today)
+        policy_as_of_today = await self._resolver.resolve_for_policy(chunk.source, self._today)
+        return _make_policy_hit(chunk, ChunkHit(chunk_id, 1.0, ScoreParts()), policy_as_of_today)
 
     @property
     def _today(self) -> date:
@@ -206,8 +206,8 @@ class PolicySearch:
     ) -> list[str]:
         """Return a passage of each section that the query names, of the likeliest policy first."""
         name_words_by_slug = {
-            policy_slug: _list_policy_name_words(policy_today.policy)
-            for policy_slug, policy_today in search_scope.policies_today.items()
+            policy_slug: _list_policy_name_words(policy_as_of_today.policy)
+            for policy_slug, policy_as_of_today in search_scope.policies_today.items()
         }
         asked_references = find_asked_references(
             arguments.query, set().union(*name_words_by_slug.values())
@@ -220,8 +220,8 @@ class PolicySearch:
             # `NPPF` is the whole name of one policy, and a word of that of `NPPF_DRAFT`.
             is_slug_named = revision.source.casefold() in query_words
             is_policy_named = bool(name_words_by_slug[revision.source] & query_words)
-            policy_today = search_scope.policies_today[revision.source]
-            is_in_force = policy_today.revision == revision
+            policy_as_of_today = search_scope.policies_today[revision.source]
+            is_in_force = policy_as_of_today.revision == revision
             days_ago = -revision.effective_from.toordinal()
             return not is_slug_named, not is_policy_named, not is_in_force, days_ago
 
@@ -364,10 +364,10 @@ def list_unread_revisions(
 
 
 def _make_policy_hit(
-    chunk: StoredChunk, chunk_hit: ChunkHit, policy_today: PolicyOnDay, is_named: bool = False
+    chunk: StoredChunk, chunk_hit: ChunkHit, policy_as_of_today: PolicyOnDay, is_named: bool = False
 ) -> PolicyHit:
-    revision = timeline.find_revision(policy_today.timeline, chunk.revision_id)
-    later_revision = timeline.find_successor(revision, policy_today.timeline)
+    revision = timeline.find_revision(policy_as_of_today.timeline, chunk.revision_id)
+    later_revision = timeline.find_successor(revision, policy_as_of_today.timeline)
     return PolicyHit(
         chunk_id=chunk.chunk_id,
         text=chunk.text,
@@ -378,8 +378,8 @@ def _make_policy_hit(
         section_ref=chunk.section_ref,
         page_number=chunk.page_number,
         effective_from=revision.effective_from,
-        effective_to=timeline.find_last_day(revision, policy_today.timeline),
-        in_force_today=policy_today.revision == revision,
+        effective_to=timeline.find_last_day(revision, policy_as_of_today.timeline),
+        in_force_today=policy_as_of_today.revision == revision,
         superseded_by=later_revision.revision_id if later_revision else None,
         citation=format_citation(
             revision,
@@ -429,17 +429,17 @@ def _find_inapplicable_policies(
 
 
 def _find_eligible_revisions(
-    policy_today: PolicyOnDay, asked_day: date | None
+    policy_as_of_today: PolicyOnDay, asked_day: date | None
 ) -> list[Revision] | ExclusionReason:
     """Return the revisions of a policy that a search may look at, or why there are none."""
     if asked_day is None:
         candidate_revisions = [
-            revision for revision in policy_today.timeline if revision.can_be_in_force
+            revision for revision in policy_as_of_today.timeline if revision.can_be_in_force
         ]
         if not candidate_revisions:
             return "no_active_revision"
     else:
-        policy_on_day = policy_today.resolve_day(asked_day)
+        policy_on_day = policy_as_of_today.resolve_day(asked_day)
         if policy_on_day.reason is not None:
             return policy_on_day.reason
         candidate_revisions = [policy_on_day.require_revision()]
@@ -448,25 +448,25 @@ def _find_eligible_revisions(
     return revisions_with_chunks or "no_chunks"
 
 
-def _list_emerging_revisions(policy_today: PolicyOnDay, asked_day: date | None) -> list[Revision]:
+def _list_emerging_revisions(policy_as_of_today: PolicyOnDay, day: date | None) -> list[Revision]:
     """Return the revisions of a policy that are not adopted, as they were known on a day."""
     return [
         revision
-        for revision in policy_today.timeline
+        for revision in policy_as_of_today.timeline
         if revision.status == RevisionStatus.EMERGING
         and revision.chunk_count
-        and (asked_day is None or revision.effective_from <= asked_day)
+        and (day is None or revision.effective_from <= day)
     ]
 
 
 def _make_exclusion(
-    policy_today: PolicyOnDay, exclusion_reason: ExclusionReason, day: date | None
+    policy_as_of_today: PolicyOnDay, exclusion_reason: ExclusionReason, day: date | None
 ) -> Excluded:
-    nearest_revision = policy_today.resolve_day(day).find_nearest_revision() if day else None
+    nearest_revision = policy_as_of_today.resolve_day(day).find_nearest_revision() if day else None
     return Excluded(
-        source=policy_today.source,
+        source=policy_as_of_today.source,
         reason=exclusion_reason,
-        nearest=make_nearest_revision(nearest_revision, policy_today.timeline)
+        nearest=make_nearest_revision(nearest_revision, policy_as_of_today.timeline)
         if nearest_revision
         else None,
     )

@@ -124,9 +124,10 @@ class PolicyRegistry:
         """Delete every policy and revision."""
         policy_catalogue = await self.read_catalogue()
         async with self._translate_errors(), self._client.pipeline() as redis_pipe:
-            for policy_slug, revisions in policy_catalogue.timelines.items():
+            for policy_slug, policy_revisions in policy_catalogue.timelines.items():
                 revision_keys = [
-                    _make_revision_key(policy_slug, revision.revision_id) for revision in revisions
+                    _make_revision_key(policy_slug, revision.revision_id)
+                    for revision in policy_revisions
                 ]
                 redis_pipe.delete(
                     _make_policy_key(policy_slug), _make_revisions_key(policy_slug), *revision_keys
@@ -188,7 +189,8 @@ class PolicyRegistry:
             if hash_fields:  # empty: it was deleted between the two reads
                 revisions_by_slug[policy_slug].append(_parse_redis_hash(Revision, hash_fields))
         return {
-            policy_slug: tuple(revisions) for policy_slug, revisions in revisions_by_slug.items()
+            policy_slug: tuple(policy_revisions)
+            for policy_slug, policy_revisions in revisions_by_slug.items()
         }
 
     async def change_revisions(self, policy_slug: str, change_rule: ChangeRule) -> list[Revision]:

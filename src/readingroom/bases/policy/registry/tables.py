@@ -76,7 +76,7 @@ class SharedPolicyRegistry:
     async def update_policy(self, policy: Policy) -> None:
         """Write a policy over what is stored of it."""
         await self._write_in_transaction(
-            lambda transaction: _write_policy(transaction.connection, policy)
+            lambda shared_transaction: _write_policy(shared_transaction.connection, policy)
         )
 
     async def restore_records(
@@ -149,8 +149,8 @@ class SharedPolicyRegistry:
             for policy_slug, record_json in record_rows:
                 revisions_by_slug[policy_slug].append(Revision.model_validate(record_json))
             return {
-                policy_slug: tuple(revisions)
-                for policy_slug, revisions in revisions_by_slug.items()
+                policy_slug: tuple(policy_revisions)
+                for policy_slug, policy_revisions in revisions_by_slug.items()
             }
 
         return await self._run_in_thread(read)
@@ -239,9 +239,9 @@ class SharedPolicyRegistry:
         self, apply_change: Callable[[SharedTransaction], _Answer]
     ) -> _Answer:
         def run() -> _Answer:
-            with self._database.transaction() as transaction:
-                transaction.at_commit[_STORE_NAME] = _increment_generation
-                return apply_change(transaction)
+            with self._database.transaction() as shared_transaction:
+                shared_transaction.at_commit[_STORE_NAME] = _increment_generation
+                return apply_change(shared_transaction)
 
         return await self._run_in_thread(run)
 

@@ -6,8 +6,8 @@ from functools import lru_cache
 from typing import Any
 
 from readingroom.bases.federal.schema.entries import (
+    FileStamp,
     ParsedRecord,
-    Provenance,
     RecordLink,
     build_citation_fields,
 )
@@ -68,7 +68,7 @@ def build_bioguide_url(bioguide_id: str) -> str:
     return f"https://bioguide.congress.gov/search/bio/{bioguide_id}"
 
 
-def build_legislator_stub(named_person: Person, provenance: Provenance) -> ParsedRecord:
+def build_legislator_stub(named_person: Person, file_stamp: FileStamp) -> ParsedRecord:
     """A legislator of whom only another record speaks."""
     assert named_person.bioguide_id is not None
     url = build_bioguide_url(named_person.bioguide_id)
@@ -82,14 +82,14 @@ def build_legislator_stub(named_person: Person, provenance: Provenance) -> Parse
         ids={"bioguide": named_person.bioguide_id},
         stub=True,
         **build_citation_fields(
-            provenance, url=url, org=BIOGUIDE_PUBLISHER, cite=named_person.name, published_at=None
+            file_stamp, url=url, org=BIOGUIDE_PUBLISHER, cite=named_person.name, published_at=None
         ),
     )
     return ParsedRecord(legislator_record, partial=True, names=(named_person.name,))
 
 
 def build_committee_stub(
-    committee_id: str, committee_name: str, chamber_name: str | None, provenance: Provenance
+    committee_id: str, committee_name: str, chamber_name: str | None, file_stamp: FileStamp
 ) -> ParsedRecord:
     """A committee of which only a bill speaks."""
     committee_record = Committee(
@@ -102,7 +102,7 @@ def build_committee_stub(
         current=False,
         stub=True,
         **build_citation_fields(
-            provenance,
+            file_stamp,
             url="https://www.congress.gov/committees",
             org="Congress.gov",
             cite=committee_name,
@@ -115,7 +115,7 @@ def build_committee_stub(
 def build_office(
     office_id: str,
     bioguide_id: str,
-    provenance: Provenance,
+    file_stamp: FileStamp,
     *,
     office_title: str,
     office_names: tuple[str, ...],
@@ -130,7 +130,7 @@ def build_office(
         bioguide_id=bioguide_id,
         **record_fields,
         **build_citation_fields(
-            provenance,
+            file_stamp,
             url=record_fields.get("website") or build_bioguide_url(bioguide_id),
             org=LEGISLATORS_PUBLISHER,
             cite=office_title,

@@ -5,8 +5,8 @@ from functools import lru_cache
 from typing import Literal
 
 from readingroom.bases.federal.schema.entries import (
+    FileStamp,
     ParsedRecord,
-    Provenance,
     RecordLink,
     build_citation_fields,
     hash_item,
@@ -74,7 +74,7 @@ POLICY_AREAS = frozenset(
 
 def build_topic(
     topic_name: str,
-    provenance: Provenance,
+    file_stamp: FileStamp,
     topic_vocabulary: Vocabulary = "crs",
     parent_name: str | None = None,
 ) -> ParsedRecord:
@@ -88,7 +88,7 @@ def build_topic(
         parent_id=make_topic_id(parent_name) if parent_name else None,
         vocabulary=topic_vocabulary,
         **build_citation_fields(
-            provenance,
+            file_stamp,
             url=url,
             org=publisher_name,
             cite=f"{topic_kind_label}: {topic_name}",
