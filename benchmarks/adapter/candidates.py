@@ -9,6 +9,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -43,28 +44,31 @@ from tests.support.questions import Question, read_many_questions, read_question
 DEPTH = 30
 _TODAY = datetime(2026, 1, 15, tzinfo=UTC)
 _CHUNKS_PER_BATCH = 256
-_BASE_BY_FOLDER = {
-    **{"application": "documents", "shop_application": "documents", "policies": "policy"},
-    **{"records": "federal", "subjects.py": "federal", "..": "text"},
-}
-Asked = dict[str, Any]
+_BASE_BY_FOLDER = dict.fromkeys(("application", "shop_application"), "documents")
+_BASE_BY_FOLDER |= dict.fromkeys(("records", "subjects.py"), "federal")
+_BASE_BY_FOLDER |= {"policies": "policy", "govuk.toml#": "guidance", "..": "text"}
 
 
-def make_candidate(
-    text: str, score: float, is_right: bool, section: str, heading: str = ""
-) -> Asked:
-    """Return a candidate: `section` is what other passages of the same place have too."""
-    return {
-        **{"text": text, "heading": heading, "section": section},
-        **{"score": score, "is_right": is_right},
-    }
+@dataclass(frozen=True)
+class Candidate:
+    """A passage that was found; `section` is what others of the same place have too."""
+
+    text: str
+    score: float
+    is_right: bool
+    section: str
+    heading: str = ""
 
 
-def _make_asked(question: Question, kind: str, candidates: Sequence[Asked]) -> Asked:
-    return {
-        **{"id": question.id, "kind": kind, "document": question.document},
-        **{"question": question.question, "candidates": candidates[:DEPTH]},
-    }
+@dataclass(frozen=True)
+class Asked:
+    """A question, the document that it is about, and what was found, best first."""
+
+    id: str
+    kind: str
+    document: str
+    question: str
+    candidates: Sequence[Candidate]
 
 
 async def collect_plans(data: Path, limit: int | None) -> list[Asked]:
@@ -82,13 +86,13 @@ async def collect_plans(data: Path, limit: int | None) -> list[Asked]:
                     )
                 )
                 candidates = [
-                    make_candidate(
+                    Candidate(
                         *(hit.text, hit.score, planning._is_right(question, hit.source, hit.text)),
                         *(hit.section_ref, make_heading_context([title, hit.section_title])),
                     )
                     for hit in answer.results
                 ]
-                asked.append(_make_asked(question, kind, candidates))
+                asked.append(_join(question, kind, candidates))
     return asked
 
 
@@ -104,13 +108,13 @@ async def collect_guidance(data: Path, limit: int | None) -> list[Asked]:
             continue
         quote = desk._normalise(question.quote)
         candidates = [
-            make_candidate(
-                *(texts[hit.id], hit.score, quote in desk._normalise(texts[hit.id])),
-                *(hit.id.split("|")[0], str(pages[hit.id]["page"])),
+            Candidate(
+                *(texts[hit.chunk_id], hit.score, quote in desk._normalise(texts[hit.chunk_id])),
+                *(hit.chunk_id.split("|")[0], str(pages[hit.chunk_id]["page"])),
             )
             for hit in index.search(question.question, DEPTH, None, "hybrid").hits
         ]
-        asked.append(_make_asked(question, "many", candidates))
+        asked.append(_join(question, "many", candidates))
     return asked
 
 
@@ -154,10 +158,10 @@ async def collect_federal(data: Path, limit: int | None) -> list[Asked]:
                 with _record_passages() as passages:
                     await service.search(Search(query=question.question, limit=20), "hybrid")
                 candidates = [
-                    make_candidate(text, score, (owner := _find_owner(db, id)) in right_ids, owner)
+                    Candidate(text, score, (owner := _find_owner(db, id)) in right_ids, owner)
                     for id, text, score in passages
                 ]
-                asked.append(_make_asked(question, kind, candidates))
+                asked.append(_join(question, kind, candidates))
     service.store.close()
     return asked
 
@@ -199,17 +203,15 @@ async def collect_sample(data: Path, limit: int | None) -> list[Asked]:
             for row in rows:
                 hits = await _search_desk(room.service, row, call)
                 candidates = [
-                    make_candidate(
+                    Candidate(
                         *(f"{hit.title}. {hit.snippet}", hit.score),
                         *(await desk._is_right(room.service, row, hit, call), hit.id),
                     )
                     for hit in hits
                 ]
                 kind = row["split"] if row["kind"] == "answerable" else row["kind"]
-                asked.append(
-                    {"id": row["id"], "kind": kind, "document": row["document"]}
-                    | {"question": row["question"], "candidates": candidates}
-                )
+                values = (row["id"], kind, row["document"], row["question"])
+                asked.append(Asked(*values, candidates))
     return asked
 
 
@@ -229,14 +231,9 @@ async def _search_desk(service: Any, row: desk.Row, call: ToolContext) -> list[A
 
 def _read_many_rows() -> Iterator[desk.Row]:
     for question in read_many_questions("sample"):
-        folder, _, page = question.document.partition("/")
-        is_page = folder.startswith("govuk.toml#")
-        yield {
-            **{"id": question.id, "split": "many", "kind": "answerable", "also": ""},
-            **{"question": question.question, "quote": question.quote},
-            "document": f"/{page}" if is_page else question.document,
-            "base": "guidance" if is_page else _BASE_BY_FOLDER[folder],
-        }
+        document = question.document.removeprefix("govuk.toml#")
+        base = _BASE_BY_FOLDER[question.document.split("/")[0]]
+        yield asdict(question) | {"split": "many", "document": document, "base": base}
 
 
 @contextmanager
@@ -249,6 +246,10 @@ def _replace_function(module: Any, name: str, function: Callable[..., Any]) -> I
         setattr(module, name, original)
 
 
+def _join(question: Question, kind: str, candidates: Sequence[Candidate]) -> Asked:
+    return Asked(question.id, kind, question.document, question.question, candidates)
+
+
 def _open_embedder(data: Path) -> Embedder:
     embedder = Embedder(data / "models")
     embedder.reranker = None  # the first order is wanted
@@ -256,6 +257,8 @@ def _open_embedder(data: Path) -> Embedder:
 
 
 COLLECTORS = {
-    **{"plans": collect_plans, "guidance": collect_guidance},
-    **{"federal": collect_federal, "sample": collect_sample},
+    "plans": collect_plans,
+    "guidance": collect_guidance,
+    "federal": collect_federal,
+    "sample": collect_sample,
 }

@@ -73,7 +73,7 @@ class Readings:
         for question, read in zip(self.questions, self.log_odds, strict=True):
             candidates = question["candidates"]
             right = {each["section"] for each in candidates if each["is_right"]}
-            if question["kind"] not in kinds or (question["document"] and not right):
+            if question["kind"] not in kinds or (question["kind"] in _ASKED and not right):
                 continue
             places = sorted(read)
             if without_section:

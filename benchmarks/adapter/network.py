@@ -20,8 +20,12 @@ _TOKENS_PER_RUN = 6_400
 _ROWS_PER_BATCH = 64
 _WARM_UP_SHARE, _MIN_RATE_SHARE = 0.1, 0.02
 _DENSE = {
-    **{name: f"attention.self.{name}" for name in ("query", "key", "value")},
-    **{"joined": "attention.output.dense", "wide": "intermediate.dense", "narrow": "output.dense"},
+    "query": "attention.self.query",
+    "key": "attention.self.key",
+    "value": "attention.self.value",
+    "joined": "attention.output.dense",
+    "wide": "intermediate.dense",
+    "narrow": "output.dense",
 }
 Pair = tuple["Corpus", int]
 
