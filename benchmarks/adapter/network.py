@@ -38,6 +38,8 @@ class Corpus:
         self.rows = np.load(folder / f"{name}.rows.npy")
         self._states = np.load(folder / f"{name}.after{kept}.npy", mmap_mode="r")
         self._ends = np.cumsum(self.rows[:, 2].astype(int))
+        if self._ends[-1] != len(self._states):
+            raise ValueError(f"{name}: rows and states are of two runs of `read`")
 
     def get_states(self, row: int) -> Any:
         """Return the states of the tokens of a pair."""
