@@ -1,0 +1,144 @@
+"""Where the right passage comes with the log-odds of the graph in use, and with those of another.
+
+The first few candidates are ordered as `engine/second_look.py` does it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from benchmarks.engine.quality import compute_p_value
+from readingroom.engine.confidence import DEFAULT_CALIBRATION
+from readingroom.engine.second_look import _FIT_PER_LOG_ODDS, MAX_READ_AGAIN, _to_log_odds
+from readingroom.federation import ranking as desk_ranking
+from readingroom.federation.evaluation import measure_auroc
+
+_MAX_READ_WITHOUT_SECTION = 8  # so many are read of each question, and five are left of them
+_NOWHERE = 99
+_ASKED = ("many", "tuning")
+
+
+@dataclass(frozen=True)
+class Readings:
+    """The questions of a corpus, each with the log-odds of the candidates that were read."""
+
+    questions: Sequence[Any]
+    log_odds: Sequence[dict[int, float]]
+    decline: float
+    named_score: float
+    """From which on a candidate is first for its name, and is not read."""
+
+    @classmethod
+    def join(cls, corpus_name: str, questions: Sequence[Any], rows: Any, values: Any) -> "Readings":
+        """Return the readings of a corpus; a value that is not a number was not read."""
+        log_odds: list[dict[int, float]] = [{} for _ in questions]
+        for (question, candidate, *_), value in zip(rows, values, strict=True):
+            if not np.isnan(value):
+                log_odds[int(question)][int(candidate)] = float(value)
+        if corpus_name == "sample":  # the desk's
+            decline, named_score = desk_ranking._CALIBRATION.decline, desk_ranking._NAMED_SCORE
+        else:
+            decline, named_score = DEFAULT_CALIBRATION.decline, np.inf
+        return cls(questions, log_odds, decline, named_score)
+
+    def find_places(self, numbers: Sequence[int], weight: float) -> Any:
+        """Return where the right passage of each question comes, from 0."""
+        return np.array([self._find_place(number, weight) for number in numbers])
+
+    def _find_place(self, number: int, weight: float) -> int:
+        candidates = self.questions[number]["candidates"]
+        is_named = [candidate["score"] >= self.named_score for candidate in candidates]
+        others = [place for place in range(len(candidates)) if not is_named[place]]
+        read = self.log_odds[number]
+        gains = {place: read[place] for place in others[:MAX_READ_AGAIN] if place in read}
+        lowest = min(gains.values(), default=0.0)
+        fits = {
+            place: _to_log_odds(candidates[place]["score"]) / self.decline
+            + weight * gains.get(place, lowest)
+            for place in others
+        }
+        named = [place for place in range(len(candidates)) if is_named[place]]
+        order = [*named, *sorted(others, key=lambda place: -fits[place])]
+        are_right = [candidates[place]["is_right"] for place in order]
+        return are_right.index(True) if True in are_right else _NOWHERE
+
+    def find_best(self, kinds: Sequence[str], without_section: bool = False) -> list[float]:
+        """Return the best log-odds of the five of each question that was read.
+
+        With `without_section`, of those outside of the sections that have the answer.
+        """
+        best = []
+        for question, read in zip(self.questions, self.log_odds, strict=True):
+            candidates = question["candidates"]
+            right = {each["section"] for each in candidates if each["is_right"]}
+            if question["kind"] not in kinds or (question["kind"] in _ASKED and not right):
+                continue
+            places = sorted(read)
+            if without_section:
+                near = [place for place in places if place < _MAX_READ_WITHOUT_SECTION]
+                places = [place for place in near if candidates[place]["section"] not in right]
+            if values := [read[place] for place in places[:MAX_READ_AGAIN]]:
+                best.append(max(values))
+        return best
+
+
+def compare_readings(before: Readings, after: Readings) -> Iterator[str]:
+    """Yield the figures of both, with the paired tests, in lines."""
+    weights = (_FIT_PER_LOG_ODDS, _FIT_PER_LOG_ODDS * _compute_spread_ratio(before, after))
+    for kind in _ASKED:
+        numbers = [
+            number
+            for number, question in enumerate(before.questions)
+            if question["kind"] == kind and after.log_odds[number]
+        ]
+        if not numbers:
+            continue
+        places = before.find_places(numbers, _FIT_PER_LOG_ODDS)
+        yield f"{kind}, {len(numbers)}: as it is {_describe(places)}"
+        for weight in weights:
+            yield f"  weight {weight:.3f}: {_compare(places, after.find_places(numbers, weight))}"
+    for kinds, without in ((("unanswerable",), False), (("nonsense",), False), (_ASKED, True)):
+        aurocs = [_measure_auroc(readings, kinds, without) for readings in (before, after)]
+        if None not in aurocs:
+            name = "own section taken out" if without else kinds[0]
+            yield f"AUROC, {name}: {aurocs[0]:.3f} -> {aurocs[1]:.3f}"
+
+
+def _compute_spread_ratio(before: Readings, after: Readings) -> float:
+    """Return how much wider the first log-odds are spread, of what both have read."""
+    pairs = [
+        (first[place], second[place])
+        for first, second in zip(before.log_odds, after.log_odds, strict=True)
+        for place in second
+    ]
+    first_spread, second_spread = np.std(pairs, axis=0)
+    return float(first_spread / second_spread)
+
+
+def _measure_auroc(readings: Readings, kinds: Sequence[str], without: bool) -> float | None:
+    positive = readings.find_best(_ASKED)
+    negative = readings.find_best(kinds, without)
+    flags = [*[True] * len(positive), *[False] * len(negative)]
+    return measure_auroc([*positive, *negative], flags)
+
+
+def _describe(places: Any) -> str:
+    figures = ((places < 1).mean(), (places < 3).mean(), _invert(places).mean())
+    return "first {:.3f}, three {:.3f}, reciprocal rank {:.3f}".format(*figures)
+
+
+def _invert(places: Any) -> Any:
+    return np.where(places < _NOWHERE, 1 / (places + 1), 0)
+
+
+def _compare(before: Any, after: Any) -> str:
+    better = int(((after < 1) & (before >= 1)).sum())
+    worse = int(((before < 1) & (after >= 1)).sum())
+    p_first = compute_p_value((after < 1) * 1.0, (before < 1) * 1.0)
+    p_rank = compute_p_value(_invert(after), _invert(before))
+    return (
+        f"{_describe(after)}; first {better} better, {worse} worse, p = {p_first:.3f}; "
+        f"rank p = {p_rank:.3f}"
+    )
