@@ -42,11 +42,11 @@ SPEC = BaseSpec(
     "settings.py": '''
 """Settings of the toy base."""
 
-from readingroom.core.settings import RoomSettings, setting
+from readingroom.core.settings import RoomSettings, declare_setting
 
 
 class ToySettings(RoomSettings):
-    toy_greeting: str = setting("Hello", "TOY_GREETING", "How the toy base greets.")
+    toy_greeting: str = declare_setting("Hello", "TOY_GREETING", "How the toy base greets.")
 ''',
     "errors.py": '''
 """Errors of the toy base."""

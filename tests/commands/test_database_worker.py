@@ -126,7 +126,7 @@ def test_two_workers_share_the_passages_and_embed_none_twice(url: str) -> None:
     total = count_waiting(url)
     workers = [make_worker(offer(url, model), model) for model in models]
     with ThreadPoolExecutor(len(workers)) as threads:
-        stored_counts = list(threads.map(lambda worker: worker.run(None), workers))
+        stored_counts = list(threads.map(lambda worker: worker.embed_until_done(None), workers))
     assert sum(stored_counts) == total == len(models[0].embedded) + len(models[1].embedded)
     assert count_waiting(url) == 0
 

@@ -37,7 +37,7 @@ async def test_a_start_sweeps_what_was_left_a_day_ago_and_nothing_younger(
     file.write_bytes(b"%PDF-")
     name = hand_over_file(folder, file)
     (folder / "handover" / ("0" * 32)).mkdir()
-    async with make(folder, clock.now).running():
+    async with make(folder, clock.now).run_service():
         assert (folder / "handover" / name).exists()
-    async with make(folder, lambda: clock.now() + timedelta(days=2)).running():
+    async with make(folder, lambda: clock.now() + timedelta(days=2)).run_service():
         assert list((folder / "handover").iterdir()) == []
