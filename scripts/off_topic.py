@@ -2,7 +2,7 @@
 
 `python -m scripts.off_topic MODELS` embeds the questions of `tests/fixtures/questions/intents.tsv`
 with the model that lies in a data directory's `models`, fits a logistic regression that tells those
-of other matters from the rest, and writes it to `federation/off_topic.tsv`: the model's name, the
+of other matters from the rest, and writes it to `federation/off_topic.txt`: the model's name, the
 constant and a weight for each number of a vector.
 """
 

@@ -62,10 +62,10 @@ class ForkedProcess:
 
     def _read_status(self, seconds: float | None) -> int | None:
         if self.returncode is None and select.select([self._ending], [], [], seconds)[0]:
-            told = os.read(self._ending, 100)
+            status_digits = os.read(self._ending, 100)
             os.close(self._ending)
-            assert told, "the process that forks has ended"
-            self.returncode = int(told)
+            assert status_digits, "the process that forks has ended"
+            self.returncode = int(status_digits)
         return self.returncode
 
 

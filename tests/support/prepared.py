@@ -12,7 +12,7 @@ import pytest
 def prepare_once(
     tmp_path_factory: pytest.TempPathFactory, name: str, fill: Callable[[Path], None]
 ) -> Path:
-    """The folder of this name, filled by the first worker that asks; tests only read it."""
+    """Return the folder of this name, filled by the first worker that asks; tests only read it."""
     place = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         place = place.parent  # the workers' folders lie beside each other in it

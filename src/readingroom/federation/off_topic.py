@@ -13,7 +13,7 @@ import numpy as np
 from readingroom.engine.embedding.embedder import Embedder, Vector
 from readingroom.engine.errors import ModelUnavailable
 
-FILE_NAME = "off_topic.tsv"
+FILE_NAME = "off_topic.txt"
 _MAX_DOUBT = 1.5
 """The most log-odds that an answer loses: a text base may be about anything, and a passage that
 says what was asked must stay an answer.
@@ -36,6 +36,6 @@ def measure_doubt(question: str, embedder: Embedder) -> float:
 @cache
 def _load_direction() -> tuple[str, float, Vector]:
     """Return the model's name, and the regression's constant and weights."""
-    table_lines = files(__package__).joinpath(FILE_NAME).read_text("utf-8").splitlines()
-    model_name, constant, *weights = table_lines
+    file_lines = files(__package__).joinpath(FILE_NAME).read_text("utf-8").splitlines()
+    model_name, constant, *weights = file_lines
     return model_name, float(constant), np.array(weights, np.float32)

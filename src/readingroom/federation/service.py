@@ -105,14 +105,17 @@ class FederationService:
             gathered_answers = await self._search_bases(
                 base_names, search_request, tool_context, sources_by_base
             )
-        # In a thread: embedding passages takes tens of milliseconds.
+        # In threads: the tables of words are read once, and embedding takes tens of milliseconds.
+        base_log_probabilities = await anyio.to_thread.run_sync(
+            self._estimate_bases, arguments.query, gathered_answers.answers
+        )
         hits = await anyio.to_thread.run_sync(
             rank_hits,
             arguments.query,
             [base_answer.hits for base_answer in gathered_answers.answers.values()],
             self._embedder,
             self._reranker,
-            self._estimate_bases(arguments.query, gathered_answers.answers),
+            base_log_probabilities,
             doubt,
         )
         nearest_citation = hits[0].citation.citation_string if hits else ""

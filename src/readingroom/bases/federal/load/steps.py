@@ -46,8 +46,8 @@ class StepWriter(ABC):
         self._is_in_step = False
         self._complete_step: Step | None = None
         """A step all of which was given to the database, which may still refuse it."""
-        self._tell_refusal: Callable[[], object] | None = None
-        """Tells whoever wrote a step that it was refused."""
+        self._report_refusal: Callable[[], object] | None = None
+        """Reports a refused step to whoever wrote it."""
 
     @abstractmethod
     def _write_batches(self) -> None:
@@ -134,9 +134,9 @@ class StepWriter(ABC):
             raise StorageFailed(
                 f"The records that were read could not be written: {commit_error}"
             ) from commit_error
-        tell_refusal, self._tell_refusal = self._tell_refusal, None
-        if tell_refusal:
-            tell_refusal()
+        report_refusal, self._report_refusal = self._report_refusal, None
+        if report_refusal:
+            report_refusal()
 
     def _commit_now(self, is_flushed: bool) -> None:
         try:
@@ -166,7 +166,7 @@ class StepWriter(ABC):
             self._db.execute("COMMIT")
             if step.on_refused is None or not isinstance(error, INVALID_VALUE_ERRORS):
                 raise
-            self._tell_refusal = partial(step.on_refused, error)
+            self._report_refusal = partial(step.on_refused, error)
             return False
         return True
 
