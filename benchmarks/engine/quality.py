@@ -13,8 +13,9 @@ import numpy as np
 
 from benchmarks.engine.corpus import CACHE_FOLDER, MODELS, TestSet, load_test_set
 from benchmarks.table import Table
+from readingroom.core.arrays import Vector
 from readingroom.core.filters import FilterFields
-from readingroom.engine.embedding.embedder import Embedder, Vector
+from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.embedding.graph import Precision
 from readingroom.engine.lexical import LexicalDocument, LexicalIndex
 from readingroom.engine.ranking import (

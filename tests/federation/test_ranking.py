@@ -6,9 +6,9 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
+from readingroom.core.arrays import Vector
 from readingroom.core.progress import no_progress
 from readingroom.core.scores import ScoreParts
-from readingroom.engine.embedding.embedder import Vector
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.federation.fan_out import FanOut
 from readingroom.federation.models import DeskSearch

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 import numpy
 import pytest
 
+from readingroom.core.arrays import Matrix, Vector
 from readingroom.core.progress import ReportProgressSync, no_progress_sync
-from readingroom.engine.embedding.embedder import Embedder, Matrix, Vector
+from readingroom.engine.embedding.embedder import Embedder
 from readingroom.protocol.tool import Answer, Tool, ToolArguments, ToolContext, make_tool
 from tests.requirements import requirement
 from tests.support.routing import (

@@ -29,7 +29,8 @@ import numpy
 from numpy.typing import NDArray
 
 from readingroom.bases import BASES, open_bases
-from readingroom.engine.embedding.embedder import Embedder, Matrix
+from readingroom.core.arrays import Matrix
+from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.embedding.shared import get_shared_embedder
 from readingroom.federation.room import make_federated_base
 from readingroom.protocol.tool import Tool

@@ -15,6 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
+from readingroom.core.arrays import Vector
 from readingroom.core.filters import Filter, FilterFields, Metadata
 from readingroom.core.lru import LRUCache
 from readingroom.core.modes import Mode
@@ -26,7 +27,7 @@ from readingroom.engine.context import (
     list_embedded_texts,
     select_unchanged_chunks,
 )
-from readingroom.engine.embedding.embedder import Embedder, Vector
+from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.embedding.machine import return_free_memory
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.engine.hybrid import PROPOSALS_PER_SEARCH, look_again, rank_proposals

@@ -17,9 +17,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any, Protocol
 
-import numpy as np
-
-from readingroom.engine.embedding.embedder import Vector
+from readingroom.core.arrays import Vector, np
 from readingroom.engine.stems import shared_stemmer
 from readingroom.engine.vocabulary import Wording, get_vocabulary
 from readingroom.engine.words import MAX_QUERY_WORDS

@@ -4,14 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from readingroom.core.arrays import Floats, NDArray, RowMask, RowNumbers, np
 from readingroom.core.filters import Condition, FilterFields, In, Range, Value, make_comparison_key
-
-RowNumbers = NDArray[np.int64]
-Floats = NDArray[np.float32]
-RowMask = NDArray[np.bool_]
 
 
 class RowArrays:
@@ -135,9 +129,9 @@ class RowView:
     alive_mask: RowMask
     vectors: Floats
     squared_lengths: Floats
-    signs: NDArray[np.uint64]
+    signs: "NDArray[np.uint64]"
     columns: Mapping[str, "_EncodedColumn"]
-    numbers_by_field: Mapping[str, NDArray[np.float64]]
+    numbers_by_field: Mapping[str, "NDArray[np.float64]"]
 
     def is_continuation_of(self, earlier_view: "RowView") -> bool:
         """Return whether the rows have kept their numbers since an earlier view."""
@@ -193,7 +187,7 @@ class RowView:
 class _EncodedColumn:
     """The values of one field, encoded as small integers, and the rows that have each value."""
 
-    def __init__(self, codes: NDArray[np.int32]) -> None:
+    def __init__(self, codes: "NDArray[np.int32]") -> None:
         self.codes = codes
         self.values: list[Value] = []
         self.codes_by_value: dict[tuple[str, Value], int] = {}
@@ -284,7 +278,7 @@ class _PostingList:
         return row_numbers[: np.searchsorted(row_numbers, row_limit)]
 
 
-def pack_signs(vectors: Floats) -> NDArray[np.uint64]:
+def pack_signs(vectors: Floats) -> "NDArray[np.uint64]":
     """Return the sign of every dimension as a bit, 64 in a plane, with a column for each vector."""
     vector_count, dimensions = vectors.shape
     bits = np.zeros((vector_count, -(-dimensions // 64) * 64), np.uint8)
@@ -300,7 +294,7 @@ def _convert_to_range_number(filter_value: Value | None) -> float:
     )
 
 
-def _enlarge_array(array: NDArray[Any], capacity: int) -> NDArray[Any]:
+def _enlarge_array(array: "NDArray[Any]", capacity: int) -> "NDArray[Any]":
     larger_array = np.zeros((capacity, *array.shape[1:]), array.dtype)
     larger_array[: len(array)] = array
     return larger_array

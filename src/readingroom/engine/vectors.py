@@ -11,11 +11,9 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from readingroom.core.arrays import Floats, NDArray, RowNumbers, np
 from readingroom.core.filters import Filter, FilterFields, Metadata
-from readingroom.engine.rows import Floats, RowArrays, RowNumbers, RowView, pack_signs
+from readingroom.engine.rows import RowArrays, RowView, pack_signs
 
 DIMENSIONS = 384
 
@@ -186,7 +184,7 @@ class VectorIndex:
             if row_id in self._row_numbers_by_id
         }
 
-    def list_row_numbers(self, row_ids: Sequence[str]) -> NDArray[np.int64]:
+    def list_row_numbers(self, row_ids: Sequence[str]) -> "NDArray[np.int64]":
         """Return the number of each row, -1 of an unknown one. Only for the writer."""
         find_number = self._row_numbers_by_id.get
         return np.fromiter(map(find_number, row_ids, repeat(-1)), np.int64, len(row_ids))
@@ -361,7 +359,7 @@ def _compute_products(view: RowView, query_vector: Floats, row_numbers: RowNumbe
 
 def _count_differing_signs(
     view: RowView, query_vector: Floats, row_numbers: RowNumbers
-) -> NDArray[np.uint16]:
+) -> "NDArray[np.uint16]":
     """Return in how many dimensions the sign of each row differs from the query's."""
     query_signs = pack_signs(query_vector[np.newaxis])[:, 0]
     # Of more than half of all rows, every row is compared: slices are faster than gathering.

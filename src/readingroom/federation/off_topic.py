@@ -10,7 +10,8 @@ from importlib.resources import files
 
 import numpy as np
 
-from readingroom.engine.embedding.embedder import Embedder, Vector
+from readingroom.core.arrays import Vector
+from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.errors import ModelUnavailable
 
 FILE_NAME = "off_topic.txt"

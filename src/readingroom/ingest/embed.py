@@ -5,17 +5,14 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 import anyio.to_thread
-import numpy as np
-from numpy.typing import NDArray
 
+from readingroom.core.arrays import Floats, Vector, np
 from readingroom.core.progress import ReportProgress
 from readingroom.engine.context import make_heading_context, prepend_context
-from readingroom.engine.embedding.embedder import Embedder, Vector
+from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.embedding.waiting_texts import WorkerAidedEmbedder
 from readingroom.engine.vectors import DIMENSIONS
 from readingroom.ingest.document import Document
-
-Vectors = NDArray[np.float32]
 
 # Between two progress reports, and between two chances to be cancelled.
 _CHUNKS_PER_BATCH = 64
@@ -26,7 +23,7 @@ class EmbeddedChunks:
     """The vectors of a document's chunks, and the context that each was embedded under."""
 
     contexts: list[str]
-    vectors: Vectors
+    vectors: Floats
 
 
 async def embed_document(

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Protocol
 from pydantic import BaseModel, Field
 
 if TYPE_CHECKING:  # every command reads this module, and few embed anything
-    from readingroom.engine.embedding.embedder import Embedder, Matrix
+    from readingroom.core.arrays import Matrix
+    from readingroom.engine.embedding.embedder import Embedder
 
 MAX_BATCH_PASSAGES = 1024
 """Whose vectors are 2.1 MB of a request's body, and a second's work for a graphics card."""

@@ -12,8 +12,9 @@ from typing import Any, Protocol, TypeVar
 import httpx2
 from pydantic import BaseModel
 
+from readingroom.core.arrays import Matrix
 from readingroom.core.errors import KnowledgeError
-from readingroom.engine.embedding.embedder import Embedder, Matrix
+from readingroom.engine.embedding.embedder import Embedder
 from readingroom.protocol.checked_embedding import EmbeddingBroker
 from readingroom.protocol.embedding_work import (
     EMBEDDING_PATH_PREFIX,

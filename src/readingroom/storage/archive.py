@@ -16,9 +16,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO, Annotated
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from readingroom.core.arrays import np
 from readingroom.core.progress import ReportProgressSync, no_progress_sync
 from readingroom.storage.chunks import Chunks, StoredCollection
 from readingroom.storage.database import Database, DatabaseError, connect, open_untrusted

@@ -14,9 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from readingroom.core.arrays import Floats, np
 from readingroom.core.filters import Condition, Filter, In, Metadata, Range, Value, flatten_filter
 from readingroom.core.imports import pause_garbage_collection
 from readingroom.storage.errors import EmbeddingMismatch, StoreUnusable
@@ -48,7 +46,7 @@ class Chunks:
     ids: list[str]
     texts: list[str]
     metadatas: list[Metadata]
-    vectors: NDArray[np.float32] = field(repr=False, default_factory=lambda: np.empty((0, 0), "f4"))
+    vectors: Floats = field(repr=False, default_factory=lambda: np.empty((0, 0), "f4"))
 
     def __len__(self) -> int:
         return len(self.ids)

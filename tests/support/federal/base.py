@@ -23,8 +23,8 @@ from readingroom.bases.federal.schema.sources import SOURCES
 from readingroom.bases.federal.search import vectors
 from readingroom.bases.federal.store import get_database_path
 from readingroom.bases.federal.tools import open_federal
+from readingroom.core.arrays import Matrix, Vector
 from readingroom.core.progress import no_progress_sync
-from readingroom.engine.embedding.embedder import Matrix, Vector
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.protocol.spec import KnowledgeBase
 from tests.support.engines import find_database_url

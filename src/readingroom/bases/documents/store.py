@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import anyio.to_thread
-import numpy as np
 from pydantic import TypeAdapter
 
 from readingroom.bases.documents.registry.records import DocumentRecord, StoredChunk
+from readingroom.core.arrays import np
 from readingroom.core.filters import And, Equals, Filter, FilterFields, In, Metadata
 from readingroom.core.modes import Mode
 from readingroom.engine.context import CONTEXT_FIELD, make_heading_context

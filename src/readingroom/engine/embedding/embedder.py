@@ -6,9 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
+from readingroom.core.arrays import Matrix, Vector, np
 from readingroom.core.lru import LRUCache
 from readingroom.core.progress import ReportProgressSync, no_progress_sync
 from readingroom.engine.embedding.machine import count_cores, return_free_memory
@@ -27,10 +25,6 @@ if TYPE_CHECKING:
     from readingroom.engine.embedding.graphics_card import DeviceChoice, GraphicsCardModel
     from readingroom.engine.embedding.reranker import Reranker
 
-Vector = NDArray[np.float32]
-"""384 numbers of unit length."""
-Matrix = NDArray[np.float32]
-"""One vector a row."""
 Key = TypeVar("Key")
 
 MAX_TEXT_CHARS = 1024

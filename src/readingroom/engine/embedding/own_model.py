@@ -10,9 +10,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
+from readingroom.core.arrays import Floats, NDArray, np
 from readingroom.engine.embedding.session import load_tokenizer, open_session
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.storage.files import hash_file
@@ -31,8 +29,6 @@ _READ_ENCODING_BY_INPUT = {
 }
 """What a graph may be given of a text; it is given those that it has."""
 
-Floats = NDArray[np.float32]
-
 
 @dataclass(frozen=True)
 class OperatorModel:
@@ -47,7 +43,7 @@ class OperatorModel:
 
     def compute_in_parallel(
         self, texts: Sequence[str]
-    ) -> Iterator[tuple[NDArray[np.intp], Floats]]:
+    ) -> Iterator[tuple["NDArray[np.intp]", Floats]]:
         """Yield the vectors of many texts as they come: their row numbers, and a row for each."""
         longest_first = np.argsort([len(text) for text in texts], kind="stable")
         for first_row in range(0, len(longest_first), _TEXTS_PER_BATCH):

@@ -13,9 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
+from readingroom.core.arrays import Matrix, NDArray, RowNumbers, np
 from readingroom.engine.embedding.session import load_tokenizer, open_session
 from readingroom.engine.embedding.tokens import (
     LibraryTokenizer,
@@ -31,9 +29,6 @@ if TYPE_CHECKING:
 
     from readingroom.engine.embedding.graph import Precision
 
-Matrix = NDArray[np.float32]
-"""One vector a row."""
-RowNumbers = NDArray[np.intp]
 
 MAX_TOKENS = 256
 # Enough for the words of a corpus; some 10 MB in every server that embeds.
@@ -94,7 +89,7 @@ class ProcessorModel:
         return id_matrix
 
 
-def _group_rows_by_length(lengths: NDArray[np.int32], max_run_texts: int) -> list[RowNumbers]:
+def _group_rows_by_length(lengths: "NDArray[np.int32]", max_run_texts: int) -> list[RowNumbers]:
     """Return the rows of texts that have equally many tokens, in groups that are one run each."""
     row_order = np.argsort(lengths, kind="stable")
     length_changes = np.flatnonzero(np.diff(lengths[row_order])) + 1

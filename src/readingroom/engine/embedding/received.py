@@ -3,9 +3,8 @@
 import random
 from collections.abc import Sequence
 
-import numpy as np
-
-from readingroom.engine.embedding.embedder import Embedder, Matrix
+from readingroom.core.arrays import Matrix, np
+from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.errors import VectorsRefused
 
 LEASE_SECONDS = 90.0

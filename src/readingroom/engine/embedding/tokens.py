@@ -12,13 +12,11 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
+from readingroom.core.arrays import NDArray, np
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-TokenIds = NDArray[np.uint16] | NDArray[np.int64]
 
 MAX_REMEMBERED_WORDS = 1_000_000
 """Some 150 MB when all are remembered."""
@@ -26,18 +24,18 @@ MAX_REMEMBERED_WORDS = 1_000_000
 _REMOVED_BLANKS_PATTERN = re.compile("[\x0b\x0c\x1c-\x1f\x85]")
 # Of a word of plain characters: its letters and digits together, every other character alone.
 _WORD_OR_SIGN_PATTERN = re.compile("[a-z0-9]+|[^a-z0-9]")
-_MAX_TOKEN_ID = np.iinfo(np.uint16).max
+_MAX_TOKEN_ID = 65_535  # in 16 bits
 
 
 @dataclass(frozen=True)
 class TokenizedTexts:
     """The token ids of many texts, one after the other, and how many each text has."""
 
-    ids: TokenIds
-    lengths: NDArray[np.int32]
+    ids: "NDArray[np.uint16] | NDArray[np.int64]"
+    lengths: "NDArray[np.int32]"
 
     @functools.cached_property
-    def starts(self) -> NDArray[np.int64]:
+    def starts(self) -> "NDArray[np.int64]":
         """Where the ids of each text begin."""
         return np.cumsum(self.lengths, dtype=np.int64) - self.lengths
 

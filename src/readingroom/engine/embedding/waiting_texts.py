@@ -11,11 +11,10 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from readingroom.core import clock
+from readingroom.core.arrays import Matrix, Vector, np
 from readingroom.core.progress import ReportProgressSync, no_progress_sync
-from readingroom.engine.embedding.embedder import Embedder, Matrix, Vector
+from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.embedding.received import LEASE_SECONDS
 from readingroom.engine.embedding.reranker import Reranker
 from readingroom.storage.database import Database, StateTables

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from readingroom.core.arrays import Vector
 from readingroom.core.filters import FilterFields, Metadata
 from readingroom.engine.context import (
     CONTEXT_FIELD,
@@ -18,7 +19,7 @@ from readingroom.engine.context import (
     embed_in_context,
     select_unchanged_chunks,
 )
-from readingroom.engine.embedding.embedder import Embedder, Vector
+from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.index import ChunkIndex, CollectionIndex, EmbeddedIndex
 from readingroom.engine.shared.counts import SharedFilters, WordCounts
 from readingroom.engine.shared.memory_copy import MemoryCopy

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
+from readingroom.core.arrays import np
 from readingroom.core.filters import FilterFields, Metadata
 from readingroom.core.lru import LRUCache
 from readingroom.engine.embedding.machine import return_free_memory

@@ -4,9 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
+from readingroom.core.arrays import ArrayLike, NDArray, np
 from readingroom.core.filters import Condition
 from readingroom.engine.rows import RowView
 from readingroom.engine.words import LexicalHit, sort_hits
@@ -14,7 +12,7 @@ from readingroom.engine.words import LexicalHit, sort_hits
 Posting = tuple[int, int, int]
 """A row that has the stem, how often it has it, and how many words the row has in all."""
 
-_POSTING_TYPE = np.dtype([("row", "<u4"), ("occurrences", "<u2"), ("tokens", "<u2")])
+_POSTING_TYPE = [("row", "<u4"), ("occurrences", "<u2"), ("tokens", "<u2")]
 _MAX_STORED_COUNT = 65_535
 # The parameters of FTS5's own bm25().
 _BM25_K1, _BM25_B = 1.2, 0.75
@@ -29,7 +27,10 @@ class StemPostings:
 
     @classmethod
     def make_from_columns(
-        cls, row_numbers: NDArray[Any], occurrence_counts: NDArray[Any], token_counts: NDArray[Any]
+        cls,
+        row_numbers: "NDArray[Any]",
+        occurrence_counts: "NDArray[Any]",
+        token_counts: "NDArray[Any]",
     ) -> "StemPostings":
         """Return the postings of rows in any order; one whose number is below 0 is left out."""
         stem_postings = cls([])
@@ -51,7 +52,7 @@ class StemPostings:
         self._postings[self._count : new_count] = _to_posting_array(postings)
         self._count = new_count
 
-    def read_before(self, row_limit: int) -> NDArray[np.void]:
+    def read_before(self, row_limit: int) -> "NDArray[np.void]":
         """Return the postings of the first `row_limit` rows; a writer may be adding others."""
         # The count is read first: `append` raises it after the postings are in place.
         count = self._count
@@ -61,7 +62,7 @@ class StemPostings:
         return postings
 
 
-def _to_posting_array(postings: Sequence[Posting]) -> NDArray[np.void]:
+def _to_posting_array(postings: Sequence[Posting]) -> "NDArray[np.void]":
     if not postings:
         return np.empty(0, _POSTING_TYPE)
     # Column by column, which takes a fraction of converting tuples.
@@ -70,7 +71,7 @@ def _to_posting_array(postings: Sequence[Posting]) -> NDArray[np.void]:
 
 def _pack_columns(
     row_numbers: ArrayLike, occurrence_counts: ArrayLike, token_counts: ArrayLike
-) -> NDArray[np.void]:
+) -> "NDArray[np.void]":
     packed_postings = np.empty(np.shape(row_numbers)[0], _POSTING_TYPE)
     packed_postings["row"] = row_numbers
     packed_postings["occurrences"] = np.minimum(occurrence_counts, _MAX_STORED_COUNT)
@@ -109,7 +110,7 @@ class WordView:
             )
         return self._list_best(scores, k)
 
-    def _list_best(self, scores: NDArray[np.float64], k: int) -> list[LexicalHit]:
+    def _list_best(self, scores: "NDArray[np.float64]", k: int) -> list[LexicalHit]:
         matching_rows = np.flatnonzero(scores)
         if len(matching_rows) > k:
             matching_scores = scores[matching_rows].astype(np.float32)

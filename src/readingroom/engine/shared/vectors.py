@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from readingroom.core.arrays import Vector
 from readingroom.core.filters import Filter
-from readingroom.engine.embedding.embedder import Vector
 from readingroom.engine.shared import counts
 from readingroom.engine.shared.counts import SharedSearchParts
 from readingroom.engine.shared.recent_reads import RecentReads

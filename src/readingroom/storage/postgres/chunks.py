@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
+from readingroom.core.arrays import np
 from readingroom.core.filters import Filter, FilterFields, Metadata, flatten_filter
 from readingroom.storage.chunks import Chunks
 from readingroom.storage.errors import (

@@ -9,9 +9,7 @@ from operator import add
 from types import NoneType
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from readingroom.core.arrays import Floats, np
 from readingroom.core.filters import Condition, In
 from readingroom.storage.chunks import Chunks
 from readingroom.storage.postgres.database import clean_text
@@ -93,7 +91,7 @@ def format_texts(texts: Sequence[str]) -> str:
     return "{" + ",".join(f'"{escaped_text}"' for escaped_text in escaped_texts) + "}"
 
 
-def decode_vectors(encoded_vectors: Sequence[bytes]) -> NDArray[np.float32]:
+def decode_vectors(encoded_vectors: Sequence[bytes]) -> Floats:
     """Return vectors as PostgreSQL sends them in binary form."""
     if not encoded_vectors:
         return np.empty((0, 0), np.float32)
@@ -103,7 +101,7 @@ def decode_vectors(encoded_vectors: Sequence[bytes]) -> NDArray[np.float32]:
     return np.ascontiguousarray(joined_bytes[:, 4:]).view(">f4").astype(np.float32)
 
 
-def format_vector(float_vector: NDArray[np.float32]) -> str:
+def format_vector(float_vector: Floats) -> str:
     """Return a vector as a parameter of a statement."""
     return "[" + ",".join(map(repr, float_vector.astype(float).tolist())) + "]"
 

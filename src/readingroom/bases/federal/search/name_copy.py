@@ -9,10 +9,10 @@ import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+from readingroom.core.arrays import NDArray, np
 
 _MAX_NAMES = 1_000_000
 """Names of a source that are copied, each about 100 bytes; those of a larger one never are."""
@@ -22,8 +22,6 @@ _MAX_COPIES = 16
 _LETTERS = " abcdefghijklmnopqrstuvwxyz0123456789"
 _BASE = len(_LETTERS) + 1
 _NO_LETTER = len(_LETTERS)
-_LETTER_NUMBERS = np.full(256, _NO_LETTER, np.uint16)
-_LETTER_NUMBERS[np.frombuffer(_LETTERS.encode(), np.uint8)] = np.arange(len(_LETTERS))
 
 
 class TrigramCopy:
@@ -32,7 +30,7 @@ class TrigramCopy:
     def __init__(self, name_rows: Sequence[int], folded_names: Sequence[str]) -> None:
         self._name_rows = np.array(name_rows, np.int64)
         # Twice after each: no trigram reaches from one name into the next.
-        letters = _LETTER_NUMBERS[
+        letters = _number_letters()[
             np.frombuffer("".join(f"{name}\n\n" for name in folded_names).encode(), np.uint8)
         ]
         first, second, third = letters[:-2], letters[1:-1], letters[2:]
@@ -63,7 +61,7 @@ class TrigramCopy:
         nearest_rows: list[int] = self._name_rows[nearest_first_places].tolist()
         return nearest_rows
 
-    def _list_owners(self, trigram: str) -> NDArray[np.uint32]:
+    def _list_owners(self, trigram: str) -> "NDArray[np.uint32]":
         code = 0
         for letter in trigram:
             code = code * _BASE + _LETTERS.index(letter)
@@ -148,3 +146,11 @@ def _copy_names(db: Any, first_row: int, last_row: int) -> TrigramCopy:
 
 name_copies = NameCopies()
 """The copies of this process."""
+
+
+@cache
+def _number_letters() -> "NDArray[np.uint16]":
+    """Return the number of each byte: of a letter its place, of all others `_NO_LETTER`."""
+    letter_numbers = np.full(256, _NO_LETTER, np.uint16)
+    letter_numbers[np.frombuffer(_LETTERS.encode(), np.uint8)] = np.arange(len(_LETTERS))
+    return letter_numbers

@@ -7,16 +7,12 @@ Removed ones may stay: no index returns them any more.
 import threading
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
 from readingroom.bases.federal.schema.sources import SOURCES
+from readingroom.core.arrays import NDArray, RowMask, RowNumbers, np
 from readingroom.storage.database import Database, Row
 
 _SOURCE_CODES = {source.name: code for code, source in enumerate(SOURCES)}
 
-ChunkNumbers = NDArray[np.int64]
-RowMask = NDArray[np.bool_]
 
 PASSAGE_COLUMNS = """c.chunk, p.title, p.abstract, p.action, p.body,
     (SELECT h.title FROM chunks k JOIN passages h USING (chunk)
@@ -26,20 +22,30 @@ _MAX_HEADING_CHARS = 150  # characters of a record's title before each of its pa
 
 
 class PassageOwners:
-    """Two arrays by passage number. There is one writer at a time; readers need no lock."""
+    """Two arrays by passage number, made when the first passages are added.
+
+    There is one writer at a time; readers need no lock.
+    """
+
+    _document_numbers: "NDArray[np.int32]"
+    _source_codes: "NDArray[np.int8]"
 
     def __init__(self) -> None:
-        self._document_numbers = np.zeros(0, np.int32)
-        self._source_codes = np.zeros(0, np.int8)
         self._generation = -1
         self._last_chunk_number = 0
         self._update_lock = threading.Lock()
 
     def add_new_passages(self, db: Database) -> None:
-        """Add the passages that are new since the last time; usually there are none."""
+        """Add the passages that are new since the last time; usually there are none.
+
+        Whoever asks about passages has called this before.
+        """
         if read_generation(db) <= self._generation:
             return
         with self._update_lock:
+            if self._generation < 0:
+                self._document_numbers = np.zeros(0, np.int32)
+                self._source_codes = np.zeros(0, np.int8)
             current_generation = read_generation(db)
             new_rows = self._read_new_rows(db)
             if len(new_rows):
@@ -54,18 +60,18 @@ class PassageOwners:
         return self._last_chunk_number
 
     def get_document_numbers(
-        self, chunk_numbers: ChunkNumbers | Sequence[int]
-    ) -> NDArray[np.int32]:
+        self, chunk_numbers: RowNumbers | Sequence[int]
+    ) -> "NDArray[np.int32]":
         """Return the numbers of the records of these passages."""
         return self._document_numbers[chunk_numbers]
 
-    def mask_sources(self, source_names: Iterable[str], chunk_numbers: ChunkNumbers) -> RowMask:
+    def mask_sources(self, source_names: Iterable[str], chunk_numbers: RowNumbers) -> RowMask:
         """Return, for each passage, whether it belongs to one of these sources."""
         is_requested_by_code = np.zeros(len(SOURCES), bool)
         is_requested_by_code[[_SOURCE_CODES[source_name] for source_name in source_names]] = True
         return is_requested_by_code[self._source_codes[chunk_numbers]]
 
-    def _read_new_rows(self, db: Database) -> NDArray[np.void]:
+    def _read_new_rows(self, db: Database) -> "NDArray[np.void]":
         passage_rows = db.iterate_tuples(
             """SELECT c.chunk, c.doc, d.source FROM chunks c JOIN documents d USING (doc)
                WHERE c.chunk > ? ORDER BY c.chunk""",

@@ -11,9 +11,9 @@ from readingroom.bases.federal.search.evidence import compute_bonuses
 from readingroom.bases.federal.search.full_text import count_passages_with_word
 from readingroom.bases.federal.search.passages import PASSAGE_COLUMNS, build_passage_text
 from readingroom.bases.federal.search.vectors import FederalVectors
+from readingroom.core.arrays import Vector
 from readingroom.core.modes import Mode
 from readingroom.core.scores import ScoreParts
-from readingroom.engine.embedding.embedder import Vector
 from readingroom.engine.hybrid import (
     PROPOSALS_PER_SEARCH,
     ScoredPassage,

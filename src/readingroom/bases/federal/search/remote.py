@@ -13,7 +13,8 @@ from readingroom.bases.federal.search.vectors import (
     drop_other_models,
     store_vectors,
 )
-from readingroom.engine.embedding.embedder import Embedder, Matrix
+from readingroom.core.arrays import Matrix
+from readingroom.engine.embedding.embedder import Embedder
 from readingroom.storage.database import Database
 
 

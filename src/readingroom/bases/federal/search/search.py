@@ -3,9 +3,6 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from readingroom.bases.federal.errors import NotSearchableSemantically, SourceNotSearchable
 from readingroom.bases.federal.models import Degraded, Search, Searched
 from readingroom.bases.federal.schema.sources import (
@@ -22,10 +19,10 @@ from readingroom.bases.federal.search.passages import PassageOwners
 from readingroom.bases.federal.search.ranking import ProposedRecord, RankedRecord, rank_records
 from readingroom.bases.federal.search.vectors import FederalVectors
 from readingroom.bases.federal.store import read_progress
+from readingroom.core.arrays import NDArray, Vector, np
 from readingroom.core.modes import Mode
 from readingroom.core.scores import Confidence
 from readingroom.engine.confidence import judge_confidence
-from readingroom.engine.embedding.embedder import Vector
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.engine.lexical import enforce_deadline
 from readingroom.engine.words import extract_query_words, parse_query
@@ -273,7 +270,7 @@ def rank_by_words(
     return proposed_records, len(first_positions)
 
 
-def _find_matching_passages(db: Database, search_plan: SearchPlan) -> NDArray[np.void]:
+def _find_matching_passages(db: Database, search_plan: SearchPlan) -> "NDArray[np.void]":
     """Return every passage that has one of the words and passes the filters, and its rank."""
     sql_condition, condition_values = _build_condition(search_plan)
     matching_rows = find_passages(db, search_plan.query, sql_condition, condition_values)

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any
 
-import numpy as np
-
 from readingroom.bases.federal.search.passages import build_passage_text, read_generation
 from readingroom.bases.federal.search.queue import (
     EmbeddingQueue,
@@ -16,9 +14,10 @@ from readingroom.bases.federal.search.queue import (
     make_local_lease,
     release_dead_leases,
 )
+from readingroom.core.arrays import Matrix, Vector, np
 from readingroom.core.filters import And, Filter, FilterFields, In, Range
 from readingroom.core.progress import ReportProgressSync
-from readingroom.engine.embedding.embedder import Embedder, Matrix, Vector
+from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.vectors import VectorIndex
 from readingroom.storage.database import Database, Row
 
@@ -38,15 +37,20 @@ class FederalVectors:
         self.embedder = embedder
         self.queue = EmbeddingQueue()
         """What waits for a vector; searches tell it what is asked for."""
-        self._vector_index = VectorIndex(_FILTER_FIELDS)
+        self._filled_index: VectorIndex | None = None
         self._last_seq = 0
         self._generation = -1
         self._update_lock = threading.Lock()
         self.embedded_sources: set[str] = set()
         """The sources that have vectors."""
 
+    @property
+    def _vector_index(self) -> VectorIndex:
+        """What is filled since vectors were first looked for; until then an empty index."""
+        return VectorIndex(_FILTER_FIELDS) if self._filled_index is None else self._filled_index
+
     def __len__(self) -> int:
-        return len(self._vector_index)
+        return len(self._filled_index or ())
 
     def find_nearest(
         self, query_vector: Vector, max_records: int, record_filter: Filter | None
@@ -77,7 +81,7 @@ class FederalVectors:
             (vector_count,) = db.execute("SELECT count(*) FROM vectors").fetchone()
             if not self._last_seq and vector_count:
                 # Reserve room for all at once: an array that grows is copied, and is there twice.
-                self._vector_index = VectorIndex(
+                self._filled_index = VectorIndex(
                     _FILTER_FIELDS, self.embedder.dimensions, vector_count
                 )
             # The identity of the model takes seconds to read, so it is not read without vectors.

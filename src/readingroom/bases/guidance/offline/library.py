@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 from pydantic_core import from_json
 
 from readingroom.bases.guidance.offline.passages import Passage
 from readingroom.bases.guidance.pages.page import GovukPage
+from readingroom.core.arrays import Matrix, np
 from readingroom.core.filters import Filter, In, Metadata, flatten_filter
 from readingroom.storage.chunks import Chunks, StoredCollection
 from readingroom.storage.database import ConnectionPool, Database, connect
@@ -337,7 +337,7 @@ class GuidanceLibrary:
             return [(passage_id, searched_text) for passage_id, searched_text in passage_rows]
 
     def put_vectors(
-        self, passage_ids: Sequence[str], passage_vectors: np.ndarray, embedding_identity: str
+        self, passage_ids: Sequence[str], passage_vectors: Matrix, embedding_identity: str
     ) -> None:
         """Store vectors; those of another model go, since the two must not be mixed."""
         with self._open_transaction() as db:

@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from readingroom.core.arrays import Vector
 from readingroom.core.filters import Metadata
 from readingroom.engine.context import CONTEXT_FIELD
-from readingroom.engine.embedding.embedder import Vector
 from readingroom.engine.ranking import (
     ProposedPassage,
     RankingWeights,

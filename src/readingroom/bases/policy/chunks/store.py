@@ -20,12 +20,13 @@ from readingroom.bases.policy.registry.records import (
     SourceSlug,
     StoredRevisionId,
 )
+from readingroom.core.arrays import Vector
 from readingroom.core.dates import encode_day
 from readingroom.core.filters import And, Equals, Filter, FilterFields, In, Metadata
 from readingroom.core.lru import LRUCache
 from readingroom.core.modes import Mode
 from readingroom.engine.context import CONTEXT_FIELD, make_heading_context
-from readingroom.engine.embedding.embedder import Embedder, Vector
+from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.index import ChunkIndex, Ranking
 from readingroom.engine.shared.index import open_chunk_index
 from readingroom.engine.warm_up import warm_up_index

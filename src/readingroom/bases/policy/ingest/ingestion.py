@@ -23,9 +23,9 @@ from readingroom.bases.policy.models import IngestedRevision
 from readingroom.bases.policy.registry import timeline
 from readingroom.bases.policy.registry.opening import AnyPolicyRegistry
 from readingroom.bases.policy.registry.records import PlanStage, Revision
+from readingroom.core.arrays import Vector
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import ReportProgress
-from readingroom.engine.embedding.embedder import Vector
 from readingroom.ingest.context import IngestContext
 from readingroom.ingest.document import Document
 from readingroom.ingest.embed import EmbeddedChunks, embed_document
