@@ -1,6 +1,9 @@
 """Records of the documents base as its answers show them."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from readingroom.bases.documents.ids import format_doc_id
 from readingroom.bases.documents.models import (
@@ -17,7 +20,9 @@ from readingroom.bases.documents.registry.records import (
     StoredChunk,
     format_citation,
 )
-from readingroom.engine.index import ChunkHit
+
+if TYPE_CHECKING:
+    from readingroom.engine.index import ChunkHit
 
 
 def to_listed_document(document_record: DocumentRecord) -> ListedDocument:

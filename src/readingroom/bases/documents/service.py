@@ -1,5 +1,7 @@
 """What the documents base can do, independent of MCP and HTTP."""
 
+from __future__ import annotations
+
 import tempfile
 import uuid
 from collections import Counter
@@ -7,6 +9,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
@@ -18,9 +21,7 @@ from readingroom.bases.documents.answers import (
     to_listed_document,
 )
 from readingroom.bases.documents.errors import ApplicationNotFound
-from readingroom.bases.documents.ids import DocumentRef, format_doc_id, parse_doc_id
-from readingroom.bases.documents.ingest.batch import BatchFile, IngestBatch
-from readingroom.bases.documents.ingest.ingestion import Ingestion, Outcome, make_not_found_error
+from readingroom.bases.documents.ids import format_doc_id, parse_document_ref
 from readingroom.bases.documents.models import (
     EXPECTED_TYPES,
     ApplicationList,
@@ -52,8 +53,8 @@ from readingroom.bases.documents.registry.records import (
     format_citation,
     join_chunk_texts,
 )
-from readingroom.bases.documents.store import DocumentStore
 from readingroom.core.dates import parse_day
+from readingroom.core.imports import LazyModule
 from readingroom.core.progress import ReportProgress, no_progress
 from readingroom.core.text import fold_dashes
 from readingroom.engine.confidence import judge_confidence
@@ -64,6 +65,15 @@ from readingroom.ingest.private_copy import PrivateCopy, enter_copy_in_thread, o
 from readingroom.protocol.resources import PageMark
 from readingroom.storage.files import delete_old_files
 from readingroom.storage.handover import delete_old_handovers
+
+# What an open base needs no sooner than it is served.
+if TYPE_CHECKING:
+    from readingroom.bases.documents import store
+    from readingroom.bases.documents.ingest import batch, ingestion
+else:
+    store = LazyModule("readingroom.bases.documents.store")
+    batch = LazyModule("readingroom.bases.documents.ingest.batch")
+    ingestion = LazyModule("readingroom.bases.documents.ingest.ingestion")
 
 
 class DocumentsService:
@@ -77,16 +87,16 @@ class DocumentsService:
         self._chroma_directory = chroma_directory
         self._context = ingest_context
         self.database = ingest_context.database
-        self.store: DocumentStore
+        self.store: store.DocumentStore
         self.applications: ApplicationStore
         self.pictures: PagePictures
-        self.ingestion: Ingestion
+        self.ingestion: ingestion.Ingestion
 
     @asynccontextmanager
     async def run_service(self) -> AsyncIterator[None]:
         """Open the stores and finish interrupted changes; close the stores on exit."""
         with self._open_state_folder() as state_folder:
-            self.store = DocumentStore(
+            self.store = store.DocumentStore(
                 self._chroma_directory,
                 state_folder / "words.db",
                 self._context.embedder,
@@ -94,7 +104,7 @@ class DocumentsService:
             )
             self.applications = ApplicationStore(state_folder / "applications.db", self.database)
             self.pictures = PagePictures(self._context.pipeline, state_folder / "pages")
-            self.ingestion = Ingestion(
+            self.ingestion = ingestion.Ingestion(
                 state_folder, self.store, self.applications, self.pictures, self._context
             )
             await self.store.open()
@@ -174,7 +184,7 @@ class DocumentsService:
             PageNotFound: the document does not have one of the pages.
             NoChunks: the document is registered, but its chunks are gone.
         """
-        document_ref = _parse_document_ref(arguments.document_id)
+        document_ref = parse_document_ref(arguments.document_id)
         document_record = await self.get_record(document_ref.document_id)
         chunks = await self.store.get_chunks(document_record.document_id)
         if not chunks:
@@ -349,14 +359,14 @@ class DocumentsService:
         """Return a document's entry; raise `DocumentNotFound`, which says how to find its id."""
         document_record = await self.store.find_record(fold_dashes(document_id))
         if document_record is None:
-            raise make_not_found_error(document_id)
+            raise ingestion.make_not_found_error(document_id)
         return document_record
 
     # --- writing ---
 
     async def ingest_document(
         self, arguments: IngestDocument, report_progress: ReportProgress
-    ) -> Outcome:
+    ) -> ingestion.Outcome:
         """Ingest a file of an allowed folder into an application."""
         async with self._context.roots.open_copy_in_thread(arguments.file_path) as private_copy:
             return await self.ingestion.ingest_document(
@@ -375,7 +385,7 @@ class DocumentsService:
             self._context.roots.find_paths_by_name, arguments.path
         )
         batch_files = [
-            BatchFile(file_name, partial(self._context.roots.open_copy, file_path), file_path)
+            batch.BatchFile(file_name, partial(self._context.roots.open_copy, file_path), file_path)
             for file_name, file_path in paths_by_name.items()
         ]
         return await self.ingest_files(
@@ -384,13 +394,13 @@ class DocumentsService:
 
     async def ingest_files(
         self,
-        batch_files: Sequence[BatchFile],
+        batch_files: Sequence[batch.BatchFile],
         reference: str,
         document_type: str | None,
         report_progress: ReportProgress,
     ) -> FolderIngested:
         """Ingest several files into an application, some of them at the same time."""
-        return await IngestBatch(
+        return await batch.IngestBatch(
             self.ingestion, reference, document_type, report_progress
         ).ingest_files(batch_files)
 
@@ -401,7 +411,7 @@ class DocumentsService:
         reference: str,
         document_type: str | None,
         report_progress: ReportProgress,
-    ) -> Outcome:
+    ) -> ingestion.Outcome:
         """Ingest an uploaded file into an application, under the name its sender gave it."""
         async with enter_copy_in_thread(self.open_upload(upload_path, file_name)) as private_copy:
             return await self.ingestion.ingest_document(
@@ -488,12 +498,3 @@ class DocumentsService:
         ):
             return "no_documents_of_these_types"
         return "nothing_matches"
-
-
-def _parse_document_ref(document_id: str) -> DocumentRef:
-    """Parse a document's own id, or the id of a page as search results have it."""
-    return (
-        parse_doc_id(document_id)
-        if document_id.lower().startswith("doc:")
-        else DocumentRef(document_id, None)
-    )

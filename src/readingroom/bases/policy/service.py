@@ -13,19 +13,8 @@ from typing import TYPE_CHECKING
 import anyio
 import anyio.to_thread
 
-from readingroom.bases.policy.chunks import references
-from readingroom.bases.policy.chunks.search import (
-    PolicyScope,
-    PolicySearch,
-    list_unread_revisions,
-    make_nearest_revision,
-)
-from readingroom.bases.policy.chunks.store import PolicyStore, StoredChunk
-from readingroom.bases.policy.compare import passages
 from readingroom.bases.policy.errors import SectionNotFound
 from readingroom.bases.policy.ids import format_section_id
-from readingroom.bases.policy.ingest.ingestion import Ingestion
-from readingroom.bases.policy.ingest.jobs import IngestionQueue
 from readingroom.bases.policy.models import (
     ComparePolicyRevisions,
     GetPolicySection,
@@ -67,12 +56,22 @@ from readingroom.protocol.search import UnreadRevision
 from readingroom.storage.errors import RegistryUnavailable
 from readingroom.storage.handover import delete_old_handovers
 
+# What an open base needs no sooner than it is served.
 if TYPE_CHECKING:
-    from readingroom.bases.policy.compare import diffs, pairing, quotes
+    from readingroom.bases.policy.chunks import references, store
+    from readingroom.bases.policy.chunks import search as chunk_search
+    from readingroom.bases.policy.compare import diffs, pairing, passages, quotes
+    from readingroom.bases.policy.ingest import ingestion, jobs
 else:
+    references = LazyModule("readingroom.bases.policy.chunks.references")
+    chunk_search = LazyModule("readingroom.bases.policy.chunks.search")
+    store = LazyModule("readingroom.bases.policy.chunks.store")
     diffs = LazyModule("readingroom.bases.policy.compare.diffs")
     pairing = LazyModule("readingroom.bases.policy.compare.pairing")
+    passages = LazyModule("readingroom.bases.policy.compare.passages")
     quotes = LazyModule("readingroom.bases.policy.compare.quotes")
+    ingestion = LazyModule("readingroom.bases.policy.ingest.ingestion")
+    jobs = LazyModule("readingroom.bases.policy.ingest.jobs")
 
 logger = logging.getLogger(__name__)
 
@@ -93,12 +92,12 @@ class PolicyService:
         self._context = ingest_context
         self.now = ingest_context.now
         self.database = ingest_context.database
-        self.store = PolicyStore(policy_folder, ingest_context.embedder, ingest_context.database)
+        self.store: store.PolicyStore
         self.registry: AnyPolicyRegistry
         self.resolver: EffectiveDateResolver
-        self._search: PolicySearch
-        self.ingestion: Ingestion
-        self.jobs: IngestionQueue
+        self._search: chunk_search.PolicySearch
+        self.ingestion: ingestion.Ingestion
+        self.jobs: jobs.IngestionQueue
 
     @asynccontextmanager
     async def run_service(self) -> AsyncIterator[None]:
@@ -110,9 +109,12 @@ class PolicyService:
                 # A Redis at REDIS_URL may come back, so the server starts without it.
                 logger.error("%s; the policy tools fail until it does", error.message)
             self.resolver = EffectiveDateResolver(self.registry)
-            self._search = PolicySearch(self.resolver, self.store, self._context)
-            self.ingestion = Ingestion(self.folder, self.registry, self.store, self._context)
-            self.jobs = IngestionQueue(self.registry, self.ingestion)
+            self.store = store.PolicyStore(self.folder, self._context.embedder, self.database)
+            self._search = chunk_search.PolicySearch(self.resolver, self.store, self._context)
+            self.ingestion = ingestion.Ingestion(
+                self.folder, self.registry, self.store, self._context
+            )
+            self.jobs = jobs.IngestionQueue(self.registry, self.ingestion)
             # Opened before the jobs run: a recovered ingestion writes chunks at once.
             await self.store.open()
             try:
@@ -152,7 +154,7 @@ class PolicyService:
 
     async def resolve_scope(
         self, arguments: SearchPolicy, address: str | None = None
-    ) -> PolicyScope:
+    ) -> chunk_search.PolicyScope:
         """Return the revisions that a search looks at, and why other policies have none."""
         return await self._search.find_scope(arguments, address)
 
@@ -197,7 +199,7 @@ class PolicyService:
             passage_kind=section_chunks[0].passage_kind,
             printed_pages=passages.list_printed_pages(section_chunks, page_numbers),
             stage=revision.stage,
-            unread_revisions=list_unread_revisions(policy_on_asked_day, revision),
+            unread_revisions=chunk_search.list_unread_revisions(policy_on_asked_day, revision),
         )
 
     async def list_unread_successors(
@@ -211,7 +213,9 @@ class PolicyService:
         """
         policy_as_of_today = await self.resolver.resolve_for_policy(policy_slug, self.today)
         revision = timeline.find_revision(policy_as_of_today.timeline, revision_id)
-        return list_unread_revisions(policy_as_of_today.resolve_last_day(revision), revision)
+        return chunk_search.list_unread_revisions(
+            policy_as_of_today.resolve_last_day(revision), revision
+        )
 
     async def get_passage(self, chunk_id: str) -> PolicyHit:
         """Return one passage by its id; raise `RecordNotFound` if there is none."""
@@ -237,7 +241,7 @@ class PolicyService:
             revision_count=len(revisions),
             revisions=[
                 ListedRevision(
-                    **make_nearest_revision(revision, revisions).model_dump(
+                    **chunk_search.make_nearest_revision(revision, revisions).model_dump(
                         exclude={"effective_to"}
                     ),
                     effective_to=timeline.find_listed_last_day(revision, revisions),
@@ -278,11 +282,13 @@ class PolicyService:
                 source=policy_on_day.source,
                 title=policy_on_day.policy.title,
                 category=policy_on_day.policy.category,
-                revision=make_nearest_revision(policy_on_day.revision, policy_on_day.timeline)
+                revision=chunk_search.make_nearest_revision(
+                    policy_on_day.revision, policy_on_day.timeline
+                )
                 if policy_on_day.revision
                 else None,
                 reason=policy_on_day.reason,
-                unread_revisions=list_unread_revisions(policy_on_day),
+                unread_revisions=chunk_search.list_unread_revisions(policy_on_day),
             )
             for policy_on_day in policies_on_day_by_slug.values()
         ]
@@ -335,7 +341,7 @@ class PolicyService:
         unread_by_id = {
             unread_revision.revision_id: unread_revision
             for policy_on_day in (policy_on_first_day, policy_on_second_day)
-            for unread_revision in list_unread_revisions(policy_on_day)
+            for unread_revision in chunk_search.list_unread_revisions(policy_on_day)
         }
         return replace(paired_revisions, unread_revisions=[*unread_by_id.values()])
 
@@ -372,7 +378,7 @@ class PolicyService:
             reason=policy_on_day.reason,
             found=places,
             nearest=nearest_passage,
-            unread_revisions=list_unread_revisions(policy_on_day),
+            unread_revisions=chunk_search.list_unread_revisions(policy_on_day),
         )
 
     async def find_quote_in_all_revisions(self, policy_slug: str, quote: str) -> list[QuotePlace]:
@@ -424,7 +430,7 @@ class PolicyService:
         asked_ref: str,
         revision: Revision,
         policy_on_day: PolicyOnDay,
-        chunks: list[StoredChunk],
+        chunks: list[store.StoredChunk],
     ) -> SectionNotFound:
         """Return an error that names similar sections, and the revisions that have this one."""
         folded_forms = set(references.list_folded_forms(asked_ref))
