@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from functools import cache
 
 _Rewrite = Callable[[re.Match[str]], str]
 
@@ -15,21 +16,26 @@ _UUID_REGEX = r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
 
 def rewrite_url(url_or_citation: str) -> str | None:
     """Return the id, or a spelling of it, that an address names; None for any other text."""
-    for url_pattern, rewrite_rule in _URL_RULES:
+    for url_pattern, rewrite_rule in _compile_url_rules():
         if url_match := url_pattern.fullmatch(url_or_citation):
             return rewrite_rule(url_match)
     return None
 
 
-def _make_url_rule(
-    path_pattern: str, rewrite_rule: str | _Rewrite
-) -> tuple[re.Pattern[str], _Rewrite]:
-    expand_match = (
-        (lambda match: match.expand(rewrite_rule))
-        if isinstance(rewrite_rule, str)
-        else rewrite_rule
-    )
-    return re.compile(path_pattern + _REST, re.ASCII | re.I), expand_match
+@cache
+def _compile_url_rules() -> list[tuple[re.Pattern[str], _Rewrite]]:
+    """Return the rules ready to be used; not before an address is met, of which few are."""
+    return [
+        (
+            re.compile(path_pattern + _REST, re.ASCII | re.I),
+            _make_template_rewrite(rule) if isinstance(rule, str) else rule,
+        )
+        for path_pattern, rule in _URL_RULES
+    ]
+
+
+def _make_template_rewrite(template: str) -> _Rewrite:
+    return lambda url_match: url_match.expand(template)
 
 
 def _make_house_vote_id(url_match: re.Match[str]) -> str:
@@ -48,64 +54,58 @@ def _make_report_id(url_match: re.Match[str]) -> str:
     return f"crpt:{url_match[1]}{url_match[2][0]}rpt{url_match[3]}{part_suffix}"
 
 
-_URL_RULES = (
-    _make_url_rule(
+_URL_RULES: tuple[tuple[str, str | _Rewrite], ...] = (
+    (
         rf"{_WEB}congress\.gov/bill/{_ORDINAL_REGEX}-congress/{_BILL_PAGE_REGEX}/(\d+)",
         r"\2 \3, \1",
     ),
-    _make_url_rule(
+    (
         rf"{_WEB}congress\.gov/amendment/{_ORDINAL_REGEX}-congress/(house|senate)-amendment/(\d+)",
         r"\2 amendment \3, \1",
     ),
-    _make_url_rule(
+    (
         rf"{_WEB}congress\.gov/congressional-report/{_ORDINAL_REGEX}-congress/"
         r"(house|senate|executive)-report/(\d+)(?:/(\d+))?",
         _make_report_id,
     ),
-    _make_url_rule(rf"{_WEB}congress\.gov/(\d+)/plaws/publ(\d+)", r"pl:\1-\2"),
-    _make_url_rule(rf"{_WEB}congress\.gov/member/[^/]+/([A-Z]\d{{6}})", r"\1"),
-    _make_url_rule(rf"{_WEB}congress\.gov/committee/[^/]+/([hsj][a-z]{{3}}\d{{2}})", r"\1"),
-    _make_url_rule(rf"{_WEB}congress\.gov/crs-product/([A-Z]{{1,3}}\d{{5}})", r"\1"),
-    _make_url_rule(
+    (rf"{_WEB}congress\.gov/(\d+)/plaws/publ(\d+)", r"pl:\1-\2"),
+    (rf"{_WEB}congress\.gov/member/[^/]+/([A-Z]\d{{6}})", r"\1"),
+    (rf"{_WEB}congress\.gov/committee/[^/]+/([hsj][a-z]{{3}}\d{{2}})", r"\1"),
+    (rf"{_WEB}congress\.gov/crs-product/([A-Z]{{1,3}}\d{{5}})", r"\1"),
+    (
         rf"{_WEB}crsreports\.congress\.gov/product/(?:pdf|details)(?:/\w+)?"
         r"[/?](?:prodcode=)?([A-Z]{1,3}\d{5})",
         r"\1",
     ),
-    _make_url_rule(rf"{_WEB}bioguide\.congress\.gov/search/bio/([A-Z]\d{{6}})", r"\1"),
+    (rf"{_WEB}bioguide\.congress\.gov/search/bio/([A-Z]\d{{6}})", r"\1"),
     # A bill's text or status, with or without its version.
-    _make_url_rule(
+    (
         rf"{_GOVINFO_URL_REGEX}(?:BILLS(?:TATUS|UM)?-)?(\d{{1,3}})"
         r"(hr|s|[hs]jres|[hs]res|[hs]conres)(\d+)(?:[a-z]{2,4}\d?)?",
         r"bill:\1-\2-\3",
     ),
-    _make_url_rule(rf"{_GOVINFO_URL_REGEX}PLAW-(\d{{1,3}})(publ|pvtl)(\d+)", _make_law_id),
-    _make_url_rule(rf"{_GOVINFO_URL_REGEX}CREC-[\d-]{{10}}/(?:html/)?(CREC-[\w-]+)", r"crec:\1"),
-    _make_url_rule(rf"{_GOVINFO_URL_REGEX}COMPS-(\d+)", r"comps:\1"),
-    _make_url_rule(
+    (rf"{_GOVINFO_URL_REGEX}PLAW-(\d{{1,3}})(publ|pvtl)(\d+)", _make_law_id),
+    (rf"{_GOVINFO_URL_REGEX}CREC-[\d-]{{10}}/(?:html/)?(CREC-[\w-]+)", r"crec:\1"),
+    (rf"{_GOVINFO_URL_REGEX}COMPS-(\d+)", r"comps:\1"),
+    (
         rf"{_GOVINFO_URL_REGEX}CRPT-(\d{{1,3}}[hsej]rpt\d{{1,5}}(?:-(?:pt|bk)\d{{1,3}}|-errata)?)",
         r"crpt:\1",
     ),
-    _make_url_rule(
-        rf"{_GOVINFO_URL_REGEX}CHRG-(\w+)", lambda match: f"hearing:CHRG-{match[1].lower()}"
-    ),
-    _make_url_rule(
-        rf"{_WEB}govinfo\.gov/link/cfr/(\d+)/(\w+)\?sectionnum=([\w-]+)(?:&.*)?", r"cfr:\1:\2.\3"
-    ),
-    _make_url_rule(
-        rf"{_WEB}federalregister\.gov/(?:d|a|documents/\d{{4}}/\d\d/\d\d)/{_FR_NUMBER_REGEX}", r"\1"
-    ),
-    _make_url_rule(rf"{_WEB}federalregister\.gov/agencies/([a-z0-9-]+)", r"agency:\1"),
-    _make_url_rule(rf"FR\s?Doc\.?\s?(?:No\.?\s?)?{_FR_NUMBER_REGEX}", r"\1"),
-    _make_url_rule(rf"{_WEB}senate\.gov/.*vote_(\d+)_([12])_(\d+)", r"senate:\1:\2:\3"),
-    _make_url_rule(rf"{_WEB}clerk\.house\.gov/Votes/(\d{{4}})(\d+)", _make_house_vote_id),
-    _make_url_rule(rf"{_WEB}clerk\.house\.gov/evs/(\d{{4}})/roll(\d+)", _make_house_vote_id),
-    _make_url_rule(
+    (rf"{_GOVINFO_URL_REGEX}CHRG-(\w+)", lambda match: f"hearing:CHRG-{match[1].lower()}"),
+    (rf"{_WEB}govinfo\.gov/link/cfr/(\d+)/(\w+)\?sectionnum=([\w-]+)(?:&.*)?", r"cfr:\1:\2.\3"),
+    (rf"{_WEB}federalregister\.gov/(?:d|a|documents/\d{{4}}/\d\d/\d\d)/{_FR_NUMBER_REGEX}", r"\1"),
+    (rf"{_WEB}federalregister\.gov/agencies/([a-z0-9-]+)", r"agency:\1"),
+    (rf"FR\s?Doc\.?\s?(?:No\.?\s?)?{_FR_NUMBER_REGEX}", r"\1"),
+    (rf"{_WEB}senate\.gov/.*vote_(\d+)_([12])_(\d+)", r"senate:\1:\2:\3"),
+    (rf"{_WEB}clerk\.house\.gov/Votes/(\d{{4}})(\d+)", _make_house_vote_id),
+    (rf"{_WEB}clerk\.house\.gov/evs/(\d{{4}})/roll(\d+)", _make_house_vote_id),
+    (
         rf"(House|Senate) (?:roll call )?vote (?:No\.? )?(\d+), {_ORDINAL_REGEX} Congress, "
         r"([123])(?:st|nd|rd) session(?: \([\d-]+\))?",
         r"\1:\3:\4:\2",
     ),
-    _make_url_rule(rf"{_WEB}cbo\.gov/publication/(\d+)", r"cbo:\1"),
-    _make_url_rule(rf"{_WEB}lda\.(?:senate\.)?gov/filings/public/filing/{_UUID_REGEX}", r"lda:\1"),
-    _make_url_rule(rf"{_WEB}regulations\.gov/docket/([\w-]+)", r"docket:\1"),
-    _make_url_rule(rf"{_WEB}docs\.house\.gov/.*EventID=(\d+)", r"hearing:house-\1"),
+    (rf"{_WEB}cbo\.gov/publication/(\d+)", r"cbo:\1"),
+    (rf"{_WEB}lda\.(?:senate\.)?gov/filings/public/filing/{_UUID_REGEX}", r"lda:\1"),
+    (rf"{_WEB}regulations\.gov/docket/([\w-]+)", r"docket:\1"),
+    (rf"{_WEB}docs\.house\.gov/.*EventID=(\d+)", r"hearing:house-\1"),
 )

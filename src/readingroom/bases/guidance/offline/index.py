@@ -1,5 +1,7 @@
 """Searches the offline copy: passages by words and meaning, the best of each page first."""
 
+from __future__ import annotations
+
 import math
 import shutil
 import tempfile
@@ -7,21 +9,28 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from readingroom.bases.guidance.offline.library import GuidanceLibrary, ReadOnlyPassages
 from readingroom.core.filters import FilterFields
+from readingroom.core.imports import LazyModule
 from readingroom.core.modes import Mode
 from readingroom.core.scores import ScoreParts
 from readingroom.engine.confidence import Calibration, score_relevances
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.hybrid import ScoredPassage, look_again
-from readingroom.engine.index import ChunkHit, ChunkIndex
 from readingroom.engine.lexical import LexicalDocument, LexicalIndex
 from readingroom.engine.ranking import RankingWeights, Relevance, measure_evidence
 from readingroom.engine.second_look import postpone_second_look
-from readingroom.engine.shared.index import open_chunk_index
 from readingroom.engine.words import LexicalHit
 from readingroom.storage.chunks import Chunks
+
+# Most guidance is read from GOV.UK, and no copy of it is searched.
+if TYPE_CHECKING:
+    from readingroom.engine.index import ChunkHit, ChunkIndex
+    from readingroom.engine.shared import index as shared_index
+else:
+    shared_index = LazyModule("readingroom.engine.shared.index")
 
 _MIN_PASSAGES_READ = 300  # for ten pages: a long page may have many of the best
 # Chosen on half of the tuning questions. The best page has more of the question's words than the
@@ -207,7 +216,7 @@ class OfflineIndex:
                 self._index_folder = Path(tempfile.mkdtemp(prefix="readingroom-guidance-"))
                 filter_fields = FilterFields(exact_match_fields=("path",))
                 words_path = self._index_folder / "words.db"
-                self._chunk_index = open_chunk_index(
+                self._chunk_index = shared_index.open_chunk_index(
                     library_passages, filter_fields, self._embedder, words_path
                 )
                 self._page_word_index = LexicalIndex(
