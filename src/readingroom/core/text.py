@@ -1,4 +1,4 @@
-"""Plain texts: dashes alike, terminal commands escaped, two texts compared by their words."""
+"""Plain texts: dashes alike, commands escaped, pages cited, two texts compared by their words."""
 
 import difflib
 import re
@@ -89,3 +89,23 @@ def _count_equal_pairs(first_words: Sequence[str], second_words: Sequence[str]) 
     return sum(
         first_count * second_word_counts[word] for word, first_count in Counter(first_words).items()
     )
+
+
+def find_page_runs(page_numbers: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the first and last page of each unbroken run; `page_numbers` must be in order."""
+    page_runs: list[tuple[int, int]] = []
+    for page_number in page_numbers:
+        first_page = page_number
+        if page_runs and page_number == page_runs[-1][1] + 1:
+            first_page, _ = page_runs.pop()
+        page_runs.append((first_page, page_number))
+    return page_runs
+
+
+def cite_pages(page_numbers: Sequence[int]) -> str:
+    """Return `p. 14–15, 17`; an empty string for no pages."""
+    range_texts = [
+        f"{first_page}–{last_page}" if last_page > first_page else f"{first_page}"
+        for first_page, last_page in find_page_runs(page_numbers)
+    ]
+    return f"p. {', '.join(range_texts)}" if range_texts else ""

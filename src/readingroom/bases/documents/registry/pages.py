@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from readingroom.bases.documents.errors import PageNotFound
 from readingroom.bases.documents.registry.records import DocumentRecord
-from readingroom.core.pages import find_page_runs
-from readingroom.core.text import fold_dashes
+from readingroom.core.text import find_page_runs, fold_dashes
 
 
 def parse_page_selection(

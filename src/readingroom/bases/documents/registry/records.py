@@ -6,7 +6,7 @@ from datetime import date, datetime
 from typing import Literal
 
 from readingroom.bases.documents.ids import ApplicationRef, StoredDocumentId
-from readingroom.core.pages import cite_pages
+from readingroom.core.text import cite_pages
 from readingroom.ingest.document import ExtractionMethod
 
 

@@ -17,6 +17,7 @@ from readingroom.bases.guidance.offline.library import GuidanceLibrary, StoredPa
 from readingroom.bases.guidance.pages.page import GovukPage
 from readingroom.bases.guidance.pages.values import find_text
 from readingroom.core import clock
+from readingroom.core.lru import LRUCache
 from readingroom.core.scores import Confidence
 from readingroom.engine.confidence import judge_confidence
 from readingroom.engine.embedding.embedder import Embedder
@@ -25,6 +26,15 @@ from readingroom.net.errors import UpstreamError, UpstreamUnavailable
 
 _MAX_RANKED_PAGES = 200
 _SECONDS_PER_DAY = 86_400
+_MAX_RECENT_HITS = 4_096  # about 8 MB
+
+
+@dataclass(frozen=True, slots=True)
+class _PageHit:
+    """A passage of a page as a hit without a score, and what filters ask of the page."""
+
+    hit: Hit
+    schema_name: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +56,8 @@ class OfflineGuidance:
         self.library = guidance_library
         self._offline_index = OfflineIndex(guidance_library, embedder)
         self._max_age_days = max_age_days
+        # By the copy's generation too: after a sync the old ones are asked for no more.
+        self._recent_hits: LRUCache[tuple[int, str, int], _PageHit] = LRUCache(_MAX_RECENT_HITS)
 
     @property
     def is_synced(self) -> bool:
@@ -65,15 +77,16 @@ class OfflineGuidance:
         newest_first: bool,
     ) -> OfflineHits:
         """Return the best pages, each with its best passage."""
+        # Read first: a hit of a later generation is kept under this one, which is over by then.
+        generation = self.library.generation
         best_passages, degraded_reason = self._offline_index.search_passages(
             query_text, _MAX_RANKED_PAGES
         )
         hits = []
         for best_passage in best_passages:
-            stored_page = self.library.read_page(best_passage.path)
-            govuk_page = stored_page.parse_page() if stored_page else None
-            if govuk_page and _is_passing_filters(govuk_page, filter_values):
-                hits.append(_make_offline_hit(govuk_page, best_passage))
+            page_hit = self._find_page_hit(generation, best_passage)
+            if page_hit and _is_passing_filters(page_hit, filter_values):
+                hits.append(_score_hit(page_hit.hit, best_passage))
         nearest_title = hits[0].title if hits else ""
         answer_confidence = judge_confidence([hit.score or 0.0 for hit in hits], nearest_title)
         if newest_first:
@@ -84,6 +97,18 @@ class OfflineGuidance:
             answer_confidence,
             self._make_offline_copy(degraded_reason),
         )
+
+    def _find_page_hit(self, generation: int, passage: FoundPassage) -> _PageHit | None:
+        """Return the hit of a passage, whose page is rendered once for all searches."""
+        hit_key = (generation, passage.path, passage.start_offset)
+        page_hit = self._recent_hits.get(hit_key)
+        if page_hit is None and (stored_page := self.library.read_page(passage.path)):
+            govuk_page = stored_page.parse_page()
+            page_hit = _PageHit(
+                _make_offline_hit(govuk_page, passage), govuk_page.identifiers.schema_name
+            )
+            self._recent_hits.put(hit_key, page_hit)
+        return page_hit
 
     def list_changes(self, arguments: RecentChanges) -> tuple[list[Hit], OfflineCopy]:
         """Return the pages that changed since a day, the latest first, with what was changed."""
@@ -159,7 +184,7 @@ def _make_offline_hit(govuk_page: GovukPage, passage: FoundPassage | None) -> Hi
     if passage and passage.heading:
         page_section = PageSection(heading=passage.heading, anchor=passage.anchor or None)
     url_fragment = f"#{passage.anchor}" if passage and passage.anchor else ""
-    hit = Hit(
+    return Hit(
         title=govuk_page.title or govuk_page.path,
         url=govuk_page.url + url_fragment,
         summary=find_text(govuk_page.content.get("description")) or "",
@@ -169,13 +194,18 @@ def _make_offline_hit(govuk_page: GovukPage, passage: FoundPassage | None) -> Hi
         document_type=govuk_page.identifiers.document_type,
         passage=govuk_page.text[passage.start_offset : passage.end_offset] if passage else None,
         section=page_section,
-        # Rounded, but never to 0: that is what a hit with none of the words has.
-        score=max(round(passage.score, 6), 1e-6) if passage else None,
+        score=None,
         withdrawn=govuk_page.withdrawn_notice is not None,
         change_note=govuk_page.change_notes[0].note if govuk_page.change_notes else None,
     )
-    hit.set_similarity(passage.similarity if passage else None)
-    return hit
+
+
+def _score_hit(hit: Hit, passage: FoundPassage) -> Hit:
+    """Return the hit of a passage with what the passage is worth in this search."""
+    # Rounded, but never to 0: that is what a hit with none of the words has.
+    scored_hit = hit.model_copy(update={"score": max(round(passage.score, 6), 1e-6)})
+    scored_hit.set_similarity(passage.similarity)
+    return scored_hit
 
 
 def _find_change_note(govuk_page: GovukPage, since_day: date) -> str | None:
@@ -187,12 +217,12 @@ def _find_change_note(govuk_page: GovukPage, since_day: date) -> str | None:
     return next((change_note.note for change_note in later_notes), None)
 
 
-def _is_passing_filters(govuk_page: GovukPage, filter_values: dict[str, Any]) -> bool:
+def _is_passing_filters(page_hit: _PageHit, filter_values: dict[str, Any]) -> bool:
     """Whether a page passes filters that are named as GOV.UK's search names them."""
-    updated_on = (govuk_page.public_updated_at or "")[:10]
+    updated_on = (page_hit.hit.public_updated_at or "")[:10]
     page_values = {
-        "filter_format": govuk_page.identifiers.schema_name,
-        "filter_content_store_document_type": govuk_page.identifiers.document_type,
+        "filter_format": page_hit.schema_name,
+        "filter_content_store_document_type": page_hit.hit.document_type,
     }
     for filter_name, allowed_values in filter_values.items():
         if filter_name == "filter_public_timestamp":

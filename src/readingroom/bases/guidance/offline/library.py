@@ -215,6 +215,11 @@ class GuidanceLibrary:
     # --- a sync's own state ---
 
     @property
+    def generation(self) -> int:
+        """A number that rises with every change of the copy."""
+        return int(self.read_state_value("generation") or 0)
+
+    @property
     def sync_number(self) -> int:
         """The number of the sync that is under way, or of the last one."""
         return int(self.read_state_value("sync") or 0)
@@ -453,7 +458,7 @@ class ReadOnlyPassages(StoredCollection):
     @property
     def generation(self) -> int:
         """A number that every change of the library raises."""
-        return int(self._library.read_state_value("generation") or 0)
+        return self._library.generation
 
     @property
     def embedding_identity(self) -> str | None:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from readingroom.core.pages import cite_pages
+from readingroom.core.text import cite_pages
 
 # The slug is part of keys, paths and ids, so nothing in it may need escaping.
 SLUG_PATTERN = r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)*"
