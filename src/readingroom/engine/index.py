@@ -31,11 +31,11 @@ from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.embedding.machine import return_free_memory
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.engine.hybrid import PROPOSALS_PER_SEARCH, look_again, rank_proposals
-from readingroom.engine.lexical import LexicalDocument, LexicalIndex, LexicalStatistics
+from readingroom.engine.lexical import LexicalDocument, LexicalIndex
 from readingroom.engine.ranking import ProposedPassage, RankPassages, Relevance, rank_passages
 from readingroom.engine.vectors import DIMENSIONS, VectorIndex, VectorSearch
 from readingroom.engine.vocabulary import preload_vocabulary
-from readingroom.engine.words import LexicalHit
+from readingroom.engine.words import LexicalHit, LexicalStatistics
 from readingroom.storage.archive import dump_chunks, load_dumped_chunks
 from readingroom.storage.chunks import Chunks, StoredCollection
 from readingroom.storage.errors import EmbeddingMismatch

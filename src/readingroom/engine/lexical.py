@@ -10,16 +10,20 @@ import math
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from readingroom.core.filters import Condition, Filter, FilterFields, In, Metadata, Range, Value
 from readingroom.engine.errors import SearchTimeout
 from readingroom.engine.words import (
+    IndexedTerm,
     LexicalHit,
     LexicalQuery,
+    LexicalStatistics,
+    WordMemory,
     make_fts5_tokenizer_option,
     parse_query,
     sort_hits,
@@ -34,7 +38,7 @@ MIN_CANDIDATE_ROWS = 400
 MAX_SEARCH_SECONDS = 5.0
 """How long a search may take."""
 
-_SELECT_TOTALS_SQL = "SELECT documents, tokens FROM facts"
+_SELECT_STATE_SQL = "SELECT documents, tokens, generation FROM facts"
 _CLEAR_SCRATCH_SQL = "INSERT INTO temp.scratch(scratch) VALUES ('delete-all')"
 # FTS5 returns rows with equal scores in any order. So many more are read than were requested, and
 # then ordered by id, so that the same search gives the same hits.
@@ -50,22 +54,6 @@ class LexicalDocument:
     id: str
     texts_by_column: Mapping[str, str]
     metadata: Metadata
-
-
-@dataclass(frozen=True, slots=True)
-class LexicalStatistics:
-    """How many documents there are, how long they are, and how many have a stem."""
-
-    document_count: int
-    average_length: float
-    frequencies: Callable[[Sequence[str]], Mapping[str, int]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Term:
-    word: str
-    stem: str
-    document_count: int
 
 
 class LexicalIndex:
@@ -92,6 +80,7 @@ class LexicalIndex:
         self._field_names = filter_fields.names
         self._write_lock = threading.Lock()
         self._connections = ConnectionPool(self._open_connection)
+        self._memory = WordMemory(None)
         _prepare_index_file(index_path, self._list_schema_statements())
 
     def close(self) -> None:
@@ -162,21 +151,28 @@ class LexicalIndex:
 
     # --- searching ---
 
-    def read_statistics(self) -> "LexicalStatistics":
+    def read_statistics(self) -> LexicalStatistics:
         """Return how common words are in this index."""
         with self._connections.connection() as db:
-            document_count, token_count = db.execute(_SELECT_TOTALS_SQL).fetchone()
-        average_tokens = token_count / max(document_count, 1)
-        return LexicalStatistics(document_count, average_tokens, self.frequencies)
+            document_count, token_count, _ = state = db.execute(_SELECT_STATE_SQL).fetchone()
+            known_frequencies = self._get_memory(state).frequencies
+        look_up = partial(known_frequencies.look_up, read_values=self.frequencies)
+        return LexicalStatistics(document_count, token_count / max(document_count, 1), look_up)
 
     def frequencies(self, stems: Sequence[str]) -> dict[str, int]:
-        """Return in how many documents each stem occurs, without those that occur in none."""
+        """Return in how many documents each stem occurs."""
         with self._connections.connection() as db:
             placeholders = _make_placeholders(len(stems))
             frequency_rows = db.execute(
                 f"SELECT term, documents FROM terms WHERE term IN ({placeholders})", list(stems)
             )
-            return dict(frequency_rows.fetchall())
+            return dict.fromkeys(stems, 0) | dict(frequency_rows.fetchall())
+
+    def _get_memory(self, state: tuple[Any, ...]) -> WordMemory:
+        """Return what is remembered of the index in this state."""
+        if self._memory.state != state:
+            self._memory = WordMemory(state)
+        return self._memory
 
     def search(self, query: str, k: int, where: Filter | None = None) -> list[LexicalHit]:
         """Return the k best documents that pass the filter, best first, equal ones by id.
@@ -205,26 +201,31 @@ class LexicalIndex:
             return self._rank_matches(db, any_term, k + _EXTRA_ROWS, conditions)
         return self._rank_candidates(db, query_terms, max(MIN_CANDIDATE_ROWS, 3 * k), conditions)
 
-    def _find_terms(self, db: Database, query_words: Sequence[str]) -> list[_Term]:
+    def _find_terms(self, db: Database, query_words: Sequence[str]) -> list[IndexedTerm]:
         """Return the words that are in the index with stem and frequency, rarest first."""
+        known_terms = self._get_memory(db.execute(_SELECT_STATE_SQL).fetchone()).terms
+        terms_by_word = known_terms.look_up(query_words, partial(self._read_terms, db))
+        terms_by_stem = {term.stem: term for term in terms_by_word.values() if term}
+        return sorted(terms_by_stem.values(), key=lambda term: (term.document_count, term.stem))
+
+    def _read_terms(self, db: Database, words: Sequence[str]) -> dict[str, IndexedTerm | None]:
+        """Return the term that each word is in the index; None for one that is not there."""
         # FTS5 does not expose its tokenizer to SQL, so the words pass through a table of its own.
         db.execute(_CLEAR_SCRATCH_SQL)
         first_column = next(iter(self.column_weights))
         db.executemany(
             f"INSERT INTO temp.scratch(rowid, {_quote_identifier(first_column)}) VALUES (?, ?)",
-            list(enumerate(query_words)),
+            list(enumerate(words)),
         )
         # A word that the tokenizer splits further is as rare as its rarest part.
         frequency_rows = db.execute(
             """SELECT seen.doc, seen.term, MIN(terms.documents) FROM temp.seen
-               JOIN terms USING (term) WHERE terms.documents > 0
-               GROUP BY seen.doc ORDER BY 3, 2"""
+               JOIN terms USING (term) WHERE terms.documents > 0 GROUP BY seen.doc"""
         )
-        terms_by_stem = {
-            stem: _Term(query_words[word_number], stem, document_count)
+        return dict.fromkeys(words) | {
+            words[word_number]: IndexedTerm(words[word_number], stem, document_count)
             for word_number, stem, document_count in frequency_rows
         }
-        return list(terms_by_stem.values())
 
     def _rank_matches(
         self, db: Database, match_expression: str, max_rows: int, conditions: Sequence[Condition]
@@ -251,7 +252,7 @@ class LexicalIndex:
     def _rank_candidates(
         self,
         db: Database,
-        query_terms: Sequence[_Term],
+        query_terms: Sequence[IndexedTerm],
         max_rows: int,
         conditions: Sequence[Condition],
     ) -> dict[int, float]:
@@ -267,9 +268,9 @@ class LexicalIndex:
                 break
         return self._compute_bm25(db, query_terms, list(candidate_scores))
 
-    def _group_by_budget(self, query_terms: Sequence[_Term]) -> Iterator[list[_Term]]:
+    def _group_by_budget(self, query_terms: Sequence[IndexedTerm]) -> Iterator[list[IndexedTerm]]:
         """Yield the terms, rarest first, in groups within the budget; a term above it is alone."""
-        term_group: list[_Term] = []
+        term_group: list[IndexedTerm] = []
         for term in query_terms:
             posting_count = sum(grouped_term.document_count for grouped_term in (*term_group, term))
             if term_group and posting_count > self._postings_budget:
@@ -280,10 +281,10 @@ class LexicalIndex:
             yield term_group
 
     def _compute_bm25(
-        self, db: Database, query_terms: Sequence[_Term], row_numbers: list[int]
+        self, db: Database, query_terms: Sequence[IndexedTerm], row_numbers: list[int]
     ) -> dict[int, float]:
         """Return the scores that FTS5's bm25() would give, computed for these rows alone."""
-        document_count, token_count = db.execute(_SELECT_TOTALS_SQL).fetchone()
+        document_count, token_count, _ = db.execute(_SELECT_STATE_SQL).fetchone()
         average_tokens = token_count / document_count
         row_list = ",".join(map(str, row_numbers))
         size_records = db.execute(f"SELECT id, sz FROM words_docsize WHERE id IN ({row_list})")
@@ -306,7 +307,7 @@ class LexicalIndex:
                 scores[row_number] += max(rarity, 1e-6) * occurrence_weight * (_K1 + 1) / saturation
         return scores
 
-    def _count_occurrences(self, db: Database, term: _Term) -> Iterable[tuple[int, float]]:
+    def _count_occurrences(self, db: Database, term: IndexedTerm) -> Iterable[tuple[int, float]]:
         """Return how often a term occurs in each candidate, by the weights of the columns."""
         weight_cases_sql = " ".join(
             f"WHEN '{name}' THEN {float(weight)}" for name, weight in self.column_weights.items()
@@ -356,6 +357,7 @@ class LexicalIndex:
             yield db
             if generation is not None:
                 db.execute("UPDATE facts SET generation = ?", (generation,))
+        self._memory = WordMemory(None)
 
     def _insert_document(self, db: Database, document: LexicalDocument) -> int:
         filter_values = self.filter_fields.select_values(document.metadata)
@@ -450,7 +452,7 @@ def enforce_deadline(db: Database, max_seconds: float) -> Iterator[None]:
         ) from error
 
 
-def _build_match_expression(terms: Iterable[_Term]) -> str:
+def _build_match_expression(terms: Iterable[IndexedTerm]) -> str:
     # Quoted, so that no word is ever an operator.
     return " OR ".join(f'"{term.word}"' for term in terms)
 

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from readingroom.core.arrays import Vector, np
 from readingroom.engine.stems import shared_stemmer
-from readingroom.engine.vocabulary import Wording, get_vocabulary
+from readingroom.engine.vocabulary import Wording, find_wordings
 from readingroom.engine.words import MAX_QUERY_WORDS
 
 # The parameters of FTS5's own bm25().
@@ -159,7 +159,7 @@ def rank_passages(
     if not passages:
         return []
     question_terms = map_stems_to_words(question)
-    wordings = get_vocabulary().find_wordings(question)
+    wordings = find_wordings(question)
     counted_passages = _PassageStemCounts(passages, statistics)
     own_scores = counted_passages.score_words(dict.fromkeys(question_terms, 1.0))
     own_evidence = measure_evidence(float(own_scores.max()), statistics.document_count)

@@ -7,7 +7,9 @@ none of the questions by which searches are measured.
 
 import threading
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.resources import files
 from itertools import chain
 
@@ -116,6 +118,13 @@ def _stem_wording(text: str) -> tuple[str, ...]:
     """Return the stems of the words that tell one wording from another."""
     words_with_stems = zip(split_words(text), shared_stemmer().split_all(text), strict=True)
     return tuple(stem for word, stem in words_with_stems if word not in _FILLER_WORDS)
+
+
+# Each base that is asked ranks its passages by the same question.
+@lru_cache(maxsize=64)
+def find_wordings(question: str) -> Sequence[Wording]:
+    """Return the wordings of a question in the vocabulary that comes with the engine."""
+    return tuple(get_vocabulary().find_wordings(question))
 
 
 @call_once

@@ -2,17 +2,21 @@
 
 import re
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, compress, starmap
+from typing import Generic, TypeVar
 from unicodedata import category, normalize, ucd_3_2_0
 
 from readingroom.core.call_once import call_once
+
+Value = TypeVar("Value")
 
 MAX_QUERY_WORDS = 64
 """Words of a query that are searched; the cost of a search grows with each."""
 # A query may be a million characters long, and its first words are enough.
 _MAX_QUERY_CHARS = 20_000
+_MAX_REMEMBERED_WORDS = 200_000  # about 20 MB
 
 _QUOTED_PHRASE_PATTERN = re.compile(r"""(?<!\w)(?:"([^"]+)"|“([^“”]+)”)(?!\w)""")
 _WORD_PATTERN = re.compile(r"[^\W_]+")
@@ -73,6 +77,61 @@ class LexicalHit:
 
     id: str
     score: float
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalStatistics:
+    """How many documents there are, how long they are, and how many have a stem."""
+
+    document_count: int
+    average_length: float
+    frequencies: Callable[[Sequence[str]], Mapping[str, int]]
+
+
+class RememberedWords(Generic[Value]):
+    """What an index says of words, read once for all questions.
+
+    Questions and passages repeat their words: to read them anew for each question would take as
+    long as to compare its passages.
+    """
+
+    def __init__(self) -> None:
+        self._value_by_word: dict[str, Value] = {}
+
+    def look_up(
+        self, words: Sequence[str], read_values: Callable[[Sequence[str]], dict[str, Value]]
+    ) -> dict[str, Value]:
+        """Return the value of each word; `read_values` reads those that are not known yet."""
+        known_values = self._value_by_word
+        unknown_words = [word for word in words if word not in known_values]
+        if unknown_words and len(known_values) > _MAX_REMEMBERED_WORDS:
+            # A full memory is replaced, not emptied: others may be reading it.
+            known_values = self._value_by_word = {}
+            unknown_words = list(words)
+        if unknown_words:
+            known_values.update(read_values(unknown_words))
+        return {word: known_values[word] for word in words}
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedTerm:
+    """A word of a query that an index has, as its stem."""
+
+    word: str
+    stem: str
+    document_count: int
+
+
+class WordMemory:
+    """What was read of the words of an index in one state, which is anything that changes with it.
+
+    A term is None where the index has it not.
+    """
+
+    def __init__(self, state: object) -> None:
+        self.state = state
+        self.frequencies: RememberedWords[int] = RememberedWords()
+        self.terms: RememberedWords[IndexedTerm | None] = RememberedWords()
 
 
 def sort_hits(hits: Iterable[LexicalHit]) -> list[LexicalHit]:

@@ -4,7 +4,7 @@ All hits are compared with the question in one pool, so that a word that every b
 little. Bases with vectors know how near their passages are; those of the others are embedded here.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
@@ -265,25 +265,21 @@ def _join_neighbours(ordered_hits: Sequence[DeskHit]) -> list[DeskHit]:
     that a result begins with what was found.
     """
     joined_hits: list[DeskHit] = []
+    # By what they are cited as: passages of one section, or of one page.
+    indexes_by_citation: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for hit in ordered_hits:
-        for place, better_hit in enumerate(joined_hits):
-            if not _have_same_place(better_hit, hit):
-                continue
-            if joined_text := _continue_text(better_hit.snippet, hit.snippet):
-                joined_hits[place] = better_hit.model_copy(update={"snippet": joined_text})
+        same_citation_indexes = indexes_by_citation[hit.base, hit.citation.citation_string]
+        for index in same_citation_indexes:
+            better_hit = joined_hits[index]
+            if better_hit.in_force == hit.in_force and (
+                joined_text := _continue_text(better_hit.snippet, hit.snippet)
+            ):
+                joined_hits[index] = better_hit.model_copy(update={"snippet": joined_text})
                 break
         else:
+            same_citation_indexes.append(len(joined_hits))
             joined_hits.append(hit)
     return joined_hits
-
-
-def _have_same_place(hit: DeskHit, other_hit: DeskHit) -> bool:
-    """Return whether two hits are cited alike: passages of one section, or of one page."""
-    return (hit.base, hit.citation.citation_string, hit.in_force) == (
-        other_hit.base,
-        other_hit.citation.citation_string,
-        other_hit.in_force,
-    )
 
 
 def _continue_text(passage: str, next_passage: str) -> str | None:
@@ -302,8 +298,12 @@ def _fold_same_texts(ordered_hits: Sequence[DeskHit]) -> list[DeskHit]:
     kept_stems: list[Set[str]] = []
     for hit in ordered_hits:
         hit_stems = count_stems(hit.snippet).keys()
+        # Most texts differ in length already, which is seen without a call for each.
+        fewest, most = _SAME_TEXT_SHARE * len(hit_stems) - 1, len(hit_stems) / _SAME_TEXT_SHARE + 1
         if hit.id in kept_ids or any(
-            _is_same_text(hit_stems, other_stems) for other_stems in kept_stems
+            _is_same_text(hit_stems, other_stems)
+            for other_stems in kept_stems
+            if fewest <= len(other_stems) <= most
         ):
             continue
         kept_ids.add(hit.id)
@@ -314,7 +314,6 @@ def _fold_same_texts(ordered_hits: Sequence[DeskHit]) -> list[DeskHit]:
 
 def _is_same_text(text_stems: Set[str], other_stems: Set[str]) -> bool:
     """Return whether two texts have the same words but for a few, none of them a number."""
-    # Most pairs differ in length already, which is seen without comparing words.
     if (
         not text_stems
         or not _SAME_TEXT_SHARE

@@ -6,8 +6,9 @@ engine's `ChunkIndex`. Metadata holds the contract's fields and, after them, our
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from pydantic import TypeAdapter
 from readingroom.bases.documents.registry.records import DocumentRecord, StoredChunk
 from readingroom.core.arrays import np
 from readingroom.core.filters import And, Equals, Filter, FilterFields, In, Metadata
+from readingroom.core.lru import LRUCache
 from readingroom.core.modes import Mode
 from readingroom.engine.context import CONTEXT_FIELD, make_heading_context
 from readingroom.engine.embedding.embedder import Embedder
@@ -44,6 +46,7 @@ REGISTRY_COLLECTION = "document_registry"
 # Indexed for filters: searches are limited to an application or to types.
 FILTER_FIELDS = FilterFields(exact_match_fields=("application_ref", "document_type"))
 _REGISTRY_FIELDS = FilterFields(exact_match_fields=("application_ref", "file_hash"))
+_MAX_RECENT_RECORDS = 4_096  # about 4 MB
 
 
 class DocumentStore:
@@ -64,6 +67,7 @@ class DocumentStore:
         self._chunk_store: ChunkStore | PostgresChunkStore | None = None
         self._index: ChunkIndex
         self._registry: StoredCollection
+        self._recent_records = _make_record_cache()
 
     async def open(self) -> None:
         await anyio.to_thread.run_sync(self._open_indexes)
@@ -93,11 +97,19 @@ class DocumentStore:
         return next(iter(await self._read_records([document_id])), None)
 
     async def get_records(self, document_ids: Sequence[str]) -> dict[str, DocumentRecord]:
-        """Return the entries of these documents by id, without those that are not registered."""
-        return {
-            document_record.document_id: document_record
-            for document_record in await self._read_records(document_ids)
-        }
+        """Return the entries of these documents by id, without those that are not registered.
+
+        Every search asks for some, mostly for the same ones, and reading them from Chroma takes as
+        long as finding their passages. Of a shared database others may change them.
+        """
+        # The cache as it is before reading: a write that ends meanwhile puts another in its place.
+        cache = self._recent_records if self._database is None else _make_record_cache()
+        records_by_id = {id: record for id in document_ids if (record := cache.get(id)) is not None}
+        if missing_ids := [id for id in document_ids if id not in records_by_id]:
+            for document_record in await self._read_records(missing_ids):
+                records_by_id[document_record.document_id] = document_record
+                cache.put(document_record.document_id, document_record)
+        return records_by_id
 
     async def list_records(self, application_ref: str | None = None) -> list[DocumentRecord]:
         """The documents of an application, or all, in the order they came."""
@@ -114,10 +126,10 @@ class DocumentStore:
             [_make_registry_entry(document_record)],
             np.zeros((1, DIMENSIONS), np.float32),
         )
-        await anyio.to_thread.run_sync(self._registry.upsert_chunks, registry_entry)
+        await self._change_registry(partial(self._registry.upsert_chunks, registry_entry))
 
     async def unregister_document(self, document_id: str) -> None:
-        await anyio.to_thread.run_sync(self._registry.delete_chunks, [document_id])
+        await self._change_registry(partial(self._registry.delete_chunks, [document_id]))
 
     # --- the chunks ---
 
@@ -190,12 +202,25 @@ class DocumentStore:
         chunk_count = await anyio.to_thread.run_sync(
             self._index.fill_from_dump, chunks_file, _validate_chunks
         )
-        await anyio.to_thread.run_sync(
-            load_dumped_chunks, registry_file, self._registry, _validate_entries, DIMENSIONS
+        await self._change_registry(
+            partial(
+                load_dumped_chunks, registry_file, self._registry, _validate_entries, DIMENSIONS
+            )
         )
         return chunk_count
 
     # --- parts ---
+
+    async def _change_registry(self, change_registry: Callable[[], object]) -> None:
+        """Run a write in a thread, and forget afterwards what was read before it."""
+
+        def change_and_forget() -> None:
+            try:
+                change_registry()
+            finally:
+                self._recent_records = _make_record_cache()
+
+        await anyio.to_thread.run_sync(change_and_forget)
 
     async def _read_records(
         self, document_ids: Sequence[str] | None = None, record_filter: Filter | None = None
@@ -278,6 +303,10 @@ def build_chunks(
         ],
         vectors=embedded_chunks.vectors,
     )
+
+
+def _make_record_cache() -> LRUCache[str, DocumentRecord]:
+    return LRUCache(_MAX_RECENT_RECORDS)
 
 
 def make_title_from_name(source_file: str) -> str:

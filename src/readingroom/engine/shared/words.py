@@ -5,10 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from readingroom.core.filters import Filter
-from readingroom.engine.lexical import LexicalStatistics
 from readingroom.engine.shared.counts import SharedSearchParts, SqlConditions
 from readingroom.engine.stems import shared_stemmer
-from readingroom.engine.words import LexicalHit, LexicalQuery, parse_query, sort_hits
+from readingroom.engine.words import (
+    LexicalHit,
+    LexicalQuery,
+    LexicalStatistics,
+    parse_query,
+    sort_hits,
+)
 from readingroom.storage.postgres.encoding import OCCURRENCES_SQL, format_phrase, quote_lexeme
 
 MAX_RANKED_ROWS = 4_000

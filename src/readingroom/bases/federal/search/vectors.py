@@ -65,11 +65,11 @@ class FederalVectors:
 
     def ask_for_missing(self, document_by_chunk_id: Mapping[str, int]) -> None:
         """Let the records be embedded first whose passages a search found without a vector."""
-        embedded_vectors = self._vector_index.get_vectors(list(document_by_chunk_id))
+        vector_index = self._vector_index
         self.queue.prioritize_documents(
             document_number
             for chunk_id, document_number in document_by_chunk_id.items()
-            if chunk_id not in embedded_vectors
+            if chunk_id not in vector_index
         )
 
     def apply_vector_changes(self, db: Database) -> None:
