@@ -18,11 +18,10 @@ from starlette.responses import JSONResponse, Response
 
 from readingroom.bases.guidance.offline import sync
 from readingroom.bases.guidance.offline.answers import OfflineGuidance
-from readingroom.bases.guidance.offline.index import OfflineIndex
+from readingroom.bases.guidance.offline.index import OfflineIndex, ReadOnlyPassages
 from readingroom.bases.guidance.offline.library import (
     GuidanceLibrary,
     PendingPage,
-    ReadOnlyPassages,
 )
 from readingroom.bases.guidance.offline.passages import cut_passages
 from readingroom.bases.guidance.offline.sync import RESULTS_PER_LIST, GuidanceSync, SyncSummary

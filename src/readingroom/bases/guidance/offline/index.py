@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from readingroom.bases.guidance.offline.library import GuidanceLibrary, ReadOnlyPassages
-from readingroom.core.filters import FilterFields
+from readingroom.bases.guidance.offline.library import GuidanceLibrary
+from readingroom.core.arrays import np
+from readingroom.core.filters import Filter, FilterFields, In, Metadata, flatten_filter
 from readingroom.core.imports import LazyModule
 from readingroom.core.modes import Mode
 from readingroom.core.scores import ScoreParts
@@ -23,7 +24,8 @@ from readingroom.engine.lexical import LexicalDocument, LexicalIndex
 from readingroom.engine.ranking import RankingWeights, Relevance, measure_evidence
 from readingroom.engine.second_look import postpone_second_look
 from readingroom.engine.words import LexicalHit
-from readingroom.storage.chunks import Chunks
+from readingroom.storage.chunks import Chunks, StoredCollection
+from readingroom.storage.errors import EmbeddingMismatch
 
 # Most guidance is read from GOV.UK, and no copy of it is searched.
 if TYPE_CHECKING:
@@ -48,6 +50,9 @@ _CALIBRATION = Calibration(
     decline=24.0,
 )
 _TEXT_FIELD = "text"
+_READ_ONLY_MESSAGE = (
+    "The passages of the guidance are read only: a sync writes them, by GuidanceLibrary.put_page"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +238,100 @@ class OfflineIndex:
                 )
                 self._indexed_generation = library_generation
             return self._chunk_index
+
+
+class ReadOnlyPassages(StoredCollection):
+    """The passages of a library as the engine's index reads them; a sync alone writes them."""
+
+    def __init__(self, guidance_library: GuidanceLibrary) -> None:
+        self._library = guidance_library
+
+    def read_chunks(
+        self,
+        chunk_ids: Sequence[str] | None = None,
+        where: Filter | None = None,
+        with_vectors: bool = False,
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> Chunks:
+        """Return passages by id, by path or all; with vectors, only those that have one."""
+        sql_conditions: list[str] = ["vector IS NOT NULL"] if with_vectors else []
+        sql_values: list[str | int] = []
+        if chunk_ids is not None:
+            sql_conditions.append(f"id IN ({','.join('?' * len(chunk_ids))})")
+            sql_values += chunk_ids
+        for filter_condition in flatten_filter(where):
+            assert isinstance(filter_condition, In)
+            sql_conditions.append(
+                f"{filter_condition.field} IN ({','.join('?' * len(filter_condition.values))})"
+            )
+            sql_values += map(str, filter_condition.values)
+        where_clause = f"WHERE {' AND '.join(sql_conditions)}" if sql_conditions else ""
+        with self._library.open_database() as db:
+            passage_rows = db.execute(
+                "SELECT id, searched_text, path, start, stop, heading, anchor, vector "
+                f"FROM passages {where_clause} ORDER BY id LIMIT ? OFFSET ?",
+                (*sql_values, -1 if limit is None else limit, offset),
+            ).fetchall()
+        chunk_metadatas: list[Metadata] = [
+            {
+                "path": passage_row[2],
+                "start": passage_row[3],
+                "stop": passage_row[4],
+                "heading": passage_row[5],
+                "anchor": passage_row[6],
+            }
+            for passage_row in passage_rows
+        ]
+        vector_matrix = np.empty((0, 0), "f4")
+        if with_vectors and passage_rows:
+            vector_matrix = np.stack(
+                [np.frombuffer(passage_row[7], "<f4") for passage_row in passage_rows]
+            )
+        return Chunks(
+            [passage_row[0] for passage_row in passage_rows],
+            [passage_row[1] for passage_row in passage_rows],
+            chunk_metadatas,
+            vector_matrix,
+        )
+
+    def upsert_chunks(self, chunks: Chunks) -> None:
+        """Raise `NotImplementedError`."""
+        raise NotImplementedError(_READ_ONLY_MESSAGE)
+
+    def update_metadata(
+        self, chunk_ids: Sequence[str], chunk_metadatas: Sequence[Metadata]
+    ) -> None:
+        """Raise `NotImplementedError`."""
+        raise NotImplementedError(_READ_ONLY_MESSAGE)
+
+    def delete_chunks(self, chunk_ids: Sequence[str]) -> None:
+        """Raise `NotImplementedError`."""
+        raise NotImplementedError(_READ_ONLY_MESSAGE)
+
+    def count_chunks(self) -> int:
+        """Return how many passages there are."""
+        return self._library.read_status().passages
+
+    @property
+    def generation(self) -> int:
+        """A number that every change of the library raises."""
+        return self._library.generation
+
+    @property
+    def embedding_identity(self) -> str | None:
+        """Identity of the model that made the vectors; None before the first vector."""
+        return self._library.read_state_value("embedding")
+
+    def claim_embedding(self, model_identity: str) -> None:
+        """Raise `EmbeddingMismatch` when another model made the vectors."""
+        if self.embedding_identity not in (None, model_identity):
+            raise EmbeddingMismatch(
+                f"The vectors of the guidance were made by {self.embedding_identity}, and "
+                f"{model_identity} is what runs now: `readingroom guidance sync` makes them anew.",
+                held=self.embedding_identity,
+                running=model_identity,
+            )
 
 
 def _make_page_documents(passages: Chunks) -> Iterator[LexicalDocument]:

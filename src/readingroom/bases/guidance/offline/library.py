@@ -12,16 +12,11 @@ from pydantic_core import from_json
 from readingroom.bases.guidance.offline.passages import Passage
 from readingroom.bases.guidance.pages.page import GovukPage
 from readingroom.core.arrays import Matrix, np
-from readingroom.core.filters import Filter, In, Metadata, flatten_filter
-from readingroom.storage.chunks import Chunks, StoredCollection
 from readingroom.storage.database import ConnectionPool, Database, connect
-from readingroom.storage.errors import EmbeddingMismatch, StorageFailed
+from readingroom.storage.errors import StorageFailed
 
 LIBRARY_FILE = "pages.db"
 _SCHEMA_VERSION = "1"
-_READ_ONLY_MESSAGE = (
-    "The passages of the guidance are read only: a sync writes them, by GuidanceLibrary.put_page"
-)
 _SCHEMA_SQL = """
 CREATE TABLE IF NOT EXISTS pages (
     path TEXT PRIMARY KEY,
@@ -102,6 +97,7 @@ class GuidanceLibrary:
     def __init__(self, library_folder: Path) -> None:
         self._path = library_folder / LIBRARY_FILE
         self._connections = ConnectionPool(self._open_connection)
+        self._known_status = (-1, LibraryStatus(0, 0, 0, 0, 0, None))  # and its generation
 
     @property
     def has_database(self) -> bool:
@@ -306,6 +302,13 @@ class GuidanceLibrary:
         """Return what the copy holds; all zero where there is none."""
         if not self.has_database:
             return LibraryStatus(0, 0, 0, 0, 0, None)
+        generation = self.generation
+        if self._known_status[0] != generation:
+            # Every search asks, and to count reads the whole file.
+            self._known_status = (generation, self._count_status())
+        return self._known_status[1]
+
+    def _count_status(self) -> LibraryStatus:
         with self.open_database() as db:
             page_count, withdrawn_count = db.execute(
                 "SELECT COUNT(*), COALESCE(SUM(withdrawn), 0) FROM pages"
@@ -380,100 +383,6 @@ class GuidanceLibrary:
 
     def _open_connection(self) -> Database:
         return connect(self._path, from_any_thread=True)
-
-
-class ReadOnlyPassages(StoredCollection):
-    """The passages of a library as the engine's index reads them; a sync alone writes them."""
-
-    def __init__(self, guidance_library: GuidanceLibrary) -> None:
-        self._library = guidance_library
-
-    def read_chunks(
-        self,
-        chunk_ids: Sequence[str] | None = None,
-        where: Filter | None = None,
-        with_vectors: bool = False,
-        limit: int | None = None,
-        offset: int = 0,
-    ) -> Chunks:
-        """Return passages by id, by path or all; with vectors, only those that have one."""
-        sql_conditions: list[str] = ["vector IS NOT NULL"] if with_vectors else []
-        sql_values: list[str | int] = []
-        if chunk_ids is not None:
-            sql_conditions.append(f"id IN ({','.join('?' * len(chunk_ids))})")
-            sql_values += chunk_ids
-        for filter_condition in flatten_filter(where):
-            assert isinstance(filter_condition, In)
-            sql_conditions.append(
-                f"{filter_condition.field} IN ({','.join('?' * len(filter_condition.values))})"
-            )
-            sql_values += map(str, filter_condition.values)
-        where_clause = f"WHERE {' AND '.join(sql_conditions)}" if sql_conditions else ""
-        with self._library.open_database() as db:
-            passage_rows = db.execute(
-                "SELECT id, searched_text, path, start, stop, heading, anchor, vector "
-                f"FROM passages {where_clause} ORDER BY id LIMIT ? OFFSET ?",
-                (*sql_values, -1 if limit is None else limit, offset),
-            ).fetchall()
-        chunk_metadatas: list[Metadata] = [
-            {
-                "path": passage_row[2],
-                "start": passage_row[3],
-                "stop": passage_row[4],
-                "heading": passage_row[5],
-                "anchor": passage_row[6],
-            }
-            for passage_row in passage_rows
-        ]
-        vector_matrix = np.empty((0, 0), "f4")
-        if with_vectors and passage_rows:
-            vector_matrix = np.stack(
-                [np.frombuffer(passage_row[7], "<f4") for passage_row in passage_rows]
-            )
-        return Chunks(
-            [passage_row[0] for passage_row in passage_rows],
-            [passage_row[1] for passage_row in passage_rows],
-            chunk_metadatas,
-            vector_matrix,
-        )
-
-    def upsert_chunks(self, chunks: Chunks) -> None:
-        """Raise `NotImplementedError`."""
-        raise NotImplementedError(_READ_ONLY_MESSAGE)
-
-    def update_metadata(
-        self, chunk_ids: Sequence[str], chunk_metadatas: Sequence[Metadata]
-    ) -> None:
-        """Raise `NotImplementedError`."""
-        raise NotImplementedError(_READ_ONLY_MESSAGE)
-
-    def delete_chunks(self, chunk_ids: Sequence[str]) -> None:
-        """Raise `NotImplementedError`."""
-        raise NotImplementedError(_READ_ONLY_MESSAGE)
-
-    def count_chunks(self) -> int:
-        """Return how many passages there are."""
-        return self._library.read_status().passages
-
-    @property
-    def generation(self) -> int:
-        """A number that every change of the library raises."""
-        return self._library.generation
-
-    @property
-    def embedding_identity(self) -> str | None:
-        """Identity of the model that made the vectors; None before the first vector."""
-        return self._library.read_state_value("embedding")
-
-    def claim_embedding(self, model_identity: str) -> None:
-        """Raise `EmbeddingMismatch` when another model made the vectors."""
-        if self.embedding_identity not in (None, model_identity):
-            raise EmbeddingMismatch(
-                f"The vectors of the guidance were made by {self.embedding_identity}, and "
-                f"{model_identity} is what runs now: `readingroom guidance sync` makes them anew.",
-                held=self.embedding_identity,
-                running=model_identity,
-            )
 
 
 def _make_stored_page(page_row: tuple[object, ...]) -> StoredPage:
