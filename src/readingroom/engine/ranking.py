@@ -10,11 +10,11 @@ it, the best of a first order also improve the question: its vector is moved tow
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, compress
 from typing import Any, Protocol
 
 from readingroom.core.arrays import Vector, np
@@ -174,9 +174,11 @@ def rank_passages(
     word_scores = _divide_by_best_score(bm25_scores)
     passage_cosines = _PassageCosines(question_vector, passages, weights)
     coverages = counted_passages.measure_coverage(question_terms)
-    coverage_parts = weights.coverage_weight * counted_passages.measure_coverage(
-        question_terms, wordings, weights.official_weight
-    )
+    coverage_parts: Any = 0.0
+    if weights.coverage_weight:
+        coverage_parts = weights.coverage_weight * counted_passages.measure_coverage(
+            question_terms, wordings, weights.official_weight
+        )
     first_fits = (
         passage_cosines.estimate_cosines(word_scores)
         + weights.word_weight * word_scores
@@ -210,13 +212,11 @@ def rank_passages(
             float(word_scores[place]),
             float(coverages[place]),
             found_share,
-            tuple(
-                word
-                for stem, word in question_terms.items()
-                if counted_passages.has_stem(place, stem)
-            ),
+            tuple(compress(question_terms.values(), term_counts)),
         )
-        for place, passage in enumerate(passages)
+        for place, (passage, term_counts) in enumerate(
+            zip(passages, counted_passages.count_stems(question_terms), strict=True)
+        )
     ]
     return sorted(relevances, key=lambda relevance: (-relevance.fit, relevance.passage_id))
 
@@ -277,9 +277,14 @@ class _PassageStemCounts:
         )
         self._statistics = statistics
         self._rarity_by_stem: dict[str, float] = {}
+        self._occurrences_by_stems: dict[tuple[str, ...], Any] = {}
 
-    def has_stem(self, passage_place: int, stem: str) -> bool:
-        return stem in self._stem_counts[passage_place]
+    def count_stems(self, stems: Iterable[str]) -> Any:
+        """Return how often each passage has each stem: a row for each passage."""
+        key = tuple(stems)
+        if key not in self._occurrences_by_stems:
+            self._occurrences_by_stems[key] = _count_occurrences(key, self._stem_counts)
+        return self._occurrences_by_stems[key]
 
     def score_words(self, weights_by_stem: Mapping[str, float]) -> Any:
         """Return the BM25 score of each passage for weighted stems."""
@@ -331,10 +336,7 @@ class _PassageStemCounts:
         An official term for a wording of the question counts in part as the words of it.
         """
         rarities = self._measure_rarities(list(question_terms))
-        has_term = np.array(
-            [[stem in stem_counts for stem in question_terms] for stem_counts in self._stem_counts],
-            np.float32,
-        ).reshape(len(self._stem_counts), len(question_terms))
+        has_term = (self.count_stems(question_terms) > 0).astype(np.float32)
         for wording in wordings if official_weight else ():
             has_official_term = [
                 official_weight
@@ -360,13 +362,7 @@ class _PassageStemCounts:
         What is few is counted among these passages alone, so that large and small collections give
         comparable shares.
         """
-        passage_counts = np.array(
-            [
-                sum(stem in stem_counts for stem_counts in self._stem_counts)
-                for stem in question_terms
-            ],
-            np.float32,
-        )
+        passage_counts = (self.count_stems(question_terms) > 0).sum(axis=0, dtype=np.float32)
         rarities = np.log1p(
             (len(self._stem_counts) - passage_counts + 0.5) / (passage_counts + 0.5)
         )
@@ -398,19 +394,14 @@ class _PassageStemCounts:
 
     def _compute_bm25_parts(self, stems: Sequence[str], passage_places: Any = None) -> Any:
         """Return what each stem adds to the BM25 score of each passage."""
-        stem_counts = (
-            self._stem_counts
-            if passage_places is None
-            else [self._stem_counts[i] for i in passage_places]
-        )
-        length_norms = (
-            self._length_norms if passage_places is None else self._length_norms[passage_places]
-        )
-        occurrences = np.array(
-            [[passage_counts.get(stem, 0) for stem in stems] for passage_counts in stem_counts],
-            np.float32,
-        )
-        occurrences = occurrences.reshape(len(stem_counts), len(stems))
+        if passage_places is None:
+            occurrences, length_norms = self.count_stems(stems), self._length_norms
+        else:
+            stem_counts = [self._stem_counts[i] for i in passage_places]
+            occurrences, length_norms = (
+                _count_occurrences(stems, stem_counts),
+                self._length_norms[passage_places],
+            )
         saturated = occurrences * (_BM25_K1 + 1) / (occurrences + length_norms[:, np.newaxis])
         return saturated * self._measure_rarities(stems)
 
@@ -425,6 +416,12 @@ class _PassageStemCounts:
                 rest = document_count - min(frequency, document_count)
                 self._rarity_by_stem[stem] = math.log1p((rest + 0.5) / (frequency + 0.5))
         return np.array([self._rarity_by_stem[stem] for stem in stems], np.float32)
+
+
+def _count_occurrences(stems: Sequence[str], stem_counts: Sequence[Mapping[str, int]]) -> Any:
+    """Return how often each text has each stem: a row for each text."""
+    occurrences = [[text_counts.get(stem, 0) for stem in stems] for text_counts in stem_counts]
+    return np.array(occurrences, np.float32).reshape(len(stem_counts), len(stems))
 
 
 def _score_term(stem_scores: Any) -> Any:

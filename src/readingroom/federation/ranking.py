@@ -295,9 +295,9 @@ def _fold_same_texts(ordered_hits: Sequence[DeskHit]) -> list[DeskHit]:
     """Return the hits without those whose id or text a better one has."""
     kept_hits: list[DeskHit] = []
     kept_ids: set[str] = set()
-    kept_stems: list[Set[str]] = []
+    kept_stems: list[frozenset[str]] = []
     for hit in ordered_hits:
-        hit_stems = count_stems(hit.snippet).keys()
+        hit_stems = frozenset(count_stems(hit.snippet))
         # Most texts differ in length already, which is seen without a call for each.
         fewest, most = _SAME_TEXT_SHARE * len(hit_stems) - 1, len(hit_stems) / _SAME_TEXT_SHARE + 1
         if hit.id in kept_ids or any(
@@ -312,7 +312,7 @@ def _fold_same_texts(ordered_hits: Sequence[DeskHit]) -> list[DeskHit]:
     return kept_hits
 
 
-def _is_same_text(text_stems: Set[str], other_stems: Set[str]) -> bool:
+def _is_same_text(text_stems: frozenset[str], other_stems: frozenset[str]) -> bool:
     """Return whether two texts have the same words but for a few, none of them a number."""
     if (
         not text_stems
@@ -321,10 +321,11 @@ def _is_same_text(text_stems: Set[str], other_stems: Set[str]) -> bool:
         <= 1 / _SAME_TEXT_SHARE
     ):
         return False
-    differing_stems = text_stems ^ other_stems
-    return len(differing_stems) <= (1 - _SAME_TEXT_SHARE) * len(
-        text_stems | other_stems
-    ) and not any(stem[0].isdigit() or stem in _NUMBER_WORDS for stem in differing_stems)
+    common_count = len(text_stems & other_stems)
+    all_count = len(text_stems) + len(other_stems) - common_count
+    return all_count - common_count <= (1 - _SAME_TEXT_SHARE) * all_count and not any(
+        stem[0].isdigit() or stem in _NUMBER_WORDS for stem in text_stems ^ other_stems
+    )
 
 
 def _spread_documents(ordered_hits: Sequence[DeskHit]) -> list[DeskHit]:
