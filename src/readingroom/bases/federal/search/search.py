@@ -1,5 +1,6 @@
 """Searches records by words, by meaning, or both; filters apply before anything is scored."""
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -369,30 +370,32 @@ def _find_documents_by_facets(
 def _read_record_hits(
     db: Database, ranked_records: Sequence[RankedRecord], query_text: str
 ) -> Iterable[Hit]:
+    chunk_numbers = [ranked_record.chunk_number for ranked_record in ranked_records]
+    passage_rows = db.execute(
+        f"""SELECT d.id, d.source, c.part, passages.* FROM chunks c
+            JOIN passages USING (chunk) JOIN documents d USING (doc)
+            WHERE c.chunk IN ({db.dialect.parameter_numbers})""",
+        (json.dumps(chunk_numbers),),
+    )
+    row_by_chunk = {passage_row["chunk"]: passage_row for passage_row in passage_rows}
     for ranked_record in ranked_records:
-        document_row = db.execute(
-            "SELECT id, source FROM documents WHERE doc = ?", (ranked_record.document_number,)
-        ).fetchone()
-        passage_row = db.execute(
-            "SELECT part, passages.* FROM chunks JOIN passages USING (chunk) WHERE chunk = ?",
-            (ranked_record.chunk_number,),
-        ).fetchone()
-        if document_row is None or passage_row is None:
+        passage_row = row_by_chunk.get(ranked_record.chunk_number)
+        if passage_row is None:
             continue  # the index in memory may be a load ahead of this reader's snapshot
         shown_passage_row = _choose_passage(
             db, ranked_record.document_number, passage_row, query_text
         )
-        table_name = SOURCES_BY_NAME[document_row["source"]].name
+        table_name = SOURCES_BY_NAME[passage_row["source"]].name
         record_title, source_url, citation_string, published_at = db.execute(
             f"""SELECT record ->> 'title', source_url, citation_string, published_at
                 FROM {table_name} WHERE id = ?""",
-            (document_row["id"],),
+            (passage_row["id"],),
         ).fetchone()
         yield Hit(
-            id=document_row["id"],
+            id=passage_row["id"],
             title=record_title,
             url=source_url,
-            source=document_row["source"],
+            source=passage_row["source"],
             snippet=cut_snippet(shown_passage_row, query_text),
             score=ranked_record.score,
             parts=ranked_record.score_parts,
