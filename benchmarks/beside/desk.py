@@ -92,7 +92,7 @@ def measure_large_base(chunk_count: int, rounds: int) -> Table:
         f"Beside 0.1.0: a search over {chunk_count:,} chunks",
         _HEADER,
         tuple(rows),
-        f"Wall time of a search, median of 60 questions; {rounds} rounds in turn. Real texts, "
+        f"Time of a search, median of 60 questions; {rounds} rounds in turn. Real texts, "
         "repeated with numbers, and random vectors. `python -m benchmarks --part beside-desk "
         "--baseline` and a worktree of 0.1.0.",
     )

@@ -9,16 +9,15 @@ it, the best of a first order also improve the question: its vector is moved tow
 """
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import chain, compress
 from typing import Any, Protocol
 
 from readingroom.core.arrays import Vector, np
-from readingroom.engine.stems import shared_stemmer
+from readingroom.engine.stems import count_stems_of_each, count_words, shared_stemmer
 from readingroom.engine.vocabulary import Wording, find_wordings
 from readingroom.engine.words import MAX_QUERY_WORDS
 
@@ -248,30 +247,33 @@ def measure_evidence(best_bm25_score: float, document_count: int) -> float:
     return best_bm25_score / ((_BM25_K1 + 1) * rarest) if rarest > 0 else 0.0
 
 
-# A question looks at a few hundred passages, and the next ones largely at the same: 20 MB.
-@lru_cache(maxsize=4000)
-def count_stems(passage_text: str) -> Mapping[str, int]:
-    """Return the stems of a text, each with how often it has it; not to be changed."""
-    return Counter(shared_stemmer().split_stems(passage_text))
-
-
-def count_passage_stems(passage: ProposedPassage) -> Mapping[str, int]:
-    """Return the stems of a passage and its heading, each with how often they have it."""
-    if not passage.heading:
-        return count_stems(passage.text)
+def count_passage_stems(passages: Sequence[ProposedPassage]) -> list[Mapping[str, int]]:
+    """Return the stems of each passage and its heading, with how often they have them."""
     # Counted apart: many passages share a heading, and their texts are counted without it too.
-    stem_counts = dict(count_stems(passage.text))
-    for stem, heading_count in count_stems(passage.heading).items():
-        stem_counts[stem] = stem_counts.get(stem, 0) + heading_count
-    return stem_counts
+    counts_by_text = count_stems_of_each(
+        chain.from_iterable((passage.text, passage.heading) for passage in passages)
+    )
+    return [
+        _add_counts(counts_by_text[passage.text], counts_by_text[passage.heading])
+        if passage.heading
+        else counts_by_text[passage.text]
+        for passage in passages
+    ]
+
+
+def _add_counts(counts: Mapping[str, int], more_counts: Mapping[str, int]) -> Mapping[str, int]:
+    sums = dict(counts)
+    for stem, stem_count in more_counts.items():
+        sums[stem] = sums.get(stem, 0) + stem_count
+    return sums
 
 
 class _PassageStemCounts:
     """The passages as counts of stems, and how rare each stem is in the collection."""
 
     def __init__(self, passages: Sequence[ProposedPassage], statistics: WordStatistics) -> None:
-        self._stem_counts = [count_passage_stems(passage) for passage in passages]
-        word_counts = np.array([len(passage.text.split()) for passage in passages], np.float32)
+        self._stem_counts = count_passage_stems(passages)
+        word_counts = np.array([count_words(passage.text) for passage in passages], np.float32)
         self._length_norms = _BM25_K1 * (
             1 - _BM25_B + _BM25_B * word_counts / max(statistics.average_length, 1.0)
         )

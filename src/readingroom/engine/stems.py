@@ -1,12 +1,15 @@
-"""Splits texts into the stems that the word index is made of."""
+"""Splits texts into the stems that the word index is made of, and counts them."""
 
 import sqlite3
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain
 
 from readingroom.core.call_once import call_once
+from readingroom.core.lru import LRUCache
 from readingroom.engine.words import (
+    count_significant_words,
     make_fts5_tokenizer_option,
     split_significant_words,
     split_words,
@@ -36,6 +39,23 @@ class Stemmer:
     def split_stems(self, text: str) -> list[str]:
         """Return the stems of a text in reading order, without stop words."""
         return [stem for _, stem in self.split_words_with_stems(text)]
+
+    def count_each(self, texts: Iterable[str]) -> list[dict[str, int]]:
+        """Return the stems of each text in reading order, with how often it has each of them.
+
+        Stop words are left out. Words that are new pass through FTS5 together.
+        """
+        # Words are counted first, which Python does quickly: most of a text are repetitions.
+        word_counts_by_text = [count_significant_words(text) for text in texts]
+        stems = self._find_stems(list(chain.from_iterable(word_counts_by_text)))
+        stem_counts_by_text = []
+        for word_counts in word_counts_by_text:
+            stem_counts: dict[str, int] = {}
+            for word, word_count in word_counts.items():
+                stem = stems.get(word, word)
+                stem_counts[stem] = stem_counts.get(stem, 0) + word_count
+            stem_counts_by_text.append(stem_counts)
+        return stem_counts_by_text
 
     def split_words_with_stems(self, text: str) -> list[tuple[str, str]]:
         """Return the words of a text with their stems, without stop words."""
@@ -86,3 +106,33 @@ def _is_number(word: str) -> bool:
 def shared_stemmer() -> Stemmer:
     """Return the stemmer of this process."""
     return Stemmer()
+
+
+# A question looks at a few hundred passages, and the next ones largely at the same: 20 MB.
+_RECENT_STEM_COUNTS: LRUCache[str, Mapping[str, int]] = LRUCache(4000)
+
+
+def count_stems(text: str) -> Mapping[str, int]:
+    """Return the stems of a text, each with how often it has it; not to be changed."""
+    return count_stems_of_each([text])[text]
+
+
+def count_stems_of_each(texts: Iterable[str]) -> dict[str, Mapping[str, int]]:
+    """Return the same of many texts, by text."""
+    counts_by_text = {}
+    new_texts = []
+    for text in dict.fromkeys(texts):
+        if (known_counts := _RECENT_STEM_COUNTS.get(text)) is None:
+            new_texts.append(text)
+        else:
+            counts_by_text[text] = known_counts
+    for text, stem_counts in zip(new_texts, shared_stemmer().count_each(new_texts), strict=True):
+        counts_by_text[text] = stem_counts
+        _RECENT_STEM_COUNTS.put(text, stem_counts)
+    return counts_by_text
+
+
+@lru_cache(maxsize=4000)
+def count_words(passage_text: str) -> int:
+    """Return how many words a text has between its blanks."""
+    return len(passage_text.split())

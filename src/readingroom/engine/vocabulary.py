@@ -98,10 +98,12 @@ class Vocabulary:
 
     def _list_official_terms(self, wording_stems: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
         official_terms = self._terms_by_stems[wording_stems].split(";")
-        return tuple(
-            tuple(dict.fromkeys(shared_stemmer().split_stems(official_term)))
-            for official_term in official_terms
-        )
+        return tuple(map(_stem_official_term, official_terms))
+
+
+@lru_cache(maxsize=4000)
+def _stem_official_term(official_term: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(shared_stemmer().split_stems(official_term)))
 
 
 def _find_first_letters(wording: str) -> str:

@@ -2,6 +2,7 @@
 
 import re
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, compress, starmap
@@ -167,6 +168,14 @@ def extract_query_words(query_text: str) -> list[str]:
 def split_significant_words(text: str) -> list[str]:
     """Return the words of a text in lower case, in reading order, without stop words."""
     return [word for word in split_words(text) if word not in _STOP_WORDS]
+
+
+def count_significant_words(text: str) -> dict[str, int]:
+    """Return how often a text has each word that is no stop word, in reading order."""
+    word_counts = Counter(split_words(text))
+    for stop_word in _STOP_WORDS & word_counts.keys():
+        del word_counts[stop_word]
+    return word_counts
 
 
 def _join_with_or(alternatives: Iterable[str]) -> str:

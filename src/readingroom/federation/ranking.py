@@ -19,10 +19,10 @@ from readingroom.engine.ranking import (
     ProposedPassage,
     RankingWeights,
     Relevance,
-    count_stems,
     rank_passages,
 )
 from readingroom.engine.second_look import MAX_READ_AGAIN, rescore_passages
+from readingroom.engine.stems import count_stems, count_stems_of_each, count_words
 from readingroom.protocol.search import DeskHit
 
 _MAX_EMBEDDED_HITS = 20  # hits of a base without vectors that are compared by meaning
@@ -370,12 +370,11 @@ class _PoolStatistics:
     """How common words are among a handful of passages, where no collection is at hand."""
 
     def __init__(self, passage_texts: Sequence[str]) -> None:
-        stems_of_texts = [count_stems(passage_text).keys() for passage_text in passage_texts]
+        counts_by_text = count_stems_of_each(passage_texts)
+        stems_of_texts = [counts_by_text[passage_text].keys() for passage_text in passage_texts]
         self._frequencies = Counter(stem for text_stems in stems_of_texts for stem in text_stems)
         self.document_count = len(stems_of_texts)
-        self.average_length = sum(
-            len(passage_text.split()) for passage_text in passage_texts
-        ) / max(len(stems_of_texts), 1)
+        self.average_length = sum(map(count_words, passage_texts)) / max(len(stems_of_texts), 1)
 
     def frequencies(self, stems: Sequence[str]) -> Mapping[str, int]:
         return {stem: self._frequencies[stem] for stem in stems}

@@ -16,6 +16,7 @@ from readingroom.engine.ranking import (
     count_passage_stems,
     rank_passages,
 )
+from readingroom.engine.stems import count_words
 from readingroom.protocol.search import is_heading_only
 from readingroom.storage.chunks import Chunks
 
@@ -115,9 +116,9 @@ class PlanRanker:
 
 def _compute_word_statistics(passages: Sequence[ProposedPassage]) -> _WordStatistics:
     passage_counts_by_stem: Counter[str] = Counter()
-    for passage in passages:
-        passage_counts_by_stem.update(count_passage_stems(passage).keys())
-    total_word_count = sum(len(passage.text.split()) for passage in passages)
+    for stem_counts in count_passage_stems(passages):
+        passage_counts_by_stem.update(stem_counts.keys())
+    total_word_count = sum(count_words(passage.text) for passage in passages)
     return _WordStatistics(
         len(passages), total_word_count / max(len(passages), 1), passage_counts_by_stem
     )
