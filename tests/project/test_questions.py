@@ -94,6 +94,7 @@ QUOTAS: dict[str, dict[str, int]] = {
         "guidance": 20,
         "text": 5,
     },
+    "plans_fourth": {"answerable": 72, "policy": 72},
 }
 STATEMENTS = {"federal_fresh": 20, "federal_third": 22}
 """The least number of questions that a statement of administration policy answers, by set."""
