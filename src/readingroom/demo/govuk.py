@@ -480,12 +480,7 @@ def _make_search_result(content_item: ContentItem, wanted_fields: list[str]) -> 
         for field_name in wanted_fields or result_values
         if result_values.get(field_name) is not None
     }
-    return {
-        **chosen_values,
-        "index": "govuk",
-        "es_score": None,
-        "_id": content_item.get("base_path"),
-    }
+    return chosen_values | {"index": "govuk", "es_score": None, "_id": content_item["base_path"]}
 
 
 def main() -> None:

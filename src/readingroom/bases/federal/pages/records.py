@@ -433,27 +433,23 @@ def _make_section_table(
     table_rows = [
         [
             {
-                "text": ""
-                if numbers_by_field[field_name] is None
-                else str(numbers_by_field[field_name]),
-                "href": _make_count_address(field_name, numbers_by_field, member_id),
+                "text": "" if numbers[field_name] is None else str(numbers[field_name]),
+                "href": _make_count_address(field_name, numbers, member_id),
             }
             for field_name in label_by_field
         ]
-        for numbers_by_field in section.items
+        for numbers in section.items
     ]
     return {"headers": list(label_by_field.values()), "rows": table_rows, "note": section.note}
 
 
-def _make_count_address(
-    field_name: str, numbers_by_field: Mapping[str, Any], member_id: str
-) -> str | None:
+def _make_count_address(field_name: str, numbers: Mapping[str, Any], member_id: str) -> str | None:
     """Return the list of the bills that a number counts; None for a number of something else."""
-    if field_name not in _BILL_FILTER_BY_COUNT_FIELD or not numbers_by_field[field_name]:
+    if field_name not in _BILL_FILTER_BY_COUNT_FIELD or not numbers[field_name]:
         return None
     filter_values = {
         _BILL_FILTER_BY_COUNT_FIELD[field_name]: member_id,
-        "congress": numbers_by_field["congress"],
+        "congress": numbers["congress"],
     }
     return make_list_address(SOURCES_BY_NAME["bills"], filter_values)
 
