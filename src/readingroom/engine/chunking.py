@@ -5,15 +5,16 @@ the contracts name. There a chunk is a string without a position; here it is a p
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from itertools import accumulate, pairwise
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 # Both numbers are the contracts'. 800 characters are about 200 tokens, and the model reads 256.
 CHUNK_SIZE = 800
 CHUNK_OVERLAP = 200
 # Tried in this order; after the last, a cut may fall between any two characters.
 CHUNK_SEPARATORS = ("\n\n", "\n", ". ", "! ", "? ", "; ", ", ", " ")
+_MAX_JOINED_CHARS = 2_400  # of neighbours that are read as one passage
 
 
 class Span(NamedTuple):
@@ -63,6 +64,42 @@ def find_page_numbers(span: Span, page_starts: Sequence[int]) -> list[int]:
         for page_number in range(first_page, last_page + 1)
         if page_number == last_page or page_starts[page_number - 1] < page_starts[page_number]
     ]
+
+
+class NumberedChunk(Protocol):
+    """A chunk that knows its place in the order of its document."""
+
+    @property
+    def chunk_index(self) -> int: ...
+
+    @property
+    def text(self) -> str: ...
+
+
+ChunkT = TypeVar("ChunkT", bound=NumberedChunk)
+
+
+def group_neighbours(
+    chunks: Sequence[ChunkT], get_place: Callable[[ChunkT], Hashable]
+) -> list[list[ChunkT]]:
+    """Group chunks that follow one another in the same place, such as a section of a document.
+
+    Chunks come best first, and so do the groups and what is in them. A group stays within the
+    length of three chunks.
+    """
+    groups: list[list[ChunkT]] = []
+    for chunk in chunks:
+        for group in groups:
+            if (
+                get_place(group[0]) == get_place(chunk)
+                and any(abs(member.chunk_index - chunk.chunk_index) == 1 for member in group)
+                and sum(len(member.text) for member in (*group, chunk)) <= _MAX_JOINED_CHARS
+            ):
+                group.append(chunk)
+                break
+        else:
+            groups.append([chunk])
+    return groups
 
 
 class _Splitter:
