@@ -14,7 +14,9 @@ CHUNK_SIZE = 800
 CHUNK_OVERLAP = 200
 # Tried in this order; after the last, a cut may fall between any two characters.
 CHUNK_SEPARATORS = ("\n\n", "\n", ". ", "! ", "? ", "; ", ", ", " ")
-_MAX_JOINED_CHARS = 2_400  # of neighbours that are read as one passage
+MAX_GROUPED_CHUNKS = 12
+"""Among so many chunks, the first ones, neighbours are grouped, whatever follows them."""
+_MAX_GROUP_CHARS = 2_400
 
 
 class Span(NamedTuple):
@@ -84,22 +86,23 @@ def group_neighbours(
 ) -> list[list[ChunkT]]:
     """Group chunks that follow one another in the same place, such as a section of a document.
 
-    Chunks come best first, and so do the groups and what is in them. A group stays within the
-    length of three chunks.
+    Chunks come best first, and so do the groups and what is in them. Only the first few are
+    grouped, so that more chunks behind them change nothing. A group has the length of three chunks
+    at most.
     """
     groups: list[list[ChunkT]] = []
-    for chunk in chunks:
+    for chunk in chunks[:MAX_GROUPED_CHUNKS]:
         for group in groups:
             if (
                 get_place(group[0]) == get_place(chunk)
                 and any(abs(member.chunk_index - chunk.chunk_index) == 1 for member in group)
-                and sum(len(member.text) for member in (*group, chunk)) <= _MAX_JOINED_CHARS
+                and sum(len(member.text) for member in (*group, chunk)) <= _MAX_GROUP_CHARS
             ):
                 group.append(chunk)
                 break
         else:
             groups.append([chunk])
-    return groups
+    return [*groups, *([chunk] for chunk in chunks[MAX_GROUPED_CHUNKS:])]
 
 
 class _Splitter:

@@ -1,6 +1,6 @@
 """Hits of a search as answers have them: neighbours joined, with what is needed to cite them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from readingroom.bases.policy.chunks.joining import join_chunk_texts, list_printed_pages
 from readingroom.bases.policy.chunks.store import StoredChunk
@@ -9,32 +9,24 @@ from readingroom.bases.policy.models import PolicyHit
 from readingroom.bases.policy.registry import timeline
 from readingroom.bases.policy.registry.records import format_citation
 from readingroom.bases.policy.registry.resolver import PolicyOnDay
+from readingroom.core.modes import Mode
 from readingroom.engine.chunking import group_neighbours
 from readingroom.engine.index import ChunkHit
 
-MAX_JOINED_HITS = 12
-"""Among so many hits, the first ones, neighbours are joined.
 
-The same for every page of a search, so that pages agree.
-"""
-
-
-def group_neighbouring_hits(
-    chunk_hits: Sequence[ChunkHit], chunks_by_id: Mapping[str, StoredChunk]
-) -> list[list[ChunkHit]]:
-    """Return the hits with those of neighbours in one section together, best first.
+def group_chunks_by_passage(
+    chunks: Sequence[StoredChunk], search_mode: Mode
+) -> list[list[StoredChunk]]:
+    """Return chunks that were found, best first, with neighbours in one section together.
 
     A long section is cut into chunks, several of which may be found. A reader wants one passage.
+    By meaning or by words alone each chunk is a result of its own, as the contract has it.
     """
-    hits_by_id = {hit.chunk_id: hit for hit in chunk_hits[:MAX_JOINED_HITS]}
-    first_chunks = [chunks_by_id[chunk_id] for chunk_id in hits_by_id if chunk_id in chunks_by_id]
-    groups = [
-        [hits_by_id[chunk.chunk_id] for chunk in chunk_group]
-        for chunk_group in group_neighbours(
-            first_chunks, lambda chunk: (chunk.source, chunk.revision_id, chunk.section_ref)
-        )
-    ]
-    return [*groups, *([hit] for hit in chunk_hits[MAX_JOINED_HITS:])]
+    if search_mode != "hybrid":
+        return [[chunk] for chunk in chunks]
+    return group_neighbours(
+        chunks, lambda chunk: (chunk.source, chunk.revision_id, chunk.section_ref)
+    )
 
 
 def make_policy_hit(

@@ -10,8 +10,7 @@ from datetime import date
 import anyio.to_thread
 
 from readingroom.bases.policy.chunks.hits import (
-    MAX_JOINED_HITS,
-    group_neighbouring_hits,
+    group_chunks_by_passage,
     make_policy_hit,
 )
 from readingroom.bases.policy.chunks.references import (
@@ -42,6 +41,7 @@ from readingroom.core.dates import parse_day
 from readingroom.core.errors import InvalidCursor, RecordNotFound
 from readingroom.core.modes import Mode
 from readingroom.core.scores import ScoreParts
+from readingroom.engine.chunking import MAX_GROUPED_CHUNKS
 from readingroom.engine.confidence import judge_confidence
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.engine.index import ChunkHit, Ranking
@@ -169,37 +169,31 @@ class PolicySearch:
         first_rank = _parse_cursor(arguments)
         end_rank = first_rank + arguments.n_results
         named_chunk_ids = await self._find_named_chunk_ids(arguments, search_scope)
-        # By meaning or by words alone each chunk is a result of its own, as the contract has it.
-        spare_count = MAX_JOINED_HITS if arguments.mode == "hybrid" else 0
+        spare_count = MAX_GROUPED_CHUNKS if arguments.mode == "hybrid" else 0
         # One more than the page holds shows whether there is a next page.
         ranking = await self._store.rank_chunks(
             arguments.query, end_rank + spare_count + 1, search_scope.revisions, arguments.mode
         )
         ranking = _put_named_passages_first(named_chunk_ids, ranking)
-        chunks_by_id = await self._store.get_chunks_by_id(
-            [hit.chunk_id for hit in ranking.hits[: end_rank + spare_count]]
-        )
-        hit_groups = [[hit] for hit in ranking.hits]
-        if arguments.mode == "hybrid":
-            hit_groups = group_neighbouring_hits(ranking.hits, chunks_by_id)
+        hits_by_id = {hit.chunk_id: hit for hit in ranking.hits}
+        chunks_by_id = await self._store.get_chunks_by_id([*hits_by_id])
+        found_chunks = [
+            chunks_by_id[chunk_id] for chunk_id in hits_by_id if chunk_id in chunks_by_id
+        ]
+        chunk_groups = group_chunks_by_passage(found_chunks, arguments.mode)
         policy_hits = [
             make_policy_hit(
                 chunks,
-                hit_group[0],
+                hits_by_id[chunks[0].chunk_id],
                 search_scope.policies_today[chunks[0].source],
-                is_named=hit_group[0].chunk_id in named_chunk_ids,
+                is_named=chunks[0].chunk_id in named_chunk_ids,
             )
-            for hit_group in hit_groups[first_rank:end_rank]
-            if (
-                chunks := [
-                    chunks_by_id[hit.chunk_id] for hit in hit_group if hit.chunk_id in chunks_by_id
-                ]
-            )
+            for chunks in chunk_groups[first_rank:end_rank]
         ]
         answer_confidence = judge_confidence(
             [hit.score for hit in ranking.hits], policy_hits[0].citation if policy_hits else ""
         )
-        has_more = len(hit_groups) > end_rank and end_rank < _MAX_OFFSET
+        has_more = len(chunk_groups) > end_rank and end_rank < _MAX_OFFSET
         return PolicyHits(
             query=arguments.query,
             effective_date=arguments.effective_date,
