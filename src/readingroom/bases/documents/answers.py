@@ -21,6 +21,7 @@ from readingroom.bases.documents.registry.records import (
 from readingroom.core.modes import Mode
 from readingroom.engine.chunking import group_neighbours
 from readingroom.engine.index import ChunkHit
+from readingroom.engine.second_look import is_second_look_postponed
 
 
 def to_listed_document(document_record: DocumentRecord) -> ListedDocument:
@@ -69,9 +70,10 @@ def group_chunks_by_passage(
 ) -> list[list[StoredChunk]]:
     """Return chunks that were found, best first, with neighbours in one document together.
 
-    By meaning or by words alone each chunk is a result of its own, as the contract has it.
+    By meaning or by words alone each chunk is a result of its own, as the contract has it. So it
+    is for who reads the first results again: that one joins them afterwards.
     """
-    if search_mode != "hybrid":
+    if search_mode != "hybrid" or is_second_look_postponed():
         return [[chunk] for chunk in chunks]
     return group_neighbours(chunks, lambda chunk: chunk.document_id)
 

@@ -12,6 +12,7 @@ from readingroom.bases.policy.registry.resolver import PolicyOnDay
 from readingroom.core.modes import Mode
 from readingroom.engine.chunking import group_neighbours
 from readingroom.engine.index import ChunkHit
+from readingroom.engine.second_look import is_second_look_postponed
 
 
 def group_chunks_by_passage(
@@ -20,9 +21,10 @@ def group_chunks_by_passage(
     """Return chunks that were found, best first, with neighbours in one section together.
 
     A long section is cut into chunks, several of which may be found. A reader wants one passage.
-    By meaning or by words alone each chunk is a result of its own, as the contract has it.
+    By meaning or by words alone each chunk is a result of its own, as the contract has it. So it
+    is for who reads the first results again: that one joins them afterwards.
     """
-    if search_mode != "hybrid":
+    if search_mode != "hybrid" or is_second_look_postponed():
         return [[chunk] for chunk in chunks]
     return group_neighbours(
         chunks, lambda chunk: (chunk.source, chunk.revision_id, chunk.section_ref)
