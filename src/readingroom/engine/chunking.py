@@ -5,7 +5,7 @@ the contracts name. There a chunk is a string without a position; here it is a p
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -68,23 +68,20 @@ def find_page_numbers(span: Span, page_starts: Sequence[int]) -> list[int]:
     ]
 
 
-class NumberedChunk(Protocol):
-    """A chunk that knows its place in the order of its document."""
-
-    @property
-    def chunk_index(self) -> int: ...
+class ChunkWithText(Protocol):
+    """A chunk as a base stores it."""
 
     @property
     def text(self) -> str: ...
 
 
-ChunkT = TypeVar("ChunkT", bound=NumberedChunk)
+ChunkT = TypeVar("ChunkT", bound=ChunkWithText)
 
 
 def group_neighbours(
-    chunks: Sequence[ChunkT], get_place: Callable[[ChunkT], Hashable]
+    chunks: Sequence[ChunkT], are_neighbours: Callable[[ChunkT, ChunkT], bool]
 ) -> list[list[ChunkT]]:
-    """Group chunks that follow one another in the same place, such as a section of a document.
+    """Group chunks that a reader wants as one passage, since they go on where another one ends.
 
     Chunks come best first, and so do the groups and what is in them. Only the first few are
     grouped, so that more chunks behind them change nothing. A group has the length of three chunks
@@ -94,8 +91,7 @@ def group_neighbours(
     for chunk in chunks[:MAX_GROUPED_CHUNKS]:
         for group in groups:
             if (
-                get_place(group[0]) == get_place(chunk)
-                and any(abs(member.chunk_index - chunk.chunk_index) == 1 for member in group)
+                any(are_neighbours(member, chunk) for member in group)
                 and sum(len(member.text) for member in (*group, chunk)) <= _MAX_GROUP_CHARS
             ):
                 group.append(chunk)

@@ -68,14 +68,15 @@ def make_type_overview(
 def group_chunks_by_passage(
     chunks: Sequence[StoredChunk], search_mode: Mode
 ) -> list[list[StoredChunk]]:
-    """Return chunks that were found, best first, with neighbours in one document together.
+    """Return chunks that were found, best first, with those together that overlap.
 
-    By meaning or by words alone each chunk is a result of its own, as the contract has it. So it
-    is for who reads the first results again: that one joins them afterwards.
+    Such chunks were cut out of one stretch of text. In a search by meaning or by words alone each
+    chunk stays a result of its own, as the contract has it; and where the caller reads the results
+    again, who joins them afterwards.
     """
     if search_mode != "hybrid" or is_second_look_postponed():
         return [[chunk] for chunk in chunks]
-    return group_neighbours(chunks, lambda chunk: chunk.document_id)
+    return group_neighbours(chunks, _do_overlap)
 
 
 def make_document_hit(chunks: Sequence[StoredChunk], chunk_hit: ChunkHit) -> DocumentHit:
@@ -105,4 +106,14 @@ def make_document_hit(chunks: Sequence[StoredChunk], chunk_hit: ChunkHit) -> Doc
         score=chunk_hit.score,
         parts=chunk_hit.parts,
         joined_chunk_ids=[neighbour.chunk_id for neighbour in neighbours],
+    )
+
+
+def _do_overlap(chunk: StoredChunk, other_chunk: StoredChunk) -> bool:
+    """Return whether one chunk begins in the other."""
+    first, second = sorted((chunk, other_chunk), key=lambda either: either.chunk_index)
+    return (
+        first.document_id == second.document_id
+        and second.chunk_index == first.chunk_index + 1
+        and second.start_offset < first.start_offset + len(first.text)
     )

@@ -21,14 +21,12 @@ def group_chunks_by_passage(
     """Return chunks that were found, best first, with neighbours in one section together.
 
     A long section is cut into chunks, several of which may be found. A reader wants one passage.
-    By meaning or by words alone each chunk is a result of its own, as the contract has it. So it
-    is for who reads the first results again: that one joins them afterwards.
+    In a search by meaning or by words alone each chunk stays a result of its own, as the contract
+    has it; and where the caller reads the results again, who joins them afterwards.
     """
     if search_mode != "hybrid" or is_second_look_postponed():
         return [[chunk] for chunk in chunks]
-    return group_neighbours(
-        chunks, lambda chunk: (chunk.source, chunk.revision_id, chunk.section_ref)
-    )
+    return group_neighbours(chunks, _are_neighbours)
 
 
 def make_policy_hit(
@@ -73,4 +71,13 @@ def make_policy_hit(
         stage=revision.stage,
         printed_page=chunk.printed_pages[0] if chunk.printed_pages else None,
         joined_chunk_ids=[neighbour.chunk_id for neighbour in neighbours],
+    )
+
+
+def _are_neighbours(chunk: StoredChunk, other_chunk: StoredChunk) -> bool:
+    """Return whether one chunk follows the other in the same section."""
+    return (
+        abs(chunk.chunk_index - other_chunk.chunk_index) == 1
+        and chunk.revision_id == other_chunk.revision_id
+        and chunk.section_ref == other_chunk.section_ref
     )
