@@ -111,10 +111,10 @@ class PolicyAdapter(SearchAdapter):
         return [policy.source for policy in (await self._service.list_policies()).policies]
 
     async def find_source(self, source_name: str) -> str | None:
-        slugs_by_folded_name = {
+        slug_by_folded_slug = {
             policy_slug.casefold(): policy_slug for policy_slug in await self.list_sources()
         }
-        return slugs_by_folded_name.get(source_name.casefold())
+        return slug_by_folded_slug.get(source_name.casefold())
 
     async def build_search_scope(self, search_request: SearchRequest) -> SearchScope:
         asked_days = self._choose_days(search_request)
