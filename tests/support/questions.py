@@ -32,6 +32,7 @@ SHARED_TEST_SETS = (
     "federal_third",
     "plans_third",
     "plans_fourth",
+    "federal_fourth",
 )
 """Sets on the shared data that have no tuning half."""
 TEST_SETS = (*SAMPLE_TEST_SETS, *SHARED_TEST_SETS)
