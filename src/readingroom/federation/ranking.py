@@ -265,10 +265,11 @@ def _is_named(query_stems: Set[str], hit: DeskHit) -> bool:
 
 
 def _join_neighbours(ordered_hits: Sequence[DeskHit]) -> list[DeskHit]:
-    """Return the hits, each joined with a later one that goes on where it ends, or before it.
+    """Return the hits, each joined with a later one that goes on where it ends.
 
     A long section or page is cut into passages that share some words with the next, so two of them
-    may both be found: a reader wants one passage.
+    may both be found: a reader wants one passage. What stands before a better hit stays apart, so
+    that a result begins with what was found.
     """
     joined_hits: list[DeskHit] = []
     for hit in ordered_hits:
@@ -287,14 +288,12 @@ def _join_neighbours(ordered_hits: Sequence[DeskHit]) -> list[DeskHit]:
 
 
 def _join_texts(hit: DeskHit, other_hit: DeskHit) -> str | None:
-    """Return two passages of one document as one; None where neither goes on as the other ends."""
+    """Return two passages of one document as one; None where the other does not go on there."""
     if _get_document_key(hit) != _get_document_key(other_hit) or hit.in_force != other_hit.in_force:
         return None
     if len(hit.snippet) + len(other_hit.snippet) > _MAX_JOINED_CHARS:
         return None
-    return _continue_text(hit.snippet, other_hit.snippet) or _continue_text(
-        other_hit.snippet, hit.snippet
-    )
+    return _continue_text(hit.snippet, other_hit.snippet)
 
 
 def _continue_text(passage: str, next_passage: str) -> str | None:
