@@ -15,6 +15,8 @@ import anyio
 import anyio.to_thread
 
 from readingroom.bases.documents.answers import (
+    find_empty_reason,
+    group_chunks_by_passage,
     make_application_record,
     make_document_hit,
     make_type_overview,
@@ -57,6 +59,7 @@ from readingroom.core.dates import parse_day
 from readingroom.core.imports import LazyModule
 from readingroom.core.progress import ReportProgress, no_progress
 from readingroom.core.text import fold_dashes
+from readingroom.engine.chunking import MAX_GROUPED_CHUNKS
 from readingroom.engine.confidence import judge_confidence
 from readingroom.ingest.context import IngestContext
 from readingroom.ingest.errors import FileNotFound, NoChunks
@@ -147,22 +150,28 @@ class DocumentsService:
 
     async def search_documents(self, arguments: SearchApplicationDocs) -> DocumentHits:
         """Return the best passages, of one application or of all."""
+        spare_count = MAX_GROUPED_CHUNKS if arguments.mode == "hybrid" else 0
         ranking = await self.store.rank_chunks(
             arguments.query,
-            arguments.max_results,
+            arguments.max_results + spare_count,
             arguments.application_ref,
             arguments.document_types,
             arguments.mode,
         )
-        chunks_by_id = await self.store.get_chunks_by_id([hit.chunk_id for hit in ranking.hits])
+        hits_by_id = {hit.chunk_id: hit for hit in ranking.hits}
+        chunks_by_id = await self.store.get_chunks_by_id([*hits_by_id])
         document_ids = {chunk.document_id for chunk in chunks_by_id.values()}
         records_by_id = await self.store.get_records(list(document_ids))
-        document_hits = [
-            make_document_hit(chunk, hit)
-            for hit in ranking.hits
+        found_chunks = [
+            chunk
+            for chunk_id in hits_by_id
             # A document that is being added or removed right now exists if its entry does.
-            if (chunk := chunks_by_id.get(hit.chunk_id)) and chunk.document_id in records_by_id
+            if (chunk := chunks_by_id.get(chunk_id)) and chunk.document_id in records_by_id
         ]
+        document_hits = [
+            make_document_hit(chunks, hits_by_id[chunks[0].chunk_id])
+            for chunks in group_chunks_by_passage(found_chunks, arguments.mode)
+        ][: arguments.max_results]
         answer_confidence = judge_confidence(
             [hit.score for hit in ranking.hits], document_hits[0].citation if document_hits else ""
         )
@@ -444,8 +453,7 @@ class DocumentsService:
     async def set_application(self, arguments: SetApplication) -> ApplicationSet:
         """Update an application's record: null keeps a field, an empty string clears it.
 
-        Null cannot mean "clear": a command travels as JSON, which has a null for every option that
-        was not used.
+        Null cannot clear: a command travels as JSON, with a null for every option that is not used.
         """
         given_fields = arguments.model_dump(exclude_none=True, exclude={"reference"})
         changed_fields = {
@@ -462,8 +470,7 @@ class DocumentsService:
     async def remove_document(self, arguments: RemoveDocument) -> RemovedDocument:
         """Delete a document's entry, its chunks, and our copy of its file.
 
-        Raises:
-            DocumentNotFound: no document has this id.
+        Raise `DocumentNotFound` when no document has this id.
         """
         # Ids come back from prose and PDFs, where a hyphen has often become a dash.
         document_id = fold_dashes(arguments.document_id)
@@ -490,11 +497,4 @@ class DocumentsService:
 
     async def _find_empty_reason(self, arguments: SearchApplicationDocs) -> EmptyReason:
         document_records = await self.store.list_records(arguments.application_ref)
-        if not document_records:
-            return "no_documents"
-        document_types = arguments.document_types
-        if document_types is not None and not any(
-            document_record.document_type in document_types for document_record in document_records
-        ):
-            return "no_documents_of_these_types"
-        return "nothing_matches"
+        return find_empty_reason(document_records, arguments.document_types)

@@ -54,11 +54,11 @@ def copy_passage_words(db: Database, passages: Sequence[Sequence[Any]]) -> None:
         for place, row in enumerate(passages)
     ]
     copy_target = f"passage_words (chunk, {', '.join(FIELD_WEIGHTS)}, tokens)"
-    formatted_rows = format_words_rows(stemmed_rows)
-    if formatted_rows is None:
+    copy_text_rows = format_words_rows(stemmed_rows)
+    if copy_text_rows is None:
         _copy_rows(db, copy_target, encode_words_rows(stemmed_rows))
     else:
-        _copy_text(db, copy_target, formatted_rows)
+        _copy_text(db, copy_target, copy_text_rows)
 
 
 def find_passages(
@@ -171,8 +171,8 @@ def _copy_rows(db: Any, table_and_columns_sql: str, encoded_blocks: Iterator[byt
     db.copy_in(table_and_columns_sql, encoded_blocks)
 
 
-def _copy_text(db: Any, table_and_columns_sql: str, formatted_rows: bytes) -> None:
-    db.copy_text(table_and_columns_sql, formatted_rows)
+def _copy_text(db: Any, table_and_columns_sql: str, copy_text_rows: bytes) -> None:
+    db.copy_text(table_and_columns_sql, copy_text_rows)
 
 
 # --- names ---
