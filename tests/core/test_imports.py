@@ -21,6 +21,7 @@ NOT_FOR_OPENING = {
     "httpx2",
     "lxml",
     "mcp",
+    "numpy",
     "onnxruntime",
     "opentelemetry",
     "prometheus_client",

@@ -308,6 +308,30 @@ def test_after_any_writes_the_index_is_as_if_it_had_been_filled_anew(
     anew.close()
 
 
+@requirement("engine:lexical:writes")
+def test_what_an_index_remembers_of_its_words_is_forgotten_with_every_write(
+    tmp_path: Path,
+) -> None:
+    index = LexicalIndex(tmp_path / "words.sqlite", COLUMNS, FIELDS)
+    other = LexicalIndex(tmp_path / "words.sqlite", COLUMNS, FIELDS)
+    for generation, ids in enumerate(([], ["1"], ["1", "2"], ["2"]), 1):
+        assert search_ids(index, "flood") == search_ids(other, "flood")
+        held = [make_document(id, "a flood") for id in ids]
+        index.replace_documents(held, generation)
+        for one in (index, other):
+            assert one.read_statistics().frequencies(["flood", "risk"]) == {
+                "flood": len(ids),
+                "risk": 0,
+            }
+            assert search_ids(one, "flood") == ids
+    # As many words as before, and no number of a generation: the writer forgets all the same.
+    index.upsert_documents([make_document("2", "a risk")])
+    assert search_ids(index, "flood") == []
+    assert index.read_statistics().frequencies(["flood", "risk"]) == {"flood": 0, "risk": 1}
+    index.close()
+    other.close()
+
+
 def _read_state(index: LexicalIndex) -> Any:
     terms = "SELECT term, documents FROM terms WHERE documents > 0 ORDER BY 1"
     facts = "SELECT generation, documents, tokens FROM facts"

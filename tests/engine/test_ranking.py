@@ -1,6 +1,7 @@
 """One ranking of words and meaning: what each contributes, and fairness to what has no vector."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -36,6 +37,19 @@ TEXTS = [
     "Homes in flood zone 3 need a sequential test.",
     "The entrance of a building should face the street.",
 ]
+
+
+def test_stems_are_counted_as_they_are_split() -> None:
+    texts = [
+        *TEXTS,
+        " ".join(TEXTS),
+        "",
+        "the of and",
+        "Cycling 24 cycles, 24 CYCLED\u2014caf\u00e9s",
+    ]
+    stemmer = Stemmer()
+    for counts, text in zip(stemmer.count_each(texts), texts, strict=True):
+        assert list(counts.items()) == list(Counter(stemmer.split_stems(text)).items())
 
 
 def make_unit_vector(*values: float) -> "np.ndarray[tuple[int], np.dtype[np.float32]]":

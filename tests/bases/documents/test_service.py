@@ -142,6 +142,18 @@ async def test_an_empty_result_says_why(library: Desk) -> None:
 
 
 @requirement("documents:text", "documents:text:fields")
+async def test_an_entry_that_changed_is_not_remembered_as_it_was(empty: Desk) -> None:
+    told = await empty.ingest("Notes.txt", b"The ridge is nine metres high. " * 20)
+    store = empty.service.store
+    (known,) = (await store.get_records([told.document_id, "gone"])).values()
+    assert await store.get_records([told.document_id]) == {told.document_id: known}
+    await store.register_document(replace(known, source_file="Letter.txt"))
+    (changed,) = (await store.get_records([told.document_id])).values()
+    assert changed.source_file == "Letter.txt"
+    await store.unregister_document(told.document_id)
+    assert await store.get_records([told.document_id]) == {}
+
+
 async def test_the_text_comes_whole_without_repeated_overlap(library: Desk) -> None:
     record = await make_transport(library)
     whole = await read_text(library, record.document_id)

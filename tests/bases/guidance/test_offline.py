@@ -538,6 +538,30 @@ async def test_a_reader_sees_what_another_process_has_synchronized(tmp_path: Pat
     index.close()
 
 
+async def test_a_hit_shows_its_page_as_the_last_sync_has_it(tmp_path: Path) -> None:
+    items = make_items(3)
+    items["/hats"] = copy.deepcopy(items["/guidance/page-1"])
+    items["/hats"] |= {"base_path": "/hats", "title": "Hats", "details": {"body": "<p>Hats.</p>"}}
+    with run_emulator(items) as upstream:
+        await synchronize(upstream.url, tmp_path)
+        offline = OfflineGuidance(GuidanceLibrary(tmp_path), EMULATED, max_age_days=30)
+        for title, text in (("Hats", "Hats."), ("Caps", "Hats and caps.")):
+            upstream.emulator.items["/hats"] |= {
+                "title": title,
+                "details": {"body": f"<p>{text}</p>"},
+                "public_updated_at": "2026-01-01T00:00:00Z",
+            }
+            await synchronize(upstream.url, tmp_path, checks_every_page=True)
+            for _ in range(2):  # rendered, and from memory
+                found = offline.search("hats", {}, 0, 10, newest_first=False)
+                assert found.hits[0].title == title
+                assert str(found.hits[0].passage).endswith(text)
+                assert found.hits[0].score
+                assert found.offline_copy.pages == len(items)
+        assert not offline.search("hats", {"filter_format": ["none"]}, 0, 10, False).hits
+    offline.close()
+
+
 async def test_a_page_with_all_the_words_comes_before_one_with_a_single_passage(
     tmp_path: Path,
 ) -> None:
