@@ -8,6 +8,7 @@ from readingroom.ingest.structure.codes import (
     CODE_ALONE_PATTERN,
     CODE_HEADING_PATTERN,
     POLICY_HEADING_PATTERN,
+    RULE_HEADING_PATTERN,
     SITE_HEADING_PATTERN,
     TITLE_BEFORE_CODE_PATTERN,
     find_bar_line_indexes,
@@ -84,6 +85,7 @@ def find_policy_headings(typography: Typography, code_prefixes: set[str]) -> lis
             or _match_worded_heading(typography, line_index)
             or _match_code_heading(typography, line_index, code_prefixes, label_line_indexes)
             or _match_code_alone(typography, line_index, code_prefixes)
+            or _match_rule_heading(typography, line_index, code_prefixes)
             or (
                 _make_site_heading(typography, line_index)
                 if line_index in site_line_indexes
@@ -274,6 +276,24 @@ def _match_code_alone(
         if policy_title
         else None
     )
+
+
+def _match_rule_heading(
+    typography: Typography, line_index: int, code_prefixes: set[str]
+) -> PolicyHeading | None:
+    """Return the heading `Strategy 9 – A new town` of a plan that calls its policies so."""
+    rule_match = RULE_HEADING_PATTERN.fullmatch(typography.lines[line_index].line.text)
+    if rule_match is None or rule_match["word"].upper() not in code_prefixes:
+        return None
+    if not (
+        typography.is_emphasised(line_index)
+        and typography.is_heading(line_index)
+        and (typography.is_block_start(line_index) or typography.is_after_sentence(line_index))
+    ):
+        return None
+    rule_ref = f"{rule_match['word'].capitalize()} {rule_match['number']}"
+    rule_title = _complete_title(typography, line_index, rule_match["title"] or "")
+    return PolicyHeading(line_index, line_index, rule_ref, rule_title)
 
 
 def _make_site_heading(typography: Typography, line_index: int) -> PolicyHeading:
