@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from readingroom.ingest.structure.headings import TITLE_PATTERN
@@ -94,7 +94,8 @@ _CODE_PARTS_PATTERN = re.compile(
     r"(?P<letters>[A-Z]+(?:[/-][A-Z]+)*)(?P<separator>[ ./-]?)(?P<number>\d+(?:\.\d+)?)"
 )
 _LISTED_CODE_PATTERN = re.compile(
-    rf"\b(?P<letters>{_RULE_WORD_REGEX}|[A-Z]+(?:[/-][A-Z]+)*)[ ./-]?(?P<number>\d+(?:\.\d+)?)(?!\w)"
+    rf"\b(?P<letters>{_RULE_WORD_REGEX}|[A-Z]+(?:[/-][A-Z]+)*)"
+    r"[ ./-]?(?P<number>\d+(?:\.\d+)?)(?!\w)"
 )
 _FIRST_NUMBER_PATTERN = re.compile(r"0?1(?:\.0?1)?")
 _LEADING_LETTERS_PATTERN = re.compile(r"[A-Z]+")
@@ -155,9 +156,9 @@ class CodeFamily:
 
     prefixes: set[str]
     """The letters that they begin with, or the word: `TC`, `STRATEGY`."""
+    listed_prefixes: set[str]
+    """Those of them that the contents list."""
     look: LineLook
-    is_listed: bool
-    """Whether the contents name enough of them."""
 
 
 def find_code_families(typography: Typography, document_text: str) -> list[CodeFamily]:
@@ -182,7 +183,7 @@ def find_code_families(typography: Typography, document_text: str) -> list[CodeF
             code_line.letters
             for code_line in code_lines
             if _FIRST_NUMBER_PATTERN.fullmatch(code_line.number)
-        } | _find_listed_letters(code_lines, listed_codes)
+        } | _find_listed_letters({code_line.code for code_line in code_lines}, listed_codes)
         family_lines = [
             code_line for code_line in code_lines if code_line.letters in family_letters
         ]
@@ -193,9 +194,16 @@ def find_code_families(typography: Typography, document_text: str) -> list[CodeF
             if is_above_rule_sentence(typography, code_line.line_index)
         }
         if len(codes) >= _MIN_FAMILY_CODES and 3 * len(ruling_codes) >= 2 * len(codes):
-            prefixes = {get_code_letters(letters) for letters in family_letters}
-            is_listed = len(codes & listed_codes) >= _MIN_FAMILY_CODES
-            code_families.append(CodeFamily(prefixes, (is_bold, size), is_listed))
+            code_families.append(
+                CodeFamily(
+                    {get_code_letters(letters) for letters, _ in codes},
+                    {
+                        get_code_letters(letters)
+                        for letters in _find_listed_letters(codes, listed_codes)
+                    },
+                    (is_bold, size),
+                )
+            )
     return code_families
 
 
@@ -211,11 +219,20 @@ def _list_codes_of_contents(typography: Typography) -> set[tuple[str, str]]:
 
 
 def _find_listed_letters(
-    code_lines: Sequence[_CodeLine], listed_codes: set[tuple[str, str]]
+    codes: set[tuple[str, str]], listed_codes: set[tuple[str, str]]
 ) -> set[str]:
-    """Return the letters all of whose codes the contents name: some numbers may not be in use."""
-    return {code_line.letters for code_line in code_lines} - {
-        code_line.letters for code_line in code_lines if code_line.code not in listed_codes
+    """Return the letters of codes that the contents name: four of them, or all among others.
+
+    Not all numbers need be in use: a plan may have a TC2, a TC4 and no other.
+    """
+    named_counts = Counter(letters for letters, _ in codes & listed_codes)
+    if named_counts.total() < _MIN_FAMILY_CODES:
+        return set()
+    all_counts = Counter(letters for letters, _ in codes)
+    return {
+        letters
+        for letters, count in named_counts.items()
+        if count >= _MIN_FAMILY_CODES or count == all_counts[letters]
     }
 
 

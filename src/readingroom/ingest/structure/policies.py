@@ -73,8 +73,10 @@ def find_policies(
     family_prefixes = {
         code_prefix
         for code_family in find_code_families(typography, document_text)
-        if has_few_policies or (code_family.is_listed and code_family.look in policy_looks)
-        for code_prefix in code_family.prefixes
+        if has_few_policies or code_family.look in policy_looks
+        for code_prefix in (
+            code_family.prefixes if has_few_policies else code_family.listed_prefixes
+        )
     }
     family_prefixes |= find_boxed_prefixes(
         typography, [policy_heading.heading_index for policy_heading in chosen_headings]

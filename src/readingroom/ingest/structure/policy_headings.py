@@ -24,6 +24,8 @@ _TEXT_LABEL_PATTERN = re.compile(r"(?:Policy|POLICY)(?: text)?:?")
 _CONTINUED_PATTERN = re.compile(r"\bcont(?:inued|[’']d|d)?\.?\W*$", re.IGNORECASE)
 # Points that the word "Policy" may begin left or right of the code below it.
 _MAX_BADGE_INDENT = 30.0
+# Of the usual length of a line; a cell of a table is shorter.
+_MIN_TEXT_SHARE = 0.7
 # Lines between the heading of a policy and the label of its text.
 _MAX_LABEL_DISTANCE = 120
 
@@ -65,7 +67,7 @@ def find_policy_headings(typography: Typography, code_prefixes: set[str]) -> lis
         line_index
         for line_index, label_line in enumerate(flow_lines)
         if _TEXT_LABEL_PATTERN.fullmatch(label_line.line.text)
-        and not (label_line.box and label_line.box.is_grid)
+        and not _is_cell_of_table(typography, line_index)
     ]
     label_line_indexes = set(label_indexes)
     site_line_indexes, bar_line_indexes = (
@@ -101,6 +103,27 @@ def find_policy_headings(typography: Typography, code_prefixes: set[str]) -> lis
             candidate_headings.append(candidate_heading)
     first_headings = [*_exclude_repeated_headings(typography, candidate_headings)]
     return [*_attach_text_labels(first_headings, label_indexes)]
+
+
+def _is_cell_of_table(typography: Typography, label_index: int) -> bool:
+    """Whether a label stands in a table, and not above the text of a box with a table further down.
+
+    The head of a table has other cells beside the label, and short ones below it.
+    """
+    flow_lines = typography.lines
+    label_line, next_index = flow_lines[label_index], label_index + 1
+    if label_line.box is None or not label_line.box.is_grid:
+        return False
+    if next_index == len(flow_lines) or flow_lines[label_index - 1].box == label_line.box:
+        return True
+    next_line = flow_lines[next_index]
+    is_above_text = (
+        next_line.box == label_line.box
+        and next_line.line.bottom < label_line.line.bottom
+        and abs(next_line.line.left - label_line.line.left) < MARGIN_TOLERANCE
+        and len(next_line.line.text) >= _MIN_TEXT_SHARE * typography.usual_line_length
+    )
+    return not is_above_text
 
 
 def _exclude_repeated_headings(
