@@ -16,12 +16,24 @@ _WORDED_CODE_REGEX = (
     r"|[A-Z]{1,6}\d{1,3}[-/]\d{1,2}|\d{1,2}/\d{1,2}|[A-Z]{1,4}/[A-Z]{1,4}"
 )
 
+_SMALL_NUMBER_WORDS = (
+    *("One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Eleven"),
+    *("Twelve", "Thirteen", "Fourteen", "Fifteen", "Sixteen", "Seventeen", "Eighteen", "Nineteen"),
+)
+
 
 def _make_both_cases_regex(*words: str) -> str:
     """Return a pattern of words with capitals at their beginning or throughout."""
     return "(?:" + "|".join([*words, *map(str.upper, words)]) + ")"
 
 
+_TENS_REGEX = _make_both_cases_regex("Twenty", "Thirty", "Forty", "Fifty")
+_SMALL_NUMBERS_REGEX = _make_both_cases_regex(*_SMALL_NUMBER_WORDS)
+# Numbers as words, and Roman ones, which only what follows tells from a word: `Policy Twelve`.
+_SPELT_NUMBER_REGEX = (
+    rf"(?:{_TENS_REGEX}(?:[ -]{_SMALL_NUMBERS_REGEX})?|{_SMALL_NUMBERS_REGEX})(?!\w)"
+    r"|[IVXL]{1,6}(?=\s*[:–—])"
+)
 _HEADING_KIND_REGEX = _make_both_cases_regex(
     *("Core", "Strategic", "Non-Strategic", "Local", "Site", "Area", "Place", "Development"),
     *("Management", "Draft", "Detailed", "Allocations", "Allocation", "Spatial", "Thematic"),
@@ -29,7 +41,8 @@ _HEADING_KIND_REGEX = _make_both_cases_regex(
     *("Village", "Town Centre", "Borough-wide", "District-wide", "City-wide", "Key"),
 )
 _KINDS_OF_SITE = _make_both_cases_regex(
-    "Strategic", "Housing", "Employment", "Mixed Use", "Mixed-Use"
+    *("Strategic", "Housing", "Employment", "Mixed Use", "Mixed-Use", "Opportunity", "Key"),
+    *("Development", "Regeneration", "Allocated"),
 )
 _SITE_WORDS = rf"(?:{_KINDS_OF_SITE} )?{_make_both_cases_regex('Site')}"
 _POLICY_WORDS = (
@@ -48,7 +61,7 @@ POLICY_HEADING_PATTERN = re.compile(
     rf"(?:(?P<topic>{_TOPIC_WORDS})\s+)?(?P<word>{_POLICY_WORDS})(?:\s+|\s*[:–—]\s*)"
     rf"(?:(?i:no\.?|number)\s+)?"
     rf"(?P<number>{_CODE_REGEX}(?:\s?\((?:\d{{1,2}}|[A-Za-z]|[ivx]{{2,4}})\))?(?![-/]\d)|{_WORDED_CODE_REGEX}"
-    rf"|(?:[A-Z][a-z]+ ){{1,3}}\d{{1,3}}|[A-Z]{{2,6}} [A-Z]{{1,4}}\d{{1,3}}"
+    rf"|(?:[A-Z][a-z]+ ){{1,3}}\d{{1,3}}|[A-Z]{{2,6}} [A-Z]{{1,4}}\d{{1,3}}|{_SPELT_NUMBER_REGEX}"
     rf"|\d{{1,3}}(?:\.\d{{1,2}})?(?:[A-Z]|\s?\([a-z]\))?|[A-Z](?=\s*[:–—-]))"
     # Two policies may share a number.
     rf"(?P<part>\s+(?:Part|PART)\s+[A-Z](?=\s+[A-Z]|\s*[:–—-]|$))?"
@@ -94,8 +107,11 @@ _CODE_PARTS_PATTERN = re.compile(
     r"(?P<letters>[A-Z]+(?:[/-][A-Z]+)*)(?P<separator>[ ./-]?)(?P<number>\d+(?:\.\d+)?)"
 )
 _LISTED_CODE_PATTERN = re.compile(
-    rf"\b(?P<letters>{_RULE_WORD_REGEX}|[A-Z]+(?:[/-][A-Z]+)*)"
+    rf"\b(?P<letters>(?:{_RULE_WORD_REGEX} )?[A-Z]+(?:[/-][A-Z]+)*|{_RULE_WORD_REGEX})"
     r"[ ./-]?(?P<number>\d+(?:\.\d+)?)(?!\w)"
+)
+_RULE_PARTS_PATTERN = re.compile(
+    r"(?P<letters>[A-Z]+(?: [A-Z]+(?:[/-][A-Z]+)*)?)(?P<separator>[ ./-]?)(?P<number>\d+(?:\.\d+)?)"
 )
 _FIRST_NUMBER_PATTERN = re.compile(r"0?1(?:\.0?1)?")
 _LEADING_LETTERS_PATTERN = re.compile(r"[A-Z]+")
@@ -326,11 +342,11 @@ def _iterate_code_lines(typography: Typography) -> Iterator[_CodeLine]:
         ):
             continue
         if rule_match:
-            look = (flow_line.line.is_bold, round(flow_line.line.size), " ")
-            yield _CodeLine(line_index, rule_match["word"].upper(), rule_match["number"], look)
-            continue
-        assert code_match is not None
-        code_parts = _CODE_PARTS_PATTERN.match(code_match["number"])
+            code_text = f"{rule_match['word'].upper()} {rule_match['number']}"
+            code_parts = _RULE_PARTS_PATTERN.match(code_text)
+        else:
+            assert code_match is not None
+            code_parts = _CODE_PARTS_PATTERN.match(code_match["number"])
         if code_parts:
             look = (flow_line.line.is_bold, round(flow_line.line.size), code_parts["separator"])
             yield _CodeLine(line_index, code_parts["letters"], code_parts["number"], look)

@@ -108,7 +108,7 @@ def find_policy_headings(typography: Typography, code_prefixes: set[str]) -> lis
 def _is_cell_of_table(typography: Typography, label_index: int) -> bool:
     """Whether a label stands in a table, and not above the text of a box with a table further down.
 
-    The head of a table has other cells beside the label, and short ones below it.
+    Below a label in a table there is a code, or there are short cells.
     """
     flow_lines = typography.lines
     label_line, next_index = flow_lines[label_index], label_index + 1
@@ -118,7 +118,9 @@ def _is_cell_of_table(typography: Typography, label_index: int) -> bool:
         return True
     next_line = flow_lines[next_index]
     is_above_text = (
-        next_line.box == label_line.box
+        typography.is_emphasised(label_index)
+        and typography.is_block_start(next_index)
+        and next_line.box == label_line.box
         and next_line.line.bottom < label_line.line.bottom
         and abs(next_line.line.left - label_line.line.left) < MARGIN_TOLERANCE
         and len(next_line.line.text) >= _MIN_TEXT_SHARE * typography.usual_line_length
@@ -324,7 +326,9 @@ def _make_site_heading(typography: Typography, line_index: int) -> PolicyHeading
     site_match = SITE_HEADING_PATTERN.fullmatch(typography.lines[line_index].line.text)
     assert site_match is not None
     site_title = _complete_title(typography, line_index, site_match["title"] or "")
-    return PolicyHeading(line_index, line_index, f"Site {site_match['number']}", site_title)
+    # `Housing Site 1` and `Employment Site 1` are two.
+    site_word = site_match["word"].title() if site_match["word"].isupper() else site_match["word"]
+    return PolicyHeading(line_index, line_index, f"{site_word} {site_match['number']}", site_title)
 
 
 def _make_bar_heading(typography: Typography, line_index: int) -> PolicyHeading:
