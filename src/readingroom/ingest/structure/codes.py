@@ -78,8 +78,9 @@ CODE_HEADING_PATTERN = re.compile(
     rf"(?P<number>{_CODE_REGEX})(?:\s*[:–—-]\s*|\.?\s+)(?P<title>[A-Z“‘](?s:.*))"
 )
 # Plans may have another word for what is a policy: `Strategy 9 – A new town`.
-_RULE_WORD_REGEX = _make_both_cases_regex("Strategy", "Proposal")
-RULE_HEADING_PATTERN = re.compile(
+_RULE_WORDS = ("Strategy", "Proposal")
+_RULE_WORD_REGEX = _make_both_cases_regex(*_RULE_WORDS)
+_RULE_HEADING_PATTERN = re.compile(
     rf"(?P<word>{_RULE_WORD_REGEX})\s+(?P<number>{_CODE_REGEX}|\d{{1,3}}[A-Z]?)(?![\w/]){TITLE_PATTERN}"
 )
 SITE_HEADING_PATTERN = re.compile(
@@ -103,6 +104,7 @@ _POLICY_MENTION_PATTERN = re.compile(
     r"\b[Pp]olic(?:y|ies)\s+([A-Z]{1,6})(?:[/&-][A-Z]{1,5})*[ ./-]?\d"
 )
 
+_RULE_WORD_BEGINNINGS = (*_RULE_WORDS, *map(str.upper, _RULE_WORDS))
 _CODE_PARTS_PATTERN = re.compile(
     r"(?P<letters>[A-Z]+(?:[/-][A-Z]+)*)(?P<separator>[ ./-]?)(?P<number>\d+(?:\.\d+)?)"
 )
@@ -336,7 +338,7 @@ def _iterate_code_lines(typography: Typography) -> Iterator[_CodeLine]:
         code_match = CODE_HEADING_PATTERN.fullmatch(line_text) or CODE_ALONE_PATTERN.fullmatch(
             line_text
         )
-        rule_match = None if code_match else RULE_HEADING_PATTERN.fullmatch(line_text)
+        rule_match = None if code_match else match_rule_heading(line_text)
         if not (code_match or rule_match) or not (
             typography.is_emphasised(line_index) and typography.is_block_start(line_index)
         ):
@@ -350,6 +352,14 @@ def _iterate_code_lines(typography: Typography) -> Iterator[_CodeLine]:
         if code_parts:
             look = (flow_line.line.is_bold, round(flow_line.line.size), code_parts["separator"])
             yield _CodeLine(line_index, code_parts["letters"], code_parts["number"], look)
+
+
+def match_rule_heading(line_text: str) -> re.Match[str] | None:
+    """Return the parts of `Strategy 9 – A new town`, or None."""
+    # Few lines begin so, and a pattern takes longer to say so.
+    if not line_text.startswith(_RULE_WORD_BEGINNINGS):
+        return None
+    return _RULE_HEADING_PATTERN.fullmatch(line_text)
 
 
 def is_above_targets(typography: Typography, line_index: int) -> bool:

@@ -84,15 +84,15 @@ def _find_first_smallest_place(typography: Typography, page_line_indexes: list[i
 
     Where the reasons for policies are in small letters, notes are hardly smaller than most text.
     """
+    first_place = len(page_line_indexes)
+    note_size = typography.lines[page_line_indexes[-1]].line.size
+    if note_size >= typography.usual_size - _SAME_SIZE:
+        return first_place
     page_lines = [typography.lines[line_index].line for line_index in page_line_indexes]
-    note_size = page_lines[-1].size
-    first_place = len(page_lines)
     while first_place and abs(page_lines[first_place - 1].size - note_size) < _SAME_SIZE:
         first_place -= 1
-    is_smallest = all(line.size > note_size + _SAME_SIZE for line in page_lines[:first_place])
     is_note = (
-        is_smallest
-        and note_size < typography.usual_size - _SAME_SIZE
+        all(line.size > note_size + _SAME_SIZE for line in page_lines[:first_place])
         and _RAISED_MARK_PATTERN.match(page_lines[first_place].text)
         and typography.is_block_start(page_line_indexes[first_place])
     )

@@ -8,12 +8,12 @@ from readingroom.ingest.structure.codes import (
     CODE_ALONE_PATTERN,
     CODE_HEADING_PATTERN,
     POLICY_HEADING_PATTERN,
-    RULE_HEADING_PATTERN,
     SITE_HEADING_PATTERN,
     TITLE_BEFORE_CODE_PATTERN,
     find_bar_line_indexes,
     find_site_line_indexes,
     get_code_letters,
+    match_rule_heading,
 )
 from readingroom.ingest.structure.starts import SectionStart, make_section_start
 from readingroom.ingest.structure.typography import MARGIN_TOLERANCE, Typography
@@ -307,7 +307,7 @@ def _match_rule_heading(
     typography: Typography, line_index: int, code_prefixes: set[str]
 ) -> PolicyHeading | None:
     """Return the heading `Strategy 9 – A new town` of a plan that calls its policies so."""
-    rule_match = RULE_HEADING_PATTERN.fullmatch(typography.lines[line_index].line.text)
+    rule_match = match_rule_heading(typography.lines[line_index].line.text)
     if rule_match is None or rule_match["word"].upper() not in code_prefixes:
         return None
     if not (

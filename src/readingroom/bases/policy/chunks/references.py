@@ -46,9 +46,18 @@ _ASKED_POLICIES_PATTERN = re.compile(
     r"(?P<part>\s+part\s+[a-z]\b)?" + _CLAUSE_REGEX,
     re.IGNORECASE,
 )
+_SPELT_NUMBER_REGEX = (
+    r"(?:(?:twenty|thirty|forty|fifty)(?:[ -](?:one|two|three|four|five|six|seven|eight|nine))?"
+    r"|(?:four|six|seven|nine)(?:teen)?|eighteen|thirteen|fifteen"
+    r"|one|two|three|five|eight|ten|eleven|twelve|[ivxl]{2,6})"
+)
 _ASKED_SECTION_WORDS_PATTERN = re.compile(
     r"\b(?P<ref>(?:chapter|annex|appendix|table|figure|section|part)\s+"
-    r"(?:[A-Z]?\d+(?:[.-]\d+)*[a-z]?|[A-Z]))\b",
+    r"(?:[A-Z]?\d+(?:[.-]\d+)*[a-z]?|[A-Z])"
+    # What some plans call their policies.
+    r"|(?:strategy|proposal|(?:strategic|housing|employment|mixed[ -]use|opportunity|key"
+    rf"|development|regeneration|allocated)\s+site)\s+(?:{_POLICY_CODE_REGEX}[a-z]?|\d{{1,3}}[a-z]?)"
+    rf"|policy\s+{_SPELT_NUMBER_REGEX})\b",
     re.IGNORECASE,
 )
 _BARE_POLICY_CODE_PATTERN = re.compile(
