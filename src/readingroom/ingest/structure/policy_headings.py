@@ -20,6 +20,7 @@ from readingroom.ingest.structure.typography import MARGIN_TOLERANCE, Typography
 
 # Of a heading that may name a policy; most lines have another.
 _FIRST_LETTER_PATTERN = re.compile(r"[A-Z]|\d{1,2}[\d.]*\s+[A-Z]")
+_WORDS_OF_HEADINGS = ("Policy", "POLICY", "Allocation", "ALLOCATION")
 _TEXT_LABEL_PATTERN = re.compile(r"(?:Policy|POLICY)(?: text)?:?")
 _CONTINUED_PATTERN = re.compile(r"\bcont(?:inued|[’']d|d)?\.?\W*$", re.IGNORECASE)
 # Points that the word "Policy" may begin left or right of the code below it.
@@ -229,6 +230,9 @@ def _is_title_beside_badge(
 def _match_worded_heading(typography: Typography, line_index: int) -> PolicyHeading | None:
     """Return the heading `Policy LP5 – Housing`, or None."""
     line_text = typography.lines[line_index].line.text
+    # Most lines lack these words, and the pattern takes longer to say so.
+    if not any(policy_word in line_text for policy_word in _WORDS_OF_HEADINGS):
+        return None
     heading_match = POLICY_HEADING_PATTERN.fullmatch(line_text)
     if heading_match is None or (
         (heading_match["section"] or heading_match["uncapped"])
