@@ -50,7 +50,9 @@ class Corpus:
     def list_questions(self, held_out: bool = False) -> list[int]:
         """Return the questions to train on, or those held out of training."""
         is_asked = np.isin(self.columns["kind"], _ASKED)
-        return [int(n) for n in np.flatnonzero(is_asked & (self.columns["is_held_out"] == held_out))]
+        return [
+            int(n) for n in np.flatnonzero(is_asked & (self.columns["is_held_out"] == held_out))
+        ]
 
     def list_groups(self, questions: Sequence[int], wrong_count: int) -> Iterator[list[list[Pair]]]:
         """Yield a right pair and the first wrong ones of each question, in each form they have."""

@@ -1,1 +1,1 @@
-"""The packaged cross-encoder with an adapter of the project's own, as a graph that is cheap to run."""
+"""The packaged cross-encoder with the project's own adapter, as a graph of fewer steps."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load
 
+from readingroom.engine.embedding.processor import find_or_build_graph
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.storage.files import hash_file
 
@@ -20,7 +21,36 @@ ADAPTER_FILE = Path(__file__).with_name("adapter.safetensors")
 ADAPTER_DIGEST = "6f0fd555a9be547b085e55b4c408cdec8454e7bae05faa565893cc7d49b022d7"
 MODEL_DIGEST = "1225ccd6afd0f1b43a1b08bf67cd1cb68c05aafb443e9d8450015b8b3837ffd1"
 
+# To be raised whenever the same weights and changes give another graph.
+_GRAPH_VERSION = 1
+
 Floats = NDArray[np.float32]
+
+
+def find_taught_graph(model_file: Path, graphs_folder: Path) -> Path:
+    """Return the path of the model's graph with the adapter, which is made if it is missing.
+
+    Raise `ModelUnavailable` when the adapter cannot be applied to the model, and `OSError` when
+    the graph cannot be kept.
+    """
+
+    def build() -> bytes:
+        # Imports onnx, which only building a graph needs.
+        from readingroom.engine.embedding.cross_encoder.graph import build_cross_encoder
+
+        try:
+            return build_cross_encoder(model_file, read_weight_changes(model_file))
+        except (ValueError, KeyError) as error:
+            raise ModelUnavailable(
+                f"the adapter does not fit {model_file.name}: {error}"
+            ) from error
+
+    return find_or_build_graph(
+        graphs_folder,
+        f"{MODEL_DIGEST[:16]}-cross-encoder",
+        f"{_GRAPH_VERSION}-{ADAPTER_DIGEST[:8]}",
+        build,
+    )
 
 
 def read_weight_changes(model_file: Path) -> Mapping[str, Floats]:

@@ -132,7 +132,9 @@ class _CrossEncoderGraph(EncoderGraph):
         self._add_constant("one", np.array([1], np.int64))
         first_name = self._add_node("Slice", [input_name, "zero", "one", "one"], "first")
         first_name = self._add_layer(input_name, first_name, last_layer)
-        pooled_name = self._add_node("Tanh", [self._add_linear(first_name, "pooler.dense")], "pooled")
+        pooled_name = self._add_node(
+            "Tanh", [self._add_linear(first_name, "pooler.dense")], "pooled"
+        )
         judged_name = self._add_linear(pooled_name, "classifier")
         self._add_node("Squeeze", [judged_name, "one"], self.output_name)
         return 1
@@ -142,7 +144,7 @@ class _CrossEncoderGraph(EncoderGraph):
             self.quantised[f"embeddings.{part}_embeddings.weight"]
             for part in ("word", "position", "token_type")
         )
-        # Those of the words stay bytes, of which a few rows are looked up: as floats all take 47 MB.
+        # Those of the words stay bytes, of which a few rows are looked up: floats take 47 MB.
         self._add_constant("words", words.numbers)
         self._add_constant("words.scale", np.array(words.scale, np.float32))
         self._add_constant("words.zero", np.array(words.zero_point, words.numbers.dtype))
