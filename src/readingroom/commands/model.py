@@ -36,7 +36,7 @@ def install(settings: RoomSettings, as_json: bool) -> None:
 @model.command()
 @add_common_options
 def build(settings: RoomSettings, as_json: bool) -> None:
-    """Prepare the models to run, as the first search does otherwise: for images and installers."""
+    """Prepare the model to run, as the first search does otherwise: for images and installers."""
     get_shared_embedder(settings).embed("ready")
     cross_encoder = find_shared_reranker(settings)
     if cross_encoder is not None:
