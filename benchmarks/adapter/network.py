@@ -97,6 +97,7 @@ class Dense(nn.Module):
         weight = torch.from_numpy(weights[f"{name}.weight"].T.copy())
         self.register_buffer("weight", weight, persistent=False)
         self.register_buffer("bias", torch.from_numpy(weights[f"{name}.bias"]), persistent=False)
+        self.name = name.removeprefix("bert.")
         self.rank = rank
         if rank:
             self.down = nn.Parameter(
@@ -211,15 +212,15 @@ class CrossEncoder(nn.Module):
 
 @dataclass(frozen=True)
 class Recipe:
-    """How an adapter is trained."""
+    """How an adapter is trained; the defaults are those of the one that is shipped."""
 
     kept: int = 6
     """How many lower layers stay as they are."""
     rank: int = 8
     learning_rate: float = 1e-3
-    epochs: float = 1.0
-    wrong_count: int = 4
-    binary_weight: float = 0.2
+    epochs: float = 2.0
+    wrong_count: int = 7
+    binary_weight: float = 1.0
     """What it counts that each pair is judged rightly alone, beside which one is chosen."""
     own_share: float = 0.0
     """The share that the unchanged network's choice has in what is to be chosen."""
@@ -236,6 +237,35 @@ def load_weights(folder: Path) -> dict[str, Any]:
         steps = arrays[f"{name}|ints"].astype(np.float32) - arrays[f"{name}|zero"]
         weights[name] = (steps * arrays[f"{name}|scale"]).astype(np.float32)
     return weights
+
+
+def save_changes(network: CrossEncoder, path: Path) -> None:
+    """Write the learnt changes to a file, as half-precision numbers by the names of the layers."""
+    np.savez(
+        path,
+        **{
+            f"{layer.name}.{part}": getattr(layer, part).detach().cpu().numpy().astype(np.float16)
+            for layer in network.modules()
+            if isinstance(layer, Dense) and layer.rank
+            for part in ("up", "down")
+        },
+    )
+
+
+def load_changed(weights: dict[str, Any], path: Path | None) -> CrossEncoder:
+    """Return the network with the changes in a file, or as it is."""
+    if path is None:
+        return CrossEncoder(weights, LAYERS, 0).eval()
+    with np.load(path) as file:
+        changes = {name: torch.from_numpy(file[name].astype(np.float32)) for name in file.files}
+    layer_numbers = [int(name.split(".")[2]) for name in changes if name.startswith("encoder.")]
+    network = CrossEncoder(weights, min(layer_numbers), len(changes["pooler.dense.down"]))
+    with torch.no_grad():
+        for layer in network.modules():
+            if isinstance(layer, Dense) and layer.rank:
+                layer.up.copy_(changes[f"{layer.name}.up"])
+                layer.down.copy_(changes[f"{layer.name}.down"])
+    return network.eval()
 
 
 def train(
