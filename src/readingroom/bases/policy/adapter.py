@@ -5,7 +5,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 from urllib.parse import unquote
 
-from readingroom.bases.policy.ids import format_section_id, make_resource_path, parse_section_id
+from readingroom.bases.policy.ids import (
+    format_passage_id,
+    format_section_id,
+    make_resource_path,
+    parse_section_id,
+)
 from readingroom.bases.policy.models import (
     GetPolicySection,
     ListedRevision,
@@ -268,4 +273,5 @@ class PolicyAdapter(SearchAdapter):
             parts=hit.parts,
             exact_reference=hit.exact_reference,
             in_force=InForce.model_validate(hit, from_attributes=True),
+            joined_ids=[format_passage_id(chunk_id) for chunk_id in hit.joined_chunk_ids],
         )

@@ -14,6 +14,7 @@ import anyio
 import anyio.to_thread
 
 from readingroom.bases.policy.chunks import references
+from readingroom.bases.policy.chunks.joining import list_printed_pages
 from readingroom.bases.policy.chunks.search import (
     PolicyScope,
     PolicySearch,
@@ -195,7 +196,7 @@ class PolicyService:
             id=format_section_id(arguments.source, revision.revision_id, section_ref),
             section_title=passages.find_title(section_chunks, section_ref),
             passage_kind=section_chunks[0].passage_kind,
-            printed_pages=passages.list_printed_pages(section_chunks, page_numbers),
+            printed_pages=list_printed_pages(section_chunks, page_numbers),
             stage=revision.stage,
             unread_revisions=list_unread_revisions(policy_on_asked_day, revision),
         )
