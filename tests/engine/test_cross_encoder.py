@@ -141,7 +141,7 @@ def test_a_cross_encoder_that_was_taught_says_how_likely_the_best_answers() -> N
     high, low = (
         rescore_passages(QUESTION, scores, texts, reranker, 8.0) for reranker in (sure, doubtful)
     )
-    assert high[1] == max(high) > 0.9
+    assert high[1] == max(high) > 0.8
     assert low[1] == max(low) < 0.05
     # Alone, too: there is nothing to order, but something to judge.
     (alone,) = rescore_passages(QUESTION, [0.3], ["p1"], sure, 8.0)
