@@ -174,7 +174,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.misses and options.split == "test":
         parser.error("the misses of the test half are not looked at")
-    reranker = None if options.no_second_look else open_packaged_reranker()
+    reranker = None if options.no_second_look else open_packaged_reranker(options.data / "models")
     table = measure(options.data, options.file, options.split, options.misses, reranker)
     print(asyncio.run(table))
 

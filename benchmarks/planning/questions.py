@@ -243,5 +243,5 @@ if __name__ == "__main__":
         *(run, arguments.data, arguments.file, arguments.split),
         *(arguments.misses, arguments.references),
         arguments.mode or ("hybrid", "semantic", "lexical"),
-        None if arguments.no_second_look else open_packaged_reranker(),
+        None if arguments.no_second_look else open_packaged_reranker(MODELS),
     )

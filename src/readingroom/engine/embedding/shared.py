@@ -13,7 +13,7 @@ from readingroom.engine.embedding.waiting_texts import (
 )
 from readingroom.storage.postgres.state import list_collection_models, open_waiting_tables
 
-_RERANKERS_BY_SETTINGS: dict[tuple[Path, int | None], Reranker] = {}
+_RERANKERS_BY_SETTINGS: dict[tuple[Path, int | None, Path | None], Reranker] = {}
 _PLAIN_EMBEDDERS: dict[tuple[object, ...], Embedder] = {}
 _WORKER_AIDED_EMBEDDERS: dict[tuple[object, ...], WorkerAidedEmbedder] = {}
 
@@ -60,7 +60,9 @@ def find_shared_reranker(settings: RoomSettings) -> Reranker | None:
     model_folder = settings.reranker or find_packaged_reranker()
     if model_folder is None or not settings.second_look:
         return None
-    model_settings = (model_folder, settings.embedding_threads)
+    # The adapter was made for the packaged model, so an operator's own is left as it is.
+    graphs_folder = None if settings.reranker else settings.models_folder
+    model_settings = (model_folder, settings.embedding_threads, graphs_folder)
     if model_settings not in _RERANKERS_BY_SETTINGS:
         _RERANKERS_BY_SETTINGS[model_settings] = Reranker(*model_settings)
     return _RERANKERS_BY_SETTINGS[model_settings]
