@@ -107,7 +107,7 @@ def grade(options: argparse.Namespace) -> None:
     """Compute the log-odds of the pairs that searches read, by the graph that they run."""
     from benchmarks.adapter.grading import grade_pairs
     from benchmarks.adapter.pairs import find_read_rows
-    from readingroom.engine.embedding.cross_encoder import build_cross_encoder
+    from readingroom.engine.embedding.cross_encoder.graph import build_cross_encoder
 
     graph_path = _find_model() / "model.onnx"
     if options.adapter != _PACKAGED:
@@ -141,7 +141,7 @@ def compare(options: argparse.Namespace) -> None:
 
 
 def _find_model() -> Path:
-    from readingroom.engine.embedding.reranker import find_packaged_reranker
+    from readingroom.engine.embedding.cross_encoder.reranker import find_packaged_reranker
 
     if model_folder := find_packaged_reranker():
         return model_folder

@@ -14,7 +14,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from readingroom.engine.context import prepend_context
-from readingroom.engine.embedding.cross_encoder import read_packaged_weights
+from readingroom.engine.embedding.cross_encoder.graph import read_packaged_weights
 
 FOLDS = 5
 _MAX_TEXT_CHARS, _MAX_TOKENS = 1_024, 256  # as in engine/embedding/reranker.py

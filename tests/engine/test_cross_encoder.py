@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from readingroom.core.settings import RoomSettings
-from readingroom.engine.embedding.cross_encoder import build_cross_encoder
-from readingroom.engine.embedding.own_model import GRAPH_FILE_NAME, load_reranker
-from readingroom.engine.embedding.reranker import (
+from readingroom.engine.embedding.cross_encoder.graph import build_cross_encoder
+from readingroom.engine.embedding.cross_encoder.reranker import (
     Reranker,
     find_packaged_reranker,
     find_shorter_graph,
 )
+from readingroom.engine.embedding.own_model import GRAPH_FILE_NAME, load_reranker
 from readingroom.engine.embedding.shared import find_shared_reranker
 from tests.engine.test_own_models import WORDS, write_model
 from tests.requirements import requirement

@@ -4,8 +4,8 @@ from functools import partial
 from pathlib import Path
 
 from readingroom.core.settings import RoomSettings, reveal_secret
+from readingroom.engine.embedding.cross_encoder.reranker import Reranker, find_packaged_reranker
 from readingroom.engine.embedding.embedder import Embedder
-from readingroom.engine.embedding.reranker import Reranker, find_packaged_reranker
 from readingroom.engine.embedding.waiting_texts import (
     WaitingTexts,
     WorkerAidedEmbedder,

@@ -87,7 +87,7 @@ def find_shorter_graph(model_file: Path, graphs_folder: Path) -> Path:
 
     def build() -> bytes:
         # Imports onnx, which only building a graph needs.
-        from readingroom.engine.embedding.cross_encoder import build_cross_encoder
+        from readingroom.engine.embedding.cross_encoder.graph import build_cross_encoder
 
         if hash_file(model_file) != _PACKAGED_MODEL_DIGEST:
             raise ModelUnavailable(f"{model_file.name} is not the model that is known")
