@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -188,13 +188,14 @@ def test_a_passage_that_several_questions_find_is_split_into_stems_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     split_texts: list[str] = []
-    split = Stemmer.split_stems
+    count = Stemmer.count_each
 
-    def watch(self: Stemmer, text: str) -> list[str]:
-        split_texts.append(text)
-        return split(self, text)
+    def watch(self: Stemmer, texts: Iterable[str]) -> list[dict[str, int]]:
+        new_texts = list(texts)
+        split_texts.extend(new_texts)
+        return count(self, new_texts)
 
-    monkeypatch.setattr(Stemmer, "split_stems", watch)
+    monkeypatch.setattr(Stemmer, "count_each", watch)
     passage = ProposedPassage("1", "A passage that no other test has: cycle parking.", None)
     statistics = Corpus(TEXTS)
     for question in ("cycle parking", "a covered entrance", "flood zones"):

@@ -14,9 +14,9 @@ from typing import Any
 from readingroom.core import clock
 from readingroom.core.arrays import Matrix, Vector, np
 from readingroom.core.progress import ReportProgressSync, no_progress_sync
+from readingroom.engine.embedding.cross_encoder.reranker import Reranker
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.embedding.received import LEASE_SECONDS
-from readingroom.engine.embedding.reranker import Reranker
 from readingroom.storage.database import Database, StateTables
 from readingroom.storage.errors import StorageFailed
 
