@@ -310,6 +310,11 @@ def test_a_policy_without_a_box_goes_on_below_its_name_and_continued() -> None:
         "Question 12: Do you agree with Policy H1?",
         "Alternative options considered",
         "Policy links: Policies H2 and H3",
+        "Conforms with: NPPF paragraphs 60 and 61",
+        "Conformity reference: Core Strategy Policy 4",
+        "Reasons and evidence",
+        "Context and reasoned justification",
+        "Interpretation",
     ],
 )
 @requirement("ingest:sections:tails")
