@@ -8,7 +8,6 @@ Each step leaves its files in the folder WORK for the next:
     python -m benchmarks.adapter train WORK plans guidance federal sample --adapter first
     python -m benchmarks.adapter grade WORK plans guidance federal sample --adapter first
     python -m benchmarks.adapter compare WORK plans guidance federal sample --adapter first
-    python -m benchmarks.adapter pack WORK --adapter first
 
 `collect` asks the tuning questions of a corpus and keeps what the engine finds, in its first order:
 plans (brought into FOLDER from the shared data), guidance (GOV.UK, likewise), federal (FOLDER is a
@@ -19,11 +18,11 @@ about a fifth of the documents, for choices that must not see the held-out ones:
 named first.0 to first.4, and `score --folds` judges each question by the adapter that has seen
 nothing about its document. `grade` runs the int8 graph that searches run, with the adapter or as
 packaged; `compare` prints where right passages come and paired tests, and --held-out asks only
-those. `pack` writes the product's file and prints its digest for `adapter.py` beside it.
+those. The product has no adapter: `docs/engine.md`, "An adapter of our own", says why.
 
 `train` and `score` need torch, which is in no lock: install torch and numpy in an environment of
-your own and run these two with its Python, with `--device cuda` on a graphics card: there the whole
-training takes a minute or two. On two cores it would take some five hours.
+your own and run these two with its Python. On two cores training takes some five hours by the
+defaults, on a graphics card of one's own (`--device cuda`) a minute or two.
 """
 
 import argparse
@@ -141,20 +140,8 @@ def compare(options: argparse.Namespace) -> None:
         print(name, *compare_readings(before, after, wanted), sep="\n")
 
 
-def pack(options: argparse.Namespace) -> None:
-    """Write the adapter into the product, and print its digest."""
-    from safetensors.numpy import save_file
-
-    from readingroom.engine.embedding.cross_encoder.adapter import ADAPTER_FILE
-    from readingroom.storage.files import hash_file
-
-    save_file(dict(sorted(_read_changes(options).items())), ADAPTER_FILE)
-    ADAPTER_FILE.chmod(0o644)
-    print(f"{ADAPTER_FILE.stat().st_size:,} bytes, {hash_file(ADAPTER_FILE)}")
-
-
 def _find_model() -> Path:
-    from readingroom.engine.embedding.reranker import find_packaged_reranker
+    from readingroom.engine.embedding.cross_encoder.reranker import find_packaged_reranker
 
     if model_folder := find_packaged_reranker():
         return model_folder
@@ -182,20 +169,17 @@ def _parse_options() -> argparse.Namespace:
     )
     steps = parser.add_subparsers(required=True)
     parsers = {}
-    for run_step in (collect, read, train, score, grade, compare, pack):
+    for run_step in (collect, read, train, score, grade, compare):
         name = run_step.__name__
         parsers[name] = steps.add_parser(name, help=run_step.__doc__)
         parsers[name].set_defaults(run_step=run_step)
         parsers[name].add_argument("work", type=Path, help="folder of the files")
-        if run_step is not pack:
-            parsers[name].add_argument(
-                "corpora", nargs="+", help="plans, guidance, federal, sample"
-            )
+        parsers[name].add_argument("corpora", nargs="+", help="plans, guidance, federal, sample")
     parsers["collect"].add_argument("--data", type=Path, required=True)
     parsers["collect"].add_argument("--questions", type=int, help="of each kind at most [all]")
     parsers["read"].add_argument("--depth", type=int, default=8, help="candidates [8]")
-    for name in ("train", "score", "grade", "compare", "pack"):
-        is_required = name in ("train", "compare", "pack")
+    for name in ("train", "score", "grade", "compare"):
+        is_required = name in ("train", "compare")
         parsers[name].add_argument("--adapter", default=_PACKAGED, required=is_required)
     for name in ("train", "score"):
         parsers[name].add_argument("--device", default="cpu")

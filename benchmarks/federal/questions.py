@@ -24,8 +24,8 @@ from readingroom.bases.federal.schema.sources import SOURCES, Shape
 from readingroom.bases.federal.service import FederalService
 from readingroom.bases.federal.store import get_database_path
 from readingroom.core.modes import Mode
+from readingroom.engine.embedding.cross_encoder.reranker import Reranker, open_packaged_reranker
 from readingroom.engine.embedding.embedder import Embedder
-from readingroom.engine.embedding.reranker import Reranker, open_packaged_reranker
 from tests.support.questions import Question, read_questions
 
 SHARES = (0, 10, 30, 60, 100)

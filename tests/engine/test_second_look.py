@@ -8,7 +8,7 @@ import pytest
 from readingroom.core.filters import FilterFields
 from readingroom.core.scores import ScoreParts
 from readingroom.core.settings import RoomSettings
-from readingroom.engine.embedding.reranker import (
+from readingroom.engine.embedding.cross_encoder.reranker import (
     Reranker,
     find_packaged_reranker,
     open_packaged_reranker,

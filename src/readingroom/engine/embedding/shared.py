@@ -4,8 +4,8 @@ from functools import partial
 from pathlib import Path
 
 from readingroom.core.settings import RoomSettings, reveal_secret
+from readingroom.engine.embedding.cross_encoder.reranker import Reranker, find_packaged_reranker
 from readingroom.engine.embedding.embedder import Embedder
-from readingroom.engine.embedding.reranker import Reranker, find_packaged_reranker
 from readingroom.engine.embedding.waiting_texts import (
     WaitingTexts,
     WorkerAidedEmbedder,
@@ -60,7 +60,7 @@ def find_shared_reranker(settings: RoomSettings) -> Reranker | None:
     model_folder = settings.reranker or find_packaged_reranker()
     if model_folder is None or not settings.second_look:
         return None
-    # The adapter was made for the packaged model, so an operator's own is left as it is.
+    # The shorter graph is that of the packaged model; an operator's own is run as it is.
     graphs_folder = None if settings.reranker else settings.models_folder
     model_settings = (model_folder, settings.embedding_threads, graphs_folder)
     if model_settings not in _RERANKERS_BY_SETTINGS:

@@ -1,1 +1,1 @@
-"""The packaged cross-encoder with the project's own adapter, as a graph of fewer steps."""
+"""The cross-encoder, which reads a question and a text together."""

@@ -51,7 +51,7 @@ class PackagedWeights:
 
 
 def build_cross_encoder(
-    model_file: Path, weight_changes: Mapping[str, NDArray[np.float32]]
+    model_file: Path, weight_changes: Mapping[str, NDArray[np.float32]] = {}
 ) -> bytes:
     """Return the serialized graph of a package's model with changes added to its weights.
 
