@@ -53,7 +53,9 @@ def test_a_refused_row_fails_its_file_and_no_other(
     place: FederalPlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_per_commit: int
 ) -> None:
     monkeypatch.setattr(loading, "LOADERS", (NumberedAmendments(),))
-    monkeypatch.setattr(steps, "_MIN_COMMIT_ROWS", rows_per_commit)
+    monkeypatch.setattr(
+        steps, "_MIN_COMMIT_ROWS", dict.fromkeys(("sqlite", "postgres"), rows_per_commit)
+    )
     files = tmp_path / "files"
     files.mkdir()
     (files / "a.numbers").write_text(" ".join(map(str, range(20))))
@@ -81,7 +83,7 @@ def test_a_refused_last_file_is_told_too(
     place: FederalPlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(loading, "LOADERS", (NumberedAmendments(),))
-    monkeypatch.setattr(steps, "_MIN_COMMIT_ROWS", 5)
+    monkeypatch.setattr(steps, "_MIN_COMMIT_ROWS", dict.fromkeys(("sqlite", "postgres"), 5))
     (tmp_path / "only.numbers").write_text(" ".join([*map(str, range(20)), "20!"]))
     summary = loading.load(place, [tmp_path / "only.numbers"], None)
     assert (summary.loaded, summary.failed, summary.records) == (0, 1, 0)

@@ -47,6 +47,16 @@ class RecordRows:
         """By source, and whether its rows have the values of their columns."""
         self._row_by_id: dict[tuple[str, str], Row | None] = {}
         """What was looked up and not asked for yet."""
+        self._uncommitted_ids: set[str] = set()
+        """Of records that this transaction has written, or may have."""
+
+    def start_transaction(self) -> None:
+        """Forget what was written: it is committed. Nobody else writes until this one ends."""
+        self._uncommitted_ids.clear()
+
+    def note_written(self, record_id: str) -> None:
+        """Remember that the row of a record is no longer what is committed."""
+        self._uncommitted_ids.add(record_id)
 
     def look_up(self, records: Iterable[AnyRecord]) -> None:
         """Look up which of these records are stored, before they are asked for one by one."""
@@ -55,11 +65,14 @@ class RecordRows:
             # Of a series, a newer filing changes the rows of those before it.
             if SOURCES_BY_NAME[record.source].newest_of is None:
                 ids_by_source.setdefault(record.source, []).append(record.id)
-        self.write()
         self._row_by_id.clear()
         for source_name, record_ids in ids_by_source.items():
             self._row_by_id |= dict.fromkeys((source_name, record_id) for record_id in record_ids)
-            stored_rows = self._db.execute(
+            # Rows that are on their way to the database are not waited for, unless one is asked for
+            is_committed = self._uncommitted_ids.isdisjoint(record_ids)
+            if not is_committed:
+                self.write()
+            stored_rows = (self._db.execute_beside if is_committed else self._db.execute)(
                 f"""SELECT id, loader, raw_sha256, status, record FROM {source_name}
                     WHERE id IN ({self._db.dialect.parameter_items})""",
                 (json.dumps(record_ids),),
@@ -70,12 +83,14 @@ class RecordRows:
         """Return the stored row of a record, or None."""
         row_key = (record.source, record.id)
         if row_key in self._row_by_id:
-            return self._row_by_id.pop(row_key)  # what is written next changes it
-        self.write()
-        stored_row: Row | None = self._db.execute(
-            f"SELECT id, loader, raw_sha256, status, record FROM {record.source} WHERE id = ?",
-            (record.id,),
-        ).fetchone()
+            stored_row = self._row_by_id.pop(row_key)  # what is written next changes it
+        else:
+            self.write()
+            stored_row = self._db.execute(
+                f"SELECT id, loader, raw_sha256, status, record FROM {record.source} WHERE id = ?",
+                (record.id,),
+            ).fetchone()
+        self.note_written(record.id)
         return stored_row
 
     def add(self, record: AnyRecord, record_json: str, writer_mark: str) -> None:

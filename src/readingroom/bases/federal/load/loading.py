@@ -1,14 +1,11 @@
 """Loads official files into the federal base: a file is loaded completely or not at all."""
 
-import contextlib
-import gc
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain, islice
 from pathlib import Path
 
 from readingroom.bases.federal.formats import LOADERS, ListsAllCurrentMembers, Loader
@@ -31,8 +28,12 @@ from readingroom.bases.federal.load.read_ahead import (
     ReadContents,
     describe_error,
     make_pending_file,
+    parse_first_record,
+    pause_garbage_collection,
     read_in_order,
+    read_in_this_process,
 )
+from readingroom.bases.federal.load.steps import EarlierStepRefused
 from readingroom.bases.federal.load.writer import Writer
 from readingroom.bases.federal.query import changes
 from readingroom.bases.federal.query.changes import ChangeTally
@@ -194,6 +195,9 @@ class _LoadRun:
         self._report_progress = report_progress
         self._is_every_format_read = len(loaders) == len(LOADERS)
         self._companion_paths: set[Path] = set()
+        self._undone_files: list[PendingFile] = []
+        """Files that were taken back because the database refused one before them."""
+        self._files_to_repeat: list[PendingFile] = []
         self.summary = LoadSummary()
 
     def load_files(self, file_refs: Sequence[FileRef], pdf_paths: Sequence[str]) -> LoadSummary:
@@ -203,7 +207,7 @@ class _LoadRun:
         )
         pending_files = self._make_pending_files(file_refs)
         try:
-            with _pause_garbage_collection():
+            with pause_garbage_collection():
                 self._load_all(pending_files)
         finally:
             self._writer.commit()  # complete files are kept, whatever ends the load
@@ -249,6 +253,22 @@ class _LoadRun:
                 file_number, len(pending_files), Path(pending_file.file_ref.path).name
             )
             self._load_file(pending_file, read_contents)
+            self._repeat_files()
+        self._writer.commit()
+        while self._writer.wait_for_commit():
+            self._plan_repeats()
+            self._repeat_files()
+            self._writer.commit()
+
+    def _plan_repeats(self, *interrupted_files: PendingFile) -> None:
+        """Have files loaded again, in their order, before any other."""
+        self._files_to_repeat[:0] = [*self._undone_files, *interrupted_files]
+        self._undone_files.clear()
+
+    def _repeat_files(self) -> None:
+        while self._files_to_repeat:
+            pending_file = self._files_to_repeat.pop(0)
+            self._load_file(pending_file, partial(read_in_this_process, pending_file))
 
     def _is_needed(self, pending_file: PendingFile) -> bool:
         """Whether the contents of a file will be written: it is new, or may say what is gone."""
@@ -273,18 +293,33 @@ class _LoadRun:
 
     def _load_file(self, pending_file: PendingFile, read_contents: ReadContents) -> None:
         try:
-            file_outcome = self._read_and_write(pending_file, read_contents)
-        except BAD_FILE_ERRORS as error:
-            self._log_failure(pending_file, describe_error(error))
+            file_outcome = self._read_or_log_failure(pending_file, read_contents)
+        except EarlierStepRefused:
+            self._writer.wait_for_commit()
+            self._plan_repeats(pending_file)
+            return
+        if file_outcome == "failed":
             return
         setattr(self.summary, file_outcome, getattr(self.summary, file_outcome) + 1)
         if pending_file.loader and file_outcome in ("loaded", "unchanged"):
             self.summary.by_loader[pending_file.loader.format_id.partition("/")[0]] += 1
 
+    def _read_or_log_failure(self, pending_file: PendingFile, read_contents: ReadContents) -> str:
+        try:
+            return self._read_and_write(pending_file, read_contents)
+        except BAD_FILE_ERRORS as error:
+            self._log_failure(pending_file, describe_error(error))
+            return "failed"
+
+    def _commit_so_far(self) -> None:
+        """Let others write. Raise `EarlierStepRefused` if files are to be loaded again first."""
+        if self._writer.commit():
+            raise EarlierStepRefused
+
     def _read_and_write(self, pending_file: PendingFile, read_contents: ReadContents) -> str:
         """Write what a file says; return the count of the summary that it belongs to."""
         if not pending_file.may_be_read_ahead:
-            self._writer.commit()  # others may write while this is read, which can take long
+            self._commit_so_far()  # others may write while this is read, which can take long
         file_contents = read_contents()
         file_folder = Path(pending_file.file_ref.path).parent
         self._companion_paths.update(
@@ -298,9 +333,9 @@ class _LoadRun:
             file_contents.combined_sha256, pending_file.loader
         )
         if was_loaded_before and not self._is_applied_again(pending_file.loader):
-            self._writer.commit()  # others may write while files are passed over
+            self._commit_so_far()  # others may write while files are passed over
             return "unchanged"
-        parsed_records = _parse_first_record(file_contents.parsed_entries)
+        parsed_records = parse_first_record(file_contents.parsed_entries)
         with self._writer.file_savepoint() as step:
             write_result = self._write_records(
                 pending_file.loader, parsed_records, file_contents.read_at
@@ -313,9 +348,9 @@ class _LoadRun:
                 return "unchanged"
             self._log_loaded(pending_file, pending_file.loader, file_contents, write_result)
             file_key = (file_contents.combined_sha256, pending_file.loader.format_id)
-            step.on_refused = partial(
-                self._take_back, pending_file, None if was_loaded_before else file_key, write_result
-            )
+            taken_back = (pending_file, None if was_loaded_before else file_key, write_result)
+            step.on_refused = partial(self._fail_refused, *taken_back)
+            step.on_undone = partial(self._take_back, *taken_back)
         self._loaded_file_keys.add(file_key)
         self.summary.incomplete += [
             {"file": pending_file.file_ref.path, "problem": problem}
@@ -330,9 +365,8 @@ class _LoadRun:
         pending_file: PendingFile,
         new_file_key: tuple[str, str] | None,
         write_result: WriteResult,
-        error: Exception,
     ) -> None:
-        """Count a file as failed that was counted as loaded, before the database refused it."""
+        """Take a file out of the summary, which is to be loaded again."""
         if new_file_key:
             self._loaded_file_keys.discard(new_file_key)
         self.summary.incomplete = [
@@ -345,6 +379,18 @@ class _LoadRun:
         self.summary.loaded -= 1
         if pending_file.loader:
             self.summary.by_loader -= Counter([pending_file.loader.format_id.partition("/")[0]])
+        self._undone_files.append(pending_file)
+
+    def _fail_refused(
+        self,
+        pending_file: PendingFile,
+        new_file_key: tuple[str, str] | None,
+        write_result: WriteResult,
+        error: Exception,
+    ) -> None:
+        """Count a file as failed that was counted as loaded, before the database refused it."""
+        self._take_back(pending_file, new_file_key, write_result)
+        self._undone_files.remove(pending_file)
         self._log_failure(pending_file, describe_error(error))
 
     def _write_records(
@@ -412,9 +458,9 @@ class _LoadRun:
                 )
 
     def _log_failure(self, pending_file: PendingFile, failure_message: str) -> None:
-        self._add_error(pending_file.file_ref.path, failure_message)
         format_id = pending_file.loader.format_id if pending_file.loader else None
-        with self._writer.file_savepoint():
+        with self._writer.file_savepoint() as step:
+            step.on_undone = partial(self._forget_failure, pending_file)
             self._writer.log_file(
                 clock.format_now(),
                 pending_file.file_ref.path,
@@ -424,6 +470,15 @@ class _LoadRun:
                 WriteResult(),
                 failure_message,
             )
+        self._add_error(pending_file.file_ref.path, failure_message)
+
+    def _forget_failure(self, pending_file: PendingFile) -> None:
+        """Take a failure out of the summary, whose file is to be read again."""
+        self.summary.failed -= 1
+        self.summary.errors = [
+            entry for entry in self.summary.errors if entry["file"] != pending_file.file_ref.path
+        ]
+        self._undone_files.append(pending_file)
 
     def _add_error(self, file_path: str, error_message: str) -> None:
         self.summary.failed += 1
@@ -473,28 +528,3 @@ def _find_sources_of_format(format_id: str) -> list[Source]:
         if loader.format_id == format_id
         for source_name in loader.sources
     ]
-
-
-@contextlib.contextmanager
-def _pause_garbage_collection() -> Iterator[None]:
-    """A file is hundreds of thousands of objects and no cycles: nothing for the collector here."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
-def _parse_first_record(
-    parsed_records: Iterable[ParsedRecord | FileProblem],
-) -> Iterator[ParsedRecord | FileProblem]:
-    """Return the same entries after parsing the first.
-
-    For that a loader parses its whole file, which can go on while the file before it is committed
-    on the other thread.
-    """
-    remaining_records = iter(parsed_records)
-    first_records = list(islice(remaining_records, 1))
-    return chain(first_records, remaining_records)

@@ -1,7 +1,7 @@
 """Writes parsed records into the federal database: a file completely, and nothing twice."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
 
@@ -31,8 +31,8 @@ from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Shape, Sou
 from readingroom.bases.federal.schema.tables import PARENT_COLUMN_BY_CHILD_TABLE
 from readingroom.storage.database import Database, Row
 
-_MAX_WAITING_ROWS = 1_000
-"""How many passages and facets wait in memory to be inserted together."""
+_MAX_WAITING_ROWS: Mapping[str, int] = {"sqlite": 1_000, "postgres": 4_000}
+"""How many passages and facets wait in memory to be inserted together, by engine."""
 
 
 class Writer(StepWriter):
@@ -49,6 +49,11 @@ class Writer(StepWriter):
         self._waiting_changes: list[changes.ChangeRow] = []
         self._stored_stub_ids: set[str] = set()
         """Ids of stubs that are known to be stored, so that they need no second look-up."""
+        self._max_waiting_rows = _MAX_WAITING_ROWS[db.dialect.engine]
+
+    def _start_transaction(self) -> None:
+        self._search_index.start_after_newest()
+        self._record_rows.start_transaction()
 
     def _discard_batches(self) -> None:
         self._record_rows.discard()
@@ -83,11 +88,21 @@ class Writer(StepWriter):
         error_message: str | None = None,
     ) -> None:
         result_counts = (write_result.record_count, write_result.changed_count)
-        self._db.execute(
+        self._db.insert_in_background(
             """INSERT INTO ingestion_logs
                    (at, file, sha256, loader, outcome, records, changed, error)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
-            (logged_at, file_name, sha256, format_id, file_outcome, *result_counts, error_message),
+            [
+                (
+                    logged_at,
+                    file_name,
+                    sha256,
+                    format_id,
+                    file_outcome,
+                    *result_counts,
+                    error_message,
+                )
+            ],
         )
 
     def put_records(
@@ -119,7 +134,7 @@ class Writer(StepWriter):
             return
         stored_row = self._record_rows.find(parsed_entry.record)
         write_result.changed_count += self._put_parsed(parsed_entry, format_id, stored_row)
-        if self._search_index.waiting_row_count > _MAX_WAITING_ROWS:
+        if self._search_index.waiting_row_count > self._max_waiting_rows:
             self._write_batches()
         if not parsed_entry.partial:
             write_result.add_record(parsed_entry.record)
@@ -159,6 +174,7 @@ class Writer(StepWriter):
     ) -> None:
         """Mark a record as withdrawn: its id still answers, but no list or search returns it."""
         self._record_rows.write()
+        self._record_rows.note_written(record_id)
         self._db.execute(
             f"""UPDATE {record_source.name} SET status = 'withdrawn', tombstone_at = ?,
                     tombstone_reason = ?, successor_id = ? WHERE id = ? AND status = 'active'""",
@@ -229,6 +245,7 @@ class Writer(StepWriter):
             check_removals(record_source, missing_ids, remaining_ids)
         for row in stored_rows:
             record_id, retired_fields = row["id"], from_json(row["record"]) | {"current": False}
+            self._record_rows.note_written(record_id)
             # Another loader's mark, so that a member who returns is written again.
             self._db.execute(
                 f"UPDATE {record_source.name} SET loader = ?, record = ? WHERE id = ?",
