@@ -1,7 +1,7 @@
 """Loads official files into the federal base: a file is loaded completely or not at all."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -20,6 +20,7 @@ from readingroom.bases.federal.load.batches import WriteResult
 from readingroom.bases.federal.load.completeness import (
     find_left_out,
     is_probably_cut_short,
+    list_ignored_files,
     make_cut_short_error,
 )
 from readingroom.bases.federal.load.read_ahead import (
@@ -42,7 +43,7 @@ from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Source
 from readingroom.bases.federal.store import FederalPlace, connect, prepare_records, translate_errors
 from readingroom.core import clock
 from readingroom.core.progress import ReportProgressSync, no_progress_sync
-from readingroom.storage.database import Database, Row
+from readingroom.storage.database import Database
 
 _MIN_CHANGES_TO_COUNT_VALUES = 1_000
 """Changed records after which the database counts anew which values they have."""
@@ -117,41 +118,6 @@ UNUSED_PDF_REASON = (
     "not read: a PDF is read only where a file of statements (`47-Trump.yaml`) names it; put that "
     "file into the folder above `statements`, and load the folder"
 )
-
-
-def list_failures(db: Database, max_failures: int = 20) -> Iterator[Row]:
-    """Yield the files that could not be loaded and have not been since, newest first."""
-    # A zip that could not be opened counts as mended once one of its members was loaded.
-    yield from db.execute(
-        """SELECT at, file, error FROM ingestion_logs l WHERE outcome = 'failed'
-           AND NOT EXISTS (SELECT 1 FROM ingestion_logs n
-                           WHERE (n.file = l.file OR
-                                  substr(n.file, 1, length(l.file) + 1) = l.file || '!')
-                           AND n.outcome = 'loaded' AND n.log > l.log)
-           ORDER BY log DESC LIMIT ?""",
-        (max_failures,),
-    )
-
-
-def list_incomplete(db: Database) -> Iterator[Row]:
-    """Yield the files that were loaded with something missing, and what to do, newest first."""
-    yield from db.execute(
-        """SELECT at, file, error FROM ingestion_logs l WHERE outcome = 'loaded'
-           AND error IS NOT NULL AND NOT EXISTS (
-               SELECT 1 FROM ingestion_logs n
-               WHERE n.file = l.file AND n.outcome = 'loaded' AND n.log > l.log)
-           ORDER BY log DESC"""
-    )
-
-
-def list_ignored_files(db: Database) -> Iterator[Row]:
-    """Yield the files that were not used and have not been since, and what to do, newest first."""
-    yield from db.execute(
-        """SELECT max(at) AS at, file, error FROM ingestion_logs l WHERE outcome = 'ignored'
-           AND NOT EXISTS (SELECT 1 FROM ingestion_logs n
-                           WHERE n.file = l.file AND n.outcome = 'loaded' AND n.log > l.log)
-           GROUP BY file, error ORDER BY max(log) DESC"""
-    )
 
 
 def _load(
