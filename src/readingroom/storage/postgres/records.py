@@ -106,7 +106,8 @@ class RecordsConnection(PostgresConnection):
         """
         if self._connection_beside is None:
             self._connection_beside = connect_records(self.address, self._schema_name)
-        return self._connection_beside.execute(sql, values)
+        # Planned anew: a plan made for an empty table would read all of a full one.
+        return self._connection_beside.execute(sql, values, plan_anew=True)
 
     def set_trace_callback(self, trace_statement: Callable[[str], None] | None) -> None:
         """Call `trace_statement` with every statement from here on."""

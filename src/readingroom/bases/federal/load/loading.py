@@ -264,11 +264,8 @@ class _LoadRun:
             self._writer.wait_for_commit()
             self._plan_repeats(pending_file)
             return
-        if file_outcome == "failed":
-            return
-        setattr(self.summary, file_outcome, getattr(self.summary, file_outcome) + 1)
-        if pending_file.loader and file_outcome in ("loaded", "unchanged"):
-            self.summary.by_loader[pending_file.loader.format_id.partition("/")[0]] += 1
+        if file_outcome != "failed":
+            self._count_outcome(pending_file, file_outcome, 1)
 
     def _read_or_log_failure(self, pending_file: PendingFile, read_contents: ReadContents) -> str:
         try:
@@ -311,6 +308,7 @@ class _LoadRun:
                 and not write_result.changed_count
                 and not write_result.withdrawn_count
             ):
+                step.on_undone = partial(self._forget_outcome, pending_file, "unchanged")
                 return "unchanged"
             self._log_loaded(pending_file, pending_file.loader, file_contents, write_result)
             file_key = (file_contents.combined_sha256, pending_file.loader.format_id)
@@ -342,10 +340,17 @@ class _LoadRun:
         ]
         self.summary.records -= write_result.record_count
         self.summary.changed -= write_result.changed_count
-        self.summary.loaded -= 1
-        if pending_file.loader:
-            self.summary.by_loader -= Counter([pending_file.loader.format_id.partition("/")[0]])
+        self._forget_outcome(pending_file, "loaded")
+
+    def _forget_outcome(self, pending_file: PendingFile, file_outcome: str) -> None:
+        self._count_outcome(pending_file, file_outcome, -1)
         self._undone_files.append(pending_file)
+
+    def _count_outcome(self, pending_file: PendingFile, file_outcome: str, count: int) -> None:
+        setattr(self.summary, file_outcome, getattr(self.summary, file_outcome) + count)
+        if pending_file.loader and file_outcome in ("loaded", "unchanged"):
+            self.summary.by_loader[pending_file.loader.format_id.partition("/")[0]] += count
+            self.summary.by_loader += Counter()  # without a loader that has none left
 
     def _fail_refused(
         self,
@@ -440,11 +445,10 @@ class _LoadRun:
 
     def _forget_failure(self, pending_file: PendingFile) -> None:
         """Take a failure out of the summary, whose file is to be read again."""
-        self.summary.failed -= 1
         self.summary.errors = [
             entry for entry in self.summary.errors if entry["file"] != pending_file.file_ref.path
         ]
-        self._undone_files.append(pending_file)
+        self._forget_outcome(pending_file, "failed")
 
     def _add_error(self, file_path: str, error_message: str) -> None:
         self.summary.failed += 1

@@ -123,13 +123,13 @@ class StepWriter(ABC):
         # What a statement of this step has raised is no longer told.
         background_error = self._db.finish_background_work() or error
         untaken_steps = self._list_untaken_steps()
-        if untaken_steps[0] is step:
+        is_earlier_refused = bool(untaken_steps) and untaken_steps[0] is not step
+        if is_earlier_refused:
+            self._take_back_refused(background_error)
+        elif untaken_steps:  # else an interrupt came when all of it was taken: it is kept
             self._roll_back_steps(untaken_steps)
-            self._is_in_step = False
-            return
-        self._take_back_refused(background_error)
         self._is_in_step = False
-        if isinstance(error, Exception):
+        if is_earlier_refused and isinstance(error, Exception):
             raise EarlierStepRefused from error
 
     def _list_untaken_steps(self) -> list[Step]:
@@ -141,6 +141,8 @@ class StepWriter(ABC):
         Raise what the database raised if no row is to blame, or nobody wants to be told.
         """
         untaken_steps = self._list_untaken_steps()
+        if not untaken_steps:
+            raise background_error
         self._roll_back_steps(untaken_steps)
         refused_step, *undone_steps = untaken_steps
         if not isinstance(background_error, INVALID_VALUE_ERRORS):
