@@ -90,6 +90,10 @@ class Database(sqlite3.Connection):
         """Insert rows before the next statement, as `run_in_background` does work."""
         self.executemany(sql, rows)
 
+    def run_in_order(self, work: Callable[[], object]) -> None:
+        """Do a small piece of work, behind that of `run_in_background` if there is any."""
+        work()
+
     @property
     def has_background_failed(self) -> bool:
         """Whether work of `run_in_background` has raised something that nobody was told yet."""

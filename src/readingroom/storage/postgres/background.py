@@ -27,13 +27,22 @@ class BackgroundWork:
         """Whether this is asked by a piece of the work itself."""
         return threading.get_ident() == self._thread_id
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether all is done, and nothing has failed."""
+        self._forget_finished()
+        return not self._unfinished and self.error is None
+
+    def _forget_finished(self) -> None:
+        while self._unfinished and self._unfinished[0].done():
+            self._unfinished.popleft()
+
     def add(self, work: Callable[[], object]) -> None:
         """Do a piece of work when those before it are done; wait while very many are not."""
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, self._thread_name)
             _short_turns.begin()
-        while self._unfinished and self._unfinished[0].done():
-            self._unfinished.popleft()
+        self._forget_finished()
         while len(self._unfinished) >= _MAX_UNFINISHED_WORK:
             self._wait_for_oldest()
         self._unfinished.append(self._thread.submit(self._do, work))

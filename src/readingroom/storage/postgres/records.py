@@ -231,6 +231,13 @@ class RecordsConnection(PostgresConnection):
         """
         self._background_work.add(work)
 
+    def run_in_order(self, work: Callable[[], object]) -> None:
+        """Do a small piece of work now, or behind the work in the background if there is any."""
+        if self._background_work.is_idle:
+            work()
+        else:
+            self._background_work.add(work)
+
     @property
     def has_background_failed(self) -> bool:
         """Whether some work has raised what nobody was told yet; others may be on their way."""

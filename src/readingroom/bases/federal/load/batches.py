@@ -114,6 +114,50 @@ class RecordRows:
         self._row_by_id.clear()
 
 
+class ChildRows:
+    """The rows that belong to records: those of new records wait, to be inserted together."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._batch_by_table: dict[str, RowBatch] = {}
+
+    @property
+    def waiting_row_count(self) -> int:
+        """How many rows wait in memory."""
+        return sum(len(row_batch.rows) for row_batch in self._batch_by_table.values())
+
+    def add(self, table_name: str, record_id: str, child_rows: Sequence[tuple[Any, ...]]) -> None:
+        """Insert rows of a record that has none, with others that wait."""
+        if not child_rows:
+            return
+        row_batch = self._batch_by_table.get(table_name)
+        if row_batch is None:
+            placeholders = ", ".join("?" * (len(child_rows[0]) + 1))
+            row_batch = self._batch_by_table[table_name] = RowBatch(
+                self._db, f"INSERT INTO {table_name} VALUES ({placeholders})"
+            )
+        row_batch.rows += [(record_id, *child_row) for child_row in child_rows]
+
+    def replace(
+        self, table_name: str, record_id: str, child_rows: Sequence[tuple[Any, ...]]
+    ) -> None:
+        """Put rows in place of those that a record has; all records are written."""
+        self.write()
+        self._db.execute(
+            f"DELETE FROM {table_name} WHERE {PARENT_COLUMN_BY_CHILD_TABLE[table_name]} = ?",
+            (record_id,),
+        )
+        self.add(table_name, record_id, child_rows)
+
+    def write(self) -> int:
+        """Insert the rows that wait, after the records they refer to; return how many there are."""
+        return sum(row_batch.write_rows() for row_batch in self._batch_by_table.values())
+
+    def discard(self) -> None:
+        """Drop the rows that wait: the transaction is rolled back."""
+        self._batch_by_table.clear()
+
+
 def _format_record_insert(source_name: str, with_columns: bool) -> str:
     computed_columns = list_computed_columns(source_name) if with_columns else ()
     column_names = ("id", "record", "loader", *computed_columns)
@@ -126,22 +170,6 @@ def read_blocks(items: Iterable[T]) -> Iterator[Sequence[T]]:
     remaining_items = iter(items)
     while block := list(islice(remaining_items, _RECORDS_PER_BLOCK)):
         yield block
-
-
-def replace_children(
-    db: Database, table_name: str, record_id: str, child_rows: Sequence[tuple[Any, ...]]
-) -> None:
-    """Put rows of a child table in place of those that a record has."""
-    db.execute(
-        f"DELETE FROM {table_name} WHERE {PARENT_COLUMN_BY_CHILD_TABLE[table_name]} = ?",
-        (record_id,),
-    )
-    if child_rows:
-        placeholders = ", ".join("?" * (len(child_rows[0]) + 1))
-        db.executemany(
-            f"INSERT INTO {table_name} VALUES ({placeholders})",
-            ((record_id, *child_row) for child_row in child_rows),
-        )
 
 
 @dataclass

@@ -281,14 +281,17 @@ class SearchIndex:
         # A loader's name has its version: a newer one may read the same bytes in another way.
         if stored_parts.get(record_text.part) == (record_text.raw_sha256, format_id):
             return False
-        self._db.execute(
+        self._db.insert_in_background(
             """INSERT INTO texts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
                ON CONFLICT (record_id, part) DO UPDATE SET stage = excluded.stage,
                    dated = excluded.dated, title = excluded.title, url = excluded.url,
                    raw_sha256 = excluded.raw_sha256, loader = excluded.loader,
                    body = excluded.body""",
-            (record.id, record_text.part, record_text.stage, record_text.dated, record_text.title,
-             record_text.url, record_text.raw_sha256, format_id, record_text.body),
+            [
+                (record.id, record_text.part, record_text.stage, record_text.dated,
+                 record_text.title, record_text.url, record_text.raw_sha256, format_id,
+                 record_text.body)
+            ],
         )  # fmt: skip
         is_only_part = stored_parts.keys() <= {record_text.part}
         self._put_body(

@@ -97,13 +97,13 @@ class StepWriter(ABC):
         self._begin_transaction()
         self._is_in_step = True  # not before: who is told of a refusal logs it in a step
         # A bad file is taken back alone: those before it stay in the transaction.
-        self._db.run_in_background(partial(self._db.execute, "SAVEPOINT step"))
+        self._db.run_in_order(partial(self._db.execute, "SAVEPOINT step"))
         step = Step(replace(self._search_index.last_numbers))
         self._given_steps.append(step)
         try:
             yield step
             self._write_batches()
-            self._db.run_in_background(partial(self._release_step, step))
+            self._db.run_in_order(partial(self._release_step, step))
         except BaseException as error:
             self._take_back(step, error)
             raise
