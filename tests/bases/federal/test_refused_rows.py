@@ -57,9 +57,8 @@ def test_a_refused_row_fails_its_file_and_no_other(
     place: FederalPlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_per_commit: int
 ) -> None:
     monkeypatch.setattr(loading, "LOADERS", (NumberedAmendments(),))
-    monkeypatch.setattr(
-        steps, "_MIN_COMMIT_ROWS", dict.fromkeys(("sqlite", "postgres"), rows_per_commit)
-    )
+    monkeypatch.setattr(steps, "_MIN_COMMIT_ROWS", rows_per_commit)
+    monkeypatch.setattr(steps, "_MIN_COMMIT_STEPS", {"sqlite": 1, "postgres": 1})
     files = tmp_path / "files"
     files.mkdir()
     (files / "a.numbers").write_text(" ".join(map(str, range(20))))
@@ -87,7 +86,8 @@ def test_a_refused_last_file_is_told_too(
     place: FederalPlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(loading, "LOADERS", (NumberedAmendments(),))
-    monkeypatch.setattr(steps, "_MIN_COMMIT_ROWS", dict.fromkeys(("sqlite", "postgres"), 5))
+    monkeypatch.setattr(steps, "_MIN_COMMIT_ROWS", 5)
+    monkeypatch.setattr(steps, "_MIN_COMMIT_STEPS", {"sqlite": 1, "postgres": 1})
     (tmp_path / "only.numbers").write_text(" ".join([*map(str, range(20)), "20!"]))
     summary = loading.load(place, [tmp_path / "only.numbers"], None)
     assert (summary.loaded, summary.failed, summary.records) == (0, 1, 0)
@@ -119,7 +119,7 @@ def test_files_that_followed_a_refused_one_are_loaded_again_in_their_order(
 
     monkeypatch.setattr(records, "RecordsConnection", SlowConnection)
     monkeypatch.setattr(loading, "LOADERS", (WatchedAmendments(),))
-    monkeypatch.setattr(steps, "_MIN_COMMIT_ROWS", {"postgres": rows_per_commit})
+    monkeypatch.setattr(steps, "_MIN_COMMIT_ROWS", rows_per_commit)
     (tmp_path / "a.numbers").write_text(" ".join(map(str, range(5))))
     (tmp_path / "b.numbers").write_text("10 11 12!")
     (tmp_path / "c.numbers").write_text("no number")

@@ -100,10 +100,12 @@ class RecordsConnection(PostgresConnection):
         return cursor
 
     def execute_beside(self, sql: str, values: Sequence[Any] = ()) -> Any:
-        """Run a query that sees what is committed, on a connection of its own.
+        """Run a query that sees what is committed, without waiting for the work in the background.
 
-        It waits for nothing that this one has still to do.
+        If there is any, it has a connection of its own.
         """
+        if self._background_work.is_idle:
+            return self.execute(sql, values, plan_anew=True)
         if self._connection_beside is None:
             self._connection_beside = connect_records(self.address, self._schema_name)
         # Planned anew: a plan made for an empty table would read all of a full one.

@@ -11,12 +11,15 @@ from readingroom.bases.federal.load.search_index import LastNumbers, SearchIndex
 from readingroom.storage.database import INVALID_VALUE_ERRORS, Database
 from readingroom.storage.errors import StorageFailed
 
-_MIN_COMMIT_ROWS: Mapping[str, int] = {"sqlite": 2_000, "postgres": 50_000}
-"""How many rows are committed together, at least, by engine.
+_MIN_COMMIT_ROWS = 2_000
+"""How many rows are committed together, at least: each commit merges the full-text index."""
+_MIN_COMMIT_STEPS: Mapping[str, int] = {"sqlite": 1, "postgres": 5}
+"""How many steps are committed together, at least, by engine, unless they have very many rows.
 
-Each commit of SQLite merges the full-text index; for one of PostgreSQL the load waits until all
-of its rows have arrived.
+A load waits at a commit until PostgreSQL has taken all. Of hundreds of small files it would take
+ever longer for each: what a transaction counts in a row again and again, it keeps until its end.
 """
+_MANY_ROWS = 50_000
 
 
 class EarlierStepRefused(Exception):
@@ -60,6 +63,8 @@ class StepWriter(ABC):
         self._row_changes_before = 0
         self._queued_row_count = 0
         """Rows that this transaction has given to the database, which may not be through yet."""
+        self._step_count = 0
+        """Steps of this transaction."""
         self._is_in_step = False
         self._given_steps: list[Step] = []
         """The steps of this transaction that the database may still refuse, in their order."""
@@ -108,7 +113,8 @@ class StepWriter(ABC):
             self._take_back(step, error)
             raise
         self._is_in_step = False
-        if self._count_written_rows() > _MIN_COMMIT_ROWS[self._db.dialect.engine]:
+        self._step_count += 1
+        if self._is_worth_commit():
             self._start_commit(is_flushed=is_flushed)
 
     def _release_step(self, step: Step) -> None:
@@ -160,6 +166,11 @@ class StepWriter(ABC):
         self._search_index.last_numbers = steps[0].last_numbers
         self._given_steps.clear()
 
+    def _is_worth_commit(self) -> bool:
+        row_count = self._count_written_rows()
+        has_enough_steps = self._step_count >= _MIN_COMMIT_STEPS[self._db.dialect.engine]
+        return row_count > _MIN_COMMIT_ROWS and (has_enough_steps or row_count > _MANY_ROWS)
+
     def _count_written_rows(self) -> int:
         """Return how many rows the transaction has written, or will have when it is through."""
         return max(self._db.total_changes - self._row_changes_before, self._queued_row_count)
@@ -180,7 +191,8 @@ class StepWriter(ABC):
             self._db.execute(self._db.dialect.begin_write)
             self._db.execute("UPDATE generation SET value = value + 1")
             self._start_transaction()
-            self._row_changes_before, self._queued_row_count = self._db.total_changes, 0
+            self._row_changes_before = self._db.total_changes
+            self._queued_row_count = self._step_count = 0
 
     def _is_transaction_open(self) -> bool:
         # While steps are on their way, without waiting for them.
