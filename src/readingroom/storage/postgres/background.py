@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 _MAX_UNFINISHED_WORK = 40
 """Pieces of work that wait for the database: what they are to write is in memory."""
-_SHORT_TURN_SECONDS = 0.0003
+_SHORT_TURN_SECONDS = 0.0005
 
 
 class BackgroundWork:

@@ -108,8 +108,9 @@ class RecordsConnection(PostgresConnection):
             return self.execute(sql, values, plan_anew=True)
         if self._connection_beside is None:
             self._connection_beside = connect_records(self.address, self._schema_name)
-        # Planned anew: a plan made for an empty table would read all of a full one.
-        return self._connection_beside.execute(sql, values, plan_anew=True)
+            # A plan is kept that was made when a table was nearly empty.
+            self._connection_beside.execute("SET enable_seqscan = off")
+        return self._connection_beside.execute(sql, values)
 
     def set_trace_callback(self, trace_statement: Callable[[str], None] | None) -> None:
         """Call `trace_statement` with every statement from here on."""

@@ -43,6 +43,11 @@ class RecordRows:
     def __init__(self, db: Database) -> None:
         self._db = db
         self._gives_columns = db.dialect.engine == "postgres"  # SQLite computes them in passing
+        items_sql = db.dialect.parameter_items
+        # PostgreSQL reads an array by the index, however few rows a table had at first.
+        self._in_list_sql = (
+            f"= ANY (ARRAY({items_sql}))" if self._gives_columns else f"IN ({items_sql})"
+        )
         self._batch_by_source: dict[tuple[str, bool], RowBatch] = {}
         """By source, and whether its rows have the values of their columns."""
         self._row_by_id: dict[tuple[str, str], Row | None] = {}
@@ -74,7 +79,7 @@ class RecordRows:
                 self.write()
             stored_rows = (self._db.execute_beside if is_committed else self._db.execute)(
                 f"""SELECT id, loader, raw_sha256, status, record FROM {source_name}
-                    WHERE id IN ({self._db.dialect.parameter_items})""",
+                    WHERE id {self._in_list_sql}""",
                 (json.dumps(record_ids),),
             )
             self._row_by_id |= {(source_name, row["id"]): row for row in stored_rows}
