@@ -10,7 +10,7 @@ from benchmarks.engine.corpus import SHARED
 from benchmarks.table import Table
 from readingroom.core.progress import no_progress_sync
 from readingroom.ingest.document import Chunk, Document, PageWord, ReadOptions, Refusal, SkippedFile
-from readingroom.ingest.page_pictures import PassageMark, find_passage_marks
+from readingroom.ingest.page_pictures import PassageRectangle, find_passage_marks
 from readingroom.ingest.read.reader import find_page_words, read_file
 
 _MIN_PASSAGE_WORDS = 8
@@ -175,7 +175,7 @@ def _list_expected_words(document: Document, chunk: Chunk) -> list[str]:
     return _list_words(document.text[chunk.start_offset : min(chunk.end_offset, page.end_offset)])
 
 
-def _list_marked_words(words: Sequence[PageWord], marks: Sequence[PassageMark]) -> list[str]:
+def _list_marked_words(words: Sequence[PageWord], marks: Sequence[PassageRectangle]) -> list[str]:
     return [
         folded
         for word in words
@@ -184,7 +184,7 @@ def _list_marked_words(words: Sequence[PageWord], marks: Sequence[PassageMark]) 
     ]
 
 
-def _is_inside(word: PageWord, mark: PassageMark) -> bool:
+def _is_inside(word: PageWord, mark: PassageRectangle) -> bool:
     middle, height = (word.left + word.right) / 2, (word.top + word.bottom) / 2
     return mark.left <= middle <= mark.right and mark.top <= height <= mark.bottom
 

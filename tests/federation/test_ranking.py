@@ -136,13 +136,15 @@ def test_a_passage_that_goes_on_where_a_better_one_ends_is_joined_to_it() -> Non
         "3. Shops provide a stand for every hundred square metres that the public may enter."
     )
     first_end, last_start = section.index(" 3."), section.index("2. ")
-    first = make_hit("policy", "T4__001", section[:first_end], 0.7, "Policy T4")
-    last = make_hit("policy", "T4__002", section[last_start:], 0.5, "Policy T4")
-    other_section = make_hit("policy", "T5__001", section[last_start:] + " Also here.", 0.4, "T5")
-    empty = make_hit("policy", "T4__003", "", 0.3, "Policy T4")
+    first = make_hit("policy", "T4#1", section[:first_end], 0.7, "Policy T4")
+    last = make_hit("policy", "T4#2", section[last_start:], 0.5, "Policy T4")
+    other_section = make_hit("policy", "T5#1", section[last_start:] + " Also here.", 0.4, "T5")
+    empty = make_hit("policy", "T4#3", "", 0.3, "Policy T4")
     hits = rank_hits(QUESTION, [[first, other_section, last, empty]], Meanings())  # type: ignore[arg-type]
-    assert [(hit.id, hit.snippet) for hit in hits[:1]] == [("policy:T4__001", section)]
-    assert {hit.id for hit in hits[1:]} == {"policy:T5__001", "policy:T4__003"}
+    assert [(hit.id, hit.snippet, hit.joined_ids) for hit in hits[:1]] == [
+        ("policy:T4#1", section, ["policy:T4#2"])
+    ]
+    assert {hit.id for hit in hits[1:]} == {"policy:T5#1", "policy:T4#3"}
     # What stands before the better one stays apart: a result begins with what was found.
     last_first = [first.model_copy(update={"parts": ScoreParts(semantic=0.2)}), last]
     hits = rank_hits(QUESTION, [last_first], Meanings())  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ from readingroom.core.progress import no_progress
 from readingroom.ingest.document import Document, PageWord
 from readingroom.ingest.page_pictures import (
     PagePictures,
-    PassageMark,
+    PassageRectangle,
     StoredFile,
     find_passage_marks,
 )
@@ -70,7 +70,7 @@ async def test_a_page_is_drawn_without_loss_and_only_once(tmp_path: Path) -> Non
     assert ImageChops.difference(drawn, wanted).getbbox() is None
 
 
-def measure_ink(picture: Image.Image, mark: PassageMark) -> float:
+def measure_ink(picture: Image.Image, mark: PassageRectangle) -> float:
     """The share of dark pixels within a mark."""
     width, height = picture.size
     box = (mark.left * width, mark.top * height, mark.right * width, mark.bottom * height)
@@ -120,13 +120,13 @@ async def test_a_passage_has_a_mark_for_each_line() -> None:
 
     assert find_passage_marks(page, "infrastructure in May") == ()
     assert find_passage_marks(page, "was laid structure in") == (
-        PassageMark(0.2, 0.0, 0.4, 0.1),
-        PassageMark(0.0, 0.1, 0.2, 0.2),
+        PassageRectangle(0.2, 0.0, 0.4, 0.1),
+        PassageRectangle(0.0, 0.1, 0.2, 0.2),
     )
     broken = make_words("The infra-", "structure is paid")
     assert find_passage_marks(broken, "The infrastructure is paid") == (
-        PassageMark(0.0, 0.0, 0.2, 0.1),
-        PassageMark(0.0, 0.1, 0.3, 0.2),
+        PassageRectangle(0.0, 0.0, 0.2, 0.1),
+        PassageRectangle(0.0, 0.1, 0.3, 0.2),
     )
 
 
@@ -134,7 +134,7 @@ async def test_a_passage_that_goes_on_elsewhere_is_marked_as_far_as_it_stands_he
     page = make_words("Page two of nine", "homes shall be built here", "and nowhere else")
 
     assert find_passage_marks(page, "In all forty homes shall be built here Page footer") == (
-        PassageMark(0.0, 0.1, 0.5, 0.2),
+        PassageRectangle(0.0, 0.1, 0.5, 0.2),
     )
 
 

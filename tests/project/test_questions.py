@@ -84,8 +84,20 @@ QUOTAS: dict[str, dict[str, int]] = {
     },
     "federal_third": {"answerable": 66, "federal": 66},
     "plans_third": {"answerable": 72, "policy": 72},
+    "desk_fourth": {
+        "answerable": 90,
+        "nonsense": 30,
+        "unanswerable": 30,
+        "policy": 25,
+        "documents": 20,
+        "federal": 20,
+        "guidance": 20,
+        "text": 5,
+    },
+    "plans_fourth": {"answerable": 72, "policy": 72},
+    "federal_fourth": {"answerable": 66, "federal": 66},
 }
-STATEMENTS = {"federal_fresh": 20, "federal_third": 22}
+STATEMENTS = {"federal_fresh": 20, "federal_third": 22, "federal_fourth": 23}
 """The least number of questions that a statement of administration policy answers, by set."""
 NAMED_REFERENCES_IN_PLANS = 25
 

@@ -11,7 +11,7 @@ import anyio
 from mcp import Client
 
 from readingroom.bases.guidance.service import GuidanceService
-from readingroom.bases.guidance.store import CacheLifetimes, GovukStore
+from readingroom.bases.guidance.store import CacheLifetimes, GovukReader
 from readingroom.bases.guidance.tools import open_guidance
 from readingroom.demo.govuk import ContentItem, GovukEmulator, make_sample_items, serve_on_loopback
 from readingroom.net.breaker import CircuitBreaker
@@ -120,7 +120,7 @@ async def rigged(
         draw_jitter=lambda: 0.5,
     )
     cache = Cache(MemoryCacheBackend(clock=wall), stale_seconds, clock=wall)
-    store = GovukStore(url, client, cache, meter, lifetimes or CacheLifetimes())
+    store = GovukReader(url, client, cache, meter, lifetimes or CacheLifetimes())
     try:
         yield Rig(GuidanceService(store, SlidingWindow(PLENTY)), client, wall, steady)
     finally:

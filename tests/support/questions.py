@@ -24,9 +24,16 @@ FOLDER = Path(__file__).parents[1] / "fixtures" / "questions"
 SETS = ("field", "desk", "guidance", "plans", "federal")
 TUNING_SETS = ("desk_more",)
 """Sets that have no test half."""
-SAMPLE_TEST_SETS = ("desk_fresh", "desk_new", "desk_third")
+SAMPLE_TEST_SETS = ("desk_fresh", "desk_new", "desk_third", "desk_fourth")
 """Sets on the sample that have no tuning half."""
-SHARED_TEST_SETS = ("federal_fresh", "plans_fresh", "federal_third", "plans_third")
+SHARED_TEST_SETS = (
+    "federal_fresh",
+    "plans_fresh",
+    "federal_third",
+    "plans_third",
+    "plans_fourth",
+    "federal_fourth",
+)
 """Sets on the shared data that have no tuning half."""
 TEST_SETS = (*SAMPLE_TEST_SETS, *SHARED_TEST_SETS)
 MANY_SETS = ("plans", "federal", "guidance", "sample")

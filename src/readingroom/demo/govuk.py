@@ -464,23 +464,23 @@ def _score_item(item: ContentItem, query_words: set[str]) -> int:
     )
 
 
-def _make_search_result(item: ContentItem, wanted_fields: list[str]) -> ContentItem:
+def _make_search_result(content_item: ContentItem, wanted_fields: list[str]) -> ContentItem:
     """Return the search result for an item; the Search API has its own names for the fields."""
     result_values = {
-        "title": item.get("title"),
-        "link": item.get("base_path"),
-        "description": item.get("description"),
-        "public_timestamp": item.get("public_updated_at"),
-        "content_id": item.get("content_id"),
-        "format": item.get("schema_name"),
-        "content_store_document_type": item.get("document_type"),
+        "title": content_item.get("title"),
+        "link": content_item.get("base_path"),
+        "description": content_item.get("description"),
+        "public_timestamp": content_item.get("public_updated_at"),
+        "content_id": content_item.get("content_id"),
+        "format": content_item.get("schema_name"),
+        "content_store_document_type": content_item.get("document_type"),
     }
     chosen_values = {
         field_name: result_values[field_name]
         for field_name in wanted_fields or result_values
         if result_values.get(field_name) is not None
     }
-    return {**chosen_values, "index": "govuk", "es_score": None, "_id": item.get("base_path")}
+    return chosen_values | {"index": "govuk", "es_score": None, "_id": content_item["base_path"]}
 
 
 def main() -> None:

@@ -421,8 +421,8 @@ class EmbeddedIndex(CollectionIndex):
         if not self._is_word_index_current():
             with self._write_lock:
                 if not self._is_word_index_current():
-                    chunk_pages = self._read_chunk_pages(with_vectors=False)
-                    documents = chain.from_iterable(map(_make_lexical_documents, chunk_pages))
+                    chunk_batches = self._read_chunk_batches(with_vectors=False)
+                    documents = chain.from_iterable(map(_make_lexical_documents, chunk_batches))
                     self._words.replace_documents(documents, self.collection.generation)
         return self._words
 
@@ -472,17 +472,17 @@ class EmbeddedIndex(CollectionIndex):
 
     def _build_vector_index(self) -> VectorIndex:
         vector_index: VectorIndex | None = None
-        for chunk_page in self._read_chunk_pages(with_vectors=True):
+        for chunk_batch in self._read_chunk_batches(with_vectors=True):
             if vector_index is None:
-                dimensions = chunk_page.vectors.shape[1]
+                dimensions = chunk_batch.vectors.shape[1]
                 vector_index = VectorIndex(
                     self._filter_fields, dimensions, self.collection.count_chunks()
                 )
-            vector_index.upsert_rows(chunk_page.ids, chunk_page.vectors, chunk_page.metadatas)
+            vector_index.upsert_rows(chunk_batch.ids, chunk_batch.vectors, chunk_batch.metadatas)
         return_free_memory()
         return vector_index or VectorIndex(self._filter_fields)
 
-    def _read_chunk_pages(self, with_vectors: bool) -> Iterator[Chunks]:
+    def _read_chunk_batches(self, with_vectors: bool) -> Iterator[Chunks]:
         for page_offset in range(0, self.collection.count_chunks(), _CHUNKS_PER_PAGE):
             yield self.collection.read_chunks(
                 with_vectors=with_vectors, limit=_CHUNKS_PER_PAGE, offset=page_offset

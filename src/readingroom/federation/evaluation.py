@@ -144,7 +144,7 @@ def _find_rank(evaluation_question: EvaluationQuestion, search_answer: DeskAnswe
         (
             right_answer_rank
             for right_answer_rank, hit in ranked_hits
-            if right_ids and hit.id.startswith(right_ids)
+            if right_ids and any(id.startswith(right_ids) for id in (hit.id, *hit.joined_ids))
         ),
         None,
     )

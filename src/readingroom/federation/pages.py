@@ -20,7 +20,7 @@ from readingroom.protocol.pages import (
     BasePage,
     BasePages,
     PageRequest,
-    ReadingAid,
+    RecordPageExtras,
     RenderedPage,
     SearchOmission,
     ToolExample,
@@ -157,26 +157,26 @@ class FederationPages:
         """
         arguments = _read_fetch_arguments(request)
         fetched_record = await self._service.fetch(arguments, request.call)
-        reading_aid = ReadingAid()
+        record_page_extras = RecordPageExtras()
         if fetched_record.base in self._base_pages:
-            reading_aid = await self._base_pages[fetched_record.base].build_reading_aid(
-                request, fetched_record
-            )
+            record_page_extras = await self._base_pages[
+                fetched_record.base
+            ].build_record_page_extras(request, fetched_record)
         citation = request.citation_mark + (
-            reading_aid.citation or fetched_record.citation.citation_string
+            record_page_extras.citation or fetched_record.citation.citation_string
         )
         page_body = _render(
             "record.html",
             title=fetched_record.title,
             citation=citation,
             validity=_describe_validity(fetched_record.record),
-            facts=list(_list_facts(fetched_record, reading_aid)),
+            facts=list(_list_facts(fetched_record, record_page_extras)),
             text=_mark_quotation(
                 join_broken_lines(fetched_record.text),
                 join_broken_lines(request.get_parameter("quote")),
             ),
             next_part=_make_record_page_address(fetched_record.id, fetched_record.next_offset),
-            aid=reading_aid,
+            aid=record_page_extras,
             record_id=fetched_record.id,
         )
         return RenderedPage(
@@ -394,7 +394,9 @@ class _ShownFact:
     is_code: bool = False
 
 
-def _list_facts(fetched_record: DeskRecord, reading_aid: ReadingAid) -> Iterator[_ShownFact]:
+def _list_facts(
+    fetched_record: DeskRecord, record_page_extras: RecordPageExtras
+) -> Iterator[_ShownFact]:
     base_record = fetched_record.record
     # Any other scheme, such as `javascript:`, must not become a link.
     if fetched_record.url.startswith("https://"):
@@ -405,7 +407,7 @@ def _list_facts(fetched_record: DeskRecord, reading_aid: ReadingAid) -> Iterator
         field_value = base_record.get(field_name)
         if field_value is not None and field_value != "":
             yield _ShownFact(fact_label, _format_fact(field_name, field_value))
-    for fact_label, fact_text in reading_aid.facts:
+    for fact_label, fact_text in record_page_extras.facts:
         yield _ShownFact(fact_label, fact_text)
     if fetched_record.links:
         link_count = sum(fetched_record.links.values())

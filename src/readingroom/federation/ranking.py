@@ -32,6 +32,7 @@ _FIRST_RESULTS = 5
 _KEPT_RESULTS = 2  # the first ones, which no other base's hit displaces
 _MAX_HITS_PER_DOCUMENT = 3  # results of one document among the first ones
 _MIN_OVERLAP = 40  # characters that two passages share if one goes on where the other ends
+_MAX_JOINED_CHARS = 2_400  # of passages that are shown as one
 _SAME_TEXT_SHARE = 0.9  # the share of their words that two passages have in common if they are one
 _NUMBER_WORDS = frozenset(
     [
@@ -103,14 +104,15 @@ def rank_hits(
     # of several such sections the one that its base thinks likeliest.
     base_places = {hit.id: place for place, hit in enumerate(hits)}
     named_hits.sort(key=lambda hit: base_places[hit.id] if hit.exact_reference else len(hits))
-    ordered_hits = _fold_same_texts(
-        _join_neighbours([*map(_raise_to_named_score, named_hits), *unnamed_hits])
-    )
+    ordered_hits = [*map(_raise_to_named_score, named_hits), *unnamed_hits]
+    # What was found is what is read again, without the neighbours that it is shown with.
+    found_texts = {hit.id: _get_hit_text(hit) for hit in reversed(ordered_hits)}
+    ordered_hits = _fold_same_texts(_join_neighbours(ordered_hits))
     if reranker is not None:
         named_count = sum(map(is_named, ordered_hits))
         ordered_hits = [
             *ordered_hits[:named_count],
-            *_look_again(query, ordered_hits[named_count:], reranker),
+            *_look_again(query, ordered_hits[named_count:], found_texts, reranker),
         ]
     # As a base would score them: close is what another base's better hit does not make far.
     base_scores = zip(own_relevances, score_relevances(own_relevances), strict=True)
@@ -227,12 +229,17 @@ def _set_score(hit: DeskHit, relevance: Relevance, relevance_score: float) -> De
     )
 
 
-def _look_again(query: str, ranked_hits: Sequence[DeskHit], reranker: Reranker) -> list[DeskHit]:
+def _look_again(
+    query: str,
+    ranked_hits: Sequence[DeskHit],
+    found_texts: Mapping[str, str],
+    reranker: Reranker,
+) -> list[DeskHit]:
     """Return the hits with the first few in the order that reading them again gives."""
     new_scores = rescore_passages(
         query,
         [hit.score for hit in ranked_hits],
-        [_get_hit_text(hit) for hit in ranked_hits[:MAX_READ_AGAIN]],
+        [found_texts[hit.id] for hit in ranked_hits[:MAX_READ_AGAIN]],
         reranker,
         _CALIBRATION.decline,
     )
@@ -267,23 +274,26 @@ def _join_neighbours(ordered_hits: Sequence[DeskHit]) -> list[DeskHit]:
     joined_hits: list[DeskHit] = []
     for hit in ordered_hits:
         for place, better_hit in enumerate(joined_hits):
-            if not _have_same_place(better_hit, hit):
-                continue
-            if joined_text := _continue_text(better_hit.snippet, hit.snippet):
-                joined_hits[place] = better_hit.model_copy(update={"snippet": joined_text})
+            if joined_text := _join_texts(better_hit, hit):
+                joined_hits[place] = better_hit.model_copy(
+                    update={
+                        "snippet": joined_text,
+                        "joined_ids": [*better_hit.joined_ids, hit.id, *hit.joined_ids],
+                    }
+                )
                 break
         else:
             joined_hits.append(hit)
     return joined_hits
 
 
-def _have_same_place(hit: DeskHit, other_hit: DeskHit) -> bool:
-    """Return whether two hits are cited alike: passages of one section, or of one page."""
-    return (hit.base, hit.citation.citation_string, hit.in_force) == (
-        other_hit.base,
-        other_hit.citation.citation_string,
-        other_hit.in_force,
-    )
+def _join_texts(hit: DeskHit, other_hit: DeskHit) -> str | None:
+    """Return two passages of one document as one; None where the other does not go on there."""
+    if _get_document_key(hit) != _get_document_key(other_hit) or hit.in_force != other_hit.in_force:
+        return None
+    if len(hit.snippet) + len(other_hit.snippet) > _MAX_JOINED_CHARS:
+        return None
+    return _continue_text(hit.snippet, other_hit.snippet)
 
 
 def _continue_text(passage: str, next_passage: str) -> str | None:

@@ -322,12 +322,12 @@ class FederationService:
             folded_name.strip().lower() for folded_name in written_names if folded_name.strip()
         ]
         if not folded_names:
-            default_bases = [
+            default_base_names = [
                 base_name
                 for base_name, search_adapter in self._adapters.items()
                 if search_adapter.is_searched_unasked
             ]
-            return default_bases, {}
+            return default_base_names, {}
         base_names = [folded_name for folded_name in folded_names if folded_name in self._adapters]
         sources_by_base: dict[str, list[str]] = {}
         for folded_name in folded_names:

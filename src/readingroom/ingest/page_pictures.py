@@ -44,7 +44,7 @@ _PAGE_WORDS_ADAPTER = TypeAdapter(tuple[PageWord, ...])
 
 
 @dataclass(frozen=True, slots=True)
-class PassageMark:
+class PassageRectangle:
     """A rectangle around words of one line: shares of the page's width and height, from its upper
     left.
     """
@@ -84,7 +84,7 @@ class PagePictures:
 
     async def mark_passage(
         self, stored_file: StoredFile, page_number: int, passage: str
-    ) -> tuple[PassageMark, ...]:
+    ) -> tuple[PassageRectangle, ...]:
         """Return the rectangles of a passage on a page, one for each line; none if it is not there.
 
         A passage that begins on another page is marked as far as it stands on this one.
@@ -158,13 +158,17 @@ class PagePictures:
         shutil.rmtree(self._build_cache_path(sha256, "any").parent, ignore_errors=True)
 
 
-def find_passage_marks(page_words: Sequence[PageWord], passage: str) -> tuple[PassageMark, ...]:
+def find_passage_marks(
+    page_words: Sequence[PageWord], passage: str
+) -> tuple[PassageRectangle, ...]:
     """Return the rectangles around the words of a passage, one for each line of the page."""
     marked_indexes = _find_whole_passage(page_words, passage) or _find_equal_runs(
         page_words, passage
     )
     return tuple(
-        _join_into_marks([page_words[word_index] for word_index in sorted(marked_indexes)])
+        _join_words_into_rectangles(
+            [page_words[word_index] for word_index in sorted(marked_indexes)]
+        )
     )
 
 
@@ -247,28 +251,28 @@ def _list_dense_runs(runs_by_distance: Sequence[tuple[int, Match]]) -> list[Matc
     )
 
 
-def _join_into_marks(page_words: Sequence[PageWord]) -> list[PassageMark]:
-    page_marks: list[PassageMark] = []
+def _join_words_into_rectangles(page_words: Sequence[PageWord]) -> list[PassageRectangle]:
+    line_rectangles: list[PassageRectangle] = []
     for page_word in page_words:
-        last_mark = page_marks[-1] if page_marks else None
+        last_rectangle = line_rectangles[-1] if line_rectangles else None
         word_middle = (page_word.top + page_word.bottom) / 2
         is_same_line = (
-            last_mark is not None
-            and last_mark.top < word_middle < last_mark.bottom
-            and page_word.left >= last_mark.left
+            last_rectangle is not None
+            and last_rectangle.top < word_middle < last_rectangle.bottom
+            and page_word.left >= last_rectangle.left
         )
-        if last_mark is not None and is_same_line:
-            page_marks[-1] = PassageMark(
-                last_mark.left,
-                min(last_mark.top, page_word.top),
-                max(last_mark.right, page_word.right),
-                max(last_mark.bottom, page_word.bottom),
+        if last_rectangle is not None and is_same_line:
+            line_rectangles[-1] = PassageRectangle(
+                last_rectangle.left,
+                min(last_rectangle.top, page_word.top),
+                max(last_rectangle.right, page_word.right),
+                max(last_rectangle.bottom, page_word.bottom),
             )
         else:
-            page_marks.append(
-                PassageMark(page_word.left, page_word.top, page_word.right, page_word.bottom)
+            line_rectangles.append(
+                PassageRectangle(page_word.left, page_word.top, page_word.right, page_word.bottom)
             )
-    return page_marks
+    return line_rectangles
 
 
 def _fold_letters(raw_text: str) -> str:

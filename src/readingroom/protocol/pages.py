@@ -155,7 +155,7 @@ class PageLink:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadingAid:
+class RecordPageExtras:
     """What a base adds to the page of one of its records."""
 
     trail: Sequence[PageLink] = ()
@@ -225,7 +225,7 @@ async def _list_no_freshness() -> Sequence[SourceFreshness]:
     return ()
 
 
-async def list_no_events() -> Sequence[RecentEvent]:
+async def list_no_recent_events() -> Sequence[RecentEvent]:
     """Return nothing: where nothing happens that is told."""
     return ()
 
@@ -234,8 +234,10 @@ async def _list_no_work() -> Sequence[RunningWork]:
     return ()
 
 
-async def _make_empty_reading_aid(request: PageRequest, desk_record: DeskRecord) -> ReadingAid:
-    return ReadingAid()
+async def _make_empty_record_page_extras(
+    request: PageRequest, desk_record: DeskRecord
+) -> RecordPageExtras:
+    return RecordPageExtras()
 
 
 async def _list_no_omissions(
@@ -251,8 +253,8 @@ class BasePages:
     pages: Sequence[BasePage]
     job_handlers: Mapping[str, JobHandler] = field(default_factory=dict)
     """By the kind of job."""
-    build_reading_aid: Callable[[PageRequest, DeskRecord], Awaitable[ReadingAid]] = (
-        _make_empty_reading_aid
+    build_record_page_extras: Callable[[PageRequest, DeskRecord], Awaitable[RecordPageExtras]] = (
+        _make_empty_record_page_extras
     )
     """What `/read` shows beside one of its records."""
     list_omissions: Callable[[SearchRequest, ToolContext], Awaitable[Sequence[SearchOmission]]] = (
@@ -261,7 +263,7 @@ class BasePages:
     """What a search over all bases leaves out of this one."""
     list_source_freshness: Callable[[], Awaitable[Sequence[SourceFreshness]]] = _list_no_freshness
     """How fresh each of its sources is, for whoever runs the server."""
-    list_events: Callable[[], Awaitable[Sequence[RecentEvent]]] = list_no_events
+    list_recent_events: Callable[[], Awaitable[Sequence[RecentEvent]]] = list_no_recent_events
     """What happened lately, the newest first, for the home page."""
     list_work: Callable[[], Awaitable[Sequence[RunningWork]]] = _list_no_work
     """What is being read or embedded now and is no job, for whoever runs the server."""

@@ -161,6 +161,9 @@ class DeskHit(Hit):
     attribution: str | None = Field(
         default=None, description="What must be repeated with these words."
     )
+    joined_ids: list[str] = Field(
+        default=[], description="Neighbours that were found too, and whose text stands in it."
+    )
 
 
 class DeskRecord(Fetched):

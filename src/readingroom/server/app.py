@@ -132,7 +132,11 @@ class _SharedAppParts:
             self.bases, self._browsers, settings, auth_policies.key_auth, self._call_history
         )
         self._landing_pages = LandingPages(
-            server_faces, settings, auth_policies, self.site.menu_entries, self.site.list_events
+            server_faces,
+            settings,
+            auth_policies,
+            self.site.menu_entries,
+            self.site.list_recent_events,
         )
         self.endpoints = self._make_endpoints()
         self._page_routes = [

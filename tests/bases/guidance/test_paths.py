@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from readingroom.bases.guidance.pages.values import is_plain_path
-from readingroom.bases.guidance.store import CacheLifetimes, GovukStore
+from readingroom.bases.guidance.store import CacheLifetimes, GovukReader
 from readingroom.net.breaker import CircuitBreaker
 from readingroom.net.cache import Cache, MemoryCacheBackend
 from readingroom.net.errors import InvalidPath
@@ -200,7 +200,7 @@ def test_an_outage_is_told_while_the_breaker_is_open() -> None:
     limiter, metrics = SlidingWindow(1), UpstreamMetrics()
     client = UpstreamClient("https://www.gov.uk", limiter, metrics, circuit_breaker=breaker)
     cache = Cache(MemoryCacheBackend(), 60.0)
-    store = GovukStore("https://www.gov.uk", client, cache, metrics, CacheLifetimes())
+    store = GovukReader("https://www.gov.uk", client, cache, metrics, CacheLifetimes())
     assert store.describe_outage() == ""
     for _ in range(2):
         breaker.record_failure()

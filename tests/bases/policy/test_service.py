@@ -110,6 +110,7 @@ async def test_a_hit_has_all_that_is_needed_to_cite_it(library: PolicyLibrary) -
         "printed_page": "1",
         "exact_reference": False,
         "stage": None,
+        "joined_chunk_ids": [],
     }
     assert "December 2024 standard" in first.text
 

@@ -133,6 +133,10 @@ class DocumentsAdapter(SearchAdapter):
     def _to_desk_hit(self, hit: DocumentHit) -> DeskHit:
         url = self._page_links.make_record_url(hit.id)
         chunk_metadata = hit.metadata
+        page_ids = (
+            format_doc_id(chunk_metadata.document_id, int(page_number))
+            for page_number in chunk_metadata.page_numbers.split(",")
+        )
         citation_text = f"{chunk_metadata.application_ref}, {hit.citation}"
         return DeskHit(
             id=hit.id,
@@ -145,4 +149,5 @@ class DocumentsAdapter(SearchAdapter):
             citation=Citation(citation_string=citation_text, url=url),
             base=self.base,
             parts=hit.parts,
+            joined_ids=[page_id for page_id in page_ids if page_id != hit.id],
         )

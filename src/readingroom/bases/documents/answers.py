@@ -16,8 +16,12 @@ from readingroom.bases.documents.registry.records import (
     DocumentRecord,
     StoredChunk,
     format_citation,
+    join_chunk_texts,
 )
+from readingroom.core.modes import Mode
+from readingroom.engine.chunking import group_neighbours
 from readingroom.engine.index import ChunkHit
+from readingroom.engine.second_look import is_second_look_postponed
 
 
 def to_listed_document(document_record: DocumentRecord) -> ListedDocument:
@@ -61,26 +65,55 @@ def make_type_overview(
     )
 
 
-def make_document_hit(chunk: StoredChunk, chunk_hit: ChunkHit) -> DocumentHit:
-    """Return a passage that a search found."""
+def group_chunks_by_passage(
+    chunks: Sequence[StoredChunk], search_mode: Mode
+) -> list[list[StoredChunk]]:
+    """Return chunks that were found, best first, with those together that overlap.
+
+    Such chunks were cut out of one stretch of text. In a search by meaning or by words alone each
+    chunk stays a result of its own, as the contract has it; and where the caller reads the results
+    again, who joins them afterwards.
+    """
+    if search_mode != "hybrid" or is_second_look_postponed():
+        return [[chunk] for chunk in chunks]
+    return group_neighbours(chunks, _do_overlap)
+
+
+def make_document_hit(chunks: Sequence[StoredChunk], chunk_hit: ChunkHit) -> DocumentHit:
+    """Return a passage of one chunk, or of neighbours of which the first is the one found best."""
+    chunk = chunks[0]
+    neighbours = sorted(chunks[1:], key=lambda neighbour: neighbour.chunk_index)
+    page_numbers = sorted({number for joined_chunk in chunks for number in joined_chunk.pages})
+    passage_text = join_chunk_texts(chunks).strip() if neighbours else chunk.text
     return DocumentHit(
         chunk_id=chunk.chunk_id,
-        text=chunk.text,
+        text=passage_text,
         relevance_score=chunk_hit.relevance_score,
         metadata=ChunkMetadata(
             application_ref=chunk.application_ref,
             document_id=chunk.document_id,
             source_file=chunk.source_file,
             document_type=chunk.document_type,
-            page_numbers=",".join(map(str, chunk.pages)),
+            page_numbers=",".join(map(str, page_numbers)),
             chunk_index=chunk.chunk_index,
             total_chunks=chunk.total_chunks,
             extraction_method=chunk.extraction_method,
-            char_count=len(chunk.text),
-            word_count=len(chunk.text.split()),
+            char_count=len(passage_text),
+            word_count=len(passage_text.split()),
         ),
-        citation=format_citation(chunk.source_file, chunk.pages),
+        citation=format_citation(chunk.source_file, page_numbers),
         id=format_doc_id(chunk.document_id, chunk.pages[0]),
         score=chunk_hit.score,
         parts=chunk_hit.parts,
+        joined_chunk_ids=[neighbour.chunk_id for neighbour in neighbours],
+    )
+
+
+def _do_overlap(chunk: StoredChunk, other_chunk: StoredChunk) -> bool:
+    """Return whether one chunk begins in the other."""
+    first, second = sorted((chunk, other_chunk), key=lambda either: either.chunk_index)
+    return (
+        first.document_id == second.document_id
+        and second.chunk_index == first.chunk_index + 1
+        and second.start_offset < first.start_offset + len(first.text)
     )

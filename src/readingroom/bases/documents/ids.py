@@ -46,3 +46,12 @@ def parse_doc_id(id_text: str) -> DocumentRef:
             f"{id_text[:100]!r} is not the id of a document", valid_prefixes=["doc:<document_id>"]
         )
     return DocumentRef(id_match[1], int(id_match[2]) if id_match[2] else None)
+
+
+def parse_document_ref(document_id: str) -> DocumentRef:
+    """Parse a document's own id, or the id of a page as search results have it."""
+    return (
+        parse_doc_id(document_id)
+        if document_id.lower().startswith("doc:")
+        else DocumentRef(document_id, None)
+    )

@@ -209,6 +209,9 @@ class DocumentHit(Answer):
     id: str = Field(description="What fetches the page of this passage.")
     score: float = Field(description=SCORE_DESCRIPTION)
     parts: ScoreParts = Field(description=SCORE_PARTS_DESCRIPTION)
+    joined_chunk_ids: list[str] = Field(
+        default=[], description="Neighbours that were found too, and whose text stands in `text`."
+    )
 
 
 class DocumentHits(Answer):

@@ -12,13 +12,14 @@ import anyio
 import anyio.to_thread
 
 from readingroom.bases.documents.answers import (
+    group_chunks_by_passage,
     make_application_record,
     make_document_hit,
     make_type_overview,
     to_listed_document,
 )
 from readingroom.bases.documents.errors import ApplicationNotFound
-from readingroom.bases.documents.ids import DocumentRef, format_doc_id, parse_doc_id
+from readingroom.bases.documents.ids import format_doc_id, parse_document_ref
 from readingroom.bases.documents.ingest.batch import BatchFile, IngestBatch
 from readingroom.bases.documents.ingest.ingestion import Ingestion, Outcome, make_not_found_error
 from readingroom.bases.documents.models import (
@@ -56,6 +57,7 @@ from readingroom.bases.documents.store import DocumentStore
 from readingroom.core.dates import parse_day
 from readingroom.core.progress import ReportProgress, no_progress
 from readingroom.core.text import fold_dashes
+from readingroom.engine.chunking import MAX_GROUPED_CHUNKS
 from readingroom.engine.confidence import judge_confidence
 from readingroom.ingest.context import IngestContext
 from readingroom.ingest.errors import FileNotFound, NoChunks
@@ -137,22 +139,28 @@ class DocumentsService:
 
     async def search_documents(self, arguments: SearchApplicationDocs) -> DocumentHits:
         """Return the best passages, of one application or of all."""
+        spare_count = MAX_GROUPED_CHUNKS if arguments.mode == "hybrid" else 0
         ranking = await self.store.rank_chunks(
             arguments.query,
-            arguments.max_results,
+            arguments.max_results + spare_count,
             arguments.application_ref,
             arguments.document_types,
             arguments.mode,
         )
-        chunks_by_id = await self.store.get_chunks_by_id([hit.chunk_id for hit in ranking.hits])
+        hits_by_id = {hit.chunk_id: hit for hit in ranking.hits}
+        chunks_by_id = await self.store.get_chunks_by_id([*hits_by_id])
         document_ids = {chunk.document_id for chunk in chunks_by_id.values()}
         records_by_id = await self.store.get_records(list(document_ids))
-        document_hits = [
-            make_document_hit(chunk, hit)
-            for hit in ranking.hits
+        found_chunks = [
+            chunk
+            for chunk_id in hits_by_id
             # A document that is being added or removed right now exists if its entry does.
-            if (chunk := chunks_by_id.get(hit.chunk_id)) and chunk.document_id in records_by_id
+            if (chunk := chunks_by_id.get(chunk_id)) and chunk.document_id in records_by_id
         ]
+        document_hits = [
+            make_document_hit(chunks, hits_by_id[chunks[0].chunk_id])
+            for chunks in group_chunks_by_passage(found_chunks, arguments.mode)
+        ][: arguments.max_results]
         answer_confidence = judge_confidence(
             [hit.score for hit in ranking.hits], document_hits[0].citation if document_hits else ""
         )
@@ -174,7 +182,7 @@ class DocumentsService:
             PageNotFound: the document does not have one of the pages.
             NoChunks: the document is registered, but its chunks are gone.
         """
-        document_ref = _parse_document_ref(arguments.document_id)
+        document_ref = parse_document_ref(arguments.document_id)
         document_record = await self.get_record(document_ref.document_id)
         chunks = await self.store.get_chunks(document_record.document_id)
         if not chunks:
@@ -488,12 +496,3 @@ class DocumentsService:
         ):
             return "no_documents_of_these_types"
         return "nothing_matches"
-
-
-def _parse_document_ref(document_id: str) -> DocumentRef:
-    """Parse a document's own id, or the id of a page as search results have it."""
-    return (
-        parse_doc_id(document_id)
-        if document_id.lower().startswith("doc:")
-        else DocumentRef(document_id, None)
-    )

@@ -31,7 +31,7 @@ async def list_source_cards(
     record_page = await federal_service.list_records(
         record_source, row_filter, arguments.limit, arguments.cursor
     )
-    stored_count = (await federal_service.read_source_progress(record_source)).records
+    stored_count = (await federal_service.read_progress_of_source(record_source)).records
     return RecordList(
         source=record_source.name,
         results=[cards.make_card(listed_record) for listed_record in record_page.results],

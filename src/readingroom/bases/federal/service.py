@@ -166,7 +166,7 @@ class FederalService:
         record_id = await self._find_id(record_source, arguments.id)
         return await listing.list_part_cards(self, record_source, record_id, part_name, arguments)
 
-    async def read_source_progress(self, record_source: Source) -> SourceProgress:
+    async def read_progress_of_source(self, record_source: Source) -> SourceProgress:
         return await self.store.query(lambda db: store.read_progress(db, record_source))
 
     # --- what belongs to a record ---

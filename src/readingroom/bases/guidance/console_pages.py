@@ -23,7 +23,7 @@ from readingroom.protocol.pages import (
     BasePages,
     PageLink,
     PageRequest,
-    ReadingAid,
+    RecordPageExtras,
     RenderedPage,
     SourceFreshness,
     ToolExample,
@@ -51,12 +51,14 @@ def make_pages(guidance_service: GuidanceService, job_store: JobStore) -> BasePa
     ]
     return BasePages(
         base_pages,
-        build_reading_aid=_build_reading_aid,
+        build_record_page_extras=_build_record_page_extras,
         list_source_freshness=partial(_list_source_freshness, guidance_service),
     )
 
 
-async def _build_reading_aid(request: PageRequest, desk_record: DeskRecord) -> ReadingAid:
+async def _build_record_page_extras(
+    request: PageRequest, desk_record: DeskRecord
+) -> RecordPageExtras:
     """Return how fresh a page is, and the way to what else was changed since."""
     page_facts: list[tuple[str, str]] = []
     if cache_state := desk_record.record.get("cache"):
@@ -75,7 +77,7 @@ async def _build_reading_aid(request: PageRequest, desk_record: DeskRecord) -> R
             0, PageLink("What else has changed since then", f"/guidance?since={updated_day}")
         )
     breadcrumb_links = [PageLink("Guidance", "/guidance")]
-    return ReadingAid(trail=breadcrumb_links, related=related_links, facts=page_facts)
+    return RecordPageExtras(trail=breadcrumb_links, related=related_links, facts=page_facts)
 
 
 async def _show_kept_copies(

@@ -61,7 +61,7 @@ from readingroom.bases.guidance.search import (
     parse_hits,
     translate_filters,
 )
-from readingroom.bases.guidance.store import GovukStore, KeptCopy, wait_for_caller_turn
+from readingroom.bases.guidance.store import GovukReader, KeptCopy, wait_for_caller_turn
 from readingroom.core import clock
 from readingroom.core.errors import InvalidArguments
 from readingroom.net.cache import CachedReply
@@ -79,11 +79,11 @@ class GuidanceService:
 
     def __init__(
         self,
-        govuk_store: GovukStore,
+        govuk_reader: GovukReader,
         rate_limiter: Limiter,
         offline_guidance: OfflineGuidance | None = None,
     ) -> None:
-        self._govuk_store = govuk_store
+        self._govuk_reader = govuk_reader
         self._caller_limiter = rate_limiter
         self.offline = offline_guidance
 
@@ -103,7 +103,7 @@ class GuidanceService:
         """Return the page with this content id; raise `NotFoundOrRedirected` if there is none."""
         # The Content API knows paths only, so the search has to find the path of the id.
         query_params = [("filter_content_id", arguments.content_id), *make_scope_params(10, 0)]
-        search_response, _ = await self._govuk_store.search_govuk(query_params, call_context)
+        search_response, _ = await self._govuk_reader.search_govuk(query_params, call_context)
         # Translations share an id; theirs is the original's path and a suffix.
         page_path = min(
             (hit.path for hit in parse_hits(search_response) if hit.path), key=len, default=None
@@ -135,8 +135,8 @@ class GuidanceService:
         """Fetch a page past the cache; where GOV.UK fails, keep the old copy and state its age."""
         # Read before the refresh, which replaces it.
         page_address = await self._resolve_address(arguments.path, call_context)
-        previous_entry = await self._govuk_store.peek_page(page_address.path)
-        govuk_page, cached_reply = await self._govuk_store.refresh_page(
+        previous_entry = await self._govuk_reader.peek_page(page_address.path)
+        govuk_page, cached_reply = await self._govuk_reader.refresh_page(
             page_address.path, call_context
         )
         _check_page_in_scope(govuk_page)
@@ -179,7 +179,7 @@ class GuidanceService:
         ]
         if arguments.order == "newest":
             query_params.append(("order", "-public_timestamp"))
-        search_response, cached_reply = await self._govuk_store.search_govuk(
+        search_response, cached_reply = await self._govuk_reader.search_govuk(
             query_params, call_context
         )
         return SearchResults(
@@ -299,7 +299,7 @@ class GuidanceService:
             *make_scope_params(arguments.page_size, _compute_first_index(arguments)),
         ]
         try:
-            search_response, cached_reply = await self._govuk_store.search_govuk(
+            search_response, cached_reply = await self._govuk_reader.search_govuk(
                 query_params, call_context
             )
         except (UpstreamUnavailable, UpstreamRateLimited) as failure:
@@ -321,11 +321,11 @@ class GuidanceService:
 
     def list_copies(self) -> list[KeptCopy]:
         """Return the pages that were read by this process, the most recently read first."""
-        return self._govuk_store.list_copies()
+        return self._govuk_reader.list_copies()
 
     def describe_outage(self) -> str:
         """Return when GOV.UK is asked again after it kept failing; empty while it answers."""
-        return self._govuk_store.describe_outage()
+        return self._govuk_reader.describe_outage()
 
     async def list_error_kinds(self, call_context: CallContext) -> ErrorTaxonomy:
         await wait_for_caller_turn(self._caller_limiter, call_context)
@@ -344,7 +344,7 @@ class GuidanceService:
         if page_address.cc_number is None:
             return page_address
         query_params = [("q", page_address.cc_number), *make_scope_params(50, 0)]
-        search_response, _ = await self._govuk_store.search_govuk(query_params, call_context)
+        search_response, _ = await self._govuk_reader.search_govuk(query_params, call_context)
         publication_paths = [
             hit.path
             for hit in parse_hits(search_response)
@@ -363,7 +363,7 @@ class GuidanceService:
         self, page_path: str, call_context: CallContext
     ) -> tuple[GovukPage, CachedReply]:
         try:
-            govuk_page, cached_reply = await self._govuk_store.read_page(page_path, call_context)
+            govuk_page, cached_reply = await self._govuk_reader.read_page(page_path, call_context)
         except (UpstreamUnavailable, UpstreamRateLimited) as failure:
             stale_page_and_reply = (
                 await anyio.to_thread.run_sync(self.offline.read_stale_page, page_path, failure)

@@ -55,7 +55,7 @@ class CacheLifetimes:
     search: float = 30.0
 
 
-class GovukStore:
+class GovukReader:
     """Access to GOV.UK's pages and its search."""
 
     def __init__(

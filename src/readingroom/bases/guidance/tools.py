@@ -33,7 +33,7 @@ from readingroom.bases.guidance.offline.answers import OfflineGuidance
 from readingroom.bases.guidance.offline.library import GuidanceLibrary
 from readingroom.bases.guidance.service import GuidanceService
 from readingroom.bases.guidance.settings import GuidanceSettings
-from readingroom.bases.guidance.store import CacheLifetimes, GovukStore
+from readingroom.bases.guidance.store import CacheLifetimes, GovukReader
 from readingroom.core.settings import reveal_secret
 from readingroom.engine.embedding.shared import get_shared_embedder
 from readingroom.net.cache import Cache, CacheBackend, MemoryCacheBackend
@@ -105,7 +105,7 @@ def open_guidance(
     upstream_client = UpstreamClient(
         base_url, rate_limiter, upstream_metrics, timeout_seconds=timeout_seconds
     )
-    govuk_store = GovukStore(
+    govuk_reader = GovukReader(
         base_url,
         upstream_client,
         Cache(cache_backend, stale_seconds),
@@ -113,7 +113,7 @@ def open_guidance(
         cache_lifetimes or CacheLifetimes(),
         rate_limiter,
     )
-    guidance_service = GuidanceService(govuk_store, rate_limiter, offline_guidance)
+    guidance_service = GuidanceService(govuk_reader, rate_limiter, offline_guidance)
 
     @asynccontextmanager
     async def lifespan() -> AsyncIterator[None]:

@@ -5,7 +5,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 from urllib.parse import unquote
 
-from readingroom.bases.policy.ids import format_section_id, make_resource_path, parse_section_id
+from readingroom.bases.policy.ids import (
+    format_passage_id,
+    format_section_id,
+    make_resource_path,
+    parse_section_id,
+)
 from readingroom.bases.policy.models import (
     GetPolicySection,
     ListedRevision,
@@ -111,10 +116,10 @@ class PolicyAdapter(SearchAdapter):
         return [policy.source for policy in (await self._service.list_policies()).policies]
 
     async def find_source(self, source_name: str) -> str | None:
-        slugs_by_folded_name = {
+        slug_by_folded_slug = {
             policy_slug.casefold(): policy_slug for policy_slug in await self.list_sources()
         }
-        return slugs_by_folded_name.get(source_name.casefold())
+        return slug_by_folded_slug.get(source_name.casefold())
 
     async def build_search_scope(self, search_request: SearchRequest) -> SearchScope:
         asked_days = self._choose_days(search_request)
@@ -268,4 +273,5 @@ class PolicyAdapter(SearchAdapter):
             parts=hit.parts,
             exact_reference=hit.exact_reference,
             in_force=InForce.model_validate(hit, from_attributes=True),
+            joined_ids=[format_passage_id(chunk_id) for chunk_id in hit.joined_chunk_ids],
         )

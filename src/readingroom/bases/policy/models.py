@@ -222,6 +222,9 @@ class PolicyHit(Answer):
     exact_reference: bool = Field(
         default=False, description="The query names this very section, as `paragraph 116` does."
     )
+    joined_chunk_ids: list[str] = Field(
+        default=[], description="Neighbours that were found too, and whose text stands in `text`."
+    )
 
 
 class NearestRevision(Answer):

@@ -14,6 +14,7 @@ import anyio
 import anyio.to_thread
 
 from readingroom.bases.policy.chunks import references
+from readingroom.bases.policy.chunks.joining import list_printed_pages
 from readingroom.bases.policy.chunks.search import (
     PolicyScope,
     PolicySearch,
@@ -195,7 +196,7 @@ class PolicyService:
             id=format_section_id(arguments.source, revision.revision_id, section_ref),
             section_title=passages.find_title(section_chunks, section_ref),
             passage_kind=section_chunks[0].passage_kind,
-            printed_pages=passages.list_printed_pages(section_chunks, page_numbers),
+            printed_pages=list_printed_pages(section_chunks, page_numbers),
             stage=revision.stage,
             unread_revisions=list_unread_revisions(policy_on_asked_day, revision),
         )
@@ -315,12 +316,12 @@ class PolicyService:
 
     async def pair_revisions(self, arguments: ComparePolicyRevisions) -> pairing.PairedRevisions:
         """Return the revisions of two days with their sections paired; raises as `compare`."""
-        first_day, second_day = parse_day(arguments.from_date), parse_day(arguments.to_date)
-        policy_on_first_day = await self.resolver.resolve_for_policy(arguments.source, first_day)
+        old_day, new_day = parse_day(arguments.from_date), parse_day(arguments.to_date)
+        policy_on_old_day = await self.resolver.resolve_for_policy(arguments.source, old_day)
         # Both days from one reading of the registry: a change in between could make them disagree.
-        old_revision = policy_on_first_day.require_revision()
-        policy_on_second_day = policy_on_first_day.resolve_day(second_day)
-        new_revision = policy_on_second_day.require_revision()
+        old_revision = policy_on_old_day.require_revision()
+        policy_on_new_day = policy_on_old_day.resolve_day(new_day)
+        new_revision = policy_on_new_day.require_revision()
         old_chunks, new_chunks = [
             await self.store.get_chunks(revision.source, revision.revision_id)
             for revision in (old_revision, new_revision)
@@ -330,11 +331,11 @@ class PolicyService:
             arguments.section_ref,
             (old_revision, old_chunks),
             (new_revision, new_chunks),
-            policy_on_first_day.timeline,
+            policy_on_old_day.timeline,
         )
         unread_by_id = {
             unread_revision.revision_id: unread_revision
-            for policy_on_day in (policy_on_first_day, policy_on_second_day)
+            for policy_on_day in (policy_on_old_day, policy_on_new_day)
             for unread_revision in list_unread_revisions(policy_on_day)
         }
         return replace(paired_revisions, unread_revisions=[*unread_by_id.values()])

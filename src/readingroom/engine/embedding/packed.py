@@ -166,8 +166,10 @@ class PackedEncoder:
         return host_tensor.pin_memory().to(self.device, non_blocking=True)
 
     def _load_weights(self, *weight_names: str) -> Tensor:
-        array = np.concatenate([self._weights[weight_name] for weight_name in weight_names])
-        return torch.from_numpy(array).to(self.device, self._dtype)
+        joined_weights = np.concatenate(
+            [self._weights[weight_name] for weight_name in weight_names]
+        )
+        return torch.from_numpy(joined_weights).to(self.device, self._dtype)
 
     def _build_linear(self, *weight_prefixes: str) -> _Linear:
         weight = self._load_weights(

@@ -98,11 +98,11 @@ class SharedIndex(CollectionIndex):
         """Return the chunks with these ids, without vectors; unknown ids are left out."""
         chunks_by_id = self._recent_chunks.read_through_cache(ids, self._read_chunks)
         present_ids = [chunk_id for chunk_id in ids if chunk_id in chunks_by_id]
-        found_chunks = [chunks_by_id[chunk_id] for chunk_id in present_ids]
+        present_chunks = [chunks_by_id[chunk_id] for chunk_id in present_ids]
         return Chunks(
             present_ids,
-            [text for text, _ in found_chunks],
-            [chunk_metadata for _, chunk_metadata in found_chunks],
+            [text for text, _ in present_chunks],
+            [chunk_metadata for _, chunk_metadata in present_chunks],
         )
 
     def _read_chunks(self, chunk_ids: Sequence[str]) -> dict[str, tuple[str, Metadata]]:

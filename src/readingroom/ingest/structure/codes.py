@@ -176,18 +176,18 @@ def find_boxed_prefixes(typography: Typography, policy_line_indexes: Iterable[in
     Where many policies stand in boxes of one look, a box that begins with a mere code is another.
     """
     head_counts = Counter(
-        _measure_box_head(typography, line_index) for line_index in policy_line_indexes
+        _measure_box_look(typography, line_index) for line_index in policy_line_indexes
     )
     return {
         get_code_letters(typography.lines[code_line.line_index].line.text)
         for code_line in _iterate_code_lines(typography)
-        if (box_head := _measure_box_head(typography, code_line.line_index)) is not None
+        if (box_head := _measure_box_look(typography, code_line.line_index)) is not None
         and head_counts[box_head] >= _MIN_FAMILY_CODES
         and is_above_rule_sentence(typography, code_line.line_index)
     }
 
 
-def _measure_box_head(typography: Typography, line_index: int) -> tuple[bool, int, int, int] | None:
+def _measure_box_look(typography: Typography, line_index: int) -> tuple[bool, int, int, int] | None:
     """Return weight, size and indent of the first line of a box, and its width; None of others."""
     flow_line = typography.lines[line_index]
     if flow_line.box is None or (

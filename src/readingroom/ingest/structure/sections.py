@@ -332,34 +332,34 @@ def _make_division_sort_key(division: _Division) -> tuple[int, bool]:
 
 def _resume_enclosing(divisions: Sequence[_Division]) -> Iterator[_Division]:
     """Yield the divisions; one that begins no section belongs to the chapter around it."""
-    enclosing_start = current_start = None
+    enclosing_section_start = current_section_start = None
     for division in divisions:
-        if division.section_start is None and enclosing_start is not None:
-            if current_start is not enclosing_start:
-                yield replace(division, section_start=enclosing_start, is_resumed=True)
-            current_start = enclosing_start
+        if division.section_start is None and enclosing_section_start is not None:
+            if current_section_start is not enclosing_section_start:
+                yield replace(division, section_start=enclosing_section_start, is_resumed=True)
+            current_section_start = enclosing_section_start
             continue
         yield division
-        current_start = division.section_start
+        current_section_start = division.section_start
         if division.section_start is not None and division.section_start.kind in _ENCLOSING_KINDS:
-            enclosing_start = division.section_start
+            enclosing_section_start = division.section_start
 
 
 def _resume_after_exhibits(
     typography: Typography, divisions: Sequence[_Division]
 ) -> Iterator[_Division]:
     """Yield the divisions; where prose goes on after a table, its section starts a second time."""
-    enclosing_start: SectionStart | None = None
+    enclosing_section_start: SectionStart | None = None
     division_ends = [*(division.line_index for division in divisions), len(typography.lines)][1:]
     for division, division_end in zip(divisions, division_ends, strict=True):
         yield division
         if division.section_start is None or division.section_start.kind != "exhibit":
-            enclosing_start = division.section_start
-        elif enclosing_start is not None and typography.is_figure_line(division.line_index):
+            enclosing_section_start = division.section_start
+        elif enclosing_section_start is not None and typography.is_figure_line(division.line_index):
             page_end = typography.figure_pages[typography.lines[division.line_index].page].stop
             if page_end < division_end:
-                yield _Division(page_end, enclosing_start, is_resumed=True)
-        elif enclosing_start is not None:
+                yield _Division(page_end, enclosing_section_start, is_resumed=True)
+        elif enclosing_section_start is not None:
             resumed_line = next(
                 (
                     line_index
@@ -369,7 +369,7 @@ def _resume_after_exhibits(
                 None,
             )
             if resumed_line is not None:
-                yield _Division(resumed_line, enclosing_start, is_resumed=True)
+                yield _Division(resumed_line, enclosing_section_start, is_resumed=True)
 
 
 def _find_lead_line(typography: Typography, first_line: int, next_line: int) -> int:

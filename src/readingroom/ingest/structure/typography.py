@@ -315,7 +315,7 @@ def _measure_lowest_bottom(flow_lines: Sequence[FlowLine]) -> float:
 def _find_contents_lines(flow_lines: Sequence[FlowLine]) -> set[int]:
     """Return the lines of tables of contents: most of them end in page numbers, which rise."""
     contents_line_indexes: set[int] = set()
-    numbered_lines: list[tuple[int, int]] = []
+    contents_run: list[tuple[int, int]] = []
     for line_index, flow_line in enumerate(flow_lines):
         line_tail = flow_line.line.text[-_LINE_TAIL_CHARS:]
         if not line_tail[-1:].isdigit():
@@ -326,14 +326,14 @@ def _find_contents_lines(flow_lines: Sequence[FlowLine]) -> set[int]:
         if number_match is None:
             continue
         page_number = int(number_match[1])
-        if numbered_lines and (
-            line_index - numbered_lines[-1][0] > _MAX_CONTENTS_GAP
-            or page_number < numbered_lines[-1][1]
+        if contents_run and (
+            line_index - contents_run[-1][0] > _MAX_CONTENTS_GAP
+            or page_number < contents_run[-1][1]
         ):
-            contents_line_indexes |= _list_contents_run(numbered_lines)
-            numbered_lines = []
-        numbered_lines.append((line_index, page_number))
-    contents_line_indexes |= _list_contents_run(numbered_lines)
+            contents_line_indexes |= _list_contents_run(contents_run)
+            contents_run = []
+        contents_run.append((line_index, page_number))
+    contents_line_indexes |= _list_contents_run(contents_run)
     return contents_line_indexes | _list_contents_page_lines(flow_lines, contents_line_indexes)
 
 
@@ -357,11 +357,11 @@ def _is_body_text(line_text: str, usual_line_length: int) -> bool:
     )
 
 
-def _list_contents_run(numbered_lines: Sequence[tuple[int, int]]) -> set[int]:
+def _list_contents_run(contents_run: Sequence[tuple[int, int]]) -> set[int]:
     """Return the lines from the first to the last of a run; none if it is too short."""
-    if len(numbered_lines) < _MIN_CONTENTS_LINES:
+    if len(contents_run) < _MIN_CONTENTS_LINES:
         return set()
-    return set(range(numbered_lines[0][0], numbered_lines[-1][0] + 1))
+    return set(range(contents_run[0][0], contents_run[-1][0] + 1))
 
 
 def _list_contents_page_lines(

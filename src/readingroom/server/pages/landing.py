@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from readingroom import __version__
 from readingroom.bases import BASES
-from readingroom.protocol.pages import RecentEvent, list_no_events
+from readingroom.protocol.pages import RecentEvent, list_no_recent_events
 from readingroom.server.auth.bearer import Access
 from readingroom.server.auth.policies import MANIFEST_PATH, AuthPolicies, is_josh_base
 from readingroom.server.faces import Face
@@ -49,10 +49,10 @@ class LandingPages:
         settings: ServerSettings,
         auth_policies: AuthPolicies,
         menu_entries: Sequence[MenuEntry] = (),
-        list_events: Callable[[], Awaitable[Sequence[RecentEvent]]] = list_no_events,
+        list_recent_events: Callable[[], Awaitable[Sequence[RecentEvent]]] = list_no_recent_events,
     ) -> None:
-        """`menu_entries` are the pages that the home page leads to, and `list_events` its news."""
-        self._list_events = list_events
+        """`menu_entries`: pages that the home page leads to; `list_recent_events`: its news."""
+        self._list_recent_events = list_recent_events
         self._faces = server_faces
         self._menu_entries = menu_entries
         self._policies = auth_policies
@@ -136,7 +136,7 @@ class LandingPages:
             entries=shown_entries,
             is_open=_can_browser_open(request),
             # Strangers may see the addresses, and nothing of what is kept here.
-            events=await self._list_events() if visitor else (),
+            events=await self._list_recent_events() if visitor else (),
         )
 
     async def show_connect(self, request: Request) -> Response:

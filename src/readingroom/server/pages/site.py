@@ -43,7 +43,7 @@ class ConsolePages:
     job_runner: JobRunner
     spools: ScratchFolders
     """Where files of forms are received; what a killed server left there is swept at the start."""
-    list_events: Callable[[], Awaitable[Sequence[RecentEvent]]]
+    list_recent_events: Callable[[], Awaitable[Sequence[RecentEvent]]]
     """What happened lately, for the home page."""
 
 
@@ -89,24 +89,24 @@ def build_console_pages(
         *KeyPages(frame_renderer, key_auth).make_routes(),
         *make_page_routes(all_pages, frame_renderer, settings, upload_spools),
     ]
-    list_events = partial(_list_events, base_pages)
+    list_recent_events = partial(_list_recent_events, base_pages)
     return ConsolePages(
         page_routes,
         frame_renderer,
         menu_entries,
         JobRunner(job_store, job_handlers),
         upload_spools,
-        list_events,
+        list_recent_events,
     )
 
 
-async def _list_events(base_pages: Sequence[BasePages]) -> Sequence[RecentEvent]:
+async def _list_recent_events(base_pages: Sequence[BasePages]) -> Sequence[RecentEvent]:
     """Return what happened lately in every base, the newest first."""
     recent_events: list[RecentEvent] = []
     for pages_of_base in base_pages:
         # A base that cannot answer says so on its own pages.
         with contextlib.suppress(KnowledgeError):
-            recent_events += await pages_of_base.list_events()
+            recent_events += await pages_of_base.list_recent_events()
     return sorted(recent_events, key=lambda event: event.day, reverse=True)[:_MAX_HOME_PAGE_EVENTS]
 
 

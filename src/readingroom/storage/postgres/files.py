@@ -75,8 +75,8 @@ class PostgresFiles(OwnFiles):
     def write_file(self, path_segments: Sequence[str], content_file: IO[bytes]) -> None:
         """Keep what an open file holds in place of a file of the same path."""
         content_file.seek(0)
-        with self._database.transaction() as shared_transaction:
-            connection = shared_transaction.connection
+        with self._database.transaction() as transaction:
+            connection = transaction.connection
             self._delete_matching_files(connection, "path = ?", _join_path(path_segments))
             (file_id,) = connection.execute(
                 "INSERT INTO files (base, path, sha256, size) VALUES (?, ?, '', 0) "
@@ -97,16 +97,16 @@ class PostgresFiles(OwnFiles):
 
     def delete_file(self, path_segments: Sequence[str]) -> None:
         """Delete a file; one that does not exist is fine."""
-        with self._database.transaction() as shared_transaction:
+        with self._database.transaction() as transaction:
             self._delete_matching_files(
-                shared_transaction.connection, "path = ?", _join_path(path_segments)
+                transaction.connection, "path = ?", _join_path(path_segments)
             )
 
     def delete_folder(self, path_segments: Sequence[str]) -> None:
         """Delete every file below a folder; one that does not exist is fine."""
-        with self._database.transaction() as shared_transaction:
+        with self._database.transaction() as transaction:
             self._delete_matching_files(
-                shared_transaction.connection,
+                transaction.connection,
                 "starts_with(path, ?)",
                 f"{_join_path(path_segments)}/",
             )

@@ -41,8 +41,8 @@ from readingroom.protocol.pages import (
     PageLink,
     PagePicture,
     PageRequest,
-    ReadingAid,
     RecentEvent,
+    RecordPageExtras,
     RenderedPage,
     SeeOther,
     SentFile,
@@ -143,8 +143,8 @@ def make_pages(documents_service: DocumentsService, job_store: JobStore) -> Base
             ),
         ],
         job_handlers={UPLOAD_JOB: UploadJobs(documents_service).run_job},
-        build_reading_aid=document_pages.build_reading_aid,
-        list_events=document_pages.list_events,
+        build_record_page_extras=document_pages.build_record_page_extras,
+        list_recent_events=document_pages.list_recent_events,
     )
 
 
@@ -177,7 +177,7 @@ class DocumentPages:
             return await self.show_application(request)
         return await self.show_applications(request)
 
-    async def list_events(self) -> list[RecentEvent]:
+    async def list_recent_events(self) -> list[RecentEvent]:
         """Return the applications that were validated last."""
         application_list = await self._service.list_applications()
         recent_events = [
@@ -328,7 +328,9 @@ class DocumentPages:
         )
         return PagePicture(picture_bytes, "image/webp")
 
-    async def build_reading_aid(self, request: PageRequest, desk_record: DeskRecord) -> ReadingAid:
+    async def build_record_page_extras(
+        self, request: PageRequest, desk_record: DeskRecord
+    ) -> RecordPageExtras:
         """Return a page's picture, its neighbours, and the application that it belongs to."""
         document_id = str(desk_record.record["document_id"])
         document_record = await self._service.get_record(document_id)
@@ -349,7 +351,7 @@ class DocumentPages:
         if not page_text:
             first_page_link = PageLink("Page by page", _make_page_address(document_id, 1))
             related_links = [first_page_link, application_link, file_link]
-            return ReadingAid(
+            return RecordPageExtras(
                 trail=breadcrumb_links,
                 related=related_links,
                 citation=citation,
@@ -364,7 +366,7 @@ class DocumentPages:
         if quoted_text := request.get_parameter("quote"):
             beside_address = _make_assessment_address(document_record.application_ref, quoted_text)
             related_links.insert(0, PageLink("Policy on this, of its day", beside_address))
-        return ReadingAid(
+        return RecordPageExtras(
             trail=breadcrumb_links,
             previous=_make_page_link(document_id, page_number - 1) if page_number > 1 else None,
             next=_make_page_link(document_id, page_number + 1)

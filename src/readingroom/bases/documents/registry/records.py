@@ -106,10 +106,10 @@ class UnreadEntry:
 
 
 def join_chunk_texts(chunks: Sequence[StoredChunk]) -> str:
-    """Return the text that these chunks, in order, were cut from; overlaps stand once."""
+    """Return the text that these chunks were cut from, in reading order; overlaps stand once."""
     text_parts: list[str] = []
     covered_end_offset = 0
-    for chunk in chunks:
+    for chunk in sorted(chunks, key=lambda chunk: chunk.chunk_index):
         # Overlapping chunks repeat the end of the one before; only what is new is taken.
         text_parts.append(chunk.gap + chunk.text[max(0, covered_end_offset - chunk.start_offset) :])
         covered_end_offset = max(covered_end_offset, chunk.start_offset + len(chunk.text))

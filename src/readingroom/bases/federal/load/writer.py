@@ -414,24 +414,24 @@ class Writer(StepWriter):
         if record_source.newest_of is None:
             return
         self._record_rows.write()
-        newest_row, *older_rows = self._db.execute(
+        newest_filing_row, *older_filing_rows = self._db.execute(
             f"""SELECT id, status FROM {record_source.name} WHERE {record_source.newest_of} =
                     (SELECT {record_source.newest_of} FROM {record_source.name} WHERE id = ?)
                 ORDER BY record ->> 'posted_at' DESC NULLS LAST, id DESC""",
             (record.id,),
         ).fetchall()
-        for older_row in older_rows:
-            if older_row["status"] == "active":
+        for older_filing_row in older_filing_rows:
+            if older_filing_row["status"] == "active":
                 self.withdraw_record(
                     record_source,
-                    older_row["id"],
+                    older_filing_row["id"],
                     record.retrieved_at,
                     "filed again",
-                    newest_row["id"],
+                    newest_filing_row["id"],
                 )
             self._db.execute(
                 f"UPDATE {record_source.name} SET successor_id = ? WHERE id = ?",
-                (newest_row["id"], older_row["id"]),
+                (newest_filing_row["id"], older_filing_row["id"]),
             )
 
     def _put_links(

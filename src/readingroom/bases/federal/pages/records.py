@@ -30,7 +30,7 @@ from readingroom.protocol.pages import (
     BasePages,
     PageLink,
     PageRequest,
-    ReadingAid,
+    RecordPageExtras,
     RenderedPage,
     SeeOther,
     ToolExample,
@@ -76,7 +76,7 @@ def make_pages(federal_service: FederalService, job_store: JobStore) -> BasePage
                 form_page=series_pages.show_refused_form,
             ),
         ],
-        build_reading_aid=record_pages.build_reading_aid,
+        build_record_page_extras=record_pages.build_record_page_extras,
         list_source_freshness=list_pages.list_source_freshness,
     )
 
@@ -172,7 +172,9 @@ class RecordPages:
                 break
         return member_votes
 
-    async def build_reading_aid(self, request: PageRequest, desk_record: DeskRecord) -> ReadingAid:
+    async def build_record_page_extras(
+        self, request: PageRequest, desk_record: DeskRecord
+    ) -> RecordPageExtras:
         """Return the ways from a record to its dossier, its links and its list."""
         record_source = find_source(desk_record.source)
         related_links = [PageLink(f"All {record_source.label}", f"/records/{record_source.name}")]
@@ -190,7 +192,7 @@ class RecordPages:
             PageLink("Federal records", "/records"),
             PageLink(record_source.label, f"/records/{record_source.name}"),
         ]
-        return ReadingAid(trail=breadcrumb_links, related=related_links)
+        return RecordPageExtras(trail=breadcrumb_links, related=related_links)
 
 
 class _Dossier:
@@ -431,25 +433,23 @@ def _make_section_table(
     table_rows = [
         [
             {
-                "text": "" if section_item[field_name] is None else str(section_item[field_name]),
-                "href": _make_count_address(field_name, section_item, member_id),
+                "text": "" if numbers[field_name] is None else str(numbers[field_name]),
+                "href": _make_count_address(field_name, numbers, member_id),
             }
             for field_name in label_by_field
         ]
-        for section_item in section.items
+        for numbers in section.items
     ]
     return {"headers": list(label_by_field.values()), "rows": table_rows, "note": section.note}
 
 
-def _make_count_address(
-    field_name: str, section_item: Mapping[str, Any], member_id: str
-) -> str | None:
+def _make_count_address(field_name: str, numbers: Mapping[str, Any], member_id: str) -> str | None:
     """Return the list of the bills that a number counts; None for a number of something else."""
-    if field_name not in _BILL_FILTER_BY_COUNT_FIELD or not section_item[field_name]:
+    if field_name not in _BILL_FILTER_BY_COUNT_FIELD or not numbers[field_name]:
         return None
     filter_values = {
         _BILL_FILTER_BY_COUNT_FIELD[field_name]: member_id,
-        "congress": section_item["congress"],
+        "congress": numbers["congress"],
     }
     return make_list_address(SOURCES_BY_NAME["bills"], filter_values)
 

@@ -13,7 +13,7 @@ from readingroom.storage.database import Database
 
 
 def suggest_recent(
-    db: Database, record_table: RecordTable, time_interval: Interval, max_intervals: int
+    db: Database, record_table: RecordTable, bucket_size: Interval, max_intervals: int
 ) -> list[dict[str, Any]]:
     """Return the filter that leaves about so many of the newest intervals."""
     (newest_date,) = db.execute(
@@ -23,7 +23,7 @@ def suggest_recent(
     if newest_day is None:
         return []
     # The shortest that each can be, so that what is suggested never has too many buckets.
-    shortest_days = {"day": 1, "week": 7, "month": 28, "quarter": 90, "year": 365}[time_interval]
+    shortest_days = {"day": 1, "week": 7, "month": 28, "quarter": 90, "year": 365}[bucket_size]
     # Nothing here is older than Congress, and Python has no dates before the year 1.
     days_back = min(shortest_days * (max_intervals - 1), (newest_day - date(1789, 1, 1)).days)
     return [{"filters": {"since": (newest_day - timedelta(days=days_back)).isoformat()}}]

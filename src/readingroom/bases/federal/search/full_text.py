@@ -57,11 +57,11 @@ def prepare_passage_words(passages: Sequence[Sequence[Any]]) -> Callable[[Databa
         for place, row in enumerate(passages)
     ]
     copy_target = f"passage_words (chunk, {', '.join(FIELD_WEIGHTS)}, tokens)"
-    formatted_rows = format_words_rows(stemmed_rows)
-    if formatted_rows is None:
+    copy_text_rows = format_words_rows(stemmed_rows)
+    if copy_text_rows is None:
         encoded_blocks = list(encode_words_rows(stemmed_rows))
         return lambda db: _copy_rows(db, copy_target, encoded_blocks)
-    return lambda db: _copy_text(db, copy_target, formatted_rows)
+    return lambda db: _copy_text(db, copy_target, copy_text_rows)
 
 
 def find_passages(
@@ -174,8 +174,8 @@ def _copy_rows(db: Any, table_and_columns_sql: str, encoded_blocks: Iterable[byt
     db.copy_in(table_and_columns_sql, encoded_blocks)
 
 
-def _copy_text(db: Any, table_and_columns_sql: str, formatted_rows: bytes) -> None:
-    db.copy_text(table_and_columns_sql, formatted_rows)
+def _copy_text(db: Any, table_and_columns_sql: str, copy_text_rows: bytes) -> None:
+    db.copy_text(table_and_columns_sql, copy_text_rows)
 
 
 # --- names ---

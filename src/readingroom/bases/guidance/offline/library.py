@@ -222,8 +222,8 @@ class GuidanceLibrary:
     @property
     def listed_count(self) -> int | None:
         """How many results a sync under way has listed; None when the list is complete."""
-        stored_count = self.read_state_value("listed")
-        return int(stored_count) if stored_count else None
+        listed_count_text = self.read_state_value("listed")
+        return int(listed_count_text) if listed_count_text else None
 
     def begin_or_resume_sync(self) -> bool:
         """Begin a sync, or go on with one that was interrupted. Return whether one was."""

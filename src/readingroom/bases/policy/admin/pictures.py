@@ -14,7 +14,7 @@ from readingroom.bases.policy.admin.service import PolicyAdmin
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.errors import RecordNotFound
 from readingroom.ingest.errors import FileNotFound
-from readingroom.ingest.page_pictures import PassageMark, StoredFile
+from readingroom.ingest.page_pictures import PassageRectangle, StoredFile
 from readingroom.protocol.resources import PageImage
 
 _IMAGE_DPI = 100
@@ -40,7 +40,7 @@ class PolicyPictures:
 
     async def mark_passage(
         self, policy_slug: str, revision_id: str, page_number: int, passage_text: str
-    ) -> tuple[PassageMark, ...]:
+    ) -> tuple[PassageRectangle, ...]:
         """Return where a passage stands on a page, if it does. Raise FileNotFound."""
         file_path, sha256 = await self._locate_file(policy_slug, revision_id)
         with _open_file(file_path, policy_slug, revision_id, sha256) as stored_file:

@@ -127,13 +127,13 @@ def find_section_ref(section_ref: str, refs_by_folded_ref: Mapping[str, str]) ->
             refs_by_folded_ref[candidate_form]
             for candidate_form in candidate_forms
             if candidate_form in refs_by_folded_ref
-            and not _is_other_kind(section_ref, refs_by_folded_ref[candidate_form])
+            and not _name_different_policy_kinds(section_ref, refs_by_folded_ref[candidate_form])
         ),
         None,
     )
 
 
-def _is_other_kind(asked_ref: str, section_ref: str) -> bool:
+def _name_different_policy_kinds(asked_ref: str, section_ref: str) -> bool:
     """Whether two references name different kinds of policy: `Core Policy`, `Local Policy`."""
     asked_kinds, section_kinds = (
         _WORDS_BEFORE_POLICY_PATTERN.findall(fold_ref(folded_ref))

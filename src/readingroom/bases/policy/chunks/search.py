@@ -9,14 +9,17 @@ from datetime import date
 
 import anyio.to_thread
 
+from readingroom.bases.policy.chunks.hits import (
+    group_chunks_by_passage,
+    make_policy_hit,
+)
 from readingroom.bases.policy.chunks.references import (
     AskedReference,
     find_asked_references,
     find_topic,
     has_clause_start,
 )
-from readingroom.bases.policy.chunks.store import PolicyStore, StoredChunk
-from readingroom.bases.policy.ids import format_passage_id
+from readingroom.bases.policy.chunks.store import PolicyStore
 from readingroom.bases.policy.models import (
     Excluded,
     ExclusionReason,
@@ -32,13 +35,13 @@ from readingroom.bases.policy.registry.records import (
     Policy,
     Revision,
     RevisionStatus,
-    format_citation,
 )
 from readingroom.bases.policy.registry.resolver import EffectiveDateResolver, PolicyOnDay
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import InvalidCursor, RecordNotFound
 from readingroom.core.modes import Mode
 from readingroom.core.scores import ScoreParts
+from readingroom.engine.chunking import MAX_GROUPED_CHUNKS
 from readingroom.engine.confidence import judge_confidence
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.engine.index import ChunkHit, Ranking
@@ -154,7 +157,7 @@ class PolicySearch:
         if chunk is None:
             raise RecordNotFound(f"No policy has a passage {chunk_id[:200]!r}")
         policy_as_of_today = await self._resolver.resolve_for_policy(chunk.source, self._today)
-        return _make_policy_hit(chunk, ChunkHit(chunk_id, 1.0, ScoreParts()), policy_as_of_today)
+        return make_policy_hit([chunk], ChunkHit(chunk_id, 1.0, ScoreParts()), policy_as_of_today)
 
     @property
     def _today(self) -> date:
@@ -166,27 +169,31 @@ class PolicySearch:
         first_rank = _parse_cursor(arguments)
         end_rank = first_rank + arguments.n_results
         named_chunk_ids = await self._find_named_chunk_ids(arguments, search_scope)
+        spare_count = MAX_GROUPED_CHUNKS if arguments.mode == "hybrid" else 0
         # One more than the page holds shows whether there is a next page.
         ranking = await self._store.rank_chunks(
-            arguments.query, end_rank + 1, search_scope.revisions, arguments.mode
+            arguments.query, end_rank + spare_count + 1, search_scope.revisions, arguments.mode
         )
         ranking = _put_named_passages_first(named_chunk_ids, ranking)
-        page_hits = ranking.hits[first_rank:end_rank]
-        chunks_by_id = await self._store.get_chunks_by_id([hit.chunk_id for hit in page_hits])
+        hits_by_id = {hit.chunk_id: hit for hit in ranking.hits}
+        chunks_by_id = await self._store.get_chunks_by_id([*hits_by_id])
+        found_chunks = [
+            chunks_by_id[chunk_id] for chunk_id in hits_by_id if chunk_id in chunks_by_id
+        ]
+        chunk_groups = group_chunks_by_passage(found_chunks, arguments.mode)
         policy_hits = [
-            _make_policy_hit(
-                chunk,
-                hit,
-                search_scope.policies_today[chunk.source],
-                is_named=hit.chunk_id in named_chunk_ids,
+            make_policy_hit(
+                chunks,
+                hits_by_id[chunks[0].chunk_id],
+                search_scope.policies_today[chunks[0].source],
+                is_named=chunks[0].chunk_id in named_chunk_ids,
             )
-            for hit in page_hits
-            if (chunk := chunks_by_id.get(hit.chunk_id))
+            for chunks in chunk_groups[first_rank:end_rank]
         ]
         answer_confidence = judge_confidence(
             [hit.score for hit in ranking.hits], policy_hits[0].citation if policy_hits else ""
         )
-        has_more = len(ranking.hits) > end_rank and end_rank < _MAX_OFFSET
+        has_more = len(chunk_groups) > end_rank and end_rank < _MAX_OFFSET
         return PolicyHits(
             query=arguments.query,
             effective_date=arguments.effective_date,
@@ -361,43 +368,6 @@ def list_unread_revisions(
         )
         for revision in policy_on_day.unread_revisions
     ]
-
-
-def _make_policy_hit(
-    chunk: StoredChunk, chunk_hit: ChunkHit, policy_as_of_today: PolicyOnDay, is_named: bool = False
-) -> PolicyHit:
-    revision = timeline.find_revision(policy_as_of_today.timeline, chunk.revision_id)
-    later_revision = timeline.find_successor(revision, policy_as_of_today.timeline)
-    return PolicyHit(
-        chunk_id=chunk.chunk_id,
-        text=chunk.text,
-        relevance_score=chunk_hit.relevance_score,
-        source=chunk.source,
-        revision_id=chunk.revision_id,
-        version_label=revision.version_label,
-        section_ref=chunk.section_ref,
-        page_number=chunk.page_number,
-        effective_from=revision.effective_from,
-        effective_to=timeline.find_last_day(revision, policy_as_of_today.timeline),
-        in_force_today=policy_as_of_today.revision == revision,
-        superseded_by=later_revision.revision_id if later_revision else None,
-        citation=format_citation(
-            revision,
-            chunk.section_ref,
-            chunk.pages,
-            chunk.section_title,
-            chunk.weight_note,
-            chunk.printed_pages,
-        ),
-        id=format_passage_id(chunk.chunk_id),
-        score=chunk_hit.score,
-        parts=chunk_hit.parts,
-        section_title=chunk.section_title,
-        passage_kind=chunk.passage_kind,
-        exact_reference=is_named,
-        stage=revision.stage,
-        printed_page=chunk.printed_pages[0] if chunk.printed_pages else None,
-    )
 
 
 def _find_inapplicable_policies(

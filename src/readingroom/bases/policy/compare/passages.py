@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from readingroom.bases.policy.chunks.joining import join_chunk_texts, list_printed_pages
 from readingroom.bases.policy.chunks.references import fold_ref, index_by_folded_ref
 from readingroom.bases.policy.chunks.store import StoredChunk
 from readingroom.bases.policy.models import DiffPart, ListedSection
@@ -36,11 +37,6 @@ def select_section_chunks(chunks: Iterable[StoredChunk], section_ref: str) -> li
         for chunk in chunks
         if folded_ref in map(fold_ref, (*chunk.section_path, chunk.section_ref))
     ]
-
-
-def join_chunk_texts(chunks: Sequence[StoredChunk]) -> str:
-    """Return the text of chunks in order: overlaps stand once, gaps become blank lines."""
-    return "".join(own_text for _, _, own_text in iterate_own_texts(chunks))
 
 
 def join_section_text(chunks: Sequence[StoredChunk]) -> str:
@@ -106,22 +102,6 @@ def find_title(section_chunks: Sequence[StoredChunk], section_ref: str) -> str:
     )
 
 
-def list_printed_pages(
-    section_chunks: Sequence[StoredChunk], page_numbers: Sequence[int]
-) -> list[str]:
-    """Return the numbers printed on these pages; none where one of them is not known."""
-    labels_by_page = {
-        page_number: printed_label
-        for chunk in section_chunks
-        for page_number, printed_label in zip(chunk.pages, chunk.printed_pages, strict=False)
-    }
-    return (
-        [labels_by_page[page_number] for page_number in page_numbers]
-        if all(page_number in labels_by_page for page_number in page_numbers)
-        else []
-    )
-
-
 def group_by_section(chunks: Sequence[StoredChunk]) -> dict[str, list[StoredChunk]]:
     """Return the chunks that stand directly in each section, in reading order."""
     chunks_by_ref: dict[str, list[StoredChunk]] = {}
@@ -152,27 +132,6 @@ def fold_text(raw_text: str, removes_marks: bool = True) -> str:
         " ", fold_dashes(raw_text).translate(_PLAIN_QUOTES)
     ).casefold()
     return folded_text.strip() if removes_marks else folded_text
-
-
-def iterate_own_texts(chunks: Sequence[StoredChunk]) -> Iterable[tuple[StoredChunk, int, str]]:
-    """Yield each chunk with the part of its text that no chunk before it has, and its offset."""
-    covered_end_offset: int | None = None
-    for chunk in sorted(chunks, key=lambda chunk: chunk.chunk_index):
-        if covered_end_offset is None:
-            yield chunk, chunk.start_offset, chunk.text
-        elif chunk.start_offset < covered_end_offset:
-            yield chunk, covered_end_offset, chunk.text[covered_end_offset - chunk.start_offset :]
-        else:
-            # A cut drops at most the one space it falls on; a wider gap ends a paragraph.
-            joining_text = (
-                ""
-                if chunk.start_offset == covered_end_offset
-                else " "
-                if chunk.start_offset == covered_end_offset + 1
-                else "\n\n"
-            )
-            yield chunk, chunk.start_offset, joining_text + chunk.text
-        covered_end_offset = max(covered_end_offset or 0, chunk.end_offset)
 
 
 def cite_section(

@@ -12,12 +12,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from readingroom.bases.policy.chunks.joining import iterate_own_texts, list_printed_pages
 from readingroom.bases.policy.chunks.search import make_nearest_revision
 from readingroom.bases.policy.chunks.store import StoredChunk
 from readingroom.bases.policy.compare.passages import (
     fold_text,
-    iterate_own_texts,
-    list_printed_pages,
 )
 from readingroom.bases.policy.models import QuotePlace
 from readingroom.bases.policy.registry.records import Revision, format_citation

@@ -91,9 +91,9 @@ def make_pages(policy_service: PolicyService, job_store: JobStore) -> BasePages:
             BasePage(f"{revision_path}/pages/{{page:page_number}}", page_views.show_page),
             BasePage(f"{revision_path}/pages/{{page:page_number}}.webp", page_views.draw_page),
         ],
-        build_reading_aid=page_views.build_reading_aid,
+        build_record_page_extras=page_views.build_record_page_extras,
         list_omissions=policy_pages.list_omissions,
-        list_events=policy_pages.list_events,
+        list_recent_events=policy_pages.list_recent_events,
         list_work=policy_pages.list_work,
     )
 
@@ -242,7 +242,7 @@ class PolicyPages:
             for policy_exclusion in policy_scope.exclusions
         ]
 
-    async def list_events(self) -> list[RecentEvent]:
+    async def list_recent_events(self) -> list[RecentEvent]:
         """Return the revisions that came into force last, and those that could not be read."""
         today = self._service.today
         policies = await self._admin.list_policy_details()

@@ -25,7 +25,7 @@ from readingroom.protocol.pages import (
     PageLink,
     PagePicture,
     PageRequest,
-    ReadingAid,
+    RecordPageExtras,
     RenderedPage,
     ToolExample,
 )
@@ -145,7 +145,9 @@ class PageViews:
             picture_address, picture_description, page_marks, has_sought_passage=bool(passage_text)
         )
 
-    async def build_reading_aid(self, request: PageRequest, desk_record: DeskRecord) -> ReadingAid:
+    async def build_record_page_extras(
+        self, request: PageRequest, desk_record: DeskRecord
+    ) -> RecordPageExtras:
         """Return what stands before and after a section, and the other revisions that have it."""
         policy_slug, revision_id = (
             desk_record.record.get("source"),
@@ -153,7 +155,7 @@ class PageViews:
         )
         section_ref = desk_record.record.get("section_ref")
         if not (policy_slug and revision_id):
-            return ReadingAid()
+            return RecordPageExtras()
         section_refs = list(await self._service.find_section_pages(policy_slug, revision_id))
         section_index = section_refs.index(section_ref) if section_ref in section_refs else -1
         make_link = partial(_make_section_link, policy_slug, revision_id)
@@ -180,7 +182,7 @@ class PageViews:
             file_address = f"{_make_revision_address(policy_slug, revision_id)}/file"
             related_links.append(PageLink("The file as it was received", file_address))
         version_label = str(desk_record.record.get("version_label") or revision_id)
-        return ReadingAid(
+        return RecordPageExtras(
             trail=[
                 PageLink("Policies", "/policies"),
                 PageLink(policy_slug, f"/policies/{policy_slug}"),
