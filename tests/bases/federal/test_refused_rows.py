@@ -18,10 +18,12 @@ from readingroom.bases.federal.schema.records import LinkKind
 from readingroom.bases.federal.schema.sources import SOURCES
 from readingroom.bases.federal.store import FederalPlace, SharedRecords
 from readingroom.storage.postgres import records
+from readingroom.storage.postgres.background import BackgroundWork
 from readingroom.storage.postgres.records import RecordsConnection
 from tests.support.federal.base import write_world
 from tests.support.federal.made_records import amendment
 from tests.support.postgres import PostgresServer, make_database
+from tests.support.processes import wait_until
 
 
 @pytest.fixture(params=["embedded", "postgres"])
@@ -96,30 +98,46 @@ def test_a_refused_last_file_is_told_too(
         assert len(list(completeness.list_failures(db))) == 1
 
 
-@pytest.mark.parametrize("rows_per_commit", [50, 10_000], ids=["in a commit", "before it"])
+@pytest.mark.parametrize("told_by", ["a file", "a commit", "the last commit"])
 def test_files_that_followed_a_refused_one_are_loaded_again_in_their_order(
-    postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_per_commit: int
+    postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told_by: str
 ) -> None:
     """They were given to the database before it refused a row of that one."""
-    was_last_read, waits = threading.Event(), []
+    is_given, may_go_on, waits = threading.Event(), threading.Event(), []
+    finish = BackgroundWork.finish
+
+    def go_on_and_finish(work: BackgroundWork) -> BaseException | None:
+        if is_given.is_set():
+            may_go_on.set()
+        return finish(work)
+
+    connections: list[RecordsConnection] = []
 
     class SlowConnection(RecordsConnection):
-        """Takes links no sooner than all files were read."""
+        """Takes links no sooner than all files were read, or somebody waits."""
+
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            connections.append(self)
 
         def insert_in_background(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
             if "INTO links" in sql and not waits:
-                self.run_in_background(lambda: waits.append(was_last_read.wait(5)))
+                self.run_in_background(lambda: waits.append(may_go_on.wait(20)))
+                is_given.set()
             super().insert_in_background(sql, rows)
 
     class WatchedAmendments(NumberedAmendments):
         def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
-            if raw_file.name.startswith("e"):
-                was_last_read.set()
+            is_first_time = not may_go_on.is_set()
+            if raw_file.name.startswith("e") and told_by == "a file" and is_first_time:
+                may_go_on.set()
+                wait_until(lambda: any(one.has_background_failed for one in connections))
             return super().parse(raw_file, file_stamp)
 
+    monkeypatch.setattr(BackgroundWork, "finish", go_on_and_finish)
     monkeypatch.setattr(records, "RecordsConnection", SlowConnection)
     monkeypatch.setattr(loading, "LOADERS", (WatchedAmendments(),))
-    monkeypatch.setattr(steps, "_MIN_COMMIT_ROWS", rows_per_commit)
+    monkeypatch.setattr(steps, "_MIN_COMMIT_ROWS", 50 if told_by == "a commit" else 10_000)
     (tmp_path / "a.numbers").write_text(" ".join(map(str, range(5))))
     (tmp_path / "b.numbers").write_text("10 11 12!")
     (tmp_path / "c.numbers").write_text("no number")
@@ -128,7 +146,7 @@ def test_files_that_followed_a_refused_one_are_loaded_again_in_their_order(
     with make_database(postgres) as url:
         shared = SharedRecords(url)
         summary = loading.load(shared, [tmp_path], None)
-        assert waits == [True]  # all files were read by then
+        assert waits == [True]
         assert (summary.loaded, summary.failed, summary.unchanged) == (3, 2, 0)
         assert sorted(Path(error["file"]).name[0] for error in summary.errors) == ["b", "c"]
         assert summary.by_loader == {"numbered": 3}

@@ -161,8 +161,7 @@ class _LoadRun:
         self._report_progress = report_progress
         self._is_every_format_read = len(loaders) == len(LOADERS)
         self._companion_paths: set[Path] = set()
-        self._undone_files: list[PendingFile] = []
-        """Files that were taken back because the database refused one before them."""
+        self._undone_files: list[PendingFile] = []  # the database refused one before them
         self._files_to_repeat: list[PendingFile] = []
         self.summary = LoadSummary()
 
@@ -220,11 +219,13 @@ class _LoadRun:
             )
             self._load_file(pending_file, read_contents)
             self._repeat_files()
-        self._writer.commit()
-        while self._writer.wait_for_commit():
+        while True:
+            self._writer.commit()
+            self._writer.wait_for_commit()
+            if not self._undone_files:
+                return
             self._plan_repeats()
             self._repeat_files()
-            self._writer.commit()
 
     def _plan_repeats(self, *interrupted_files: PendingFile) -> None:
         """Have files loaded again, in their order, before any other."""
@@ -275,7 +276,6 @@ class _LoadRun:
             return "failed"
 
     def _commit_so_far(self) -> None:
-        """Let others write. Raise `EarlierStepRefused` if files are to be loaded again first."""
         if self._writer.commit():
             raise EarlierStepRefused
 
