@@ -1,9 +1,10 @@
-"""The cross-encoder's upper layers in torch, with low-rank changes that can be trained.
+"""The cross-encoder in torch, with low-rank changes that can be trained.
+
+Its numbers are rounded as those of the int8 graph that searches run: for each pair alone.
 
 Needs torch and numpy, and nothing else of the project's, so it runs where these alone are.
 """
 
-import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,8 @@ from torch import Tensor, nn
 
 LAYERS, WIDTH, HEADS = 12, 384, 12
 _TOKENS_PER_RUN = 6_400
-_ROWS_PER_BATCH = 64
+_TOKENS_PER_GRAPHICS_CARD_RUN = 32_768
+_ROWS_PER_BATCH = 512
 _WARM_UP_SHARE, _MIN_RATE_SHARE = 0.1, 0.02
 _DENSE = {
     "query": "attention.self.query",
@@ -27,56 +29,75 @@ _DENSE = {
     "wide": "intermediate.dense",
     "narrow": "output.dense",
 }
+_ASKED = ("many", "tuning")
 Pair = tuple["Corpus", int]
 
 
 class Corpus:
-    """The questions of a corpus, and the states of their pairs after the kept layers."""
+    """The pairs of the questions of a corpus and their candidates."""
 
-    def __init__(self, folder: Path, name: str, kept: int) -> None:
-        self.questions = json.loads((folder / f"{name}.json").read_text("utf-8"))
-        self.rows = np.load(folder / f"{name}.rows.npy")
-        self._states = np.load(folder / f"{name}.after{kept}.npy", mmap_mode="r")
-        self._ends = np.cumsum(self.rows[:, 2].astype(int))
-        if self._ends[-1] != len(self._states):
-            raise ValueError(f"{name}: rows and states are of two runs of `read`")
+    def __init__(self, folder: Path, name: str) -> None:
+        with np.load(folder / f"{name}.pairs.npz") as pairs:
+            self.columns = {column: pairs[column] for column in pairs.files}
+        self.starts = np.concatenate([[0], np.cumsum(self.columns["length"])])
+        if self.starts[-1] != len(self.columns["ids"]):
+            raise ValueError(f"{name}: columns and tokens are of two runs of `read`")
 
-    def get_states(self, row: int) -> Any:
-        """Return the states of the tokens of a pair."""
-        end = self._ends[row]
-        return self._states[end - int(self.rows[row, 2]) : end]
+    def get_ids(self, row: int) -> Any:
+        """Return the tokens of a pair."""
+        return self.columns["ids"][self.starts[row] : self.starts[row + 1]].astype(np.int64)
 
-    def get_document(self, row: int) -> str:
-        """Return the name of the document that the question of a row is about."""
-        return str(self.questions[int(self.rows[row, 0])]["document"])
+    def list_questions(self, held_out: bool = False) -> list[int]:
+        """Return the questions to train on, or those held out of training."""
+        is_asked = np.isin(self.columns["kind"], _ASKED)
+        return [
+            int(n) for n in np.flatnonzero(is_asked & (self.columns["is_held_out"] == held_out))
+        ]
 
-    def list_groups(self, wrong_count: int, documents: Sequence[str]) -> Iterator[list[Pair]]:
-        """Yield a right pair and the first wrong ones, question by question.
+    def list_groups(self, questions: Sequence[int], wrong_count: int) -> Iterator[list[list[Pair]]]:
+        """Yield a right pair and the first wrong ones of each question, in each form they have."""
+        for number in questions:
+            of_question = np.flatnonzero(self.columns["question"] == number)
+            forms = []
+            for is_bare in (False, True):
+                rows = of_question[self.columns["is_bare"][of_question] == is_bare]
+                are_right = self.columns["is_right"][rows]
+                if are_right.any() and not are_right.all():
+                    chosen = [rows[are_right][0], *rows[~are_right][:wrong_count]]
+                    forms.append([(self, int(row)) for row in chosen])
+            if forms:
+                yield forms
 
-        With `documents`, only of questions about a document whose name has one of these words.
-        """
-        for number, question in enumerate(self.questions):
-            if question["kind"] not in ("many", "tuning"):
-                continue
-            if documents and not any(word in question["document"] for word in documents):
-                continue
-            right: list[Pair] = []
-            wrong: list[Pair] = []
-            for row in np.flatnonzero(self.rows[:, 0] == number):
-                candidate = question["candidates"][int(self.rows[row, 1])]
-                (right if candidate["is_right"] else wrong).append((self, int(row)))
-            if right and wrong:
-                yield [right[0], *wrong[:wrong_count]]
+
+def _round_states(states: Tensor, mask: Tensor) -> Tensor:
+    """Return states in the 256 steps that an int8 graph has for all numbers of a pair."""
+    with torch.no_grad():
+        real = states.float().masked_fill(~mask, 0.0)
+        low, high = real.amin((1, 2), keepdim=True), real.amax((1, 2), keepdim=True)
+        scale = ((high - low) / 255).clamp_min(1e-12)
+        zero = torch.round(-low / scale)
+        rounded = (torch.clamp(torch.round(real / scale) + zero, 0, 255) - zero) * scale
+        change = rounded - real
+    return states + change
+
+
+def _round_weight(weight: Tensor) -> Tensor:
+    """Return weights in the 255 steps that an int8 graph has for what makes one number."""
+    with torch.no_grad():
+        scale = weight.abs().amax(1, keepdim=True) / 127
+        change = torch.round(weight / scale) * scale - weight
+    return weight + change
 
 
 class Dense(nn.Module):
     """A dense layer that stays as it is, plus a low-rank change that is learnt."""
 
-    def __init__(self, weights: Any, name: str, rank: int) -> None:
+    def __init__(self, weights: dict[str, Any], name: str, rank: int) -> None:
         super().__init__()
         weight = torch.from_numpy(weights[f"{name}.weight"].T.copy())
         self.register_buffer("weight", weight, persistent=False)
         self.register_buffer("bias", torch.from_numpy(weights[f"{name}.bias"]), persistent=False)
+        self.name = name.removeprefix("bert.")
         self.rank = rank
         if rank:
             self.down = nn.Parameter(
@@ -84,16 +105,18 @@ class Dense(nn.Module):
             )
             self.up = nn.Parameter(torch.zeros(weight.shape[0], rank))
 
-    def forward(self, states: Tensor) -> Tensor:
-        # Added to the weight: one product of wide matrices is cheaper than two more of thin ones.
-        weight = self.weight + self.up @ self.down if self.rank else self.weight
-        return F.linear(states, weight, self.bias)
+    def forward(self, states: Tensor, mask: Tensor) -> Tensor:
+        weight = self.weight
+        if self.rank:
+            with torch.autocast(states.device.type, enabled=False):
+                weight = _round_weight(weight + self.up @ self.down)
+        return F.linear(_round_states(states, mask), weight, self.bias)
 
 
 class Norm(nn.Module):
     """A layer norm that stays as it is."""
 
-    def __init__(self, weights: Any, name: str) -> None:
+    def __init__(self, weights: dict[str, Any], name: str) -> None:
         super().__init__()
         for part in ("weight", "bias"):
             array = torch.from_numpy(weights[f"{name}.{part}"])
@@ -106,7 +129,7 @@ class Norm(nn.Module):
 class Layer(nn.Module):
     """One layer of the encoder."""
 
-    def __init__(self, weights: Any, number: int, rank: int) -> None:
+    def __init__(self, weights: dict[str, Any], number: int, rank: int) -> None:
         super().__init__()
         prefix = f"bert.encoder.layer.{number}"
         self.is_last = number == LAYERS - 1
@@ -117,77 +140,145 @@ class Layer(nn.Module):
         self.output_norm = Norm(weights, f"{prefix}.output.LayerNorm")
 
     def forward(self, states: Tensor, mask: Tensor) -> Tensor:
-        key, value = self._part_heads("key", states), self._part_heads("value", states)
+        key, value = (self._part_heads(name, states, mask) for name in ("key", "value"))
+        seen_mask = mask[:, None, None, :, 0]
         if self.is_last:  # only the first token is used after it
-            states = states[:, :1]
-        query = self._part_heads("query", states)
-        seen = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
-        joined = self.dense["joined"](seen.transpose(1, 2).flatten(2))
+            states, mask = states[:, :1], mask[:, :1]
+        query = self._part_heads("query", states, mask)
+        seen = F.scaled_dot_product_attention(query, key, value, attn_mask=seen_mask)
+        joined = self.dense["joined"](seen.transpose(1, 2).flatten(2), mask)
         states = self.attention_norm(states + joined)
-        wide = F.gelu(self.dense["wide"](states))
-        return self.output_norm(states + self.dense["narrow"](wide))
+        wide = F.gelu(self.dense["wide"](states, mask))
+        return self.output_norm(states + self.dense["narrow"](wide, mask))
 
-    def _part_heads(self, name: str, states: Tensor) -> Tensor:
-        return self.dense[name](states).unflatten(2, (HEADS, -1)).transpose(1, 2)
+    def _part_heads(self, name: str, states: Tensor, mask: Tensor) -> Tensor:
+        return self.dense[name](states, mask).unflatten(2, (HEADS, -1)).transpose(1, 2)
 
 
-class UpperLayers(nn.Module):
-    """All layers above the kept ones, and what makes log-odds of the last; rank 0 changes none."""
+class CrossEncoder(nn.Module):
+    """The whole network; above the kept layers changes of a rank are learnt, with rank 0 none."""
 
-    def __init__(self, weights: Any, kept: int, rank: int) -> None:
+    def __init__(self, weights: dict[str, Any], kept: int, rank: int) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(Layer(weights, n, rank) for n in range(kept, LAYERS))
+        for part in ("word", "position", "token_type"):
+            array = torch.from_numpy(weights[f"bert.embeddings.{part}_embeddings.weight"])
+            self.register_buffer(part, array, persistent=False)
+        self.kept = kept
+        self.embedding_norm = Norm(weights, "bert.embeddings.LayerNorm")
+        self.layers = nn.ModuleList(
+            Layer(weights, number, rank if number >= kept else 0) for number in range(LAYERS)
+        )
         self.pooler = Dense(weights, "bert.pooler.dense", rank)
         self.classifier = Dense(weights, "classifier", 0)
 
-    def forward(self, states: Tensor, mask: Tensor) -> Tensor:
-        with torch.autocast(states.device.type, torch.bfloat16):
-            for layer in self.layers:
-                states = layer(states, mask[:, None, None, :])
-        return self.classifier(torch.tanh(self.pooler(states[:, 0].float())))[:, 0]
+    def forward(self, ids: Tensor, second: Tensor, lengths: Tensor) -> Tensor:
+        places = torch.arange(ids.shape[1], device=ids.device)
+        mask = (places < lengths[:, None])[:, :, None]
+        types = (places >= second[:, None]).long()
+        states = self.word[ids] + self.position[places] + self.token_type[types]
+        states = self.embedding_norm(states)
+        is_rounded = self.training and ids.is_cuda
+        with torch.autocast(ids.device.type, torch.bfloat16, enabled=is_rounded):
+            for number, layer in enumerate(self.layers):
+                with torch.set_grad_enabled(torch.is_grad_enabled() and number >= self.kept):
+                    states = layer(states, mask)
+        first, mask = states[:, :1].float(), mask[:, :1]
+        return self.classifier(torch.tanh(self.pooler(first, mask)), mask)[:, 0, 0]
 
     def score_pairs(self, pairs: Sequence[Pair]) -> Tensor:
         """Return the log-odds of each pair, computed in runs of like length."""
-        lengths = [int(corpus.rows[row, 2]) for corpus, row in pairs]
-        log_odds: dict[int, Tensor] = {}
+        lengths = [int(corpus.columns["length"][row]) for corpus, row in pairs]
+        limit = _TOKENS_PER_GRAPHICS_CARD_RUN if self.word.is_cuda else _TOKENS_PER_RUN
+        places: list[int] = []
+        values: list[Tensor] = []
         run: list[int] = []
         for number in sorted(range(len(pairs)), key=lengths.__getitem__):
-            if run and (len(run) + 1) * lengths[number] > _TOKENS_PER_RUN:
-                log_odds |= zip(run, self._score_run([pairs[each] for each in run]), strict=True)
+            if run and (len(run) + 1) * lengths[number] > limit:
+                values.append(self._score_run([pairs[each] for each in run]))
                 run = []
             run.append(number)
-        log_odds |= zip(run, self._score_run([pairs[each] for each in run]), strict=True)
-        return torch.stack([log_odds[number] for number in range(len(pairs))])
+            places.append(number)
+        values.append(self._score_run([pairs[each] for each in run]))
+        return torch.cat(values)[torch.tensor(places).argsort().to(self.word.device)]
 
     def _score_run(self, pairs: Sequence[Pair]) -> Tensor:
-        device = self.classifier.weight.device
-        rows = [torch.tensor(corpus.get_states(row)) for corpus, row in pairs]
+        device = self.word.device
+        rows = [torch.from_numpy(corpus.get_ids(row)) for corpus, row in pairs]
         lengths = torch.tensor([len(row) for row in rows])
-        states = nn.utils.rnn.pad_sequence(rows, batch_first=True).float()
-        mask = torch.arange(states.shape[1]) < lengths[:, None]
-        return self(states.to(device), mask.to(device))
+        second = torch.tensor([int(corpus.columns["second"][row]) for corpus, row in pairs])
+        ids = nn.utils.rnn.pad_sequence(rows, batch_first=True)
+        return self(ids.to(device), second.to(device), lengths.to(device))
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How an adapter is trained; the defaults are those of `docs/engine.md`, never searched for."""
+    """How an adapter is trained; the defaults are those of the one that is shipped."""
 
+    kept: int = 6
+    """How many lower layers stay as they are."""
     rank: int = 8
     learning_rate: float = 1e-3
-    epochs: float = 1.0
-    wrong_count: int = 4
-    binary_weight: float = 0.2
+    epochs: float = 2.0
+    wrong_count: int = 7
+    binary_weight: float = 1.0
+    """What it counts that each pair is judged rightly alone, beside which one is chosen."""
+    own_share: float = 0.0
+    """The share that the unchanged network's choice has in what is to be chosen."""
     questions_per_step: int = 8
     seed: int = 1
 
 
+def load_weights(folder: Path) -> dict[str, Any]:
+    """Return the weights as floats; those of dense layers as (inputs, outputs)."""
+    with np.load(folder / "weights.npz") as file:
+        arrays = {name: file[name] for name in file.files}
+    weights = {name: array for name, array in arrays.items() if "|" not in name}
+    for name in [name.removesuffix("|ints") for name in arrays if name.endswith("|ints")]:
+        steps = arrays[f"{name}|ints"].astype(np.float32) - arrays[f"{name}|zero"]
+        weights[name] = (steps * arrays[f"{name}|scale"]).astype(np.float32)
+    return weights
+
+
+def save_changes(network: CrossEncoder, path: Path) -> None:
+    """Write the learnt changes to a file, as half-precision numbers by the names of the layers."""
+    np.savez(
+        path,
+        **{
+            f"{layer.name}.{part}": getattr(layer, part).detach().cpu().numpy().astype(np.float16)
+            for layer in network.modules()
+            if isinstance(layer, Dense) and layer.rank
+            for part in ("up", "down")
+        },
+    )
+
+
+def load_changed(weights: dict[str, Any], path: Path | None) -> CrossEncoder:
+    """Return the network with the changes in a file, or as it is."""
+    if path is None:
+        return CrossEncoder(weights, LAYERS, 0).eval()
+    with np.load(path) as file:
+        changes = {name: torch.from_numpy(file[name].astype(np.float32)) for name in file.files}
+    layer_numbers = [int(name.split(".")[2]) for name in changes if name.startswith("encoder.")]
+    network = CrossEncoder(weights, min(layer_numbers), len(changes["pooler.dense.down"]))
+    with torch.no_grad():
+        for layer in network.modules():
+            if isinstance(layer, Dense) and layer.rank:
+                layer.up.copy_(changes[f"{layer.name}.up"])
+                layer.down.copy_(changes[f"{layer.name}.down"])
+    return network.eval()
+
+
 def train(
-    folder: Path, kept: int, groups: Sequence[Sequence[Pair]], recipe: Recipe, device: str
-) -> dict[str, Any]:
-    """Return an adapter trained on groups whose first pair is the right one."""
+    weights: dict[str, Any],
+    groups: Sequence[Sequence[Sequence[Pair]]],
+    recipe: Recipe,
+    device: str,
+) -> CrossEncoder:
+    """Return a network trained on groups whose first pair is the right one."""
     torch.manual_seed(recipe.seed)
     generator = np.random.default_rng(recipe.seed)
-    network = UpperLayers(np.load(folder / "weights.npz"), kept, recipe.rank).to(device)
+    network = CrossEncoder(weights, recipe.kept, recipe.rank).to(device)
+    own = _score_own(CrossEncoder(weights, LAYERS, 0).to(device), groups, recipe)
     parameters = list(network.parameters())
     step_count = int(len(groups) * recipe.epochs / recipe.questions_per_step)
     order = [n for _ in range(math.ceil(recipe.epochs)) for n in generator.permutation(len(groups))]
@@ -198,57 +289,52 @@ def train(
         share = warmth * max(_MIN_RATE_SHARE, 1 - step / step_count)
         optimizer.param_groups[0]["lr"] = recipe.learning_rate * share
         first = step * recipe.questions_per_step
-        chosen = [groups[n] for n in order[first : first + recipe.questions_per_step]]
+        chosen = [
+            forms[generator.integers(len(forms))]
+            for forms in (groups[n] for n in order[first : first + recipe.questions_per_step])
+        ]
         optimizer.zero_grad()
-        loss = _compute_loss(network, chosen, recipe.binary_weight)
+        loss = _compute_loss(network, chosen, own, recipe)
         loss.backward()
         nn.utils.clip_grad_norm_(parameters, 1.0)
         optimizer.step()
-        print(f"step {step + 1} of {step_count}, loss {loss.item():.3f}", flush=True)
-    documents = {corpus.get_document(row) for (corpus, row), *_ in groups}
-    return {"kept": kept, "rank": recipe.rank, "documents": sorted(documents)} | {
-        "changes": network.state_dict()
-    }
+        if step % 10 == 9:
+            print(f"step {step + 1} of {step_count}, loss {loss.item():.3f}", flush=True)
+    return network.eval()
+
+
+def _score_own(
+    network: CrossEncoder, groups: Sequence[Sequence[Sequence[Pair]]], recipe: Recipe
+) -> dict[Pair, float]:
+    """Return what the unchanged network makes of each pair, where that is wanted."""
+    if not recipe.own_share:
+        return {}
+    pairs = [pair for forms in groups for form in forms for pair in form]
+    return dict(zip(pairs, score_all(network.eval(), pairs).tolist(), strict=True))
 
 
 def _compute_loss(
-    network: UpperLayers, groups: Sequence[Sequence[Pair]], binary_weight: float
+    network: CrossEncoder, groups: Sequence[Sequence[Pair]], own: dict[Pair, float], recipe: Recipe
 ) -> Tensor:
     """Return how surely the right pair is not chosen of its group, and each is misjudged alone."""
     log_odds = network.score_pairs([pair for group in groups for pair in group])
     losses = []
-    for group in log_odds.split([len(group) for group in groups]):
-        binary = (F.softplus(-group[0]) + F.softplus(group[1:]).mean()) / 2
-        losses.append(binary_weight * binary - F.log_softmax(group, 0)[0])
+    for group, values in zip(groups, log_odds.split([len(group) for group in groups]), strict=True):
+        binary = (F.softplus(-values[0]) + F.softplus(values[1:]).mean()) / 2
+        wanted = torch.zeros_like(values)
+        wanted[0] = 1 - recipe.own_share
+        if recipe.own_share:
+            own_values = torch.tensor([own[pair] for pair in group], device=values.device)
+            wanted = wanted + recipe.own_share * F.softmax(own_values, 0)
+        losses.append(recipe.binary_weight * binary - (wanted * F.log_softmax(values, 0)).sum())
     return torch.stack(losses).mean()
 
 
-def save(path: Path, adapter: dict[str, Any]) -> None:
-    """Write an adapter to a file."""
-    torch.save(adapter, path)
-
-
-def score(folder: Path, corpus: Corpus, kept: int, path: Path | None, device: str) -> Any:
-    """Return the log-odds of all rows, with the adapter in a file or as the layers are.
-
-    A row about a document that the adapter was trained on is not a number.
-    """
-    adapter = (
-        torch.load(path) if path else {"kept": kept, "rank": 0, "documents": [], "changes": {}}
-    )
-    if adapter["kept"] != kept:
-        raise ValueError(f"the adapter was trained above {adapter['kept']} layers, not {kept}")
-    network = UpperLayers(np.load(folder / "weights.npz"), kept, adapter["rank"])
-    network.load_state_dict(adapter["changes"])
-    network.to(device)
-    values = np.full(len(corpus.rows), np.nan)
-    unseen = [
-        row
-        for row in range(len(corpus.rows))
-        if corpus.get_document(row) not in adapter["documents"]
-    ]
+def score_all(network: CrossEncoder, pairs: Sequence[Pair]) -> Any:
+    """Return the log-odds of many pairs."""
     with torch.no_grad():
-        for start in range(0, len(unseen), _ROWS_PER_BATCH):
-            rows = unseen[start : start + _ROWS_PER_BATCH]
-            values[rows] = network.score_pairs([(corpus, row) for row in rows]).cpu().numpy()
-    return values
+        batches = [
+            network.score_pairs(pairs[start : start + _ROWS_PER_BATCH]).cpu()
+            for start in range(0, len(pairs), _ROWS_PER_BATCH)
+        ]
+    return torch.cat(batches).numpy()

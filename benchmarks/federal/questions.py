@@ -24,8 +24,8 @@ from readingroom.bases.federal.schema.sources import SOURCES, Shape
 from readingroom.bases.federal.service import FederalService
 from readingroom.bases.federal.store import get_database_path
 from readingroom.core.modes import Mode
+from readingroom.engine.embedding.cross_encoder.reranker import Reranker, open_packaged_reranker
 from readingroom.engine.embedding.embedder import Embedder
-from readingroom.engine.embedding.reranker import Reranker, open_packaged_reranker
 from tests.support.questions import Question, read_questions
 
 SHARES = (0, 10, 30, 60, 100)
@@ -174,7 +174,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.misses and options.split == "test":
         parser.error("the misses of the test half are not looked at")
-    reranker = None if options.no_second_look else open_packaged_reranker()
+    reranker = None if options.no_second_look else open_packaged_reranker(options.data / "models")
     table = measure(options.data, options.file, options.split, options.misses, reranker)
     print(asyncio.run(table))
 

@@ -23,8 +23,8 @@ from readingroom.bases.policy.registry.records import PolicyCategory
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.modes import Mode
 from readingroom.core.progress import no_progress
+from readingroom.engine.embedding.cross_encoder.reranker import Reranker, open_packaged_reranker
 from readingroom.engine.embedding.embedder import Embedder
-from readingroom.engine.embedding.reranker import Reranker, open_packaged_reranker
 from tests.support.model import MODELS
 from tests.support.policy.base import make_service
 from tests.support.questions import Question, read_many_questions, read_questions
@@ -243,5 +243,5 @@ if __name__ == "__main__":
         *(run, arguments.data, arguments.file, arguments.split),
         *(arguments.misses, arguments.references),
         arguments.mode or ("hybrid", "semantic", "lexical"),
-        None if arguments.no_second_look else open_packaged_reranker(),
+        None if arguments.no_second_look else open_packaged_reranker(MODELS),
     )

@@ -13,8 +13,8 @@ from tokenizers.pre_tokenizers import Whitespace
 
 from readingroom.core.filters import FilterFields
 from readingroom.core.scores import ScoreParts
+from readingroom.engine.embedding.cross_encoder.reranker import Reranker
 from readingroom.engine.embedding.embedder import Embedder
-from readingroom.engine.embedding.reranker import Reranker
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.engine.index import EmbeddedIndex
 from readingroom.federation.ranking import rank_hits

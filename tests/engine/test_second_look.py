@@ -8,7 +8,7 @@ import pytest
 from readingroom.core.filters import FilterFields
 from readingroom.core.scores import ScoreParts
 from readingroom.core.settings import RoomSettings
-from readingroom.engine.embedding.reranker import (
+from readingroom.engine.embedding.cross_encoder.reranker import (
     Reranker,
     find_packaged_reranker,
     open_packaged_reranker,
@@ -24,7 +24,7 @@ from readingroom.engine.second_look import (
 )
 from readingroom.storage.chunks import Chunks, ChunkStore
 from tests.requirements import requirement
-from tests.support.model import WordEmbedder
+from tests.support.model import MODELS, WordEmbedder
 
 QUESTION = "how many people live in Berlin"
 ANSWER = "Berlin has some three and a half million inhabitants."
@@ -61,7 +61,7 @@ def fetch_ids_as_texts(passage_ids: Sequence[str]) -> dict[str, str]:
 
 @requirement("engine:second-look")
 def test_the_packaged_cross_encoder_tells_an_answer_from_the_same_subject() -> None:
-    reranker = open_packaged_reranker()
+    reranker = open_packaged_reranker(MODELS)
     assert reranker is not None
     answer, other, far = reranker.score_texts(QUESTION, [ANSWER, OTHER, "A recipe for bread."])
     assert answer > 0 > other > far
@@ -69,7 +69,7 @@ def test_the_packaged_cross_encoder_tells_an_answer_from_the_same_subject() -> N
 
 @requirement("engine:second-look")
 def test_a_score_depends_on_no_other_text() -> None:
-    reranker = open_packaged_reranker()
+    reranker = open_packaged_reranker(MODELS)
     assert reranker is not None
     long_text = "The council keeps a register of the buildings of local interest. " * 12
     assert reranker.score_texts(QUESTION, [ANSWER, long_text, OTHER]) == [

@@ -312,7 +312,8 @@ def test_plans_of_other_typesetters_give_their_policies_whole(name: str) -> None
 
 UNMARKED_COUNCIL_PLANS = (
     *("harrowmere_sites", "aldermouth_plan_2021", "severnmoor_joint_strategy"),
-    "estershire_minerals_and_waste_plan",
+    *("estershire_minerals_and_waste_plan", "east_merrow_local_plan_2031"),
+    "ellerdene_and_moorside_joint_local_plan",
 )
 
 

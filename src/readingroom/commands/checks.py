@@ -20,7 +20,7 @@ import httpx2
 from readingroom.commands.restore import REPLACED_FOLDER, STAGING_FOLDER
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.settings import CONFIGURATION_FILE, make_sandbox_environment, reveal_secret
-from readingroom.engine.embedding.reranker import PACKAGE_NAME
+from readingroom.engine.embedding.cross_encoder.reranker import PACKAGE_NAME
 from readingroom.engine.embedding.shared import find_shared_reranker
 from readingroom.engine.embedding.weights import load_weights
 from readingroom.engine.errors import ModelUnavailable

@@ -5,7 +5,7 @@ import click
 from readingroom.console.options import add_common_options, print_result
 from readingroom.core.progress import no_progress_sync
 from readingroom.core.settings import RoomSettings
-from readingroom.engine.embedding.shared import get_shared_embedder
+from readingroom.engine.embedding.shared import find_shared_reranker, get_shared_embedder
 from readingroom.engine.embedding.weights import Weights, download_weights, load_weights
 from readingroom.engine.errors import ModelUnavailable
 
@@ -38,6 +38,9 @@ def install(settings: RoomSettings, as_json: bool) -> None:
 def build(settings: RoomSettings, as_json: bool) -> None:
     """Prepare the model to run, as the first search does otherwise: for images and installers."""
     get_shared_embedder(settings).embed("ready")
+    cross_encoder = find_shared_reranker(settings)
+    if cross_encoder is not None:
+        cross_encoder.load()
     model_files = sorted(model_path.name for model_path in settings.models_folder.glob("*.onnx"))
     print_result(
         as_json,

@@ -10,7 +10,7 @@ from readingroom.engine.confidence import (
     make_scores_descend,
     score_relevances,
 )
-from readingroom.engine.embedding.reranker import Reranker
+from readingroom.engine.embedding.cross_encoder.reranker import Reranker
 from readingroom.engine.ranking import Relevance
 from readingroom.engine.second_look import (
     MAX_READ_AGAIN,

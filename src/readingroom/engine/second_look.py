@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from readingroom.engine.confidence import to_probability
-from readingroom.engine.embedding.reranker import Reranker
+from readingroom.engine.embedding.cross_encoder.reranker import Reranker
 from readingroom.engine.errors import ModelUnavailable
 
 logger = logging.getLogger(__name__)

@@ -12,8 +12,8 @@ from itertools import chain, islice, repeat
 
 from readingroom.core.scores import ScoreParts
 from readingroom.engine.confidence import DEFAULT_CALIBRATION, NOTHING_CLOSE_SCORE, score_relevances
+from readingroom.engine.embedding.cross_encoder.reranker import Reranker
 from readingroom.engine.embedding.embedder import Embedder
-from readingroom.engine.embedding.reranker import Reranker
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.engine.ranking import (
     ProposedPassage,

@@ -12,8 +12,8 @@ from pydantic import ValidationError
 
 from readingroom.core.errors import RecordNotFound, UnknownSource, UnrecognizedId
 from readingroom.engine.confidence import judge_confidence
+from readingroom.engine.embedding.cross_encoder.reranker import Reranker
 from readingroom.engine.embedding.embedder import Embedder
-from readingroom.engine.embedding.reranker import Reranker
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.engine.second_look import postpone_second_look
 from readingroom.federation.assessment import build_application_side, build_policy_side

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from readingroom.bases import BASES
+from readingroom.engine.embedding.cross_encoder.reranker import Reranker
 from readingroom.engine.embedding.embedder import Embedder
-from readingroom.engine.embedding.reranker import Reranker
 from readingroom.federation import DESK_NAME
 from readingroom.federation.fan_out import FanOut
 from readingroom.federation.models import (

@@ -23,9 +23,9 @@ from readingroom.engine.errors import ModelUnavailable
 from readingroom.storage.errors import describe_cause
 
 if TYPE_CHECKING:
+    from readingroom.engine.embedding.cross_encoder.reranker import Reranker
     from readingroom.engine.embedding.graph import Precision
     from readingroom.engine.embedding.graphics_card import DeviceChoice, GraphicsCardModel
-    from readingroom.engine.embedding.reranker import Reranker
 
 Vector = NDArray[np.float32]
 """384 numbers of unit length."""

@@ -1,11 +1,12 @@
-"""A BERT sentence encoder as an ONNX graph, built from its safetensors without torch.
+"""A BERT encoder as an ONNX graph, built from its weights without torch.
 
-Tokens of texts of one length go in, one vector of unit length each comes out: the mean of the last
-layer. There is no mask, because attention without one takes less time.
+Of a sentence encoder the tokens of texts of one length go in, and one vector of unit length each
+comes out: the mean of the last layer. There is no mask, because attention without one takes less
+time.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -33,11 +34,15 @@ def build_graph(model_folder: Path, precision: Precision) -> bytes:
         raise ValueError(f"{model_folder} does not hold a BERT encoder with GELU")
     weights = load_file(model_folder / "model.safetensors")
     arrays = {weight_name.removeprefix("bert."): array for weight_name, array in weights.items()}
-    return _Encoder(config, arrays, precision).serialize()
+    return EncoderGraph(config, arrays, precision).serialize()
 
 
-class _Encoder:
-    """Collects the nodes and constants of the graph, layer by layer."""
+class EncoderGraph:
+    """Collects the nodes and constants of a sentence encoder's graph, layer by layer."""
+
+    name = "sentence-encoder"
+    input_names: Sequence[str] = ("input_ids",)
+    output_name = "embedding"
 
     def __init__(
         self, config: Mapping[str, Any], weights: Mapping[str, Array], precision: Precision
@@ -49,16 +54,13 @@ class _Encoder:
         self.constants: list[onnx.TensorProto] = []
 
     def serialize(self) -> bytes:
-        layer_count = self.config["num_hidden_layers"]
-        input_name = self._add_embeddings()
-        for layer_number in range(layer_count):
-            input_name = self._add_layer(input_name, f"encoder.layer.{layer_number}")
-        self._add_pooling(input_name)
+        """Return the whole graph as the bytes of an ONNX file."""
+        output_width = self._add_all_nodes()
         graph = helper.make_graph(
             self.nodes,
-            "sentence-encoder",
-            [_make_input_info("input_ids")],
-            [_make_output_info("embedding", self.config["hidden_size"])],
+            self.name,
+            [_make_input_info(input_name) for input_name in self.input_names],
+            [_make_output_info(self.output_name, output_width)],
             self.constants,
         )
         # Fixed versions, so that a newer onnx writes a graph that the locked onnxruntime can read.
@@ -68,6 +70,14 @@ class _Encoder:
         ]
         model = helper.make_model(graph, opset_imports=operators, ir_version=9)
         return bytes(model.SerializeToString())
+
+    def _add_all_nodes(self) -> int:
+        """Add all nodes from the tokens to the output, and return how many numbers that has."""
+        input_name = self._add_embeddings()
+        for layer_number in range(self.config["num_hidden_layers"]):
+            input_name = self._add_layer(input_name, input_name, f"encoder.layer.{layer_number}")
+        self._add_pooling(input_name)
+        return int(self.config["hidden_size"])
 
     def _add_embeddings(self) -> str:
         first_type_embedding = self.weights["embeddings.token_type_embeddings.weight"][0]
@@ -85,11 +95,14 @@ class _Encoder:
         embedded_name = self._add_node("Add", ["words.found", "positions.found"], "embedded")
         return self._add_normalisation(embedded_name, "embeddings.LayerNorm")
 
-    def _add_layer(self, input_name: str, layer_prefix: str) -> str:
-        attention_name = self._add_attention(input_name, f"{layer_prefix}.attention.self")
+    def _add_layer(self, input_name: str, wanted_name: str, layer_prefix: str) -> str:
+        """Add a layer that sees all tokens of the input, for those that are wanted of it."""
+        attention_name = self._add_attention(
+            input_name, wanted_name, f"{layer_prefix}.attention.self"
+        )
         projected_name = self._add_linear(attention_name, f"{layer_prefix}.attention.output.dense")
         input_name = self._add_residual(
-            projected_name, input_name, f"{layer_prefix}.attention.output.LayerNorm"
+            projected_name, wanted_name, f"{layer_prefix}.attention.output.LayerNorm"
         )
         wide_name = self._add_node(
             "Gelu",
@@ -99,15 +112,16 @@ class _Encoder:
         narrow_name = self._add_linear(wide_name, f"{layer_prefix}.output.dense")
         return self._add_residual(narrow_name, input_name, f"{layer_prefix}.output.LayerNorm")
 
-    def _add_attention(self, input_name: str, attention_prefix: str) -> str:
+    def _add_attention(self, input_name: str, wanted_name: str, attention_prefix: str) -> str:
         prefixes = [f"{attention_prefix}.{role}" for role in ("query", "key", "value")]
+        operands = (wanted_name, input_name, input_name)
         biases = np.concatenate(
             [self.weights[f"{weight_prefix}.bias"] for weight_prefix in prefixes]
         )
         return self._add_node(
             "MultiHeadAttention",
             [
-                *[self._add_product(input_name, weight_prefix) for weight_prefix in prefixes],
+                *map(self._add_product, operands, prefixes),
                 self._add_constant(f"{attention_prefix}.bias", biases),
             ],
             f"{attention_prefix}.mixed",
@@ -161,14 +175,10 @@ class _Encoder:
 
     def _add_quantised_product(self, left_operand_name: str, weight_prefix: str, *bias: str) -> str:
         """Add a product with int8 weights and return its name."""
-        # A scale for each column: one for the whole matrix loses too much precision.
-        matrix = self.weights[f"{weight_prefix}.weight"].T
-        column_scales = np.abs(matrix).max(axis=0) / 127
+        int8_matrix, column_scales = self._quantise_weight(weight_prefix)
         inputs = [
             left_operand_name,
-            self._add_constant(
-                f"{weight_prefix}.weight", np.rint(matrix / column_scales).astype(np.int8)
-            ),
+            self._add_constant(f"{weight_prefix}.weight", int8_matrix),
             self._add_constant(f"{weight_prefix}.scale", column_scales),
             self._add_constant(f"{weight_prefix}.zero", np.zeros(len(column_scales), np.int8)),
             *bias,
@@ -176,6 +186,13 @@ class _Encoder:
         return self._add_node(
             "DynamicQuantizeMatMul", inputs, f"{weight_prefix}.product", domain=_RUNTIME_DOMAIN
         )
+
+    def _quantise_weight(self, weight_prefix: str) -> tuple[Array, Array]:
+        """Return a weight as int8, (inputs, outputs), and the scale of each of its columns."""
+        # A scale for each column: one for the whole matrix loses too much precision.
+        matrix = self.weights[f"{weight_prefix}.weight"].T
+        column_scales = np.abs(matrix).max(axis=0) / 127
+        return np.rint(matrix / column_scales).astype(np.int8), column_scales
 
     def _add_pooling(self, input_name: str) -> None:
         self._add_constant("along tokens", np.array([1], np.int64))

@@ -140,10 +140,15 @@ def load_encoder(model_folder: Path, thread_count: int) -> OperatorModel:
     return replace(model, dimensions=dimensions)
 
 
-def load_reranker(model_folder: Path, thread_count: int, max_tokens: int) -> OperatorModel:
-    """Return the cross-encoder in a folder; raise `ModelUnavailable` when it holds none."""
+def load_reranker(
+    model_folder: Path, thread_count: int, max_tokens: int, graph_path: Path | None = None
+) -> OperatorModel:
+    """Return the cross-encoder in a folder, with another graph of it if one is given.
+
+    Raise `ModelUnavailable` when the folder holds none.
+    """
     setting_name = "READINGROOM_RERANKER"
-    session, tokenizer = _open_model_files(model_folder, 1, setting_name)
+    session, tokenizer = _open_model_files(model_folder, 1, setting_name, graph_path)
     tokenizer.enable_truncation(max_tokens)
     model = OperatorModel(model_folder.name, session, tokenizer, parallel_run_count=thread_count)
     try:
@@ -157,7 +162,7 @@ def load_reranker(model_folder: Path, thread_count: int, max_tokens: int) -> Ope
 
 
 def _open_model_files(
-    model_folder: Path, threads_per_run: int, setting_name: str
+    model_folder: Path, threads_per_run: int, setting_name: str, graph_path: Path | None = None
 ) -> "tuple[onnxruntime.InferenceSession, Tokenizer]":
     """Return the graph and the tokenizer; raise `ModelUnavailable` when they are not there."""
     for file_name in (GRAPH_FILE_NAME, TOKENIZER_FILE_NAME):
@@ -167,7 +172,7 @@ def _open_model_files(
             )
     try:
         tokenizer = load_tokenizer(model_folder / TOKENIZER_FILE_NAME)
-        session = open_session(model_folder / GRAPH_FILE_NAME, threads_per_run)
+        session = open_session(graph_path or model_folder / GRAPH_FILE_NAME, threads_per_run)
     except Exception as error:  # both libraries raise their own kinds for a damaged file
         raise ModelUnavailable(
             f"{setting_name} is {model_folder.name}, but it cannot be read: {error}"

@@ -7,7 +7,7 @@ shared out to as many threads as the session has cores.
 import logging
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -128,7 +128,9 @@ def load_processor_model(
         f"{weights.name}@{weights.digest[:12]}/{precision}",
         # A run is small, so that what is kept of the largest is some 20 MB.
         open_session(
-            _find_or_build_graph(weights, models_folder, precision), thread_count, keeps_memory=True
+            _find_or_build_encoder(weights, models_folder, precision),
+            thread_count,
+            keeps_memory=True,
         ),
         tokenizer,
         thread_count,
@@ -138,29 +140,47 @@ def load_processor_model(
     )
 
 
-def _find_or_build_graph(weights: Weights, models_folder: Path, precision: "Precision") -> Path:
-    """Return the path of the graph, which is built when it is missing or damaged.
+def _find_or_build_encoder(weights: Weights, models_folder: Path, precision: "Precision") -> Path:
+    """Return the path of the encoder's graph."""
 
-    Its name ends in its own digest, so damage shows, and one rename publishes both.
+    def build() -> bytes:
+        from readingroom.engine.embedding.graph import build_graph
+
+        try:
+            return build_graph(weights.folder, precision)
+        except (ValueError, KeyError) as error:
+            raise ModelUnavailable(
+                f"{weights.folder.name} holds no usable model: {error}"
+            ) from error
+
+    return find_or_build_graph(
+        models_folder, f"{weights.digest[:16]}-{precision}", str(_GRAPH_VERSION), build
+    )
+
+
+def find_or_build_graph(
+    models_folder: Path, model_stem: str, graph_version: str, build: Callable[[], bytes]
+) -> Path:
+    """Return the path of a model's graph, which is built when it is missing or damaged.
+
+    Its name ends in its own digest, so damage shows, and one rename publishes both. Raise what
+    `build` raises, and `OSError` when the graph cannot be kept.
     """
-    graph_stem = f"{weights.digest[:16]}-{precision}-{_GRAPH_VERSION}"
+    graph_stem = f"{model_stem}-{graph_version}"
     for graph_path in models_folder.glob(f"{graph_stem}-*.onnx"):
         if graph_path.stem == f"{graph_stem}-{hash_file(graph_path)[:16]}":
             return graph_path
         log.warning("the model's graph %s is damaged and is built again", graph_path.name)
         graph_path.unlink(missing_ok=True)
-    return _build_graph_file(weights, models_folder, precision, graph_stem)
+    graph_path = _write_graph(models_folder, graph_stem, build())
+    # What an older version of this program made of the same weights; it would build it again.
+    for older_path in models_folder.glob(f"{model_stem}-*.onnx"):
+        if not older_path.name.startswith(f"{graph_stem}-"):
+            older_path.unlink(missing_ok=True)
+    return graph_path
 
 
-def _build_graph_file(
-    weights: Weights, models_folder: Path, precision: "Precision", graph_stem: str
-) -> Path:
-    from readingroom.engine.embedding.graph import build_graph
-
-    try:
-        graph = build_graph(weights.folder, precision)
-    except (ValueError, KeyError) as error:
-        raise ModelUnavailable(f"{weights.folder.name} holds no usable model: {error}") from error
+def _write_graph(models_folder: Path, graph_stem: str, graph: bytes) -> Path:
     models_folder.mkdir(parents=True, exist_ok=True)
     descriptor, partial_path = tempfile.mkstemp(dir=models_folder, prefix=f".{graph_stem}-")
     try:
@@ -173,10 +193,6 @@ def _build_graph_file(
         Path(partial_path).chmod(0o644)
         final_path = models_folder / f"{graph_stem}-{hash_file(Path(partial_path))[:16]}.onnx"
         Path(partial_path).replace(final_path)
-        # What an older version of this program made of the same weights; it would build it again.
-        for older_graph in models_folder.glob(f"{weights.digest[:16]}-{precision}-*.onnx"):
-            if not older_graph.name.startswith(f"{graph_stem}-"):
-                older_graph.unlink(missing_ok=True)
     except BaseException:
         Path(partial_path).unlink(missing_ok=True)
         raise

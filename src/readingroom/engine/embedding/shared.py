@@ -4,8 +4,8 @@ from functools import partial
 from pathlib import Path
 
 from readingroom.core.settings import RoomSettings, reveal_secret
+from readingroom.engine.embedding.cross_encoder.reranker import Reranker, find_packaged_reranker
 from readingroom.engine.embedding.embedder import Embedder
-from readingroom.engine.embedding.reranker import Reranker, find_packaged_reranker
 from readingroom.engine.embedding.waiting_texts import (
     WaitingTexts,
     WorkerAidedEmbedder,
@@ -13,7 +13,7 @@ from readingroom.engine.embedding.waiting_texts import (
 )
 from readingroom.storage.postgres.state import list_collection_models, open_waiting_tables
 
-_RERANKERS_BY_SETTINGS: dict[tuple[Path, int | None], Reranker] = {}
+_RERANKERS_BY_SETTINGS: dict[tuple[Path, int | None, Path | None], Reranker] = {}
 _PLAIN_EMBEDDERS: dict[tuple[object, ...], Embedder] = {}
 _WORKER_AIDED_EMBEDDERS: dict[tuple[object, ...], WorkerAidedEmbedder] = {}
 
@@ -60,7 +60,9 @@ def find_shared_reranker(settings: RoomSettings) -> Reranker | None:
     model_folder = settings.reranker or find_packaged_reranker()
     if model_folder is None or not settings.second_look:
         return None
-    model_settings = (model_folder, settings.embedding_threads)
+    # The shorter graph is that of the packaged model; an operator's own is run as it is.
+    graphs_folder = None if settings.reranker else settings.models_folder
+    model_settings = (model_folder, settings.embedding_threads, graphs_folder)
     if model_settings not in _RERANKERS_BY_SETTINGS:
         _RERANKERS_BY_SETTINGS[model_settings] = Reranker(*model_settings)
     return _RERANKERS_BY_SETTINGS[model_settings]

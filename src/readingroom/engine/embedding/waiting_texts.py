@@ -15,9 +15,9 @@ import numpy as np
 
 from readingroom.core import clock
 from readingroom.core.progress import ReportProgressSync, no_progress_sync
+from readingroom.engine.embedding.cross_encoder.reranker import Reranker
 from readingroom.engine.embedding.embedder import Embedder, Matrix, Vector
 from readingroom.engine.embedding.received import LEASE_SECONDS
-from readingroom.engine.embedding.reranker import Reranker
 from readingroom.storage.database import Database, StateTables
 from readingroom.storage.errors import StorageFailed
 

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from readingroom.ingest.structure.headings import TITLE_PATTERN
@@ -16,12 +16,24 @@ _WORDED_CODE_REGEX = (
     r"|[A-Z]{1,6}\d{1,3}[-/]\d{1,2}|\d{1,2}/\d{1,2}|[A-Z]{1,4}/[A-Z]{1,4}"
 )
 
+_SMALL_NUMBER_WORDS = (
+    *("One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Eleven"),
+    *("Twelve", "Thirteen", "Fourteen", "Fifteen", "Sixteen", "Seventeen", "Eighteen", "Nineteen"),
+)
+
 
 def _make_both_cases_regex(*words: str) -> str:
     """Return a pattern of words with capitals at their beginning or throughout."""
     return "(?:" + "|".join([*words, *map(str.upper, words)]) + ")"
 
 
+_TENS_REGEX = _make_both_cases_regex("Twenty", "Thirty", "Forty", "Fifty")
+_SMALL_NUMBERS_REGEX = _make_both_cases_regex(*_SMALL_NUMBER_WORDS)
+# Numbers as words, and Roman ones, which only what follows tells from a word: `Policy Twelve`.
+_SPELT_NUMBER_REGEX = (
+    rf"(?:{_TENS_REGEX}(?:[ -]{_SMALL_NUMBERS_REGEX})?|{_SMALL_NUMBERS_REGEX})(?!\w)"
+    r"|[IVXL]{1,6}(?=\s*[:–—])"
+)
 _HEADING_KIND_REGEX = _make_both_cases_regex(
     *("Core", "Strategic", "Non-Strategic", "Local", "Site", "Area", "Place", "Development"),
     *("Management", "Draft", "Detailed", "Allocations", "Allocation", "Spatial", "Thematic"),
@@ -29,7 +41,8 @@ _HEADING_KIND_REGEX = _make_both_cases_regex(
     *("Village", "Town Centre", "Borough-wide", "District-wide", "City-wide", "Key"),
 )
 _KINDS_OF_SITE = _make_both_cases_regex(
-    "Strategic", "Housing", "Employment", "Mixed Use", "Mixed-Use"
+    *("Strategic", "Housing", "Employment", "Mixed Use", "Mixed-Use", "Opportunity", "Key"),
+    *("Development", "Regeneration", "Allocated"),
 )
 _SITE_WORDS = rf"(?:{_KINDS_OF_SITE} )?{_make_both_cases_regex('Site')}"
 _POLICY_WORDS = (
@@ -48,8 +61,8 @@ POLICY_HEADING_PATTERN = re.compile(
     rf"(?:(?P<topic>{_TOPIC_WORDS})\s+)?(?P<word>{_POLICY_WORDS})(?:\s+|\s*[:–—]\s*)"
     rf"(?:(?i:no\.?|number)\s+)?"
     rf"(?P<number>{_CODE_REGEX}(?:\s?\((?:\d{{1,2}}|[A-Za-z]|[ivx]{{2,4}})\))?(?![-/]\d)|{_WORDED_CODE_REGEX}"
-    rf"|(?:[A-Z][a-z]+ ){{1,3}}\d{{1,3}}|[A-Z]{{2,6}} [A-Z]{{1,4}}\d{{1,3}}"
-    rf"|\d{{1,3}}(?:\.\d{{1,2}})?(?:[A-Z]|\s?\([a-z]\))?|[A-Z](?=\s*[:–—-]))"
+    rf"|(?:[A-Z][a-z]+ ){{1,3}}\d{{1,3}}|[A-Z]{{2,6}} [A-Z]{{1,4}}\d{{1,3}}|{_SPELT_NUMBER_REGEX}"
+    rf"|\d{{1,3}}(?:\.\d{{1,2}})?(?:[A-Za-z]|\s?\([a-z]\))?|[A-Z](?=\s*[:–—-]))"
     # Two policies may share a number.
     rf"(?P<part>\s+(?:Part|PART)\s+[A-Z](?=\s+[A-Z]|\s*[:–—-]|$))?"
     # What kind of policy it is may stand between its code and its title.
@@ -62,7 +75,13 @@ _CODE_OF_NO_POLICY = (
 )
 CODE_HEADING_PATTERN = re.compile(
     rf"{_CODE_OF_NO_POLICY}"
-    rf"(?P<number>{_CODE_REGEX})(?:\s*[:–—-]\s*|\s+)(?P<title>[A-Z“‘](?s:.*))"
+    rf"(?P<number>{_CODE_REGEX})(?:\s*[:–—-]\s*|\.?\s+)(?P<title>[A-Z“‘](?s:.*))"
+)
+# Plans may have another word for what is a policy: `Strategy 9 – A new town`.
+_RULE_WORDS = ("Strategy", "Proposal")
+_RULE_WORD_REGEX = _make_both_cases_regex(*_RULE_WORDS)
+_RULE_HEADING_PATTERN = re.compile(
+    rf"(?P<word>{_RULE_WORD_REGEX})\s+(?P<number>{_CODE_REGEX}|\d{{1,3}}[A-Z]?)(?![\w/]){TITLE_PATTERN}"
 )
 SITE_HEADING_PATTERN = re.compile(
     rf"(?P<word>{_SITE_WORDS})\s+(?P<number>(?:{_CODE_REGEX}|\d{{1,3}}[A-Z]?)(?:\s?\([a-z]\))?)(?![\w/])"
@@ -85,8 +104,16 @@ _POLICY_MENTION_PATTERN = re.compile(
     r"\b[Pp]olic(?:y|ies)\s+([A-Z]{1,6})(?:[/&-][A-Z]{1,5})*[ ./-]?\d"
 )
 
+_RULE_WORD_BEGINNINGS = (*_RULE_WORDS, *map(str.upper, _RULE_WORDS))
 _CODE_PARTS_PATTERN = re.compile(
     r"(?P<letters>[A-Z]+(?:[/-][A-Z]+)*)(?P<separator>[ ./-]?)(?P<number>\d+(?:\.\d+)?)"
+)
+_LISTED_CODE_PATTERN = re.compile(
+    rf"\b(?P<letters>(?:{_RULE_WORD_REGEX} )?[A-Z]+(?:[/-][A-Z]+)*|{_RULE_WORD_REGEX})"
+    r"[ ./-]?(?P<number>\d+(?:\.\d+)?)(?!\w)"
+)
+_RULE_PARTS_PATTERN = re.compile(
+    r"(?P<letters>[A-Z]+(?: [A-Z]+(?:[/-][A-Z]+)*)?)(?P<separator>[ ./-]?)(?P<number>\d+(?:\.\d+)?)"
 )
 _FIRST_NUMBER_PATTERN = re.compile(r"0?1(?:\.0?1)?")
 _LEADING_LETTERS_PATTERN = re.compile(r"[A-Z]+")
@@ -104,6 +131,7 @@ _TITLE_PAGE_COUNT = 2
 # Of codes of one look without "Policy", and of that word in the text: with fewer they are others'.
 _MIN_FAMILY_CODES = 4
 _MIN_POLICY_WORDS = 3
+_MAX_CONTENTS_CHARS = 500
 # Lines below a code in which a policy says what will be permitted.
 _LINES_SEARCHED_FOR_RULE = 12
 # Lines below a code in which a table of monitoring names its columns.
@@ -135,39 +163,111 @@ class _CodeLine:
     look: tuple[bool, int, str]
     """Whether it is bold, its size, and what stands between letters and number."""
 
+    @property
+    def code(self) -> tuple[str, str]:
+        return self.letters, self.number
 
-def find_family_prefixes(typography: Typography, document_text: str) -> dict[str, set[LineLook]]:
-    """Return the letters of codes that head a plan's rules without the word "Policy", with looks.
 
-    Such codes look alike, count from one, and the text below them says what will be permitted.
+@dataclass(frozen=True, slots=True)
+class CodeFamily:
+    """Codes of one look that head rules of a plan."""
+
+    prefixes: set[str]
+    """The letters that they begin with, or the word: `TC`, `STRATEGY`."""
+    listed_prefixes: set[str]
+    """Those of them that the contents list."""
+    look: LineLook
+
+
+def find_code_families(typography: Typography, document_text: str) -> list[CodeFamily]:
+    """Return the families of codes that head a plan's rules without the word "Policy".
+
+    Such codes look alike, count from one or are listed in the contents, and the text below them
+    says what will be permitted.
     """
     opening_text = " ".join(
         flow_line.line.text for flow_line in typography.lines if flow_line.page <= _TITLE_PAGE_COUNT
     )
     is_plan = _PLAN_WORD_PATTERN.search(opening_text[:5_000]) is not None
     if not is_plan or len(_POLICY_WORD_PATTERN.findall(document_text)) < _MIN_POLICY_WORDS:
-        return {}
+        return []
     lines_by_look: defaultdict[tuple[bool, int, str], list[_CodeLine]] = defaultdict(list)
     for code_line in _iterate_code_lines(typography):
         lines_by_look[code_line.look].append(code_line)
-    line_looks_by_prefix: defaultdict[str, set[LineLook]] = defaultdict(set)
+    listed_codes = _list_codes_of_contents(typography)
+    code_families: list[CodeFamily] = []
     for (is_bold, size, _), code_lines in lines_by_look.items():
-        first_letters = {
+        family_letters = {
             code_line.letters
             for code_line in code_lines
             if _FIRST_NUMBER_PATTERN.fullmatch(code_line.number)
         }
-        family_lines = [code_line for code_line in code_lines if code_line.letters in first_letters]
-        codes = {(code_line.letters, code_line.number) for code_line in family_lines}
+        family_letters |= _find_listed_letters(
+            {code_line.code for code_line in code_lines}, listed_codes
+        ) | _find_boxed_letters(typography, code_lines)
+        family_lines = [
+            code_line for code_line in code_lines if code_line.letters in family_letters
+        ]
+        codes = {code_line.code for code_line in family_lines}
         ruling_codes = {
-            (code_line.letters, code_line.number)
+            code_line.code
             for code_line in family_lines
             if is_above_rule_sentence(typography, code_line.line_index)
         }
         if len(codes) >= _MIN_FAMILY_CODES and 3 * len(ruling_codes) >= 2 * len(codes):
-            for letters, _ in codes:
-                line_looks_by_prefix[get_code_letters(letters)].add((is_bold, size))
-    return line_looks_by_prefix
+            code_families.append(
+                CodeFamily(
+                    {get_code_letters(letters) for letters, _ in codes},
+                    {
+                        get_code_letters(letters)
+                        for letters in _find_listed_letters(codes, listed_codes)
+                    },
+                    (is_bold, size),
+                )
+            )
+    return code_families
+
+
+def _list_codes_of_contents(typography: Typography) -> set[tuple[str, str]]:
+    """Return letters and number of each code that the contents name."""
+    return {
+        (code_match["letters"].upper(), code_match["number"])
+        for line_index in typography.contents_line_indexes
+        for code_match in _LISTED_CODE_PATTERN.finditer(
+            typography.lines[line_index].line.text[:_MAX_CONTENTS_CHARS]
+        )
+    }
+
+
+def _find_listed_letters(
+    codes: set[tuple[str, str]], listed_codes: set[tuple[str, str]]
+) -> set[str]:
+    """Return the letters of codes that the contents name: four of them, or all among others.
+
+    Not all numbers need be in use: a plan may have a TC2, a TC4 and no other.
+    """
+    named_counts = Counter(letters for letters, _ in codes & listed_codes)
+    if named_counts.total() < _MIN_FAMILY_CODES:
+        return set()
+    all_counts = Counter(letters for letters, _ in codes)
+    return {
+        letters
+        for letters, count in named_counts.items()
+        if count >= _MIN_FAMILY_CODES or count == all_counts[letters]
+    }
+
+
+def _find_boxed_letters(typography: Typography, code_lines: Sequence[_CodeLine]) -> set[str]:
+    """Return the letters of codes all of which head boxes with their text, enough of one look."""
+    box_looks = [_measure_box_look(typography, code_line.line_index) for code_line in code_lines]
+    look_counts = Counter(box_look for box_look in box_looks if box_look is not None)
+    if not look_counts or look_counts.most_common(1)[0][1] < _MIN_FAMILY_CODES:
+        return set()
+    return {code_line.letters for code_line in code_lines} - {
+        code_line.letters
+        for code_line, box_look in zip(code_lines, box_looks, strict=True)
+        if box_look is None
+    }
 
 
 def find_boxed_prefixes(typography: Typography, policy_line_indexes: Iterable[int]) -> set[str]:
@@ -202,12 +302,6 @@ def _measure_box_look(typography: Typography, line_index: int) -> tuple[bool, in
         round(flow_line.line.left - flow_line.box.left),
         round(flow_line.box.right - flow_line.box.left),
     )
-
-
-def is_prefix_listed(code_prefix: str, contents_text: str) -> bool:
-    """Return whether the contents of a plan list codes that begin with these letters."""
-    code_pattern = rf"\b{re.escape(code_prefix)}[ ./-]?(\d{{1,3}})(?!\w)"
-    return len({*re.findall(code_pattern, contents_text)}) >= _MIN_FAMILY_CODES
 
 
 def find_site_line_indexes(typography: Typography) -> set[int]:
@@ -260,14 +354,28 @@ def _iterate_code_lines(typography: Typography) -> Iterator[_CodeLine]:
         code_match = CODE_HEADING_PATTERN.fullmatch(line_text) or CODE_ALONE_PATTERN.fullmatch(
             line_text
         )
-        if code_match is None or not (
+        rule_match = None if code_match else match_rule_heading(line_text)
+        if not (code_match or rule_match) or not (
             typography.is_emphasised(line_index) and typography.is_block_start(line_index)
         ):
             continue
-        code_parts = _CODE_PARTS_PATTERN.match(code_match["number"])
+        if rule_match:
+            code_text = f"{rule_match['word'].upper()} {rule_match['number']}"
+            code_parts = _RULE_PARTS_PATTERN.match(code_text)
+        else:
+            assert code_match is not None
+            code_parts = _CODE_PARTS_PATTERN.match(code_match["number"])
         if code_parts:
             look = (flow_line.line.is_bold, round(flow_line.line.size), code_parts["separator"])
             yield _CodeLine(line_index, code_parts["letters"], code_parts["number"], look)
+
+
+def match_rule_heading(line_text: str) -> re.Match[str] | None:
+    """Return the parts of `Strategy 9 – A new town`, or None."""
+    # Few lines begin so, and a pattern takes longer to say so.
+    if not line_text.startswith(_RULE_WORD_BEGINNINGS):
+        return None
+    return _RULE_HEADING_PATTERN.fullmatch(line_text)
 
 
 def is_above_targets(typography: Typography, line_index: int) -> bool:

@@ -9,6 +9,11 @@ from readingroom.ingest.structure.typography import Typography
 # The raised number may seem to touch the first word, or a full stop follow it.
 _NOTE_MARK_PATTERN = re.compile(r"(?P<mark>\d{1,3})(?:\.?\s+\S|[A-Z“‘]|$)")
 
+# Without a full stop, which the number of a clause may have.
+_RAISED_MARK_PATTERN = re.compile(r"\d{1,2}(?:\s+\S|[A-Z“‘])")
+# Points by which the letters of one note may differ in height.
+_SAME_SIZE = 0.3
+
 
 def find_footnote_marks(typography: Typography) -> dict[int, str]:
     """Return the lines of footnotes, each with the mark of its note.
@@ -51,6 +56,8 @@ def _list_note_line_indexes(typography: Typography, page_line_indexes: list[int]
         typography, page_line_indexes[first_small_index - 1]
     ):
         first_small_index -= 1
+    if first_small_index == len(page_line_indexes):
+        first_small_index = _find_first_smallest_place(typography, page_line_indexes)
     # A table in small letters stands in the box of the text above it, notes do not.
     box_above = (
         typography.lines[page_line_indexes[first_small_index - 1]].box
@@ -70,3 +77,23 @@ def _list_note_line_indexes(typography: Typography, page_line_indexes: list[int]
 
 def _is_small_print(typography: Typography, line_index: int) -> bool:
     return not typography.lines[line_index].line.is_bold and typography.is_small_line(line_index)
+
+
+def _find_first_smallest_place(typography: Typography, page_line_indexes: list[int]) -> int:
+    """Return the place of the first of the last lines that are smaller than all above them.
+
+    Where the reasons for policies are in small letters, notes are hardly smaller than most text.
+    """
+    first_place = len(page_line_indexes)
+    note_size = typography.lines[page_line_indexes[-1]].line.size
+    if note_size >= typography.usual_size - _SAME_SIZE:
+        return first_place
+    page_lines = [typography.lines[line_index].line for line_index in page_line_indexes]
+    while first_place and abs(page_lines[first_place - 1].size - note_size) < _SAME_SIZE:
+        first_place -= 1
+    is_note = (
+        all(line.size > note_size + _SAME_SIZE for line in page_lines[:first_place])
+        and _RAISED_MARK_PATTERN.match(page_lines[first_place].text)
+        and typography.is_block_start(page_line_indexes[first_place])
+    )
+    return first_place if is_note else len(page_lines)

@@ -14,11 +14,10 @@ from itertools import pairwise, takewhile
 from readingroom.ingest.read.page import Box
 from readingroom.ingest.structure.codes import (
     find_boxed_prefixes,
-    find_family_prefixes,
+    find_code_families,
     find_named_prefixes,
     is_above_rule_sentence,
     is_above_targets,
-    is_prefix_listed,
 )
 from readingroom.ingest.structure.policy_headings import PolicyHeading, find_policy_headings
 from readingroom.ingest.structure.starts import SectionStart
@@ -69,17 +68,15 @@ def find_policies(
         for heading_line in [typography.lines[policy_heading.heading_index].line]
     }
     has_few_policies = len(chosen_headings) < _MIN_POLICIES
-    contents_text = " ".join(
-        typography.lines[line_index].line.text
-        for line_index in sorted(typography.contents_line_indexes)
-    )
     # Beside policies that are called so, a code without the word is one where it looks like them
     # and the contents list it.
     family_prefixes = {
         code_prefix
-        for code_prefix, code_looks in find_family_prefixes(typography, document_text).items()
-        if has_few_policies
-        or (code_looks & policy_looks and is_prefix_listed(code_prefix, contents_text))
+        for code_family in find_code_families(typography, document_text)
+        if has_few_policies or code_family.look in policy_looks
+        for code_prefix in (
+            code_family.prefixes if has_few_policies else code_family.listed_prefixes
+        )
     }
     family_prefixes |= find_boxed_prefixes(
         typography, [policy_heading.heading_index for policy_heading in chosen_headings]

@@ -13,16 +13,20 @@ from readingroom.ingest.structure.codes import (
     find_bar_line_indexes,
     find_site_line_indexes,
     get_code_letters,
+    match_rule_heading,
 )
 from readingroom.ingest.structure.starts import SectionStart, make_section_start
 from readingroom.ingest.structure.typography import MARGIN_TOLERANCE, Typography
 
 # Of a heading that may name a policy; most lines have another.
 _FIRST_LETTER_PATTERN = re.compile(r"[A-Z]|\d{1,2}[\d.]*\s+[A-Z]")
+_WORDS_OF_HEADINGS = ("Policy", "POLICY", "Allocation", "ALLOCATION")
 _TEXT_LABEL_PATTERN = re.compile(r"(?:Policy|POLICY)(?: text)?:?")
 _CONTINUED_PATTERN = re.compile(r"\bcont(?:inued|[’']d|d)?\.?\W*$", re.IGNORECASE)
 # Points that the word "Policy" may begin left or right of the code below it.
 _MAX_BADGE_INDENT = 30.0
+# Of the usual length of a line; a cell of a table is shorter.
+_MIN_TEXT_SHARE = 0.7
 # Lines between the heading of a policy and the label of its text.
 _MAX_LABEL_DISTANCE = 120
 
@@ -64,7 +68,7 @@ def find_policy_headings(typography: Typography, code_prefixes: set[str]) -> lis
         line_index
         for line_index, label_line in enumerate(flow_lines)
         if _TEXT_LABEL_PATTERN.fullmatch(label_line.line.text)
-        and not (label_line.box and label_line.box.is_grid)
+        and not _is_cell_of_table(typography, line_index)
     ]
     label_line_indexes = set(label_indexes)
     site_line_indexes, bar_line_indexes = (
@@ -84,6 +88,7 @@ def find_policy_headings(typography: Typography, code_prefixes: set[str]) -> lis
             or _match_worded_heading(typography, line_index)
             or _match_code_heading(typography, line_index, code_prefixes, label_line_indexes)
             or _match_code_alone(typography, line_index, code_prefixes)
+            or _match_rule_heading(typography, line_index, code_prefixes)
             or (
                 _make_site_heading(typography, line_index)
                 if line_index in site_line_indexes
@@ -99,6 +104,29 @@ def find_policy_headings(typography: Typography, code_prefixes: set[str]) -> lis
             candidate_headings.append(candidate_heading)
     first_headings = [*_exclude_repeated_headings(typography, candidate_headings)]
     return [*_attach_text_labels(first_headings, label_indexes)]
+
+
+def _is_cell_of_table(typography: Typography, label_index: int) -> bool:
+    """Whether a label stands in a table, and not above the text of a box with a table further down.
+
+    Below a label in a table there is a code, or there are short cells.
+    """
+    flow_lines = typography.lines
+    label_line, next_index = flow_lines[label_index], label_index + 1
+    if label_line.box is None or not label_line.box.is_grid:
+        return False
+    if next_index == len(flow_lines) or flow_lines[label_index - 1].box == label_line.box:
+        return True
+    next_line = flow_lines[next_index]
+    is_above_text = (
+        typography.is_emphasised(label_index)
+        and typography.is_block_start(next_index)
+        and next_line.box == label_line.box
+        and next_line.line.bottom < label_line.line.bottom
+        and abs(next_line.line.left - label_line.line.left) < MARGIN_TOLERANCE
+        and len(next_line.line.text) >= _MIN_TEXT_SHARE * typography.usual_line_length
+    )
+    return not is_above_text
 
 
 def _exclude_repeated_headings(
@@ -202,6 +230,9 @@ def _is_title_beside_badge(
 def _match_worded_heading(typography: Typography, line_index: int) -> PolicyHeading | None:
     """Return the heading `Policy LP5 – Housing`, or None."""
     line_text = typography.lines[line_index].line.text
+    # Most lines lack these words, and the pattern takes longer to say so.
+    if not any(policy_word in line_text for policy_word in _WORDS_OF_HEADINGS):
+        return None
     heading_match = POLICY_HEADING_PATTERN.fullmatch(line_text)
     if heading_match is None or (
         (heading_match["section"] or heading_match["uncapped"])
@@ -276,12 +307,32 @@ def _match_code_alone(
     )
 
 
+def _match_rule_heading(
+    typography: Typography, line_index: int, code_prefixes: set[str]
+) -> PolicyHeading | None:
+    """Return the heading `Strategy 9 – A new town` of a plan that calls its policies so."""
+    rule_match = match_rule_heading(typography.lines[line_index].line.text)
+    if rule_match is None or rule_match["word"].upper() not in code_prefixes:
+        return None
+    if not (
+        typography.is_emphasised(line_index)
+        and typography.is_heading(line_index)
+        and (typography.is_block_start(line_index) or typography.is_after_sentence(line_index))
+    ):
+        return None
+    rule_ref = f"{rule_match['word'].capitalize()} {rule_match['number']}"
+    rule_title = _complete_title(typography, line_index, rule_match["title"] or "")
+    return PolicyHeading(line_index, line_index, rule_ref, rule_title)
+
+
 def _make_site_heading(typography: Typography, line_index: int) -> PolicyHeading:
     """Return the heading `Site H1(a) Gasworks Yard`, which a line is known to be."""
     site_match = SITE_HEADING_PATTERN.fullmatch(typography.lines[line_index].line.text)
     assert site_match is not None
     site_title = _complete_title(typography, line_index, site_match["title"] or "")
-    return PolicyHeading(line_index, line_index, f"Site {site_match['number']}", site_title)
+    # `Housing Site 1` and `Employment Site 1` are two.
+    site_word = site_match["word"].title() if site_match["word"].isupper() else site_match["word"]
+    return PolicyHeading(line_index, line_index, f"{site_word} {site_match['number']}", site_title)
 
 
 def _make_bar_heading(typography: Typography, line_index: int) -> PolicyHeading:

@@ -39,6 +39,9 @@ if TYPE_CHECKING:  # slow to import, and most PDFs never need a picture
 _MAX_ROW_CHARS = 5_000
 # Of the letters of a row, those further right are no more times as tall as the first.
 _MAX_SIZE_GROWTH_IN_ROW = 2.5
+# Letters of a raised mark are at most this many times as tall as those of its row.
+_MAX_MARK_SIZE_RATIO = 0.8
+_NOTE_MARK_PATTERN = re.compile(r"\d{1,3}")
 _ShareBox = tuple[float, float, float, float]
 """Left, top, right and bottom as shares of the page, from its upper left."""
 # Of one page whose words are placed; no real page has as many.
@@ -415,6 +418,15 @@ def _is_same_row(page_line: Line, following_line: Line, fold_position: float | N
 
 
 def _append_line_to_row(page_line: Line, following_line: Line) -> None:
-    joining_text = "" if following_line.text[0] in ".,;:)]’”" else " "
-    page_line.text += joining_text + following_line.text
+    is_joined = following_line.text[0] in ".,;:)]’”" or _is_raised_mark(page_line, following_line)
+    page_line.text += ("" if is_joined else " ") + following_line.text
     page_line.last_bottom = following_line.last_bottom
+
+
+def _is_raised_mark(page_line: Line, following_line: Line) -> bool:
+    """Whether what follows is only the mark of a footnote, which touches the word before it."""
+    return (
+        _NOTE_MARK_PATTERN.fullmatch(following_line.text) is not None
+        and following_line.size < _MAX_MARK_SIZE_RATIO * page_line.size
+        and following_line.bottom > page_line.last_bottom
+    )

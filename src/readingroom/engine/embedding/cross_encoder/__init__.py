@@ -1,0 +1,1 @@
+"""The cross-encoder, which reads a question and a text together."""

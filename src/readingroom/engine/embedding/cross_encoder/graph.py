@@ -1,0 +1,174 @@
+"""The packaged cross-encoder as a graph of fewer steps, with weights that may have been changed.
+
+The package's graph does attention, GELU and norms in dozens of small steps; here each is one. Its
+numbers are int8 as in the package: a weight that is not changed is taken over as it is, a changed
+one is rounded anew, with a scale for each column.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import numpy_helper
+
+from readingroom.engine.embedding.graph import Array, EncoderGraph
+
+_CONFIG: Mapping[str, Any] = {
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "hidden_size": 384,
+    "layer_norm_eps": 1e-12,
+}
+_PRODUCT_SUFFIXES = ("/Gemm_MatMul_quant", "/MatMul_quant")
+
+
+@dataclass(frozen=True)
+class QuantisedWeight:
+    """A weight as the package has it: 8-bit numbers, from which a number is taken, and a factor."""
+
+    numbers: Array
+    zero_point: int
+    scale: float
+
+    def to_floats(self) -> NDArray[np.float32]:
+        """Return what the numbers stand for."""
+        floats = (self.numbers.astype(np.float32) - self.zero_point) * np.float32(self.scale)
+        return floats.astype(np.float32)
+
+
+@dataclass(frozen=True)
+class PackagedWeights:
+    """The weights in a package's graph by their names in the network, without the prefix `bert`."""
+
+    floats: Mapping[str, Array]
+    """Biases and norms."""
+    quantised: Mapping[str, QuantisedWeight]
+    """Embeddings, a row for each, and dense layers, (inputs, outputs)."""
+
+
+def build_cross_encoder(
+    model_file: Path, weight_changes: Mapping[str, NDArray[np.float32]] = {}
+) -> bytes:
+    """Return the serialized graph of a package's model with changes added to its weights.
+
+    Raise `ValueError` or `KeyError` when the file holds another kind of model.
+    """
+    weights = read_packaged_weights(model_file)
+    return _CrossEncoderGraph(weights, weight_changes).serialize()
+
+
+def read_packaged_weights(model_file: Path) -> PackagedWeights:
+    """Return the weights in a package's graph.
+
+    Raise `ValueError` or `KeyError` when the file holds another kind of model.
+    """
+    try:
+        graph = onnx.load(model_file).graph
+    except Exception as error:  # protobuf has its own kinds for a damaged file
+        raise ValueError(f"{model_file.name} is no graph: {error}") from error
+    arrays = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    stored_names = {
+        _shorten(name.removesuffix("_quantized")): name.removesuffix("_quantized")
+        for name in arrays
+        if name.endswith("_embeddings.weight_quantized")
+    }
+    # The weights of most dense layers have no names of their own; the nodes that use them have.
+    for node in graph.node:
+        if node.op_type == "MatMulInteger" and node.input[1] in arrays:
+            layer_name = node.name[1:]
+            for suffix in _PRODUCT_SUFFIXES:
+                layer_name = layer_name.removesuffix(suffix)
+            weight_name = _shorten(f"{layer_name.replace('/', '.')}.weight")
+            stored_names[weight_name] = node.input[1].removesuffix("_quantized")
+    return PackagedWeights(
+        {
+            _shorten(name): array
+            for name, array in arrays.items()
+            if name.endswith((".weight", ".bias"))
+        },
+        {
+            name: QuantisedWeight(
+                arrays[f"{stored_name}_quantized"],
+                int(arrays[f"{stored_name}_zero_point"]),
+                float(arrays[f"{stored_name}_scale"]),
+            )
+            for name, stored_name in stored_names.items()
+        },
+    )
+
+
+def _shorten(weight_name: str) -> str:
+    return weight_name.removeprefix("bert.")
+
+
+class _CrossEncoderGraph(EncoderGraph):
+    """Collects the nodes and constants of a cross-encoder's graph."""
+
+    name = "cross-encoder"
+    input_names = ("input_ids", "token_type_ids")
+    output_name = "log_odds"
+
+    def __init__(
+        self, packaged: PackagedWeights, weight_changes: Mapping[str, NDArray[np.float32]]
+    ) -> None:
+        super().__init__(_CONFIG, packaged.floats, "int8")
+        self.quantised = packaged.quantised
+        self.weight_changes = weight_changes
+        if unknown_names := {f"{name}.weight" for name in weight_changes} - {*self.quantised}:
+            raise KeyError(f"there are no weights named {', '.join(sorted(unknown_names))}")
+
+    def _add_all_nodes(self) -> int:
+        input_name = self._add_embeddings()
+        *lower_layers, last_layer = (
+            f"encoder.layer.{number}" for number in range(_CONFIG["num_hidden_layers"])
+        )
+        for layer_prefix in lower_layers:
+            input_name = self._add_layer(input_name, input_name, layer_prefix)
+        # Whether the text answers is read off the first token alone.
+        self._add_constant("one", np.array([1], np.int64))
+        first_name = self._add_node("Slice", [input_name, "zero", "one", "one"], "first")
+        first_name = self._add_layer(input_name, first_name, last_layer)
+        pooled_name = self._add_node(
+            "Tanh", [self._add_linear(first_name, "pooler.dense")], "pooled"
+        )
+        judged_name = self._add_linear(pooled_name, "classifier")
+        self._add_node("Squeeze", [judged_name, "one"], self.output_name)
+        return 1
+
+    def _add_embeddings(self) -> str:
+        words, positions, types = (
+            self.quantised[f"embeddings.{part}_embeddings.weight"]
+            for part in ("word", "position", "token_type")
+        )
+        # Those of the words stay bytes, of which a few rows are looked up: floats take 47 MB.
+        self._add_constant("words", words.numbers)
+        self._add_constant("words.scale", np.array(words.scale, np.float32))
+        self._add_constant("words.zero", np.array(words.zero_point, words.numbers.dtype))
+        self._add_constant("positions", positions.to_floats())
+        self._add_constant("types", types.to_floats())
+        self._add_constant("zero", np.array([0], np.int64))
+        self._add_node("Gather", ["words", "input_ids"], "words.bytes")
+        self._add_node(
+            "DequantizeLinear", ["words.bytes", "words.scale", "words.zero"], "words.found"
+        )
+        self._add_node("Gather", ["types", "token_type_ids"], "types.found")
+        self._add_node("Shape", ["input_ids"], "length", start=1, end=2)
+        self._add_node("Slice", ["positions", "zero", "length", "zero"], "positions.found")
+        self._add_node("Add", ["words.found", "types.found"], "words.typed")
+        embedded_name = self._add_node("Add", ["words.typed", "positions.found"], "embedded")
+        return self._add_normalisation(embedded_name, "embeddings.LayerNorm")
+
+    def _quantise_weight(self, weight_prefix: str) -> tuple[Array, Array]:
+        weight = self.quantised[f"{weight_prefix}.weight"]
+        if weight.zero_point:
+            raise ValueError(f"the int8 weight of {weight_prefix} has a zero point of its own")
+        if weight_prefix not in self.weight_changes:
+            column_scales = np.full(weight.numbers.shape[1], weight.scale, np.float32)
+            return weight.numbers, column_scales
+        matrix = weight.to_floats() + self.weight_changes[weight_prefix].T
+        column_scales = (np.abs(matrix).max(axis=0) / 127).astype(np.float32)
+        return np.rint(matrix / column_scales).astype(np.int8), column_scales
