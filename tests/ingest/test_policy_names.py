@@ -45,6 +45,7 @@ def make_plan_of(headings: list[str], *, in_contents: bool = True) -> Document:
         ("STRATEGY {number}: {title}", ["Strategy 1", "Strategy 2", "Strategy 3"]),
         ("Proposal T{number}: {title}", ["Proposal T1", "Proposal T2", "Proposal T3"]),
         ("Policy {word}: {title}", ["Policy One", "Policy Two", "Policy Three"]),
+        ("Policy {number}a: {title}", ["Policy 1a", "Policy 2a", "Policy 3a"]),
         ("POLICY {word} – {title}", ["Policy One", "Policy Two", "Policy Three"]),
         ("Policy {roman}: {title}", ["Policy I", "Policy II", "Policy III"]),
         ("Opportunity Site {number}: {title}", ["Opportunity Site 1", "Opportunity Site 2"]),
@@ -150,4 +151,42 @@ def test_a_note_hardly_smaller_than_the_text_is_no_part_of_another_policy() -> N
 
     for number in range(1, 4):
         expected = f"Policy H{number}: Homes Rule {number}. {PROSE} Furthermore, {PROSE}"
+        assert list_words(document, f"Policy H{number}") == expected.split()
+
+
+@requirement("ingest:sections:boxes")
+def test_codes_that_skip_numbers_are_policies_where_each_heads_a_box() -> None:
+    made = Paper(footer="#")
+    write_contents(made, [])
+    for number, title in enumerate(TITLES, 1):
+        top = 740.0 if number % 2 else 420.0
+        made.move_to(top + 40)
+        made.write(REASON)
+        draw_box(made, bottom=top - 110, top=top)
+        made.move_to(top - 4)
+        made.write(f"TC{3 * number} – {title}", bold=True, size=13)
+        made.write(f"Rule {number}. {PROSE}")
+        made.move_to(top - 120)
+        made.write(REASON * 2)
+        if number % 2 == 0:
+            made.turn()
+
+    document = read_plan(made.done())
+
+    assert list_policy_refs(document) == [f"Policy TC{3 * number}" for number in range(1, 6)]
+    assert list_words(document, "Policy TC9") == f"TC9 – Inns Rule 3. {PROSE}".split()
+
+
+@requirement("ingest:sections:tails")
+def test_a_policy_in_italics_ends_where_most_of_the_plan_is_in_italics_too() -> None:
+    made = Paper(footer="#")
+    for number, title in enumerate(TITLES, 1):
+        made.write(f"Policy H{number}: {title}", bold=True, size=13)
+        made.write(f"Rule {number}. {PROSE * 2}", italic=True)
+        made.write(REASON)
+
+    document = read_plan(made.done())
+
+    for number, title in enumerate(TITLES, 1):
+        expected = f"Policy H{number}: {title} Rule {number}. {PROSE * 2}"
         assert list_words(document, f"Policy H{number}") == expected.split()

@@ -47,9 +47,10 @@ class Paper:
         left: float = LEFT,
         number: str = "",
         before: float = 0.8,
+        italic: bool = False,
     ) -> None:
         """A paragraph; its number hangs in the margin. `before` is the gap above, in sizes."""
-        font = "Helvetica-Bold" if bold else "Helvetica"
+        font = "Helvetica-Bold" if bold else "Helvetica-Oblique" if italic else "Helvetica"
         indent = left + 36 if number else left
         self._at -= before * size
         for index, line in enumerate(simpleSplit(text, font, size, RIGHT - indent)):

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from readingroom.ingest.structure.headings import TITLE_PATTERN
@@ -62,7 +62,7 @@ POLICY_HEADING_PATTERN = re.compile(
     rf"(?:(?i:no\.?|number)\s+)?"
     rf"(?P<number>{_CODE_REGEX}(?:\s?\((?:\d{{1,2}}|[A-Za-z]|[ivx]{{2,4}})\))?(?![-/]\d)|{_WORDED_CODE_REGEX}"
     rf"|(?:[A-Z][a-z]+ ){{1,3}}\d{{1,3}}|[A-Z]{{2,6}} [A-Z]{{1,4}}\d{{1,3}}|{_SPELT_NUMBER_REGEX}"
-    rf"|\d{{1,3}}(?:\.\d{{1,2}})?(?:[A-Z]|\s?\([a-z]\))?|[A-Z](?=\s*[:–—-]))"
+    rf"|\d{{1,3}}(?:\.\d{{1,2}})?(?:[A-Za-z]|\s?\([a-z]\))?|[A-Z](?=\s*[:–—-]))"
     # Two policies may share a number.
     rf"(?P<part>\s+(?:Part|PART)\s+[A-Z](?=\s+[A-Z]|\s*[:–—-]|$))?"
     # What kind of policy it is may stand between its code and its title.
@@ -201,7 +201,10 @@ def find_code_families(typography: Typography, document_text: str) -> list[CodeF
             code_line.letters
             for code_line in code_lines
             if _FIRST_NUMBER_PATTERN.fullmatch(code_line.number)
-        } | _find_listed_letters({code_line.code for code_line in code_lines}, listed_codes)
+        }
+        family_letters |= _find_listed_letters(
+            {code_line.code for code_line in code_lines}, listed_codes
+        ) | _find_boxed_letters(typography, code_lines)
         family_lines = [
             code_line for code_line in code_lines if code_line.letters in family_letters
         ]
@@ -251,6 +254,19 @@ def _find_listed_letters(
         letters
         for letters, count in named_counts.items()
         if count >= _MIN_FAMILY_CODES or count == all_counts[letters]
+    }
+
+
+def _find_boxed_letters(typography: Typography, code_lines: Sequence[_CodeLine]) -> set[str]:
+    """Return the letters of codes all of which head boxes with their text, enough of one look."""
+    box_looks = [_measure_box_look(typography, code_line.line_index) for code_line in code_lines]
+    look_counts = Counter(box_look for box_look in box_looks if box_look is not None)
+    if not look_counts or look_counts.most_common(1)[0][1] < _MIN_FAMILY_CODES:
+        return set()
+    return {code_line.letters for code_line in code_lines} - {
+        code_line.letters
+        for code_line, box_look in zip(code_lines, box_looks, strict=True)
+        if box_look is None
     }
 
 

@@ -16,6 +16,8 @@ _MIN_HEADING_SIZE_RATIO = 1.12
 _MAX_HEADING_CHARS = 120
 # Share of a document's characters that makes a margin one of its body text.
 _MIN_MARGIN_SHARE = 0.2
+# Of a document whose policies are in italics; with more, italics tell nothing.
+_MAX_ITALIC_SHARE = 0.75
 # Of a line that shows where a page's margin is; labels beside the text are shorter.
 _MIN_MARGIN_CHARS = 20
 _MIN_CONTENTS_LINES = 5
@@ -65,7 +67,7 @@ class Typography:
             chars_by_margin[round(flow_line.line.left)] += len(flow_line.line.text)
         self.usual_size = chars_by_size.most_common(1)[0][0] if chars_by_size else 0.0
         self.usual_margin = chars_by_margin.most_common(1)[0][0] if chars_by_margin else 0
-        self._is_mostly_italic = 2 * italic_chars > chars_by_size.total()
+        self._is_mostly_italic = italic_chars > _MAX_ITALIC_SHARE * chars_by_size.total()
         min_char_count = _MIN_MARGIN_SHARE * chars_by_margin.total()
         self._usual_margins = [
             margin for margin, char_count in chars_by_margin.items() if char_count >= min_char_count

@@ -23,6 +23,7 @@ _NUMBER_AND_CLAUSE_PATTERN = re.compile(
 )
 # Local plans number policies TR4, BSC 1, DM3.2, H-1, S/12 or ESD13a.
 _POLICY_CODE_REGEX = r"[a-z]{1,6}(?:[/&-][a-z]{1,5})*[ /-]?\d{1,3}(?:\.\d{1,2})?"
+_NUMBER_AND_LETTER_PATTERN = re.compile(r"(?P<number>\d{1,3}(?:\.\d{1,2})?)[a-z]", re.IGNORECASE)
 _POLICY_CODE_PATTERN = re.compile(rf"{_POLICY_CODE_REGEX}[a-z]?", re.ASCII)
 # Plans number sites so: H1(a), H1(12).
 _CODE_AND_CLAUSE_PATTERN = re.compile(rf"{_POLICY_CODE_REGEX}\s?\((?:[a-z]|\d{{1,2}})\)", re.ASCII)
@@ -40,8 +41,8 @@ _ASKED_PARAGRAPHS_PATTERN = re.compile(
     re.IGNORECASE,
 )
 _ASKED_POLICIES_PATTERN = re.compile(
-    rf"\b(?P<kinds>(?:{_POLICY_KIND_WORDS_REGEX}\s+)*)polic(?:y|ies)\s+(?P<codes>(?:{_POLICY_CODE_REGEX}[a-z]?|\d{{1,3}}(?:\.\d{{1,2}})?)\b"
-    rf"(?:\s*(?:,|and|&|or)\s*(?:{_POLICY_CODE_REGEX}[a-z]?|\d{{1,3}}(?:\.\d{{1,2}})?)\b)*)"
+    rf"\b(?P<kinds>(?:{_POLICY_KIND_WORDS_REGEX}\s+)*)polic(?:y|ies)\s+(?P<codes>(?:{_POLICY_CODE_REGEX}[a-z]?|\d{{1,3}}(?:\.\d{{1,2}})?[a-z]?)\b"
+    rf"(?:\s*(?:,|and|&|or)\s*(?:{_POLICY_CODE_REGEX}[a-z]?|\d{{1,3}}(?:\.\d{{1,2}})?[a-z]?)\b)*)"
     # Two policies may share a number.
     r"(?P<part>\s+part\s+[a-z]\b)?" + _CLAUSE_REGEX,
     re.IGNORECASE,
@@ -239,6 +240,9 @@ def _iterate_asked_references(
                 policy_ref + (reference_match["clause"] or ""),
                 policy_ref,
             ]
+            if letter_match := _NUMBER_AND_LETTER_PATTERN.fullmatch(policy_code):
+                # Of a plan without a `Policy 5a`, it is a clause.
+                asked_refs.append(f"{reference_match['kinds']}policy {letter_match['number']}")
             folded_forms = [*map(fold_ref, asked_refs), fold_ref_without_kind(policy_ref)]
             yield (
                 reference_match.start(),
