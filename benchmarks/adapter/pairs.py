@@ -17,7 +17,7 @@ from readingroom.engine.context import prepend_context
 from readingroom.engine.embedding.cross_encoder.graph import read_packaged_weights
 
 FOLDS = 5
-_MAX_TEXT_CHARS, _MAX_TOKENS = 1_024, 256  # as in engine/embedding/reranker.py
+_MAX_TEXT_CHARS, _MAX_TOKENS = 1_024, 256  # as in engine/embedding/cross_encoder/reranker.py
 _HELD_OUT_SHARE = 6  # one question in so many
 
 

@@ -1,6 +1,7 @@
 """What marks a policy off from the text around it: rules, grounds, tables, headers, watermarks."""
 
 import pytest
+from reportlab.lib.colors import Color
 
 from readingroom.ingest.document import Document
 from readingroom.ingest.read.formats.order import put_in_reading_order
@@ -135,6 +136,32 @@ def test_a_box_goes_on_overleaf_only_on_the_same_ground(is_same_ground: bool) ->
     policy = get_text(read_plan(made.done()), "Policy H1")
 
     assert policy.endswith("the school." if is_same_ground else "nearest town.")
+
+
+@requirement("ingest:sections:boxes")
+def test_a_ground_that_blends_two_colours_is_the_box_of_a_policy() -> None:
+    made = Paper(footer="#")
+    for number in range(1, 4):
+        made.move_to(760)
+        made.write(REASON * 2)
+        made.canvas.saveState()
+        ground = made.canvas.beginPath()
+        ground.rect(60, 480, 480, 140)
+        made.canvas.clipPath(ground, stroke=0, fill=0)
+        made.canvas.linearGradient(60, 480, 540, 480, (Color(0.8, 0.9, 1), Color(1, 1, 1)))
+        made.canvas.restoreState()
+        made.move_to(616)
+        made.write(f"Policy H{number}: Homes", bold=True, size=13)
+        made.write(f"Rule {number}. {PROSE * 2}")
+        made.move_to(470)
+        made.write(REASON * 3)
+        made.turn()
+
+    document = read_plan(made.done())
+
+    for number in range(1, 4):
+        expected = f"Policy H{number}: Homes Rule {number}. {PROSE * 2}"
+        assert list_words(document, f"Policy H{number}") == expected.split()
 
 
 @requirement("ingest:sections:tails")
@@ -283,6 +310,11 @@ def test_a_policy_without_a_box_goes_on_below_its_name_and_continued() -> None:
         "Question 12: Do you agree with Policy H1?",
         "Alternative options considered",
         "Policy links: Policies H2 and H3",
+        "Conforms with: NPPF paragraphs 60 and 61",
+        "Conformity reference: Core Strategy Policy 4",
+        "Reasons and evidence",
+        "Context and reasoned justification",
+        "Interpretation",
     ],
 )
 @requirement("ingest:sections:tails")

@@ -90,6 +90,26 @@ class Database(sqlite3.Connection):
         """Insert rows before the next statement, as `run_in_background` does work."""
         self.executemany(sql, rows)
 
+    def run_in_order(self, work: Callable[[], object]) -> None:
+        """Do a small piece of work, behind that of `run_in_background` if there is any."""
+        work()
+
+    @property
+    def has_background_failed(self) -> bool:
+        """Whether work of `run_in_background` has raised something that nobody was told yet."""
+        return False
+
+    def finish_background_work(self) -> BaseException | None:
+        """Wait until the work of `run_in_background` is done; return what it raised."""
+        return None
+
+    def execute_beside(self, sql: str, values: Sequence[Any] = ()) -> Any:
+        """Run a query; another engine runs it beside the work in the background.
+
+        There it sees only what is committed.
+        """
+        return self.execute(sql, values)
+
     def iterate_tuples(self, sql: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         """Yield plain tuples: of very many rows, a `Row` for each takes longer."""
         cursor = self.cursor()

@@ -24,7 +24,7 @@ from readingroom.bases.federal.formats.parts.xml import EntitiesRefused, parse_x
 from readingroom.bases.federal.formats.parts.yaml_files import load_yaml
 from readingroom.bases.federal.formats.uslm import BillTextLoader
 from readingroom.bases.federal.formats.votes import HouseVoteLoader
-from readingroom.bases.federal.load.loading import list_failures
+from readingroom.bases.federal.load.completeness import list_failures
 from readingroom.bases.federal.load.writer import Writer
 from readingroom.bases.federal.schema.entries import FileStamp
 from readingroom.bases.federal.schema.sources import SOURCES, SOURCES_BY_NAME

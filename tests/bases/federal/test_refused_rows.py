@@ -1,23 +1,29 @@
 """A row that the database refuses: its file has failed, and the load goes on, on both engines."""
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from readingroom.bases.federal import store
 from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
-from readingroom.bases.federal.load import loading, steps
+from readingroom.bases.federal.load import completeness, loading, steps
 from readingroom.bases.federal.schema.columns import list_computed_columns
 from readingroom.bases.federal.schema.entries import FileStamp, ParsedRecord, RecordLink
 from readingroom.bases.federal.schema.records import LinkKind
 from readingroom.bases.federal.schema.sources import SOURCES
 from readingroom.bases.federal.store import FederalPlace, SharedRecords
+from readingroom.storage.postgres import records
+from readingroom.storage.postgres.background import BackgroundWork
+from readingroom.storage.postgres.records import RecordsConnection
 from tests.support.federal.base import write_world
 from tests.support.federal.made_records import amendment
 from tests.support.postgres import PostgresServer, make_database
+from tests.support.processes import wait_until
 
 
 @pytest.fixture(params=["embedded", "postgres"])
@@ -54,6 +60,7 @@ def test_a_refused_row_fails_its_file_and_no_other(
 ) -> None:
     monkeypatch.setattr(loading, "LOADERS", (NumberedAmendments(),))
     monkeypatch.setattr(steps, "_MIN_COMMIT_ROWS", rows_per_commit)
+    monkeypatch.setattr(steps, "_MIN_COMMIT_STEPS", {"sqlite": 1, "postgres": 1})
     files = tmp_path / "files"
     files.mkdir()
     (files / "a.numbers").write_text(" ".join(map(str, range(20))))
@@ -67,14 +74,14 @@ def test_a_refused_row_fails_its_file_and_no_other(
         assert _read_numbers(db) == [*range(20), *range(50, 70)]
         for table in ("documents", "passages", "changes"):
             assert db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] == 40, table
-        assert [Path(row["file"]).name for row in loading.list_failures(db)] == ["b.numbers"]
+        assert [Path(row["file"]).name for row in completeness.list_failures(db)] == ["b.numbers"]
     # Mended, it is loaded; the others were.
     (files / "b.numbers").write_text(" ".join(map(str, range(20, 41))))
     summary = loading.load(place, [files], None)
     assert (summary.loaded, summary.unchanged, summary.failed) == (1, 2, 0)
     with closing(store.connect(place)) as db:
         assert _read_numbers(db) == [*range(41), *range(50, 70)]
-        assert not list(loading.list_failures(db))
+        assert not list(completeness.list_failures(db))
 
 
 def test_a_refused_last_file_is_told_too(
@@ -82,12 +89,79 @@ def test_a_refused_last_file_is_told_too(
 ) -> None:
     monkeypatch.setattr(loading, "LOADERS", (NumberedAmendments(),))
     monkeypatch.setattr(steps, "_MIN_COMMIT_ROWS", 5)
+    monkeypatch.setattr(steps, "_MIN_COMMIT_STEPS", {"sqlite": 1, "postgres": 1})
     (tmp_path / "only.numbers").write_text(" ".join([*map(str, range(20)), "20!"]))
     summary = loading.load(place, [tmp_path / "only.numbers"], None)
     assert (summary.loaded, summary.failed, summary.records) == (0, 1, 0)
     with closing(store.connect(place)) as db:
         assert _read_numbers(db) == []
-        assert len(list(loading.list_failures(db))) == 1
+        assert len(list(completeness.list_failures(db))) == 1
+
+
+@pytest.mark.parametrize("told_by", ["a file", "a commit", "the last commit"])
+def test_files_that_followed_a_refused_one_are_loaded_again_in_their_order(
+    postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told_by: str
+) -> None:
+    """They were given to the database before it refused a row of that one."""
+    is_given, may_go_on, waits = threading.Event(), threading.Event(), []
+    finish = BackgroundWork.finish
+
+    def go_on_and_finish(work: BackgroundWork) -> BaseException | None:
+        if is_given.is_set():
+            may_go_on.set()
+        return finish(work)
+
+    connections: list[RecordsConnection] = []
+
+    class SlowConnection(RecordsConnection):
+        """Takes links no sooner than all files were read, or somebody waits."""
+
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            connections.append(self)
+
+        def insert_in_background(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+            if "INTO links" in sql and not waits:
+                self.run_in_background(lambda: waits.append(may_go_on.wait(20)))
+                is_given.set()
+            super().insert_in_background(sql, rows)
+
+    class WatchedAmendments(NumberedAmendments):
+        def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
+            is_first_time = not may_go_on.is_set()
+            if raw_file.name.startswith("e") and told_by == "a file" and is_first_time:
+                may_go_on.set()
+                wait_until(lambda: any(one.has_background_failed for one in connections))
+            return super().parse(raw_file, file_stamp)
+
+    monkeypatch.setattr(BackgroundWork, "finish", go_on_and_finish)
+    monkeypatch.setattr(records, "RecordsConnection", SlowConnection)
+    monkeypatch.setattr(loading, "LOADERS", (WatchedAmendments(),))
+    monkeypatch.setattr(steps, "_MIN_COMMIT_ROWS", 50 if told_by == "a commit" else 10_000)
+    (tmp_path / "a.numbers").write_text(" ".join(map(str, range(5))))
+    (tmp_path / "b.numbers").write_text("10 11 12!")
+    (tmp_path / "c.numbers").write_text("no number")
+    (tmp_path / "d.numbers").write_text("21 30")
+    (tmp_path / "e.numbers").write_text(" ".join(["30", "31", *map(str, range(40, 60))]))
+    with make_database(postgres) as url:
+        shared = SharedRecords(url)
+        summary = loading.load(shared, [tmp_path], None)
+        assert waits == [True]
+        assert (summary.loaded, summary.failed, summary.unchanged) == (3, 2, 0)
+        assert sorted(Path(error["file"]).name[0] for error in summary.errors) == ["b", "c"]
+        assert summary.by_loader == {"numbered": 3}
+        assert summary.records == 5 + 2 + 22
+        assert summary.changes["amendments"].new == 5 + 2 + 21
+        with closing(store.connect(shared)) as db:
+            assert _read_numbers(db) == [*range(5), 21, 30, 31, *range(40, 60)]
+            logged = db.execute("SELECT file, outcome FROM ingestion_logs ORDER BY log")
+            assert [(Path(row["file"]).name[0], row["outcome"]) for row in logged] == [
+                *(("a", "loaded"), ("b", "failed"), ("c", "failed")),
+                *(("d", "loaded"), ("e", "loaded")),
+            ]
+            for table in ("documents", "passages", "passage_words", "changes"):
+                assert db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] == 28, table
+        assert loading.load(shared, [tmp_path], None).unchanged == 3
 
 
 def test_a_column_that_a_load_gives_is_what_the_database_computes(

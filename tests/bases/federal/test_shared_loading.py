@@ -3,6 +3,7 @@
 import random
 import re
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -57,6 +58,7 @@ def test_a_row_that_the_database_refuses_takes_its_file_back_and_no_other(
 ) -> None:
     """It refuses it when the file was given to it long ago; those before are committed."""
     monkeypatch.setattr(steps, "_MIN_COMMIT_ROWS", 60)
+    monkeypatch.setattr(steps, "_MIN_COMMIT_STEPS", {"sqlite": 1, "postgres": 1})
     with (
         closing(store.connect(place, writing=True)) as db,
         ThreadPoolExecutor(1) as commit_thread,
@@ -114,6 +116,38 @@ def test_work_goes_on_meanwhile_and_its_failure_is_told_by_the_next_statement(
         assert db.execute("SELECT 1").fetchone()[0] == 1
 
 
+def test_a_record_that_is_on_its_way_is_known_to_the_next_file(place: SharedRecords) -> None:
+    with closing(store.connect(place, writing=True)) as db:
+        writer = Writer(db)
+        may_go_on = threading.Event()
+        with writer.file_savepoint():
+            db.run_in_background(may_go_on.wait)
+            result = writer.put_records([amendment(n, "First") for n in range(20)], FORMAT)
+            assert result.changed_count == 20
+        with (
+            writer.file_savepoint()
+        ):  # which waits for the first one only when it asks for its rows
+            writer.put_records([amendment(n, "Other") for n in range(20, 40)], FORMAT)
+            may_go_on.set()
+            records = [amendment(n, "First" if n < 19 else "New title") for n in range(21)]
+            assert writer.put_records(records, FORMAT).changed_count == 2
+        writer.commit()
+        assert _count_rows(db, "amendments") == _count_rows(db, "changes") == 40
+        titles = db.execute("SELECT record ->> 'title' AS t, count(*) FROM amendments GROUP BY 1")
+        assert dict(map(tuple, titles)) == {"First": 19, "Other": 19, "New title": 2}
+
+
+def test_turns_of_threads_are_short_only_while_a_connection_has_work(place: SharedRecords) -> None:
+    usual_seconds = sys.getswitchinterval()
+    with closing(store.connect(place, writing=True)) as db:
+        with closing(store.connect(place, writing=True)) as other:
+            db.run_in_background(lambda: None)
+            other.run_in_background(lambda: None)
+            assert sys.getswitchinterval() < usual_seconds
+        assert sys.getswitchinterval() < usual_seconds
+    assert sys.getswitchinterval() == usual_seconds
+
+
 def test_rows_are_copied_as_they_are(place: SharedRecords) -> None:
     odd_texts = ["", "\\N", "\\", "a\tb", "a\nb\r", "\\.", "é\\t", "\u2028", "{}", "plain"]
     with closing(store.connect(place, writing=True)) as db:
@@ -136,6 +170,7 @@ def test_only_what_follows_a_file_waits_for_the_disk(
     place: SharedRecords, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(steps, "_MIN_COMMIT_ROWS", 5)
+    monkeypatch.setattr(steps, "_MIN_COMMIT_STEPS", {"sqlite": 1, "postgres": 1})
     statements: list[str] = []
     with closing(store.connect(place, writing=True)) as db:
         writer = Writer(db)

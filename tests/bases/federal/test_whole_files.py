@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from readingroom.bases.federal import store
-from readingroom.bases.federal.load.loading import list_ignored_files, list_incomplete
+from readingroom.bases.federal.load.completeness import list_ignored_files, list_incomplete
 from readingroom.bases.federal.store import get_database_path
 from tests.support.federal.base import load_files, serve_in_process
 from tests.support.federal.world_texts import register_issue

@@ -11,7 +11,7 @@ import click
 
 from readingroom.bases.federal import store
 from readingroom.bases.federal.errors import LoadFailed
-from readingroom.bases.federal.load import loading
+from readingroom.bases.federal.load import completeness, loading
 from readingroom.bases.federal.load.bulk import Hosts
 from readingroom.bases.federal.load.loading import LoadSummary
 from readingroom.bases.federal.load.sync import sync as sync_source
@@ -247,16 +247,20 @@ def status(settings: FederalSettings, as_json: bool) -> None:
         status_rows = federal_store.query_now(store.read_status)
         failed_files = [
             dict(status_row)
-            for status_row in federal_store.query_now(lambda db: list(loading.list_failures(db)))
+            for status_row in federal_store.query_now(
+                lambda db: list(completeness.list_failures(db))
+            )
         ]
         incomplete_files = [
             dict(status_row)
-            for status_row in federal_store.query_now(lambda db: list(loading.list_incomplete(db)))
+            for status_row in federal_store.query_now(
+                lambda db: list(completeness.list_incomplete(db))
+            )
         ]
         ignored_files = [
             dict(status_row)
             for status_row in federal_store.query_now(
-                lambda db: list(loading.list_ignored_files(db))
+                lambda db: list(completeness.list_ignored_files(db))
             )
         ]
     column_headings = ("source", "records", "chunks", "embedded", "%", "complete to", "newest")

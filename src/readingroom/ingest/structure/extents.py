@@ -34,6 +34,9 @@ _EXPLAINING_HEADING_PATTERN = re.compile(
 _BOLD_EXPLAINING_HEADING_PATTERN = re.compile(
     r"(?:policy )?(?:background|context|delivery|implementation|monitoring|indicators?|evidence)"
     r"(?: and (?:delivery|implementation|monitoring|review))?|(?:primary|key) evidence"
+    r"|(?:reasons|reasoning|rationale|context|justification)"
+    r"(?: and (?:reasons|reasoning|rationale|(?:reasoned )?justification|intent|evidence))?"
+    r"|(?:general )?conformity(?: (?:reference|with|to)\b.{0,60})?|interpretation|commentary"
     r"|(?:key )?(?:monitoring )?(?:indicators|targets)(?:: .{0,60})?|reasons?"
     r"|key (?:documents|links)|links to .{0,60}|policy links|monitoring framework"
     r"|alternative (?:options|approaches)(?: considered)?|options considered|evidence base"
@@ -44,7 +47,8 @@ _MAX_EXPLAINING_CHARS = 80
 # Words in bold that begin a paragraph about a policy.
 _EXPLAINING_LABEL_PATTERN = re.compile(
     r"(?:policy links|(?:linked|related|relevant) policies|evidence base|key evidence"
-    r"|(?:monitoring )?indicators?|targets)\s*:\s",
+    r"|(?:monitoring )?indicators?|targets"
+    r"|(?:general )?conform(?:s|ity)(?: references?| with| to)?)\s*:\s",
     re.IGNORECASE,
 )
 # Words in the head of a table that says how a policy is measured: two of them.

@@ -2,9 +2,7 @@
 
 import re
 import threading
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from typing import Any
@@ -15,6 +13,7 @@ from psycopg.types.json import set_json_loads
 
 from readingroom.storage.database import StatementStopped
 from readingroom.storage.errors import DatabaseConflict, DatabaseFailed
+from readingroom.storage.postgres.background import BackgroundWork
 from readingroom.storage.postgres.database import clean_text
 from readingroom.storage.postgres.driver import PostgresConnection, open_connection
 from readingroom.storage.postgres.encoding import encode_text_rows
@@ -47,8 +46,6 @@ _INSERT_TARGET_PATTERN = re.compile(r"\s*INSERT INTO (\w+)(?: \(([\w, ]+)\))?\s+
 _TYPES_WITHOUT_CLEANING = {str, int, float, bytes, type(None)}
 _MIN_STAGED_ROWS = 50
 """Rows that are inserted from a table they are copied into first, where some may be there."""
-_MAX_UNFINISHED_WORK = 40
-"""Pieces of work that wait for the database: what they are to write is in memory."""
 _IN_TRANSACTION = psycopg.pq.TransactionStatus.INTRANS
 _MIN_COPIED_ROWS = 8
 """Rows that are copied in rather than inserted by a statement: for fewer it takes longer."""
@@ -64,30 +61,29 @@ def connect_records(url: str, schema_name: str, *, writing: bool = False) -> "Re
     # Records are answered as they are stored: nobody needs them parsed.
     set_json_loads(_keep_json, connection)
     connection.adapters.register_loader("numeric", _NumberLoader)
-    return RecordsConnection(connection, url)
+    return RecordsConnection(connection, url, schema_name)
 
 
 class RecordsConnection(PostgresConnection):
     """A connection, used by one thread at a time. Every method raises `DatabaseFailed`."""
 
-    def __init__(self, connection: Any, address: str) -> None:
+    def __init__(self, connection: Any, address: str, schema_name: str) -> None:
         super().__init__(connection)
         self.address = address
         """The URL of the database, for what a process knows of it; it may hold a password."""
+        self._schema_name = schema_name
+        self._connection_beside: RecordsConnection | None = None
         self.total_changes = 0
         """How many rows were written, as SQLite counts them."""
         self._trace_statement: Callable[[str], None] | None = None
         self._was_stopped = threading.Event()
-        self._background_thread: ThreadPoolExecutor | None = None
-        self._background_thread_id = 0
-        self._background_error: BaseException | None = None
-        self._unfinished_work: deque[Future[None]] = deque()
+        self._background_work = BackgroundWork("federal-rows")
         self._conflicting_inserts: set[str] = set()
         """Beginnings of statements some of whose rows were in their table already."""
 
     @property
     def in_transaction(self) -> bool:
-        self._finish_background_work()
+        self._background_work.finish()
         status = self._connection.info.transaction_status
         return bool(status != psycopg.pq.TransactionStatus.IDLE)
 
@@ -102,6 +98,19 @@ class RecordsConnection(PostgresConnection):
         if (cursor.statusmessage or "").startswith(("INSERT", "UPDATE", "DELETE")):
             self.total_changes += max(cursor.rowcount, 0)
         return cursor
+
+    def execute_beside(self, sql: str, values: Sequence[Any] = ()) -> Any:
+        """Run a query that sees what is committed, without waiting for the work in the background.
+
+        If there is any, it has a connection of its own.
+        """
+        if self._background_work.is_idle:
+            return self.execute(sql, values, plan_anew=True)
+        if self._connection_beside is None:
+            self._connection_beside = connect_records(self.address, self._schema_name)
+            # A plan is kept that was made when a table was nearly empty.
+            self._connection_beside.execute("SET enable_seqscan = off")
+        return self._connection_beside.execute(sql, values)
 
     def set_trace_callback(self, trace_statement: Callable[[str], None] | None) -> None:
         """Call `trace_statement` with every statement from here on."""
@@ -149,7 +158,7 @@ class RecordsConnection(PostgresConnection):
         A text that is none, with half a character, is refused at once: whoever has it is here.
         """
         copy_target = _find_copy_target(sql, rows)
-        encoded_rows = encode_text_rows(rows) if copy_target else None
+        encoded_rows = encode_text_rows(rows)  # of a few rows, too, to see whether they are texts
         if copy_target and encoded_rows is not None:
             self.run_in_background(
                 partial(self._copy_encoded, copy_target, encoded_rows, len(rows))
@@ -223,44 +232,41 @@ class RecordsConnection(PostgresConnection):
         The database is busy then while the caller goes on. The next statement raises what the work
         raised, unless it rolls back; work that was to follow is left out.
         """
-        if self._background_thread is None:
-            self._background_thread = ThreadPoolExecutor(1, "federal-rows")
-        while len(self._unfinished_work) >= _MAX_UNFINISHED_WORK:
-            self._wait_for_oldest_work()
-        self._unfinished_work.append(self._background_thread.submit(self._do_in_background, work))
+        self._background_work.add(work)
 
-    def _do_in_background(self, work: Callable[[], object]) -> None:
-        self._background_thread_id = threading.get_ident()
-        if self._background_error is None:
-            try:
-                work()
-            except BaseException as error:
-                self._background_error = error
+    def run_in_order(self, work: Callable[[], object]) -> None:
+        """Do a small piece of work now, or behind the work in the background if there is any."""
+        if self._background_work.is_idle:
+            work()
+        else:
+            self._background_work.add(work)
+
+    @property
+    def has_background_failed(self) -> bool:
+        """Whether some work has raised what nobody was told yet; others may be on their way."""
+        return self._background_work.error is not None
+
+    def finish_background_work(self) -> BaseException | None:
+        """Wait until all work is done; return what the next statement will raise."""
+        return self._background_work.finish()
 
     def _wait_for_background_work(self, *, is_failure_told: bool = True) -> None:
         """Wait until the work of `run_in_background` is done; raise the first of what it raised."""
-        if threading.get_ident() == self._background_thread_id:
+        if self._background_work.is_caller:
             return
-        self._finish_background_work()
-        background_error, self._background_error = self._background_error, None
+        background_error = self._background_work.finish()
+        self._background_work.error = None
         if background_error and is_failure_told:
             raise background_error
-
-    def _finish_background_work(self) -> None:
-        while self._unfinished_work and threading.get_ident() != self._background_thread_id:
-            self._wait_for_oldest_work()
-
-    def _wait_for_oldest_work(self) -> None:
-        self._unfinished_work[0].result()
-        self._unfinished_work.popleft()  # not before: who is interrupted there must wait again
 
     def roll_back(self) -> None:
         self._wait_for_background_work(is_failure_told=False)
         super().roll_back()
 
     def close(self) -> None:
-        if self._background_thread is not None:
-            self._background_thread.shutdown()
+        self._background_work.close()
+        if self._connection_beside is not None:
+            self._connection_beside.close()
         super().close()
 
     def _announce_statement(self, sql: str) -> None:

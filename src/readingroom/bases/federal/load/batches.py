@@ -43,10 +43,25 @@ class RecordRows:
     def __init__(self, db: Database) -> None:
         self._db = db
         self._gives_columns = db.dialect.engine == "postgres"  # SQLite computes them in passing
+        items_sql = db.dialect.parameter_items
+        # PostgreSQL reads an array by the index, however few rows a table had at first.
+        self._in_list_sql = (
+            f"= ANY (ARRAY({items_sql}))" if self._gives_columns else f"IN ({items_sql})"
+        )
         self._batch_by_source: dict[tuple[str, bool], RowBatch] = {}
         """By source, and whether its rows have the values of their columns."""
         self._row_by_id: dict[tuple[str, str], Row | None] = {}
         """What was looked up and not asked for yet."""
+        self._uncommitted_ids: set[str] = set()
+        """Of records that this transaction has written, or may have."""
+
+    def start_transaction(self) -> None:
+        """Forget what was written: it is committed. Nobody else writes until this one ends."""
+        self._uncommitted_ids.clear()
+
+    def note_written(self, record_id: str) -> None:
+        """Remember that the row of a record is no longer what is committed."""
+        self._uncommitted_ids.add(record_id)
 
     def look_up(self, records: Iterable[AnyRecord]) -> None:
         """Look up which of these records are stored, before they are asked for one by one."""
@@ -55,13 +70,16 @@ class RecordRows:
             # Of a series, a newer filing changes the rows of those before it.
             if SOURCES_BY_NAME[record.source].newest_of is None:
                 ids_by_source.setdefault(record.source, []).append(record.id)
-        self.write()
         self._row_by_id.clear()
         for source_name, record_ids in ids_by_source.items():
             self._row_by_id |= dict.fromkeys((source_name, record_id) for record_id in record_ids)
-            stored_rows = self._db.execute(
+            # Rows that are on their way to the database are not waited for, unless one is asked for
+            is_committed = self._uncommitted_ids.isdisjoint(record_ids)
+            if not is_committed:
+                self.write()
+            stored_rows = (self._db.execute_beside if is_committed else self._db.execute)(
                 f"""SELECT id, loader, raw_sha256, status, record FROM {source_name}
-                    WHERE id IN ({self._db.dialect.parameter_items})""",
+                    WHERE id {self._in_list_sql}""",
                 (json.dumps(record_ids),),
             )
             self._row_by_id |= {(source_name, row["id"]): row for row in stored_rows}
@@ -70,12 +88,14 @@ class RecordRows:
         """Return the stored row of a record, or None."""
         row_key = (record.source, record.id)
         if row_key in self._row_by_id:
-            return self._row_by_id.pop(row_key)  # what is written next changes it
-        self.write()
-        stored_row: Row | None = self._db.execute(
-            f"SELECT id, loader, raw_sha256, status, record FROM {record.source} WHERE id = ?",
-            (record.id,),
-        ).fetchone()
+            stored_row = self._row_by_id.pop(row_key)  # what is written next changes it
+        else:
+            self.write()
+            stored_row = self._db.execute(
+                f"SELECT id, loader, raw_sha256, status, record FROM {record.source} WHERE id = ?",
+                (record.id,),
+            ).fetchone()
+        self.note_written(record.id)
         return stored_row
 
     def add(self, record: AnyRecord, record_json: str, writer_mark: str) -> None:
@@ -99,6 +119,50 @@ class RecordRows:
         self._row_by_id.clear()
 
 
+class ChildRows:
+    """The rows that belong to records: those of new records wait, to be inserted together."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._batch_by_table: dict[str, RowBatch] = {}
+
+    @property
+    def waiting_row_count(self) -> int:
+        """How many rows wait in memory."""
+        return sum(len(row_batch.rows) for row_batch in self._batch_by_table.values())
+
+    def add(self, table_name: str, record_id: str, child_rows: Sequence[tuple[Any, ...]]) -> None:
+        """Insert rows of a record that has none, with others that wait."""
+        if not child_rows:
+            return
+        row_batch = self._batch_by_table.get(table_name)
+        if row_batch is None:
+            placeholders = ", ".join("?" * (len(child_rows[0]) + 1))
+            row_batch = self._batch_by_table[table_name] = RowBatch(
+                self._db, f"INSERT INTO {table_name} VALUES ({placeholders})"
+            )
+        row_batch.rows += [(record_id, *child_row) for child_row in child_rows]
+
+    def replace(
+        self, table_name: str, record_id: str, child_rows: Sequence[tuple[Any, ...]]
+    ) -> None:
+        """Put rows in place of those that a record has; all records are written."""
+        self.write()
+        self._db.execute(
+            f"DELETE FROM {table_name} WHERE {PARENT_COLUMN_BY_CHILD_TABLE[table_name]} = ?",
+            (record_id,),
+        )
+        self.add(table_name, record_id, child_rows)
+
+    def write(self) -> int:
+        """Insert the rows that wait, after the records they refer to; return how many there are."""
+        return sum(row_batch.write_rows() for row_batch in self._batch_by_table.values())
+
+    def discard(self) -> None:
+        """Drop the rows that wait: the transaction is rolled back."""
+        self._batch_by_table.clear()
+
+
 def _format_record_insert(source_name: str, with_columns: bool) -> str:
     computed_columns = list_computed_columns(source_name) if with_columns else ()
     column_names = ("id", "record", "loader", *computed_columns)
@@ -111,22 +175,6 @@ def read_blocks(items: Iterable[T]) -> Iterator[Sequence[T]]:
     remaining_items = iter(items)
     while block := list(islice(remaining_items, _RECORDS_PER_BLOCK)):
         yield block
-
-
-def replace_children(
-    db: Database, table_name: str, record_id: str, child_rows: Sequence[tuple[Any, ...]]
-) -> None:
-    """Put rows of a child table in place of those that a record has."""
-    db.execute(
-        f"DELETE FROM {table_name} WHERE {PARENT_COLUMN_BY_CHILD_TABLE[table_name]} = ?",
-        (record_id,),
-    )
-    if child_rows:
-        placeholders = ", ".join("?" * (len(child_rows[0]) + 1))
-        db.executemany(
-            f"INSERT INTO {table_name} VALUES ({placeholders})",
-            ((record_id, *child_row) for child_row in child_rows),
-        )
 
 
 @dataclass

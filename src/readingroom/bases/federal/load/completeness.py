@@ -1,6 +1,9 @@
-"""What newer files leave out; one that leaves out most records was probably cut short."""
+"""What is missing: files that were not loaded, or not wholly, and what newer ones leave out.
 
-from collections.abc import Sequence, Set, Sized
+A file that leaves out most records of the one before it was probably cut short.
+"""
+
+from collections.abc import Iterator, Sequence, Set, Sized
 from pathlib import Path
 
 from readingroom.bases.federal.formats.parts.files import split_zip_member
@@ -61,3 +64,38 @@ def find_left_out(db: Database, zip_path: str, member_names: Set[str]) -> list[R
         for member_name, log_row in row_by_member.items()
         if member_name not in member_names
     ]
+
+
+def list_failures(db: Database, max_failures: int = 20) -> Iterator[Row]:
+    """Yield the files that could not be loaded and have not been since, newest first."""
+    # A zip that could not be opened counts as mended once one of its members was loaded.
+    yield from db.execute(
+        """SELECT at, file, error FROM ingestion_logs l WHERE outcome = 'failed'
+           AND NOT EXISTS (SELECT 1 FROM ingestion_logs n
+                           WHERE (n.file = l.file OR
+                                  substr(n.file, 1, length(l.file) + 1) = l.file || '!')
+                           AND n.outcome = 'loaded' AND n.log > l.log)
+           ORDER BY log DESC LIMIT ?""",
+        (max_failures,),
+    )
+
+
+def list_incomplete(db: Database) -> Iterator[Row]:
+    """Yield the files that were loaded with something missing, and what to do, newest first."""
+    yield from db.execute(
+        """SELECT at, file, error FROM ingestion_logs l WHERE outcome = 'loaded'
+           AND error IS NOT NULL AND NOT EXISTS (
+               SELECT 1 FROM ingestion_logs n
+               WHERE n.file = l.file AND n.outcome = 'loaded' AND n.log > l.log)
+           ORDER BY log DESC"""
+    )
+
+
+def list_ignored_files(db: Database) -> Iterator[Row]:
+    """Yield the files that were not used and have not been since, and what to do, newest first."""
+    yield from db.execute(
+        """SELECT max(at) AS at, file, error FROM ingestion_logs l WHERE outcome = 'ignored'
+           AND NOT EXISTS (SELECT 1 FROM ingestion_logs n
+                           WHERE n.file = l.file AND n.outcome = 'loaded' AND n.log > l.log)
+           GROUP BY file, error ORDER BY max(log) DESC"""
+    )

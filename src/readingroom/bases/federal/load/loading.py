@@ -1,14 +1,11 @@
 """Loads official files into the federal base: a file is loaded completely or not at all."""
 
-import contextlib
-import gc
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain, islice
 from pathlib import Path
 
 from readingroom.bases.federal.formats import LOADERS, ListsAllCurrentMembers, Loader
@@ -23,6 +20,7 @@ from readingroom.bases.federal.load.batches import WriteResult
 from readingroom.bases.federal.load.completeness import (
     find_left_out,
     is_probably_cut_short,
+    list_ignored_files,
     make_cut_short_error,
 )
 from readingroom.bases.federal.load.read_ahead import (
@@ -31,8 +29,12 @@ from readingroom.bases.federal.load.read_ahead import (
     ReadContents,
     describe_error,
     make_pending_file,
+    parse_first_record,
+    pause_garbage_collection,
     read_in_order,
+    read_in_this_process,
 )
+from readingroom.bases.federal.load.steps import EarlierStepRefused
 from readingroom.bases.federal.load.writer import Writer
 from readingroom.bases.federal.query import changes
 from readingroom.bases.federal.query.changes import ChangeTally
@@ -41,7 +43,7 @@ from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Source
 from readingroom.bases.federal.store import FederalPlace, connect, prepare_records, translate_errors
 from readingroom.core import clock
 from readingroom.core.progress import ReportProgressSync, no_progress_sync
-from readingroom.storage.database import Database, Row
+from readingroom.storage.database import Database
 
 _MIN_CHANGES_TO_COUNT_VALUES = 1_000
 """Changed records after which the database counts anew which values they have."""
@@ -118,41 +120,6 @@ UNUSED_PDF_REASON = (
 )
 
 
-def list_failures(db: Database, max_failures: int = 20) -> Iterator[Row]:
-    """Yield the files that could not be loaded and have not been since, newest first."""
-    # A zip that could not be opened counts as mended once one of its members was loaded.
-    yield from db.execute(
-        """SELECT at, file, error FROM ingestion_logs l WHERE outcome = 'failed'
-           AND NOT EXISTS (SELECT 1 FROM ingestion_logs n
-                           WHERE (n.file = l.file OR
-                                  substr(n.file, 1, length(l.file) + 1) = l.file || '!')
-                           AND n.outcome = 'loaded' AND n.log > l.log)
-           ORDER BY log DESC LIMIT ?""",
-        (max_failures,),
-    )
-
-
-def list_incomplete(db: Database) -> Iterator[Row]:
-    """Yield the files that were loaded with something missing, and what to do, newest first."""
-    yield from db.execute(
-        """SELECT at, file, error FROM ingestion_logs l WHERE outcome = 'loaded'
-           AND error IS NOT NULL AND NOT EXISTS (
-               SELECT 1 FROM ingestion_logs n
-               WHERE n.file = l.file AND n.outcome = 'loaded' AND n.log > l.log)
-           ORDER BY log DESC"""
-    )
-
-
-def list_ignored_files(db: Database) -> Iterator[Row]:
-    """Yield the files that were not used and have not been since, and what to do, newest first."""
-    yield from db.execute(
-        """SELECT max(at) AS at, file, error FROM ingestion_logs l WHERE outcome = 'ignored'
-           AND NOT EXISTS (SELECT 1 FROM ingestion_logs n
-                           WHERE n.file = l.file AND n.outcome = 'loaded' AND n.log > l.log)
-           GROUP BY file, error ORDER BY max(log) DESC"""
-    )
-
-
 def _load(
     place: FederalPlace,
     file_paths: Sequence[Path],
@@ -194,6 +161,8 @@ class _LoadRun:
         self._report_progress = report_progress
         self._is_every_format_read = len(loaders) == len(LOADERS)
         self._companion_paths: set[Path] = set()
+        self._undone_files: list[PendingFile] = []  # the database refused one before them
+        self._files_to_repeat: list[PendingFile] = []
         self.summary = LoadSummary()
 
     def load_files(self, file_refs: Sequence[FileRef], pdf_paths: Sequence[str]) -> LoadSummary:
@@ -203,7 +172,7 @@ class _LoadRun:
         )
         pending_files = self._make_pending_files(file_refs)
         try:
-            with _pause_garbage_collection():
+            with pause_garbage_collection():
                 self._load_all(pending_files)
         finally:
             self._writer.commit()  # complete files are kept, whatever ends the load
@@ -249,6 +218,24 @@ class _LoadRun:
                 file_number, len(pending_files), Path(pending_file.file_ref.path).name
             )
             self._load_file(pending_file, read_contents)
+            self._repeat_files()
+        while True:
+            self._writer.commit()
+            self._writer.wait_for_commit()
+            if not self._undone_files:
+                return
+            self._plan_repeats()
+            self._repeat_files()
+
+    def _plan_repeats(self, *interrupted_files: PendingFile) -> None:
+        """Have files loaded again, in their order, before any other."""
+        self._files_to_repeat[:0] = [*self._undone_files, *interrupted_files]
+        self._undone_files.clear()
+
+    def _repeat_files(self) -> None:
+        while self._files_to_repeat:
+            pending_file = self._files_to_repeat.pop(0)
+            self._load_file(pending_file, partial(read_in_this_process, pending_file))
 
     def _is_needed(self, pending_file: PendingFile) -> bool:
         """Whether the contents of a file will be written: it is new, or may say what is gone."""
@@ -273,18 +260,29 @@ class _LoadRun:
 
     def _load_file(self, pending_file: PendingFile, read_contents: ReadContents) -> None:
         try:
-            file_outcome = self._read_and_write(pending_file, read_contents)
+            file_outcome = self._read_or_log_failure(pending_file, read_contents)
+        except EarlierStepRefused:
+            self._writer.wait_for_commit()
+            self._plan_repeats(pending_file)
+            return
+        if file_outcome != "failed":
+            self._count_outcome(pending_file, file_outcome, 1)
+
+    def _read_or_log_failure(self, pending_file: PendingFile, read_contents: ReadContents) -> str:
+        try:
+            return self._read_and_write(pending_file, read_contents)
         except BAD_FILE_ERRORS as error:
             self._log_failure(pending_file, describe_error(error))
-            return
-        setattr(self.summary, file_outcome, getattr(self.summary, file_outcome) + 1)
-        if pending_file.loader and file_outcome in ("loaded", "unchanged"):
-            self.summary.by_loader[pending_file.loader.format_id.partition("/")[0]] += 1
+            return "failed"
+
+    def _commit_so_far(self) -> None:
+        if self._writer.commit():
+            raise EarlierStepRefused
 
     def _read_and_write(self, pending_file: PendingFile, read_contents: ReadContents) -> str:
         """Write what a file says; return the count of the summary that it belongs to."""
         if not pending_file.may_be_read_ahead:
-            self._writer.commit()  # others may write while this is read, which can take long
+            self._commit_so_far()  # others may write while this is read, which can take long
         file_contents = read_contents()
         file_folder = Path(pending_file.file_ref.path).parent
         self._companion_paths.update(
@@ -298,9 +296,9 @@ class _LoadRun:
             file_contents.combined_sha256, pending_file.loader
         )
         if was_loaded_before and not self._is_applied_again(pending_file.loader):
-            self._writer.commit()  # others may write while files are passed over
+            self._commit_so_far()  # others may write while files are passed over
             return "unchanged"
-        parsed_records = _parse_first_record(file_contents.parsed_entries)
+        parsed_records = parse_first_record(file_contents.parsed_entries)
         with self._writer.file_savepoint() as step:
             write_result = self._write_records(
                 pending_file.loader, parsed_records, file_contents.read_at
@@ -310,12 +308,13 @@ class _LoadRun:
                 and not write_result.changed_count
                 and not write_result.withdrawn_count
             ):
+                step.on_undone = partial(self._forget_outcome, pending_file, "unchanged")
                 return "unchanged"
             self._log_loaded(pending_file, pending_file.loader, file_contents, write_result)
             file_key = (file_contents.combined_sha256, pending_file.loader.format_id)
-            step.on_refused = partial(
-                self._take_back, pending_file, None if was_loaded_before else file_key, write_result
-            )
+            taken_back = (pending_file, None if was_loaded_before else file_key, write_result)
+            step.on_refused = partial(self._fail_refused, *taken_back)
+            step.on_undone = partial(self._take_back, *taken_back)
         self._loaded_file_keys.add(file_key)
         self.summary.incomplete += [
             {"file": pending_file.file_ref.path, "problem": problem}
@@ -330,9 +329,8 @@ class _LoadRun:
         pending_file: PendingFile,
         new_file_key: tuple[str, str] | None,
         write_result: WriteResult,
-        error: Exception,
     ) -> None:
-        """Count a file as failed that was counted as loaded, before the database refused it."""
+        """Take a file out of the summary, which is to be loaded again."""
         if new_file_key:
             self._loaded_file_keys.discard(new_file_key)
         self.summary.incomplete = [
@@ -342,9 +340,28 @@ class _LoadRun:
         ]
         self.summary.records -= write_result.record_count
         self.summary.changed -= write_result.changed_count
-        self.summary.loaded -= 1
-        if pending_file.loader:
-            self.summary.by_loader -= Counter([pending_file.loader.format_id.partition("/")[0]])
+        self._forget_outcome(pending_file, "loaded")
+
+    def _forget_outcome(self, pending_file: PendingFile, file_outcome: str) -> None:
+        self._count_outcome(pending_file, file_outcome, -1)
+        self._undone_files.append(pending_file)
+
+    def _count_outcome(self, pending_file: PendingFile, file_outcome: str, count: int) -> None:
+        setattr(self.summary, file_outcome, getattr(self.summary, file_outcome) + count)
+        if pending_file.loader and file_outcome in ("loaded", "unchanged"):
+            self.summary.by_loader[pending_file.loader.format_id.partition("/")[0]] += count
+            self.summary.by_loader += Counter()  # without a loader that has none left
+
+    def _fail_refused(
+        self,
+        pending_file: PendingFile,
+        new_file_key: tuple[str, str] | None,
+        write_result: WriteResult,
+        error: Exception,
+    ) -> None:
+        """Count a file as failed that was counted as loaded, before the database refused it."""
+        self._take_back(pending_file, new_file_key, write_result)
+        self._undone_files.remove(pending_file)
         self._log_failure(pending_file, describe_error(error))
 
     def _write_records(
@@ -412,9 +429,9 @@ class _LoadRun:
                 )
 
     def _log_failure(self, pending_file: PendingFile, failure_message: str) -> None:
-        self._add_error(pending_file.file_ref.path, failure_message)
         format_id = pending_file.loader.format_id if pending_file.loader else None
-        with self._writer.file_savepoint():
+        with self._writer.file_savepoint() as step:
+            step.on_undone = partial(self._forget_failure, pending_file)
             self._writer.log_file(
                 clock.format_now(),
                 pending_file.file_ref.path,
@@ -424,6 +441,14 @@ class _LoadRun:
                 WriteResult(),
                 failure_message,
             )
+        self._add_error(pending_file.file_ref.path, failure_message)
+
+    def _forget_failure(self, pending_file: PendingFile) -> None:
+        """Take a failure out of the summary, whose file is to be read again."""
+        self.summary.errors = [
+            entry for entry in self.summary.errors if entry["file"] != pending_file.file_ref.path
+        ]
+        self._forget_outcome(pending_file, "failed")
 
     def _add_error(self, file_path: str, error_message: str) -> None:
         self.summary.failed += 1
@@ -473,28 +498,3 @@ def _find_sources_of_format(format_id: str) -> list[Source]:
         if loader.format_id == format_id
         for source_name in loader.sources
     ]
-
-
-@contextlib.contextmanager
-def _pause_garbage_collection() -> Iterator[None]:
-    """A file is hundreds of thousands of objects and no cycles: nothing for the collector here."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
-def _parse_first_record(
-    parsed_records: Iterable[ParsedRecord | FileProblem],
-) -> Iterator[ParsedRecord | FileProblem]:
-    """Return the same entries after parsing the first.
-
-    For that a loader parses its whole file, which can go on while the file before it is committed
-    on the other thread.
-    """
-    remaining_records = iter(parsed_records)
-    first_records = list(islice(remaining_records, 1))
-    return chain(first_records, remaining_records)

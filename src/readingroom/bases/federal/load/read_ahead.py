@@ -8,9 +8,10 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain, islice
 from multiprocessing import current_process, parent_process
 from multiprocessing.context import ForkContext, SpawnContext
 
@@ -101,7 +102,7 @@ def read_in_order(
     """
     if not _is_worth_a_process(pending_files):
         yield from (
-            (pending_file, partial(_read_in_this_process, pending_file))
+            (pending_file, partial(read_in_this_process, pending_file))
             for pending_file in pending_files
         )
         return
@@ -118,6 +119,31 @@ def describe_error(error: BaseException) -> str:
     return escape_undecodable(f"{type(error).__name__}: {missing_key_prefix}{error}"[:500])
 
 
+@contextmanager
+def pause_garbage_collection() -> Iterator[None]:
+    """A file is hundreds of thousands of objects and no cycles: nothing for the collector here."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def parse_first_record(
+    parsed_records: Iterable[ParsedRecord | FileProblem],
+) -> Iterator[ParsedRecord | FileProblem]:
+    """Return the same entries after parsing the first.
+
+    For that a loader parses its whole file, which can go on while the file before it is committed
+    on the other thread.
+    """
+    remaining_records = iter(parsed_records)
+    first_records = list(islice(remaining_records, 1))
+    return chain(first_records, remaining_records)
+
+
 def _is_worth_a_process(pending_files: Iterable[PendingFile]) -> bool:
     total_size = sum(
         pending_file.file_ref.size
@@ -128,7 +154,8 @@ def _is_worth_a_process(pending_files: Iterable[PendingFile]) -> bool:
     return total_size >= _MIN_LOAD_BYTES and count_cores() >= 2 and not current_process().daemon
 
 
-def _read_in_this_process(pending_file: PendingFile) -> FileContents:
+def read_in_this_process(pending_file: PendingFile) -> FileContents:
+    """Return what a file says, parsed as its records are asked for."""
     read_at, raw_file = clock.format_now(), pending_file.file_ref.read_file()
     pending_file.sha256 = raw_file.sha256
     if pending_file.loader is None:
@@ -193,7 +220,7 @@ class _ReadAhead:
             self._ahead_by_index.pop(file_index, None),
         )
         if file_ahead is None:
-            return _read_in_this_process(pending_file)
+            return read_in_this_process(pending_file)
         self._bytes_ahead -= file_ahead.counted_bytes
         if file_ahead.parsing_future is None or pending_file.loader is None:
             return FileContents(clock.format_now(), pending_file.sha256, ())

@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from readingroom.bases.federal import store
 from readingroom.bases.federal.load.batches import RowBatch
 from readingroom.bases.federal.schema.entries import AnyRecord, ParsedRecord, RecordText, SearchHead
-from readingroom.bases.federal.search.full_text import copy_passage_words, index_passages
+from readingroom.bases.federal.search.full_text import index_passages, prepare_passage_words
 from readingroom.engine.chunking import Span, split
 from readingroom.storage.database import Database, Row
 
@@ -78,15 +77,13 @@ class SearchIndex:
         row_count = sum(row_batch.write_rows() for row_batch in self._batches)
         if passage_rows and self._db.dialect.engine == "postgres":
             # Without reading them back: what is written is committed with its words.
-            self._db.run_in_background(partial(self._copy_words, passage_rows))
+            copy_words = prepare_passage_words(
+                [(number, *field_texts) for number, _, *field_texts in passage_rows]
+            )
+            self._db.run_in_background(partial(copy_words, self._db))
             self.last_numbers.indexed_chunk = self.last_numbers.chunk
         self._waiting_documents.clear()
         return row_count
-
-    def _copy_words(self, passage_rows: Sequence[tuple[Any, ...]]) -> None:
-        copy_passage_words(
-            self._db, [(number, *field_texts) for number, _, *field_texts in passage_rows]
-        )
 
     def discard(self) -> None:
         """Drop the rows that wait: the transaction is rolled back."""
@@ -284,14 +281,17 @@ class SearchIndex:
         # A loader's name has its version: a newer one may read the same bytes in another way.
         if stored_parts.get(record_text.part) == (record_text.raw_sha256, format_id):
             return False
-        self._db.execute(
+        self._db.insert_in_background(
             """INSERT INTO texts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
                ON CONFLICT (record_id, part) DO UPDATE SET stage = excluded.stage,
                    dated = excluded.dated, title = excluded.title, url = excluded.url,
                    raw_sha256 = excluded.raw_sha256, loader = excluded.loader,
                    body = excluded.body""",
-            (record.id, record_text.part, record_text.stage, record_text.dated, record_text.title,
-             record_text.url, record_text.raw_sha256, format_id, record_text.body),
+            [
+                (record.id, record_text.part, record_text.stage, record_text.dated,
+                 record_text.title, record_text.url, record_text.raw_sha256, format_id,
+                 record_text.body)
+            ],
         )  # fmt: skip
         is_only_part = stored_parts.keys() <= {record_text.part}
         self._put_body(

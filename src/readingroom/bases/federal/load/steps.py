@@ -1,36 +1,56 @@
 """Transactions of a load: each file is a step that is made or taken back, many are one commit."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
-from readingroom.bases.federal.load.search_index import SearchIndex
+from readingroom.bases.federal.load.search_index import LastNumbers, SearchIndex
 from readingroom.storage.database import INVALID_VALUE_ERRORS, Database
 from readingroom.storage.errors import StorageFailed
 
 _MIN_COMMIT_ROWS = 2_000
 """How many rows are committed together, at least: each commit merges the full-text index."""
+_MIN_COMMIT_STEPS: Mapping[str, int] = {"sqlite": 1, "postgres": 5}
+"""How many steps are committed together, at least, by engine, unless they have very many rows.
+
+A load waits at a commit until PostgreSQL has taken all. Of hundreds of small files it would take
+ever longer for each: what a transaction counts in a row again and again, it keeps until its end.
+"""
+_MANY_ROWS = 50_000
 
 
-@dataclass(slots=True)
+class EarlierStepRefused(Exception):
+    """The database refused a row of a step before this one, and all after it is taken back.
+
+    Whoever raised it here writes this step again, after those that were told that they were undone.
+    """
+
+
+@dataclass(slots=True, eq=False)
 class Step:
-    """What is written of a file."""
+    """What is written of a file. Its rows are given to the database, which takes them later."""
 
+    last_numbers: LastNumbers
+    """The numbers that were given last before it."""
     on_refused: Callable[[Exception], object] | None = None
     """Called if the database refuses a row of it after all of them were given to it; by then
-    nothing of the step is stored, and the next one has not begun."""
+    nothing of the step is stored, and no other has begun."""
+    on_undone: Callable[[], object] | None = None
+    """Called, after that, if it is a step before it of which the database refused a row."""
+    is_taken: bool = False
+    """Whether the database has taken all rows, and will commit them."""
 
 
 class StepWriter(ABC):
     """Writes in steps. All changes of a `file_savepoint()` are made, or none.
 
-    Steps that follow one another are committed together, a `transaction()` by itself. With a
-    commit thread a commit happens there: SQLite indexes the words and writes to disk, PostgreSQL
-    takes the last rows, while the caller reads on. The next step waits for it, and tells if it
-    failed.
+    Steps that follow one another are committed together, a `transaction()` by itself. PostgreSQL
+    takes the rows of some steps while the caller goes on to the next ones. With a commit thread a
+    commit happens there: SQLite indexes the words and writes to disk, PostgreSQL takes the last
+    rows, while the caller reads on. The next step waits for it, and tells if it failed.
     """
 
     def __init__(
@@ -43,11 +63,13 @@ class StepWriter(ABC):
         self._row_changes_before = 0
         self._queued_row_count = 0
         """Rows that this transaction has given to the database, which may not be through yet."""
+        self._step_count = 0
+        """Steps of this transaction."""
         self._is_in_step = False
-        self._complete_step: Step | None = None
-        """A step all of which was given to the database, which may still refuse it."""
-        self._report_refusal: Callable[[], object] | None = None
-        """Reports a refused step to whoever wrote it."""
+        self._given_steps: list[Step] = []
+        """The steps of this transaction that the database may still refuse, in their order."""
+        self._refusal_reports: list[Callable[[], object]] = []
+        """Tell whoever wrote a refused step, and those who wrote the steps after it."""
 
     @abstractmethod
     def _write_batches(self) -> None:
@@ -57,6 +79,10 @@ class StepWriter(ABC):
     def _discard_batches(self) -> None:
         """Drop all waiting rows."""
 
+    @abstractmethod
+    def _start_transaction(self) -> None:
+        """Prepare for the first step of a transaction, when it has begun."""
+
     @contextmanager
     def transaction(self) -> Iterator[None]:
         with self._begin_step(is_flushed=True):
@@ -65,6 +91,7 @@ class StepWriter(ABC):
 
     @contextmanager
     def file_savepoint(self) -> Iterator[Step]:
+        """Yield a step. Raise `EarlierStepRefused`, before it or out of it."""
         # A crash of the machine may undo it, unless a `transaction` or `commit` has followed: then
         # the log of loaded files does not have the file, and the next load reads it again.
         with self._begin_step(is_flushed=False) as step:
@@ -74,47 +101,116 @@ class StepWriter(ABC):
     def _begin_step(self, *, is_flushed: bool) -> Iterator[Step]:
         self._begin_transaction()
         self._is_in_step = True  # not before: who is told of a refusal logs it in a step
-        step = Step()
-        last_numbers = replace(self._search_index.last_numbers)
         # A bad file is taken back alone: those before it stay in the transaction.
-        self._db.execute("SAVEPOINT step")
+        self._db.run_in_order(partial(self._db.execute, "SAVEPOINT step"))
+        step = Step(replace(self._search_index.last_numbers))
+        self._given_steps.append(step)
         try:
             yield step
             self._write_batches()
-            is_worth_commit = self._count_written_rows() > _MIN_COMMIT_ROWS
-            if not is_worth_commit:
-                self._db.execute("RELEASE step")
-        except BaseException:
-            self._roll_back("ROLLBACK TO step")
-            self._search_index.last_numbers = last_numbers
-            self._is_in_step = False
+            self._db.run_in_order(partial(self._release_step, step))
+        except BaseException as error:
+            self._take_back(step, error)
             raise
         self._is_in_step = False
-        if is_worth_commit:
-            self._complete_step = step
+        self._step_count += 1
+        if self._is_worth_commit():
             self._start_commit(is_flushed=is_flushed)
+
+    def _release_step(self, step: Step) -> None:
+        self._db.execute("RELEASE step")
+        step.is_taken = True
+
+    def _take_back(self, step: Step, error: BaseException) -> None:
+        """Take back a step that has failed, or a refused one before it with all that followed.
+
+        Raise `EarlierStepRefused` in the second case, unless `error` ends the whole load.
+        """
+        # What a statement of this step has raised is no longer told.
+        background_error = self._db.finish_background_work() or error
+        untaken_steps = self._list_untaken_steps()
+        is_earlier_refused = bool(untaken_steps) and untaken_steps[0] is not step
+        if is_earlier_refused:
+            self._take_back_refused(background_error)
+        elif untaken_steps:  # else an interrupt came when all of it was taken: it is kept
+            self._roll_back_steps(untaken_steps)
+        self._is_in_step = False
+        if is_earlier_refused and isinstance(error, Exception):
+            raise EarlierStepRefused from error
+
+    def _list_untaken_steps(self) -> list[Step]:
+        return [step for step in self._given_steps if not step.is_taken]
+
+    def _take_back_refused(self, background_error: BaseException) -> None:
+        """Take back the first step that the database has not taken, with those after it.
+
+        Raise what the database raised if no row is to blame, or nobody wants to be told.
+        """
+        untaken_steps = self._list_untaken_steps()
+        if not untaken_steps:
+            raise background_error
+        self._roll_back_steps(untaken_steps)
+        refused_step, *undone_steps = untaken_steps
+        if not isinstance(background_error, INVALID_VALUE_ERRORS):
+            raise background_error
+        if refused_step.on_refused is None:
+            raise _make_write_error(background_error) from background_error
+        self._refusal_reports = [
+            partial(refused_step.on_refused, background_error),
+            *(step.on_undone for step in undone_steps if step.on_undone),
+        ]
+
+    def _roll_back_steps(self, steps: Sequence[Step]) -> None:
+        # To the first one's savepoint: those of the others were never set.
+        self._roll_back("ROLLBACK TO step")
+        self._search_index.last_numbers = steps[0].last_numbers
+        self._given_steps.clear()
+
+    def _is_worth_commit(self) -> bool:
+        row_count = self._count_written_rows()
+        has_enough_steps = self._step_count >= _MIN_COMMIT_STEPS[self._db.dialect.engine]
+        return row_count > _MIN_COMMIT_ROWS and (has_enough_steps or row_count > _MANY_ROWS)
 
     def _count_written_rows(self) -> int:
         """Return how many rows the transaction has written, or will have when it is through."""
         return max(self._db.total_changes - self._row_changes_before, self._queued_row_count)
 
     def _begin_transaction(self) -> None:
-        self.wait_for_commit()
-        if not self._db.in_transaction:
+        """Begin a transaction if none is open. Raise `EarlierStepRefused` if steps are undone."""
+        are_steps_undone = self.wait_for_commit()
+        if self._db.has_background_failed:
+            background_error = self._db.finish_background_work()
+            assert background_error is not None
+            self._take_back_refused(background_error)
+            are_steps_undone |= self.wait_for_commit()
+        if are_steps_undone:
+            raise EarlierStepRefused
+        self._given_steps = self._list_untaken_steps()
+        if not self._is_transaction_open():
             # Not deferred: a transaction that began by reading may not write after another one did.
             self._db.execute(self._db.dialect.begin_write)
             self._db.execute("UPDATE generation SET value = value + 1")
-            self._search_index.start_after_newest()
-            self._row_changes_before, self._queued_row_count = self._db.total_changes, 0
+            self._start_transaction()
+            self._row_changes_before = self._db.total_changes
+            self._queued_row_count = self._step_count = 0
 
-    def commit(self) -> None:
-        """Commit the open transaction, if any; on the commit thread that may take a while."""
-        self.wait_for_commit()
+    def _is_transaction_open(self) -> bool:
+        # While steps are on their way, without waiting for them.
+        return bool(self._given_steps) or self._db.in_transaction
+
+    def commit(self) -> bool:
+        """Commit the open transaction, if any; on the commit thread that may take a while.
+
+        Return, as `wait_for_commit` does, whether steps before it were undone.
+        """
+        are_steps_undone = self.wait_for_commit()
         if self._is_in_step:
             self._roll_back("ROLLBACK")  # a second interrupt hit the rollback of a step
+            self._given_steps.clear()
             self._is_in_step = False
         if self._db.in_transaction:
             self._start_commit(is_flushed=True)
+        return are_steps_undone
 
     def _start_commit(self, *, is_flushed: bool) -> None:
         """Commit, and with `is_flushed` be sure that it is on disk, with all before it."""
@@ -123,52 +219,42 @@ class StepWriter(ABC):
         else:
             self._commit_now(is_flushed)
 
-    def wait_for_commit(self) -> None:
-        """Wait for the last commit, and tell whoever wrote the last step if it was refused.
+    def wait_for_commit(self) -> bool:
+        """Wait for the last commit, and tell whoever wrote steps that were refused or undone.
 
-        Raise `StorageFailed` if the commit failed: no file is to blame.
+        Return whether there are steps that were undone: they were told, and are to be written
+        again. Raise `StorageFailed` if the commit failed: no file is to blame.
         """
         commit_error = self._running_commit.exception() if self._running_commit else None
         self._running_commit = None  # not before: after an interrupt somebody has to wait again
         if commit_error:
-            raise StorageFailed(
-                f"The records that were read could not be written: {commit_error}"
+            raise (
+                commit_error
+                if isinstance(commit_error, StorageFailed)
+                else _make_write_error(commit_error)
             ) from commit_error
-        report_refusal, self._report_refusal = self._report_refusal, None
-        if report_refusal:
+        refusal_reports, self._refusal_reports = self._refusal_reports, []
+        for report_refusal in refusal_reports:
             report_refusal()
+        return len(refusal_reports) > 1
 
     def _commit_now(self, is_flushed: bool) -> None:
         try:
-            if not self._release_step():
+            if background_error := self._db.finish_background_work():
+                try:
+                    self._take_back_refused(background_error)
+                finally:
+                    self._db.execute("COMMIT")  # of those before it
                 return
             self._search_index.index_new_passages()
             if not is_flushed and self._db.dialect.commit_unflushed:
                 self._db.execute(self._db.dialect.commit_unflushed)
             self._db.execute("COMMIT")
+            self._given_steps.clear()
         except BaseException:
             self._roll_back("ROLLBACK")
+            self._given_steps.clear()
             raise
-
-    def _release_step(self) -> bool:
-        """End a step whose rows the database has taken by now; return whether it took them all.
-
-        If not, the files before it are committed, and nothing is left to commit. Raise what the
-        database raised if nobody wants to be told.
-        """
-        step, self._complete_step = self._complete_step, None
-        if step is None:
-            return True
-        try:
-            self._db.execute("RELEASE step")
-        except BaseException as error:
-            self._roll_back("ROLLBACK TO step")
-            self._db.execute("COMMIT")
-            if step.on_refused is None or not isinstance(error, INVALID_VALUE_ERRORS):
-                raise
-            self._report_refusal = partial(step.on_refused, error)
-            return False
-        return True
 
     def _roll_back(self, rollback_sql: str) -> None:
         """Drop waiting rows and roll back, unless SQLite has done so already, as on a full disk."""
@@ -176,3 +262,7 @@ class StepWriter(ABC):
         self._discard_batches()
         if is_in_transaction:
             self._db.execute(rollback_sql)
+
+
+def _make_write_error(error: BaseException) -> StorageFailed:
+    return StorageFailed(f"The records that were read could not be written: {error}")

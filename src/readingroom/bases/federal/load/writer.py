@@ -1,7 +1,7 @@
 """Writes parsed records into the federal database: a file completely, and nothing twice."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
 
@@ -9,11 +9,11 @@ from pydantic_core import from_json, to_json
 
 from readingroom.bases.federal.load import coverage, linking, revisions
 from readingroom.bases.federal.load.batches import (
+    ChildRows,
     RecordRows,
     RowBatch,
     WriteResult,
     read_blocks,
-    replace_children,
 )
 from readingroom.bases.federal.load.completeness import check_removals
 from readingroom.bases.federal.load.name_index import NameIndex, list_titles
@@ -31,8 +31,8 @@ from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Shape, Sou
 from readingroom.bases.federal.schema.tables import PARENT_COLUMN_BY_CHILD_TABLE
 from readingroom.storage.database import Database, Row
 
-_MAX_WAITING_ROWS = 1_000
-"""How many passages and facets wait in memory to be inserted together."""
+_MAX_WAITING_ROWS: Mapping[str, int] = {"sqlite": 1_000, "postgres": 4_000}
+"""How many passages and facets wait in memory to be inserted together, by engine."""
 
 
 class Writer(StepWriter):
@@ -46,12 +46,19 @@ class Writer(StepWriter):
         self._new_link_batch = RowBatch(db, insert_link_sql)
         self._name_index = NameIndex(db)
         self._record_rows = RecordRows(db)
+        self._child_rows = ChildRows(db)
         self._waiting_changes: list[changes.ChangeRow] = []
         self._stored_stub_ids: set[str] = set()
         """Ids of stubs that are known to be stored, so that they need no second look-up."""
+        self._max_waiting_rows = _MAX_WAITING_ROWS[db.dialect.engine]
+
+    def _start_transaction(self) -> None:
+        self._search_index.start_after_newest()
+        self._record_rows.start_transaction()
 
     def _discard_batches(self) -> None:
         self._record_rows.discard()
+        self._child_rows.discard()
         self._search_index.discard()
         self._link_batch.rows.clear()
         self._new_link_batch.rows.clear()
@@ -62,6 +69,7 @@ class Writer(StepWriter):
     def _write_batches(self) -> None:
         self._queued_row_count += (
             self._record_rows.write()
+            + self._child_rows.write()
             + self._search_index.write_batches()
             + self._write_links()
             + self._name_index.write_names()
@@ -83,11 +91,21 @@ class Writer(StepWriter):
         error_message: str | None = None,
     ) -> None:
         result_counts = (write_result.record_count, write_result.changed_count)
-        self._db.execute(
+        self._db.insert_in_background(
             """INSERT INTO ingestion_logs
                    (at, file, sha256, loader, outcome, records, changed, error)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
-            (logged_at, file_name, sha256, format_id, file_outcome, *result_counts, error_message),
+            [
+                (
+                    logged_at,
+                    file_name,
+                    sha256,
+                    format_id,
+                    file_outcome,
+                    *result_counts,
+                    error_message,
+                )
+            ],
         )
 
     def put_records(
@@ -119,7 +137,10 @@ class Writer(StepWriter):
             return
         stored_row = self._record_rows.find(parsed_entry.record)
         write_result.changed_count += self._put_parsed(parsed_entry, format_id, stored_row)
-        if self._search_index.waiting_row_count > _MAX_WAITING_ROWS:
+        waiting_row_count = (
+            self._search_index.waiting_row_count + self._child_rows.waiting_row_count
+        )
+        if waiting_row_count > self._max_waiting_rows:
             self._write_batches()
         if not parsed_entry.partial:
             write_result.add_record(parsed_entry.record)
@@ -159,6 +180,7 @@ class Writer(StepWriter):
     ) -> None:
         """Mark a record as withdrawn: its id still answers, but no list or search returns it."""
         self._record_rows.write()
+        self._record_rows.note_written(record_id)
         self._db.execute(
             f"""UPDATE {record_source.name} SET status = 'withdrawn', tombstone_at = ?,
                     tombstone_reason = ?, successor_id = ? WHERE id = ? AND status = 'active'""",
@@ -229,6 +251,7 @@ class Writer(StepWriter):
             check_removals(record_source, missing_ids, remaining_ids)
         for row in stored_rows:
             record_id, retired_fields = row["id"], from_json(row["record"]) | {"current": False}
+            self._record_rows.note_written(record_id)
             # Another loader's mark, so that a member who returns is written again.
             self._db.execute(
                 f"UPDATE {record_source.name} SET loader = ?, record = ? WHERE id = ?",
@@ -314,7 +337,7 @@ class Writer(StepWriter):
                 (record_json, writer_mark, record.id),
             )
         if not parsed_record.partial:
-            self._put_children(parsed_record)
+            self._put_children(parsed_record, stored_row)
         if SOURCES_BY_NAME[record.source].has_names:
             if stored_row is not None:
                 self._name_index.delete_names(record.id)
@@ -345,6 +368,7 @@ class Writer(StepWriter):
             stored_fields, from_json(dump_record(parsed_record.record))
         )
         self._record_rows.write()  # its rows refer to people that the file names
+        self._child_rows.write()
         for child_table, child_rows in parsed_record.children.items():
             parent_column = PARENT_COLUMN_BY_CHILD_TABLE[child_table]
             (stored_child_count,) = self._db.execute(
@@ -352,7 +376,7 @@ class Writer(StepWriter):
                 (parsed_record.record.id,),
             ).fetchone()
             if len(child_rows) > stored_child_count:
-                replace_children(self._db, child_table, parsed_record.record.id, child_rows)
+                self._child_rows.replace(child_table, parsed_record.record.id, child_rows)
         if merged_fields == stored_fields:
             return False
         self._db.execute(
@@ -369,15 +393,20 @@ class Writer(StepWriter):
         self, parsed_record: ParsedRecord, format_id: str, stored_row: Row | None
     ) -> None:
         """Store the rows and links that a partial record adds."""
-        self._put_children(parsed_record)
+        self._put_children(parsed_record, stored_row)
         if parsed_record.links:
             self._put_links(parsed_record, format_id, stored_row)
 
-    def _put_children(self, parsed_record: ParsedRecord) -> None:
+    def _put_children(self, parsed_record: ParsedRecord, stored_row: Row | None) -> None:
+        record_id = parsed_record.record.id
+        if stored_row is None:
+            for child_table, child_rows in parsed_record.children.items():
+                self._child_rows.add(child_table, record_id, child_rows)
+            return
         if parsed_record.children:
-            self._record_rows.write()  # rows refer to the record, and to people it names
+            self._record_rows.write()  # rows refer to people that the file names
         for child_table, child_rows in parsed_record.children.items():
-            replace_children(self._db, child_table, parsed_record.record.id, child_rows)
+            self._child_rows.replace(child_table, record_id, child_rows)
 
     def _withdraw_older_filings(self, record: AnyRecord) -> None:
         """Withdraw all but the newest filing of a series; the newest succeeds the others."""

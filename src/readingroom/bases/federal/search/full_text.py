@@ -4,7 +4,7 @@ Both rank by BM25 with the same weights of fields, and cut words in the same way
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -42,11 +42,14 @@ def index_passages(db: Database, after_chunk_number: int) -> None:
         f"SELECT chunk, {field_columns_sql} FROM passages WHERE chunk > ?", (after_chunk_number,)
     )
     while passage_rows := cursor.fetchmany(_ROWS_PER_BATCH):
-        copy_passage_words(db, passage_rows)
+        prepare_passage_words(passage_rows)(db)
 
 
-def copy_passage_words(db: Database, passages: Sequence[Sequence[Any]]) -> None:
-    """Add the words of passages to the index of a shared database; each begins with its number."""
+def prepare_passage_words(passages: Sequence[Sequence[Any]]) -> Callable[[Database], None]:
+    """Return what adds the words of passages to the index of a shared database.
+
+    Each passage begins with its number. Only the database is left to do something then.
+    """
     stems_by_text = shared_stemmer().split_each(chain.from_iterable(row[1:] for row in passages))
     field_count = len(FIELD_WEIGHTS)
     stemmed_rows = [
@@ -56,9 +59,9 @@ def copy_passage_words(db: Database, passages: Sequence[Sequence[Any]]) -> None:
     copy_target = f"passage_words (chunk, {', '.join(FIELD_WEIGHTS)}, tokens)"
     copy_text_rows = format_words_rows(stemmed_rows)
     if copy_text_rows is None:
-        _copy_rows(db, copy_target, encode_words_rows(stemmed_rows))
-    else:
-        _copy_text(db, copy_target, copy_text_rows)
+        encoded_blocks = list(encode_words_rows(stemmed_rows))
+        return lambda db: _copy_rows(db, copy_target, encoded_blocks)
+    return lambda db: _copy_text(db, copy_target, copy_text_rows)
 
 
 def find_passages(
@@ -167,7 +170,7 @@ def _count_passages_by_stem(db: Database, word_stems: Sequence[str]) -> dict[str
     return {stem_row["stem"]: stem_row["passages"] for stem_row in stem_rows}
 
 
-def _copy_rows(db: Any, table_and_columns_sql: str, encoded_blocks: Iterator[bytes]) -> None:
+def _copy_rows(db: Any, table_and_columns_sql: str, encoded_blocks: Iterable[bytes]) -> None:
     db.copy_in(table_and_columns_sql, encoded_blocks)
 
 

@@ -27,6 +27,8 @@ _EDGE_TOLERANCE = 14.0
 # Points between two columns of a page.
 _MAX_GUTTER_WIDTH = 36.0
 _MIN_WHITE_LEVEL = 253
+# Of a panel that blends several; above all others.
+_BLENDED_COLOUR = 1 << 24
 
 
 class DrawnBoxFinder:
@@ -68,6 +70,19 @@ class DrawnBoxFinder:
             elif colour is not None:
                 self._panels.append(path_bounds)
                 self._panel_colours.append(colour)
+
+    def add_blend(self, blend_object: pdfium.FPDF_PAGEOBJECT, placing_matrix: Matrix) -> None:
+        """Take a blend of colours, which fills what it is clipped to."""
+        self._paths_left -= 1
+        if self._paths_left < 0 or not pdfium.FPDFPageObj_GetBounds(blend_object, *self._edges):
+            return
+        blend_bounds = placing_matrix.place_rectangle(
+            Rectangle(*(edge.value for edge in self._edges))
+        )
+        is_wide = blend_bounds.right - blend_bounds.left >= self._min_width
+        if is_wide and blend_bounds.top - blend_bounds.bottom >= _MIN_BOX_HEIGHT:
+            self._panels.append(blend_bounds)
+            self._panel_colours.append(_BLENDED_COLOUR)
 
     def find_boxes(self) -> list[Box]:
         """Return the boxes from the top down; on a map, with its many paths, there are none."""

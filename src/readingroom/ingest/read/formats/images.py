@@ -157,10 +157,10 @@ def _measure_covered_height(rectangles_by_bottom: Iterable[Rectangle]) -> float:
 def iterate_page_objects(
     pdf_page: pypdfium2.PdfPage,
 ) -> Iterator[tuple[pdfium.FPDF_PAGEOBJECT, int, Matrix]]:
-    """Yield the images and paths of a page, also of nested forms, with their type and matrix.
+    """Yield the images, paths and blends of colours of a page, with their type and matrix.
 
-    The matrix of an image is its own and that of the forms around it; that of a path, whose bounds
-    follow its own, is that of the forms alone.
+    Those of nested forms too. The matrix of an image is its own and that of the forms around it;
+    that of a path or a blend, whose bounds follow its own, is that of the forms alone.
     """
     object_count = pdfium.FPDFPage_CountObjects(pdf_page)
     page_objects = (
@@ -178,7 +178,7 @@ def iterate_page_objects(
             continue
         objects_left -= 1
         object_type = pdfium.FPDFPageObj_GetType(page_object)
-        if object_type == pdfium.FPDF_PAGEOBJ_PATH:
+        if object_type in (pdfium.FPDF_PAGEOBJ_PATH, pdfium.FPDF_PAGEOBJ_SHADING):
             yield page_object, object_type, outer_matrix
         elif object_type == pdfium.FPDF_PAGEOBJ_IMAGE:
             yield page_object, object_type, _read_matrix(page_object).combine_with(outer_matrix)

@@ -221,6 +221,8 @@ def _add_page_graphics(pdf_page: pypdfium2.PdfPage, raw_page: RawPage) -> None:
     for page_object, object_type, object_matrix in iterate_page_objects(pdf_page):
         if object_type == pdfium.FPDF_PAGEOBJ_IMAGE:
             image_rectangles.append(object_matrix.place_unit_square())
+        elif object_type == pdfium.FPDF_PAGEOBJ_SHADING:
+            box_finder.add_blend(page_object, object_matrix)
         else:
             box_finder.add_path(page_object, object_matrix)
             path_count += 1
