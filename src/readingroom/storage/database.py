@@ -55,6 +55,8 @@ class Database(sqlite3.Connection):
     """
 
     dialect: SqlDialect = SQLITE
+    is_usable = True
+    """Whether it can be lent again; a connection to a server may have ended meanwhile."""
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -237,7 +239,7 @@ def open_small_database(database_path: Path, schema_sql: str) -> Iterator[Databa
 
 
 class ConnectionPool:
-    """Connections to one file that any number of threads share.
+    """Connections to one file or database that any number of threads share.
 
     They belong to no thread: threads come and go with the load, and the connection of a thread that
     has ended would stay open.
@@ -252,17 +254,24 @@ class ConnectionPool:
     @contextmanager
     def connection(self) -> Iterator[Database]:
         """Lend a connection that nobody else uses meanwhile."""
-        try:
-            db = self._idle_connections.pop()  # the one used last: its cache is warm
-        except IndexError:
-            db = self._open_connection()
+        db = self._take_idle() or self._open_connection()
         try:
             yield db
         finally:
-            if len(self._idle_connections) < _MAX_IDLE_CONNECTIONS:
+            if db.is_usable and len(self._idle_connections) < _MAX_IDLE_CONNECTIONS:
                 self._idle_connections.append(db)
             else:
                 db.close()
+
+    def _take_idle(self) -> Database | None:
+        while True:
+            try:
+                db = self._idle_connections.pop()  # the one used last: its cache is warm
+            except IndexError:
+                return None
+            if db.is_usable:
+                return db
+            db.close()
 
     def close(self) -> None:
         """Close the idle connections; nothing may be lent. They are opened again when needed."""

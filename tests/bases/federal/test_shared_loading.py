@@ -327,3 +327,37 @@ def test_a_copy_counts_a_trigram_of_a_name_once_and_none_between_names() -> None
     assert copy.find_rows(["bob", "nn "]) == [5, 9]
     assert copy.find_rows(["zzz"]) == []
     assert copy.find_rows(["n  "]) == []
+
+
+# --- connections that end ---
+
+
+def test_a_room_whose_connections_have_ended_opens_new_ones(place: SharedRecords) -> None:
+    """The database was started anew, or something between has dropped what was idle."""
+    federal_store = store.FederalStore(place)
+    with closing(store.connect(place)) as db:
+        assert federal_store.query_now(store.list_progress)
+        own_pid = db.execute("SELECT pg_backend_pid()").fetchone()[0]
+        ended = db.execute(
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> ?",
+            (own_pid,),
+        ).fetchone()[0]
+        assert ended >= 1
+        wait_until(
+            lambda: (
+                db.execute(
+                    "SELECT count(*) FROM pg_stat_activity "
+                    "WHERE datname = current_database() AND backend_type = 'client backend'"
+                ).fetchone()[0]
+                == 1
+            )
+        )
+        assert federal_store.query_now(store.list_progress)
+        # One that ends while it is lent is not lent again.
+        with pytest.raises(StorageFailed):
+            federal_store.query_now(
+                lambda lent: lent.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+            )
+        assert federal_store.query_now(store.list_progress)
+    federal_store.close()
