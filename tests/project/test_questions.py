@@ -31,6 +31,16 @@ from tests.support.questions import (
     read_questions,
 )
 
+DESK_QUOTAS = {
+    "answerable": 90,
+    "nonsense": 30,
+    "unanswerable": 30,
+    "policy": 25,
+    "documents": 20,
+    "federal": 20,
+    "guidance": 20,
+    "text": 5,
+}
 BASES = {"policy", "documents", "federal", "guidance", "text"}
 
 # The least number of questions each set holds, by kind, and of answerable ones by base.
@@ -72,28 +82,10 @@ QUOTAS: dict[str, dict[str, int]] = {
     },
     "federal_fresh": {"answerable": 60, "federal": 60},
     "plans_fresh": {"answerable": 60, "policy": 60},
-    "desk_third": {
-        "answerable": 90,
-        "nonsense": 30,
-        "unanswerable": 30,
-        "policy": 25,
-        "documents": 20,
-        "federal": 20,
-        "guidance": 20,
-        "text": 5,
-    },
+    "desk_third": DESK_QUOTAS,
     "federal_third": {"answerable": 66, "federal": 66},
     "plans_third": {"answerable": 72, "policy": 72},
-    "desk_fourth": {
-        "answerable": 90,
-        "nonsense": 30,
-        "unanswerable": 30,
-        "policy": 25,
-        "documents": 20,
-        "federal": 20,
-        "guidance": 20,
-        "text": 5,
-    },
+    "desk_fourth": DESK_QUOTAS,
     "plans_fourth": {"answerable": 72, "policy": 72},
     "federal_fourth": {"answerable": 66, "federal": 66},
 }

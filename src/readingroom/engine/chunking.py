@@ -5,18 +5,15 @@ the contracts name. There a chunk is a string without a position; here it is a p
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate, pairwise
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple
 
 # Both numbers are the contracts'. 800 characters are about 200 tokens, and the model reads 256.
 CHUNK_SIZE = 800
 CHUNK_OVERLAP = 200
 # Tried in this order; after the last, a cut may fall between any two characters.
 CHUNK_SEPARATORS = ("\n\n", "\n", ". ", "! ", "? ", "; ", ", ", " ")
-MAX_GROUPED_CHUNKS = 12
-"""Among so many chunks, the first ones, neighbours are grouped, whatever follows them."""
-_MAX_GROUP_CHARS = 2_400
 
 
 class Span(NamedTuple):
@@ -66,39 +63,6 @@ def find_page_numbers(span: Span, page_starts: Sequence[int]) -> list[int]:
         for page_number in range(first_page, last_page + 1)
         if page_number == last_page or page_starts[page_number - 1] < page_starts[page_number]
     ]
-
-
-class ChunkWithText(Protocol):
-    """A chunk as a base stores it."""
-
-    @property
-    def text(self) -> str: ...
-
-
-ChunkT = TypeVar("ChunkT", bound=ChunkWithText)
-
-
-def group_neighbours(
-    chunks: Sequence[ChunkT], are_neighbours: Callable[[ChunkT, ChunkT], bool]
-) -> list[list[ChunkT]]:
-    """Group chunks that a reader wants as one passage, since they go on where another one ends.
-
-    Chunks come best first, and so do the groups and what is in them. Only the first few are
-    grouped, so that more chunks behind them change nothing. A group has the length of three chunks
-    at most.
-    """
-    groups: list[list[ChunkT]] = []
-    for chunk in chunks[:MAX_GROUPED_CHUNKS]:
-        for group in groups:
-            if (
-                any(are_neighbours(member, chunk) for member in group)
-                and sum(len(member.text) for member in (*group, chunk)) <= _MAX_GROUP_CHARS
-            ):
-                group.append(chunk)
-                break
-        else:
-            groups.append([chunk])
-    return [*groups, *([chunk] for chunk in chunks[MAX_GROUPED_CHUNKS:])]
 
 
 class _Splitter:

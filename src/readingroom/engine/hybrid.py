@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
 
 from readingroom.core.modes import Mode
 from readingroom.core.scores import ScoreParts
@@ -21,6 +22,20 @@ from readingroom.engine.words import parse_query
 
 PROPOSALS_PER_SEARCH = 50
 """How many hits of each search are read side by side. More do not improve the first ten."""
+
+MAX_GROUP_CHARS = 2_400
+"""The length of a passage that is put together from neighbours: three chunks."""
+_MAX_GROUPED_CHUNKS = 12  # the first ones, whatever follows them
+
+
+class ChunkWithText(Protocol):
+    """A chunk as a base stores it."""
+
+    @property
+    def text(self) -> str: ...
+
+
+ChunkT = TypeVar("ChunkT", bound=ChunkWithText)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +118,40 @@ def look_again(
     ]
     # Sorted by score alone: what is equal keeps its order.
     return sorted(rescored_passages, key=lambda passage: -passage.score)
+
+
+def count_spare_hits(mode: Mode) -> int:
+    """Return how many hits to ask for beyond those wanted, since grouping leaves fewer."""
+    return _MAX_GROUPED_CHUNKS if _is_grouped(mode) else 0
+
+
+def group_neighbours(
+    chunks: Sequence[ChunkT], are_neighbours: Callable[[ChunkT, ChunkT], bool], mode: Mode
+) -> list[list[ChunkT]]:
+    """Group found chunks that a reader wants as one passage, since one goes on from another.
+
+    Chunks come best first, and so do the groups and what is in them. Only the first few are
+    grouped, so that asking for more hits changes nothing in front of them. In a search by meaning
+    or by words alone each chunk stays by itself, as the contracts have it. So does it where the
+    second look is postponed: who reads the hits again joins them afterwards.
+    """
+    grouped_count = _MAX_GROUPED_CHUNKS if _is_grouped(mode) else 0
+    groups: list[list[ChunkT]] = []
+    for chunk in chunks[:grouped_count]:
+        for group in groups:
+            if (
+                any(are_neighbours(member, chunk) for member in group)
+                and sum(len(member.text) for member in (*group, chunk)) <= MAX_GROUP_CHARS
+            ):
+                group.append(chunk)
+                break
+        else:
+            groups.append([chunk])
+    return [*groups, *([chunk] for chunk in chunks[grouped_count:])]
+
+
+def _is_grouped(mode: Mode) -> bool:
+    return mode == "hybrid" and not is_second_look_postponed()
 
 
 def _score_proposals_in_pages(

@@ -15,6 +15,7 @@ from readingroom.engine.confidence import DEFAULT_CALIBRATION, NOTHING_CLOSE_SCO
 from readingroom.engine.embedding.cross_encoder.reranker import Reranker
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.errors import ModelUnavailable
+from readingroom.engine.hybrid import MAX_GROUP_CHARS
 from readingroom.engine.ranking import (
     ProposedPassage,
     RankingWeights,
@@ -32,7 +33,6 @@ _FIRST_RESULTS = 5
 _KEPT_RESULTS = 2  # the first ones, which no other base's hit displaces
 _MAX_HITS_PER_DOCUMENT = 3  # results of one document among the first ones
 _MIN_OVERLAP = 40  # characters that two passages share if one goes on where the other ends
-_MAX_JOINED_CHARS = 2_400  # of passages that are shown as one
 _SAME_TEXT_SHARE = 0.9  # the share of their words that two passages have in common if they are one
 _NUMBER_WORDS = frozenset(
     [
@@ -295,7 +295,7 @@ def _join_texts(hit: DeskHit, other_hit: DeskHit) -> str | None:
     """Return two passages of one document as one; None where the other does not go on there."""
     if hit.in_force != other_hit.in_force:
         return None
-    if len(hit.snippet) + len(other_hit.snippet) > _MAX_JOINED_CHARS:
+    if len(hit.snippet) + len(other_hit.snippet) > MAX_GROUP_CHARS:
         return None
     return _continue_text(hit.snippet, other_hit.snippet)
 

@@ -162,7 +162,8 @@ class DeskHit(Hit):
         default=None, description="What must be repeated with these words."
     )
     joined_ids: list[str] = Field(
-        default=[], description="Neighbours that were found too, and whose text stands in it."
+        default=[],
+        description="Other ids whose text is in `snippet`: joined neighbours, further pages.",
     )
 
 

@@ -23,8 +23,7 @@ from readingroom.bases.documents.registry.records import (
     join_chunk_texts,
 )
 from readingroom.core.modes import Mode
-from readingroom.engine.chunking import group_neighbours
-from readingroom.engine.second_look import is_second_look_postponed
+from readingroom.engine.hybrid import group_neighbours
 
 if TYPE_CHECKING:
     from readingroom.engine.index import ChunkHit
@@ -74,15 +73,11 @@ def make_type_overview(
 def group_chunks_by_passage(
     chunks: Sequence[StoredChunk], search_mode: Mode
 ) -> list[list[StoredChunk]]:
-    """Return chunks that were found, best first, with those together that overlap.
+    """Return chunks that were found, best first, with those that overlap together.
 
-    Such chunks were cut out of one stretch of text. In a search by meaning or by words alone each
-    chunk stays a result of its own, as the contract has it; and where the caller reads the results
-    again, who joins them afterwards.
+    They were cut out of one stretch of text.
     """
-    if search_mode != "hybrid" or is_second_look_postponed():
-        return [[chunk] for chunk in chunks]
-    return group_neighbours(chunks, _do_overlap)
+    return group_neighbours(chunks, _do_overlap, search_mode)
 
 
 def make_document_hit(chunks: Sequence[StoredChunk], chunk_hit: ChunkHit) -> DocumentHit:

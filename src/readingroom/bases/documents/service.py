@@ -59,8 +59,8 @@ from readingroom.core.dates import parse_day
 from readingroom.core.imports import LazyModule
 from readingroom.core.progress import ReportProgress, no_progress
 from readingroom.core.text import fold_dashes
-from readingroom.engine.chunking import MAX_GROUPED_CHUNKS
 from readingroom.engine.confidence import judge_confidence
+from readingroom.engine.hybrid import count_spare_hits
 from readingroom.ingest.context import IngestContext
 from readingroom.ingest.errors import FileNotFound, NoChunks
 from readingroom.ingest.page_pictures import PagePictures, StoredFile
@@ -150,10 +150,9 @@ class DocumentsService:
 
     async def search_documents(self, arguments: SearchApplicationDocs) -> DocumentHits:
         """Return the best passages, of one application or of all."""
-        spare_count = MAX_GROUPED_CHUNKS if arguments.mode == "hybrid" else 0
         ranking = await self.store.rank_chunks(
             arguments.query,
-            arguments.max_results + spare_count,
+            arguments.max_results + count_spare_hits(arguments.mode),
             arguments.application_ref,
             arguments.document_types,
             arguments.mode,

@@ -23,9 +23,9 @@ _MANY_ROWS = 50_000
 
 
 class EarlierStepRefused(Exception):
-    """The database refused a row of a step before this one, and all after it is taken back.
+    """The database refused a row of an earlier step, so all steps after that one are taken back.
 
-    Whoever raised it here writes this step again, after those that were told that they were undone.
+    The caller writes this step again, after the steps whose `on_undone` was called.
     """
 
 
@@ -91,7 +91,7 @@ class StepWriter(ABC):
 
     @contextmanager
     def file_savepoint(self) -> Iterator[Step]:
-        """Yield a step. Raise `EarlierStepRefused`, before it or out of it."""
+        """Yield a step. Raise `EarlierStepRefused`, on entry or exit, if an earlier one failed."""
         # A crash of the machine may undo it, unless a `transaction` or `commit` has followed: then
         # the log of loaded files does not have the file, and the next load reads it again.
         with self._begin_step(is_flushed=False) as step:

@@ -10,23 +10,15 @@ from readingroom.bases.policy.registry import timeline
 from readingroom.bases.policy.registry.records import format_citation
 from readingroom.bases.policy.registry.resolver import PolicyOnDay
 from readingroom.core.modes import Mode
-from readingroom.engine.chunking import group_neighbours
+from readingroom.engine.hybrid import group_neighbours
 from readingroom.engine.index import ChunkHit
-from readingroom.engine.second_look import is_second_look_postponed
 
 
 def group_chunks_by_passage(
     chunks: Sequence[StoredChunk], search_mode: Mode
 ) -> list[list[StoredChunk]]:
-    """Return chunks that were found, best first, with neighbours in one section together.
-
-    A long section is cut into chunks, several of which may be found. A reader wants one passage.
-    In a search by meaning or by words alone each chunk stays a result of its own, as the contract
-    has it; and where the caller reads the results again, who joins them afterwards.
-    """
-    if search_mode != "hybrid" or is_second_look_postponed():
-        return [[chunk] for chunk in chunks]
-    return group_neighbours(chunks, _are_neighbours)
+    """Return chunks that were found, best first, with neighbours in one section together."""
+    return group_neighbours(chunks, _are_neighbours, search_mode)
 
 
 def make_policy_hit(

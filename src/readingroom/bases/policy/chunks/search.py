@@ -41,9 +41,9 @@ from readingroom.core.dates import parse_day
 from readingroom.core.errors import InvalidCursor, RecordNotFound
 from readingroom.core.modes import Mode
 from readingroom.core.scores import ScoreParts
-from readingroom.engine.chunking import MAX_GROUPED_CHUNKS
 from readingroom.engine.confidence import judge_confidence
 from readingroom.engine.errors import ModelUnavailable
+from readingroom.engine.hybrid import count_spare_hits
 from readingroom.engine.index import ChunkHit, Ranking
 from readingroom.ingest.context import IngestContext
 from readingroom.protocol.search import UnreadRevision, is_heading_only
@@ -169,10 +169,12 @@ class PolicySearch:
         first_rank = _parse_cursor(arguments)
         end_rank = first_rank + arguments.n_results
         named_chunk_ids = await self._find_named_chunk_ids(arguments, search_scope)
-        spare_count = MAX_GROUPED_CHUNKS if arguments.mode == "hybrid" else 0
         # One more than the page holds shows whether there is a next page.
         ranking = await self._store.rank_chunks(
-            arguments.query, end_rank + spare_count + 1, search_scope.revisions, arguments.mode
+            arguments.query,
+            end_rank + count_spare_hits(arguments.mode) + 1,
+            search_scope.revisions,
+            arguments.mode,
         )
         ranking = _put_named_passages_first(named_chunk_ids, ranking)
         hits_by_id = {hit.chunk_id: hit for hit in ranking.hits}

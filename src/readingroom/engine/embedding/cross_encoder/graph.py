@@ -1,4 +1,4 @@
-"""The packaged cross-encoder as a graph of fewer steps, with weights that may have been changed.
+"""The packaged cross-encoder as a graph of fewer steps.
 
 The package's graph does attention, GELU and norms in dozens of small steps; here each is one. Its
 numbers are int8 as in the package: a weight that is not changed is taken over as it is, a changed
@@ -53,7 +53,9 @@ class PackagedWeights:
 def build_cross_encoder(
     model_file: Path, weight_changes: Mapping[str, NDArray[np.float32]] = {}
 ) -> bytes:
-    """Return the serialized graph of a package's model with changes added to its weights.
+    """Return the serialized graph of a package's model, with changes added to its weights if any.
+
+    Only `benchmarks/adapter` gives changes.
 
     Raise `ValueError` or `KeyError` when the file holds another kind of model.
     """
