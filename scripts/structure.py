@@ -213,21 +213,43 @@ def print_table(structure: Structure) -> None:
     print("Long files:", ", ".join(structure.long_files) or "none")
 
 
-def draw_names(structure: Structure, count: int, seed: int) -> list[str]:
-    """Draw names of functions, classes and variables, each with the line that binds it."""
-    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+def draw_names(structure: Structure, count: int, seed: int, part: str = "") -> list[str]:
+    """Draw names, each with what it is and where: "value in load_files, bases/federal/cli.py".
+
+    A reader of code sees as much of a name wherever it is bound; more, he is to say himself.
+    """
     places = sorted(
         {
-            (name, module.path.relative_to(structure.package).as_posix(), node.lineno)
+            (name, f"{kind}{scope}, {path}")
             for module in structure.modules
-            for node in ast.walk(module.tree)
-            if isinstance(node, (ast.Name, ast.arg, *kinds))
-            for name in bound_names_of(node)
+            if (path := module.path.relative_to(structure.package).as_posix()).startswith(part)
+            for name, kind, scope in list_bindings(module.tree)
             if name not in ("self", "cls", "_") and not name.startswith("__")
         }
     )
     chosen = random.Random(seed).sample(places, min(count, len(places)))
-    return [f"{name:32} {path}:{line}" for name, path, line in chosen]
+    return [f"{name:32} {place}" for name, place in chosen]
+
+
+def list_bindings(
+    tree: ast.AST, scope: str = "", in_class: bool = False
+) -> Iterator[tuple[str, str, str]]:
+    """Yield each name that is bound, what kind of thing it is, and in what."""
+    inside = f" in {scope}" if scope else ""
+    for node in ast.iter_child_nodes(tree):
+        match node:
+            case ast.ClassDef(name=name):
+                yield name, "class", inside
+                yield from list_bindings(node, f"{scope}.{name}" if scope else name, True)
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield name, "method" if in_class else "function", inside
+                yield from list_bindings(node, f"{scope}.{name}" if scope else name)
+            case ast.arg(arg=name):
+                yield name, "parameter", inside.replace(" in ", " of ")
+            case ast.Name(id=name, ctx=ast.Store()):
+                yield name, "field" if in_class else "value", inside
+            case _:
+                yield from list_bindings(node, scope, in_class)
 
 
 def bound_names_of(node: ast.AST) -> list[str]:
@@ -244,12 +266,13 @@ def main(argv: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(description="Measure how the code reads.")
     parser.add_argument("--names", type=int, help="draw this many names instead")
     parser.add_argument("--seed", type=int, default=17, help="of the draw [17]")
+    parser.add_argument("--part", default="", help="draw below this folder only")
     parser.add_argument("--package", type=Path, default=PACKAGE, help="another tree's readingroom/")
     parser.add_argument("--verbose", action="store_true", help="list the imports inside functions")
     options = parser.parse_args(argv)
     structure = Structure(options.package)
     if options.names:
-        print("\n".join(draw_names(structure, options.names, options.seed)))
+        print("\n".join(draw_names(structure, options.names, options.seed, options.part)))
         return
     print_table(structure)
     if options.verbose:
