@@ -24,7 +24,7 @@ FOLDER = Path(__file__).parents[1] / "fixtures" / "questions"
 SETS = ("field", "desk", "guidance", "plans", "federal")
 TUNING_SETS = ("desk_more",)
 """Sets that have no test half."""
-SAMPLE_TEST_SETS = ("desk_fresh", "desk_new", "desk_third", "desk_fourth")
+SAMPLE_TEST_SETS = ("desk_fresh", "desk_new", "desk_third", "desk_fourth", "desk_fifth")
 """Sets on the sample that have no tuning half."""
 SHARED_TEST_SETS = (
     "federal_fresh",
@@ -33,6 +33,8 @@ SHARED_TEST_SETS = (
     "plans_third",
     "plans_fourth",
     "federal_fourth",
+    "plans_fifth",
+    "federal_fifth",
 )
 """Sets on the shared data that have no tuning half."""
 TEST_SETS = (*SAMPLE_TEST_SETS, *SHARED_TEST_SETS)
