@@ -24,6 +24,13 @@ else:
     texts = LazyModule("readingroom.bases.federal.query.texts")
 
 
+_FILTER_BY_PART = {
+    "links": "kind",
+    **dict.fromkeys(("members", "votes", "voted_alike"), "congress"),
+}
+"""What belongs to a record and can be narrowed, each with its filter."""
+
+
 async def list_source_cards(
     federal_service: Any, record_source: Source, arguments: ListRecords
 ) -> RecordList:
@@ -31,7 +38,6 @@ async def list_source_cards(
     record_page = await federal_service.list_records(
         record_source, row_filter, arguments.limit, arguments.cursor
     )
-    stored_count = (await federal_service.read_progress_of_source(record_source)).records
     return RecordList(
         source=record_source.name,
         results=[cards.make_card(listed_record) for listed_record in record_page.results],
@@ -39,9 +45,7 @@ async def list_source_cards(
         has_more=record_page.has_more,
         loaded_up_to=record_page.loaded_up_to,
         filters_read=record_page.filters_read,
-        note=record_page.note
-        if stored_count
-        else f"No record of {record_source.name} is loaded here.",
+        note=record_page.note,
     )
 
 
@@ -57,31 +61,31 @@ async def list_part_cards(
         arguments.cursor,
         dict(arguments.filters or {}),
     )
-    congress = filter_values.pop("congress", None)
-    congress = congress if isinstance(congress, int) else None
     if part_name == "members" and record_source.name == "roll_call_votes":
         voter_list: RecordList = await federal_service.store.query(
             lambda db: record_lists.list_voters(db, record_id, arguments.filters, page_size, cursor)
         )
         return voter_list
-    if part_name == "voted_alike":
-        voting_alike_list: RecordList = await federal_service.store.query(
-            lambda db: record_lists.list_voting_alike(db, record_id, congress, page_size, cursor)
-        )
-        return voting_alike_list
     if part_name == "actions" and record_source.name == "committees":
+        _refuse_filters(part_name, filter_values, "since", "until")
         committee_list: RecordList = await federal_service.store.query(
             lambda db: record_lists.list_committee_actions(
                 db, record_id, filter_values, page_size, cursor
             )
         )
         return committee_list
+    taken_filter = _FILTER_BY_PART.get(part_name)
+    _refuse_filters(part_name, filter_values, *filter(None, (taken_filter,)))
+    congress = _read_congress(filter_values.get("congress"))
+    if part_name == "voted_alike":
+        voting_alike_list: RecordList = await federal_service.store.query(
+            lambda db: record_lists.list_voting_alike(db, record_id, congress, page_size, cursor)
+        )
+        return voting_alike_list
     if part_name == "similar":
         return await list_similar(federal_service, record_source, record_id, page_size)
-    link_kind = filter_values.pop("kind", None)
-    _refuse_filters(part_name, filter_values)
     if part_name == "links":
-        kind_filter = parse_link_kind(link_kind)
+        kind_filter = parse_link_kind(filter_values.get("kind"))
         return await list_link_cards(
             federal_service, record_source, record_id, kind_filter, page_size, cursor
         )
@@ -176,15 +180,29 @@ async def list_similar(
     )
 
 
-def _refuse_filters(part_name: str, filter_values: Mapping[str, Any]) -> None:
-    if filter_values:
-        problem_text = f"{part_name} take no such filter"
+def _refuse_filters(part_name: str, filter_values: Mapping[str, Any], *taken_filters: str) -> None:
+    """Raise InvalidArguments for filters that a part does not take: none is passed over."""
+    other_filters = [
+        filter_name for filter_name in filter_values if filter_name not in taken_filters
+    ]
+    if other_filters:
+        taken_text = f", only {' and '.join(taken_filters)}" if taken_filters else ""
+        problem_text = f"{part_name} take no such filter{taken_text}"
         raise InvalidArguments(
             [
                 {"field": f"filters.{filter_name}", "message": problem_text}
-                for filter_name in filter_values
+                for filter_name in other_filters
             ]
         )
+
+
+def _read_congress(written_congress: Any) -> int | None:
+    if written_congress is None:
+        return None
+    if isinstance(written_congress, int) and not isinstance(written_congress, bool):
+        return written_congress
+    problem_text = f"{str(written_congress)[:50]!r} is no number of a Congress, such as 118"
+    raise InvalidArguments([{"field": "filters.congress", "message": problem_text}])
 
 
 def parse_link_kind(written_kind: Any) -> LinkKind | SponsorKind | None:

@@ -226,6 +226,7 @@ class CosponsorPage(Answer):
     has_more: bool
     bill_id: str
     loaded_up_to: str | None = None
+    note: str | None = None
 
 
 class MembershipPage(Answer):
@@ -236,6 +237,7 @@ class MembershipPage(Answer):
     committee_id: str
     congress: int | None
     loaded_up_to: str | None = None
+    note: str | None = None
 
 
 class MemberVotePage(Answer):
@@ -244,6 +246,7 @@ class MemberVotePage(Answer):
     next_cursor: str | None
     has_more: bool
     loaded_up_to: str | None = None
+    note: str | None = None
 
 
 class ActionPage(Answer):
@@ -253,6 +256,7 @@ class ActionPage(Answer):
     has_more: bool
     bill_id: str
     loaded_up_to: str | None = None
+    note: str | None = None
 
 
 class RecordPage(Answer):

@@ -166,9 +166,6 @@ class FederalService:
         record_id = await self._find_id(record_source, arguments.id)
         return await listing.list_part_cards(self, record_source, record_id, part_name, arguments)
 
-    async def read_progress_of_source(self, record_source: Source) -> SourceProgress:
-        return await self.store.query(lambda db: store.read_progress(db, record_source))
-
     # --- what belongs to a record ---
 
     async def list_cosponsors(
@@ -193,7 +190,7 @@ class FederalService:
     ) -> lists.ChildPage:
         source_name, table_name = lists.CHILD_TABLES[page_model]
         canonical_id = await self._find_id(SOURCES_BY_NAME[source_name], record_id)
-        (after_key,) = cursors.decode(table_name, cursor, int) or (0,)
+        (after_key,) = cursors.decode(f"{table_name}:{canonical_id}", cursor, int) or (0,)
         return await self.store.query(
             lambda db: lists.list_children(db, page_model, canonical_id, max_results, after_key)
         )
@@ -204,19 +201,19 @@ class FederalService:
         """List the amendments to a bill; raise RecordNotFound if the bill is not loaded."""
         bills, amendments = SOURCES_BY_NAME["bills"], SOURCES_BY_NAME["amendments"]
         record_id = await self._find_id(bills, bill_id)
-        await self.store.query(lambda db: store.read_record(db, bills, record_id))
+        bill_fields = await self.store.query(lambda db: store.read_record(db, bills, record_id))
         row_filter = build_row_filter(amendments.record_table, {"bill_id": record_id})
-        return await self.list_records(amendments, row_filter, max_results, cursor)
+        page = await self.list_records(amendments, row_filter, max_results, cursor)
+        missing_note = lists.describe_missing_status(bill_fields) or page.note
+        return page.model_copy(update={"note": missing_note})
 
     async def list_committee_members(
         self, committee_id: str, congress: int | None, max_results: int, cursor: str | None
     ) -> MembershipPage:
         """List who sits on a committee, in one Congress or the newest loaded."""
         record_id = await self._find_id(SOURCES_BY_NAME["committees"], committee_id)
-        after_key = (
-            cursors.decode("committee_members", cursor, str, int, str)
-            or store.KEY_BEFORE_FIRST_MEMBER
-        )
+        list_name, first_key = f"committee_members:{record_id}", store.KEY_BEFORE_FIRST_MEMBER
+        after_key = cursors.decode(list_name, cursor, str, int, str) or first_key
         return await self.store.query(
             lambda db: lists.list_members(db, record_id, congress, max_results, after_key)
         )
@@ -226,7 +223,7 @@ class FederalService:
     ) -> MemberVotePage:
         """List how a member voted, newest first."""
         record_id = await self._find_id(SOURCES_BY_NAME["legislators"], bioguide_id)
-        after_key = cursors.decode("member_votes", cursor, str, str)
+        after_key = cursors.decode(f"member_votes:{record_id}", cursor, str, str)
         return await self.store.query(
             lambda db: lists.list_member_votes(db, record_id, congress, max_results, after_key)
         )
@@ -236,7 +233,7 @@ class FederalService:
     ) -> MemberVotePage:
         """List how each member voted in a roll call."""
         record_id = await self._find_id(SOURCES_BY_NAME["roll_call_votes"], vote_id)
-        (after_key,) = cursors.decode("roll_call_members", cursor, int) or (0,)
+        (after_key,) = cursors.decode(f"roll_call_members:{record_id}", cursor, int) or (0,)
         return await self.store.query(
             lambda db: lists.list_roll_call_votes(db, record_id, max_results, after_key)
         )
@@ -251,7 +248,7 @@ class FederalService:
     ) -> LinkPage:
         """List what a record is linked to, in either direction, with the evidence."""
         canonical_id = await self._find_id(record_source, record_id)
-        after_key = cursors.decode("links", cursor, str, str)
+        after_key = cursors.decode(f"links:{canonical_id}", cursor, str, str)
         return await self.store.query(
             lambda db: lists.list_links(
                 db, record_source, canonical_id, link_kind, max_results, after_key
@@ -327,7 +324,8 @@ class FederalService:
         cursor: str | None = None,
     ) -> Resolved:
         """Return the records of a registry that a name may mean, the likeliest first."""
-        (start_index,) = cursors.decode("names", cursor, int) or (0,)
+        list_name = lists.make_name_list(record_source, query_text)
+        (start_index,) = cursors.decode(list_name, cursor, int) or (0,)
         page_slice = slice(start_index, start_index + max_results)
 
         def read(db: Database) -> Resolved:
@@ -356,7 +354,7 @@ class FederalService:
                     row_filter.filters, stored_filter.filters
                 ),
                 note=describe_uncovered(query_text),
-                **lists.build_next_match_fields("names", page_slice, len(name_matches)),
+                **lists.build_next_match_fields(list_name, page_slice, len(name_matches)),
             )
 
         return await self.store.query(read)
@@ -410,7 +408,7 @@ class FederalService:
                 record_fields = lists.read_or_tell_links(db, record_source, canonical_id)
                 subject = dossiers.DossierSubject(db, record_source, record_fields, congress)
                 sections: dict[str, Any] = dict(dossiers.read_sections(subject, readers))
-                shown_fields, cut_fields = cards.shorten_fields(record_fields)
+                shown_fields, cut_fields = cards.shorten_to_fit(record_fields, sections)
                 return shown_fields, sections | {"shortened": cut_fields or None}
 
         return await self.store.query(read)

@@ -37,7 +37,7 @@ from readingroom.bases.federal.query.aggregate_models import (
     Total,
 )
 from readingroom.bases.federal.query.aggregates import Aggregation, Budget
-from readingroom.bases.federal.query.cards import fit_answer
+from readingroom.bases.federal.query.cards import cut_records, fit_answer
 from readingroom.bases.federal.query.dossier_models import (
     BillDossier,
     CommitteeDossier,
@@ -315,9 +315,21 @@ def _make_name_tool(federal_service: FederalService) -> Tool:
         """
         record_source = find_registry(arguments.entity_type)
         row_filter = parse_filters(record_source.record_table, arguments.filters)
-        return await federal_service.resolve_name(
-            record_source, arguments.query, row_filter, arguments.limit, arguments.cursor
-        )
+
+        async def resolve(max_results: int) -> Resolved:
+            resolved = await federal_service.resolve_name(
+                record_source, arguments.query, row_filter, max_results, arguments.cursor
+            )
+            if record_source.name != "bills":
+                return resolved
+            # A bill's record alone may be longer than an answer; `get_bill` has it whole.
+            return resolved.model_copy(update={"results": cut_records(resolved.results)})
+
+        resolved = await resolve(arguments.limit)
+        fitting_count = len(fit_answer(resolved.results))
+        if "limit" in arguments.model_fields_set or fitting_count == len(resolved.results):
+            return resolved
+        return await resolve(fitting_count)
 
     def choices() -> dict[str, list[str]]:
         loaded_registries = federal_service.store.query_now(store.list_stored_sources)

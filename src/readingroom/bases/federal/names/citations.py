@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from readingroom.bases.federal.schema.congress import BILL_LABELS
 from readingroom.bases.federal.schema.ids import FederalId, parse_bill_number, parse_federal_id
 from readingroom.bases.federal.schema.uncovered import refuse_uncovered_citation
-from readingroom.core.errors import UnrecognizedId
+from readingroom.core.errors import RecordNotFound, UnrecognizedId
 from readingroom.core.text import fold_dashes
 from readingroom.storage.database import Database
 
@@ -45,6 +45,10 @@ def resolve_citation(db: Database, citation: str) -> FederalId:
             return cited_id
         if bill_type_and_number := parse_bill_number(citation):
             raise _ask_for_congress(db, *bill_type_and_number) from unrecognized
+        if page_citation := _find_page_citation(citation):
+            raise RecordNotFound(
+                f"No record that begins on {page_citation} is loaded here"
+            ) from unrecognized
         raise
 
 
@@ -84,6 +88,15 @@ def _find_by_page(db: Database, citation: str) -> FederalId | None:
         ]
         return _choose_only(db, cited_ids, f"{volume} Cong. Rec. {page_number}")
     return None
+
+
+def _find_page_citation(citation: str) -> str | None:
+    """Return a citation that is of a page and of nothing else, as it was written."""
+    plain_citation = fold_dashes(citation).strip()
+    is_page = _REGISTER_PAGE_PATTERN.fullmatch(
+        plain_citation
+    ) or _CONGRESSIONAL_RECORD_PAGE_PATTERN.fullmatch(plain_citation)
+    return plain_citation if is_page else None
 
 
 def _read_register_ids(

@@ -14,7 +14,6 @@ from readingroom.bases.federal.filters import RowFilter, build_row_filter
 from readingroom.bases.federal.names import resolver
 from readingroom.bases.federal.names.agencies import list_initials, match_agency_values
 from readingroom.bases.federal.names.stored_values import (
-    ColumnValues,
     FacetValues,
     ValueLookup,
     choose_values,
@@ -126,32 +125,6 @@ def find_reinterpreted_values(
         != _fold_value(str(written_filters.get(filter_name, "")))
     }
     return changed_values or None
-
-
-def describe_missing_numbers(
-    db: Database, table: RecordTable, filters: Mapping[str, Any]
-) -> str | None:
-    """Return which number of a filter no loaded record has, and which there are; None if each has.
-
-    A Congress or a year of which nothing is loaded means something, so it is told and not refused.
-    """
-    numeric_columns = {column.name for column in table.filters if column.kind == "INTEGER"}
-    for filter_name, filter_value in filters.items():
-        column_values = ColumnValues(db, table, filter_name)
-        if filter_name not in numeric_columns or column_values.has_value(filter_value):
-            continue
-        nearest_numbers = sorted(
-            column_values.list_values(_MAX_READ_VALUES),
-            key=lambda number: abs(number - filter_value),
-        )
-        nearest_list = ", ".join(
-            str(number) for number in sorted(nearest_numbers[:_MAX_NEAREST_VALUES])
-        )
-        note = f"the nearest that are: {nearest_list}" if nearest_list else "none has any"
-        return (
-            f"No record of {table.slug} with {filter_name} {filter_value} is loaded here; {note}."
-        )
-    return None
 
 
 def _resolve_search_value(

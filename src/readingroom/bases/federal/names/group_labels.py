@@ -14,8 +14,8 @@ def read_group_labels(
     db: Database, record_table: RecordTable, group_by: str | None, group_keys: Sequence[Any]
 ) -> dict[Any, str]:
     """Return what the keys of a group stand for, by key; none where keys say it themselves."""
-    if group_by == "president" and record_table.name == "saps":
-        return _read_president_names(db)
+    if record_table.name == "saps" and group_by in ("president", "president_number"):
+        return _read_president_names(db, group_by)
     if group_by == "agency":
         return read_agency_names(db)
     if group_by not in (*REFERENCES, "parent_id"):
@@ -26,15 +26,17 @@ def read_group_labels(
     return {record_id: record_title["title"] for record_id, record_title in title_by_id.items()}
 
 
-def _read_president_names(db: Database) -> dict[Any, str]:
-    """Return the full names of the presidents with each surname, which two may share."""
+def _read_president_names(db: Database, group_by: str) -> dict[Any, str]:
+    """Return the full names of presidents by surname, which two may share, or by number."""
     president_rows = db.execute(
-        f"""SELECT president, {db.dialect.join_texts}(DISTINCT
-               (record ->> 'president_name') || ' (' || president_number || ')') AS names
-           FROM saps GROUP BY president"""
+        f"""SELECT DISTINCT {group_by} AS key, president_number AS number,
+                   record ->> 'president_name' AS name
+            FROM saps WHERE president_number IS NOT NULL ORDER BY president_number"""
     )
-    return {
-        president_row["president"]: president_row["names"]
-        for president_row in president_rows
-        if president_row["names"]
-    }
+    names_by_key: dict[Any, list[str]] = {}
+    for president_row in president_rows:
+        if president_row["name"]:
+            names_by_key.setdefault(president_row["key"], []).append(
+                f"{president_row['name']} ({president_row['number']})"
+            )
+    return {key: ", ".join(full_names) for key, full_names in names_by_key.items()}

@@ -32,7 +32,7 @@ from readingroom.bases.federal.names.similarity import (
 )
 from readingroom.bases.federal.schema import fold
 from readingroom.bases.federal.schema.fold import load_vocabulary
-from readingroom.bases.federal.schema.ids import parse_federal_id
+from readingroom.bases.federal.schema.ids import parse_bill_number, parse_federal_id
 from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Source
 from readingroom.bases.federal.search.full_text import find_names_sharing_trigrams
 from readingroom.core.errors import UnrecognizedId
@@ -46,6 +46,8 @@ _MAX_RECORDS = 600
 _MAX_NAMES_BY_INITIALS = 5_000
 # A score that ends the search. Below it, the context of records is searched as well.
 _SURE_SCORE = 0.8
+# What a bill scores that is named by its number without its Congress.
+_NUMBER_SCORE = 0.95
 # How many of the likeliest names of parents lead to the records that belong to them.
 _MAX_PARENTS = 12
 # What a subcommittee scores compared with its committee, unless the query asks for one.
@@ -135,10 +137,15 @@ def _make_newest_first_key(iso_day: str | None) -> tuple[int, ...]:
 def _match_id(
     db: Database, source: Source, written_id: str, row_filter: RowFilter
 ) -> Iterator[EntityMatch]:
-    """The text may simply be an id."""
+    """The text may simply be an id, or the number of a bill of any Congress."""
     try:
         parsed_id = parse_federal_id(written_id)
     except UnrecognizedId:
+        bill_type, bill_number = parse_bill_number(written_id) or ("", 0)
+        if source.name == "bills" and bill_type:
+            is_numbered = ("id LIKE ?", f"{bill_type}:%:{bill_number}")
+            for record_id, record in _read_records(db, source, is_numbered, row_filter):
+                yield EntityMatch(record_id, _NUMBER_SCORE, [f"{record_id} has the number"], record)
         return
     if parsed_id.source == source.name:
         for record_id, record in _read_records(db, source, ("id = ?", parsed_id.id), row_filter):

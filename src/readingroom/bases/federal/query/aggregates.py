@@ -41,9 +41,10 @@ from readingroom.core.imports import LazyModule
 from readingroom.storage.database import Database, StatementStopped
 
 if TYPE_CHECKING:
-    from readingroom.bases.federal.names import filter_values, group_labels
+    from readingroom.bases.federal.names import filter_values, gaps, group_labels
 else:
     filter_values = LazyModule("readingroom.bases.federal.names.filter_values")
+    gaps = LazyModule("readingroom.bases.federal.names.gaps")
     group_labels = LazyModule("readingroom.bases.federal.names.group_labels")
 
 AnswerT = TypeVar("AnswerT")
@@ -148,9 +149,7 @@ class Aggregator:
             "resource": request.table.slug,
             "unit": query.measure.unit if query.measure else None,
             "filters_read": self._filters_read,
-            "note": filter_values.describe_missing_numbers(
-                self._db, request.table, request.row_filter.filters
-            ),
+            "note": gaps.describe_gaps(self._db, request.table, request.row_filter.filters),
             "loaded_up_to": store.read_progress(self._db, record_source).loaded_up_to,
             "query_cost": QueryCost(
                 rows=query.row_count,

@@ -10,7 +10,10 @@ from readingroom.core.errors import InvalidCursor
 
 
 def encode(list_name: str, after_key: Sequence[Any] | None) -> str | None:
-    """Return the cursor for the rows of a list after a sort key; None at the end of the list."""
+    """Return the cursor for the rows of a list after a sort key; None at the end of the list.
+
+    What belongs to a record is a list of its own for each record: `bill_actions:hr:119:1`.
+    """
     if after_key is None:
         return None
     *sort_key, last_id = after_key

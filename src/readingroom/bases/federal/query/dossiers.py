@@ -19,9 +19,14 @@ from readingroom.bases.federal.query.links import (
     read_sponsor_evidence,
     read_titles,
 )
-from readingroom.bases.federal.query.lists import add_party_and_state
+from readingroom.bases.federal.query.lists import (
+    add_party_and_state,
+    describe_missing_roster,
+    describe_missing_status,
+    describe_missing_votes,
+)
 from readingroom.bases.federal.query.votes import summarize_member_votes
-from readingroom.bases.federal.schema.congress import format_ordinal, get_first_day
+from readingroom.bases.federal.schema.congress import get_first_day
 from readingroom.bases.federal.schema.records import LinkKind, SponsorKind
 from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Source
 from readingroom.core.errors import KnowledgeError
@@ -97,7 +102,7 @@ def make_child_reader(
                 {"id": child_record[id_field], **child_record} for child_record in child_records
             ]
         return _build_section(
-            table_name,
+            f"{table_name}:{dossier_subject.id}",
             child_records,
             total_count,
             f"{dossier_subject.rest_path}/{part_name}",
@@ -127,7 +132,7 @@ def make_link_reader(link_kind: LinkKind | SponsorKind) -> SectionReader:
         )
         linked_record_by_id = _read_linked_records(dossier_subject.db, found_links)
         link_section = _build_section(
-            "links",
+            f"links:{dossier_subject.id}",
             [
                 make_card(linked_record_by_id[found_link.id] | {"evidence": found_link.evidence})
                 for found_link in found_links
@@ -378,11 +383,12 @@ def summarize_votes(dossier_subject: DossierSubject) -> Section:
     summary_items = summarize_member_votes(
         dossier_subject.db, dossier_subject.id, dossier_subject.congress
     )
-    coverage_note = "Counted over the votes that are loaded here."
-    if not summary_items:
-        coverage_note = "No roll call with this member's vote is loaded here."
+    coverage_note = describe_missing_votes(len(summary_items), dossier_subject.congress)
     return Section(
-        items=summary_items, total=len(summary_items), truncated=False, note=coverage_note
+        items=summary_items,
+        total=len(summary_items),
+        truncated=False,
+        note=coverage_note or "Counted over the votes that are loaded here.",
     )
 
 
@@ -396,7 +402,7 @@ def read_members(dossier_subject: DossierSubject) -> Section:
         store.KEY_BEFORE_FIRST_MEMBER,
     )
     member_section = _build_section(
-        "committee_members",
+        f"committee_members:{dossier_subject.id}",
         [
             make_card(committee_seat)
             for committee_seat in add_party_and_state(dossier_subject.db, member_page.rows)
@@ -406,27 +412,34 @@ def read_members(dossier_subject: DossierSubject) -> Section:
         member_page.after_key,
         congress=congress,
     )
-    if not total_count and dossier_subject.congress is not None:
-        missing_note = (
-            f"No roster of the {format_ordinal(dossier_subject.congress)} Congress is loaded here."
-        )
-        return member_section.model_copy(update={"note": missing_note})
-    return member_section
+    missing_note = describe_missing_roster(total_count, congress)
+    return member_section.model_copy(update={"note": missing_note})
+
+
+def note_missing_status(read_section: SectionReader) -> SectionReader:
+    """Return a reader that tells what only the status file of a bill lists, where it is missing."""
+
+    def read(dossier_subject: DossierSubject) -> Section:
+        section = read_section(dossier_subject)
+        missing_note = describe_missing_status(dossier_subject.record) or section.note
+        return section.model_copy(update={"note": missing_note})
+
+    return read
 
 
 # --- the four dossiers ---
 
 BILL_SECTIONS: dict[str, SectionReader] = {
     "sponsors": make_link_reader(SponsorKind.SPONSOR),
-    "cosponsors": read_cosponsors,
-    "actions": make_child_reader("bill_actions", "actions"),
+    "cosponsors": note_missing_status(read_cosponsors),
+    "actions": note_missing_status(make_child_reader("bill_actions", "actions")),
     "crs_reports": make_link_reader(LinkKind.CRS_REPORT),
     "cost_estimates": make_link_reader(LinkKind.COST_ESTIMATE),
     "saps": make_link_reader(LinkKind.STATEMENT),
     "committee_reports": make_link_reader(LinkKind.COMMITTEE_REPORT),
     "hearings": make_link_reader(LinkKind.HEARING),
-    "votes": make_link_reader(LinkKind.VOTE),
-    "amendments": make_list_reader("amendments", "bill_id"),
+    "votes": note_missing_status(make_link_reader(LinkKind.VOTE)),
+    "amendments": note_missing_status(make_list_reader("amendments", "bill_id")),
     "laws": make_link_reader(LinkKind.LAW),
 }
 LEGISLATOR_SECTIONS: dict[str, SectionReader] = {

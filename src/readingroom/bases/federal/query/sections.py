@@ -35,31 +35,53 @@ class TextSection:
     heading: str
     start_offset: int
     end_offset: int
+    next_heading_offset: int
+    """Where the next heading stands: that of a section which this one quotes, or its end."""
 
 
 def list_sections(body_text: str) -> list[TextSection]:
-    """Return the sections of a text in its order."""
+    """Return the sections of a text in its order; those that it quotes are parts of its own."""
     heading_matches = _find_headings(body_text)
+    section_labels = _number_headings(heading_matches)
+    text_sections: list[TextSection] = []
+    own_end_offset = next_heading_offset = len(body_text)
+    for heading_match, section_label in zip(
+        reversed(heading_matches), reversed(section_labels), strict=True
+    ):
+        is_quoted = _is_quoted(heading_match)
+        text_sections.append(
+            TextSection(
+                section_label,
+                heading_match[2].strip()[:_MAX_HEADING],
+                heading_match.start(),
+                next_heading_offset if is_quoted else own_end_offset,
+                next_heading_offset,
+            )
+        )
+        next_heading_offset = heading_match.start()
+        if not is_quoted:
+            own_end_offset = next_heading_offset
+    return text_sections[::-1]
+
+
+def _number_headings(heading_matches: list[re.Match[str]]) -> list[str]:
+    """Return the labels of headings: a text's own sections before those that it quotes."""
     label_counts: Counter[str] = Counter()
-    text_sections = []
-    for heading_index, heading_match in enumerate(heading_matches):
+    label_by_start: dict[int, str] = {}
+    for heading_match in sorted(heading_matches, key=_is_quoted):
         section_number = heading_match[1].replace("\u2013", "-")
         label_counts[section_number] += 1
-        section_label = (
+        label_by_start[heading_match.start()] = (
             section_number
             if label_counts[section_number] == 1
             else f"{section_number}#{label_counts[section_number]}"
         )
-        section_end_offset = (
-            heading_matches[heading_index + 1].start()
-            if heading_index + 1 < len(heading_matches)
-            else len(body_text)
-        )
-        heading_text = heading_match[2].strip()[:_MAX_HEADING]
-        text_sections.append(
-            TextSection(section_label, heading_text, heading_match.start(), section_end_offset)
-        )
-    return text_sections
+    return [label_by_start[heading_match.start()] for heading_match in heading_matches]
+
+
+def _is_quoted(heading_match: re.Match[str]) -> bool:
+    """Whether a section is one that the bill writes into another law."""
+    return heading_match[0].lstrip().startswith("\u201c")
 
 
 def _find_headings(body_text: str) -> list[re.Match[str]]:
@@ -144,33 +166,41 @@ def compare_versions(older_text: str, newer_text: str) -> str:
 
     Removed words stand in [-…-], added ones in {+…+}; equal sections are only counted.
     """
-    old_section_by_label = {
-        text_section.label: text_section for text_section in list_sections(older_text)
-    }
-    new_sections = list_sections(newer_text)
+    old_part_by_label, new_part_by_label = _split_parts(older_text), _split_parts(newer_text)
+    if not old_part_by_label.keys() - {""} and not new_part_by_label.keys() - {""}:
+        is_equal = older_text.split() == newer_text.split()
+        return (
+            "The two texts are equal, word for word."
+            if is_equal
+            else _mark_changes(older_text, newer_text)
+        )
     report_lines = []
     unchanged_count = 0
-    for new_section in new_sections:
-        heading_line = f"Sec. {new_section.label}. {new_section.heading}"
-        new_section_text = newer_text[new_section.start_offset : new_section.end_offset]
-        old_section = old_section_by_label.pop(new_section.label, None)
-        if old_section is None:
-            report_lines.append(f"{heading_line}: added, {len(new_section_text)} characters.")
+    for section_label, (heading_line, new_part_text) in new_part_by_label.items():
+        if section_label not in old_part_by_label:
+            report_lines.append(f"{heading_line}: added, {len(new_part_text)} characters.")
             continue
-        old_section_text = older_text[old_section.start_offset : old_section.end_offset]
-        if old_section_text.split() == new_section_text.split():
+        _, old_part_text = old_part_by_label.pop(section_label)
+        if old_part_text.split() != new_part_text.split():
+            report_lines.append(f"{heading_line}:\n{_mark_changes(old_part_text, new_part_text)}")
+        elif section_label:
             unchanged_count += 1
-        else:
-            report_lines.append(
-                f"{heading_line}:\n{_mark_changes(old_section_text, new_section_text)}"
-            )
-    report_lines += [
-        f"Sec. {text_section.label}. {text_section.heading}: removed."
-        for text_section in old_section_by_label.values()
-    ]
-    if not new_sections and not report_lines:
-        report_lines = [_mark_changes(older_text, newer_text)]
+    report_lines += [f"{heading_line}: removed." for heading_line, _ in old_part_by_label.values()]
     return "\n\n".join([f"{unchanged_count} sections are equal.", *report_lines])
+
+
+def _split_parts(body_text: str) -> dict[str, tuple[str, str]]:
+    """Return the parts of a text by label, each with its heading; "" is what stands above them."""
+    text_sections = list_sections(body_text)
+    text_above = body_text[: text_sections[0].start_offset] if text_sections else body_text
+    part_by_label = {"": ("Above the first section", text_above)} if text_above.strip() else {}
+    return part_by_label | {
+        text_section.label: (
+            f"Sec. {text_section.label}. {text_section.heading}",
+            body_text[text_section.start_offset : text_section.next_heading_offset],
+        )
+        for text_section in text_sections
+    }
 
 
 def _mark_changes(older_text: str, newer_text: str) -> str:

@@ -14,7 +14,7 @@ from readingroom.bases.federal.query.sections import (
     find_section,
     format_outline,
 )
-from readingroom.bases.federal.query.votes import describe_roll_call, tally_by_party
+from readingroom.bases.federal.query.votes import describe_roll_call, read_party_tallies
 from readingroom.bases.federal.schema.ids import FederalId
 from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Source
 from readingroom.core.errors import RecordNotFound
@@ -226,7 +226,7 @@ def _build_fetch_url(record_id: str, section_label: str | None, text_offset: int
 
 def _describe_record(db: Database, record_fields: dict[str, Any]) -> str:
     if record_fields["source"] == "roll_call_votes":
-        party_tallies = tally_by_party(db, record_fields["id"])
+        party_tallies = read_party_tallies(db, record_fields)
         roll_call_text = describe_roll_call(record_fields, party_tallies)
         return f"{_describe_fields(record_fields)}\n\n{roll_call_text}"
     return _describe_fields(record_fields)

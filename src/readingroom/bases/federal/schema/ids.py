@@ -251,7 +251,7 @@ _PRINTED_BILL_TYPE_REGEX = (
 )
 _CONGRESS_REGEX = r"0*([1-9]\d{0,2})"
 _NUMBER_REGEX = r"0*([1-9]\d{0,5})"
-_NUMBER_SIGN_REGEX = r"(?:No\.?\s?)?"
+_NUMBER_SIGN_REGEX = r"(?:No[.:]?\s?)?"
 _BARE_BILL_PATTERN = re.compile(
     rf"{_PRINTED_BILL_TYPE_REGEX}\s*{_NUMBER_SIGN_REGEX}{_NUMBER_REGEX}", re.ASCII | re.I
 )
@@ -262,7 +262,8 @@ _GRANULE_ID_PATTERN = re.compile(
 )
 _DIGIT_BY_ROMAN = dict(zip(("i", "ii", "iii", "iv", "v", "vi"), "123456", strict=True))
 _REPORT_CITATION_PATTERN = re.compile(
-    r"(H|S|Ex|Exec)\.?\s*Re?pt\.?\s*0*(\d{1,3})-0*(\d{1,5})"
+    r"(H|S|Ex|Exec|House|Senate|Executive)\.?\s*(?:Re?pt\.?|Report)\s*(?:No\.\s*)?"
+    r"0*(\d{1,3})-0*(\d{1,5})"
     r"(?:[, ]+((?:Part|Pt\.|Book) (?:\d+|[IVX]+\b)|Errata))?",
     re.ASCII | re.I,
 )
@@ -417,7 +418,9 @@ _ID_FORMS = (
     _make_form(
         "cfr_sections",
         "",
-        r"([1-9]\d?)\s?C\.?\s?F\.?\s?R\.?\s?(?:\xa7\s?)?(\d{1,4}\.[\w.-]{1,60})",
+        # A paragraph, as in 478.11(a), is read with its section.
+        r"([1-9]\d?)\s?C\.?\s?F\.?\s?R\.?\s?(?:\xa7\s?)?(\d{1,4}\.[\w.-]{1,60})"
+        r"(?:\s?\([a-z\d]{1,4}\))*",
         lambda match: make_cfr_id(match[1], match[2]),
     ),
     _make_form(
