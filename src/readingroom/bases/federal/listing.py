@@ -10,9 +10,10 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from readingroom.bases.federal import store
 from readingroom.bases.federal.filters import parse_filters
 from readingroom.bases.federal.models import ChangesQuestion, ListRecords, RecordList, Search
+from readingroom.bases.federal.schema.ids import FederalId
 from readingroom.bases.federal.schema.records import LinkKind, SponsorKind
 from readingroom.bases.federal.schema.sources import Source
-from readingroom.core.errors import InvalidArguments, UnrecognizedId
+from readingroom.core.errors import InvalidArguments, RecordNotFound, UnrecognizedId
 from readingroom.core.imports import LazyModule
 from readingroom.protocol.search import Fetched
 
@@ -249,3 +250,15 @@ async def fetch_address(federal_service: Any, list_address: str) -> Fetched:
     record_list = await federal_service.list_cards(arguments)
     more_url = record_lists.format_list_address(arguments, record_list.next_cursor)
     return texts.render_list(split_url.path, record_list, more_url)
+
+
+def get_id_in_source(record_source: Source, parsed_id: FederalId) -> str:
+    """Return the id of a record of a source; raise RecordNotFound for one of another source."""
+    if parsed_id.source == record_source.name:
+        return parsed_id.id
+    if (parsed_id.source, record_source.name) == ("federal_register", "presidential_documents"):
+        return f"presdoc:{parsed_id.id}"
+    raise RecordNotFound(
+        f"{parsed_id.id} is an id of {parsed_id.source}, not of {record_source.name}",
+        source=parsed_id.source,
+    )

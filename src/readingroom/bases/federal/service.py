@@ -61,11 +61,12 @@ from readingroom.storage.database import Database
 
 # What a search does not need: half of the base is not imported before somebody asks for it.
 if TYPE_CHECKING:
-    from readingroom.bases.federal.names import citations, filter_values, resolver
+    from readingroom.bases.federal.names import citations, filter_values, gaps, resolver
     from readingroom.bases.federal.query import cards, dossiers, lists, record_lists, texts
 else:
     citations = LazyModule("readingroom.bases.federal.names.citations")
     filter_values = LazyModule("readingroom.bases.federal.names.filter_values")
+    gaps = LazyModule("readingroom.bases.federal.names.gaps")
     resolver = LazyModule("readingroom.bases.federal.names.resolver")
     cards = LazyModule("readingroom.bases.federal.query.cards")
     dossiers = LazyModule("readingroom.bases.federal.query.dossiers")
@@ -99,7 +100,7 @@ class FederalService:
 
     async def _find_id(self, record_source: Source, written_id: str) -> str:
         """Return the canonical id of a record of a source, from any spelling or citation."""
-        return _get_id_in_source(record_source, await self._resolve_citation(written_id))
+        return listing.get_id_in_source(record_source, await self._resolve_citation(written_id))
 
     async def _resolve_citation(self, citation: str) -> FederalId:
         try:
@@ -448,14 +449,19 @@ class FederalService:
 
         final_plan, search_result = await self.store.query(read)
         degraded = final_plan.degraded
+        source_names = [searched.source for searched in search_result.searched_sources]
         if mode != "lexical":
-            source_names = [searched.source for searched in search_result.searched_sources]
             percent_by_source = await self.store.query(self.embedding_coverage.read_percents)
             degraded = build_degraded(mode, degraded, source_names, percent_by_source)
         # Who does not say how many wants an answer that can be read; the rest is a page away.
         keeps_all_hits = "limit" in arguments.model_fields_set
         hits = search_result.hits if keeps_all_hits else list(cards.fit_answer(search_result.hits))
         end_offset = arguments.offset + len(hits)
+        note = describe_uncovered(arguments.query)
+        if not hits and note is None:
+            note = await self.store.query(
+                lambda db: gaps.describe_search_gaps(db, source_names, final_plan.facet_filters)
+            )
         return SearchAnswer(
             results=hits,
             total=search_result.matching_count,
@@ -467,7 +473,7 @@ class FederalService:
             degraded=degraded,
             next_offset=end_offset if hits and end_offset < search_result.matching_count else None,
             filters_read=resolved_filters,
-            note=describe_uncovered(arguments.query),
+            note=note,
         )
 
     async def _resolve_search_filters(
@@ -484,15 +490,3 @@ class FederalService:
         return arguments.model_copy(
             update={"filters": stored_filters}
         ), filter_values.find_reinterpreted_values(written_filters, resolved_filters)
-
-
-def _get_id_in_source(record_source: Source, parsed_id: FederalId) -> str:
-    """Return the id of a record of a source; raise RecordNotFound for one of another source."""
-    if parsed_id.source == record_source.name:
-        return parsed_id.id
-    if (parsed_id.source, record_source.name) == ("federal_register", "presidential_documents"):
-        return f"presdoc:{parsed_id.id}"
-    raise RecordNotFound(
-        f"{parsed_id.id} is an id of {parsed_id.source}, not of {record_source.name}",
-        source=parsed_id.source,
-    )

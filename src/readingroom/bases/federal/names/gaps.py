@@ -1,6 +1,6 @@
 """What an answer by filters cannot know: sources and numbers not loaded, fields not stated."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic_core import from_json
@@ -34,9 +34,34 @@ def describe_gaps(db: Database, table: RecordTable, filters: Mapping[str, Any]) 
     vote_id = filters.get("vote_id") if table is MEMBER_VOTES else None
     if isinstance(vote_id, str):
         return _describe_missing_voters(db, vote_id)
-    return _describe_missing_number(db, table, filters) or _describe_unstated_field(
-        db, table, filters
+    return (
+        _describe_missing_number(db, table, filters)
+        or _describe_unstated_field(db, table, filters)
+        or _describe_undated(db, table, filters)
     )
+
+
+def describe_search_gaps(
+    db: Database, source_names: Sequence[str], values_by_field: Mapping[str, Sequence[str]]
+) -> str | None:
+    """Return by which filter of a search no record of its sources can pass; None if each lets some.
+
+    Each field is given with the values of which a record must have one.
+    """
+    source_placeholders = ", ".join("?" * len(source_names))
+    for field_name, allowed_values in values_by_field.items():
+        passing_row = db.execute(
+            f"""SELECT 1 FROM facets f JOIN documents d ON d.doc = f.doc
+                WHERE f.field = ? AND f.value IN ({", ".join("?" * len(allowed_values))})
+                  AND d.source IN ({source_placeholders}) LIMIT 1""",
+            (field_name, *allowed_values, *source_names),
+        ).fetchone()
+        if passing_row is None:
+            values_text = " or ".join(allowed_values)
+            return (
+                f"No record of {', '.join(source_names)} with {field_name} {values_text} is here."
+            )
+    return None
 
 
 def _describe_missing_voters(db: Database, vote_id: str) -> str | None:
@@ -87,3 +112,18 @@ def _describe_unstated_field(
                 f"{filter_name} is not known here."
             )
     return None
+
+
+def _describe_undated(db: Database, table: RecordTable, filters: Mapping[str, Any]) -> str | None:
+    """Return how many records that pass the other filters have no day, which no `since` lets in."""
+    other_filters = {name: filters[name] for name in filters if name not in ("since", "until")}
+    if len(other_filters) == len(filters):
+        return None
+    row_filter = build_row_filter(table, other_filters)
+    (undated_count,) = db.execute(
+        f"SELECT count(*) FROM {table.name} WHERE {row_filter.sql} AND {table.date_sql} IS NULL",
+        row_filter.values,
+    ).fetchone()
+    if not undated_count:
+        return None
+    return f"{undated_count:,} more {table.slug} that pass the other filters bear no date here."

@@ -16,6 +16,8 @@ def read_group_labels(
     """Return what the keys of a group stand for, by key; none where keys say it themselves."""
     if record_table.name == "saps" and group_by in ("president", "president_number"):
         return _read_president_names(db, group_by)
+    if group_by == "issue":
+        return _read_issue_names(db)
     if group_by == "agency":
         return read_agency_names(db)
     if group_by not in (*REFERENCES, "parent_id"):
@@ -24,6 +26,16 @@ def read_group_labels(
         db, (group_key for group_key in group_keys if isinstance(group_key, str))
     )
     return {record_id: record_title["title"] for record_id, record_title in title_by_id.items()}
+
+
+def _read_issue_names(db: Database) -> dict[Any, str]:
+    """Return the names of the issues that filings are about, by their codes."""
+    issue_rows = db.execute(
+        f"""SELECT item.value ->> 'issue_code' AS code, max(item.value ->> 'issue') AS name
+            FROM lda_filings r, {db.dialect.build_field_objects_sql("r.record", "activities")} item
+            GROUP BY 1"""
+    )
+    return {issue_row["code"]: issue_row["name"] for issue_row in issue_rows if issue_row["name"]}
 
 
 def _read_president_names(db: Database, group_by: str) -> dict[Any, str]:

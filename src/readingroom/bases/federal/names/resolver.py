@@ -54,6 +54,8 @@ _MAX_PARENTS = 12
 _SUBCOMMITTEE_FACTOR = 0.9
 # What a committee of the past scores compared with one that sits.
 _PAST_COMMITTEE_FACTOR = 0.95
+# What a person scores of whom a file gives the last name alone, which others have too.
+_SURNAME_ONLY_FACTOR = 0.92
 
 NameWords = tuple[str, ...]
 """A name as folded words."""
@@ -191,6 +193,8 @@ def _match_record(
         score *= _SUBCOMMITTEE_FACTOR
     if record.get("source") == "committees" and not record["current"]:
         score *= _PAST_COMMITTEE_FACTOR
+    if record.get("stub") and len(candidate.name_words) == 1:
+        score *= _SURNAME_ONLY_FACTOR
     yield EntityMatch(record_id, round(score, 4), reasons, record, len(candidate.name_words))
 
 
@@ -287,14 +291,14 @@ def _match_posts(
     if source.name != "legislators":
         return
 
-    def find_committee(committee_name: str) -> str | None:
+    def find_committees(committee_name: str) -> list[str]:
         registry = SOURCES_BY_NAME["committees"]
         entity_matches = resolve_name(
             db, registry, committee_name, RowFilter(registry.record_table.where, (), {})
         )
-        return entity_matches[0].id if entity_matches else None
+        return [match.id for match in entity_matches if match.score == entity_matches[0].score]
 
-    for holder_id, score, reason, record in find_holders(db, post_name, find_committee):
+    for holder_id, score, reason, record in find_holders(db, post_name, find_committees):
         if next(_read_records(db, source, ("id = ?", holder_id), row_filter), None):
             yield EntityMatch(holder_id, score, [reason], record)
 
