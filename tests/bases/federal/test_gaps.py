@@ -154,9 +154,9 @@ async def test_a_bill_of_which_only_a_text_is_here_is_law_once_its_law_is_loaded
 async def test_a_cursor_is_of_the_record_and_of_the_name_it_was_given_out_for(world: Path) -> None:
     async with serve_in_process(world) as ask:
         bills = [bill["id"] for bill in (await ask.record("/bills"))["results"]
-                 if bill["action_count"] > 1]  # fmt: skip
+                 if bill["cosponsor_count"] > 1]  # fmt: skip
         first, second = bills[:2]
-        for part in ("actions", "links"):
+        for part in ("cosponsors", "links"):
             page = await ask.record(f"/bills/{first}/{part}", limit=1)
             cursor = page["next_cursor"]
             refused = await ask.get(f"/bills/{second}/{part}", cursor=cursor)
