@@ -11,7 +11,7 @@ from readingroom.ingest.document import Refusal
 from readingroom.ingest.errors import UnsupportedFileType
 from readingroom.ingest.private_copy import AllowedFolders, PrivateCopy
 from readingroom.ingest.read.formats.detect import (
-    DETECTION_BYTES,
+    DETECTION_BYTE_COUNT,
     POLICY_EXTENSIONS,
     check_file_name,
     detect_format,
@@ -48,7 +48,7 @@ def check_revision_name(file_name: str) -> None:
 def check_revision_file(file_path: Path, file_extension: str) -> None:
     """Raise `UnsupportedFileType` or `FileTooLarge` for a file that cannot be a revision's."""
     with file_path.open("rb") as open_file:
-        first_bytes = open_file.read(DETECTION_BYTES)
+        first_bytes = open_file.read(DETECTION_BYTE_COUNT)
     try:
         # PDF readers accept the mark anywhere in the first kilobyte.
         is_named_right = (
