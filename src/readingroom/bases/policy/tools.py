@@ -86,7 +86,7 @@ def open_policy(
         service=policy_service,
         keeps_sessions=True,
         serves_sse=True,
-        page_images={
+        page_image_readers={
             PAGE_URI_PREFIX: lambda uri: pictures.PolicyPictures(policy_service).read_image(uri)
         },
         lifespan=policy_service.run_service,
