@@ -376,9 +376,7 @@ class DocumentsService:
         self, arguments: IngestDocument, report_progress: ReportProgress
     ) -> ingestion.Outcome:
         """Ingest a file of an allowed folder into an application."""
-        async with self._context.allowed_folders.open_copy_in_thread(
-            arguments.file_path
-        ) as private_copy:
+        async with self._context.roots.open_copy_in_thread(arguments.file_path) as private_copy:
             return await self.ingestion.ingest_document(
                 private_copy,
                 arguments.application_ref,
@@ -392,12 +390,10 @@ class DocumentsService:
     ) -> FolderIngested:
         """Ingest all files below an allowed folder into an application."""
         paths_by_name = await anyio.to_thread.run_sync(
-            self._context.allowed_folders.find_paths_by_name, arguments.path
+            self._context.roots.find_paths_by_name, arguments.path
         )
         batch_files = [
-            batch.BatchFile(
-                file_name, partial(self._context.allowed_folders.open_copy, file_path), file_path
-            )
+            batch.BatchFile(file_name, partial(self._context.roots.open_copy, file_path), file_path)
             for file_name, file_path in paths_by_name.items()
         ]
         return await self.ingest_files(
@@ -432,9 +428,7 @@ class DocumentsService:
 
     def open_upload(self, upload_path: Path, file_name: str) -> AbstractContextManager[PrivateCopy]:
         """Return a context that opens an uploaded file under the name its sender gave it."""
-        return open_stored_file(
-            upload_path, file_name, self._context.allowed_folders.max_file_bytes
-        )
+        return open_stored_file(upload_path, file_name, self._context.roots.max_file_bytes)
 
     async def reingest_document(self, document_record: DocumentRecord) -> None:
         """Ingest a document again from our copy of its file, to replace missing chunks."""
@@ -453,7 +447,7 @@ class DocumentsService:
     @property
     def max_file_bytes(self) -> int:
         """The size of the largest file that is accepted."""
-        return self._context.allowed_folders.max_file_bytes
+        return self._context.roots.max_file_bytes
 
     async def set_application(self, arguments: SetApplication) -> ApplicationSet:
         """Update an application's record: null keeps a field, an empty string clears it.

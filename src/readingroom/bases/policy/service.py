@@ -403,9 +403,7 @@ class PolicyService:
         revisions = await self.registry.get_revisions(arguments.source)
         revision = timeline.find_revision(revisions, arguments.revision_id)
         # Opened before the check below, so that a bad path is refused whether or not chunks exist.
-        async with self._context.allowed_folders.open_copy_in_thread(
-            arguments.file_path
-        ) as private_copy:
+        async with self._context.roots.open_copy_in_thread(arguments.file_path) as private_copy:
             chunks = await self.store.get_chunks(arguments.source, arguments.revision_id)
             if chunks and revision.is_readable and not arguments.reindex:
                 return IngestedRevision(

@@ -94,7 +94,7 @@ class Ingestion:
             # By name and first bytes, so that a hopeless file never reaches the reading process.
             await self._context.pipeline.check_file_type(private_copy)
             submission.check_nesting(private_copy.file_name)
-            max_bytes = self._context.allowed_folders.max_file_bytes
+            max_bytes = self._context.roots.max_file_bytes
             # Unpacked before anything is stored: an archive that cannot be unpacked is refused.
             async with self._context.pipeline.unpack_files(
                 private_copy, max_bytes
