@@ -15,7 +15,9 @@ from readingroom.bases.policy.registry.records import (
 )
 from readingroom.core.text import compare_words, fold_dashes
 
-_PLAIN_QUOTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'})
+_QUOTE_MARK_TRANSLATION = str.maketrans(
+    {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'}
+)
 _WHITE_SPACE_PATTERN = re.compile(r"\s+")
 _SHOWN_WORDS_PER_END = 12  # of a long unchanged run, at either end
 
@@ -129,7 +131,7 @@ def diff_words(old_text: str, new_text: str, shows_whole_texts: bool = False) ->
 def fold_text(raw_text: str, strips_blanks: bool = True) -> str:
     """Return text with plain dashes and quotation marks, single blanks and no capitals."""
     folded_text = _WHITE_SPACE_PATTERN.sub(
-        " ", fold_dashes(raw_text).translate(_PLAIN_QUOTES)
+        " ", fold_dashes(raw_text).translate(_QUOTE_MARK_TRANSLATION)
     ).casefold()
     return folded_text.strip() if strips_blanks else folded_text
 
