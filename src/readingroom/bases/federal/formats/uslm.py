@@ -101,10 +101,10 @@ class LawLoader:
             )
 
 
-def is_uslm(file_start: FileStart, *root_names: bytes) -> bool:
+def is_uslm(file_start: FileStart, *root_tags: bytes) -> bool:
     """Whether a file is in this language, and of one of these kinds."""
     return USLM_NAMESPACE in file_start.head and any(
-        root_tag in file_start.head for root_tag in root_names
+        root_tag in file_start.head for root_tag in root_tags
     )
 
 
@@ -401,12 +401,12 @@ def _find_cited_reports(law_element: Element) -> Iterator[tuple[str, str]]:
     """The reports on what became a law, as they are cited, from the history printed after it."""
     for ref_element in law_element.iterfind("legislativeHistory//ref"):
         if report_match := _REPORT_HREF_PATTERN.fullmatch(ref_element.get("href") or ""):
-            reference_text = " ".join(
+            citation_words = " ".join(
                 "".join((*ref_element.itertext(), ref_element.tail or "")).split()
             )
-            citation = f"{report_match[1].upper()}. Rept. {fold_dashes(reference_text)}"
+            citation = f"{report_match[1].upper()}. Rept. {fold_dashes(citation_words)}"
             if parse_report_citation(citation):
-                yield citation, f"legislativeHistory: {reference_text}"
+                yield citation, f"legislativeHistory: {citation_words}"
 
 
 def _find_approval_date(law_element: Element) -> str | None:

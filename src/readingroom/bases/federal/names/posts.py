@@ -33,22 +33,24 @@ def find_holders(
     said_years = {word for word in post_words if word.isdecimal() and len(word) == 4}
     said_words = frozenset(post_words) - said_years - _FILLER_WORDS
     yield from _find_leaders(db, said_words, said_years)
-    role = next((_ROLE_BY_WORD[word] for word in post_words if word in _ROLE_BY_WORD), None)
-    if role:
+    role_title = next((_ROLE_BY_WORD[word] for word in post_words if word in _ROLE_BY_WORD), None)
+    if role_title:
         vice_prefix = "Vice " if "vice" in said_words else ""
         committee_name = " ".join(
             word for word in post_words if word not in {*_ROLE_BY_WORD, *_FILLER_WORDS, "vice"}
         )
         committee_id = find_committee(committee_name) if committee_name else None
         if committee_id:
-            yield from _find_chairs(db, committee_id, vice_prefix + role)
+            yield from _find_chairs(db, committee_id, vice_prefix + role_title)
 
 
 def _list_words(post_name: str) -> list[str]:
-    party_codes = fold.load_vocabulary().parties_by_word
-    long_names = {"D": "democratic", "R": "republican"}
+    party_letter_by_word = fold.load_vocabulary().parties_by_word
+    party_word_by_letter = {"D": "democratic", "R": "republican"}
     return [
-        long_names.get(party_codes.get(word, ""), word) if len(word) > 1 else word
+        party_word_by_letter.get(party_letter_by_word.get(word, ""), word)
+        if len(word) > 1
+        else word
         for word in fold.fold_name(post_name)
     ]
 
