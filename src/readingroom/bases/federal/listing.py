@@ -70,18 +70,18 @@ async def list_part_cards(
         )
         return voting_alike_list
     if part_name == "actions" and record_source.name == "committees":
-        committee_action_list: RecordList = await federal_service.store.query(
+        committee_list: RecordList = await federal_service.store.query(
             lambda db: record_lists.list_committee_actions(
                 db, record_id, filter_values, page_size, cursor
             )
         )
-        return committee_action_list
+        return committee_list
     if part_name == "similar":
         return await list_similar(federal_service, record_source, record_id, page_size)
-    written_kind = filter_values.pop("kind", None)
+    link_kind = filter_values.pop("kind", None)
     _refuse_filters(part_name, filter_values)
     if part_name == "links":
-        kind_filter = parse_link_kind(written_kind)
+        kind_filter = parse_link_kind(link_kind)
         return await list_link_cards(
             federal_service, record_source, record_id, kind_filter, page_size, cursor
         )

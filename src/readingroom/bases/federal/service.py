@@ -202,11 +202,11 @@ class FederalService:
         self, bill_id: str, max_results: int, cursor: str | None
     ) -> RecordPage:
         """List the amendments to a bill; raise RecordNotFound if the bill is not loaded."""
-        bills_source, amendments_source = SOURCES_BY_NAME["bills"], SOURCES_BY_NAME["amendments"]
-        record_id = await self._find_id(bills_source, bill_id)
-        await self.store.query(lambda db: store.read_record(db, bills_source, record_id))
-        row_filter = build_row_filter(amendments_source.record_table, {"bill_id": record_id})
-        return await self.list_records(amendments_source, row_filter, max_results, cursor)
+        bills, amendments = SOURCES_BY_NAME["bills"], SOURCES_BY_NAME["amendments"]
+        record_id = await self._find_id(bills, bill_id)
+        await self.store.query(lambda db: store.read_record(db, bills, record_id))
+        row_filter = build_row_filter(amendments.record_table, {"bill_id": record_id})
+        return await self.list_records(amendments, row_filter, max_results, cursor)
 
     async def list_committee_members(
         self, committee_id: str, congress: int | None, max_results: int, cursor: str | None
@@ -407,7 +407,7 @@ class FederalService:
 
         def read(db: Database) -> tuple[dict[str, Any], dict[str, Any]]:
             with db.begin_consistent_read():
-                record_fields = lists.read_record_or_tell_links(db, record_source, canonical_id)
+                record_fields = lists.read_or_tell_links(db, record_source, canonical_id)
                 subject = dossiers.DossierSubject(db, record_source, record_fields, congress)
                 sections: dict[str, Any] = dict(dossiers.read_sections(subject, reader_by_section))
                 shown_fields, cut_fields = cards.shorten_fields(record_fields)

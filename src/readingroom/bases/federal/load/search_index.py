@@ -336,7 +336,5 @@ class SearchIndex:
         passages = [
             (span.start_offset, "", "", "", span.cut_from(body_text)) for span in split(body_text)
         ]
-        existing_row_by_ordinal = (
-            self._read_chunks(document_number, "text") if stored_row is not None else {}
-        )
-        self._put_chunks(document_number, "text", passages, existing_row_by_ordinal)
+        existing_rows = self._read_chunks(document_number, "text") if stored_row is not None else {}
+        self._put_chunks(document_number, "text", passages, existing_rows)

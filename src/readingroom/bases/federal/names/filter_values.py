@@ -144,14 +144,10 @@ def describe_missing_numbers(
             column_values.list_values(_MAX_READ_VALUES),
             key=lambda number: abs(number - filter_value),
         )
-        nearest_numbers_text = ", ".join(
+        nearest_list = ", ".join(
             str(number) for number in sorted(nearest_numbers[:_MAX_NEAREST_VALUES])
         )
-        note = (
-            f"the nearest that are: {nearest_numbers_text}"
-            if nearest_numbers_text
-            else "none has any"
-        )
+        note = f"the nearest that are: {nearest_list}" if nearest_list else "none has any"
         return (
             f"No record of {table.slug} with {filter_name} {filter_value} is loaded here; {note}."
         )

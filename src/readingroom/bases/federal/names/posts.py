@@ -33,15 +33,15 @@ def find_holders(
     said_years = {word for word in post_words if word.isdecimal() and len(word) == 4}
     said_words = frozenset(post_words) - said_years - _FILLER_WORDS
     yield from _find_leaders(db, said_words, said_years)
-    role_title = next((_ROLE_BY_WORD[word] for word in post_words if word in _ROLE_BY_WORD), None)
-    if role_title:
+    role = next((_ROLE_BY_WORD[word] for word in post_words if word in _ROLE_BY_WORD), None)
+    if role:
         vice_prefix = "Vice " if "vice" in said_words else ""
         committee_name = " ".join(
             word for word in post_words if word not in {*_ROLE_BY_WORD, *_FILLER_WORDS, "vice"}
         )
         committee_id = find_committee(committee_name) if committee_name else None
         if committee_id:
-            yield from _find_chairs(db, committee_id, vice_prefix + role_title)
+            yield from _find_chairs(db, committee_id, vice_prefix + role)
 
 
 def _list_words(post_name: str) -> list[str]:

@@ -92,9 +92,7 @@ def list_children(
     return page_model.model_validate(page_fields)
 
 
-def read_record_or_tell_links(
-    db: Database, record_source: Source, record_id: str
-) -> dict[str, Any]:
+def read_or_tell_links(db: Database, record_source: Source, record_id: str) -> dict[str, Any]:
     """Return a record; raise RecordNotFound, which tells loaded records that name it."""
     try:
         return store.read_record(db, record_source, record_id)

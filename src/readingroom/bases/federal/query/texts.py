@@ -226,8 +226,8 @@ def _build_fetch_url(record_id: str, section_label: str | None, text_offset: int
 
 def _describe_record(db: Database, record_fields: dict[str, Any]) -> str:
     if record_fields["source"] == "roll_call_votes":
-        side_counts_by_party = tally_by_party(db, record_fields["id"])
-        roll_call_text = describe_roll_call(record_fields, side_counts_by_party)
+        party_tallies = tally_by_party(db, record_fields["id"])
+        roll_call_text = describe_roll_call(record_fields, party_tallies)
         return f"{_describe_fields(record_fields)}\n\n{roll_call_text}"
     return _describe_fields(record_fields)
 
