@@ -268,9 +268,9 @@ def _choose_index(db: Database, record_source: Source, row_filter: RowFilter) ->
     # Of two frequent values, the one whose records are of the same years: the others are spread.
     rarest_filter = min(
         indexed_filters,
-        key=lambda lookup_name: (
-            matching_count_by_filter[lookup_name],
-            lookup_name not in _TIME_BOUND_COLUMNS,
+        key=lambda column_name: (
+            matching_count_by_filter[column_name],
+            column_name not in _TIME_BOUND_COLUMNS,
         ),
     )
     return db.dialect.build_index_hint(f"{record_source.name}_{rarest_filter}")
