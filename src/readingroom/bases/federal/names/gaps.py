@@ -73,7 +73,7 @@ def _describe_missing_number(
     db: Database, table: RecordTable, filters: Mapping[str, Any]
 ) -> str | None:
     """Return which number of a filter no loaded record has, and which there are."""
-    numeric_columns = {column.name for column in table.filters if column.kind == "INTEGER"}
+    numeric_columns = {column.name for column in table.filter_columns if column.kind == "INTEGER"}
     for filter_name, filter_value in filters.items():
         column_values = ColumnValues(db, table, filter_name)
         if filter_name not in numeric_columns or column_values.has_value(filter_value):
