@@ -46,16 +46,13 @@ _MAX_RECORDS = 600
 _MAX_NAMES_BY_INITIALS = 5_000
 # A score that ends the search. Below it, the context of records is searched as well.
 _SURE_SCORE = 0.8
-# What a bill scores that is named by its number without its Congress.
-_NUMBER_SCORE = 0.95
 # How many of the likeliest names of parents lead to the records that belong to them.
 _MAX_PARENTS = 12
 # What a subcommittee scores compared with its committee, unless the query asks for one.
 _SUBCOMMITTEE_FACTOR = 0.9
 # What a committee of the past scores compared with one that sits.
 _PAST_COMMITTEE_FACTOR = 0.95
-# What a person scores of whom a file gives the last name alone, which others have too.
-_SURNAME_ONLY_FACTOR = 0.92
+_SURNAME_ONLY_FACTOR = 0.92  # of whom a file says no more: others have the name too
 
 NameWords = tuple[str, ...]
 """A name as folded words."""
@@ -143,11 +140,10 @@ def _match_id(
     try:
         parsed_id = parse_federal_id(written_id)
     except UnrecognizedId:
-        bill_type, bill_number = parse_bill_number(written_id) or ("", 0)
-        if source.name == "bills" and bill_type:
-            is_numbered = ("id LIKE ?", f"{bill_type}:%:{bill_number}")
+        if source.name == "bills" and (bill := parse_bill_number(written_id)):
+            is_numbered = ("id LIKE ?", f"{bill[0]}:%:{bill[1]}")
             for record_id, record in _read_records(db, source, is_numbered, row_filter):
-                yield EntityMatch(record_id, _NUMBER_SCORE, [f"{record_id} has the number"], record)
+                yield EntityMatch(record_id, 0.95, [f"{record_id} has the number"], record)
         return
     if parsed_id.source == source.name:
         for record_id, record in _read_records(db, source, ("id = ?", parsed_id.id), row_filter):

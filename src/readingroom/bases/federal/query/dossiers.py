@@ -387,13 +387,9 @@ def summarize_votes(dossier_subject: DossierSubject) -> Section:
     summary_items = summarize_member_votes(
         dossier_subject.db, dossier_subject.id, dossier_subject.congress
     )
-    coverage_note = describe_missing_votes(len(summary_items), dossier_subject.congress)
-    return Section(
-        items=summary_items,
-        total=len(summary_items),
-        truncated=False,
-        note=coverage_note or "Counted over the votes that are loaded here.",
-    )
+    voting_section = Section(items=summary_items, total=len(summary_items), truncated=False)
+    missing_note = describe_missing_votes(len(summary_items), dossier_subject.congress)
+    return _add_note(voting_section, missing_note or "Counted over the votes that are loaded here.")
 
 
 def read_members(dossier_subject: DossierSubject) -> Section:
@@ -416,19 +412,16 @@ def read_members(dossier_subject: DossierSubject) -> Section:
         member_page.after_key,
         congress=congress,
     )
-    missing_note = describe_missing_roster(total_count, congress)
-    return member_section.model_copy(update={"note": missing_note})
+    return _add_note(member_section, describe_missing_roster(total_count, congress))
+
+
+def _add_note(section: Section, missing_note: str | None) -> Section:
+    return section.model_copy(update={"note": missing_note or section.note})
 
 
 def note_missing_status(read_section: SectionReader) -> SectionReader:
     """Return a reader that tells what only the status file of a bill lists, where it is missing."""
-
-    def read(dossier_subject: DossierSubject) -> Section:
-        section = read_section(dossier_subject)
-        missing_note = describe_missing_status(dossier_subject.record) or section.note
-        return section.model_copy(update={"note": missing_note})
-
-    return read
+    return lambda subject: _add_note(read_section(subject), describe_missing_status(subject.record))
 
 
 # --- the four dossiers ---
