@@ -13,15 +13,15 @@ from benchmarks.engine.quality import compute_p_value
 from readingroom.bases.guidance.offline import index as guidance_index
 from readingroom.engine.confidence import DEFAULT_CALIBRATION
 from readingroom.engine.second_look import (
-    _FIT_PER_LOG_ODDS,
     MAX_READ_AGAIN,
+    TAUGHT_WEIGHTS,
+    UNTAUGHT_WEIGHTS,
     _to_log_odds,
 )
 from readingroom.federation import ranking as desk_ranking
 from readingroom.federation.evaluation import measure_auroc
 
 _MAX_READ_WITHOUT_SECTION = 8  # so many are read of each question, and five are left of them
-_ADAPTED_FIT_PER_LOG_ODDS = 0.08  # in the middle of what cross-validation cannot tell apart
 _NOWHERE = 99
 _ASKED = ("many", "tuning")
 
@@ -100,8 +100,8 @@ def compare_readings(before: Readings, after: Readings, is_wanted: Any) -> Itera
         for number, question in enumerate(before.questions)
         if question["kind"] in _ASKED and is_wanted[number] and after.log_odds[number]
     ]
-    places = before.find_places(numbers, _FIT_PER_LOG_ODDS)
-    new_places = after.find_places(numbers, _ADAPTED_FIT_PER_LOG_ODDS)
+    places = before.find_places(numbers, UNTAUGHT_WEIGHTS.fit_per_log_odds)
+    new_places = after.find_places(numbers, TAUGHT_WEIGHTS.fit_per_log_odds)
     yield f"  {len(numbers)} questions, as packaged {_describe(places)}"
     yield f"  with the adapter {_compare(places, new_places)}"
     for kinds, without in ((("unanswerable",), False), (("nonsense",), False), (_ASKED, True)):

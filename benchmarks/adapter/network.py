@@ -6,7 +6,7 @@ Needs torch and numpy, and nothing else of the project's, so it runs where these
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,12 +47,12 @@ class Corpus:
         """Return the tokens of a pair."""
         return self.columns["ids"][self.starts[row] : self.starts[row + 1]].astype(np.int64)
 
-    def list_questions(self, held_out: bool = False) -> list[int]:
-        """Return the questions to train on, or those held out of training."""
-        is_asked = np.isin(self.columns["kind"], _ASKED)
-        return [
-            int(n) for n in np.flatnonzero(is_asked & (self.columns["is_held_out"] == held_out))
-        ]
+    def list_questions(self, left_out_fold: int | None) -> list[int]:
+        """Return the questions to train on: not held out, nor about a fold's documents."""
+        is_wanted = np.isin(self.columns["kind"], _ASKED) & ~self.columns["is_held_out"]
+        if left_out_fold is not None:
+            is_wanted &= self.columns["fold"] != left_out_fold
+        return [int(number) for number in np.flatnonzero(is_wanted)]
 
     def list_groups(self, questions: Sequence[int], wrong_count: int) -> Iterator[list[list[Pair]]]:
         """Yield a right pair and the first wrong ones of each question, in each form they have."""
@@ -67,6 +67,11 @@ class Corpus:
                     forms.append([(self, int(row)) for row in chosen])
             if forms:
                 yield forms
+
+
+def _count_tokens(pair: Pair) -> int:
+    corpus, row = pair
+    return int(corpus.columns["length"][row])
 
 
 def _round_states(states: Tensor, mask: Tensor) -> Tensor:
@@ -145,7 +150,10 @@ class Layer(nn.Module):
         if self.is_last:  # only the first token is used after it
             states, mask = states[:, :1], mask[:, :1]
         query = self._part_heads("query", states, mask)
-        seen = F.scaled_dot_product_attention(query, key, value, attn_mask=seen_mask)
+        # On processors this takes half of what the fused attention does.
+        likings = (query @ key.transpose(2, 3) / math.sqrt(query.shape[3])).float()
+        shares = F.softmax(likings.masked_fill(~seen_mask, -math.inf), -1)
+        seen = shares.to(value.dtype) @ value
         joined = self.dense["joined"](seen.transpose(1, 2).flatten(2), mask)
         states = self.attention_norm(states + joined)
         wide = F.gelu(self.dense["wide"](states, mask))
@@ -171,43 +179,77 @@ class CrossEncoder(nn.Module):
         self.pooler = Dense(weights, "bert.pooler.dense", rank)
         self.classifier = Dense(weights, "classifier", 0)
 
-    def forward(self, ids: Tensor, second: Tensor, lengths: Tensor) -> Tensor:
+    def encode(self, ids: Tensor, second: Tensor, mask: Tensor) -> Tensor:
+        """Return the states of pairs above the layers that are kept, which training never moves."""
         places = torch.arange(ids.shape[1], device=ids.device)
-        mask = (places < lengths[:, None])[:, :, None]
         types = (places >= second[:, None]).long()
         states = self.word[ids] + self.position[places] + self.token_type[types]
         states = self.embedding_norm(states)
-        is_rounded = self.training and ids.is_cuda
-        with torch.autocast(ids.device.type, torch.bfloat16, enabled=is_rounded):
-            for number, layer in enumerate(self.layers):
-                with torch.set_grad_enabled(torch.is_grad_enabled() and number >= self.kept):
-                    states = layer(states, mask)
+        with torch.no_grad(), self._halve_precision():
+            for layer in self.layers[: self.kept]:
+                states = layer(states, mask)
+        return states
+
+    def judge(self, states: Tensor, mask: Tensor) -> Tensor:
+        """Return the log-odds of pairs from their states above the kept layers."""
+        with self._halve_precision():
+            for layer in self.layers[self.kept :]:
+                states = layer(states, mask)
         first, mask = states[:, :1].float(), mask[:, :1]
         return self.classifier(torch.tanh(self.pooler(first, mask)), mask)[:, 0, 0]
 
-    def score_pairs(self, pairs: Sequence[Pair]) -> Tensor:
-        """Return the log-odds of each pair, computed in runs of like length."""
-        lengths = [int(corpus.columns["length"][row]) for corpus, row in pairs]
-        limit = _TOKENS_PER_GRAPHICS_CARD_RUN if self.word.is_cuda else _TOKENS_PER_RUN
-        places: list[int] = []
-        values: list[Tensor] = []
-        run: list[int] = []
-        for number in sorted(range(len(pairs)), key=lengths.__getitem__):
-            if run and (len(run) + 1) * lengths[number] > limit:
-                values.append(self._score_run([pairs[each] for each in run]))
-                run = []
-            run.append(number)
-            places.append(number)
-        values.append(self._score_run([pairs[each] for each in run]))
-        return torch.cat(values)[torch.tensor(places).argsort().to(self.word.device)]
+    def _halve_precision(self) -> torch.autocast:
+        return torch.autocast(self.word.device.type, torch.bfloat16, enabled=self.training)
 
-    def _score_run(self, pairs: Sequence[Pair]) -> Tensor:
+    def encode_pairs(self, pairs: Sequence[Pair]) -> dict[Pair, Tensor]:
+        """Return what `encode` gives for each pair, half as precise: training reads it again."""
+        states = {}
+        for run in self._split_into_runs(pairs):
+            ids, second, mask = self._pad_ids(run)
+            for pair, row, length in zip(run, self.encode(ids, second, mask), mask.sum((1, 2)), strict=True):
+                states[pair] = row[:length].bfloat16().clone()
+        return states
+
+    def score_pairs(self, pairs: Sequence[Pair], states: Mapping[Pair, Tensor] = {}) -> Tensor:
+        """Return the log-odds of each pair, computed in runs of like length.
+
+        With `states`, from what `encode_pairs` returned for them.
+        """
+        values = {}
+        for run in self._split_into_runs(pairs):
+            if states:
+                rows = nn.utils.rnn.pad_sequence([states[pair] for pair in run], batch_first=True)
+                mask = self._make_mask([len(states[pair]) for pair in run])
+                log_odds = self.judge(rows.float(), mask)
+            else:
+                ids, second, mask = self._pad_ids(run)
+                log_odds = self.judge(self.encode(ids, second, mask), mask)
+            values.update(zip(run, log_odds, strict=True))
+        return torch.stack([values[pair] for pair in pairs])
+
+    def _split_into_runs(self, pairs: Sequence[Pair]) -> Iterator[list[Pair]]:
+        limit = _TOKENS_PER_GRAPHICS_CARD_RUN if self.word.is_cuda else _TOKENS_PER_RUN
+        run: list[Pair] = []
+        for pair in sorted(pairs, key=_count_tokens):
+            if run and (len(run) + 1) * _count_tokens(pair) > limit:
+                yield run
+                run = []
+            run.append(pair)
+        yield run
+
+    def _pad_ids(self, pairs: Sequence[Pair]) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the tokens of pairs in one block, where second texts begin, and what is filled."""
         device = self.word.device
         rows = [torch.from_numpy(corpus.get_ids(row)) for corpus, row in pairs]
-        lengths = torch.tensor([len(row) for row in rows])
         second = torch.tensor([int(corpus.columns["second"][row]) for corpus, row in pairs])
         ids = nn.utils.rnn.pad_sequence(rows, batch_first=True)
-        return self(ids.to(device), second.to(device), lengths.to(device))
+        return ids.to(device), second.to(device), self._make_mask(list(map(len, rows)))
+
+    def _make_mask(self, lengths: Sequence[int]) -> Tensor:
+        """Return which places of a block are filled: (pairs, places, 1)."""
+        counts = torch.tensor(lengths, device=self.word.device)
+        places = torch.arange(max(lengths), device=self.word.device)
+        return (places < counts[:, None])[:, :, None]
 
 
 @dataclass(frozen=True)
@@ -279,6 +321,7 @@ def train(
     generator = np.random.default_rng(recipe.seed)
     network = CrossEncoder(weights, recipe.kept, recipe.rank).to(device)
     own = _score_own(CrossEncoder(weights, LAYERS, 0).to(device), groups, recipe)
+    states = network.encode_pairs([pair for forms in groups for form in forms for pair in form])
     parameters = list(network.parameters())
     step_count = int(len(groups) * recipe.epochs / recipe.questions_per_step)
     order = [n for _ in range(math.ceil(recipe.epochs)) for n in generator.permutation(len(groups))]
@@ -294,7 +337,7 @@ def train(
             for forms in (groups[n] for n in order[first : first + recipe.questions_per_step])
         ]
         optimizer.zero_grad()
-        loss = _compute_loss(network, chosen, own, recipe)
+        loss = _compute_loss(network, chosen, states, own, recipe)
         loss.backward()
         nn.utils.clip_grad_norm_(parameters, 1.0)
         optimizer.step()
@@ -314,10 +357,14 @@ def _score_own(
 
 
 def _compute_loss(
-    network: CrossEncoder, groups: Sequence[Sequence[Pair]], own: dict[Pair, float], recipe: Recipe
+    network: CrossEncoder,
+    groups: Sequence[Sequence[Pair]],
+    states: Mapping[Pair, Tensor],
+    own: Mapping[Pair, float],
+    recipe: Recipe,
 ) -> Tensor:
     """Return how surely the right pair is not chosen of its group, and each is misjudged alone."""
-    log_odds = network.score_pairs([pair for group in groups for pair in group])
+    log_odds = network.score_pairs([pair for group in groups for pair in group], states)
     losses = []
     for group, values in zip(groups, log_odds.split([len(group) for group in groups]), strict=True):
         binary = (F.softplus(-values[0]) + F.softplus(values[1:]).mean()) / 2
