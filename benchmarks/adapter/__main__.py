@@ -77,7 +77,7 @@ def train(options: argparse.Namespace) -> None:
         )
     ]
     weights = network.load_weights(options.work)
-    trained = network.train(weights, groups, recipe, options.device)
+    trained = network.train(weights, groups, recipe)
     network.save_changes(trained, options.work / f"{options.adapter}.npz")
 
 
@@ -92,7 +92,7 @@ def score(options: argparse.Namespace) -> None:
     for fold in folds:
         adapter = options.adapter if fold is None else f"{options.adapter}.{fold}"
         path = None if adapter == _PACKAGED else options.work / f"{adapter}.npz"
-        changed = network.load_changed(weights, path).to(options.device)
+        changed = network.load_changed(weights, path)
         for name, corpus in corpora.items():
             of_row = corpus.columns["fold"][corpus.columns["question"]]
             rows = np.flatnonzero((of_row == fold) | (fold is None))
@@ -181,8 +181,6 @@ def _parse_options() -> argparse.Namespace:
     for name in ("train", "score", "grade", "compare"):
         is_required = name in ("train", "compare")
         parsers[name].add_argument("--adapter", default=_PACKAGED, required=is_required)
-    for name in ("train", "score"):
-        parsers[name].add_argument("--device", default="cpu")
     parsers["score"].add_argument("--folds", action="store_true", help="by five adapters")
     parsers["compare"].add_argument("--held-out", action="store_true")
     parsers["train"].add_argument("--left-out-fold", type=int, choices=range(5))
