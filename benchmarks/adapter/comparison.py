@@ -16,14 +16,14 @@ from readingroom.engine.second_look import (
     MAX_READ_AGAIN,
     TAUGHT_WEIGHTS,
     UNTAUGHT_WEIGHTS,
-    _to_log_odds,
+    to_log_odds,
 )
 from readingroom.federation import ranking as desk_ranking
 from readingroom.federation.evaluation import measure_auroc
 
 _MAX_READ_WITHOUT_SECTION = 8  # so many are read of each question, and five are left of them
 _NOWHERE = 99
-_ASKED = ("many", "tuning")
+ASKED = ("many", "tuning")
 
 
 @dataclass(frozen=True)
@@ -58,20 +58,28 @@ class Readings:
 
     def _find_place(self, number: int, weight: float) -> int:
         candidates = self.questions[number]["candidates"]
-        is_named = [candidate["score"] >= self.named_score for candidate in candidates]
-        others = [place for place in range(len(candidates)) if not is_named[place]]
+        fits = self.list_fits(number, weight)
+        named = [place for place in range(len(candidates)) if place not in fits]
+        order = [*named, *sorted(fits, key=lambda place: -fits[place])]
+        are_right = [candidates[place]["is_right"] for place in order]
+        return are_right.index(True) if True in are_right else _NOWHERE
+
+    def list_fits(self, number: int, weight: float) -> dict[int, float]:
+        """Return by its place before how fit each candidate is that is not first for its name."""
+        candidates = self.questions[number]["candidates"]
+        others = [
+            place
+            for place, candidate in enumerate(candidates)
+            if candidate["score"] < self.named_score
+        ]
         read = self.log_odds[number]
         gains = {place: read[place] for place in others[:MAX_READ_AGAIN] if place in read}
         lowest = min(gains.values(), default=0.0)
-        fits = {
-            place: _to_log_odds(candidates[place]["score"]) / self.decline
+        return {
+            place: to_log_odds(candidates[place]["score"]) / self.decline
             + weight * gains.get(place, lowest)
             for place in others
         }
-        named = [place for place in range(len(candidates)) if is_named[place]]
-        order = [*named, *sorted(others, key=lambda place: -fits[place])]
-        are_right = [candidates[place]["is_right"] for place in order]
-        return are_right.index(True) if True in are_right else _NOWHERE
 
     def find_best(self, kinds: Sequence[str], without_section: bool = False) -> list[float]:
         """Return the best log-odds of the five of each question that was read.
@@ -82,7 +90,7 @@ class Readings:
         for question, read in zip(self.questions, self.log_odds, strict=True):
             candidates = question["candidates"]
             right = {each["section"] for each in candidates if each["is_right"]}
-            if question["kind"] not in kinds or (question["kind"] in _ASKED and not right):
+            if question["kind"] not in kinds or (question["kind"] in ASKED and not right):
                 continue
             places = sorted(read)
             if without_section:
@@ -98,13 +106,13 @@ def compare_readings(before: Readings, after: Readings, is_wanted: Any) -> Itera
     numbers = [
         number
         for number, question in enumerate(before.questions)
-        if question["kind"] in _ASKED and is_wanted[number] and after.log_odds[number]
+        if question["kind"] in ASKED and is_wanted[number] and after.log_odds[number]
     ]
     places = before.find_places(numbers, UNTAUGHT_WEIGHTS.fit_per_log_odds)
     new_places = after.find_places(numbers, TAUGHT_WEIGHTS.fit_per_log_odds)
     yield f"  {len(numbers)} questions, as packaged {_describe(places)}"
     yield f"  with the adapter {_compare(places, new_places)}"
-    for kinds, without in ((("unanswerable",), False), (("nonsense",), False), (_ASKED, True)):
+    for kinds, without in ((("unanswerable",), False), (("nonsense",), False), (ASKED, True)):
         aurocs = [_measure_auroc(readings, kinds, without) for readings in (before, after)]
         if None not in aurocs:
             name = "own section taken out" if without else kinds[0]
@@ -112,7 +120,7 @@ def compare_readings(before: Readings, after: Readings, is_wanted: Any) -> Itera
 
 
 def _measure_auroc(readings: Readings, kinds: Sequence[str], without: bool) -> float | None:
-    positive = readings.find_best(_ASKED)
+    positive = readings.find_best(ASKED)
     negative = readings.find_best(kinds, without)
     flags = [*[True] * len(positive), *[False] * len(negative)]
     return measure_auroc([*positive, *negative], flags)

