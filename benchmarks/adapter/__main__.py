@@ -128,9 +128,15 @@ def grade(options: argparse.Namespace) -> None:
 
 def compare(options: argparse.Namespace) -> None:
     """Print the figures of each corpus."""
-    from benchmarks.adapter.comparison import Readings, compare_readings
+    from benchmarks.adapter.comparison import (
+        Readings,
+        compare_places,
+        compare_readings,
+        list_places,
+    )
     from benchmarks.adapter.pairs import find_read_rows
 
+    places = []
     for name in options.corpora:
         asked = _read_asked(options.work, name)
         pairs = np.load(options.work / f"{name}.pairs.npz")
@@ -141,6 +147,9 @@ def compare(options: argparse.Namespace) -> None:
         )
         wanted = pairs["is_held_out"] if options.held_out else ~pairs["is_held_out"]
         print(name, *compare_readings(before, after, wanted), sep="\n")
+        places.append(list_places(before, after, wanted))
+    before_all, after_all = map(np.concatenate, zip(*places, strict=True))
+    print("all", *compare_places(before_all, after_all), sep="\n")
 
 
 def fit(options: argparse.Namespace) -> None:

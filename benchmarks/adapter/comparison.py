@@ -81,16 +81,20 @@ class Readings:
             for place in others
         }
 
-    def find_best(self, kinds: Sequence[str], without_section: bool = False) -> list[float]:
-        """Return the best log-odds of the five of each question that was read.
+    def find_best(
+        self, kinds: Sequence[str], is_wanted: Any, without_section: bool = False
+    ) -> list[float]:
+        """Return the best log-odds of the five of each question that is wanted and was read.
 
         With `without_section`, of those outside of the sections that have the answer.
         """
         best = []
-        for question, read in zip(self.questions, self.log_odds, strict=True):
+        for question, read, wanted in zip(self.questions, self.log_odds, is_wanted, strict=True):
             candidates = question["candidates"]
             right = {each["section"] for each in candidates if each["is_right"]}
-            if question["kind"] not in kinds or (question["kind"] in ASKED and not right):
+            if question["kind"] not in kinds or (
+                question["kind"] in ASKED and not (right and wanted)
+            ):
                 continue
             places = sorted(read)
             if without_section:
@@ -103,25 +107,40 @@ class Readings:
 
 def compare_readings(before: Readings, after: Readings, is_wanted: Any) -> Iterator[str]:
     """Yield the figures of both over the questions that are wanted, with paired tests, in lines."""
-    numbers = [
-        number
-        for number, question in enumerate(before.questions)
-        if question["kind"] in ASKED and is_wanted[number] and after.log_odds[number]
-    ]
-    places = before.find_places(numbers, UNTAUGHT_WEIGHTS.fit_per_log_odds)
-    new_places = after.find_places(numbers, TAUGHT_WEIGHTS.fit_per_log_odds)
-    yield f"  {len(numbers)} questions, as packaged {_describe(places)}"
-    yield f"  with the adapter {_compare(places, new_places)}"
+    yield from compare_places(*list_places(before, after, is_wanted))
     for kinds, without in ((("unanswerable",), False), (("nonsense",), False), (ASKED, True)):
-        aurocs = [_measure_auroc(readings, kinds, without) for readings in (before, after)]
+        aurocs = [
+            _measure_auroc(readings, kinds, is_wanted, without) for readings in (before, after)
+        ]
         if None not in aurocs:
             name = "own section taken out" if without else kinds[0]
             yield f"  AUROC of the best log-odds, {name}: {aurocs[0]:.3f} -> {aurocs[1]:.3f}"
 
 
-def _measure_auroc(readings: Readings, kinds: Sequence[str], without: bool) -> float | None:
-    positive = readings.find_best(ASKED)
-    negative = readings.find_best(kinds, without)
+def list_places(before: Readings, after: Readings, is_wanted: Any) -> tuple[Any, Any]:
+    """Return where the right passage of each question that is wanted comes with both, from 0."""
+    numbers = [
+        number
+        for number, question in enumerate(before.questions)
+        if question["kind"] in ASKED and is_wanted[number] and after.log_odds[number]
+    ]
+    return (
+        before.find_places(numbers, UNTAUGHT_WEIGHTS.fit_per_log_odds),
+        after.find_places(numbers, TAUGHT_WEIGHTS.fit_per_log_odds),
+    )
+
+
+def compare_places(places: Any, new_places: Any) -> Iterator[str]:
+    """Yield the figures of two lists of places, in lines."""
+    yield f"  {len(places)} questions, as packaged {_describe(places)}"
+    yield f"  with the adapter {_compare(places, new_places)}"
+
+
+def _measure_auroc(
+    readings: Readings, kinds: Sequence[str], is_wanted: Any, without: bool
+) -> float | None:
+    positive = readings.find_best(ASKED, is_wanted)
+    negative = readings.find_best(kinds, is_wanted, without)
     flags = [*[True] * len(positive), *[False] * len(negative)]
     return measure_auroc([*positive, *negative], flags)
 
