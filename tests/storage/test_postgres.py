@@ -21,6 +21,7 @@ from readingroom.storage.errors import (
     DatabaseConflict,
     DatabaseFailed,
     EmbeddingMismatch,
+    InvalidDatabaseValue,
     SchemaTooNew,
     StoreUnusable,
 )
@@ -28,6 +29,7 @@ from readingroom.storage.postgres import database as database_module
 from readingroom.storage.postgres import health
 from readingroom.storage.postgres.chunks import PostgresChunkStore, PostgresCollection
 from readingroom.storage.postgres.database import PostgresDatabase, open_database
+from readingroom.storage.postgres.encoding import encode_words_rows
 from readingroom.storage.postgres.files import PostgresFiles
 from readingroom.storage.postgres.health import list_problems
 from readingroom.storage.postgres.schema import SCHEMA_VERSION
@@ -360,6 +362,25 @@ def test_a_statement_that_fails_tells_no_values(database: PostgresDatabase) -> N
     with pytest.raises(DatabaseFailed) as caught, database.connection() as connection:
         connection.execute("SELECT secret_column FROM policies WHERE source = ?", ("hunter2",))
     assert "hunter2" not in caught.value.message
+
+
+def test_more_words_than_a_row_takes_are_a_value_that_is_refused(
+    database: PostgresDatabase,
+) -> None:
+    """However they are given to it: binary ones it takes for a fault of its own."""
+    words = [f"word{number}" for number in range(150_000)]
+    with database.transaction() as transaction:
+        transaction.connection.execute(
+            "CREATE TEMP TABLE kept (number bigint, w tsvector, n bigint)"
+        )
+        with pytest.raises(InvalidDatabaseValue, match="tsvector"):
+            transaction.connection.copy_in("kept", encode_words_rows([(1, [words])]))
+        transaction.connection.roll_back()
+        transaction.connection.execute("BEGIN")
+        with pytest.raises(InvalidDatabaseValue, match="tsvector"):
+            transaction.connection.execute("SELECT array_to_tsvector(?)", (words,))
+        transaction.connection.roll_back()
+        transaction.connection.execute("BEGIN")
 
 
 def test_a_question_mark_in_quotation_marks_is_no_place_for_a_value(

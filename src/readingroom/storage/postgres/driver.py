@@ -223,6 +223,11 @@ def _translate_errors() -> Iterator[None]:
     # The last is a value too long for an index; psycopg counts it among failures of the server.
     except (errors.DataError, errors.IntegrityError, errors.ProgramLimitExceeded) as error:
         raise InvalidDatabaseValue(_describe(error)) from error
+    except errors.InternalError_ as error:
+        # Of words that are copied in, too many are told as if the server were to blame.
+        is_value_refused = "invalid tsvector" in str(error)
+        error_class = InvalidDatabaseValue if is_value_refused else DatabaseFailed
+        raise error_class(_describe(error)) from error
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
         raise DatabaseUnreachable(_describe(error)) from error
     except psycopg.Error as error:
