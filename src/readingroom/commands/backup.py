@@ -45,7 +45,8 @@ def backup(file: Path, settings: RoomSettings, as_json: bool) -> None:
     Changes wait while a base is copied; searches do not. FILE holds hashed keys and your documents,
     so only you may read it. readingroom.toml and the embedding model are not in it.
     """
-    if not settings.data.is_dir():
+    # With a database there may be none: no base keeps in it what a backup is of.
+    if not settings.database_url and not settings.data.is_dir():
         raise BackupUnusable(f"There is no data directory {settings.data}")
     file = file.absolute()
     with _open_backup_workspace(file.parent) as copies_folder:

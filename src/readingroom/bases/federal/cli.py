@@ -364,6 +364,7 @@ def _format_summary_lines(
         f"{load_summary.loaded} files loaded, {load_summary.unchanged} unchanged, "
         f"{load_summary.ignored} ignored, "
         f"{load_summary.failed} failed; {load_summary.records} records read.",
+        *([_describe_files_beside(load_summary)] if load_summary.loaded_beside else []),
         *(
             f"  {source_name}: {source_tally.new} new, {source_tally.changed} changed, "
             f"{source_tally.withdrawn} withdrawn"
@@ -386,7 +387,7 @@ def _format_summary_lines(
         ),
         *_format_unnamed_count(len(load_summary.unrecognised), "were ignored"),
         *(
-            f"  {file_name}: {loading.UNUSED_PDF_REASON}"
+            f"  {file_name}: {completeness.UNUSED_PDF_REASON}"
             for file_name in load_summary.unused_pdfs[:1]
         ),
         *(
@@ -397,6 +398,13 @@ def _format_summary_lines(
         *(["No file to load was found."] if not load_summary.files else []),
         *([_FORMATS_HINT] if _needs_hint(load_summary) else []),
     ]
+
+
+def _describe_files_beside(load_summary: LoadSummary) -> str:
+    return (
+        f"  Another load ran beside this one: {load_summary.loaded_beside} of the unchanged files "
+        "are in by it, and were not written again."
+    )
 
 
 def _format_unnamed_count(total_count: int, items_noun: str) -> list[str]:

@@ -68,6 +68,8 @@ class StepWriter(ABC):
         self._is_in_step = False
         self._given_steps: list[Step] = []
         """The steps of this transaction that the database may still refuse, in their order."""
+        self.on_transaction: Callable[[], object] | None = None
+        """Called when a transaction has begun: others may have written before it."""
         self._refusal_reports: list[Callable[[], object]] = []
         """Tell whoever wrote a refused step, and those who wrote the steps after it."""
 
@@ -191,6 +193,8 @@ class StepWriter(ABC):
             self._db.execute(self._db.dialect.begin_write)
             self._db.execute("UPDATE generation SET value = value + 1")
             self._start_transaction()
+            if self.on_transaction:
+                self.on_transaction()
             self._row_changes_before = self._db.total_changes
             self._queued_row_count = self._step_count = 0
 
