@@ -59,6 +59,7 @@ def test_a_load_that_waited_passes_over_what_the_other_has_loaded(
     for number in range(3):
         (files / f"{number}.count").write_text(f"{10 * number} 10")
     other_summaries: list[loading.LoadSummary] = []
+
     def load_all_then_parse(*arguments: object) -> object:
         monkeypatch.setattr(loading, "parse_first_record", parse_first_record)
         other_summaries.append(loading.load(place, [files], None))

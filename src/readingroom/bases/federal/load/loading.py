@@ -175,11 +175,8 @@ class _LoadRun:
             changes.read_last_change_number(self._db),
         )
         pending_files = self._make_pending_files(file_refs)
-        try:
-            with pause_garbage_collection():
-                self._load_all(pending_files)
-        finally:
-            self._writer.commit()  # complete files are kept, whatever ends the load
+        with self._writer.commit_at_end(), pause_garbage_collection():
+            self._load_all(pending_files)
         with self._writer.transaction():
             self._log_ignored(pdf_paths)
             if self._load_options.is_update:

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -84,6 +84,20 @@ class StepWriter(ABC):
     @abstractmethod
     def _start_transaction(self) -> None:
         """Prepare for the first step of a transaction, when it has begun."""
+
+    @contextmanager
+    def commit_at_end(self) -> Iterator[None]:
+        """Commit the steps that are complete, whatever ends the block; raise what ended it."""
+        try:
+            yield
+        except Exception:
+            with suppress(Exception):  # where the database is gone, this fails for the same reason
+                self.commit()
+            raise
+        except BaseException:
+            self.commit()
+            raise
+        self.commit()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
