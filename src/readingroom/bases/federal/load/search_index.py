@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 
 from readingroom.bases.federal import store
 from readingroom.bases.federal.load.batches import RowBatch
@@ -359,7 +360,8 @@ def cut_searched_values(parsed_record: ParsedRecord) -> tuple[ParsedRecord, list
     search_head, facets = parsed_record.head, parsed_record.facets
     if search_head and max(len(search_head.title), len(search_head.action)) > MAX_SEARCHED_CHARS:
         search_head = _cut_head(record.id, search_head, cut_notes)
-    if any(cut_facet(value) != value for values in facets.values() for value in values):
+    # Letters are counted first, in passing: hardly any record has a value as long as that.
+    if 4 * max(map(len, chain.from_iterable(facets.values())), default=0) > MAX_FACET_BYTES:
         facets = _cut_facets(record.id, facets, cut_notes)
     if cut_notes:
         parsed_record = replace(parsed_record, head=search_head, facets=facets)
