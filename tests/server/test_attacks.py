@@ -9,6 +9,7 @@ import pytest
 
 from tests.requirements import requirement
 from tests.support.kit import LEGACY, MODERN, POST, Served, make_rpc, run, serve_room
+from tests.support.processes import HANG_SECONDS
 
 
 @pytest.fixture(autouse=True)
@@ -95,7 +96,7 @@ def test_a_page_that_was_rebound_to_this_address_reaches_no_transport(
 @requirement("room:origin")
 def test_every_origin_of_a_request_must_be_allowed(room: Served) -> None:
     origins = [("Origin", "https://evil.example"), ("Origin", "http://localhost")]
-    refused = httpx2.get(room.url + "/", headers=origins, trust_env=False)
+    refused = httpx2.get(room.url + "/", headers=origins, timeout=HANG_SECONDS, trust_env=False)
     assert refused.status_code == 403
 
 
@@ -178,7 +179,9 @@ def test_a_browser_is_given_leave_for_allowed_pages_only(
         "Access-Control-Request-Method": "POST",
         "Access-Control-Request-Headers": "authorization,mcp-session-id",
     }
-    leave = httpx2.options(locked_room.url + "/mcp", headers=asked, trust_env=False)
+    leave = httpx2.options(
+        locked_room.url + "/mcp", headers=asked, timeout=HANG_SECONDS, trust_env=False
+    )
     assert (leave.status_code == 200) is allowed
     assert (leave.headers.get("access-control-allow-origin") == origin) is allowed
     called = post(locked_room, "/mcp", make_rpc("tools/list"), Origin=origin)
@@ -296,7 +299,7 @@ def test_what_is_no_request_is_refused(room: Served, path: str, raw: bytes) -> N
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "TRACE", "OPTIONS", "DELETE", "BREW"])
 @pytest.mark.parametrize("path", ["/health", "/text/mcp", "/text/sse", "/metrics", "/"])
 def test_an_unfitting_method_is_refused(room: Served, path: str, method: str) -> None:
-    refused = httpx2.request(method, room.url + path, trust_env=False)
+    refused = httpx2.request(method, room.url + path, timeout=HANG_SECONDS, trust_env=False)
     assert 400 <= refused.status_code < 500
 
 

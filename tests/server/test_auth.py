@@ -31,6 +31,7 @@ from tests.support.kit import (
     run,
     serve_room,
 )
+from tests.support.processes import HANG_SECONDS
 
 INITIALIZE = make_rpc(
     "initialize",
@@ -75,6 +76,7 @@ def test_a_wrong_token_is_refused(locked_room: Served, token: str) -> None:
     response = httpx2.get(
         locked_room.url + "/text/mcp",
         headers=[(b"authorization", b"Bearer " + token.encode("latin-1"))],
+        timeout=HANG_SECONDS,
         trust_env=False,
     )
     assert read_refusal(response) == make_unauthorized_answer("Invalid bearer token")
@@ -95,7 +97,9 @@ def test_another_scheme_or_an_empty_token_is_refused(locked_room: Served, header
 @requirement("policy:FR-010:scheme")
 def test_two_authorization_headers_are_refused(locked_room: Served) -> None:
     twice = [("Authorization", "Bearer sesame"), ("Authorization", "Bearer wrong")]
-    response = httpx2.get(locked_room.url + "/", headers=twice, trust_env=False)
+    response = httpx2.get(
+        locked_room.url + "/", headers=twice, timeout=HANG_SECONDS, trust_env=False
+    )
     assert response.status_code == 401
 
 
@@ -275,7 +279,12 @@ def test_a_session_does_not_pass_to_a_later_key_of_the_same_name(
 def test_a_key_matches_what_a_header_can_carry(tmp_path: Path, key: str, sent: bytes) -> None:
     with serve_room("text", data=tmp_path / "data", env={"MCP_API_KEY": key}) as served:
         headers = [(b"authorization", b"Bearer " + sent)]
-        assert httpx2.get(served.url, headers=headers, trust_env=False).status_code == 200
+        assert (
+            httpx2.get(
+                served.url, headers=headers, timeout=HANG_SECONDS, trust_env=False
+            ).status_code
+            == 200
+        )
 
 
 def test_a_key_of_blanks_is_refused(tmp_path: Path) -> None:
