@@ -236,11 +236,12 @@ def test_a_browser_at_an_address_of_nothing_gets_a_page_and_a_program_the_envelo
 
 
 @requirement("room:limits")
+@pytest.mark.usefixtures("stopped_limits")
 async def test_a_caller_over_its_rate_is_told_when_to_come_back(tmp_path: Path) -> None:
-    with serve_room("text", data=tmp_path / "data", env={"READINGROOM_RATE_LIMIT": "3"}) as served:
-        answers = [served.get("/") for _ in range(3)]
-        refused = served.get("/")
-        health = served.get("/health")
+    async with open_app_client(make_app(make_specimen(), data=tmp_path, rate_limit=3)) as web:
+        answers = [await web.get("/") for _ in range(3)]
+        refused = await web.get("/")
+        health = await web.get("/health")
     assert [answer.status_code for answer in answers] == [200] * 3
     assert [answer.headers["x-ratelimit-limit"] for answer in answers] == ["3"] * 3
     assert [answer.headers["x-ratelimit-remaining"] for answer in answers] == ["2", "1", "0"]
@@ -297,6 +298,7 @@ def test_an_address_is_counted_with_all_that_its_owner_has(address: str, counted
 
 
 @requirement("room:limits")
+@pytest.mark.usefixtures("stopped_limits")
 async def test_one_network_of_ipv6_is_one_caller(tmp_path: Path) -> None:
     app = make_app(make_specimen(), data=tmp_path, rate_limit=5)
     statuses = []
