@@ -173,7 +173,7 @@ async def main():
     async def one():
         if await window.acquire_turn("ann", 1.0) is None:
             taken.append(time.monotonic())
-    await anyio.sleep(float(sys.argv[2]) - time.monotonic())
+    await anyio.sleep(max(0.0, float(sys.argv[2]) - time.monotonic()))
     async with anyio.create_task_group() as burst:
         for wave in range(5):
             for _ in range(50):
