@@ -10,7 +10,7 @@ from benchmarks.engine.corpus import SHARED
 from benchmarks.table import Table
 from readingroom.core.progress import no_progress_sync
 from readingroom.ingest.document import Chunk, Document, PageWord, ReadOptions, Refusal, SkippedFile
-from readingroom.ingest.page_pictures import PassageRectangle, find_passage_marks
+from readingroom.ingest.page_pictures import PassageRectangle, find_passage_rectangles
 from readingroom.ingest.read.reader import find_page_words, read_file
 
 _MIN_PASSAGE_WORDS = 8
@@ -133,7 +133,7 @@ def _count_marks(
     for number, (chunk, expected) in enumerate(passages[::step][:per_file]):
         text = document.get_chunk_text(chunk)
         words = file.find_words(chunk.pages[0])
-        marked = _list_marked_words(words, find_passage_marks(words, text))
+        marked = _list_marked_words(words, find_passage_rectangles(words, text))
         count.passages += 1
         found = sum((Counter(marked) & Counter(expected)).values())
         count.located += found >= _LOCATED_SHARE * len(expected)
@@ -149,7 +149,7 @@ def _count_marks(
         other_words = _find_foreign_page(text, others, number)
         if other_words is not None:
             count.elsewhere += 1
-            count.elsewhere_marked += bool(find_passage_marks(other_words, text))
+            count.elsewhere_marked += bool(find_passage_rectangles(other_words, text))
 
 
 def _find_foreign_page(

@@ -185,7 +185,7 @@ async def test_a_rendering_never_goes_to_ocr() -> None:
     assert await read(picture, "Street_Scene_CGI_03.png") == SkippedFile(1.0, 1)
     document = await read_text(mixed, "Perspective.pdf")
     assert document.method == "text_layer"
-    assert "named like a rendering" in (document.pages[1].note or "")
+    assert "named like a rendering" in (document.pages[1].reading_note or "")
 
 
 @requirement("documents:confidence", "ingest:ocr:confidence")
@@ -213,7 +213,10 @@ async def test_without_tesseract_pages_say_so_and_nothing_fails(
         document = await read_text(make_scanned_pdf(make_scan(TEXT), words=TEXT), "scan.pdf")
 
     assert document.method == "text_layer"
-    assert document.pages[1].note == "The page has no text layer, and tesseract is not installed"
+    assert (
+        document.pages[1].reading_note
+        == "The page has no text layer, and tesseract is not installed"
+    )
 
 
 @requirement("ingest:sandbox:progress")

@@ -16,7 +16,7 @@ from readingroom.ingest.page_pictures import (
     PagePictures,
     PassageRectangle,
     StoredFile,
-    find_passage_marks,
+    find_passage_rectangles,
 )
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.read.sandbox import Sandbox
@@ -118,13 +118,13 @@ def make_words(*lines: str) -> list[PageWord]:
 async def test_a_passage_has_a_mark_for_each_line() -> None:
     page = make_words("The infra- was laid", "structure in May", "and paid for")
 
-    assert find_passage_marks(page, "infrastructure in May") == ()
-    assert find_passage_marks(page, "was laid structure in") == (
+    assert find_passage_rectangles(page, "infrastructure in May") == ()
+    assert find_passage_rectangles(page, "was laid structure in") == (
         PassageRectangle(0.2, 0.0, 0.4, 0.1),
         PassageRectangle(0.0, 0.1, 0.2, 0.2),
     )
     broken = make_words("The infra-", "structure is paid")
-    assert find_passage_marks(broken, "The infrastructure is paid") == (
+    assert find_passage_rectangles(broken, "The infrastructure is paid") == (
         PassageRectangle(0.0, 0.0, 0.2, 0.1),
         PassageRectangle(0.0, 0.1, 0.3, 0.2),
     )
@@ -133,7 +133,7 @@ async def test_a_passage_has_a_mark_for_each_line() -> None:
 async def test_a_passage_that_goes_on_elsewhere_is_marked_as_far_as_it_stands_here() -> None:
     page = make_words("Page two of nine", "homes shall be built here", "and nowhere else")
 
-    assert find_passage_marks(page, "In all forty homes shall be built here Page footer") == (
+    assert find_passage_rectangles(page, "In all forty homes shall be built here Page footer") == (
         PassageRectangle(0.0, 0.1, 0.5, 0.2),
     )
 
@@ -142,7 +142,7 @@ async def test_a_passage_of_one_word_again_and_again_costs_no_time() -> None:
     page = make_words(*["ab " * 10] * 2000)
     started = time.process_time()
 
-    assert find_passage_marks(page, "ab x " * 1000) == ()
+    assert find_passage_rectangles(page, "ab x " * 1000) == ()
 
     # Comparing every pair of equal words took minutes.
     assert time.process_time() - started < 5
@@ -180,13 +180,14 @@ async def test_words_that_only_happen_to_agree_are_not_marked() -> None:
     passage = " ".join(
         f"q{number} r{number} s{number} t{number} of the plan" for number in range(20)
     )
-    assert find_passage_marks(page, passage) == ()
+    assert find_passage_rectangles(page, passage) == ()
     # Half of it is enough, whatever stands between.
     half = "one two three four five six seven eight"
     known = _set_in_lines(" ".join(f"p{number}" for number in range(200)) + f" {half} end")
-    assert find_passage_marks(known, f"{half} nine ten eleven twelve") != ()
+    assert find_passage_rectangles(known, f"{half} nine ten eleven twelve") != ()
     assert (
-        find_passage_marks(known, f"{half} {' '.join(f'x{number}' for number in range(40))}") != ()
+        find_passage_rectangles(known, f"{half} {' '.join(f'x{number}' for number in range(40))}")
+        != ()
     )
 
 
@@ -196,12 +197,14 @@ async def test_what_goes_on_at_another_page_is_marked_at_the_edge_of_this_one() 
     rest = " ".join(f"x{number}" for number in range(100))
     footer = "a footnote and the name of the plan 14"
     assert (
-        find_passage_marks(_set_in_lines(f"{before} {opening} {footer}"), f"{opening} {rest}") != ()
+        find_passage_rectangles(_set_in_lines(f"{before} {opening} {footer}"), f"{opening} {rest}")
+        != ()
     )
     assert (
-        find_passage_marks(_set_in_lines(f"{footer} {opening} {before}"), f"{rest} {opening}") != ()
+        find_passage_rectangles(_set_in_lines(f"{footer} {opening} {before}"), f"{rest} {opening}")
+        != ()
     )
     # In the middle of a page nothing goes on.
     middle = _set_in_lines(f"{before} {opening} {before}")
-    assert find_passage_marks(middle, f"{opening} {rest}") == ()
-    assert find_passage_marks(middle, f"{rest} {opening}") == ()
+    assert find_passage_rectangles(middle, f"{opening} {rest}") == ()
+    assert find_passage_rectangles(middle, f"{rest} {opening}") == ()

@@ -277,7 +277,7 @@ def test_pages_with_text_speak_against_skipping_unless_the_rule_is_literal() -> 
     searchable_scan = made.done()
 
     assert read_text(searchable_scan).method == "text_layer"
-    by_ratio = ReadOptions(enable_ocr=False, image_skip="ratio")
+    by_ratio = ReadOptions(enable_ocr=False, image_skip_rule="ratio")
     assert read_file(searchable_scan, "scan.pdf", by_ratio, lambda *_: None) == SkippedFile(1.0, 4)
 
 
@@ -292,8 +292,8 @@ def test_a_rendering_is_skipped_without_a_look() -> None:
 def test_without_ocr_pages_without_text_say_so() -> None:
     pages = read_text(report_of(2, 1)).pages
 
-    assert [page.note is not None for page in pages] == [False, False, True]
-    assert "OCR is off (ENABLE_OCR)" in (pages[2].note or "")
+    assert [page.reading_note is not None for page in pages] == [False, False, True]
+    assert "OCR is off (ENABLE_OCR)" in (pages[2].reading_note or "")
     with pytest.raises(Refusal, match="OCR is off") as told:
         read_file(report_of(0, 2), "scan.pdf", NO_OCR, lambda *_: None)
     assert told.value.code == "no_content"

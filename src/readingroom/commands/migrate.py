@@ -190,9 +190,9 @@ def _compare_search_answers(
         sample_rows = db.execute(
             "SELECT text FROM chunks ORDER BY id LIMIT ?", (_SAMPLE_QUESTION_COUNT,)
         ).fetchall()
-    search_command = _find_search_command(base_name)
+    search_command_type = _find_search_command(base_name)
     for (chunk_text,) in sample_rows:
-        search_command_here = search_command.model_validate(
+        search_command_here = search_command_type.model_validate(
             {"question": {"query": " ".join(chunk_text.split()[:12])}}
         )
         answer_of_each_side = [
@@ -214,23 +214,25 @@ def _compare_search_answers(
 def _find_search_command(base_name: str) -> type[Command]:
     command_loader = BASES[base_name].commands
     assert command_loader is not None
-    search_command: type[Command] = next(
+    search_command_type: type[Command] = next(
         command_type
         for command_type in command_loader.import_value()
         if command_type.name == f"{base_name}.search"
     )
-    return search_command
+    return search_command_type
 
 
 def _migrate_keys(settings: RoomSettings, target_settings: RoomSettings) -> int:
     """Copy the keys that the database does not have yet; return how many."""
     target_key_ring = open_keys(target_settings)
     assert isinstance(target_key_ring, SharedKeyRing)
-    known_names = {known_key.name for known_key in target_key_ring.list_keys()}
+    known_key_names = {known_key.name for known_key in target_key_ring.list_keys()}
     own_key_ring = KeyRing(settings.data)
     if not own_key_ring.path.exists():
         return 0
-    new_rows = [key_row for key_row in own_key_ring.read_rows() if key_row[0] not in known_names]
+    new_rows = [
+        key_row for key_row in own_key_ring.read_rows() if key_row[0] not in known_key_names
+    ]
     target_key_ring.insert_rows(new_rows)
     return len(new_rows)
 

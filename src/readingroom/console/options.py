@@ -147,7 +147,7 @@ def _find_quoted_parameter(
 
 
 def _describe_problems(
-    problem_fields: Sequence[Mapping[str, str]], click_parameters: Sequence[click.Parameter]
+    problem_entries: Sequence[Mapping[str, str]], click_parameters: Sequence[click.Parameter]
 ) -> str:
     label_by_field = {
         click_parameter.name: _describe_parameter(click_parameter)
@@ -169,7 +169,7 @@ def _describe_problems(
                 # What Pydantic puts before the words of a check of our own.
                 "message": problem_entry["message"].removeprefix("Value error, "),
             }
-            for problem_entry in problem_fields
+            for problem_entry in problem_entries
         ]
     ).message
 

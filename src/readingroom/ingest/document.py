@@ -8,7 +8,7 @@ from typing import Literal
 
 PageMethod = Literal["text_layer", "ocr"]
 ExtractionMethod = Literal["text_layer", "ocr", "mixed"]
-ImageSkip = Literal["probe", "ratio"]
+ImageSkipRule = Literal["probe", "ratio"]
 PassageKind = Literal["policy", "supporting", "table", "appendix"]
 """What a passage of a plan is: its policies weigh more than what explains them."""
 PictureFormat = Literal["png", "webp"]
@@ -30,7 +30,7 @@ class ReadOptions:
 
     enable_ocr: bool = True
     image_ratio_threshold: float = 0.7
-    image_skip: ImageSkip = "probe"
+    image_skip_rule: ImageSkipRule = "probe"
     find_sections: bool = False
     max_pages: int = 2000
     max_pixels: int = 40_000_000
@@ -63,7 +63,7 @@ class Page:
     image_ratio: float
     confidence: float | None
     """The mean confidence of the words read by OCR, 0 to 100."""
-    note: str | None
+    reading_note: str | None
     """Why the page has no text, where the reason is known."""
     words: tuple[PageWord, ...] = ()
     """The words of a page that was read by OCR; those of other pages can be read again at once."""

@@ -31,19 +31,20 @@ async def embed_document(
     document_title: str,
     embedder: Embedder,
     report_progress: ReportProgress,
-    known_vectors: Mapping[str, Vector] = MappingProxyType({}),
+    known_vectors_by_text: Mapping[str, Vector] = MappingProxyType({}),
 ) -> EmbeddedChunks:
     """Return the vectors of the document's chunks, in the order of the chunks.
 
-    Each chunk is embedded under the document's title and the headings above it. `known_vectors`
-    has, by what was embedded, those that were made before; nothing is embedded twice.
+    Each chunk is embedded under the document's title and the headings above it.
+    `known_vectors_by_text` has, by what was embedded, those that were made before; nothing is
+    embedded twice.
     """
     chunk_contexts = list_chunk_contexts(parsed_document, document_title)
     embedded_texts = [
         prepend_context(chunk_context, parsed_document.get_chunk_text(chunk))
         for chunk_context, chunk in zip(chunk_contexts, parsed_document.chunks, strict=True)
     ]
-    vectors_by_text = dict(known_vectors)
+    vectors_by_text = dict(known_vectors_by_text)
     # Batches of texts of similar length waste no work on padding.
     new_texts = sorted(
         {embedded_text for embedded_text in embedded_texts if embedded_text not in vectors_by_text},
@@ -77,7 +78,7 @@ async def embed_document(
 
 def list_chunk_contexts(parsed_document: Document, document_title: str) -> list[str]:
     """Return the context of each chunk: the title, and the headings of the sections it lies in."""
-    section_titles = {
+    section_titles_by_ref = {
         document_section.ref: document_section.title
         for document_section in parsed_document.sections
     }
@@ -85,7 +86,7 @@ def list_chunk_contexts(parsed_document: Document, document_title: str) -> list[
         make_heading_context(
             [
                 document_title,
-                *(section_titles.get(section_ref, "") for section_ref in chunk.section_path),
+                *(section_titles_by_ref.get(section_ref, "") for section_ref in chunk.section_path),
             ]
         )
         for chunk in parsed_document.chunks

@@ -90,14 +90,14 @@ class PagePictures:
         A passage that begins on another page is marked as far as it stands on this one.
         """
         page_words = await self._find_page_words(stored_file, page_number)
-        return await anyio.to_thread.run_sync(find_passage_marks, page_words, passage)
+        return await anyio.to_thread.run_sync(find_passage_rectangles, page_words, passage)
 
     async def store_page_words(self, sha256: str, parsed_document: Document) -> None:
         """Keep the places of words that OCR found, so that scans can be marked at once."""
-        for read_page in parsed_document.pages:
-            if read_page.words:
+        for document_page in parsed_document.pages:
+            if document_page.words:
                 await anyio.to_thread.run_sync(
-                    self._write_page_words, sha256, read_page.number, read_page.words
+                    self._write_page_words, sha256, document_page.number, document_page.words
                 )
 
     async def delete_pictures(self, sha256: str) -> None:
@@ -158,16 +158,16 @@ class PagePictures:
         shutil.rmtree(self._build_cache_path(sha256, "any").parent, ignore_errors=True)
 
 
-def find_passage_marks(
+def find_passage_rectangles(
     page_words: Sequence[PageWord], passage: str
 ) -> tuple[PassageRectangle, ...]:
     """Return the rectangles around the words of a passage, one for each line of the page."""
-    marked_indexes = _find_whole_passage(page_words, passage) or _find_equal_runs(
+    marked_word_indexes = _find_whole_passage(page_words, passage) or _find_equal_runs(
         page_words, passage
     )
     return tuple(
         _join_words_into_rectangles(
-            [page_words[word_index] for word_index in sorted(marked_indexes)]
+            [page_words[word_index] for word_index in sorted(marked_word_indexes)]
         )
     )
 
@@ -175,29 +175,31 @@ def find_passage_marks(
 def _find_whole_passage(page_words: Sequence[PageWord], passage: str) -> set[int]:
     """Return the indexes of the words that hold the passage, whatever its spaces and hyphens."""
     wanted_letters = _fold_letters("".join(passage.split()[:_MAX_PASSAGE_WORDS]))
-    word_indexes: list[int] = []
+    word_index_by_letter: list[int] = []
     """For each letter of the page, the word that it belongs to."""
     folded_words = [_fold_letters(page_word.text) for page_word in page_words]
     for word_index, folded_word in enumerate(folded_words):
-        word_indexes += [word_index] * len(folded_word)
+        word_index_by_letter += [word_index] * len(folded_word)
     passage_offset = "".join(folded_words).find(wanted_letters) if wanted_letters else -1
     return (
         set()
         if passage_offset < 0
-        else set(word_indexes[passage_offset : passage_offset + len(wanted_letters)])
+        else set(word_index_by_letter[passage_offset : passage_offset + len(wanted_letters)])
     )
 
 
 def _find_equal_runs(positioned_words: Sequence[PageWord], passage: str) -> set[int]:
     """Return the indexes of words that stand in the passage in the same order, several in a row."""
-    page_words = [_fold_letters(positioned_word.text) for positioned_word in positioned_words]
-    passage_words = [
-        _fold_letters(positioned_word) for positioned_word in passage.split()[:_MAX_PASSAGE_WORDS]
+    folded_page_words = [
+        _fold_letters(positioned_word.text) for positioned_word in positioned_words
     ]
-    word_counts = Counter(page_words)
-    if sum(word_counts[positioned_word] for positioned_word in passage_words) > _MAX_WORD_PAIRS:
+    passage_words = [
+        _fold_letters(passage_word) for passage_word in passage.split()[:_MAX_PASSAGE_WORDS]
+    ]
+    page_word_counts = Counter(folded_page_words)
+    if sum(page_word_counts[passage_word] for passage_word in passage_words) > _MAX_WORD_PAIRS:
         return set()  # made of a few words again and again: no passage, and it would take minutes
-    sequence_matcher = SequenceMatcher(None, page_words, passage_words, autojunk=False)
+    sequence_matcher = SequenceMatcher(None, folded_page_words, passage_words, autojunk=False)
     min_run_words = min(_MIN_RUN_WORDS, len(passage_words))
     equal_runs = [
         equal_run
@@ -205,7 +207,7 @@ def _find_equal_runs(positioned_words: Sequence[PageWord], passage: str) -> set[
         if equal_run.size >= max(1, min_run_words)
     ]
     word_indexes: set[int] = set()
-    for equal_run in _choose_passage_runs(equal_runs, len(page_words), len(passage_words)):
+    for equal_run in _choose_passage_runs(equal_runs, len(folded_page_words), len(passage_words)):
         word_indexes.update(range(equal_run.a, equal_run.a + equal_run.size))
     return word_indexes
 
@@ -235,11 +237,11 @@ def _choose_passage_runs(
     return ()
 
 
-def _list_dense_runs(runs_by_distance: Sequence[tuple[int, Match]]) -> list[Match]:
+def _list_dense_runs(distances_and_runs: Sequence[tuple[int, Match]]) -> list[Match]:
     """Return the first runs, as long as they are at least half of the words up to them."""
     leading_equal_runs: list[Match] = []
     found_word_count = 0
-    for run_distance, equal_run in runs_by_distance:
+    for run_distance, equal_run in distances_and_runs:
         found_word_count += equal_run.size
         if 2 * found_word_count < run_distance:
             break
@@ -251,26 +253,28 @@ def _list_dense_runs(runs_by_distance: Sequence[tuple[int, Match]]) -> list[Matc
     )
 
 
-def _join_words_into_rectangles(page_words: Sequence[PageWord]) -> list[PassageRectangle]:
+def _join_words_into_rectangles(marked_words: Sequence[PageWord]) -> list[PassageRectangle]:
     line_rectangles: list[PassageRectangle] = []
-    for page_word in page_words:
+    for marked_word in marked_words:
         last_rectangle = line_rectangles[-1] if line_rectangles else None
-        word_middle = (page_word.top + page_word.bottom) / 2
+        word_middle = (marked_word.top + marked_word.bottom) / 2
         is_same_line = (
             last_rectangle is not None
             and last_rectangle.top < word_middle < last_rectangle.bottom
-            and page_word.left >= last_rectangle.left
+            and marked_word.left >= last_rectangle.left
         )
         if last_rectangle is not None and is_same_line:
             line_rectangles[-1] = PassageRectangle(
                 last_rectangle.left,
-                min(last_rectangle.top, page_word.top),
-                max(last_rectangle.right, page_word.right),
-                max(last_rectangle.bottom, page_word.bottom),
+                min(last_rectangle.top, marked_word.top),
+                max(last_rectangle.right, marked_word.right),
+                max(last_rectangle.bottom, marked_word.bottom),
             )
         else:
             line_rectangles.append(
-                PassageRectangle(page_word.left, page_word.top, page_word.right, page_word.bottom)
+                PassageRectangle(
+                    marked_word.left, marked_word.top, marked_word.right, marked_word.bottom
+                )
             )
     return line_rectangles
 

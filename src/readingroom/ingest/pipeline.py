@@ -22,7 +22,7 @@ from readingroom.ingest.errors import ExtractionFailed
 from readingroom.ingest.private_copy import AllowedFolders, PrivateCopy
 from readingroom.ingest.read.formats.detect import (
     CONTAINER_FORMATS,
-    DETECTION_BYTES,
+    DETECTION_BYTE_COUNT,
     READABLE_EXTENSIONS,
     check_file_name,
     detect_format,
@@ -55,10 +55,10 @@ class UnpackedFile:
     def open_private_copy(self) -> Iterator[PrivateCopy]:
         """Open the file under the name it had; raise `FileNotFound` or `ExtractionFailed`."""
         # As a file of the folder and no link out of it: a process that was taken over wrote it.
-        unpacked_folder = AllowedFolders(
+        allowed_folders = AllowedFolders(
             "the folder of unpacked files", (self.path.parent,), self.max_bytes
         )
-        with unpacked_folder.open_copy(str(self.path)) as private_copy:
+        with allowed_folders.open_copy(str(self.path)) as private_copy:
             yield replace(private_copy, file_name=self.file_name)
 
 
@@ -81,7 +81,7 @@ class Pipeline:
         try:
             check_file_name(private_copy.file_name, allowed_extensions)
             detect_format(
-                await anyio.to_thread.run_sync(private_copy.read_first_bytes, DETECTION_BYTES),
+                await anyio.to_thread.run_sync(private_copy.read_first_bytes, DETECTION_BYTE_COUNT),
                 private_copy.file_name,
             )
         except Refusal as refusal:
@@ -117,7 +117,9 @@ class Pipeline:
 
         They are gone when the context ends. Raise `ExtractionFailed` or `NoContent`.
         """
-        first_bytes = await anyio.to_thread.run_sync(private_copy.read_first_bytes, DETECTION_BYTES)
+        first_bytes = await anyio.to_thread.run_sync(
+            private_copy.read_first_bytes, DETECTION_BYTE_COUNT
+        )
         if detect_format(first_bytes, private_copy.file_name) not in CONTAINER_FORMATS:
             yield ()
             return
@@ -131,7 +133,7 @@ class Pipeline:
 
     async def render_page(
         self,
-        open_file: FileIO,
+        opened_file: FileIO,
         file_name: str,
         page_number: int,
         dpi: int,
@@ -140,15 +142,15 @@ class Pipeline:
         """Return one page as a lossless picture."""
         read_options = replace(self._options, max_pixels=_MAX_RENDERED_PIXELS)
         return await self._render_sandbox.render_page(
-            open_file, file_name, read_options, page_number, dpi, picture_format
+            opened_file, file_name, read_options, page_number, dpi, picture_format
         )
 
     async def find_page_words(
-        self, open_file: FileIO, file_name: str, page_number: int
+        self, opened_file: FileIO, file_name: str, page_number: int
     ) -> tuple[PageWord, ...]:
         """Return the words of one page with their places, by OCR where it has no text layer."""
         return await self._render_sandbox.find_page_words(
-            open_file, file_name, self._options, page_number
+            opened_file, file_name, self._options, page_number
         )
 
 
@@ -164,15 +166,15 @@ def _check_chunk_count(parsed_document: Document) -> None:
 
 def _log_poor_pages(parsed_document: Document, private_copy: PrivateCopy) -> None:
     # By the file's hash: its name may be confidential.
-    for read_page in parsed_document.pages:
-        if read_page.confidence is not None and read_page.confidence < POOR_CONFIDENCE:
+    for document_page in parsed_document.pages:
+        if document_page.confidence is not None and document_page.confidence < POOR_CONFIDENCE:
             _log.warning(
                 "OCR is unsure of a page",
                 extra={
                     "fields": {
                         "sha256": private_copy.sha256,
-                        "page": read_page.number,
-                        "confidence": read_page.confidence,
+                        "page": document_page.number,
+                        "confidence": document_page.confidence,
                     }
                 },
             )

@@ -146,15 +146,15 @@ class AllowedFolders:
 
 
 @contextmanager
-def open_stored_file(own_path: Path, file_name: str, max_bytes: int) -> Iterator[PrivateCopy]:
+def open_stored_file(stored_path: Path, file_name: str, max_bytes: int) -> Iterator[PrivateCopy]:
     """Open a file that this server stored, under the name that its sender gave it.
 
     Raise `ExtractionFailed` when the file is too large.
     """
     with (
-        own_path.open("rb", buffering=0) as open_file,
+        stored_path.open("rb", buffering=0) as opened_file,
         _copy_file(
-            open_file.fileno(), Path(file_name).name, max_bytes, own_path.parent
+            opened_file.fileno(), Path(file_name).name, max_bytes, stored_path.parent
         ) as private_copy,
     ):
         yield private_copy

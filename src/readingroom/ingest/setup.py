@@ -14,7 +14,7 @@ from readingroom.ingest.private_copy import AllowedFolders
 from readingroom.ingest.read.sandbox import ReadingLimits, Sandbox
 from readingroom.storage.postgres.database import find_database
 
-TEMPORARY_FOLDER = "tmp"
+TEMPORARY_FOLDER_NAME = "tmp"
 """Folder in the data directory for copies and scratch folders: the system's own folder for
 temporary files is often in memory, and too small for large documents.
 """
@@ -43,7 +43,7 @@ def make_ingest_context(
             roots_variable,
             allowed_folders,
             settings.max_document_bytes,
-            settings.data / TEMPORARY_FOLDER,
+            settings.data / TEMPORARY_FOLDER_NAME,
         ),
         database=find_database(settings),
     )
@@ -55,11 +55,11 @@ def make_pipeline(settings: RoomSettings) -> Pipeline:
     read_options = ReadOptions(
         enable_ocr=settings.enable_ocr,
         image_ratio_threshold=settings.image_ratio_threshold,
-        image_skip=settings.image_skip,
+        image_skip_rule=settings.image_skip,
     )
     if confinement_gaps := describe_confinement_gaps():
         _log.warning(confinement_gaps)
     job_limits = ReadingLimits(wall_seconds=settings.ingest_seconds)
     return Pipeline(
-        Sandbox(job_limits, scratch_parent=settings.data / TEMPORARY_FOLDER), read_options
+        Sandbox(job_limits, scratch_parent=settings.data / TEMPORARY_FOLDER_NAME), read_options
     )

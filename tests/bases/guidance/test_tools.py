@@ -441,7 +441,7 @@ async def test_recent_changes_are_those_since_a_day_the_latest_first(upstream: U
 async def test_a_second_call_is_answered_from_the_cache_until_the_ttl_is_over(
     upstream: Upstream,
 ) -> None:
-    async with rigged(upstream.url, lifetimes=CacheLifetimes(content=60)) as rig:
+    async with rigged(upstream.url, lifetimes=CacheLifetimes(content_seconds=60)) as rig:
         asked = GetContentByPath(path=RETURN)
         states = []
         for pause in (0, 30, 31):

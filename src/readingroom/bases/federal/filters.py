@@ -60,7 +60,7 @@ def make_filters_model(record_table: RecordTable) -> type[SourceFilters]:
     }
     type_by_filter = type_by_facet | {
         table_column.name: _choose_filter_value_type(table_column)
-        for table_column in record_table.filters
+        for table_column in record_table.filter_columns
     }
     model_fields: dict[str, Any] = {
         filter_name: (filter_type | None, None)

@@ -202,9 +202,9 @@ def parse_link_kind(written_kind: Any) -> LinkKind | SponsorKind | None:
 
 async def fetch_address(federal_service: Any, list_address: str) -> Fetched:
     """Return what an address of this server has: a record, or a page of a list as lines."""
-    split_url = urlsplit(list_address.strip())
-    query_params = dict(parse_qsl(split_url.query))
-    path_segments = split_url.path.removeprefix("/v1/").strip("/").split("/")
+    url_parts = urlsplit(list_address.strip())
+    query_params = dict(parse_qsl(url_parts.query))
+    path_segments = url_parts.path.removeprefix("/v1/").strip("/").split("/")
     text_offset = (
         int(query_params.get("offset", "0")) if query_params.get("offset", "0").isdecimal() else 0
     )
@@ -221,7 +221,7 @@ async def fetch_address(federal_service: Any, list_address: str) -> Fetched:
             query_params.get("section"),
             query_params.get("compare_with"),
         )
-        return texts.render_bill_text(bill_text)
+        return texts.make_fetched_bill_text(bill_text)
     arguments = record_lists.parse_list_address(list_address)
     if arguments is None:
         if len(path_segments) == 2:
@@ -230,4 +230,4 @@ async def fetch_address(federal_service: Any, list_address: str) -> Fetched:
         raise UnrecognizedId(f"{list_address[:200]!r} is no address of this server")
     record_list = await federal_service.list_cards(arguments)
     more_url = record_lists.format_list_address(arguments, record_list.next_cursor)
-    return texts.render_list(split_url.path, record_list, more_url)
+    return texts.make_fetched_list(url_parts.path, record_list, more_url)

@@ -122,10 +122,10 @@ def parse_conditions(written_conditions: object) -> object:
             raise ValueError(
                 f"{str(written_condition)[:50]!r} is no condition; write it as name=value"
             )
-        is_flag = filter_value in ("true", "false")
+        is_boolean = filter_value in ("true", "false")
         filter_values[filter_name.strip()] = (
             filter_value == "true"
-            if is_flag
+            if is_boolean
             else int(filter_value)
             if filter_value.isdecimal()
             else filter_value.strip()

@@ -191,7 +191,7 @@ class FederalService:
         max_results: int,
         cursor: str | None,
     ) -> lists.ChildPage:
-        source_name, table_name = lists.CHILD_TABLES[page_model]
+        source_name, table_name = lists.SOURCE_AND_TABLE_BY_PAGE[page_model]
         canonical_id = await self._find_id(SOURCES_BY_NAME[source_name], record_id)
         (after_key,) = cursors.decode(table_name, cursor, int) or (0,)
         return await self.store.query(
@@ -400,7 +400,7 @@ class FederalService:
         record_source: Source,
         record_id: str,
         congress: int | None,
-        readers: Mapping[str, dossiers.SectionReader],
+        reader_by_section: Mapping[str, dossiers.SectionReader],
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return a record and its sections, all from one snapshot."""
         canonical_id = await self._find_id(record_source, record_id)
@@ -409,7 +409,7 @@ class FederalService:
             with db.begin_consistent_read():
                 record_fields = lists.read_or_tell_links(db, record_source, canonical_id)
                 subject = dossiers.DossierSubject(db, record_source, record_fields, congress)
-                sections: dict[str, Any] = dict(dossiers.read_sections(subject, readers))
+                sections: dict[str, Any] = dict(dossiers.read_sections(subject, reader_by_section))
                 shown_fields, cut_fields = cards.shorten_fields(record_fields)
                 return shown_fields, sections | {"shortened": cut_fields or None}
 
@@ -440,7 +440,7 @@ class FederalService:
     async def search(self, arguments: Search, mode: Mode = "hybrid") -> SearchAnswer:
         """Search records by words, by meaning, or both, best first."""
         started_at = time.perf_counter()
-        arguments, resolved_filters = await self._resolve_search_filters(arguments)
+        arguments, reinterpreted_filters = await self._resolve_search_filters(arguments)
         search_plan = plan_search(arguments, mode)
 
         def read(db: Database) -> tuple[SearchPlan, SearchResult]:
@@ -468,7 +468,7 @@ class FederalService:
             confidence_reason=search_result.confidence.reason,
             degraded=degraded,
             next_offset=end_offset if hits and end_offset < search_result.matching_count else None,
-            filters_read=resolved_filters,
+            filters_read=reinterpreted_filters,
             note=describe_uncovered(arguments.query),
         )
 

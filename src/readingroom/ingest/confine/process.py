@@ -151,8 +151,8 @@ def _drop_capabilities() -> None:
     c_library = ctypes.CDLL(None, use_errno=True)
     _raise_on_error(c_library.capget(capability_header, capability_sets))
     reading_capability = capability_sets[1] & _READ_ANY_FILE_CAPABILITY
-    kept_sets = (ctypes.c_uint32 * 6)(reading_capability, reading_capability)
-    _raise_on_error(c_library.capset(capability_header, kept_sets))
+    kept_capability_sets = (ctypes.c_uint32 * 6)(reading_capability, reading_capability)
+    _raise_on_error(c_library.capset(capability_header, kept_capability_sets))
 
 
 def _call_prctl(prctl_option: int, option_value: int) -> None:

@@ -45,11 +45,9 @@ def _list_program_paths(environment_variables: Mapping[str, str]) -> Iterator[st
     if site.ENABLE_USER_SITE:
         yield site.getusersitepackages()
     for variable_name in ("PYTHONPATH", "LD_LIBRARY_PATH", "TESSDATA_PREFIX"):
-        folder_names = environment_variables.get(variable_name, "").split(os.pathsep)
+        listed_folders = environment_variables.get(variable_name, "").split(os.pathsep)
         yield from (
-            absolute_folder
-            for absolute_folder in folder_names
-            if Path(absolute_folder).is_absolute()
+            listed_folder for listed_folder in listed_folders if Path(listed_folder).is_absolute()
         )
     tesseract_path = shutil.which("tesseract", path=environment_variables.get("PATH"))
     if tesseract_path is not None:

@@ -17,7 +17,7 @@ _LOAD_WORD_CODE, _RETURN_CODE = 0x20, 0x06
 _JUMP_IF_EQUAL_CODE, _JUMP_IF_GREATER_OR_EQUAL_CODE, _JUMP_IF_ANY_BIT_CODE = 0x15, 0x35, 0x45
 _ALLOW_ACTION, _REFUSE_ACTION, _KILL_ACTION = 0x7FFF0000, 0x00050000 | 1, 0x80000000  # 1 is EPERM
 _REFUSE_AS_MISSING_ACTION = 0x00050000 | 38  # ENOSYS
-_NUMBER_OFFSET, _ARCHITECTURE_OFFSET, _ARGUMENTS_OFFSET = 0, 4, 16
+_CALL_NUMBER_OFFSET, _ARCHITECTURE_OFFSET, _ARGUMENTS_OFFSET = 0, 4, 16
 # Set in the numbers of a second set of calls on x86_64.
 _X32_CALL_BIT = 0x40000000
 _SET_FILTER_OPERATION, _ASK_ACTION_OPERATION = 1, 2
@@ -27,7 +27,7 @@ _SYNC_THREADS_FLAG = 1
 @dataclass(frozen=True, slots=True)
 class _Architecture:
     audit_number: int
-    seccomp_number: int
+    seccomp_call_number: int
     """The number of the call `seccomp` itself."""
     table_column: int
     """Of this architecture in the tables of numbers below."""
@@ -138,7 +138,7 @@ def is_seccomp_available() -> bool:
     tried_action = ctypes.c_uint32(_REFUSE_ACTION & 0xFFFF0000)
     c_library = ctypes.CDLL(None, use_errno=True)
     kernel_answer: int = c_library.syscall(
-        cpu_architecture.seccomp_number, _ASK_ACTION_OPERATION, 0, ctypes.byref(tried_action)
+        cpu_architecture.seccomp_call_number, _ASK_ACTION_OPERATION, 0, ctypes.byref(tried_action)
     )
     return kernel_answer == 0
 
@@ -160,7 +160,7 @@ def refuse_calls(*, refuses_signals: bool) -> None:
     c_library = ctypes.CDLL(None, use_errno=True)
     if (
         c_library.syscall(
-            cpu_architecture.seccomp_number,
+            cpu_architecture.seccomp_call_number,
             _SET_FILTER_OPERATION,
             _SYNC_THREADS_FLAG,
             program_header,
@@ -181,7 +181,7 @@ def _make_filter_program(cpu_architecture: _Architecture, refuses_signals: bool)
     yield _make_instruction(_LOAD_WORD_CODE, _ARCHITECTURE_OFFSET)
     yield _make_instruction(_JUMP_IF_EQUAL_CODE, cpu_architecture.audit_number, skip_if_true=1)
     yield _make_instruction(_RETURN_CODE, _KILL_ACTION)
-    yield _make_instruction(_LOAD_WORD_CODE, _NUMBER_OFFSET)
+    yield _make_instruction(_LOAD_WORD_CODE, _CALL_NUMBER_OFFSET)
     yield _make_instruction(_JUMP_IF_GREATER_OR_EQUAL_CODE, _X32_CALL_BIT, skip_if_false=1)
     yield _make_instruction(_RETURN_CODE, _KILL_ACTION)
     refused_calls = _REFUSED_CALLS | (_SIGNAL_CALLS if refuses_signals else {})
@@ -215,8 +215,8 @@ def _make_refusal_unless(
         call_number,
         argument_index,
         allowed_values,
-        skip_if_equal=_ALLOW_ACTION,
-        skip_if_unequal=_REFUSE_ACTION,
+        action_if_equal=_ALLOW_ACTION,
+        action_if_unequal=_REFUSE_ACTION,
     )
 
 
@@ -226,8 +226,8 @@ def _make_refusal_if(call_number: int, argument_index: int, refused_values: Sequ
         call_number,
         argument_index,
         refused_values,
-        skip_if_equal=_REFUSE_ACTION,
-        skip_if_unequal=_ALLOW_ACTION,
+        action_if_equal=_REFUSE_ACTION,
+        action_if_unequal=_ALLOW_ACTION,
     )
 
 
@@ -247,8 +247,8 @@ def _make_argument_comparison(
     call_number: int,
     argument_index: int,
     argument_values: Sequence[int],
-    skip_if_equal: int,
-    skip_if_unequal: int,
+    action_if_equal: int,
+    action_if_unequal: int,
 ) -> bytes:
     value_count = len(argument_values)
     # The lower half of the argument: those compared here are of 32 bits.
@@ -256,15 +256,15 @@ def _make_argument_comparison(
         _make_instruction(_JUMP_IF_EQUAL_CODE, call_number, skip_if_false=value_count + 3),
         _make_instruction(_LOAD_WORD_CODE, _ARGUMENTS_OFFSET + 8 * argument_index),
     ]
-    for argument_number, argument_value in enumerate(argument_values):
+    for value_index, argument_value in enumerate(argument_values):
         filter_instructions.append(
             _make_instruction(
-                _JUMP_IF_EQUAL_CODE, argument_value, skip_if_true=value_count - argument_number
+                _JUMP_IF_EQUAL_CODE, argument_value, skip_if_true=value_count - value_index
             )
         )
     filter_instructions += [
-        _make_instruction(_RETURN_CODE, skip_if_unequal),
-        _make_instruction(_RETURN_CODE, skip_if_equal),
+        _make_instruction(_RETURN_CODE, action_if_unequal),
+        _make_instruction(_RETURN_CODE, action_if_equal),
     ]
     return b"".join(filter_instructions)
 

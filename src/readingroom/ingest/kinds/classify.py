@@ -29,8 +29,8 @@ def classify_document(
     # A name that tells the contract's type is followed; its kind must be one of that type.
     if named_type is not None:
         is_of_type = _get_type_of_kind(content_kind) == named_type
-        kind_of_type = content_kind if is_of_type else named_type
-        return Classification(named_type, "filename", "high", kind_of_type)
+        allowed_kind = content_kind if is_of_type else named_type
+        return Classification(named_type, "filename", "high", allowed_kind)
     if content_kind != OTHER_KIND:
         return Classification(_get_type_of_kind(content_kind), "content", "medium", content_kind)
     return Classification(OTHER_KIND, "fallback", "low", OTHER_KIND)

@@ -149,7 +149,7 @@ _MIN_DRAWN_LINES = 40
 # Of a page whose drawing is a picture, beside its title block.
 _MIN_IMAGE_RATIO = 0.5
 # Of a page without one.
-_MIN_BARE_LINES = 1_500
+_MIN_UNTITLED_DRAWN_LINES = 1_500
 _ROOM_NAMES_PATTERN = (
     r"\b(?:kitchen|bed(?:room)? ?\d?|living|lounge|bath(?:room)?|hall|wc|dining|utility|en suite"
     r"|landing|office|warehouse)\b"
@@ -181,14 +181,14 @@ def is_drawing_page(raw_page: RawPage) -> bool:
     folded_text = fold_words(" ".join(page_line.text for page_line in raw_page.lines))
     if len(folded_text.split()) > _MAX_DRAWING_WORDS:
         return False
-    block_words = {
+    title_block_words = {
         word_match[0] for word_match in re.finditer(_TITLE_BLOCK_WORDS_PATTERN, folded_text)
     }
-    if len(block_words) >= _MIN_TITLE_BLOCK_WORDS:
+    if len(title_block_words) >= _MIN_TITLE_BLOCK_WORDS:
         return (
             raw_page.drawn_line_count >= _MIN_DRAWN_LINES or raw_page.image_ratio > _MIN_IMAGE_RATIO
         )
-    return raw_page.drawn_line_count >= _MIN_BARE_LINES
+    return raw_page.drawn_line_count >= _MIN_UNTITLED_DRAWN_LINES
 
 
 def find_kind_by_content(raw_pages: Sequence[RawPage], document_text: str) -> str:
@@ -258,8 +258,8 @@ def _find_kind_by_title(page_lines: Sequence[Line]) -> str | None:
     return None
 
 
-def _find_kind_by_telling_phrase(folded_text: str) -> str | None:
-    opening_text = " ".join(folded_text[:_MAX_TELLING_CHARS].lower().split())
+def _find_kind_by_telling_phrase(document_text: str) -> str | None:
+    opening_text = " ".join(document_text[:_MAX_TELLING_CHARS].lower().split())
     # Compiled here: each file has a process of its own, and most name their kind in a title.
     return next(
         (
@@ -271,8 +271,8 @@ def _find_kind_by_telling_phrase(folded_text: str) -> str | None:
     )
 
 
-def _find_kind_by_phrases(folded_text: str) -> str | None:
-    opening_text = " ".join(folded_text[:_MAX_OPENING_CHARS].lower().split())
+def _find_kind_by_phrases(document_text: str) -> str | None:
+    opening_text = " ".join(document_text[:_MAX_OPENING_CHARS].lower().split())
     scores_by_kind = {
         document_kind: sum(
             1 for typical_phrase in typical_phrases if _has_phrase(opening_text, typical_phrase)

@@ -161,8 +161,8 @@ def find_kind_by_name(file_name: str) -> str | None:
         return next(drawing_kinds, None)
     return next(
         (
-            drawing_kind
-            for drawing_kind, title_pattern in TITLE_PATTERN_BY_KIND
+            document_kind
+            for document_kind, title_pattern in TITLE_PATTERN_BY_KIND
             if re.search(title_pattern, name_words_text)
         ),
         None,

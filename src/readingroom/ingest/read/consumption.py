@@ -9,18 +9,18 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 _GROUP_FIELD_INDEX, _RESIDENT_FIELD_INDEX = 2, 21
 
 
-def measure_process_group_memory(group_id: int) -> int:
+def measure_process_group_memory(process_group_id: int) -> int:
     """Return the bytes of memory that the processes of a group have; 0 without a /proc.
 
     No confined process can leave its group.
     """
-    page_count = 0
+    memory_page_count = 0
     for stat_file in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):  # it may end meanwhile
             stat_fields = stat_file.read_bytes().rpartition(b")")[2].split()
-            if int(stat_fields[_GROUP_FIELD_INDEX]) == group_id:
-                page_count += int(stat_fields[_RESIDENT_FIELD_INDEX])
-    return page_count * _PAGE_BYTES
+            if int(stat_fields[_GROUP_FIELD_INDEX]) == process_group_id:
+                memory_page_count += int(stat_fields[_RESIDENT_FIELD_INDEX])
+    return memory_page_count * _PAGE_BYTES
 
 
 def measure_folder_bytes(folder_path: str) -> int:

@@ -7,7 +7,7 @@ from pathlib import PurePath
 
 from readingroom.core.imports import import_reference
 from readingroom.ingest.document import ReadOptions, Refusal
-from readingroom.ingest.read.formats.detect import DETECTION_BYTES, detect_format
+from readingroom.ingest.read.formats.detect import DETECTION_BYTE_COUNT, detect_format
 from readingroom.ingest.read.formats.mail import ContainedFile
 from readingroom.ingest.read.formats.office.archive import Archive
 from readingroom.ingest.read.page import RawPage
@@ -31,7 +31,7 @@ def list_contained_files(file_bytes: bytes, file_name: str) -> list[ContainedFil
 
     Their names are plain file names, whatever paths the container gives them.
     """
-    file_format = detect_format(file_bytes[:DETECTION_BYTES], file_name)
+    file_format = detect_format(file_bytes[:DETECTION_BYTE_COUNT], file_name)
     if file_format == "zip":
         contained_files = _unpack_archive(file_bytes)
     elif file_format in _ATTACHMENT_READERS:

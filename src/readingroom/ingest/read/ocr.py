@@ -36,7 +36,7 @@ class OcrResult:
 
     lines: list[Line]
     confidence: float | None
-    height: float
+    page_height: float
     """Height of the page, in points."""
     legible_word_count: int = 0
     """Words that tesseract is sure of: in a photograph it finds others."""
@@ -57,20 +57,20 @@ def recognize_text(page_picture: Image.Image, max_pixels: int) -> OcrResult:
     page_picture = _prepare_picture(page_picture, max_pixels)
     if _is_blank_picture(page_picture):
         return OcrResult([], None, page_picture.height * _POINTS_PER_PIXEL)
-    upright_result = _run_tesseract(page_picture)
-    if upright_result.confidence is not None and upright_result.confidence >= _SURE_CONFIDENCE:
-        return upright_result
+    unrotated_result = _run_tesseract(page_picture)
+    if unrotated_result.confidence is not None and unrotated_result.confidence >= _SURE_CONFIDENCE:
+        return unrotated_result
     rotation_degrees = _detect_rotation(page_picture)
     if not rotation_degrees:
-        return upright_result
+        return unrotated_result
     rotated_result = _run_tesseract(page_picture.rotate(-rotation_degrees, expand=True))
-    upright_words = tuple(
+    words_rotated_back = tuple(
         _rotate_word_back(turned_word, rotation_degrees) for turned_word in rotated_result.words
     )
-    rotated_result = replace(rotated_result, words=upright_words)
+    rotated_result = replace(rotated_result, words=words_rotated_back)
     # Detection may be wrong, so both readings are kept and the one with more sure words wins.
     return max(
-        upright_result,
+        unrotated_result,
         rotated_result,
         key=lambda ocr_result: (ocr_result.confidence or 0.0) * ocr_result.word_count,
     )
@@ -246,17 +246,19 @@ def _parse_tesseract_table(
         if table_row["level"] == _TESSERACT_WORD_LEVEL and str(table_row["text"]).strip()
     ]
     text_lines: list[Line] = []
-    last_paragraph = None
-    for (block_number, paragraph_number, _), line_words in groupby(word_rows, key=_get_line_key):
-        text_line = _make_line(list(line_words), page_height)
-        text_line.has_gap_above = (block_number, paragraph_number) != last_paragraph
-        last_paragraph = (block_number, paragraph_number)
+    last_paragraph_key = None
+    for (block_number, paragraph_number, _), line_word_rows in groupby(
+        word_rows, key=_get_line_key
+    ):
+        text_line = _make_line(list(line_word_rows), page_height)
+        text_line.has_gap_above = (block_number, paragraph_number) != last_paragraph_key
+        last_paragraph_key = (block_number, paragraph_number)
         text_lines.append(text_line)
     word_confidences = [float(word_row["conf"]) for word_row in word_rows]
     mean_confidence = (
         round(sum(word_confidences) / len(word_confidences), 1) if word_confidences else None
     )
-    legible_words = [
+    legible_word_rows = [
         word_row
         for word_row in word_rows
         if float(word_row["conf"]) >= _SURE_CONFIDENCE
@@ -266,7 +268,7 @@ def _parse_tesseract_table(
         text_lines,
         mean_confidence,
         page_height * _POINTS_PER_PIXEL,
-        len(legible_words),
+        len(legible_word_rows),
         tuple(_make_page_word(word_row, page_width, page_height) for word_row in word_rows),
     )
 

@@ -67,7 +67,7 @@ class DrawnRule:
 
     left: float
     right: float
-    height: float
+    vertical_position: float
 
 
 @dataclass(slots=True)
@@ -83,7 +83,7 @@ class RawPage:
     drawn_line_count: int = 0
     """Lines and curves on it, of which a drawing has many; counted up to a bound."""
     confidence: float | None = None
-    note: str | None = None
+    reading_note: str | None = None
     words: tuple[PageWord, ...] = ()
     """The words that OCR found, with their places."""
     boxes: list[Box] = field(default_factory=list)

@@ -14,7 +14,7 @@ from readingroom.ingest.document import (
     Document,
     DocumentSection,
     ExtractionMethod,
-    ImageSkip,
+    ImageSkipRule,
     Page,
     PageWord,
     PictureFormat,
@@ -26,7 +26,7 @@ from readingroom.ingest.kinds.classify import classify_document, has_drawings
 from readingroom.ingest.kinds.names import is_named_like_rendering
 from readingroom.ingest.read.formats import pdf
 from readingroom.ingest.read.formats.detect import (
-    DETECTION_BYTES,
+    DETECTION_BYTE_COUNT,
     IMAGE_FORMATS,
     FileFormat,
     detect_format,
@@ -43,7 +43,7 @@ MIN_LEGIBLE_WORDS = 5
 """A file of pictures is read when OCR is sure of this many words on the probed pages."""
 
 # Imported when they are needed: every file has a process of its own, which else would import all.
-_TEXT_READERS: dict[FileFormat, str] = {
+_READER_REFERENCE_BY_FORMAT: dict[FileFormat, str] = {
     "docx": "readingroom.ingest.read.formats.office.word:read_docx",
     "doc": "readingroom.ingest.read.formats.office.compound:read_doc",
     "odt": "readingroom.ingest.read.formats.office.opendocument:read_odt",
@@ -134,7 +134,7 @@ def find_page_words(
 
 def _is_pdf_with_pages(file_bytes: bytes, file_name: str) -> bool:
     """Whether a file is a PDF, not an image; raise a `Refusal` for one without fixed pages."""
-    file_format = detect_format(file_bytes[:DETECTION_BYTES], file_name)
+    file_format = detect_format(file_bytes[:DETECTION_BYTE_COUNT], file_name)
     if file_format != "pdf" and file_format not in IMAGE_FORMATS:
         raise Refusal(
             "unsupported_file_type",
@@ -195,12 +195,12 @@ def _read_raw_pages(
     read_options: ReadOptions,
     report_progress: ReportProgressSync,
 ) -> list[RawPage] | SkippedFile:
-    file_format = detect_format(file_bytes[:DETECTION_BYTES], file_name)
+    file_format = detect_format(file_bytes[:DETECTION_BYTE_COUNT], file_name)
     if file_format == "pdf":
         return _read_pdf(file_bytes, file_name, read_options, report_progress)
     if file_format in IMAGE_FORMATS:
         return _read_image(file_bytes, file_name, read_options, report_progress)
-    read_pages = import_reference(_TEXT_READERS[file_format])
+    read_pages = import_reference(_READER_REFERENCE_BY_FORMAT[file_format])
     raw_pages: list[RawPage] = read_pages(file_bytes, file_name, read_options)
     if len(raw_pages) > read_options.max_pages:
         raise Refusal(
@@ -231,26 +231,28 @@ def _read_pdf(
                     page_index + 1, page_count, f"page {page_index + 1} of {page_count}"
                 )
 
-        def render(scanned_page: RawPage) -> Image:
+        def render_scanned_page(scanned_page: RawPage) -> Image:
             return pdf.render_page(pdf_document, scanned_page.number - 1, read_options.max_pixels)
 
         textless_pages = [raw_page for raw_page in raw_pages if raw_page.lacks_text]
         scan_reader = _ScanReader(
             textless_pages,
-            render,
+            render_scanned_page,
             file_name,
             read_options,
             report_progress,
             steps_before=page_count,
         )
-        skip_ratio = _compute_skip_ratio(raw_pages, read_options)
-        if skip_ratio > read_options.image_ratio_threshold and scan_reader.has_no_text(
-            read_options.image_skip
+        average_image_ratio = _compute_average_image_ratio(raw_pages, read_options)
+        if average_image_ratio > read_options.image_ratio_threshold and scan_reader.has_no_text(
+            read_options.image_skip_rule
         ):
-            return SkippedFile(skip_ratio, page_count)
+            return SkippedFile(average_image_ratio, page_count)
         scan_reader.recognize_all_pages()
         if pdf.is_cut_off(file_bytes):
-            raw_pages[-1].note = f"{pdf.CUT_OFF_MESSAGE}. Pages after this one may be missing"
+            raw_pages[
+                -1
+            ].reading_note = f"{pdf.CUT_OFF_MESSAGE}. Pages after this one may be missing"
         return raw_pages
 
 
@@ -276,7 +278,7 @@ def _read_image(
         )
         # By the same rule as pictures in a PDF, except that the contract has all frames read.
         if scan_reader.is_rendering or (
-            read_options.image_skip == "probe"
+            read_options.image_skip_rule == "probe"
             and scan_reader.has_no_text("probe", probed_page_count=image_file.frame_count)
         ):
             return SkippedFile(1.0, image_file.frame_count)
@@ -315,10 +317,10 @@ def _render_image_file_page(
     return frame_image
 
 
-def _compute_skip_ratio(raw_pages: Sequence[RawPage], read_options: ReadOptions) -> float:
+def _compute_average_image_ratio(raw_pages: Sequence[RawPage], read_options: ReadOptions) -> float:
     """Return the average image ratio that decides whether a file is skipped."""
     # The contract's rule, `ratio`, counts every page; ours counts only those without text.
-    counts_all_pages = read_options.image_skip == "ratio"
+    counts_all_pages = read_options.image_skip_rule == "ratio"
     image_ratios = [
         raw_page.image_ratio for raw_page in raw_pages if counts_all_pages or raw_page.lacks_text
     ]
@@ -346,16 +348,21 @@ class _ScanReader:
         """Steps that were reported before the first page here."""
         self._legible_counts: dict[int, int | None] = {}
 
-    def has_no_text(self, skip_rule: ImageSkip, probed_page_count: int = PROBED_PAGE_COUNT) -> bool:
+    def has_no_text(
+        self, skip_rule: ImageSkipRule, probed_page_count: int = PROBED_PAGE_COUNT
+    ) -> bool:
         """Whether pages that consist of images show something other than text."""
         if skip_rule == "ratio" or self.is_rendering:
             return True
-        word_counts = [
+        legible_word_counts = [
             self._recognize_page_and_report(raw_page)
             for raw_page in self._raw_pages[:probed_page_count]
         ]
         # None: OCR was not possible, so nobody knows that there are no words.
-        return None not in word_counts and sum(filter(None, word_counts)) < MIN_LEGIBLE_WORDS
+        return (
+            None not in legible_word_counts
+            and sum(filter(None, legible_word_counts)) < MIN_LEGIBLE_WORDS
+        )
 
     def recognize_all_pages(self) -> None:
         """Add the words that OCR finds to every raw_page."""
@@ -373,10 +380,10 @@ class _ScanReader:
 
     def _recognize_page(self, raw_page: RawPage) -> int | None:
         """Add the words of a raw_page; return how many are legible, or None without OCR."""
-        if raw_page.note:  # the page itself is damaged
+        if raw_page.reading_note:  # the page itself is damaged
             return None
         if self.is_rendering or not self._read_options.enable_ocr:
-            raw_page.note = _RENDERING_NOTE if self.is_rendering else _OCR_OFF_NOTE
+            raw_page.reading_note = _RENDERING_NOTE if self.is_rendering else _OCR_OFF_NOTE
             return None
         from readingroom.ingest.read import ocr
 
@@ -385,17 +392,17 @@ class _ScanReader:
                 self._render_page(raw_page), self._read_options.max_pixels
             )
         except PageUnreadable as failure:
-            raw_page.note = f"The page has no text layer, and {failure}"
+            raw_page.reading_note = f"The page has no text layer, and {failure}"
             return None
         if ocr_result.character_count > raw_page.character_count:
             raw_page.lines, raw_page.confidence = ocr_result.lines, ocr_result.confidence
-            raw_page.height, raw_page.method = ocr_result.height, "ocr"
+            raw_page.height, raw_page.method = ocr_result.page_height, "ocr"
             raw_page.words = ocr_result.words
         return ocr_result.legible_word_count
 
 
 def _explain_no_text(raw_pages: Sequence[RawPage]) -> str:
-    page_notes = [raw_page.note for raw_page in raw_pages if raw_page.note]
+    page_notes = [raw_page.reading_note for raw_page in raw_pages if raw_page.reading_note]
     return page_notes[0] if page_notes else "No text was found on any page"
 
 
@@ -411,13 +418,13 @@ def _make_document_page(
     return Page(
         number=raw_page.number,
         label=page_label,
-        start_offset=text_flow.page_starts[page_index],
-        end_offset=text_flow.page_ends[page_index],
+        start_offset=text_flow.page_start_offsets[page_index],
+        end_offset=text_flow.page_end_offsets[page_index],
         text=text_flow.page_texts[page_index],
         method=raw_page.method,
         image_ratio=round(raw_page.image_ratio, 3),
         confidence=raw_page.confidence,
-        note=raw_page.note,
+        reading_note=raw_page.reading_note,
         words=raw_page.words,
     )
 
@@ -429,12 +436,13 @@ def _make_chunks(
     chunk_index = 0
     if document_sections:
         find_passage_kind = import_reference(f"{_SECTIONS_MODULE}:find_passage_kind")
-    for section_start, section_end, document_section in _iterate_section_spans(
+    for section_start_offset, section_end_offset, document_section in _iterate_section_spans(
         len(text_flow.text), document_sections
     ):
-        for chunk_span in split(text_flow.text[section_start:section_end]):
+        for chunk_span in split(text_flow.text[section_start_offset:section_end_offset]):
             chunk_span = Span(
-                section_start + chunk_span.start_offset, section_start + chunk_span.end_offset
+                section_start_offset + chunk_span.start_offset,
+                section_start_offset + chunk_span.end_offset,
             )
             own_start_offset = (
                 max(chunk_span.start_offset, document_section.start_offset)
@@ -452,7 +460,7 @@ def _make_chunks(
                 end_offset=chunk_span.end_offset,
                 pages=tuple(
                     find_page_numbers(
-                        Span(own_start_offset, chunk_span.end_offset), text_flow.page_starts
+                        Span(own_start_offset, chunk_span.end_offset), text_flow.page_start_offsets
                     )
                 ),
                 section_ref=document_section.ref if document_section and is_in_section else None,

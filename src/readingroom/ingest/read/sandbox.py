@@ -179,22 +179,22 @@ class Sandbox:
             )
 
     async def _run_job(
-        self, input_file: FileIO, stored_job: Job, report_progress: ReportProgress
+        self, input_file: FileIO, reading_job: Job, report_progress: ReportProgress
     ) -> WorkerMessage:
         """Return the last message of a process; raise the error that it reports or ends with."""
         async with self._scratch_folders.make_scratch_folder() as scratch_folder:
-            return await self._run_job_in(scratch_folder, input_file, stored_job, report_progress)
+            return await self._run_job_in(scratch_folder, input_file, reading_job, report_progress)
 
     async def _run_job_in(
         self,
         scratch_folder: str,
         input_file: FileIO,
-        stored_job: Job,
+        reading_job: Job,
         report_progress: ReportProgress,
     ) -> WorkerMessage:
         async with (
             self._work_slots.hold_slot(current_caller.get()),
-            self._start_process(input_file, stored_job, scratch_folder) as worker_process,
+            self._start_process(input_file, reading_job, scratch_folder) as worker_process,
         ):
             try:
                 with anyio.fail_after(self._limits.wall_seconds):
@@ -211,7 +211,7 @@ class Sandbox:
 
     @asynccontextmanager
     async def _start_process(
-        self, input_file: FileIO, stored_job: Job, scratch_folder: str
+        self, input_file: FileIO, reading_job: Job, scratch_folder: str
     ) -> AsyncIterator[Process]:
         # One thread for tesseract: it is ten times slower with more threads than cores.
         environment_variables = make_sandbox_environment(
@@ -223,13 +223,13 @@ class Sandbox:
             memory_bytes=self._limits.memory_bytes,
             cpu_seconds=self._limits.cpu_seconds,
         )
-        stored_job = replace(stored_job, parent_id=os.getpid(), confinement=confinement)
+        reading_job = replace(reading_job, parent_id=os.getpid(), confinement=confinement)
         with (
             _open_for_reading(input_file) as stdin_file,
             _open_stderr_file(scratch_folder, "wb") as stderr_file,
         ):
             worker_process = await anyio.open_process(
-                [*self._worker_command, stored_job.to_json()],
+                [*self._worker_command, reading_job.to_json()],
                 stdin=stdin_file,
                 # A file and not a pipe: nobody reads it while the process runs, and a full pipe
                 # would stop it.
@@ -248,16 +248,16 @@ class Sandbox:
                 await worker_process.aclose()
 
     async def _receive_result(
-        self, child_process: Process, scratch_folder: str, report_progress: ReportProgress
+        self, worker_process: Process, scratch_folder: str, report_progress: ReportProgress
     ) -> WorkerMessage | None:
         """Return the result, reporting progress until then; None when the process ends first."""
-        assert child_process.stdout is not None
-        output_stream = BufferedByteReceiveStream(child_process.stdout)
+        assert worker_process.stdout is not None
+        output_stream = BufferedByteReceiveStream(worker_process.stdout)
         while True:
             try:
                 with anyio.fail_after(self._limits.silent_seconds):
                     output_line = await self._receive_line(
-                        output_stream, child_process, scratch_folder
+                        output_stream, worker_process, scratch_folder
                     )
             except anyio.IncompleteRead:
                 return None
@@ -270,21 +270,21 @@ class Sandbox:
             await report_progress(*worker_message.progress)
 
     async def _receive_line(
-        self, output_stream: BufferedByteReceiveStream, child_process: Process, scratch_folder: str
+        self, output_stream: BufferedByteReceiveStream, worker_process: Process, scratch_folder: str
     ) -> bytes:
         """Return the next line of output, and kill the process if it takes too much meanwhile."""
         while True:
             with anyio.move_on_after(_LIMIT_CHECK_SECONDS):
                 return await output_stream.receive_until(b"\n", self._limits.answer_bytes)
             if await anyio.to_thread.run_sync(
-                self._exceeds_limits, child_process.pid, scratch_folder
+                self._exceeds_limits, worker_process.pid, scratch_folder
             ):
                 _log.warning("a process that reads a file took too much memory or disk: killed")
-                _kill_process_group(child_process)
+                _kill_process_group(worker_process)
 
-    def _exceeds_limits(self, group_id: int, scratch_folder: str) -> bool:
+    def _exceeds_limits(self, process_group_id: int, scratch_folder: str) -> bool:
         return (
-            measure_process_group_memory(group_id) > self._limits.group_memory_bytes
+            measure_process_group_memory(process_group_id) > self._limits.group_memory_bytes
             or measure_folder_bytes(scratch_folder) > self._limits.scratch_bytes
         )
 
@@ -295,9 +295,9 @@ class Sandbox:
             "files, or raise READINGROOM_INGEST_SECONDS"
         )
 
-    async def _raise_exit_error(self, child_process: Process, scratch_folder: str) -> NoReturn:
+    async def _raise_exit_error(self, worker_process: Process, scratch_folder: str) -> NoReturn:
         """Raise the error that explains why the process ended without a result."""
-        exit_status = await child_process.wait()
+        exit_status = await worker_process.wait()
         if exit_status < 0 and -exit_status in (signal.SIGKILL, signal.SIGXCPU):
             raise ExtractionFailed(
                 f"Reading the file took more than {self._limits.cpu_seconds} processor seconds, "
@@ -348,15 +348,15 @@ def make_error_from_refusal(refusal_code: RefusalCode, refusal_message: str) -> 
     return _ERROR_CLASSES[refusal_code](refusal_message)
 
 
-def _kill_process_group(child_process: Process) -> None:
+def _kill_process_group(worker_process: Process) -> None:
     """Kill the process and all that it started; usually they have ended already."""
     if not hasattr(os, "killpg"):  # Windows
         with suppress(ProcessLookupError):
-            child_process.kill()
+            worker_process.kill()
         return
     # macOS forbids signals to a group that consists of a dead leader alone.
     with suppress(ProcessLookupError, PermissionError):
-        os.killpg(child_process.pid, signal.SIGKILL)
+        os.killpg(worker_process.pid, signal.SIGKILL)
 
 
 def _parse_message(output_line: bytes) -> WorkerMessage:

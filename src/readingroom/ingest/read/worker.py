@@ -57,7 +57,7 @@ def _open_private_output() -> IO[str]:
     return os.fdopen(pipe_descriptor, "w", encoding="utf-8")
 
 
-def _run_job(stored_job: Job, output_pipe: IO[str]) -> dict[str, Any]:
+def _run_job(reading_job: Job, output_pipe: IO[str]) -> dict[str, Any]:
     """Return the fields of the message that ends the job."""
 
     def report_progress(
@@ -67,26 +67,26 @@ def _run_job(stored_job: Job, output_pipe: IO[str]) -> dict[str, Any]:
 
     try:
         file_bytes = sys.stdin.buffer.read()
-        match stored_job.task:
+        match reading_job.task:
             case "draw":
                 page_picture = render_page(
                     file_bytes,
-                    stored_job.file_name,
-                    stored_job.page,
-                    stored_job.dpi,
-                    stored_job.options,
-                    stored_job.picture_format,
+                    reading_job.file_name,
+                    reading_job.page,
+                    reading_job.dpi,
+                    reading_job.options,
+                    reading_job.picture_format,
                 )
                 return {"picture": binascii.b2a_base64(page_picture, newline=False).decode("ascii")}
             case "find_words":
                 page_words = find_page_words(
-                    file_bytes, stored_job.file_name, stored_job.page, stored_job.options
+                    file_bytes, reading_job.file_name, reading_job.page, reading_job.options
                 )
                 return {"words": [asdict(page_word) for page_word in page_words]}
             case "unpack":
-                return {"unpacked": _unpack_contained_files(file_bytes, stored_job.file_name)}
+                return {"unpacked": _unpack_contained_files(file_bytes, reading_job.file_name)}
         read_result = read_file(
-            file_bytes, stored_job.file_name, stored_job.options, report_progress
+            file_bytes, reading_job.file_name, reading_job.options, report_progress
         )
     except Refusal as refusal:
         return {"refusal": [refusal.code, refusal.message]}

@@ -78,10 +78,10 @@ CODE_HEADING_PATTERN = re.compile(
     rf"(?P<number>{_CODE_REGEX})(?:\s*[:–—-]\s*|\.?\s+)(?P<title>[A-Z“‘](?s:.*))"
 )
 # Plans may have another word for what is a policy: `Strategy 9 – A new town`.
-_RULE_WORDS = ("Strategy", "Proposal")
-_RULE_WORD_REGEX = _make_both_cases_regex(*_RULE_WORDS)
-_RULE_HEADING_PATTERN = re.compile(
-    rf"(?P<word>{_RULE_WORD_REGEX})\s+(?P<number>{_CODE_REGEX}|\d{{1,3}}[A-Z]?)(?![\w/]){TITLE_PATTERN}"
+_POLICY_SYNONYMS = ("Strategy", "Proposal")
+_POLICY_SYNONYM_REGEX = _make_both_cases_regex(*_POLICY_SYNONYMS)
+_SYNONYM_HEADING_PATTERN = re.compile(
+    rf"(?P<word>{_POLICY_SYNONYM_REGEX})\s+(?P<number>{_CODE_REGEX}|\d{{1,3}}[A-Z]?)(?![\w/]){TITLE_PATTERN}"
 )
 SITE_HEADING_PATTERN = re.compile(
     rf"(?P<word>{_SITE_WORDS})\s+(?P<number>(?:{_CODE_REGEX}|\d{{1,3}}[A-Z]?)(?:\s?\([a-z]\))?)(?![\w/])"
@@ -104,15 +104,15 @@ _POLICY_MENTION_PATTERN = re.compile(
     r"\b[Pp]olic(?:y|ies)\s+([A-Z]{1,6})(?:[/&-][A-Z]{1,5})*[ ./-]?\d"
 )
 
-_RULE_WORD_BEGINNINGS = (*_RULE_WORDS, *map(str.upper, _RULE_WORDS))
+_POLICY_SYNONYM_BEGINNINGS = (*_POLICY_SYNONYMS, *map(str.upper, _POLICY_SYNONYMS))
 _CODE_PARTS_PATTERN = re.compile(
     r"(?P<letters>[A-Z]+(?:[/-][A-Z]+)*)(?P<separator>[ ./-]?)(?P<number>\d+(?:\.\d+)?)"
 )
 _LISTED_CODE_PATTERN = re.compile(
-    rf"\b(?P<letters>(?:{_RULE_WORD_REGEX} )?[A-Z]+(?:[/-][A-Z]+)*|{_RULE_WORD_REGEX})"
+    rf"\b(?P<letters>(?:{_POLICY_SYNONYM_REGEX} )?[A-Z]+(?:[/-][A-Z]+)*|{_POLICY_SYNONYM_REGEX})"
     r"[ ./-]?(?P<number>\d+(?:\.\d+)?)(?!\w)"
 )
-_RULE_PARTS_PATTERN = re.compile(
+_SYNONYM_CODE_PATTERN = re.compile(
     r"(?P<letters>[A-Z]+(?: [A-Z]+(?:[/-][A-Z]+)*)?)(?P<separator>[ ./-]?)(?P<number>\d+(?:\.\d+)?)"
 )
 _FIRST_NUMBER_PATTERN = re.compile(r"0?1(?:\.0?1)?")
@@ -191,12 +191,12 @@ def find_code_families(typography: Typography, document_text: str) -> list[CodeF
     is_plan = _PLAN_WORD_PATTERN.search(opening_text[:5_000]) is not None
     if not is_plan or len(_POLICY_WORD_PATTERN.findall(document_text)) < _MIN_POLICY_WORDS:
         return []
-    lines_by_look: defaultdict[tuple[bool, int, str], list[_CodeLine]] = defaultdict(list)
+    code_lines_by_look: defaultdict[tuple[bool, int, str], list[_CodeLine]] = defaultdict(list)
     for code_line in _iterate_code_lines(typography):
-        lines_by_look[code_line.look].append(code_line)
+        code_lines_by_look[code_line.look].append(code_line)
     listed_codes = _list_codes_of_contents(typography)
     code_families: list[CodeFamily] = []
-    for (is_bold, size, _), code_lines in lines_by_look.items():
+    for (is_bold, letter_size, _), code_lines in code_lines_by_look.items():
         family_letters = {
             code_line.letters
             for code_line in code_lines
@@ -222,7 +222,7 @@ def find_code_families(typography: Typography, document_text: str) -> list[CodeF
                         get_code_letters(letters)
                         for letters in _find_listed_letters(codes, listed_codes)
                     },
-                    (is_bold, size),
+                    (is_bold, letter_size),
                 )
             )
     return code_families
@@ -246,22 +246,22 @@ def _find_listed_letters(
 
     Not all numbers need be in use: a plan may have a TC2, a TC4 and no other.
     """
-    named_counts = Counter(letters for letters, _ in codes & listed_codes)
-    if named_counts.total() < _MIN_FAMILY_CODES:
+    listed_counts_by_letters = Counter(letters for letters, _ in codes & listed_codes)
+    if listed_counts_by_letters.total() < _MIN_FAMILY_CODES:
         return set()
-    all_counts = Counter(letters for letters, _ in codes)
+    code_counts_by_letters = Counter(letters for letters, _ in codes)
     return {
         letters
-        for letters, count in named_counts.items()
-        if count >= _MIN_FAMILY_CODES or count == all_counts[letters]
+        for letters, listed_count in listed_counts_by_letters.items()
+        if listed_count >= _MIN_FAMILY_CODES or listed_count == code_counts_by_letters[letters]
     }
 
 
 def _find_boxed_letters(typography: Typography, code_lines: Sequence[_CodeLine]) -> set[str]:
     """Return the letters of codes all of which head boxes with their text, enough of one look."""
     box_looks = [_measure_box_look(typography, code_line.line_index) for code_line in code_lines]
-    look_counts = Counter(box_look for box_look in box_looks if box_look is not None)
-    if not look_counts or look_counts.most_common(1)[0][1] < _MIN_FAMILY_CODES:
+    counts_by_box_look = Counter(box_look for box_look in box_looks if box_look is not None)
+    if not counts_by_box_look or counts_by_box_look.most_common(1)[0][1] < _MIN_FAMILY_CODES:
         return set()
     return {code_line.letters for code_line in code_lines} - {
         code_line.letters
@@ -275,14 +275,14 @@ def find_boxed_prefixes(typography: Typography, policy_line_indexes: Iterable[in
 
     Where many policies stand in boxes of one look, a box that begins with a mere code is another.
     """
-    head_counts = Counter(
+    counts_by_box_look = Counter(
         _measure_box_look(typography, line_index) for line_index in policy_line_indexes
     )
     return {
         get_code_letters(typography.lines[code_line.line_index].line.text)
         for code_line in _iterate_code_lines(typography)
-        if (box_head := _measure_box_look(typography, code_line.line_index)) is not None
-        and head_counts[box_head] >= _MIN_FAMILY_CODES
+        if (box_look := _measure_box_look(typography, code_line.line_index)) is not None
+        and counts_by_box_look[box_look] >= _MIN_FAMILY_CODES
         and is_above_rule_sentence(typography, code_line.line_index)
     }
 
@@ -315,16 +315,16 @@ def find_site_line_indexes(typography: Typography) -> set[int]:
         and typography.is_heading(line_index)
         and typography.is_emphasised(line_index)
     }
-    ruled_line_indexes = {
+    ruling_line_indexes = {
         line_index
         for line_index in numbers_by_line
         if is_above_rule_sentence(typography, line_index)
     }
-    ruled_numbers = {numbers_by_line[line_index] for line_index in ruled_line_indexes}
+    ruling_site_numbers = {numbers_by_line[line_index] for line_index in ruling_line_indexes}
     site_numbers = {*numbers_by_line.values()}
-    is_family = len(ruled_numbers) >= _MIN_FAMILY_CODES and 3 * len(ruled_numbers) >= 2 * len(
-        site_numbers
-    )
+    is_family = len(ruling_site_numbers) >= _MIN_FAMILY_CODES and 3 * len(
+        ruling_site_numbers
+    ) >= 2 * len(site_numbers)
     return {*numbers_by_line} if is_family else set()
 
 
@@ -354,14 +354,14 @@ def _iterate_code_lines(typography: Typography) -> Iterator[_CodeLine]:
         code_match = CODE_HEADING_PATTERN.fullmatch(line_text) or CODE_ALONE_PATTERN.fullmatch(
             line_text
         )
-        rule_match = None if code_match else match_rule_heading(line_text)
-        if not (code_match or rule_match) or not (
+        synonym_match = None if code_match else match_synonym_heading(line_text)
+        if not (code_match or synonym_match) or not (
             typography.is_emphasised(line_index) and typography.is_block_start(line_index)
         ):
             continue
-        if rule_match:
-            code_text = f"{rule_match['word'].upper()} {rule_match['number']}"
-            code_parts = _RULE_PARTS_PATTERN.match(code_text)
+        if synonym_match:
+            code_text = f"{synonym_match['word'].upper()} {synonym_match['number']}"
+            code_parts = _SYNONYM_CODE_PATTERN.match(code_text)
         else:
             assert code_match is not None
             code_parts = _CODE_PARTS_PATTERN.match(code_match["number"])
@@ -370,12 +370,12 @@ def _iterate_code_lines(typography: Typography) -> Iterator[_CodeLine]:
             yield _CodeLine(line_index, code_parts["letters"], code_parts["number"], look)
 
 
-def match_rule_heading(line_text: str) -> re.Match[str] | None:
+def match_synonym_heading(line_text: str) -> re.Match[str] | None:
     """Return the parts of `Strategy 9 – A new town`, or None."""
     # Few lines begin so, and a pattern takes longer to say so.
-    if not line_text.startswith(_RULE_WORD_BEGINNINGS):
+    if not line_text.startswith(_POLICY_SYNONYM_BEGINNINGS):
         return None
-    return _RULE_HEADING_PATTERN.fullmatch(line_text)
+    return _SYNONYM_HEADING_PATTERN.fullmatch(line_text)
 
 
 def is_above_targets(typography: Typography, line_index: int) -> bool:

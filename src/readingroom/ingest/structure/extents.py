@@ -70,24 +70,24 @@ _FOOTNOTE_MARKS = frozenset("*†‡¹²³⁴⁵⁶⁷⁸⁹")
 def find_box_end(
     typography: Typography,
     policy_heading: PolicyHeading,
-    line_limit: int,
+    end_limit: int,
     footnote_line_indexes: Container[int],
 ) -> int:
-    """Return the line after the box of a policy, at most `line_limit`; 0 without a box."""
-    box_start_index = _find_box_start(typography, policy_heading.text_start_index, line_limit)
+    """Return the line after the box of a policy, at most `end_limit`; 0 without a box."""
+    box_start_index = _find_box_start(typography, policy_heading.text_start_index, end_limit)
     if box_start_index is None:
         return 0
     box_end_index = _find_continued_box_end(
-        typography, box_start_index, line_limit, footnote_line_indexes
+        typography, box_start_index, end_limit, footnote_line_indexes
     )
     if (
-        box_end_index < line_limit
+        box_end_index < end_limit
         and typography.lines[box_end_index].box is not None
         and typography.lines[box_end_index].page == typography.lines[box_start_index].page + 1
         and _is_heading_bar(typography, policy_heading, box_start_index, box_end_index)
     ):
         # The bar or the tab of a heading stands last on its page, and the box of the text overleaf.
-        return _find_continued_box_end(typography, box_end_index, line_limit, footnote_line_indexes)
+        return _find_continued_box_end(typography, box_end_index, end_limit, footnote_line_indexes)
     if _is_heading_bar(
         typography, policy_heading, box_start_index, box_end_index
     ) or _is_table_of_facts(typography, policy_heading, box_start_index, box_end_index):
@@ -102,7 +102,7 @@ def _is_heading_bar(
     title_end_index = typography.find_title_end(
         policy_heading.heading_index, policy_heading.title or "title"
     )
-    return policy_heading.label_index is None and box_end_index <= title_end_index < len(
+    return policy_heading.label_line_index is None and box_end_index <= title_end_index < len(
         typography.lines
     )
 
@@ -214,8 +214,8 @@ def find_side_column(
     """
     column_edges = [
         column_edge
-        for policy_heading, next_line in zip(policies, next_line_indexes, strict=True)
-        if (column_edge := _find_left_edge_of_text_beside(typography, policy_heading, next_line))
+        for policy_heading, next_index in zip(policies, next_line_indexes, strict=True)
+        if (column_edge := _find_left_edge_of_text_beside(typography, policy_heading, next_index))
         is not None
     ]
     if len(column_edges) < max(_MIN_SIDE_TEXTS, _MIN_SIDE_SHARE * len(policies)):
@@ -229,11 +229,11 @@ def find_side_column(
 
 
 def _find_left_edge_of_text_beside(
-    typography: Typography, policy_heading: PolicyHeading, next_line: int
+    typography: Typography, policy_heading: PolicyHeading, next_index: int
 ) -> float | None:
     """Return the left edge of the text that begins beside the heading of a policy, if any does."""
     heading_line = typography.lines[policy_heading.heading_index]
-    for line_index in range(policy_heading.text_start_index + 1, next_line):
+    for line_index in range(policy_heading.text_start_index + 1, next_index):
         flow_line, line_above = typography.lines[line_index], typography.lines[line_index - 1]
         if flow_line.page != heading_line.page:
             return None
@@ -310,15 +310,15 @@ def _is_upright_note(typography: Typography, text_start_index: int, line_index: 
     )
 
 
-def _find_box_start(typography: Typography, first_line: int, line_limit: int) -> int | None:
+def _find_box_start(typography: Typography, first_index: int, end_limit: int) -> int | None:
     """Return the first line of a policy that stands in a box, or None if it has no box."""
     flow_lines = typography.lines
-    for line_index in range(first_line, min(first_line + _MAX_BOX_DISTANCE, line_limit)):
+    for line_index in range(first_index, min(first_index + _MAX_BOX_DISTANCE, end_limit)):
         if flow_lines[line_index].box is not None:
             return line_index
         # What a policy is for may stand in italics above its box.
-        if line_index > first_line and not (
-            typography.has_same_look(first_line, line_index)
+        if line_index > first_index and not (
+            typography.has_same_look(first_index, line_index)
             or flow_lines[line_index].line.is_italic
         ):
             return None
@@ -326,14 +326,17 @@ def _find_box_start(typography: Typography, first_line: int, line_limit: int) ->
 
 
 def _find_continued_box_end(
-    typography: Typography, line_index: int, line_limit: int, footnote_line_indexes: Container[int]
+    typography: Typography,
+    line_index: int,
+    end_limit: int,
+    footnote_line_indexes: Container[int],
 ) -> int:
     """Return the line after a box, which may go on in the next column or on the next page."""
     flow_lines = typography.lines
     box_end_index = line_index + 1
     heading_text = flow_lines[line_index].line.text
     bold_count = int(flow_lines[line_index].line.is_bold)
-    for next_index in range(line_index + 1, line_limit):
+    for next_index in range(line_index + 1, end_limit):
         if typography.is_figure_line(next_index) or next_index in footnote_line_indexes:
             continue
         following_line, last_line = flow_lines[next_index], flow_lines[box_end_index - 1]

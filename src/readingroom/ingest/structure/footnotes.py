@@ -12,7 +12,7 @@ _NOTE_MARK_PATTERN = re.compile(r"(?P<mark>\d{1,3})(?:\.?\s+\S|[A-Z“‘]|$)")
 # Without a full stop, which the number of a clause may have.
 _RAISED_MARK_PATTERN = re.compile(r"\d{1,2}(?:\s+\S|[A-Z“‘])")
 # Points by which the letters of one note may differ in height.
-_SAME_SIZE = 0.3
+_NOTE_SIZE_TOLERANCE = 0.3
 
 
 def find_footnote_marks(typography: Typography) -> dict[int, str]:
@@ -21,10 +21,10 @@ def find_footnote_marks(typography: Typography) -> dict[int, str]:
     They stand last on their page, in small letters, and the text above has the mark of the first.
     """
     marks_by_line: dict[int, str] = {}
-    for _, page_indexes in groupby(
-        range(len(typography.lines)), key=lambda index: typography.lines[index].page
+    for _, indexes_of_page in groupby(
+        range(len(typography.lines)), key=lambda line_index: typography.lines[line_index].page
     ):
-        page_line_indexes = [*page_indexes]
+        page_line_indexes = [*indexes_of_page]
         note_line_indexes = _list_note_line_indexes(typography, page_line_indexes)
         if not note_line_indexes:
             continue
@@ -45,33 +45,34 @@ def has_note_mark(typography: Typography, text_line_indexes: Iterable[int], note
     # After a code, only a full stop or the like tells the mark from the code's own number.
     mark_pattern = re.compile(rf"[^\W\d](?:[.,;:’”)]?|\d{{1,3}}[.,;:’”)]){note_mark}(?!\w)")
     return any(
-        mark_pattern.search(typography.lines[index].line.text) for index in text_line_indexes
+        mark_pattern.search(typography.lines[line_index].line.text)
+        for line_index in text_line_indexes
     )
 
 
 def _list_note_line_indexes(typography: Typography, page_line_indexes: list[int]) -> list[int]:
     """Return the last lines of a page that are small, from the first that begins with a number."""
-    first_small_index = len(page_line_indexes)
-    while first_small_index and _is_small_print(
-        typography, page_line_indexes[first_small_index - 1]
+    first_small_position = len(page_line_indexes)
+    while first_small_position and _is_small_print(
+        typography, page_line_indexes[first_small_position - 1]
     ):
-        first_small_index -= 1
-    if first_small_index == len(page_line_indexes):
-        first_small_index = _find_first_smallest_place(typography, page_line_indexes)
+        first_small_position -= 1
+    if first_small_position == len(page_line_indexes):
+        first_small_position = _find_first_smallest_position(typography, page_line_indexes)
     # A table in small letters stands in the box of the text above it, notes do not.
     box_above = (
-        typography.lines[page_line_indexes[first_small_index - 1]].box
-        if first_small_index
+        typography.lines[page_line_indexes[first_small_position - 1]].box
+        if first_small_position
         else None
     )
     small_line_indexes = [
         line_index
-        for line_index in page_line_indexes[first_small_index:]
+        for line_index in page_line_indexes[first_small_position:]
         if typography.lines[line_index].box is None or typography.lines[line_index].box != box_above
     ]
-    for place, line_index in enumerate(small_line_indexes):
+    for small_position, line_index in enumerate(small_line_indexes):
         if _NOTE_MARK_PATTERN.match(typography.lines[line_index].line.text):
-            return small_line_indexes[place:]
+            return small_line_indexes[small_position:]
     return []
 
 
@@ -79,21 +80,27 @@ def _is_small_print(typography: Typography, line_index: int) -> bool:
     return not typography.lines[line_index].line.is_bold and typography.is_small_line(line_index)
 
 
-def _find_first_smallest_place(typography: Typography, page_line_indexes: list[int]) -> int:
+def _find_first_smallest_position(typography: Typography, page_line_indexes: list[int]) -> int:
     """Return the place of the first of the last lines that are smaller than all above them.
 
     Where the reasons for policies are in small letters, notes are hardly smaller than most text.
     """
-    first_place = len(page_line_indexes)
+    first_small_position = len(page_line_indexes)
     note_size = typography.lines[page_line_indexes[-1]].line.size
-    if note_size >= typography.usual_size - _SAME_SIZE:
-        return first_place
+    if note_size >= typography.usual_size - _NOTE_SIZE_TOLERANCE:
+        return first_small_position
     page_lines = [typography.lines[line_index].line for line_index in page_line_indexes]
-    while first_place and abs(page_lines[first_place - 1].size - note_size) < _SAME_SIZE:
-        first_place -= 1
+    while (
+        first_small_position
+        and abs(page_lines[first_small_position - 1].size - note_size) < _NOTE_SIZE_TOLERANCE
+    ):
+        first_small_position -= 1
     is_note = (
-        all(line.size > note_size + _SAME_SIZE for line in page_lines[:first_place])
-        and _RAISED_MARK_PATTERN.match(page_lines[first_place].text)
-        and typography.is_block_start(page_line_indexes[first_place])
+        all(
+            line.size > note_size + _NOTE_SIZE_TOLERANCE
+            for line in page_lines[:first_small_position]
+        )
+        and _RAISED_MARK_PATTERN.match(page_lines[first_small_position].text)
+        and typography.is_block_start(page_line_indexes[first_small_position])
     )
-    return first_place if is_note else len(page_lines)
+    return first_small_position if is_note else len(page_lines)

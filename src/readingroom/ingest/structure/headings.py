@@ -121,12 +121,12 @@ def _make_heading_ref(heading_match: re.Match[str]) -> str:
 
 def _find_numbered_chapters(typography: Typography) -> Iterator[SectionStart]:
     """Yield `5. Title` where such titles count up, in large letters or else in bold."""
-    lone_titles = _find_lone_title_indexes(typography)
+    lone_title_indexes = _find_lone_title_indexes(typography)
     numbered_lines = [
         (line_index, heading_match)
         for line_index, flow_line in enumerate(typography.lines)
         if flow_line.line.text[0].isdigit()
-        and (typography.is_emphasised(line_index) or line_index in lone_titles)
+        and (typography.is_emphasised(line_index) or line_index in lone_title_indexes)
         and line_index not in typography.contents_line_indexes
         and (heading_match := _NUMBERED_TITLE_PATTERN.fullmatch(flow_line.line.text))
         and typography.is_heading(line_index)
@@ -139,7 +139,7 @@ def _find_numbered_chapters(typography: Typography) -> Iterator[SectionStart]:
     numbered_lines = large_candidates or [
         numbered_line
         for numbered_line in numbered_lines
-        if numbered_line[0] in lone_titles or typography.is_section_start(numbered_line[0])
+        if numbered_line[0] in lone_title_indexes or typography.is_section_start(numbered_line[0])
     ]
     for candidate_index in find_rising_numbers(
         [int(heading_match["number"]) for _, heading_match in numbered_lines], max_gap=2
@@ -163,26 +163,28 @@ def _find_lone_title_indexes(typography: Typography) -> set[int]:
         if typography.is_block_start(line_index)
         and _LEADING_NUMBER_PATTERN.match(flow_line.line.text)
     ]
-    is_title = all(
+    are_all_titles = all(
         _NUMBERED_TITLE_PATTERN.fullmatch(typography.lines[line_index].line.text)
         and typography.is_above_prose(line_index)
         for line_index in numbered_indexes
     )
-    return set(numbered_indexes) if is_title and len(numbered_indexes) > 1 else set()
+    return set(numbered_indexes) if are_all_titles and len(numbered_indexes) > 1 else set()
 
 
 def _remove_cited_sections(
     typography: Typography, headings: Sequence[SectionStart]
 ) -> list[SectionStart]:
     """Return the headings but for `Section 20` alone in plain letters: an Act that is cited."""
-    word_counts = Counter(heading_start.ref.partition(" ")[0] for heading_start in headings)
+    heading_counts_by_word = Counter(
+        heading_start.ref.partition(" ")[0] for heading_start in headings
+    )
     return [
         heading_start
         for heading_start in headings
         if heading_start.title
         or heading_start.kind == "exhibit"
         or typography.is_emphasised(heading_start.line_index)
-        or word_counts[heading_start.ref.partition(" ")[0]] > 1
+        or heading_counts_by_word[heading_start.ref.partition(" ")[0]] > 1
     ]
 
 
@@ -195,17 +197,18 @@ def _remove_repeated_headings(
     ordered_headings = sorted(
         headings_by_line.values(), key=lambda heading_start: heading_start.line_index
     )
-    section_ends = [*(heading_start.line_index for heading_start in ordered_headings), line_count][
-        1:
-    ]
+    section_end_indexes = [
+        *(heading_start.line_index for heading_start in ordered_headings),
+        line_count,
+    ][1:]
     longest_starts_by_ref: dict[str, tuple[int, SectionStart]] = {}
-    for heading_start, section_end in zip(ordered_headings, section_ends, strict=True):
-        section_lines = section_end - heading_start.line_index
+    for heading_start, section_end_index in zip(ordered_headings, section_end_indexes, strict=True):
+        section_line_count = section_end_index - heading_start.line_index
         if (
             heading_start.ref not in longest_starts_by_ref
-            or section_lines > longest_starts_by_ref[heading_start.ref][0]
+            or section_line_count > longest_starts_by_ref[heading_start.ref][0]
         ):
-            longest_starts_by_ref[heading_start.ref] = section_lines, heading_start
+            longest_starts_by_ref[heading_start.ref] = section_line_count, heading_start
     return sorted(
         (heading_start for _, heading_start in longest_starts_by_ref.values()),
         key=lambda heading_start: heading_start.line_index,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from readingroom.ingest.read.page import BROKEN_WORD_MARK, Box, DrawnRule, Line, RawPage
-from readingroom.ingest.structure.naming_rows import find_naming_rows, make_naming_key
+from readingroom.ingest.structure.naming_rows import find_naming_row_keys, make_naming_key
 from readingroom.ingest.structure.page_labels import PAGE_EDGE_SHARE
 
 _USUAL_LEADING = 1.2
@@ -37,7 +37,7 @@ _RULE_EDGE_SHARE = 1.5 * PAGE_EDGE_SHARE
 # Letters this many times the usual height, on page after page, are written across the text.
 _MIN_WATERMARK_SIZE_RATIO = 2.0
 # Among the keys where there are any: most files have none, and every line would be looked up.
-_WATERMARK_KEY_TEXT = ("\0\0", 0)
+_ANY_WATERMARK_KEY = ("\0\0", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,8 @@ class TextFlow:
 
     text: str
     lines: list[FlowLine]
-    page_starts: list[int]
-    page_ends: list[int]
+    page_start_offsets: list[int]
+    page_end_offsets: list[int]
     page_texts: list[str]
     """The full text of each page, with headers and footers."""
     rules_by_page: dict[int, list[DrawnRule]]
@@ -73,8 +73,8 @@ def make_text_flow(raw_pages: Sequence[RawPage]) -> TextFlow:
     running_line_keys = _find_running_line_keys(raw_pages)
     text_pieces: list[str] = []
     flow_lines: list[FlowLine] = []
-    page_starts: list[int] = []
-    page_ends: list[int] = []
+    page_start_offsets: list[int] = []
+    page_end_offsets: list[int] = []
     text_offset = 0
     for raw_page in raw_pages:
         body_lines = [
@@ -82,7 +82,7 @@ def make_text_flow(raw_pages: Sequence[RawPage]) -> TextFlow:
             for line in raw_page.lines
             if not _is_running_line(line, raw_page, running_line_keys)
         ]
-        page_starts.append(text_offset)
+        page_start_offsets.append(text_offset)
         for line, has_gap_above in zip(
             body_lines, _find_paragraph_gaps(body_lines, leading_ratio), strict=True
         ):
@@ -99,25 +99,27 @@ def make_text_flow(raw_pages: Sequence[RawPage]) -> TextFlow:
                 text_pieces.append(separator)
                 text_offset += len(separator)
                 if is_new_page:
-                    page_starts[-1] = text_offset
+                    page_start_offsets[-1] = text_offset
             line_box = _find_box_of_line(line, raw_page.boxes)
             flow_lines.append(FlowLine(line, text_offset, raw_page.number, has_gap_above, line_box))
             text_pieces.append(line.text)
             text_offset += len(line.text)
-        page_ends.append(text_offset)
+        page_end_offsets.append(text_offset)
     for page_index in reversed(range(len(raw_pages))):
-        if page_starts[page_index] == page_ends[page_index]:
+        if page_start_offsets[page_index] == page_end_offsets[page_index]:
             # A page without text lies where the next one begins.
-            next_start = (
-                page_starts[page_index + 1] if page_index + 1 < len(raw_pages) else text_offset
+            next_page_start_offset = (
+                page_start_offsets[page_index + 1]
+                if page_index + 1 < len(raw_pages)
+                else text_offset
             )
-            page_starts[page_index] = page_ends[page_index] = next_start
+            page_start_offsets[page_index] = page_end_offsets[page_index] = next_page_start_offset
     page_texts = [_join_page_lines(raw_page.lines, leading_ratio) for raw_page in raw_pages]
     return TextFlow(
         "".join(text_pieces),
         flow_lines,
-        page_starts,
-        page_ends,
+        page_start_offsets,
+        page_end_offsets,
         page_texts,
         _list_body_rules_by_page(raw_pages),
     )
@@ -125,13 +127,14 @@ def make_text_flow(raw_pages: Sequence[RawPage]) -> TextFlow:
 
 def _list_body_rules_by_page(raw_pages: Sequence[RawPage]) -> dict[int, list[DrawnRule]]:
     """Return the rules of each page but for those at one place near the edge of half of them."""
-    page_counts = Counter(
+    page_counts_by_key = Counter(
         rule_key
         for raw_page in raw_pages
         for rule_key in {
-            _make_rule_key(rule)
-            for rule in raw_page.rules
-            if min(rule.height, raw_page.height - rule.height) < _RULE_EDGE_SHARE * raw_page.height
+            _make_rule_key(drawn_rule)
+            for drawn_rule in raw_page.rules
+            if min(drawn_rule.vertical_position, raw_page.height - drawn_rule.vertical_position)
+            < _RULE_EDGE_SHARE * raw_page.height
         }
     )
     min_page_count = max(3, 0.5 * len(raw_pages))
@@ -140,17 +143,17 @@ def _list_body_rules_by_page(raw_pages: Sequence[RawPage]) -> dict[int, list[Dra
         for raw_page in raw_pages
         if (
             body_rules := [
-                rule
-                for rule in raw_page.rules
-                if page_counts[_make_rule_key(rule)] < min_page_count
+                drawn_rule
+                for drawn_rule in raw_page.rules
+                if page_counts_by_key[_make_rule_key(drawn_rule)] < min_page_count
             ]
         )
     }
 
 
-def _make_rule_key(rule: DrawnRule) -> tuple[int, int]:
+def _make_rule_key(drawn_rule: DrawnRule) -> tuple[int, int]:
     # Facing pages may have different margins, but their lines are equally wide and high.
-    return round((rule.right - rule.left) / 6), round(rule.height / 6)
+    return round((drawn_rule.right - drawn_rule.left) / 6), round(drawn_rule.vertical_position / 6)
 
 
 def rejoin_words(raw_pages: Sequence[RawPage]) -> None:
@@ -170,9 +173,9 @@ def rejoin_words(raw_pages: Sequence[RawPage]) -> None:
     word_frequencies = Counter(
         word.lower() for line_text in line_texts for word in _WORD_PATTERN.findall(line_text)
     )
-    is_hyphenated = any(_has_proven_break(line.text, word_frequencies) for line in broken_lines)
+    breaks_words = any(_has_proven_break(line.text, word_frequencies) for line in broken_lines)
     for line in broken_lines:
-        line.text = _rejoin_words_of_line(line.text, word_frequencies, is_hyphenated).strip()
+        line.text = _rejoin_words_of_line(line.text, word_frequencies, breaks_words).strip()
 
 
 def _has_proven_break(line_text: str, word_frequencies: Counter[str]) -> bool:
@@ -182,29 +185,29 @@ def _has_proven_break(line_text: str, word_frequencies: Counter[str]) -> bool:
     """
     text_pieces = line_text.split(BROKEN_WORD_MARK)
     return any(
-        (word_head := _LAST_WORD_PATTERN.search(text_before[-_MAX_WORD_CHARS:]))
-        and (word_tail := _WORD_PATTERN.match(text_after))
-        and word_frequencies[(word_head[0] + word_tail[0]).lower()]
+        (head_match := _LAST_WORD_PATTERN.search(text_before[-_MAX_WORD_CHARS:]))
+        and (tail_match := _WORD_PATTERN.match(text_after))
+        and word_frequencies[(head_match[0] + tail_match[0]).lower()]
         for text_before, text_after in pairwise(text_pieces)
     )
 
 
 def _rejoin_words_of_line(
-    line_text: str, word_frequencies: Counter[str], is_hyphenated: bool
+    line_text: str, word_frequencies: Counter[str], breaks_words: bool
 ) -> str:
     """Return a line with the words around each mark rejoined; a mark between others is a hyphen."""
     # Not one pattern for both words: it would try every letter before a mark as the first.
     mended_pieces: list[str] = []
     text_before, *broken_pieces = line_text.split(BROKEN_WORD_MARK)
     for text_after in broken_pieces:
-        word_head = _LAST_WORD_PATTERN.search(text_before[-_MAX_WORD_CHARS:])
-        word_tail = _WORD_PATTERN.match(text_after)
-        if word_head and word_tail:
+        head_match = _LAST_WORD_PATTERN.search(text_before[-_MAX_WORD_CHARS:])
+        tail_match = _WORD_PATTERN.match(text_after)
+        if head_match and tail_match:
             mended_pieces += [
-                text_before[: len(text_before) - len(word_head[0])],
-                _rejoin_word(word_head[0], word_tail[0], word_frequencies, is_hyphenated),
+                text_before[: len(text_before) - len(head_match[0])],
+                _rejoin_word(head_match[0], tail_match[0], word_frequencies, breaks_words),
             ]
-            text_before = text_after[word_tail.end() :]
+            text_before = text_after[tail_match.end() :]
         else:
             mended_pieces += [text_before, "-"]
             text_before = text_after
@@ -212,14 +215,14 @@ def _rejoin_words_of_line(
 
 
 def _rejoin_word(
-    word_head: str, word_tail: str, word_frequencies: Counter[str], is_hyphenated: bool
+    word_head: str, word_tail: str, word_frequencies: Counter[str], breaks_words: bool
 ) -> str:
     joined_word, hyphenated_word = word_head + word_tail, f"{word_head}-{word_tail}"
     is_hyphen_usual = (
         word_frequencies[hyphenated_word.lower()] > word_frequencies[joined_word.lower()]
     )
     # The halves at the end of one line and the beginning of the next were counted once themselves.
-    is_compound = not is_hyphenated and all(
+    is_compound = not breaks_words and all(
         word_frequencies[word_half.lower()] > 1 for word_half in (word_head, word_tail)
     )
     return (
@@ -313,25 +316,25 @@ def _find_running_line_keys(raw_pages: Sequence[RawPage]) -> set[tuple[str, int]
         | _find_header_keys(raw_pages, usual_size)
         | _find_page_number_keys(raw_pages)
         | _find_watermark_keys(raw_pages, usual_size)
-        | find_naming_rows(raw_pages)
+        | find_naming_row_keys(raw_pages)
     )
 
 
 def _measure_usual_size(raw_pages: Sequence[RawPage]) -> float:
     """Return the size of most letters."""
-    chars_by_size: Counter[float] = Counter()
+    char_counts_by_size: Counter[float] = Counter()
     for raw_page in raw_pages:
         for line in raw_page.lines:
-            chars_by_size[round(line.size * 2) / 2] += len(line.text)
-    return chars_by_size.most_common(1)[0][0] if chars_by_size else 0.0
+            char_counts_by_size[round(line.size * 2) / 2] += len(line.text)
+    return char_counts_by_size.most_common(1)[0][0] if char_counts_by_size else 0.0
 
 
 def _find_watermark_keys(raw_pages: Sequence[RawPage], usual_size: float) -> set[tuple[str, int]]:
     """Return the large words at the same place of half of the pages, across their text."""
-    page_counts = Counter(
-        mark_key
+    page_counts_by_key = Counter(
+        watermark_key
         for raw_page in raw_pages
-        for mark_key in {
+        for watermark_key in {
             _make_watermark_key(line)
             for line in raw_page.lines
             if line.size >= _MIN_WATERMARK_SIZE_RATIO * usual_size
@@ -339,9 +342,11 @@ def _find_watermark_keys(raw_pages: Sequence[RawPage], usual_size: float) -> set
     )
     min_page_count = max(3, 0.5 * len(raw_pages))
     watermark_keys = {
-        mark_key for mark_key, count in page_counts.items() if count >= min_page_count
+        watermark_key
+        for watermark_key, page_count in page_counts_by_key.items()
+        if page_count >= min_page_count
     }
-    return watermark_keys | {_WATERMARK_KEY_TEXT} if watermark_keys else set()
+    return watermark_keys | {_ANY_WATERMARK_KEY} if watermark_keys else set()
 
 
 def _find_header_keys(raw_pages: Sequence[RawPage], usual_size: float) -> set[tuple[str, int]]:
@@ -350,7 +355,7 @@ def _find_header_keys(raw_pages: Sequence[RawPage], usual_size: float) -> set[tu
     Such headers may name the policy or the section below, and so differ from page to page.
     """
     max_size = _MAX_HEADER_SIZE_RATIO * usual_size
-    page_counts = Counter(
+    page_counts_by_key = Counter(
         row_key
         for raw_page in raw_pages
         for row_key in {
@@ -360,7 +365,11 @@ def _find_header_keys(raw_pages: Sequence[RawPage], usual_size: float) -> set[tu
         }
     )
     min_page_count = max(3, 0.5 * len(raw_pages))
-    return {row_key for row_key, count in page_counts.items() if count >= min_page_count}
+    return {
+        row_key
+        for row_key, page_count in page_counts_by_key.items()
+        if page_count >= min_page_count
+    }
 
 
 def _find_page_number_keys(raw_pages: Sequence[RawPage]) -> set[tuple[str, int]]:
@@ -368,7 +377,7 @@ def _find_page_number_keys(raw_pages: Sequence[RawPage]) -> set[tuple[str, int]]
 
     Such a line may name the chapter, and so differ from page to page, or stand beside the text.
     """
-    page_counts = Counter(
+    page_counts_by_key = Counter(
         number_key
         for raw_page in raw_pages
         for number_key in {
@@ -378,7 +387,11 @@ def _find_page_number_keys(raw_pages: Sequence[RawPage]) -> set[tuple[str, int]]
         }
     )
     min_page_count = max(_MIN_NUMBERED_PAGES, 0.25 * len(raw_pages))
-    return {number_key for number_key, count in page_counts.items() if count >= min_page_count}
+    return {
+        number_key
+        for number_key, page_count in page_counts_by_key.items()
+        if page_count >= min_page_count
+    }
 
 
 def _make_page_number_keys(line: Line, raw_page: RawPage) -> list[tuple[str, int]]:
@@ -399,7 +412,7 @@ def _make_page_number_keys(line: Line, raw_page: RawPage) -> list[tuple[str, int
 def _find_frequent_keys(
     raw_pages: Sequence[RawPage], make_key: Callable[[Line], tuple[str, int]], min_share: float
 ) -> set[tuple[str, int]]:
-    page_counts = Counter(
+    page_counts_by_key = Counter(
         line_key
         for raw_page in raw_pages
         for line_key in {
@@ -407,7 +420,11 @@ def _find_frequent_keys(
         }
     )
     min_page_count = max(3, min_share * len(raw_pages))
-    return {line_key for line_key, count in page_counts.items() if count >= min_page_count}
+    return {
+        line_key
+        for line_key, page_count in page_counts_by_key.items()
+        if page_count >= min_page_count
+    }
 
 
 def _is_running_line(
@@ -417,7 +434,7 @@ def _is_running_line(
         return True
     if not _is_at_page_edge(line, raw_page):
         return (
-            _WATERMARK_KEY_TEXT in running_line_keys
+            _ANY_WATERMARK_KEY in running_line_keys
             and _make_watermark_key(line) in running_line_keys
         )
     line_keys = {

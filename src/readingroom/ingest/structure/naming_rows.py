@@ -21,12 +21,12 @@ _NAME_SEPARATORS = ("|", " – ", " - ", "•")
 _DIGIT_REMOVAL_TABLE = str.maketrans("", "", "0123456789")
 
 
-def find_naming_rows(raw_pages: Sequence[RawPage]) -> set[tuple[str, int]]:
+def find_naming_row_keys(raw_pages: Sequence[RawPage]) -> set[tuple[str, int]]:
     """Return keys of the first or last lines of pages that stand apart and repeat a heading.
 
     They stand at one height of most pages. A heading that begins each page repeats no other line.
     """
-    return _find_rows_at_edge(raw_pages, max) | _find_rows_at_edge(raw_pages, min)
+    return _find_row_keys_at_edge(raw_pages, max) | _find_row_keys_at_edge(raw_pages, min)
 
 
 def make_naming_key(line: Line, page_number: int) -> tuple[str, int]:
@@ -34,22 +34,22 @@ def make_naming_key(line: Line, page_number: int) -> tuple[str, int]:
     return f"\0n{page_number}", round(line.bottom / 6)
 
 
-def _find_rows_at_edge(
+def _find_row_keys_at_edge(
     raw_pages: Sequence[RawPage], choose_outermost: Callable[..., Line]
 ) -> set[tuple[str, int]]:
     """Return keys of the lines at one edge of the pages that repeat a heading."""
-    naming_rows: set[tuple[str, int]] = set()
+    naming_row_keys: set[tuple[str, int]] = set()
     for row_lines in _group_edge_lines(raw_pages, choose_outermost).values():
         apart_lines = [(page_index, line) for page_index, line, is_apart in row_lines if is_apart]
         min_line_count = max(
             _MIN_PAGES, _MIN_PAGE_SHARE * len(raw_pages), _MIN_APART_SHARE * len(row_lines)
         )
         if len(apart_lines) >= min_line_count and _are_repeated_headings(raw_pages, apart_lines):
-            naming_rows |= {
+            naming_row_keys |= {
                 make_naming_key(line, raw_pages[page_index].number)
                 for page_index, line in apart_lines
             }
-    return naming_rows
+    return naming_row_keys
 
 
 def _group_edge_lines(
@@ -91,7 +91,10 @@ def _are_repeated_headings(
 
 def _list_header_names(header_text: str) -> list[str]:
     """Return what a header may name: all of it, or what follows the title of the plan."""
-    return [header_text, *(header_text.rpartition(sign)[2].strip() for sign in _NAME_SEPARATORS)]
+    return [
+        header_text,
+        *(header_text.rpartition(separator)[2].strip() for separator in _NAME_SEPARATORS),
+    ]
 
 
 def _list_nearby_names(
@@ -109,5 +112,5 @@ def _list_nearby_names(
         for raw_page in raw_pages
     ]
     for page_index, _ in header_lines:
-        first_index = max(page_index - _NEAR_PAGES_BEFORE, 0)
-        yield set().union(*names_by_page[first_index : page_index + _NEAR_PAGES_AFTER + 1])
+        first_page_index = max(page_index - _NEAR_PAGES_BEFORE, 0)
+        yield set().union(*names_by_page[first_page_index : page_index + _NEAR_PAGES_AFTER + 1])

@@ -39,7 +39,7 @@ def _iterate_decimal_starts(
     typography: Typography, taken_line_indexes: Collection[int]
 ) -> Iterator[SectionStart]:
     """Yield paragraphs and sections numbered like `4.12`, in their sequence."""
-    last_components: tuple[str | int, ...] = ()
+    previous_components: tuple[str | int, ...] = ()
     last_line_index: int | None = None
     for line_index, flow_line in enumerate(typography.lines):
         line_text = flow_line.line.text
@@ -66,15 +66,15 @@ def _iterate_decimal_starts(
             or (
                 typography.has_hanging_indent(line_index)
                 and (
-                    _is_next_number(components, last_components)
+                    _is_next_number(components, previous_components)
                     or _is_after_paragraph_end(typography, last_line_index, line_index)
                 )
             )
         ):
             continue
-        if not _can_number_follow(components, last_components):
+        if not _can_number_follow(components, previous_components):
             continue
-        last_components, last_line_index = components, line_index
+        previous_components, last_line_index = components, line_index
         if (
             paragraph_title
             and not paragraph_title.endswith(".")
@@ -108,39 +108,44 @@ def _is_section_title(typography: Typography, line_index: int) -> bool:
 
 
 def _can_number_follow(
-    number_parts: tuple[str | int, ...], last_parts: tuple[str | int, ...]
+    number_parts: tuple[str | int, ...], previous_parts: tuple[str | int, ...]
 ) -> bool:
     """Whether a decimal number may follow: the next one, a first one below, or one further up."""
-    if not last_parts:
+    if not previous_parts:
         return number_parts[-1] in (0, 1, 2)
-    if type(number_parts[0]) is not type(last_parts[0]):
+    if type(number_parts[0]) is not type(previous_parts[0]):
         return False
     first_difference = next(
         (
-            index
-            for index, (number_component, last_component) in enumerate(
-                zip(number_parts, last_parts, strict=False)
+            part_index
+            for part_index, (number_component, previous_component) in enumerate(
+                zip(number_parts, previous_parts, strict=False)
             )
-            if number_component != last_component
+            if number_component != previous_component
         ),
         None,
     )
     if first_difference is None:  # one is the beginning of the other
-        return len(number_parts) > len(last_parts) and all(
-            component in (0, 1, 2) for component in number_parts[len(last_parts) :]
+        return len(number_parts) > len(previous_parts) and all(
+            component in (0, 1, 2) for component in number_parts[len(previous_parts) :]
         )
     number_rise = _compute_ordinal(number_parts[first_difference]) - _compute_ordinal(
-        last_parts[first_difference]
+        previous_parts[first_difference]
     )
     return 0 < number_rise <= 3 and all(
         component in (0, 1, 2) for component in number_parts[first_difference + 1 :]
     )
 
 
-def _is_next_number(number_parts: tuple[str | int, ...], last_parts: tuple[str | int, ...]) -> bool:
+def _is_next_number(
+    number_parts: tuple[str | int, ...], previous_parts: tuple[str | int, ...]
+) -> bool:
     """Whether a number is the very next one: `4.13` after `4.12`."""
-    last_part = last_parts[-1] if last_parts else None
-    return isinstance(last_part, int) and number_parts == (*last_parts[:-1], last_part + 1)
+    previous_part = previous_parts[-1] if previous_parts else None
+    return isinstance(previous_part, int) and number_parts == (
+        *previous_parts[:-1],
+        previous_part + 1,
+    )
 
 
 def _compute_ordinal(component: str | int) -> int:
@@ -165,27 +170,29 @@ def find_plain_starts(
         and not typography.is_small_line(line_index)
     ]
     numbered_lines = [*_remove_clause_numbers(numbered_lines, headings)]
-    left_edges = [
+    column_numbers = [
         round(typography.lines[line_index].line.left / MARGIN_TOLERANCE)
         for line_index, _ in numbered_lines
     ]
-    edge_frequencies = Counter(left_edges)
-    usual_column = edge_frequencies.most_common(1)[0][0] if edge_frequencies else 0
+    column_frequencies = Counter(column_numbers)
+    usual_column_number = column_frequencies.most_common(1)[0][0] if column_frequencies else 0
     number_weights = [
-        _weigh_number(typography, line_index, is_in_column=abs(left_edge - usual_column) <= 2)
-        for left_edge, (line_index, _) in zip(left_edges, numbered_lines, strict=True)
+        _weigh_number(
+            typography, line_index, is_in_column=abs(column_number - usual_column_number) <= 2
+        )
+        for column_number, (line_index, _) in zip(column_numbers, numbered_lines, strict=True)
     ]
-    line_numbers = [paragraph_number for _, paragraph_number in numbered_lines]
-    chain_indexes = find_rising_numbers(line_numbers, max_gap=3, number_weights=number_weights)
-    first_annex_line = min(
+    paragraph_numbers = [paragraph_number for _, paragraph_number in numbered_lines]
+    chain_indexes = find_rising_numbers(paragraph_numbers, max_gap=3, number_weights=number_weights)
+    first_annex_line_index = min(
         (heading_start.line_index for heading_start in headings if heading_start.kind == "annex"),
         default=None,
     )
     is_quoted = (
         bool(chain_indexes)
-        and line_numbers[chain_indexes[0]] > _MAX_FIRST_NUMBER
-        and first_annex_line is not None
-        and numbered_lines[chain_indexes[0]][0] > first_annex_line
+        and paragraph_numbers[chain_indexes[0]] > _MAX_FIRST_NUMBER
+        and first_annex_line_index is not None
+        and numbered_lines[chain_indexes[0]][0] > first_annex_line_index
     )
     if is_quoted:
         return
@@ -213,7 +220,7 @@ def _remove_clause_numbers(
     numbered_lines: Sequence[tuple[int, int]], headings: Sequence[SectionStart]
 ) -> Iterator[tuple[int, int]]:
     """Yield the candidates but for 1, 2, 3 … below a policy: those are its clauses."""
-    parent_lines = sorted(
+    parent_line_indexes = sorted(
         heading_start.line_index
         for heading_start in headings
         if heading_start.kind in ("policy", "annex", "chapter")
@@ -221,15 +228,15 @@ def _remove_clause_numbers(
     policy_line_indexes = {
         heading_start.line_index for heading_start in headings if heading_start.kind == "policy"
     }
-    parent_line, last_clause_number = -1, 0
-    for line_index, line_number in numbered_lines:
-        parent_index = bisect_left(parent_lines, line_index) - 1
-        if parent_index >= 0 and parent_lines[parent_index] != parent_line:
-            parent_line, last_clause_number = parent_lines[parent_index], 0
-        if parent_line in policy_line_indexes and line_number == last_clause_number + 1:
-            last_clause_number = line_number
+    parent_line_index, last_clause_number = -1, 0
+    for line_index, paragraph_number in numbered_lines:
+        parent_index = bisect_left(parent_line_indexes, line_index) - 1
+        if parent_index >= 0 and parent_line_indexes[parent_index] != parent_line_index:
+            parent_line_index, last_clause_number = parent_line_indexes[parent_index], 0
+        if parent_line_index in policy_line_indexes and paragraph_number == last_clause_number + 1:
+            last_clause_number = paragraph_number
         else:
-            yield line_index, line_number
+            yield line_index, paragraph_number
 
 
 def find_rising_numbers(
@@ -237,30 +244,32 @@ def find_rising_numbers(
 ) -> list[int]:
     """Return the indexes of the numbers that form the best sequence rising in small steps."""
     number_weights = number_weights or [1.0] * len(candidate_numbers)
-    best_chains: dict[int, tuple[float, int]] = {}
+    best_chain_by_number: dict[int, tuple[float, int]] = {}
     predecessors: list[int | None] = []
-    for index, (candidate_number, number_weight) in enumerate(
+    for candidate_index, (candidate_number, number_weight) in enumerate(
         zip(candidate_numbers, number_weights, strict=True)
     ):
         previous_chains = [
             # A missing number costs something, so that a chain with every number wins over one with
             # gaps.
             (
-                best_chains[candidate_number - gap][0] - 0.5 * (gap - 1),
-                best_chains[candidate_number - gap][1],
+                best_chain_by_number[candidate_number - gap][0] - 0.5 * (gap - 1),
+                best_chain_by_number[candidate_number - gap][1],
             )
             for gap in range(1, max_gap + 1)
-            if candidate_number - gap in best_chains
+            if candidate_number - gap in best_chain_by_number
         ]
         best_score, previous_index = max(previous_chains, default=(0.0, None))
         predecessors.append(previous_index)
         if (
-            candidate_number not in best_chains
-            or best_score + number_weight > best_chains[candidate_number][0]
+            candidate_number not in best_chain_by_number
+            or best_score + number_weight > best_chain_by_number[candidate_number][0]
         ):
-            best_chains[candidate_number] = best_score + number_weight, index
+            best_chain_by_number[candidate_number] = best_score + number_weight, candidate_index
     chain_indexes: list[int] = []
-    chain_index: int | None = max(best_chains.values())[1] if best_chains else None
+    chain_index: int | None = (
+        max(best_chain_by_number.values())[1] if best_chain_by_number else None
+    )
     while chain_index is not None:
         chain_indexes.append(chain_index)
         chain_index = predecessors[chain_index]

@@ -22,16 +22,16 @@ def find_printed_labels(raw_pages: Sequence[RawPage]) -> list[str]:
     `50–51`.
     """
     numbers_by_page = [_list_edge_numbers(raw_page) for raw_page in raw_pages]
-    labels: list[str] = []
-    for index, raw_page in enumerate(raw_pages):
+    page_labels: list[str] = []
+    for page_index, raw_page in enumerate(raw_pages):
         neighbour_numbers = (
-            numbers_by_page[index - 1] if index else set(),
-            numbers_by_page[index + 1] if index + 1 < len(raw_pages) else set(),
+            numbers_by_page[page_index - 1] if page_index else set(),
+            numbers_by_page[page_index + 1] if page_index + 1 < len(raw_pages) else set(),
         )
-        labels.append(
-            _choose_page_label(numbers_by_page[index], *neighbour_numbers) or raw_page.label
+        page_labels.append(
+            _choose_page_label(numbers_by_page[page_index], *neighbour_numbers) or raw_page.label
         )
-    return labels
+    return page_labels
 
 
 def _choose_page_label(

@@ -103,11 +103,11 @@ def _choose_policies(
     chosen_headings = _PolicyChooser(
         typography, candidate_headings, headings, boundaries
     ).choose_headings()
-    chosen_lines = {candidate_heading.line_index for candidate_heading in chosen_headings}
+    chosen_line_indexes = {candidate_heading.line_index for candidate_heading in chosen_headings}
     other_headings = [
         candidate_heading
         for candidate_heading in candidate_headings
-        if candidate_heading.line_index not in chosen_lines
+        if candidate_heading.line_index not in chosen_line_indexes
     ]
     return chosen_headings, other_headings
 
@@ -145,8 +145,8 @@ class _PolicyChooser:
         self._candidate_headings = candidate_headings
         self._graded_stretches = _grade_stretches(headings, len(typography.lines))
         self._next_boundaries = dict(pairwise(boundaries))
-        heading_lines = [heading.line_index for heading in candidate_headings]
-        self._next_headings = dict(pairwise([*heading_lines, len(typography.lines)]))
+        heading_line_indexes = [heading.line_index for heading in candidate_headings]
+        self._next_headings = dict(pairwise([*heading_line_indexes, len(typography.lines)]))
         self._refs_by_box = self._group_refs_by_box()
         self._text_lengths = {
             candidate_heading.line_index: self._count_text_chars(candidate_heading)
@@ -200,7 +200,7 @@ class _PolicyChooser:
             not _EXPLAINING_TITLE_PATTERN.fullmatch(candidate_heading.title),
             self._are_policies_boxed and self._is_head_of_box(candidate_heading),
             self._look_counts[self._measure_look(candidate_heading)],
-            candidate_heading.label_index is not None,
+            candidate_heading.label_line_index is not None,
             self._text_lengths[candidate_heading.line_index],
         )
 
@@ -246,14 +246,14 @@ class _PolicyChooser:
 
     def _find_last_rows_of_lists(self) -> set[int]:
         """Return the headings that end a list of others; the text below is no part of the list."""
-        last_rows: set[int] = set()
+        last_row_indexes: set[int] = set()
         row_count = 0
         for last_heading, next_heading in pairwise(self._candidate_headings):
             is_next_row = self._is_row_below(last_heading, next_heading)
             row_count = row_count + 1 if is_next_row else 0
             if row_count >= _MIN_LIST_ROWS:
-                last_rows.add(next_heading.line_index)
-        return last_rows
+                last_row_indexes.add(next_heading.line_index)
+        return last_row_indexes
 
     def _is_row_below(self, last_heading: PolicyHeading, next_heading: PolicyHeading) -> bool:
         """Whether one heading stands right below another that looks like it, without a text."""
@@ -322,38 +322,48 @@ class _PolicyChooser:
 
     def _count_text_chars(self, candidate_heading: PolicyHeading) -> int:
         """Return the number of characters between a heading and the next, or its own line's."""
-        first_line = candidate_heading.heading_index + (
+        first_line_index = candidate_heading.heading_index + (
             candidate_heading.line_index == candidate_heading.heading_index
         )
-        end_line = min(
-            self._next_boundaries[candidate_heading.line_index], first_line + _MAX_MEASURED_LINES
+        end_line_index = min(
+            self._next_boundaries[candidate_heading.line_index],
+            first_line_index + _MAX_MEASURED_LINES,
         )
         all_lines = self._typography.lines
         heading_box = all_lines[candidate_heading.heading_index].box
         if heading_box is not None:
             # Numbers in the box of a policy are its own, and end nothing.
-            last_line = min(
-                self._next_headings[candidate_heading.line_index], first_line + _MAX_MEASURED_LINES
+            box_end_limit = min(
+                self._next_headings[candidate_heading.line_index],
+                first_line_index + _MAX_MEASURED_LINES,
             )
             box_lines = takewhile(
-                lambda flow_line: flow_line.box == heading_box, all_lines[first_line:last_line]
+                lambda flow_line: flow_line.box == heading_box,
+                all_lines[first_line_index:box_end_limit],
             )
-            box_length = sum(len(flow_line.line.text) for flow_line in box_lines)
+            box_char_count = sum(len(flow_line.line.text) for flow_line in box_lines)
             # The heading may be all of it that a page has room for.
-            if box_length >= _MIN_TEXT_CHARS or (
+            if box_char_count >= _MIN_TEXT_CHARS or (
                 heading_box.is_grid
-                and not self._is_continued_on_next_page(candidate_heading, first_line)
+                and not self._is_continued_on_next_page(candidate_heading, first_line_index)
             ):
-                return box_length
-        return sum(len(flow_line.line.text) for flow_line in all_lines[first_line:end_line])
+                return box_char_count
+        return sum(
+            len(flow_line.line.text) for flow_line in all_lines[first_line_index:end_line_index]
+        )
 
-    def _is_continued_on_next_page(self, candidate_heading: PolicyHeading, next_line: int) -> bool:
+    def _is_continued_on_next_page(
+        self, candidate_heading: PolicyHeading, next_line_index: int
+    ) -> bool:
         """Whether a heading ends its page, and a box of the same width begins the next."""
         all_lines = self._typography.lines
         heading_line = all_lines[candidate_heading.heading_index]
-        if next_line >= len(all_lines) or all_lines[next_line].page != heading_line.page + 1:
+        if (
+            next_line_index >= len(all_lines)
+            or all_lines[next_line_index].page != heading_line.page + 1
+        ):
             return False
-        next_box = all_lines[next_line].box
+        next_box = all_lines[next_line_index].box
         assert heading_line.box is not None
         return (
             next_box is not None

@@ -13,7 +13,7 @@ from readingroom.ingest.structure.codes import (
     find_bar_line_indexes,
     find_site_line_indexes,
     get_code_letters,
-    match_rule_heading,
+    match_synonym_heading,
 )
 from readingroom.ingest.structure.starts import SectionStart, make_section_start
 from readingroom.ingest.structure.typography import MARGIN_TOLERANCE, Typography
@@ -40,13 +40,13 @@ class PolicyHeading:
     heading_index: int
     ref: str
     title: str
-    label_index: int | None = None
+    label_line_index: int | None = None
     """The line `Policy` further down, below which its text begins."""
 
     @property
     def text_start_index(self) -> int:
         """The line at which the policy itself begins: that of the label, or the heading."""
-        return self.heading_index if self.label_index is None else self.label_index
+        return self.heading_index if self.label_line_index is None else self.label_line_index
 
     def to_section_start(self) -> SectionStart:
         return make_section_start(self.line_index, "policy", self.ref, self.title)
@@ -64,13 +64,13 @@ def is_continued_heading(line_text: str, heading_text: str) -> bool:
 def find_policy_headings(typography: Typography, code_prefixes: set[str]) -> list[PolicyHeading]:
     """Return every heading that names a policy, in the body of a plan or elsewhere."""
     flow_lines = typography.lines
-    label_indexes = [
+    ordered_label_indexes = [
         line_index
         for line_index, label_line in enumerate(flow_lines)
         if _TEXT_LABEL_PATTERN.fullmatch(label_line.line.text)
         and not _is_cell_of_table(typography, line_index)
     ]
-    label_line_indexes = set(label_indexes)
+    label_line_indexes = set(ordered_label_indexes)
     site_line_indexes, bar_line_indexes = (
         find_site_line_indexes(typography),
         find_bar_line_indexes(typography),
@@ -88,7 +88,7 @@ def find_policy_headings(typography: Typography, code_prefixes: set[str]) -> lis
             or _match_worded_heading(typography, line_index)
             or _match_code_heading(typography, line_index, code_prefixes, label_line_indexes)
             or _match_code_alone(typography, line_index, code_prefixes)
-            or _match_rule_heading(typography, line_index, code_prefixes)
+            or _match_synonym_heading(typography, line_index, code_prefixes)
             or (
                 _make_site_heading(typography, line_index)
                 if line_index in site_line_indexes
@@ -103,23 +103,23 @@ def find_policy_headings(typography: Typography, code_prefixes: set[str]) -> lis
         if candidate_heading:
             candidate_headings.append(candidate_heading)
     first_headings = [*_exclude_repeated_headings(typography, candidate_headings)]
-    return [*_attach_text_labels(first_headings, label_indexes)]
+    return [*_attach_text_labels(first_headings, ordered_label_indexes)]
 
 
-def _is_cell_of_table(typography: Typography, label_index: int) -> bool:
+def _is_cell_of_table(typography: Typography, label_line_index: int) -> bool:
     """Whether a label stands in a table, and not above the text of a box with a table further down.
 
     Below a label in a table there is a code, or there are short cells.
     """
     flow_lines = typography.lines
-    label_line, next_index = flow_lines[label_index], label_index + 1
+    label_line, next_index = flow_lines[label_line_index], label_line_index + 1
     if label_line.box is None or not label_line.box.is_grid:
         return False
-    if next_index == len(flow_lines) or flow_lines[label_index - 1].box == label_line.box:
+    if next_index == len(flow_lines) or flow_lines[label_line_index - 1].box == label_line.box:
         return True
     next_line = flow_lines[next_index]
     is_above_text = (
-        typography.is_emphasised(label_index)
+        typography.is_emphasised(label_line_index)
         and typography.is_block_start(next_index)
         and next_line.box == label_line.box
         and next_line.line.bottom < label_line.line.bottom
@@ -152,14 +152,14 @@ def is_repeated_heading(
 ) -> bool:
     """Whether lines are the first of their page and say the same as a heading further up."""
     flow_lines = typography.lines
-    page_lines, heading_lines = (
-        flow_lines[first_index : first_index + line_count]
-        for first_index in (line_index, heading_index)
+    page_top_lines, heading_lines = (
+        flow_lines[first_line_index : first_line_index + line_count]
+        for first_line_index in (line_index, heading_index)
     )
     return (
         line_index > heading_index
         and flow_lines[line_index].page != flow_lines[line_index - 1].page
-        and [flow_line.line.text for flow_line in page_lines]
+        and [flow_line.line.text for flow_line in page_top_lines]
         == [flow_line.line.text for flow_line in heading_lines]
     )
 
@@ -189,8 +189,8 @@ def _are_in_one_box(
 
 def _match_badge(typography: Typography, line_index: int) -> PolicyHeading | None:
     """Return the heading whose code stands below the word "Policy", with its title beside both."""
-    label_index = line_index - 1
-    label_line, code_line = typography.lines[label_index], typography.lines[line_index]
+    label_line_index = line_index - 1
+    label_line, code_line = typography.lines[label_line_index], typography.lines[line_index]
     if CODE_ALONE_PATTERN.fullmatch(code_line.line.text) is None or not typography.is_emphasised(
         line_index
     ):
@@ -199,31 +199,31 @@ def _match_badge(typography: Typography, line_index: int) -> PolicyHeading | Non
     is_above = label_line.page == code_line.page and 0 < height_difference < 2 * code_line.line.size
     if not is_above or abs(label_line.line.left - code_line.line.left) > _MAX_BADGE_INDENT:
         return None
-    for title_index in (label_index - 1, line_index + 1):
-        if 0 <= title_index < len(typography.lines) and _is_title_beside_badge(
-            typography, title_index, line_index, height_difference
+    for title_line_index in (label_line_index - 1, line_index + 1):
+        if 0 <= title_line_index < len(typography.lines) and _is_title_beside_badge(
+            typography, title_line_index, line_index, height_difference
         ):
             return PolicyHeading(
-                min(title_index, label_index),
+                min(title_line_index, label_line_index),
                 line_index,
                 f"Policy {code_line.line.text}",
-                typography.lines[title_index].line.text,
+                typography.lines[title_line_index].line.text,
             )
     return None
 
 
 def _is_title_beside_badge(
-    typography: Typography, title_index: int, code_index: int, badge_height: float
+    typography: Typography, title_line_index: int, code_line_index: int, badge_height: float
 ) -> bool:
     """Whether a line is a title at the right of a badge, level with it."""
-    title_line, code_line = typography.lines[title_index], typography.lines[code_index]
+    title_line, code_line = typography.lines[title_line_index], typography.lines[code_line_index]
     height_difference = title_line.line.bottom - code_line.line.bottom
     return (
         title_line.page == code_line.page
         and title_line.line.left > code_line.line.left + code_line.line.size
         and -code_line.line.size / 2 < height_difference < badge_height + code_line.line.size / 2
-        and typography.is_emphasised(title_index)
-        and typography.is_title_like(title_index)
+        and typography.is_emphasised(title_line_index)
+        and typography.is_title_like(title_line_index)
     )
 
 
@@ -307,12 +307,12 @@ def _match_code_alone(
     )
 
 
-def _match_rule_heading(
+def _match_synonym_heading(
     typography: Typography, line_index: int, code_prefixes: set[str]
 ) -> PolicyHeading | None:
     """Return the heading `Strategy 9 – A new town` of a plan that calls its policies so."""
-    rule_match = match_rule_heading(typography.lines[line_index].line.text)
-    if rule_match is None or rule_match["word"].upper() not in code_prefixes:
+    synonym_match = match_synonym_heading(typography.lines[line_index].line.text)
+    if synonym_match is None or synonym_match["word"].upper() not in code_prefixes:
         return None
     if not (
         typography.is_emphasised(line_index)
@@ -320,9 +320,9 @@ def _match_rule_heading(
         and (typography.is_block_start(line_index) or typography.is_after_sentence(line_index))
     ):
         return None
-    rule_ref = f"{rule_match['word'].capitalize()} {rule_match['number']}"
-    rule_title = _complete_title(typography, line_index, rule_match["title"] or "")
-    return PolicyHeading(line_index, line_index, rule_ref, rule_title)
+    policy_ref = f"{synonym_match['word'].capitalize()} {synonym_match['number']}"
+    policy_title = _complete_title(typography, line_index, synonym_match["title"] or "")
+    return PolicyHeading(line_index, line_index, policy_ref, policy_title)
 
 
 def _make_site_heading(typography: Typography, line_index: int) -> PolicyHeading:
@@ -360,33 +360,35 @@ def _complete_title(typography: Typography, line_index: int, policy_title: str) 
 
 
 def _attach_text_labels(
-    candidate_headings: Sequence[PolicyHeading], label_indexes: Sequence[int]
+    candidate_headings: Sequence[PolicyHeading], ordered_label_indexes: Sequence[int]
 ) -> Iterator[PolicyHeading]:
     """Yield the headings, each with the label of its text where there is one before the next."""
-    next_label_place = 0
-    for heading_index, candidate_heading in enumerate(candidate_headings):
-        next_heading_line = (
-            candidate_headings[heading_index + 1].line_index
-            if heading_index + 1 < len(candidate_headings)
+    next_label_position = 0
+    for candidate_index, candidate_heading in enumerate(candidate_headings):
+        next_heading_line_index = (
+            candidate_headings[candidate_index + 1].line_index
+            if candidate_index + 1 < len(candidate_headings)
             else None
         )
         while (
-            next_label_place < len(label_indexes)
-            and label_indexes[next_label_place] <= candidate_heading.heading_index
+            next_label_position < len(ordered_label_indexes)
+            and ordered_label_indexes[next_label_position] <= candidate_heading.heading_index
         ):
-            next_label_place += 1
-        label_line = (
-            label_indexes[next_label_place] if next_label_place < len(label_indexes) else None
+            next_label_position += 1
+        label_line_index = (
+            ordered_label_indexes[next_label_position]
+            if next_label_position < len(ordered_label_indexes)
+            else None
         )
         is_own_label = (
-            label_line is not None
-            and (next_heading_line is None or label_line < next_heading_line)
-            and label_line - candidate_heading.heading_index <= _MAX_LABEL_DISTANCE
+            label_line_index is not None
+            and (next_heading_line_index is None or label_line_index < next_heading_line_index)
+            and label_line_index - candidate_heading.heading_index <= _MAX_LABEL_DISTANCE
         )
         yield PolicyHeading(
             candidate_heading.line_index,
             candidate_heading.heading_index,
             candidate_heading.ref,
             candidate_heading.title,
-            label_line if is_own_label else None,
+            label_line_index if is_own_label else None,
         )

@@ -38,21 +38,23 @@ def find_ruled_ends(
     if not typography.rules_by_page or len(policies) < min_policy_count:
         return no_ends
     closing_rules = [
-        _find_closing_rule(typography, policy_heading, next_line, paragraph_line_indexes)
-        for policy_heading, next_line in zip(policies, next_line_indexes, strict=True)
+        _find_closing_rule(typography, policy_heading, next_line_index, paragraph_line_indexes)
+        for policy_heading, next_line_index in zip(policies, next_line_indexes, strict=True)
     ]
-    width_counts = Counter(
-        round(_measure_width(closing_rule.rule)) for closing_rule in closing_rules if closing_rule
+    counts_by_width = Counter(
+        round(_measure_width(closing_rule.drawn_rule))
+        for closing_rule in closing_rules
+        if closing_rule
     )
-    usual_width = width_counts.most_common(1)[0][0] if width_counts else 0
-    ruled_ends = [
+    usual_width = counts_by_width.most_common(1)[0][0] if counts_by_width else 0
+    ruled_end_indexes = [
         closing_rule.line_index
         if closing_rule
-        and abs(_measure_width(closing_rule.rule) - usual_width) < _MAX_END_DIFFERENCE
+        and abs(_measure_width(closing_rule.drawn_rule) - usual_width) < _MAX_END_DIFFERENCE
         else 0
         for closing_rule in closing_rules
     ]
-    return ruled_ends if sum(map(bool, ruled_ends)) >= min_policy_count else no_ends
+    return ruled_end_indexes if sum(map(bool, ruled_end_indexes)) >= min_policy_count else no_ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +62,13 @@ class _ClosingRule:
     """The line after a policy, and the rule above that line."""
 
     line_index: int
-    rule: DrawnRule
+    drawn_rule: DrawnRule
 
 
 def _find_closing_rule(
     typography: Typography,
     policy_heading: PolicyHeading,
-    next_line: int,
+    next_line_index: int,
     paragraph_line_indexes: Container[int],
 ) -> _ClosingRule | None:
     """Return where a rule closes a policy, or None."""
@@ -77,9 +79,9 @@ def _find_closing_rule(
         typography, title_end_index - 1
     )
     # The first rule below the title is the heading's own.
-    for line_index in range(title_end_index + 1, next_line):
-        rule = _find_rule_below(typography, line_index - 1)
-        if rule is None:
+    for line_index in range(title_end_index + 1, next_line_index):
+        drawn_rule = _find_rule_below(typography, line_index - 1)
+        if drawn_rule is None:
             if line_index in paragraph_line_indexes:
                 return None
             continue
@@ -87,13 +89,13 @@ def _find_closing_rule(
             # Above a heading, a rule may belong to that heading.
             is_closing = not typography.is_emphasised(line_index)
         else:
-            is_closing = _are_equally_wide(rule, opening_rule)
+            is_closing = _are_equally_wide(drawn_rule, opening_rule)
         if (
             is_closing
-            and not _is_ruled_again(typography, line_index, rule)
-            and not _is_table_row(typography, line_index, next_line, rule)
+            and not _is_ruled_again(typography, line_index, drawn_rule)
+            and not _is_table_row(typography, line_index, next_line_index, drawn_rule)
         ):
-            return _ClosingRule(line_index, rule)
+            return _ClosingRule(line_index, drawn_rule)
     return None
 
 
@@ -101,42 +103,42 @@ def _find_rule_above(typography: Typography, line_index: int) -> DrawnRule | Non
     """Return the nearest rule right above a line, with no other line between."""
     flow_line = typography.lines[line_index]
     line_top = flow_line.line.bottom + flow_line.line.size
-    lowest_height, highest_height = (
+    lowest_position, highest_position = (
         line_top - _MIN_RULE_OVERLAP * flow_line.line.size,
         line_top + _MAX_RULE_DISTANCE * flow_line.line.size,
     )
     if not _is_first_of_column(typography, line_index):
-        highest_height = min(highest_height, typography.lines[line_index - 1].line.last_bottom)
-    rules_above = _list_rules_between(typography, flow_line, lowest_height, highest_height)
-    return min(rules_above, key=lambda rule: rule.height, default=None)
+        highest_position = min(highest_position, typography.lines[line_index - 1].line.last_bottom)
+    rules_above = _list_rules_between(typography, flow_line, lowest_position, highest_position)
+    return min(rules_above, key=lambda drawn_rule: drawn_rule.vertical_position, default=None)
 
 
 def _find_rule_below(typography: Typography, line_index: int) -> DrawnRule | None:
     """Return the rule between a line and the next, if there is one."""
     flow_line = typography.lines[line_index]
-    size = flow_line.line.size
-    highest_height = flow_line.line.last_bottom + _MIN_RULE_OVERLAP * size
-    lowest_height = flow_line.line.last_bottom - _MAX_RULE_DISTANCE * size
+    letter_size = flow_line.line.size
+    highest_position = flow_line.line.last_bottom + _MIN_RULE_OVERLAP * letter_size
+    lowest_position = flow_line.line.last_bottom - _MAX_RULE_DISTANCE * letter_size
     next_index = line_index + 1
     if next_index < len(typography.lines) and not _is_first_of_column(typography, next_index):
         next_line = typography.lines[next_index].line
-        lowest_height = max(
-            lowest_height, next_line.bottom + (1 - _MIN_RULE_OVERLAP) * next_line.size
+        lowest_position = max(
+            lowest_position, next_line.bottom + (1 - _MIN_RULE_OVERLAP) * next_line.size
         )
     return next(
-        iter(_list_rules_between(typography, flow_line, lowest_height, highest_height)), None
+        iter(_list_rules_between(typography, flow_line, lowest_position, highest_position)), None
     )
 
 
 def _list_rules_between(
-    typography: Typography, flow_line: FlowLine, lowest_height: float, highest_height: float
+    typography: Typography, flow_line: FlowLine, lowest_position: float, highest_position: float
 ) -> list[DrawnRule]:
     """Return the rules over or under a line that are drawn between two heights of its page."""
     return [
-        rule
-        for rule in typography.rules_by_page.get(flow_line.page, ())
-        if lowest_height <= rule.height <= highest_height
-        and rule.left - _MAX_END_DIFFERENCE <= flow_line.line.left < rule.right
+        drawn_rule
+        for drawn_rule in typography.rules_by_page.get(flow_line.page, ())
+        if lowest_position <= drawn_rule.vertical_position <= highest_position
+        and drawn_rule.left - _MAX_END_DIFFERENCE <= flow_line.line.left < drawn_rule.right
     ]
 
 
@@ -160,21 +162,21 @@ def _is_ruled_again(typography: Typography, line_index: int, opening_rule: Drawn
 
 
 def _is_table_row(
-    typography: Typography, line_index: int, next_line: int, opening_rule: DrawnRule
+    typography: Typography, line_index: int, next_line_index: int, opening_rule: DrawnRule
 ) -> bool:
     """Whether a rule has another one a row further down, as in a table without upright rules."""
-    last_index = min(line_index + _MAX_ROW_LINES, next_line - 1)
+    last_index = min(line_index + _MAX_ROW_LINES, next_line_index - 1)
     return any(
-        (rule := _find_rule_below(typography, row_index)) is not None
-        and _are_equally_wide(rule, opening_rule)
+        (drawn_rule := _find_rule_below(typography, row_index)) is not None
+        and _are_equally_wide(drawn_rule, opening_rule)
         for row_index in range(line_index, last_index)
     )
 
 
-def _are_equally_wide(rule: DrawnRule, other_rule: DrawnRule) -> bool:
+def _are_equally_wide(drawn_rule: DrawnRule, other_rule: DrawnRule) -> bool:
     """Whether two rules are equally long; on facing pages they may begin at different places."""
-    return abs(_measure_width(rule) - _measure_width(other_rule)) < _MAX_END_DIFFERENCE
+    return abs(_measure_width(drawn_rule) - _measure_width(other_rule)) < _MAX_END_DIFFERENCE
 
 
-def _measure_width(rule: DrawnRule) -> float:
-    return rule.right - rule.left
+def _measure_width(drawn_rule: DrawnRule) -> float:
+    return drawn_rule.right - drawn_rule.left

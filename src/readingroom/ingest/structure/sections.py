@@ -88,40 +88,42 @@ def find_sections(text_flow: TextFlow) -> tuple[DocumentSection, ...]:
 
 
 def _separate_figures(
-    typography: Typography, outline: Sequence[SectionStart]
+    typography: Typography, outline_starts: Sequence[SectionStart]
 ) -> list[SectionStart]:
     """Return the starts, with one for each page that a figure fills.
 
     A policy or a paragraph may go on after it, but the words of a figure are no part of them.
     """
-    headed_pages = {
+    headed_page_numbers = {
         typography.lines[section_start.line_index].page
-        for section_start in outline
+        for section_start in outline_starts
         if section_start.kind != "exhibit"
     }
-    pages = typography.figure_pages.keys() - headed_pages
+    figure_page_numbers = typography.figure_pages.keys() - headed_page_numbers
     other_starts = [
         section_start
-        for section_start in outline
-        if typography.lines[section_start.line_index].page not in pages
+        for section_start in outline_starts
+        if typography.lines[section_start.line_index].page not in figure_page_numbers
     ]
     figure_starts = [
         _make_figure_start(typography, typography.figure_pages[page_number])
-        for page_number in pages
+        for page_number in figure_page_numbers
     ]
     return sorted(
         [*other_starts, *figure_starts], key=lambda section_start: section_start.line_index
     )
 
 
-def _make_figure_start(typography: Typography, page_lines: range) -> SectionStart:
+def _make_figure_start(typography: Typography, page_line_indexes: range) -> SectionStart:
     caption = next(
         caption_match
-        for line_index in page_lines
+        for line_index in page_line_indexes
         if (caption_match := FIGURE_CAPTION_PATTERN.match(typography.lines[line_index].line.text))
     )
     section_ref = " ".join(caption["ref"].split())
-    return SectionStart(page_lines.start, "exhibit", section_ref, caption["title"], LEVELS["para"])
+    return SectionStart(
+        page_line_indexes.start, "exhibit", section_ref, caption["title"], LEVELS["para"]
+    )
 
 
 def _add_plain_starts(
@@ -133,13 +135,13 @@ def _add_plain_starts(
     policy_starts = [
         policy_heading.to_section_start() for policy_heading in policy_extents.policies
     ]
-    paragraphs = [
+    paragraph_starts = [
         *find_plain_starts(
             typography, [*outline_starts, *policy_starts], policy_extents.list_box_line_indexes()
         )
     ]
-    section_starts = [*outline_starts, *paragraphs]
-    if not policy_starts and len(paragraphs) < _MIN_REFERENCES:
+    section_starts = [*outline_starts, *paragraph_starts]
+    if not policy_starts and len(paragraph_starts) < _MIN_REFERENCES:
         section_starts += find_bare_headings(typography, section_starts)
     return sorted(section_starts, key=lambda section_start: section_start.line_index)
 
@@ -159,22 +161,22 @@ class _PolicyExtents:
         next_line_indexes = [*self._first_line_indexes, len(typography.lines)][1:]
         self._footnotes = find_footnote_marks(typography) if policies else {}
         self._side_column = find_side_column(typography, policies, next_line_indexes)
-        drawn_ends = [
-            find_box_end(typography, policy_heading, next_line, self._footnotes)
-            for policy_heading, next_line in zip(policies, next_line_indexes, strict=True)
+        box_end_indexes = [
+            find_box_end(typography, policy_heading, next_index, self._footnotes)
+            for policy_heading, next_index in zip(policies, next_line_indexes, strict=True)
         ]
         self._boxed_lines = {
             policy_heading.line_index
-            for policy_heading, drawn_end in zip(policies, drawn_ends, strict=True)
-            if drawn_end
+            for policy_heading, drawn_box_end in zip(policies, box_end_indexes, strict=True)
+            if drawn_box_end
         }
         ruled_ends = find_ruled_ends(
             typography, policies, next_line_indexes, paragraph_line_indexes
         )
         # Two rules mark a policy off as a box does.
         self._box_ends = [
-            drawn_end or ruled_end
-            for drawn_end, ruled_end in zip(drawn_ends, ruled_ends, strict=True)
+            drawn_box_end or ruled_end
+            for drawn_box_end, ruled_end in zip(box_end_indexes, ruled_ends, strict=True)
         ]
 
     def holds_line(self, line_index: int) -> bool:
@@ -245,15 +247,15 @@ class _PolicyExtents:
             if title_end_index < policy_heading.text_start_index:
                 yield _Division(title_end_index, supporting_start)
                 yield _Division(policy_heading.text_start_index, policy_start, is_resumed=True)
-            next_line = boundaries[bisect_right(boundaries, policy_heading.text_start_index)]
+            next_index = boundaries[bisect_right(boundaries, policy_heading.text_start_index)]
             policy_end_index = box_end_index or find_text_end(
-                self._typography, policy_heading, next_line
+                self._typography, policy_heading, next_index
             )
             if self._side_column is not None and not box_end_index:
                 text_line_indexes = range(policy_heading.text_start_index + 1, policy_end_index)
                 yield from self._split_columns(text_line_indexes, policy_start, supporting_start)
             is_marked_off = box_end_index or is_policy_set_in_bold(
-                self._typography, policy_heading, next_line
+                self._typography, policy_heading, next_index
             )
             yield from self._separate_footnotes(
                 range(policy_heading.text_start_index + 1, policy_end_index),
@@ -262,9 +264,9 @@ class _PolicyExtents:
                 is_boxed=policy_heading.line_index in self._boxed_lines,
             )
             yield from self._leave_out_repeats(policy_heading, policy_end_index, policy_start)
-            next_division = all_boundaries[bisect_left(all_boundaries, policy_end_index)]
-            has_exhibit_next = next_division < boundaries[bisect_left(boundaries, policy_end_index)]
-            lead_index = _find_lead_line(self._typography, policy_end_index, next_division)
+            stretch_end = all_boundaries[bisect_left(all_boundaries, policy_end_index)]
+            has_exhibit_next = stretch_end < boundaries[bisect_left(boundaries, policy_end_index)]
+            lead_index = _find_lead_index(self._typography, policy_end_index, stretch_end)
             if has_exhibit_next or policy_end_index < lead_index:
                 yield _Division(policy_end_index, supporting_start, is_resumed=True)
 
@@ -277,8 +279,8 @@ class _PolicyExtents:
         line_count = title_end_index - heading_index
         for line_index in range(title_end_index, policy_end_index - line_count):
             if is_repeated_heading(self._typography, heading_index, line_index, line_count):
-                resumed_line = line_index + line_count
-                yield _Division(resumed_line, policy_start, is_resumed=True, lead_index=line_index)
+                resumed_index = line_index + line_count
+                yield _Division(resumed_index, policy_start, is_resumed=True, lead_index=line_index)
 
     def _separate_footnotes(
         self,
@@ -350,35 +352,35 @@ def _resume_after_exhibits(
 ) -> Iterator[_Division]:
     """Yield the divisions; where prose goes on after a table, its section starts a second time."""
     enclosing_section_start: SectionStart | None = None
-    division_ends = [*(division.line_index for division in divisions), len(typography.lines)][1:]
-    for division, division_end in zip(divisions, division_ends, strict=True):
+    end_indexes = [*(division.line_index for division in divisions), len(typography.lines)][1:]
+    for division, end_index in zip(divisions, end_indexes, strict=True):
         yield division
         if division.section_start is None or division.section_start.kind != "exhibit":
             enclosing_section_start = division.section_start
         elif enclosing_section_start is not None and typography.is_figure_line(division.line_index):
-            page_end = typography.figure_pages[typography.lines[division.line_index].page].stop
-            if page_end < division_end:
-                yield _Division(page_end, enclosing_section_start, is_resumed=True)
+            figure_end = typography.figure_pages[typography.lines[division.line_index].page].stop
+            if figure_end < end_index:
+                yield _Division(figure_end, enclosing_section_start, is_resumed=True)
         elif enclosing_section_start is not None:
-            resumed_line = next(
+            resumed_index = next(
                 (
                     line_index
-                    for line_index in range(division.line_index + 1, division_end)
+                    for line_index in range(division.line_index + 1, end_index)
                     if typography.is_prose(line_index)
                 ),
                 None,
             )
-            if resumed_line is not None:
-                yield _Division(resumed_line, enclosing_section_start, is_resumed=True)
+            if resumed_index is not None:
+                yield _Division(resumed_index, enclosing_section_start, is_resumed=True)
 
 
-def _find_lead_line(typography: Typography, first_line: int, next_line: int) -> int:
+def _find_lead_index(typography: Typography, first_index: int, next_index: int) -> int:
     """Return the first of the headings that end a stretch of lines, or the line after them all."""
-    lead_index = next_line
-    if next_line >= len(typography.lines):
+    lead_index = next_index
+    if next_index >= len(typography.lines):
         return lead_index
-    max_left = typography.lines[next_line].line.left + _MAX_LEAD_INDENT
-    for line_index in range(next_line - 1, max(first_line, next_line - _MAX_LEAD_LINES) - 1, -1):
+    max_left = typography.lines[next_index].line.left + _MAX_LEAD_INDENT
+    for line_index in range(next_index - 1, max(first_index, next_index - _MAX_LEAD_LINES) - 1, -1):
         flow_line = typography.lines[line_index]
         if (flow_line.box and flow_line.box.is_grid) or not typography.is_title_like(line_index):
             break
@@ -423,7 +425,7 @@ def _make_sections(
     ancestor_starts: list[SectionStart] = []
     lead_line_indexes = [*_find_lead_line_indexes(typography, divisions), len(text_flow.lines)]
     line_offsets = [*(flow_line.start_offset for flow_line in text_flow.lines), len(text_flow.text)]
-    for division, lead_line, end_line in zip(
+    for division, lead_index, end_index in zip(
         divisions, lead_line_indexes, lead_line_indexes[1:], strict=False
     ):
         section_start = division.section_start
@@ -433,16 +435,16 @@ def _make_sections(
         ancestor_starts = [
             ancestor for ancestor in ancestor_starts if ancestor.level < section_start.level
         ] + [section_start]
-        if division.line_index >= end_line:
+        if division.line_index >= end_index:
             continue
         yield DocumentSection(
             ref=section_start.ref,
             path=tuple(ancestor.ref for ancestor in ancestor_starts),
             title=typography.join_title_lines(section_start.line_index, section_start.title),
             start_offset=line_offsets[division.line_index],
-            end_offset=line_offsets[end_line],
+            end_offset=line_offsets[end_index],
             page=text_flow.lines[division.line_index].page,
-            lead_start_offset=line_offsets[lead_line],
+            lead_start_offset=line_offsets[lead_index],
             kind=_find_kind_by_ancestry(ancestor_starts),
         )
 
@@ -459,7 +461,7 @@ def _find_lead_line_indexes(
         elif section_start is None or section_start.kind == "exhibit" or division.is_resumed:
             yield division.line_index
         else:
-            yield _find_lead_line(typography, last_line_index, division.line_index)
+            yield _find_lead_index(typography, last_line_index, division.line_index)
         last_line_index = division.line_index + 1
         if section_start is not None and not division.is_resumed:
             last_line_index = typography.find_title_end(division.line_index, section_start.title)
@@ -478,12 +480,12 @@ def find_passage_kind(
         text_flow.lines, passage_span.end_offset, key=lambda flow_line: flow_line.start_offset
     )
     passage_lines = text_flow.lines[first_index:last_index]
-    grid_chars = sum(
+    grid_char_count = sum(
         len(flow_line.line.text)
         for flow_line in passage_lines
         if flow_line.box and flow_line.box.is_grid
     )
-    return "table" if 2 * grid_chars > passage_span.length else "supporting"
+    return "table" if 2 * grid_char_count > passage_span.length else "supporting"
 
 
 def _find_kind_by_ancestry(ancestor_starts: Sequence[SectionStart]) -> PassageKind:

@@ -58,27 +58,33 @@ class Typography:
     def __init__(self, text_flow: TextFlow) -> None:
         self.lines = text_flow.lines
         self.rules_by_page = text_flow.rules_by_page
-        chars_by_size: Counter[float] = Counter()
-        chars_by_margin: Counter[int] = Counter()
-        italic_chars = 0
+        char_counts_by_size: Counter[float] = Counter()
+        char_counts_by_margin: Counter[int] = Counter()
+        italic_char_count = 0
         for flow_line in text_flow.lines:
-            italic_chars += flow_line.line.is_italic * len(flow_line.line.text)
-            chars_by_size[_round_size(flow_line.line.size)] += len(flow_line.line.text)
-            chars_by_margin[round(flow_line.line.left)] += len(flow_line.line.text)
-        self.usual_size = chars_by_size.most_common(1)[0][0] if chars_by_size else 0.0
-        self.usual_margin = chars_by_margin.most_common(1)[0][0] if chars_by_margin else 0
-        self._is_mostly_italic = italic_chars > _MAX_ITALIC_SHARE * chars_by_size.total()
-        min_char_count = _MIN_MARGIN_SHARE * chars_by_margin.total()
+            italic_char_count += flow_line.line.is_italic * len(flow_line.line.text)
+            char_counts_by_size[_round_size(flow_line.line.size)] += len(flow_line.line.text)
+            char_counts_by_margin[round(flow_line.line.left)] += len(flow_line.line.text)
+        self.usual_size = char_counts_by_size.most_common(1)[0][0] if char_counts_by_size else 0.0
+        self.usual_margin = (
+            char_counts_by_margin.most_common(1)[0][0] if char_counts_by_margin else 0
+        )
+        self._is_mostly_italic = italic_char_count > _MAX_ITALIC_SHARE * char_counts_by_size.total()
+        min_char_count = _MIN_MARGIN_SHARE * char_counts_by_margin.total()
         self._usual_margins = [
-            margin for margin, char_count in chars_by_margin.items() if char_count >= min_char_count
+            margin
+            for margin, char_count in char_counts_by_margin.items()
+            if char_count >= min_char_count
         ] or [self.usual_margin]
         body_line_lengths = sorted(
-            len(line.line.text) for line in text_flow.lines if self._is_body_line(line)
+            len(flow_line.line.text)
+            for flow_line in text_flow.lines
+            if self._is_body_line(flow_line)
         )
         self.usual_line_length = (
             body_line_lengths[len(body_line_lengths) * 3 // 4] if body_line_lengths else 0
         )
-        self.contents_line_indexes = _find_contents_lines(text_flow.lines)
+        self.contents_line_indexes = _find_contents_line_indexes(text_flow.lines)
         self.figure_pages = _find_figure_pages(text_flow.lines, self.usual_line_length)
         """The lines of pages that hold only a figure, by page."""
         self.lowest_bottom = _measure_lowest_bottom(text_flow.lines)
@@ -104,11 +110,11 @@ class Typography:
         flow_line = self.lines[line_index]
         return flow_line.line.left - self._page_margins.get(flow_line.page, self.usual_margin)
 
-    def has_same_margin(self, index: int, other_index: int) -> bool:
+    def has_same_margin(self, line_index: int, other_line_index: int) -> bool:
         """Whether the pages of two lines have the same margin; facing pages may not."""
         margins = [
-            self._page_margins.get(self.lines[line_index].page, self.usual_margin)
-            for line_index in (index, other_index)
+            self._page_margins.get(self.lines[compared_index].page, self.usual_margin)
+            for compared_index in (line_index, other_line_index)
         ]
         return abs(margins[0] - margins[1]) < MARGIN_TOLERANCE / 2
 
@@ -175,9 +181,9 @@ class Typography:
     def is_section_start(self, line_index: int) -> bool:
         """Whether a line reads like a heading and text in other letters follows it."""
         title_end_index = self.find_title_end(line_index, "title")
-        follows_text = title_end_index < len(self.lines) and not self.is_emphasised(title_end_index)
+        text_follows = title_end_index < len(self.lines) and not self.is_emphasised(title_end_index)
         return (
-            follows_text
+            text_follows
             and self.is_title_like(line_index)
             and (self.is_block_start(line_index) or self.is_after_sentence(line_index))
         )
@@ -206,15 +212,15 @@ class Typography:
             title_end_index += 1
         return title_end_index
 
-    def join_title_lines(self, index: int, heading_title: str) -> str:
+    def join_title_lines(self, first_line_index: int, heading_title: str) -> str:
         """Return a title with the lines on which it continues."""
-        title_end_index = self.find_title_end(index, heading_title)
+        title_end_index = self.find_title_end(first_line_index, heading_title)
         return " ".join(
             [
                 heading_title,
                 *(
                     self.lines[line_index].line.text
-                    for line_index in range(index + 1, title_end_index)
+                    for line_index in range(first_line_index + 1, title_end_index)
                 ),
             ]
         )
@@ -306,15 +312,17 @@ def _measure_page_margins(flow_lines: Sequence[FlowLine]) -> dict[int, float]:
 
 def _measure_lowest_bottom(flow_lines: Sequence[FlowLine]) -> float:
     """Return where the last line of a full page usually stands."""
-    bottoms_by_page: dict[int, float] = {}
+    lowest_bottom_by_page: dict[int, float] = {}
     for flow_line in flow_lines:
         bottom = flow_line.line.bottom
-        bottoms_by_page[flow_line.page] = min(bottom, bottoms_by_page.get(flow_line.page, bottom))
-    sorted_bottoms = sorted(bottoms_by_page.values())
+        lowest_bottom_by_page[flow_line.page] = min(
+            bottom, lowest_bottom_by_page.get(flow_line.page, bottom)
+        )
+    sorted_bottoms = sorted(lowest_bottom_by_page.values())
     return sorted_bottoms[len(sorted_bottoms) // 4] if sorted_bottoms else 0.0
 
 
-def _find_contents_lines(flow_lines: Sequence[FlowLine]) -> set[int]:
+def _find_contents_line_indexes(flow_lines: Sequence[FlowLine]) -> set[int]:
     """Return the lines of tables of contents: most of them end in page numbers, which rise."""
     contents_line_indexes: set[int] = set()
     contents_run: list[tuple[int, int]] = []
@@ -336,7 +344,9 @@ def _find_contents_lines(flow_lines: Sequence[FlowLine]) -> set[int]:
             contents_run = []
         contents_run.append((line_index, page_number))
     contents_line_indexes |= _list_contents_run(contents_run)
-    return contents_line_indexes | _list_contents_page_lines(flow_lines, contents_line_indexes)
+    return contents_line_indexes | _list_contents_page_line_indexes(
+        flow_lines, contents_line_indexes
+    )
 
 
 def _find_figure_pages(flow_lines: Sequence[FlowLine], usual_line_length: int) -> dict[int, range]:
@@ -366,19 +376,19 @@ def _list_contents_run(contents_run: Sequence[tuple[int, int]]) -> set[int]:
     return set(range(contents_run[0][0], contents_run[-1][0] + 1))
 
 
-def _list_contents_page_lines(
+def _list_contents_page_line_indexes(
     flow_lines: Sequence[FlowLine], contents_line_indexes: set[int]
 ) -> set[int]:
     """Return all lines of the pages that are contents for the most part."""
     if not contents_line_indexes:
         return set()
-    indexes_by_page: defaultdict[int, list[int]] = defaultdict(list)
+    line_indexes_by_page: defaultdict[int, list[int]] = defaultdict(list)
     for line_index, flow_line in enumerate(flow_lines):
-        indexes_by_page[flow_line.page].append(line_index)
+        line_indexes_by_page[flow_line.page].append(line_index)
     return {
         line_index
-        for page_indexes in indexes_by_page.values()
-        if sum(index in contents_line_indexes for index in page_indexes)
-        >= _MIN_CONTENTS_SHARE * len(page_indexes)
-        for line_index in page_indexes
+        for page_line_indexes in line_indexes_by_page.values()
+        if sum(page_line_index in contents_line_indexes for page_line_index in page_line_indexes)
+        >= _MIN_CONTENTS_SHARE * len(page_line_indexes)
+        for line_index in page_line_indexes
     }

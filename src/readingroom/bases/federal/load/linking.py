@@ -22,7 +22,7 @@ _SAME_RIN_SQL = """FROM regulations_dot_gov_dockets r
     WHERE r.status = 'active'"""
 
 
-_AGENCY_LOADER = "agencies/1"
+_AGENCY_FORMAT_ID = "agencies/1"
 _UNCOMPARED_FIELDS = ("retrieved_at", "as_of", "documents")
 """Fields of an agency that every load may change without making it another one."""
 
@@ -105,7 +105,7 @@ def register_agencies(db: Database, name_index: NameIndex) -> None:
         db.execute(
             """INSERT INTO agencies (id, record, loader) VALUES (?, ?, ?)
                ON CONFLICT (id) DO UPDATE SET record = excluded.record""",
-            (agency.id, agency.model_dump_json(exclude={"loaded_up_to"}), _AGENCY_LOADER),
+            (agency.id, agency.model_dump_json(exclude={"loaded_up_to"}), _AGENCY_FORMAT_ID),
         )
         if stored_agency and _is_same_agency(stored_agency, agency, *_UNCOMPARED_FIELDS):
             continue

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from readingroom.bases.federal.names.agencies import read_agency_names
-from readingroom.bases.federal.names.filter_values import REFERENCES
-from readingroom.bases.federal.query.links import read_titles
+from readingroom.bases.federal.names.filter_values import SOURCE_BY_REFERENCE_FILTER
+from readingroom.bases.federal.query.links import read_titles_and_urls
 from readingroom.bases.federal.schema.sources import RecordTable
 from readingroom.storage.database import Database
 
@@ -18,12 +18,15 @@ def read_group_labels(
         return _read_president_names(db)
     if group_by == "agency":
         return read_agency_names(db)
-    if group_by not in (*REFERENCES, "parent_id"):
+    if group_by not in (*SOURCE_BY_REFERENCE_FILTER, "parent_id"):
         return {}
-    title_by_id = read_titles(
+    title_and_url_by_id = read_titles_and_urls(
         db, (group_key for group_key in group_keys if isinstance(group_key, str))
     )
-    return {record_id: record_title["title"] for record_id, record_title in title_by_id.items()}
+    return {
+        record_id: title_and_url["title"]
+        for record_id, title_and_url in title_and_url_by_id.items()
+    }
 
 
 def _read_president_names(db: Database) -> dict[Any, str]:

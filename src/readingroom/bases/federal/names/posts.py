@@ -45,10 +45,12 @@ def find_holders(
 
 
 def _list_words(post_name: str) -> list[str]:
-    party_codes = fold.load_vocabulary().parties_by_word
-    long_names = {"D": "democratic", "R": "republican"}
+    party_letter_by_word = fold.load_vocabulary().parties_by_word
+    party_word_by_letter = {"D": "democratic", "R": "republican"}
     return [
-        long_names.get(party_codes.get(word, ""), word) if len(word) > 1 else word
+        party_word_by_letter.get(party_letter_by_word.get(word, ""), word)
+        if len(word) > 1
+        else word
         for word in fold.fold_name(post_name)
     ]
 

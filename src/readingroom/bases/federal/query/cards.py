@@ -109,21 +109,21 @@ def shorten_fields(
             isinstance(field_value, Mapping)
             and len(str(field_value.get("text", ""))) > max_text_length
         ):
-            summary_text = field_value["text"]
+            nested_text = field_value["text"]
             shortened_fields[field_name] = {
                 **field_value,
-                "text": summary_text[:max_text_length].rstrip() + "…",
+                "text": nested_text[:max_text_length].rstrip() + "…",
             }
-            cut_fields[field_name] = f"{max_text_length} of {len(summary_text)} characters"
+            cut_fields[field_name] = f"{max_text_length} of {len(nested_text)} characters"
     return shortened_fields, cut_fields
 
 
 def fit_answer(answer_items: Sequence[ItemT], max_bytes: int = MAX_ANSWER_BYTES) -> Sequence[ItemT]:
     """Return the first items that fit into an answer, at least one."""
-    total_size = 0
-    for item_index, item_size in enumerate(map(_measure_json_bytes, answer_items)):
-        total_size += item_size
-        if total_size > max_bytes and item_index:
+    total_bytes = 0
+    for item_index, item_bytes in enumerate(map(_measure_json_bytes, answer_items)):
+        total_bytes += item_bytes
+        if total_bytes > max_bytes and item_index:
             return answer_items[:item_index]
     return answer_items
 

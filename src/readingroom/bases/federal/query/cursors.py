@@ -49,11 +49,11 @@ def decode(
     return after_key
 
 
-def _is_of_type(key_part: Any, expected_type: type | tuple[type, ...]) -> bool:
+def _is_of_type(key_value: Any, expected_type: type | tuple[type, ...]) -> bool:
     """Return whether a part has its type and SQLite can store it."""
-    if isinstance(key_part, str):
-        key_part.encode()  # raises ValueError for a lone surrogate
-    elif isinstance(key_part, int) and not -(2**63) <= key_part < 2**63:
+    if isinstance(key_value, str):
+        key_value.encode()  # raises ValueError for a lone surrogate
+    elif isinstance(key_value, int) and not -(2**63) <= key_value < 2**63:
         return False
     # True is an int in Python, but in no cursor of ours.
-    return isinstance(key_part, expected_type) and not isinstance(key_part, bool)
+    return isinstance(key_value, expected_type) and not isinstance(key_value, bool)

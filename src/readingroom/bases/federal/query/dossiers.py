@@ -17,7 +17,7 @@ from readingroom.bases.federal.query.links import (
     FoundLink,
     list_links_and_sponsors,
     read_sponsor_evidence,
-    read_titles,
+    read_titles_and_urls,
 )
 from readingroom.bases.federal.query.lists import add_party_and_state
 from readingroom.bases.federal.query.votes import summarize_member_votes
@@ -47,7 +47,7 @@ class DossierSubject:
         return str(self.record["id"])
 
     @property
-    def rest_path(self) -> str:
+    def rest_api_path(self) -> str:
         return f"/v1/{self.source.slug}/{self.id}"
 
 
@@ -100,7 +100,7 @@ def make_child_reader(
             table_name,
             child_records,
             total_count,
-            f"{dossier_subject.rest_path}/{part_name}",
+            f"{dossier_subject.rest_api_path}/{part_name}",
             child_page.after_key,
         )
 
@@ -133,7 +133,7 @@ def make_link_reader(link_kind: LinkKind | SponsorKind) -> SectionReader:
                 for found_link in found_links
             ],
             total_count,
-            f"{dossier_subject.rest_path}/links",
+            f"{dossier_subject.rest_api_path}/links",
             after_key,
             kind=link_kind.value,
         )
@@ -235,7 +235,9 @@ def make_field_reader(field_name: str, *, by_congress: bool = False) -> SectionR
             items=newest_items,
             total=len(field_items),
             truncated=len(field_items) > len(newest_items),
-            more_url=dossier_subject.rest_path if len(field_items) > len(newest_items) else None,
+            more_url=dossier_subject.rest_api_path
+            if len(field_items) > len(newest_items)
+            else None,
         )
 
     return read
@@ -319,14 +321,14 @@ def read_seats(dossier_subject: DossierSubject) -> Section:
     seat_section = make_list_reader("committee_memberships", "bioguide_id", by_congress=True)(
         dossier_subject
     )
-    committee_titles = read_titles(
+    title_and_url_by_id = read_titles_and_urls(
         dossier_subject.db,
         (committee_seat["committee_id"] for committee_seat in seat_section.items),
     )
     seat_items = [
         {
             **committee_seat,
-            "committee": committee_titles.get(committee_seat["committee_id"], {}).get("title"),
+            "committee": title_and_url_by_id.get(committee_seat["committee_id"], {}).get("title"),
         }
         for committee_seat in seat_section.items
     ]
@@ -335,17 +337,19 @@ def read_seats(dossier_subject: DossierSubject) -> Section:
 
 def read_subcommittees(dossier_subject: DossierSubject) -> Section:
     """Read the subcommittees, those that sit now first; of one Congress, those it had."""
-    committee_rows = dossier_subject.db.execute(
+    subcommittee_rows = dossier_subject.db.execute(
         """SELECT id, record, current FROM committees
            WHERE parent_id = ? AND status = 'active' ORDER BY current DESC NULLS LAST, id""",
         (dossier_subject.id,),
     ).fetchall()
-    subcommittee_records = [from_json(committee_row["record"]) for committee_row in committee_rows]
+    subcommittee_records = [
+        from_json(subcommittee_row["record"]) for subcommittee_row in subcommittee_rows
+    ]
     if dossier_subject.congress is not None:
         subcommittee_records = [
             subcommittee_record
             for subcommittee_record in subcommittee_records
-            if _is_of_congress(subcommittee_record, dossier_subject.congress)
+            if _existed_in_congress(subcommittee_record, dossier_subject.congress)
         ]
     subcommittee_items = [
         {
@@ -368,7 +372,7 @@ def read_subcommittees(dossier_subject: DossierSubject) -> Section:
     )
 
 
-def _is_of_congress(committee_fields: Mapping[str, Any], congress: int) -> bool:
+def _existed_in_congress(committee_fields: Mapping[str, Any], congress: int) -> bool:
     known_congresses = committee_fields.get("congresses") or []
     return congress in known_congresses if known_congresses else bool(committee_fields["current"])
 
@@ -402,7 +406,7 @@ def read_members(dossier_subject: DossierSubject) -> Section:
             for committee_seat in add_party_and_state(dossier_subject.db, member_page.rows)
         ],
         total_count,
-        f"{dossier_subject.rest_path}/members",
+        f"{dossier_subject.rest_api_path}/members",
         member_page.after_key,
         congress=congress,
     )

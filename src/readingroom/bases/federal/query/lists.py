@@ -37,7 +37,7 @@ from readingroom.storage.database import Database, Row
 
 ChildPage = TypeVar("ChildPage", CosponsorPage, ActionPage, WitnessPage)
 
-CHILD_TABLES: dict[type[Answer], tuple[str, str]] = {
+SOURCE_AND_TABLE_BY_PAGE: dict[type[Answer], tuple[str, str]] = {
     CosponsorPage: ("bills", "bill_cosponsors"),
     ActionPage: ("bills", "bill_actions"),
     WitnessPage: ("hearings", "hearing_witnesses"),
@@ -76,7 +76,7 @@ def list_children(
     db: Database, page_model: type[ChildPage], record_id: str, max_results: int, after_key: int
 ) -> ChildPage:
     """Return a page of what belongs to a record; raise RecordNotFound if that is not loaded."""
-    source_name, table_name = CHILD_TABLES[page_model]
+    source_name, table_name = SOURCE_AND_TABLE_BY_PAGE[page_model]
     parent_column = PARENT_COLUMN_BY_CHILD_TABLE[table_name]
     parent_record = store.read_record(db, SOURCES_BY_NAME[source_name], record_id)
     child_page, total_count = store.list_children(
@@ -190,18 +190,18 @@ def list_roll_call_votes(
     )
 
 
-def _build_member_vote(vote_row: Row, roll_call: dict[str, Any]) -> MemberVote:
+def _build_member_vote(member_vote_row: Row, roll_call: dict[str, Any]) -> MemberVote:
     roll_call_fields: dict[str, Any] = {
         field_name: roll_call.get(field_name) for field_name in _ROLL_CALL_FIELDS
     }
     return MemberVote(
-        vote_id=vote_row["vote_id"],
-        bioguide_id=vote_row["bioguide_id"],
-        name=vote_row["name"],
-        party=vote_row["party"],
-        state=vote_row["state"],
-        position=vote_row["position"],
-        standard_position=vote_row["standard_position"],
+        vote_id=member_vote_row["vote_id"],
+        bioguide_id=member_vote_row["bioguide_id"],
+        name=member_vote_row["name"],
+        party=member_vote_row["party"],
+        state=member_vote_row["state"],
+        position=member_vote_row["position"],
+        standard_position=member_vote_row["standard_position"],
         **roll_call_fields,
     )
 

@@ -265,14 +265,14 @@ def parse_list_address(list_address: str) -> ListRecords | None:
 
     Raise InvalidArguments for a path that is no list.
     """
-    split_url = urlsplit(list_address.strip())
-    if not split_url.path.startswith("/v1/"):
+    url_parts = urlsplit(list_address.strip())
+    if not url_parts.path.startswith("/v1/"):
         return None
     path_segments = [
         unquote(path_segment)
-        for path_segment in split_url.path.removeprefix("/v1/").strip("/").split("/")
+        for path_segment in url_parts.path.removeprefix("/v1/").strip("/").split("/")
     ]
-    query_params: dict[str, Any] = dict(parse_qsl(split_url.query))
+    query_params: dict[str, Any] = dict(parse_qsl(url_parts.query))
     page_size, page_cursor = query_params.pop("limit", None), query_params.pop("cursor", None)
     page_fields: dict[str, Any] = {"cursor": page_cursor}
     if page_size and page_size.isdecimal() and 1 <= int(page_size) <= 200:

@@ -17,13 +17,13 @@ _MIXED_CASE_HEADING_PATTERN = re.compile(
     r"^[ \t]*(?:Section|Sec\.)\s+(\d+[A-Z]?(?:[-\u2013]\d+)?)\.[ \t]*(.*)$", re.MULTILINE
 )
 _LEADING_SECTION_WORD_PATTERN = re.compile(r"^\s*(?:section|sec\.?|\u00a7+)\s*", re.I)
-_MAX_HEADING, _MAX_NAMED = 120, 40
+_MAX_HEADING, _MAX_NAMED_SECTIONS = 120, 40
 _MAX_CONTENTS_LINE_CHARS = 200
 """Characters of a line in a table of contents, with the heading of a title that may follow it."""
 _SHOWN_WORDS_PER_END = 8  # of a long unchanged run, at either end
 _MAX_REPLACED_CHARS = 40_000
 """Of two sections that share nothing: longer ones are only called changed."""
-_CHANGE_MARKS = {"equal": ("", ""), "delete": ("[-", "-]"), "insert": ("{+", "+}")}
+_MARKS_BY_OPERATION = {"equal": ("", ""), "delete": ("[-", "-]"), "insert": ("{+", "+}")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def list_sections(body_text: str) -> list[TextSection]:
 def _find_headings(body_text: str) -> list[re.Match[str]]:
     """Return the headings of sections; in capitals, unless most of them are not, as in old laws."""
     capital_matches = list(_CAPITALS_HEADING_PATTERN.finditer(body_text))
-    capital_numbers = {heading_match[1] for heading_match in capital_matches}
+    capital_section_numbers = {heading_match[1] for heading_match in capital_matches}
     heading_matches = sorted(
         (*capital_matches, *_MIXED_CASE_HEADING_PATTERN.finditer(body_text)),
         key=lambda heading_match: heading_match.start(),
@@ -74,7 +74,7 @@ def _find_headings(body_text: str) -> list[re.Match[str]]:
         *(heading_match.start() for heading_match in heading_matches),
         len(body_text),
     ][1:]
-    contents_line_flags = [
+    is_short_by_index = [
         len(body_text[heading_match.start(2) : next_heading_start].strip())
         <= _MAX_CONTENTS_LINE_CHARS
         for heading_match, next_heading_start in zip(
@@ -83,10 +83,12 @@ def _find_headings(body_text: str) -> list[re.Match[str]]:
     ]
     numbers_with_text = {
         heading_match[1]
-        for heading_match, is_short in zip(heading_matches, contents_line_flags, strict=True)
+        for heading_match, is_short in zip(heading_matches, is_short_by_index, strict=True)
         if not is_short
     }
-    if capital_numbers and len(numbers_with_text - capital_numbers) <= len(capital_numbers):
+    if capital_section_numbers and len(numbers_with_text - capital_section_numbers) <= len(
+        capital_section_numbers
+    ):
         return capital_matches
     last_index_by_number = {
         heading_match[1]: heading_index
@@ -96,7 +98,7 @@ def _find_headings(body_text: str) -> list[re.Match[str]]:
     return [
         heading_match
         for heading_index, heading_match in enumerate(heading_matches)
-        if not contents_line_flags[heading_index]
+        if not is_short_by_index[heading_index]
         or last_index_by_number[heading_match[1]] == heading_index
     ]
 
@@ -117,9 +119,11 @@ def find_section(body_text: str, wanted_section: str) -> TextSection:
         if text_section.label.lower() == section_label.lower():
             return text_section
     section_labels_text = ", ".join(
-        text_section.label for text_section in text_sections[:_MAX_NAMED]
+        text_section.label for text_section in text_sections[:_MAX_NAMED_SECTIONS]
     )
-    total_hint = f", … {len(text_sections)} in all" if len(text_sections) > _MAX_NAMED else ""
+    total_hint = (
+        f", … {len(text_sections)} in all" if len(text_sections) > _MAX_NAMED_SECTIONS else ""
+    )
     problem_text = (
         f"there is no section {wanted_section[:50]!r}; "
         f"there are {section_labels_text or 'none'}{total_hint}"
@@ -190,5 +194,5 @@ def _format_run(diff_run: DiffRun) -> str:
         if diff_run.operation == "equal"
         else diff_run.text
     )
-    opening_mark, closing_mark = _CHANGE_MARKS[diff_run.operation]
+    opening_mark, closing_mark = _MARKS_BY_OPERATION[diff_run.operation]
     return f"{opening_mark}{' '.join(shown_text.split())}{closing_mark}"

@@ -28,13 +28,13 @@ def tally_by_party(db: Database, vote_id: str) -> dict[str, dict[str, int]]:
         side_counts_by_party.setdefault(tally_row["party"], {})[tally_row["side"]] = tally_row[
             "members"
         ]
-    parties_by_size = sorted(
+    party_names_largest_first = sorted(
         side_counts_by_party,
         key=lambda party_name: (-sum(side_counts_by_party[party_name].values()), party_name),
     )
     return {
         party_name: dict(sorted(side_counts_by_party[party_name].items(), reverse=True))
-        for party_name in parties_by_size
+        for party_name in party_names_largest_first
     }
 
 
@@ -197,5 +197,5 @@ def _build_congress_condition(congress: int | None) -> tuple[str, tuple[int, ...
     return ("", ()) if congress is None else (" AND m.congress = ?", (congress,))
 
 
-def _compute_percent(part_count: int | None, whole_count: int | None) -> float | None:
-    return round(100 * (part_count or 0) / whole_count, 1) if whole_count else None
+def _compute_percent(numerator: int | None, denominator: int | None) -> float | None:
+    return round(100 * (numerator or 0) / denominator, 1) if denominator else None

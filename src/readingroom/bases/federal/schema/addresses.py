@@ -6,7 +6,7 @@ from functools import cache
 
 _Rewrite = Callable[[re.Match[str]], str]
 
-_WEB, _REST = r"(?:https?://)?(?:www\.)?", r"(?:[/?#.].*)?"
+_WEB, _URL_REMAINDER_REGEX = r"(?:https?://)?(?:www\.)?", r"(?:[/?#.].*)?"
 _GOVINFO_URL_REGEX = rf"(?:{_WEB}govinfo\.gov/(?:app/details|content/pkg|metadata/pkg)/)?"
 _ORDINAL_REGEX = r"(\d{1,3})(?:st|nd|rd|th)"
 _BILL_PAGE_REGEX = r"((?:house|senate)-(?:bill|(?:joint-|concurrent-)?resolution))"
@@ -27,10 +27,12 @@ def _compile_url_rules() -> list[tuple[re.Pattern[str], _Rewrite]]:
     """Return the rules ready to be used; not before an address is met, of which few are."""
     return [
         (
-            re.compile(path_pattern + _REST, re.ASCII | re.I),
-            _make_template_rewrite(rule) if isinstance(rule, str) else rule,
+            re.compile(url_regex + _URL_REMAINDER_REGEX, re.ASCII | re.I),
+            _make_template_rewrite(template_or_rewrite)
+            if isinstance(template_or_rewrite, str)
+            else template_or_rewrite,
         )
-        for path_pattern, rule in _URL_RULES
+        for url_regex, template_or_rewrite in _URL_RULES
     ]
 
 
@@ -92,8 +94,14 @@ _URL_RULES: tuple[tuple[str, str | _Rewrite], ...] = (
         r"crpt:\1",
     ),
     (rf"{_GOVINFO_URL_REGEX}CHRG-(\w+)", lambda match: f"hearing:CHRG-{match[1].lower()}"),
-    (rf"{_WEB}govinfo\.gov/link/cfr/(\d+)/(\w+)\?sectionnum=([\w-]+)(?:&.*)?", r"cfr:\1:\2.\3"),
-    (rf"{_WEB}federalregister\.gov/(?:d|a|documents/\d{{4}}/\d\d/\d\d)/{_FR_NUMBER_REGEX}", r"\1"),
+    (
+        rf"{_WEB}govinfo\.gov/link/cfr/(\d+)/(\w+)\?sectionnum=([\w-]+)(?:&.*)?",
+        r"cfr:\1:\2.\3",
+    ),
+    (
+        rf"{_WEB}federalregister\.gov/(?:d|a|documents/\d{{4}}/\d\d/\d\d)/{_FR_NUMBER_REGEX}",
+        r"\1",
+    ),
     (rf"{_WEB}federalregister\.gov/agencies/([a-z0-9-]+)", r"agency:\1"),
     (rf"FR\s?Doc\.?\s?(?:No\.?\s?)?{_FR_NUMBER_REGEX}", r"\1"),
     (rf"{_WEB}senate\.gov/.*vote_(\d+)_([12])_(\d+)", r"senate:\1:\2:\3"),

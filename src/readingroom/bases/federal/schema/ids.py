@@ -63,11 +63,11 @@ def make_amendment_id(congress: int | str, amendment_type: str, amendment_number
 
 
 def make_sap_id(
-    congress: int | str, issued_on: str, bill_ids: Sequence[str], repeat_number: int = 1
+    congress: int | str, issued_on: str, bill_codes: Sequence[str], repeat_number: int = 1
 ) -> str:
     """Return the id of a statement; those of a day on the same bills differ in a last number."""
-    bill_list = "-".join(bill_ids).lower() or "unnumbered"
-    return f"sap:{int(congress)}:{issued_on}:{bill_list}" + (
+    joined_codes = "-".join(bill_codes).lower() or "unnumbered"
+    return f"sap:{int(congress)}:{issued_on}:{joined_codes}" + (
         f":{repeat_number}" if repeat_number > 1 else ""
     )
 
@@ -238,9 +238,9 @@ def _parse_bill_type(written_type: str) -> str:
 
 
 def _make_form(
-    source_name: str, example_id: str, id_pattern: str, build_id: Callable[[re.Match[str]], str]
+    source_name: str, listed_form: str, id_pattern: str, build_id: Callable[[re.Match[str]], str]
 ) -> _IdForm:
-    return _IdForm(source_name, example_id, re.compile(id_pattern, re.ASCII | re.I), build_id)
+    return _IdForm(source_name, listed_form, re.compile(id_pattern, re.ASCII | re.I), build_id)
 
 
 _BILL_TYPE_REGEX = "(" + "|".join(BILL_TYPES) + ")"

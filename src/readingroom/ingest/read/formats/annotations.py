@@ -35,7 +35,7 @@ PlaceBox = Callable[[pdfium.FS_RECTF], tuple[float, float, float]]
 def read_annotations(pdf_page: pypdfium2.PdfPage, place_box: PlaceBox) -> list[Line]:
     """Return the answers and notes on a page as lines, each where it stands."""
     annotation_count = min(pdfium.FPDFPage_GetAnnotCount(pdf_page), _MAX_ANNOTATIONS)
-    page_lines: list[Line] = []
+    annotation_lines: list[Line] = []
     for annotation_index in range(annotation_count):
         with _open_annotation(pdf_page, annotation_index) as pdf_annotation:
             annotation_text = (
@@ -45,12 +45,12 @@ def read_annotations(pdf_page: pypdfium2.PdfPage, place_box: PlaceBox) -> list[L
                 continue
             pdfium_rectangle = pdfium.FS_RECTF()
             pdfium.FPDFAnnot_GetRect(pdf_annotation, pdfium_rectangle)
-            box_left, line_bottom, line_height = place_box(pdfium_rectangle)
-            first_bottom = line_bottom + max(0.0, line_height - _LINE_HEIGHT)
+            box_left, box_bottom, box_height = place_box(pdfium_rectangle)
+            first_bottom = box_bottom + max(0.0, box_height - _LINE_HEIGHT)
             for row_index, row_text in enumerate(annotation_text.splitlines()):
                 row_bottom = first_bottom - row_index * _LINE_HEIGHT
                 if clean_text := normalize_text(row_text).strip():
-                    page_lines.append(
+                    annotation_lines.append(
                         Line(
                             clean_text,
                             box_left,
@@ -60,27 +60,27 @@ def read_annotations(pdf_page: pypdfium2.PdfPage, place_box: PlaceBox) -> list[L
                             row_bottom,
                         )
                     )
-    return page_lines
+    return annotation_lines
 
 
-def insert_line_beside_label(page_lines: list[Line], added_line: Line) -> None:
+def insert_line_beside_label(page_lines: list[Line], annotation_line: Line) -> None:
     """Insert a line after the one that it belongs to: its label, else the nearest line above."""
     label_line_index, label_left = None, float("-inf")
     above_line_index, above_distance = -1, float("inf")
     for line_index, page_line in enumerate(page_lines):
-        line_distance = page_line.bottom - added_line.bottom
-        is_level = abs(line_distance) < _ROW_TOLERANCE * max(page_line.size, added_line.size)
-        if is_level and label_left < page_line.left <= added_line.left:
+        line_distance = page_line.bottom - annotation_line.bottom
+        is_level = abs(line_distance) < _ROW_TOLERANCE * max(page_line.size, annotation_line.size)
+        if is_level and label_left < page_line.left <= annotation_line.left:
             label_line_index, label_left = line_index, page_line.left
         if 0 <= line_distance <= above_distance:
             above_line_index, above_distance = line_index, line_distance
     if label_line_index is None:
-        page_lines.insert(above_line_index + 1, added_line)
+        page_lines.insert(above_line_index + 1, annotation_line)
         return
     # Exactly level, so that both become one row.
-    added_line.bottom = added_line.last_bottom = page_lines[label_line_index].last_bottom
-    added_line.left = max(added_line.left, label_left + 1)
-    page_lines.insert(label_line_index + 1, added_line)
+    annotation_line.bottom = annotation_line.last_bottom = page_lines[label_line_index].last_bottom
+    annotation_line.left = max(annotation_line.left, label_left + 1)
+    page_lines.insert(label_line_index + 1, annotation_line)
 
 
 @contextmanager

@@ -52,20 +52,22 @@ class DrawnBoxFinder:
         self._paths_left -= 1
         if self._paths_left < 0 or not pdfium.FPDFPageObj_GetBounds(path_object, *self._edges):
             return
-        path_left, bottom, path_right, top = (edge.value for edge in self._edges)
-        path_bounds = placing_matrix.place_rectangle(Rectangle(path_left, bottom, path_right, top))
-        path_width, height = (
+        path_left, path_bottom, path_right, path_top = (edge.value for edge in self._edges)
+        path_bounds = placing_matrix.place_rectangle(
+            Rectangle(path_left, path_bottom, path_right, path_top)
+        )
+        path_width, path_height = (
             path_bounds.right - path_bounds.left,
             path_bounds.top - path_bounds.bottom,
         )
         if path_width <= _MAX_RULE_WIDTH:
-            if height >= _TOUCH_TOLERANCE:
+            if path_height >= _TOUCH_TOLERANCE:
                 self._rules.append(path_bounds)
         elif path_width >= self._min_width and (
-            height >= _MIN_BOX_HEIGHT or height <= _MAX_RULE_WIDTH
+            path_height >= _MIN_BOX_HEIGHT or path_height <= _MAX_RULE_WIDTH
         ):
             colour = self._read_colour(path_object)
-            if colour is not None and height <= _MAX_RULE_WIDTH:
+            if colour is not None and path_height <= _MAX_RULE_WIDTH:
                 self._cross_rules.append(path_bounds)
             elif colour is not None:
                 self._panels.append(path_bounds)
@@ -88,11 +90,11 @@ class DrawnBoxFinder:
         """Return the boxes from the top down; on a map, with its many paths, there are none."""
         if self._paths_left < 0:
             return []
-        ruled_lines = _join_vertical_rules(self._rules)
+        vertical_rules = _join_vertical_rules(self._rules)
         max_area = _MAX_AREA_SHARE * self._page_frame.area
         box_pieces = [
             box_piece
-            for box_piece in (*self._panels, *_find_frames(ruled_lines, self._min_width))
+            for box_piece in (*self._panels, *_find_frames(vertical_rules, self._min_width))
             if box_piece.area < max_area
         ]
         # A hostile page could have thousands, and each is compared with each.
@@ -100,7 +102,7 @@ class DrawnBoxFinder:
             :_MAX_BOX_PIECES
         ]
         return [
-            self._make_box(rectangle, ruled_lines)
+            self._make_box(rectangle, vertical_rules)
             for rectangle in _unite_box_pieces(largest_pieces)
         ]
 
@@ -108,20 +110,24 @@ class DrawnBoxFinder:
         """Return the lines drawn across the page from the top down, but for those of its boxes."""
         if not 0 < len(self._cross_rules) <= _MAX_BOX_PIECES or self._paths_left < 0:
             return []
-        rules = [
+        drawn_rules = [
             DrawnRule(
-                ruled_line.left - self._page_frame.left,
-                ruled_line.right - self._page_frame.left,
-                (ruled_line.bottom + ruled_line.top) / 2 - self._page_frame.bottom,
+                cross_rule.left - self._page_frame.left,
+                cross_rule.right - self._page_frame.left,
+                (cross_rule.bottom + cross_rule.top) / 2 - self._page_frame.bottom,
             )
-            for ruled_line in self._cross_rules
+            for cross_rule in self._cross_rules
         ]
         return sorted(
-            (rule for rule in rules if not any(_is_rule_of_box(box, rule) for box in boxes)),
-            key=lambda rule: -rule.height,
+            (
+                drawn_rule
+                for drawn_rule in drawn_rules
+                if not any(_is_rule_of_box(box, drawn_rule) for box in boxes)
+            ),
+            key=lambda drawn_rule: -drawn_rule.vertical_position,
         )
 
-    def _make_box(self, rectangle: Rectangle, rules: Sequence[Rectangle]) -> Box:
+    def _make_box(self, rectangle: Rectangle, vertical_rules: Sequence[Rectangle]) -> Box:
         low_edge, high_edge = (
             rectangle.bottom + _TOUCH_TOLERANCE,
             rectangle.top - _TOUCH_TOLERANCE,
@@ -131,7 +137,7 @@ class DrawnBoxFinder:
             bottom=rectangle.bottom - self._page_frame.bottom,
             right=rectangle.right - self._page_frame.left,
             top=rectangle.top - self._page_frame.bottom,
-            is_grid=_has_inner_rules(rectangle, rules),
+            is_grid=_has_inner_rules(rectangle, vertical_rules),
             top_colours=self._list_colours(rectangle, rectangle.top, high_edge),
             bottom_colours=self._list_colours(rectangle, low_edge, rectangle.bottom),
         )
@@ -189,15 +195,16 @@ def _join_vertical_rules(rule_rectangles: Iterable[Rectangle]) -> list[Rectangle
     ]
 
 
-def _find_frames(ruled_lines: Sequence[Rectangle], min_width: float) -> Iterator[Rectangle]:
+def _find_frames(vertical_rules: Sequence[Rectangle], min_width: float) -> Iterator[Rectangle]:
     """Yield the frames whose left and right sides are rules of about the same height."""
     rules_by_height: defaultdict[tuple[int, int], list[Rectangle]] = defaultdict(list)
-    for ruled_line in ruled_lines:
+    for vertical_rule in vertical_rules:
         rules_by_height[
-            round(ruled_line.bottom / _EDGE_TOLERANCE), round(ruled_line.top / _EDGE_TOLERANCE)
-        ].append(ruled_line)
+            round(vertical_rule.bottom / _EDGE_TOLERANCE),
+            round(vertical_rule.top / _EDGE_TOLERANCE),
+        ].append(vertical_rule)
     for frame_sides in rules_by_height.values():
-        frame_sides.sort(key=lambda ruled_line: ruled_line.left)
+        frame_sides.sort(key=lambda vertical_rule: vertical_rule.left)
         frame_groups = (
             [frame_sides[:2], frame_sides[2:]] if _are_two_frames(frame_sides) else [frame_sides]
         )
@@ -247,20 +254,20 @@ def _is_piece_of_box(united_box: Rectangle, box_piece: Rectangle) -> bool:
     return (lies_inside and lies_around) if hangs_below else (lies_inside or lies_around)
 
 
-def _has_inner_rules(rectangle: Rectangle, rules: Sequence[Rectangle]) -> bool:
+def _has_inner_rules(rectangle: Rectangle, vertical_rules: Sequence[Rectangle]) -> bool:
     """Whether vertical rules divide a box into columns."""
     return any(
-        rectangle.left + _EDGE_TOLERANCE < ruled_line.left < rectangle.right - _EDGE_TOLERANCE
-        and ruled_line.bottom >= rectangle.bottom - _EDGE_TOLERANCE
-        and ruled_line.top <= rectangle.top + _EDGE_TOLERANCE
-        for ruled_line in rules
+        rectangle.left + _EDGE_TOLERANCE < vertical_rule.left < rectangle.right - _EDGE_TOLERANCE
+        and vertical_rule.bottom >= rectangle.bottom - _EDGE_TOLERANCE
+        and vertical_rule.top <= rectangle.top + _EDGE_TOLERANCE
+        for vertical_rule in vertical_rules
     )
 
 
-def _is_rule_of_box(box: Box, rule: DrawnRule) -> bool:
+def _is_rule_of_box(box: Box, drawn_rule: DrawnRule) -> bool:
     """Whether a rule lies in a box or on its edge."""
     return (
-        box.bottom - _TOUCH_TOLERANCE <= rule.height <= box.top + _TOUCH_TOLERANCE
-        and box.left - _EDGE_TOLERANCE <= rule.left
-        and rule.right <= box.right + _EDGE_TOLERANCE
+        box.bottom - _TOUCH_TOLERANCE <= drawn_rule.vertical_position <= box.top + _TOUCH_TOLERANCE
+        and box.left - _EDGE_TOLERANCE <= drawn_rule.left
+        and drawn_rule.right <= box.right + _EDGE_TOLERANCE
     )

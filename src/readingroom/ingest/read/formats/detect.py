@@ -42,7 +42,7 @@ _FORMAT_BY_EXTENSION: dict[str, FileFormat] = {
 READABLE_EXTENSIONS = tuple(_FORMAT_BY_EXTENSION)
 POLICY_EXTENSIONS = (".pdf", ".docx", ".md", ".html", ".htm")
 """What a revision of a policy may be: a text with headings."""
-DETECTION_BYTES = 1024
+DETECTION_BYTE_COUNT = 1024
 """Bytes that are examined: PDF readers accept that many before the header."""
 
 _ZIP_MAGIC = b"PK\x03\x04"
@@ -115,7 +115,7 @@ def detect_format(first_bytes: bytes, file_name: str) -> FileFormat:
         return named_format
     elif first_bytes.startswith(b"BM"):
         return "bmp"
-    elif b"%PDF-" in first_bytes[:DETECTION_BYTES]:
+    elif b"%PDF-" in first_bytes[:DETECTION_BYTE_COUNT]:
         return "pdf"
     elif named_format == "doc" and first_bytes.lstrip()[:1] == b"<":
         return "html"  # programs save pages of the web under this name

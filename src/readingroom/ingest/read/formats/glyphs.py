@@ -18,7 +18,7 @@ _ITALIC_FONT_NAME_PATTERN = re.compile("italic|oblique", re.IGNORECASE)
 class LetterBox:
     left: float
     bottom: float
-    size: float
+    height: float
     right: float
 
 
@@ -59,7 +59,7 @@ def make_box_transform(pdf_page: pypdfium2.PdfPage) -> BoxTransform:
 class FontStyle:
     is_bold: bool
     is_italic: bool
-    has_heights: bool
+    states_letter_heights: bool
     """Whether the file says how far letters reach above and below their row."""
 
 
@@ -70,12 +70,12 @@ class Glyphs:
         self,
         text_page: pypdfium2.PdfTextPage,
         character_count: int,
-        is_exact: bool,
+        are_indexes_equal: bool,
         rotate_box: BoxTransform,
     ) -> None:
         self._textpage = text_page
         self._last_index = character_count - 1
-        self._is_exact = is_exact
+        self._is_exact = are_indexes_equal
         self._to_box = rotate_box
         self._rectangle = pdfium.FS_RECTF()
         self._font_name = ctypes.create_string_buffer(128)
@@ -122,11 +122,11 @@ class Glyphs:
             self._styles[font_name] = FontStyle(
                 is_bold=_BOLD_FONT_NAME_PATTERN.search(name_text) is not None,
                 is_italic=_ITALIC_FONT_NAME_PATTERN.search(name_text) is not None,
-                has_heights=self._has_heights(pdfium_index),
+                states_letter_heights=self._states_letter_heights(pdfium_index),
             )
         return self._styles[font_name]
 
-    def _has_heights(self, pdfium_index: int) -> bool:
+    def _states_letter_heights(self, pdfium_index: int) -> bool:
         text_object = pdfium.FPDFText_GetTextObject(self._textpage, pdfium_index)
         pdf_font = pdfium.FPDFTextObj_GetFont(text_object) if text_object else None
         font_descent = ctypes.c_float()

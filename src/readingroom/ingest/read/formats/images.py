@@ -95,12 +95,12 @@ class Rectangle(NamedTuple):
 
 def measure_image_ratio(pdf_page: pypdfium2.PdfPage) -> float:
     """Return the share of the page that images cover, from 0 to 1; overlaps count once."""
-    image_squares = [
+    image_rectangles = [
         matrix.place_unit_square()
         for page_object, object_type, matrix in iterate_page_objects(pdf_page)
         if object_type == pdfium.FPDF_PAGEOBJ_IMAGE
     ]
-    return compute_image_ratio(image_squares, Rectangle(*pdf_page.get_bbox()))
+    return compute_image_ratio(image_rectangles, Rectangle(*pdf_page.get_bbox()))
 
 
 def compute_image_ratio(image_rectangles: Iterable[Rectangle], page_frame: Rectangle) -> float:
@@ -124,7 +124,7 @@ def compute_union_area(rectangles: Sequence[Rectangle]) -> float:
     largest_rectangles = sorted(
         rectangles, key=lambda covered_rectangle: covered_rectangle.area, reverse=True
     )[:_MAX_UNITED_RECTANGLES]
-    rectangles_by_bottom = sorted(
+    rectangles_from_bottom = sorted(
         largest_rectangles, key=lambda covered_rectangle: covered_rectangle.bottom
     )
     vertical_edges = sorted(
@@ -138,17 +138,17 @@ def compute_union_area(rectangles: Sequence[Rectangle]) -> float:
         (right_edge - left_edge)
         * _measure_covered_height(
             covered_rectangle
-            for covered_rectangle in rectangles_by_bottom
+            for covered_rectangle in rectangles_from_bottom
             if covered_rectangle.left <= left_edge < covered_rectangle.right
         )
         for left_edge, right_edge in pairwise(vertical_edges)
     )
 
 
-def _measure_covered_height(rectangles_by_bottom: Iterable[Rectangle]) -> float:
+def _measure_covered_height(rectangles_from_bottom: Iterable[Rectangle]) -> float:
     """Return the height that the rectangles of one vertical strip cover."""
     total_height, highest_top = 0.0, float("-inf")
-    for covered_rectangle in rectangles_by_bottom:
+    for covered_rectangle in rectangles_from_bottom:
         total_height += max(0.0, covered_rectangle.top - max(covered_rectangle.bottom, highest_top))
         highest_top = max(highest_top, covered_rectangle.top)
     return total_height

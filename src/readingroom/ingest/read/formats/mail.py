@@ -34,27 +34,27 @@ def read_eml(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> li
         (header_name, _get_header_text(email_message, header_name))
         for header_name in _SHOWN_HEADERS
     ]
-    plain_parts: list[str] = []
-    html_parts: list[str] = []
+    plain_texts: list[str] = []
+    html_texts: list[str] = []
     for message_part in _iterate_message_parts(email_message):
         if not _is_attachment(message_part):
             match message_part.get_content_type():
                 case "text/plain":
-                    plain_parts.append(_decode_part(message_part))
+                    plain_texts.append(_decode_part(message_part))
                 case "text/html":
-                    html_parts.append(_decode_part(message_part))
+                    html_texts.append(_decode_part(message_part))
     attachment_names = [attached_file.name for attached_file in list_attachments(file_bytes)]
     # Programs send the same text in both forms, and the plain one needs no interpretation.
-    has_plain_text = any(plain_text.strip() for plain_text in plain_parts)
+    has_plain_text = any(plain_text.strip() for plain_text in plain_texts)
     return make_message_pages(
-        header_pairs, plain_parts if has_plain_text else [], html_parts, attachment_names
+        header_pairs, plain_texts if has_plain_text else [], html_texts, attachment_names
     )
 
 
 def make_message_pages(
     header_pairs: list[tuple[str, str]],
-    plain_parts: list[str],
-    html_parts: list[str],
+    plain_texts: list[str],
+    html_texts: list[str],
     attachment_names: list[str],
 ) -> list[RawPage]:
     """Return a message as one page: its headers, its text, the names of what is attached."""
@@ -68,10 +68,10 @@ def make_message_pages(
             if header_value
         )
     )
-    for plain_text in plain_parts:
+    for plain_text in plain_texts:
         add_paragraphs(plain_text, page_builder)
-    if not plain_parts:
-        for html_text in html_parts:
+    if not plain_texts:
+        for html_text in html_texts:
             add_html(html_text, page_builder)
     return page_builder.finish_pages()
 

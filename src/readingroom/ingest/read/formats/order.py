@@ -41,15 +41,15 @@ def put_in_reading_order(page_lines: Sequence[Line], page_height: float) -> list
     if is_in_order or len(page_lines) > _MAX_ORDERED_LINES:
         return [*page_lines]
     early_groups = _find_early_groups(body_lines)
-    early_lines = {id(page_line) for early_group in early_groups for page_line in early_group}
-    other_lines = [page_line for page_line in page_lines if id(page_line) not in early_lines]
+    early_line_ids = {id(page_line) for early_group in early_groups for page_line in early_group}
+    other_lines = [page_line for page_line in page_lines if id(page_line) not in early_line_ids]
     return _insert_line_groups(_lift_late_lines(other_lines, body_bottom, body_top), early_groups)
 
 
 def _lift_late_lines(page_lines: Sequence[Line], body_bottom: float, body_top: float) -> list[Line]:
     """Return the lines, each that is written after what stands below it before that."""
     ordered_lines: list[Line] = []
-    lowest_by_band: dict[int, float] = {}
+    lowest_bottom_by_band: dict[int, float] = {}
     insert_index = -1
     for page_line in page_lines:
         is_at_edge = not body_bottom <= page_line.bottom <= body_top
@@ -58,11 +58,16 @@ def _lift_late_lines(page_lines: Sequence[Line], body_bottom: float, body_top: f
             int(_estimate_right_edge(page_line) / _BAND_WIDTH) + 1,
         )
         lowest_bottom = min(
-            (lowest_by_band.get(column_band, page_line.bottom) for column_band in column_bands),
+            (
+                lowest_bottom_by_band.get(column_band, page_line.bottom)
+                for column_band in column_bands
+            ),
             default=0.0,
         )
-        if (marked_index := _find_marked_line(ordered_lines, page_line, insert_index)) is not None:
-            insert_index = marked_index
+        if (
+            marked_line_index := _find_marked_line(ordered_lines, page_line, insert_index)
+        ) is not None:
+            insert_index = marked_line_index
         elif not is_at_edge and lowest_bottom < page_line.bottom - page_line.size / 2:
             insert_index = _find_insert_index(ordered_lines, page_line, insert_index)
         else:
@@ -70,8 +75,8 @@ def _lift_late_lines(page_lines: Sequence[Line], body_bottom: float, body_top: f
         ordered_lines.insert(insert_index, page_line)
         if not is_at_edge:
             for column_band in column_bands:
-                lowest_by_band[column_band] = min(
-                    lowest_by_band.get(column_band, page_line.bottom), page_line.bottom
+                lowest_bottom_by_band[column_band] = min(
+                    lowest_bottom_by_band.get(column_band, page_line.bottom), page_line.bottom
                 )
     return ordered_lines
 
@@ -127,7 +132,7 @@ def _insert_line_groups(ordered_lines: list[Line], line_groups: Sequence[list[Li
     """Return lines with groups beside the line that is level with the first of each."""
     for line_group in line_groups:
         first_line = line_group[0]
-        level_index = next(
+        level_line_index = next(
             (
                 line_index
                 for line_index, page_line in enumerate(ordered_lines)
@@ -136,10 +141,12 @@ def _insert_line_groups(ordered_lines: list[Line], line_groups: Sequence[list[Li
             ),
             None,
         )
-        if level_index is None:
+        if level_line_index is None:
             insert_index = _find_insert_index(ordered_lines, first_line, -1)
         else:
-            insert_index = level_index + (ordered_lines[level_index].left < first_line.left)
+            insert_index = level_line_index + (
+                ordered_lines[level_line_index].left < first_line.left
+            )
         ordered_lines[insert_index:insert_index] = line_group
     return ordered_lines
 
@@ -152,23 +159,27 @@ def _is_back_up_page(page_line: Line, next_line: Line) -> bool:
     )
 
 
-def _find_insert_index(ordered_lines: Sequence[Line], page_line: Line, last_place: int) -> int:
+def _find_insert_index(
+    ordered_lines: Sequence[Line], page_line: Line, last_insert_index: int
+) -> int:
     """Return where a line goes: after the one that it continues, or before what stands below it."""
-    if 0 <= last_place < len(ordered_lines):
-        last_line = ordered_lines[last_place]
+    if 0 <= last_insert_index < len(ordered_lines):
+        last_line = ordered_lines[last_insert_index]
         line_distance = last_line.bottom - page_line.bottom
         is_next_line = 0 <= line_distance < _MAX_LEADING_RATIO * page_line.size and (
             abs(page_line.left - last_line.left) < _MAX_INDENT
         )
         following_line = (
-            ordered_lines[last_place + 1] if last_place + 1 < len(ordered_lines) else None
+            ordered_lines[last_insert_index + 1]
+            if last_insert_index + 1 < len(ordered_lines)
+            else None
         )
         if is_next_line and (
             following_line is None
             or following_line.bottom < page_line.bottom
             or not _are_in_same_column(following_line, page_line)
         ):
-            return last_place + 1
+            return last_insert_index + 1
     insert_index = 0
     for line_index, other_line in enumerate(ordered_lines):
         if not _are_in_same_column(other_line, page_line):
@@ -185,10 +196,10 @@ def _find_insert_index(ordered_lines: Sequence[Line], page_line: Line, last_plac
 
 
 def _find_paragraph_end(
-    ordered_lines: Sequence[Line], page_line: Line, insert_index: int, place_limit: int
+    ordered_lines: Sequence[Line], page_line: Line, insert_index: int, max_insert_index: int
 ) -> int:
     """Return the first place, from one on, that does not divide a paragraph above a line."""
-    while insert_index < place_limit:
+    while insert_index < max_insert_index:
         last_line, next_line = ordered_lines[insert_index - 1], ordered_lines[insert_index]
         is_next_row = 0 < last_line.bottom - next_line.bottom < _MAX_LEADING_RATIO * next_line.size
         is_same_paragraph = is_next_row and abs(next_line.left - last_line.left) < _MAX_INDENT
@@ -199,15 +210,18 @@ def _find_paragraph_end(
 
 
 def _find_marked_line(
-    ordered_lines: Sequence[Line], page_line: Line, last_place: int
+    ordered_lines: Sequence[Line], page_line: Line, last_insert_index: int
 ) -> int | None:
     """Return the index of the line that a mark such as `a)` belongs to, if it is written before."""
     if len(page_line.text) > _MAX_MARK_CHARS:
         return None
-    indexes_before = range(last_place, max(last_place - _MAX_LINES_SEARCHED_FOR_MARK, -1), -1)
+    indexes_before = range(
+        last_insert_index, max(last_insert_index - _MAX_LINES_SEARCHED_FOR_MARK, -1), -1
+    )
     # Where all bullets of a list are written last, the text of the next follows that of the last.
     indexes_after = range(
-        last_place + 1, min(last_place + _MAX_LINES_SEARCHED_FOR_MARK, len(ordered_lines))
+        last_insert_index + 1,
+        min(last_insert_index + _MAX_LINES_SEARCHED_FOR_MARK, len(ordered_lines)),
     )
     for line_index in chain(indexes_before, indexes_after):
         text_line = ordered_lines[line_index]

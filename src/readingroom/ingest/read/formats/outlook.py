@@ -18,7 +18,7 @@ _SENDER_NAME_PROPERTY, _SENDER_ADDRESS_PROPERTY, _SENDER_INTERNET_ADDRESS_PROPER
     0x0C1F,
     0x5D01,
 )
-_RECIPIENTS_TAG, _COPY_RECIPIENTS_TAG = 0x0E04, 0x0E03
+_RECIPIENTS_PROPERTY, _COPY_RECIPIENTS_PROPERTY = 0x0E04, 0x0E03
 _SENT_AT_PROPERTY, _RECEIVED_AT_PROPERTY = 0x0039, 0x0E06
 _CODE_PAGE_PROPERTIES = (0x3FFD, 0x3FDE)
 (
@@ -46,8 +46,8 @@ def read_msg(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> li
         outlook_message.plain_text,
         outlook_message.html_text,
     )
-    plain_parts = [plain_text] if plain_text.strip() else []
-    return make_message_pages(mail_headers, plain_parts, [html_text], attachment_names)
+    plain_texts = [plain_text] if plain_text.strip() else []
+    return make_message_pages(mail_headers, plain_texts, [html_text], attachment_names)
 
 
 def list_msg_attachments(file_bytes: bytes) -> list[ContainedFile]:
@@ -71,13 +71,13 @@ class _OutlookMessage:
         self,
         compound_file: CompoundFile,
         storage_path: tuple[str, ...] = (),
-        storage_depth: int = 0,
+        message_depth: int = 0,
     ) -> None:
         self._compound_file = compound_file
         self._storage_path = storage_path
-        self._depth = storage_depth
-        header_bytes = _EMBEDDED_HEADER_BYTES if storage_path else _TOP_HEADER_BYTES
-        self._fixed_values = _read_fixed_values(compound_file, storage_path, header_bytes)
+        self._depth = message_depth
+        header_byte_count = _EMBEDDED_HEADER_BYTES if storage_path else _TOP_HEADER_BYTES
+        self._fixed_values = _read_fixed_values(compound_file, storage_path, header_byte_count)
         self._encoding = self._find_encoding()
 
     @property
@@ -90,8 +90,8 @@ class _OutlookMessage:
         sender_text = f"{sender_name} <{sender_address}>".strip() if has_address else sender_name
         return [
             ("From", sender_text),
-            ("To", self._read_text_property(_RECIPIENTS_TAG)),
-            ("Cc", self._read_text_property(_COPY_RECIPIENTS_TAG)),
+            ("To", self._read_text_property(_RECIPIENTS_PROPERTY)),
+            ("Cc", self._read_text_property(_COPY_RECIPIENTS_PROPERTY)),
             ("Date", self._read_sent_date()),
             ("Subject", self._read_text_property(_SUBJECT_PROPERTY)),
         ]
@@ -113,14 +113,14 @@ class _OutlookMessage:
         return [*self._iterate_attachments()]
 
     def _iterate_attachments(self) -> Iterator[ContainedFile]:
-        storage_depth = len(self._storage_path)
+        path_length = len(self._storage_path)
         storage_names = sorted(
             {
-                stream_path[storage_depth]
+                stream_path[path_length]
                 for stream_path in self._compound_file.paths
-                if stream_path[:storage_depth] == self._storage_path
-                and len(stream_path) > storage_depth + 1
-                and stream_path[storage_depth].startswith("__attach_version1.0_")
+                if stream_path[:path_length] == self._storage_path
+                and len(stream_path) > path_length + 1
+                and stream_path[path_length].startswith("__attach_version1.0_")
             }
         )
         if len(storage_names) > _MAX_ATTACHMENTS:
@@ -131,10 +131,10 @@ class _OutlookMessage:
                 yield attached_file
 
     def _read_attachment(self, storage_path: tuple[str, ...]) -> ContainedFile | None:
-        fixed_values = _read_fixed_values(
+        values_by_property = _read_fixed_values(
             self._compound_file, storage_path, _ATTACHMENT_HEADER_BYTES
         )
-        is_shown_picture = fixed_values.get(_IS_HIDDEN_PROPERTY) and self._read_text_property(
+        is_shown_picture = values_by_property.get(_IS_HIDDEN_PROPERTY) and self._read_text_property(
             _CONTENT_ID_PROPERTY, storage_path
         )
         if is_shown_picture:
@@ -145,10 +145,10 @@ class _OutlookMessage:
             or self._read_text_property(_DISPLAY_NAME_PROPERTY, storage_path)
             or "attachment"
         )
-        content_name = _make_stream_name(_ATTACHED_CONTENT_PROPERTY, _BINARY_TYPE)
-        if (*storage_path, content_name) in self._compound_file.paths:
+        content_stream_name = _make_stream_name(_ATTACHED_CONTENT_PROPERTY, _BINARY_TYPE)
+        if (*storage_path, content_stream_name) in self._compound_file.paths:
             return ContainedFile(
-                attachment_name, self._compound_file.read_stream(*storage_path, content_name)
+                attachment_name, self._compound_file.read_stream(*storage_path, content_stream_name)
             )
         inner_path = (*storage_path, _make_stream_name(_ATTACHED_CONTENT_PROPERTY, _STORAGE_TYPE))
         if (*inner_path, "__properties_version1.0") not in self._compound_file.paths:
@@ -218,18 +218,18 @@ def _make_stream_name(property_number: int, type_code: str) -> str:
 
 
 def _read_fixed_values(
-    compound_file: CompoundFile, storage_path: tuple[str, ...], header_bytes: int
+    compound_file: CompoundFile, storage_path: tuple[str, ...], header_byte_count: int
 ) -> dict[int, int]:
     """Return the properties of fixed size, as numbers."""
     property_bytes = compound_file.read_stream(*storage_path, "__properties_version1.0")[
-        header_bytes:
+        header_byte_count:
     ]
-    fixed_values: dict[int, int] = {}
+    values_by_property: dict[int, int] = {}
     for entry_start in range(
         0, len(property_bytes) - _PROPERTY_ENTRY_BYTES + 1, _PROPERTY_ENTRY_BYTES
     ):
         _, property_number, _, property_value = struct.unpack_from(
             "<HHIQ", property_bytes, entry_start
         )
-        fixed_values[property_number] = property_value
-    return fixed_values
+        values_by_property[property_number] = property_value
+    return values_by_property

@@ -78,9 +78,9 @@ def open_pdf(file_bytes: bytes, max_pages: int) -> Iterator[pypdfium2.PdfDocumen
 
 def is_cut_off(file_bytes: bytes) -> bool:
     """Whether a PDF lacks its end, as after a download that broke off."""
-    stated_length = _LINEARIZED_LENGTH_PATTERN.search(file_bytes[:_LINEARIZED_WITHIN_BYTES])
+    length_match = _LINEARIZED_LENGTH_PATTERN.search(file_bytes[:_LINEARIZED_WITHIN_BYTES])
     # A file made for the web says its length at its start; any other has a mark at its end.
-    return int(stated_length[1]) > len(file_bytes) if stated_length else b"%%EOF" not in file_bytes
+    return int(length_match[1]) > len(file_bytes) if length_match else b"%%EOF" not in file_bytes
 
 
 def _explain_open_error(error: pypdfium2.PdfiumError) -> str:
@@ -105,7 +105,9 @@ def read_raw_page(pdf_document: pypdfium2.PdfDocument, page_index: int) -> RawPa
             _add_page_graphics(pdf_page, raw_page)
             return raw_page
     except pypdfium2.PdfiumError:
-        return RawPage(page_number, page_label, 0.0, note="The page is damaged and cannot be read")
+        return RawPage(
+            page_number, page_label, 0.0, reading_note="The page is damaged and cannot be read"
+        )
 
 
 def render_page(
@@ -191,23 +193,38 @@ def _make_share_transform(pdf_page: pypdfium2.PdfPage) -> Callable[[pdfium.FS_RE
             (page_box.left - page_left) / page_width,
             (page_box.right - page_left) / page_width,
         )
-        top, bottom = (
+        top_share, bottom_share = (
             (page_top - page_box.top) / page_height,
             (page_top - page_box.bottom) / page_height,
         )
         match page_rotation:
             case 90:
-                left_share, top, right_share, bottom = 1 - bottom, left_share, 1 - top, right_share
+                left_share, top_share, right_share, bottom_share = (
+                    1 - bottom_share,
+                    left_share,
+                    1 - top_share,
+                    right_share,
+                )
             case 180:
-                left_share, top, right_share, bottom = (
+                left_share, top_share, right_share, bottom_share = (
                     1 - right_share,
-                    1 - bottom,
+                    1 - bottom_share,
                     1 - left_share,
-                    1 - top,
+                    1 - top_share,
                 )
             case 270:
-                left_share, top, right_share, bottom = top, 1 - right_share, bottom, 1 - left_share
-        return round(left_share, 5), round(top, 5), round(right_share, 5), round(bottom, 5)
+                left_share, top_share, right_share, bottom_share = (
+                    top_share,
+                    1 - right_share,
+                    bottom_share,
+                    1 - left_share,
+                )
+        return (
+            round(left_share, 5),
+            round(top_share, 5),
+            round(right_share, 5),
+            round(bottom_share, 5),
+        )
 
     return convert_to_shares
 
@@ -242,12 +259,12 @@ def _read_lines(pdf_page: pypdfium2.PdfPage) -> list[Line]:
     page_width, page_height = pdf_page.get_size()
     # Two printed pages side by side: a row does not go on from one to the other.
     fold_position = page_width / 2 if page_width > page_height else None
-    added_lines = _read_added_lines(pdf_page)
+    annotation_lines = _read_annotation_lines(pdf_page)
     line_pieces = put_in_reading_order(
-        _read_row_pieces(pdf_page, bool(added_lines), fold_position), page_height
+        _read_row_pieces(pdf_page, bool(annotation_lines), fold_position), page_height
     )
-    for added_line in added_lines:
-        insert_line_beside_label(line_pieces, added_line)
+    for annotation_line in annotation_lines:
+        insert_line_beside_label(line_pieces, annotation_line)
     page_lines: list[Line] = []
     for line_piece in line_pieces:
         if page_lines and _is_same_row(page_lines[-1], line_piece, fold_position):
@@ -257,7 +274,7 @@ def _read_lines(pdf_page: pypdfium2.PdfPage) -> list[Line]:
     return page_lines
 
 
-def _read_added_lines(pdf_page: pypdfium2.PdfPage) -> list[Line]:
+def _read_annotation_lines(pdf_page: pypdfium2.PdfPage) -> list[Line]:
     """Return answers in a form and notes; most pages have none, but many have links."""
     if pdfium.FPDFPage_GetAnnotCount(pdf_page) <= 0:
         return []
@@ -265,7 +282,7 @@ def _read_added_lines(pdf_page: pypdfium2.PdfPage) -> list[Line]:
 
     def place_box(pdfium_rectangle: pdfium.FS_RECTF) -> tuple[float, float, float]:
         annotation_box = to_box(pdfium_rectangle)
-        return annotation_box.left, annotation_box.bottom, annotation_box.size
+        return annotation_box.left, annotation_box.bottom, annotation_box.height
 
     return read_annotations(pdf_page, place_box)
 
@@ -279,26 +296,26 @@ def _read_row_pieces(
         if character_count <= 0:
             return []
         page_text = text_page.get_text_range(errors="surrogatepass")
-        line_glyphs = Glyphs(
+        page_glyphs = Glyphs(
             text_page,
             character_count,
-            is_exact=len(page_text) == character_count,
+            are_indexes_equal=len(page_text) == character_count,
             rotate_box=make_box_transform(pdf_page),
         )
         line_pieces: list[Line] = []
         line_start_offset = 0
         for raw_line in page_text.split("\r\n"):
             cut_offsets = (
-                _find_wide_gaps(raw_line, line_start_offset, line_glyphs) if split_at_gaps else []
+                _find_wide_gaps(raw_line, line_start_offset, page_glyphs) if split_at_gaps else []
             )
             cut_offsets = (
                 cut_offsets
-                or _find_return_offsets(raw_line, line_start_offset, line_glyphs)
-                or _find_fold_offsets(raw_line, line_start_offset, line_glyphs, fold_position)
+                or _find_left_jump_offsets(raw_line, line_start_offset, page_glyphs)
+                or _find_fold_offsets(raw_line, line_start_offset, page_glyphs, fold_position)
             )
             for piece_start, piece_end in pairwise([0, *cut_offsets, len(raw_line)]):
                 line_piece = _parse_line(
-                    raw_line[piece_start:piece_end], line_start_offset + piece_start, line_glyphs
+                    raw_line[piece_start:piece_end], line_start_offset + piece_start, page_glyphs
                 )
                 if line_piece is not None:
                     line_pieces.append(line_piece)
@@ -306,18 +323,20 @@ def _read_row_pieces(
         return line_pieces
 
 
-def _find_wide_gaps(raw_line: str, line_start_offset: int, line_glyphs: Glyphs) -> list[int]:
+def _find_wide_gaps(raw_line: str, line_start_offset: int, page_glyphs: Glyphs) -> list[int]:
     """Return where words of a line are so far apart that a box of a form may be between them."""
     gap_offsets = []
     for blank_match in _BLANKS_BETWEEN_WORDS_PATTERN.finditer(raw_line):
-        box_before = line_glyphs.get_box(line_start_offset + blank_match.start() - 1)
-        box_after = line_glyphs.get_box(line_start_offset + blank_match.end())
-        if box_after.left - box_before.right > box_before.size:
+        box_before = page_glyphs.get_box(line_start_offset + blank_match.start() - 1)
+        box_after = page_glyphs.get_box(line_start_offset + blank_match.end())
+        if box_after.left - box_before.right > box_before.height:
             gap_offsets.append(blank_match.end())
     return gap_offsets
 
 
-def _find_return_offsets(raw_line: str, line_start_offset: int, line_glyphs: Glyphs) -> list[int]:
+def _find_left_jump_offsets(
+    raw_line: str, line_start_offset: int, page_glyphs: Glyphs
+) -> list[int]:
     """Return where the last words of a row begin if they stand left of its first.
 
     So a label or a code is set beside a title that is written before it. Only rows that end in a
@@ -326,57 +345,57 @@ def _find_return_offsets(raw_line: str, line_start_offset: int, line_glyphs: Gly
     last_letter = raw_line.rstrip()[-1:]
     if not (last_letter.isupper() or last_letter.isdigit()) or "\ufffe" in raw_line:
         return []
-    first_left = line_glyphs.get_box(
+    row_left_edge = page_glyphs.get_box(
         line_start_offset + len(raw_line) - len(raw_line.lstrip())
     ).left
-    if line_glyphs.get_box(line_start_offset + len(raw_line.rstrip()) - 1).left >= first_left:
+    if page_glyphs.get_box(line_start_offset + len(raw_line.rstrip()) - 1).left >= row_left_edge:
         return []
     return [
         blank_match.end()
         for blank_match in _BLANKS_BETWEEN_WORDS_PATTERN.finditer(raw_line)
-        if line_glyphs.get_box(line_start_offset + blank_match.end()).left
-        < line_glyphs.get_box(line_start_offset + blank_match.start() - 1).left
+        if page_glyphs.get_box(line_start_offset + blank_match.end()).left
+        < page_glyphs.get_box(line_start_offset + blank_match.start() - 1).left
     ]
 
 
 def _find_fold_offsets(
-    raw_line: str, line_start_offset: int, line_glyphs: Glyphs, fold_position: float | None
+    raw_line: str, line_start_offset: int, page_glyphs: Glyphs, fold_position: float | None
 ) -> list[int]:
     """Return where the second of two lines begins that stand side by side on printed pages."""
-    last_index = len(raw_line.rstrip()) - 1
+    last_letter_offset = len(raw_line.rstrip()) - 1
     if (
         fold_position is None
-        or last_index < 1
-        or line_glyphs.get_box(line_start_offset + last_index).left < fold_position
+        or last_letter_offset < 1
+        or page_glyphs.get_box(line_start_offset + last_letter_offset).left < fold_position
     ):
         return []
     # Letters stand from left to right, so the first one right of the fold is found by halving.
-    first_right = bisect_left(
-        range(last_index),
+    right_start_offset = bisect_left(
+        range(last_letter_offset),
         fold_position,
-        key=lambda index: line_glyphs.get_box(line_start_offset + index).left,
+        key=lambda letter_offset: page_glyphs.get_box(line_start_offset + letter_offset).left,
     )
-    while first_right and raw_line[first_right - 1] != " ":
-        first_right -= 1
-    return [first_right] if first_right else []
+    while right_start_offset and raw_line[right_start_offset - 1] != " ":
+        right_start_offset -= 1
+    return [right_start_offset] if right_start_offset else []
 
 
-def _parse_line(raw_line: str, line_start_offset: int, line_glyphs: Glyphs) -> Line | None:
+def _parse_line(raw_line: str, line_start_offset: int, page_glyphs: Glyphs) -> Line | None:
     stripped_line = raw_line.strip()
     # PDFium joins words across line ends and leaves one of two characters for the hyphen.
     line_text = normalize_text(stripped_line.replace("\ufffe", BROKEN_WORD_MARK)).strip()
     if not line_text:
         return None
-    first_index = line_start_offset + raw_line.index(stripped_line[0])
+    first_glyph_index = line_start_offset + raw_line.index(stripped_line[0])
     # A footnote begins with a raised number, whose size is not that of the line.
-    letter_offset = _find_first_letter(stripped_line) if stripped_line[0].isdigit() else 0
-    typical_index = first_index + letter_offset
-    font_style = line_glyphs.read_style(typical_index)
-    get_box = line_glyphs.get_box if font_style.has_heights else line_glyphs.estimate_box
-    first_box = get_box(first_index)
-    letter_size = get_box(typical_index).size if letter_offset else first_box.size
+    letter_offset = _find_first_letter_offset(stripped_line) if stripped_line[0].isdigit() else 0
+    typical_glyph_index = first_glyph_index + letter_offset
+    font_style = page_glyphs.read_style(typical_glyph_index)
+    get_box = page_glyphs.get_box if font_style.states_letter_heights else page_glyphs.estimate_box
+    first_box = get_box(first_glyph_index)
+    letter_size = get_box(typical_glyph_index).height if letter_offset else first_box.height
     last_bottom = (
-        get_box(first_index + len(stripped_line) - 1).bottom
+        get_box(first_glyph_index + len(stripped_line) - 1).bottom
         if BROKEN_WORD_MARK in line_text
         else first_box.bottom
     )
@@ -391,7 +410,7 @@ def _parse_line(raw_line: str, line_start_offset: int, line_glyphs: Glyphs) -> L
     )
 
 
-def _find_first_letter(line_text: str) -> int:
+def _find_first_letter_offset(line_text: str) -> int:
     return next(
         (
             char_index

@@ -105,12 +105,12 @@ def _strip_markdown_marks(text_line: str) -> str:
 
 def _guess_csv_delimiter(csv_text: str) -> str:
     """Return the sign that separates the cells: the one of which most lines have as many."""
-    sampled_lines = [
-        page_line for page_line in csv_text[:100_000].splitlines() if page_line.strip()
-    ][:_SAMPLED_LINE_COUNT]
+    sampled_lines = [csv_line for csv_line in csv_text[:100_000].splitlines() if csv_line.strip()][
+        :_SAMPLED_LINE_COUNT
+    ]
 
     def count_alike_lines(column_delimiter: str) -> tuple[int, int]:
-        line_counts = Counter(page_line.count(column_delimiter) for page_line in sampled_lines)
+        line_counts = Counter(csv_line.count(column_delimiter) for csv_line in sampled_lines)
         del line_counts[0]
         return max(line_counts.values(), default=0), max(line_counts, default=0)
 

@@ -142,12 +142,12 @@ def _iterate_text_runs(file_bytes: bytes) -> Iterator[str]:
         yield raw_bytes.decode(text_encoding, "replace")
 
 
-def _decode_raw_text(raw_text: bytes, text_encoding: str) -> str:
+def _decode_raw_text(text_bytes: bytes, text_encoding: str) -> str:
     """Return text that is not escaped: by the rules it is ASCII, and some programs write UTF-8."""
     try:
-        return raw_text.decode("utf-8")
+        return text_bytes.decode("utf-8")
     except UnicodeDecodeError:
-        return raw_text.decode(text_encoding, "replace")
+        return text_bytes.decode(text_encoding, "replace")
 
 
 def _iterate_tokens(file_bytes: bytes) -> Iterator[re.Match[bytes]]:

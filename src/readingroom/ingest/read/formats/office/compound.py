@@ -104,25 +104,25 @@ def _read_word_text(compound_file: CompoundFile, document_stream: bytes) -> str:
     if header_flags & _ENCRYPTED_FLAG:
         raise make_encryption_refusal()
     text_length, footnotes_length = struct.unpack_from("<ii", document_stream, _TEXT_LENGTHS_OFFSET)
-    pieces_start, pieces_length = struct.unpack_from("<ii", document_stream, _PIECE_TABLE_OFFSET)
+    pieces_offset, pieces_length = struct.unpack_from("<ii", document_stream, _PIECE_TABLE_OFFSET)
     table_stream = compound_file.read_stream(
         "1Table" if header_flags & _SECOND_TABLE_FLAG else "0Table"
     )
-    piece_table = _find_piece_table(table_stream[pieces_start : pieces_start + pieces_length])
+    piece_table = _find_piece_table(table_stream[pieces_offset : pieces_offset + pieces_length])
     word_text = "".join(_iterate_text_pieces(piece_table, document_stream))
     return word_text[: max(0, text_length) + max(0, footnotes_length)]
 
 
-def _find_piece_table(piece_data: bytes) -> bytes:
-    clx_offset = 0
-    while clx_offset < len(piece_data):
-        if piece_data[clx_offset] == _PIECES_MARK:
-            (record_length,) = struct.unpack_from("<I", piece_data, clx_offset + 1)
-            return piece_data[clx_offset + 5 : clx_offset + 5 + record_length]
-        if piece_data[clx_offset] != _FORMATTING_RECORD_MARK:
+def _find_piece_table(piece_records: bytes) -> bytes:
+    record_offset = 0
+    while record_offset < len(piece_records):
+        if piece_records[record_offset] == _PIECES_MARK:
+            (record_length,) = struct.unpack_from("<I", piece_records, record_offset + 1)
+            return piece_records[record_offset + 5 : record_offset + 5 + record_length]
+        if piece_records[record_offset] != _FORMATTING_RECORD_MARK:
             break
-        (record_length,) = struct.unpack_from("<H", piece_data, clx_offset + 1)
-        clx_offset += 3 + record_length
+        (record_length,) = struct.unpack_from("<H", piece_records, record_offset + 1)
+        record_offset += 3 + record_length
     raise Refusal("extraction_failed", "The Word document is damaged")
 
 
@@ -134,9 +134,9 @@ def _iterate_text_pieces(piece_table: bytes, document_stream: bytes) -> Iterator
     for piece_index in range(piece_count):
         character_count = character_positions[piece_index + 1] - character_positions[piece_index]
         offset_in_table = 4 * (piece_count + 1) + 8 * piece_index
-        _, piece_place, _ = struct.unpack_from("<HIH", piece_table, offset_in_table)
-        is_compressed = bool(piece_place & _COMPRESSED_FLAG)
-        piece_offset = (piece_place & ~_COMPRESSED_FLAG) // (2 if is_compressed else 1)
+        _, encoded_piece_offset, _ = struct.unpack_from("<HIH", piece_table, offset_in_table)
+        is_compressed = bool(encoded_piece_offset & _COMPRESSED_FLAG)
+        piece_offset = (encoded_piece_offset & ~_COMPRESSED_FLAG) // (2 if is_compressed else 1)
         byte_length = max(0, character_count) * (1 if is_compressed else 2)
         bytes_left -= byte_length
         if bytes_left < 0:

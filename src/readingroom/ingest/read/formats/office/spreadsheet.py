@@ -84,8 +84,8 @@ def _read_cell(
 ) -> str:
     cell_type = cell_element.get("t", "n")
     if cell_type == "inlineStr":
-        inline_text = cell_element.find("is")
-        return "".join(_iterate_texts(inline_text)) if inline_text is not None else ""
+        inline_element = cell_element.find("is")
+        return "".join(_iterate_texts(inline_element)) if inline_element is not None else ""
     value_element = cell_element.find("v")
     cell_value = (value_element.text or "") if value_element is not None else ""
     match cell_type:
@@ -107,20 +107,20 @@ def _make_number_formatter(
     zip_archive: Archive, workbook_element: Element
 ) -> Callable[[str, str], str]:
     """Return a function that writes a number as its cell's style wants: as a date or as it is."""
-    date_styles = _find_date_styles(zip_archive)
+    date_style_numbers = _find_date_style_numbers(zip_archive)
     properties_element = workbook_element.find("workbookPr")
-    starts_1904 = properties_element is not None and properties_element.get("date1904") in (
+    starts_in_1904 = properties_element is not None and properties_element.get("date1904") in (
         "1",
         "true",
     )
-    date_epoch = _EPOCH_BY_IS_1904[starts_1904]
+    date_epoch = _EPOCH_BY_IS_1904[starts_in_1904]
 
     def format_number(cell_value: str, style_number: str) -> str:
         try:
             serial_number = float(cell_value)
         except ValueError:
             return cell_value
-        if style_number in date_styles and 0 <= serial_number < _MAX_SERIAL_DAY:
+        if style_number in date_style_numbers and 0 <= serial_number < _MAX_SERIAL_DAY:
             cell_moment = date_epoch + timedelta(seconds=round(serial_number * 86_400))
             if serial_number < 1:
                 return f"{cell_moment:%H:%M}"
@@ -135,19 +135,19 @@ def _make_number_formatter(
     return format_number
 
 
-def _find_date_styles(zip_archive: Archive) -> set[str]:
+def _find_date_style_numbers(zip_archive: Archive) -> set[str]:
     """Return the numbers of the cell styles that show days or times."""
     if "xl/styles.xml" not in zip_archive:
         return set()
     styles_element = parse_xml(zip_archive.read_member("xl/styles.xml"))
-    date_formats = {str(format_id) for format_id in _DATE_FORMAT_IDS}
+    date_format_ids = {str(format_id) for format_id in _DATE_FORMAT_IDS}
     for number_format in styles_element.iter("numFmt"):
         format_code = _FORMAT_LITERALS_PATTERN.sub("", number_format.get("formatCode", "")[:500])
         if _DATE_LETTERS_PATTERN.search(format_code):
-            date_formats.add(number_format.get("numFmtId", ""))
+            date_format_ids.add(number_format.get("numFmtId", ""))
     cell_formats = styles_element.find("cellXfs")
     return {
         str(format_index)
         for format_index, cell_format in enumerate(cell_formats if cell_formats is not None else ())
-        if cell_format.get("numFmtId") in date_formats
+        if cell_format.get("numFmtId") in date_format_ids
     }

@@ -86,11 +86,11 @@ class _DocumentWriter:
             list_label = self._numbering.make_next_label(properties_element, style_id)
             paragraph_text = f"{list_label} {paragraph_text}" if list_label else paragraph_text
         heading_level = self._styles.find_heading_level(properties_element, style_id)
-        before_break, *after_breaks = paragraph_text.split(_PAGE_MARK)
+        text_before_break, *texts_after_breaks = paragraph_text.split(_PAGE_MARK)
         if self._styles.breaks_page_before(properties_element):
             self.page_builder.end_page()
-        self.page_builder.add_paragraph(before_break, heading_level)
-        for page_text in after_breaks:
+        self.page_builder.add_paragraph(text_before_break, heading_level)
+        for page_text in texts_after_breaks:
             self.page_builder.end_page()
             self.page_builder.add_paragraph(page_text, heading_level)
         for text_box in text_boxes:
@@ -103,10 +103,10 @@ class _DocumentWriter:
                 _read_element_text(cell_element)
                 for cell_element in _iterate_children(row_element, ("tc",))
             ]
-            if any(_PAGE_MARK in cell_element for cell_element in cell_texts):
+            if any(_PAGE_MARK in cell_text for cell_text in cell_texts):
                 self.page_builder.end_page()
             self.page_builder.add_row(
-                [cell_element.replace(_PAGE_MARK, " ") for cell_element in cell_texts], is_first_row
+                [cell_text.replace(_PAGE_MARK, " ") for cell_text in cell_texts], is_first_row
             )
             is_first_row = False
 

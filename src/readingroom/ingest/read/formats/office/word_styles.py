@@ -89,9 +89,9 @@ class ListNumbering:
                 for level_element in abstract_list.findall("lvl")
             }
         for number_list in numbering_element.findall("num"):
-            abstract_id = number_list.find("abstractNumId")
-            if abstract_id is not None:
-                self._lists[number_list.get("numId", "")] = abstract_id.get("val", "")
+            abstract_id_element = number_list.find("abstractNumId")
+            if abstract_id_element is not None:
+                self._lists[number_list.get("numId", "")] = abstract_id_element.get("val", "")
 
     def make_next_label(self, properties_element: Element | None, style_id: str | None) -> str:
         """Return the number of the next paragraph, such as `116.` or `(a)`; "" if it has none."""
@@ -111,10 +111,13 @@ class ListNumbering:
             return ""
 
         def format_level(level_match: re.Match[str]) -> str:
-            index = int(level_match[1]) - 1
-            number_format = _get_level_value(level_elements.get(index), "numFmt")
+            named_level_index = int(level_match[1]) - 1
+            number_format = _get_level_value(level_elements.get(named_level_index), "numFmt")
             # A level that was never counted stands for its first number.
-            level_number = max(level_counters[index], _get_start_number(level_elements.get(index)))
+            level_number = max(
+                level_counters[named_level_index],
+                _get_start_number(level_elements.get(named_level_index)),
+            )
             return _format_number(level_number, number_format)
 
         return re.sub(r"%([1-9])", format_level, label_pattern)
@@ -129,14 +132,18 @@ class ListNumbering:
             number_properties = (
                 source_properties.find("numPr") if source_properties is not None else None
             )
-            list_id = number_properties.find("numId") if number_properties is not None else None
-            if number_properties is not None and list_id is not None:
+            list_id_element = (
+                number_properties.find("numId") if number_properties is not None else None
+            )
+            if number_properties is not None and list_id_element is not None:
                 level_element = number_properties.find("ilvl")
                 level_index = (
                     _parse_number(level_element.get("val") if level_element is not None else None)
                     or 0
                 )
-                return list_id.get("val", _NO_LIST_ID), min(level_index, _MAX_LIST_LEVELS - 1)
+                return list_id_element.get("val", _NO_LIST_ID), min(
+                    level_index, _MAX_LIST_LEVELS - 1
+                )
         return None, 0
 
 
