@@ -53,7 +53,7 @@ class NameIndex:
             self.put_name(record.source, record.id, record_name)
 
     def put_name(self, source_name: str, record_id: str, record_name: str) -> None:
-        if folded_words := fold.fold_name(record_name):
+        if folded_words := fold.fold_stored_name(record_name):
             waiting_name = _WaitingName(source_name, folded_words, record_id, record_name)
             self._waiting_names.append(waiting_name)
 

@@ -17,7 +17,7 @@ from readingroom.bases.federal.load.batches import (
 )
 from readingroom.bases.federal.load.completeness import check_removals
 from readingroom.bases.federal.load.name_index import NameIndex, list_titles
-from readingroom.bases.federal.load.search_index import SearchIndex
+from readingroom.bases.federal.load.search_index import SearchIndex, cut_searched_values
 from readingroom.bases.federal.load.steps import StepWriter
 from readingroom.bases.federal.models import ChangeKind
 from readingroom.bases.federal.query import changes
@@ -135,6 +135,8 @@ class Writer(StepWriter):
             return
         if self._is_known_stub(parsed_entry):
             return
+        parsed_entry, cut_notes = cut_searched_values(parsed_entry)
+        write_result.problems += cut_notes
         stored_row = self._record_rows.find(parsed_entry.record)
         write_result.changed_count += self._put_parsed(parsed_entry, format_id, stored_row)
         waiting_row_count = (

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
+from readingroom.bases.federal.schema.lengths import MAX_SEARCHED_CHARS
 from readingroom.bases.federal.search.name_copy import name_copies
 from readingroom.engine.stems import shared_stemmer
 from readingroom.engine.words import LexicalQuery, parse_query
@@ -38,8 +39,10 @@ def index_passages(db: Database, after_chunk_number: int) -> None:
             (after_chunk_number,),
         )
         return
+    # A file of before they were cut may have longer ones.
+    cut_columns_sql = ", ".join(f"left({name}, {MAX_SEARCHED_CHARS})" for name in FIELD_WEIGHTS)
     cursor = db.execute(
-        f"SELECT chunk, {field_columns_sql} FROM passages WHERE chunk > ?", (after_chunk_number,)
+        f"SELECT chunk, {cut_columns_sql} FROM passages WHERE chunk > ?", (after_chunk_number,)
     )
     while passage_rows := cursor.fetchmany(_ROWS_PER_BATCH):
         prepare_passage_words(passage_rows)(db)
