@@ -37,6 +37,7 @@ from tests.engine.test_vectors import FILTERS, make_vector
 from tests.storage.test_chunks import FIELDS, make_chunks
 from tests.support.filters import passes
 from tests.support.postgres import PostgresServer, make_database
+from tests.support.processes import HANG_SECONDS
 
 
 @pytest.fixture
@@ -129,11 +130,11 @@ def test_generations_become_visible_in_their_order(
         with database.transaction():
             collection.upsert_chunks(make_chunks("slow"))
             begun.set()
-            assert may_end.wait(60)
+            assert may_end.wait(HANG_SECONDS)
 
     writer = threading.Thread(target=write_slowly)
     writer.start()
-    assert begun.wait(60)
+    assert begun.wait(HANG_SECONDS)
     before = collection.generation
     # It began later and is committed first, without waiting for the other.
     collection.upsert_chunks(make_chunks("quick", seed=1))

@@ -23,7 +23,7 @@ from readingroom.storage.postgres.records import RecordsConnection
 from tests.support.federal.base import write_world
 from tests.support.federal.made_records import amendment
 from tests.support.postgres import PostgresServer, make_database
-from tests.support.processes import wait_until
+from tests.support.processes import HANG_SECONDS, wait_until
 
 
 @pytest.fixture(params=["embedded", "postgres"])
@@ -150,7 +150,7 @@ def test_files_that_followed_a_refused_one_are_loaded_again_in_their_order(
 
         def insert_in_background(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
             if "INTO links" in sql and not waits:
-                self.run_in_background(lambda: waits.append(may_go_on.wait(20)))
+                self.run_in_background(lambda: waits.append(may_go_on.wait(HANG_SECONDS)))
                 is_given.set()
             super().insert_in_background(sql, rows)
 

@@ -115,7 +115,7 @@ def update(
             file_paths,
             only_source,
             report_progress,
-            even_most=even_most,
+            may_drop_most=even_most,
         )
     _print_summary(update_summary, only_source, as_json)
 
@@ -386,8 +386,8 @@ def _format_summary_lines(
             for file_error in load_summary.errors[:_MAX_NAMED_FILES]
         ),
         *(
-            f"  {one_error['file']}: {one_error['problem']}"
-            for one_error in load_summary.incomplete[:_MAX_NAMED_FILES]
+            f"  {incomplete_entry['file']}: {incomplete_entry['problem']}"
+            for incomplete_entry in load_summary.incomplete[:_MAX_NAMED_FILES]
         ),
         *_format_unnamed_count(
             len(load_summary.incomplete), "things that are missing (`federal status`)"

@@ -65,12 +65,12 @@ def open_base(settings: PolicySettings) -> KnowledgeBase:
 
 
 def open_policy(
-    policy_folder: Path,
+    base_folder: Path,
     redis_url: str | None,
     ingest_context: IngestContext,
 ) -> KnowledgeBase:
     """Open the policy base on a folder; its stores are opened when it is served."""
-    policy_service = PolicyService(policy_folder, redis_url, ingest_context)
+    policy_service = PolicyService(base_folder, redis_url, ingest_context)
     return KnowledgeBase(
         name="policy",
         server_name="policy-kb-mcp",

@@ -114,14 +114,14 @@ def find_left_out(db: Database, zip_path: str, member_names: Set[str]) -> list[R
         # It may match more, by case or by a wildcard in the name; the paths are compared below.
         (f"%{Path(zip_path).name}!%",),
     )
-    log_rows_by_zip: dict[str, dict[str, Row]] = {}
+    log_rows_by_zip_and_member: dict[str, dict[str, Row]] = {}
     for log_row in loaded_rows:
         logged_zip_path, member_name = split_zip_member(log_row["file"]) or ("", "")
         if Path(logged_zip_path).name == Path(zip_path).name:
-            log_rows_by_zip.setdefault(logged_zip_path, {})[member_name] = log_row
+            log_rows_by_zip_and_member.setdefault(logged_zip_path, {})[member_name] = log_row
     return [
         log_row
-        for logged_zip_path, row_by_member in log_rows_by_zip.items()
+        for logged_zip_path, row_by_member in log_rows_by_zip_and_member.items()
         if logged_zip_path == zip_path or row_by_member.keys() & member_names
         for member_name, log_row in row_by_member.items()
         if member_name not in member_names

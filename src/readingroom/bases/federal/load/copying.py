@@ -81,13 +81,15 @@ def count_same_answers(first_place: FederalPlace, second_place: FederalPlace) ->
     with closing(connect(first_place)) as first_db, closing(connect(second_place)) as second_db:
         titles = _list_sample_titles(first_db)
         for title in titles:
-            if _search_words(first_db, title) != _search_words(second_db, title):
+            if _find_best_ranks(first_db, title) != _find_best_ranks(second_db, title):
                 raise StorageFailed(
                     f"The federal records in the database are searched for {title[:60]!r} with "
                     "another result than the original; report this, and keep serving the original"
                 )
         for record_source in SOURCES:
-            if _list_newest(first_db, record_source) != _list_newest(second_db, record_source):
+            if _list_newest_ids(first_db, record_source) != _list_newest_ids(
+                second_db, record_source
+            ):
                 raise StorageFailed(
                     f"The list of {record_source.name} in the database differs from the original; "
                     "report this, and keep serving the original"
@@ -103,13 +105,13 @@ def _list_sample_titles(db: Any) -> list[str]:
     return [title_row["title"] for title_row in title_rows]
 
 
-def _search_words(db: Any, query_text: str) -> list[float]:
+def _find_best_ranks(db: Any, query_text: str) -> list[float]:
     """Return the ranks of the best passages: those that rank alike may be in any order."""
     ranks = sorted(rank for _, rank in find_passages(db, query_text, "", ()))
     return [round(rank, 3) for rank in ranks[:_SAMPLED_HIT_COUNT]]
 
 
-def _list_newest(db: Any, record_source: Source) -> list[str]:
+def _list_newest_ids(db: Any, record_source: Source) -> list[str]:
     id_rows = db.execute(
         f"""SELECT id FROM {record_source.name} WHERE status = 'active'
             ORDER BY {NEWEST_FIRST_ORDER_SQL} LIMIT ?""",
@@ -126,8 +128,8 @@ def count_rows_if_same(first_place: FederalPlace, second_place: FederalPlace) ->
     """
     prepare_records(second_place)
     with closing(connect(first_place)) as first_db, closing(connect(second_place)) as second_db:
-        descriptions_of_both = [_count_and_sample(db) for db in (first_db, second_db)]
-    return descriptions_of_both[0][0] if descriptions_of_both[0] == descriptions_of_both[1] else {}
+        counts_and_samples = [_count_and_sample(db) for db in (first_db, second_db)]
+    return counts_and_samples[0][0] if counts_and_samples[0] == counts_and_samples[1] else {}
 
 
 def _count_and_sample(db: Any) -> tuple[dict[str, int], list[Any]]:

@@ -89,7 +89,7 @@ class LoadOptions:
 
     is_update: bool = False
     """A record that a newer complete file leaves out is withdrawn."""
-    even_most: bool = False
+    may_drop_most: bool = False
     """A newer file may leave out most records of an older one."""
     file_date: str | None = None
     """The day the files were found to be the newest at their publisher."""
@@ -98,41 +98,41 @@ class LoadOptions:
 def load(
     place: FederalPlace,
     file_paths: Sequence[Path],
-    only: Source | None,
+    source: Source | None,
     report_progress: ReportProgressSync = no_progress_sync,
 ) -> LoadSummary:
     """Load files and folders into the federal database at a place."""
-    return _load(place, file_paths, only, report_progress, LoadOptions())
+    return _load(place, file_paths, source, report_progress, LoadOptions())
 
 
 def update(
     place: FederalPlace,
     file_paths: Sequence[Path],
-    only: Source | None,
+    source: Source | None,
     report_progress: ReportProgressSync = no_progress_sync,
     *,
-    even_most: bool = False,
+    may_drop_most: bool = False,
     file_date: str | None = None,
 ) -> LoadSummary:
     """Load newer versions of files; records that a complete file leaves out are withdrawn.
 
     `file_date` is the day the files were found to be the newest at their publisher.
     """
-    load_options = LoadOptions(is_update=True, even_most=even_most, file_date=file_date)
-    return _load(place, file_paths, only, report_progress, load_options)
+    load_options = LoadOptions(is_update=True, may_drop_most=may_drop_most, file_date=file_date)
+    return _load(place, file_paths, source, report_progress, load_options)
 
 
 def _load(
     place: FederalPlace,
     file_paths: Sequence[Path],
-    only: Source | None,
+    source: Source | None,
     report_progress: ReportProgressSync,
     load_options: LoadOptions,
 ) -> LoadSummary:
     prepare_records(place)
-    loaders = [loader for loader in LOADERS if only is None or only.name in loader.sources]
+    loaders = [loader for loader in LOADERS if source is None or source.name in loader.sources]
     file_refs = list(find_files(file_paths, load_options.file_date))
-    pdf_paths = list(find_pdfs(file_paths)) if only is None or only.name == "saps" else []
+    pdf_paths = list(find_pdfs(file_paths)) if source is None or source.name == "saps" else []
     with (
         translate_errors(place),
         closing(connect(place, writing=True)) as db,
@@ -174,7 +174,7 @@ class _LoadRun:
             clock.format_now(),
             changes.read_last_change_number(self._db),
         )
-        pending_files = self._make_pending_files(file_refs)
+        pending_files = self._sort_files_by_loader(file_refs)
         with self._writer.commit_at_end(), pause_garbage_collection():
             self._load_all(pending_files)
         with self._writer.transaction():
@@ -195,7 +195,7 @@ class _LoadRun:
         self.summary.withdrawn = sum(tally.withdrawn for tally in self.summary.changes.values())
         return self.summary
 
-    def _make_pending_files(self, file_refs: Sequence[FileRef]) -> list[PendingFile]:
+    def _sort_files_by_loader(self, file_refs: Sequence[FileRef]) -> list[PendingFile]:
         """Return the files in the order of their loaders, people before what they did."""
         rank_by_loader: dict[Loader | None, int] = {
             loader: loader_rank for loader_rank, loader in enumerate(self._loaders)
@@ -312,7 +312,7 @@ class _LoadRun:
                 return "unchanged"
             self._log_loaded(pending_file, pending_file.loader, file_contents, write_result)
             taken_back = (pending_file, None if was_loaded_before else file_key, write_result)
-            step.on_refused = partial(self._fail_refused, *taken_back)
+            step.on_refused = partial(self._count_as_failed, *taken_back)
             step.on_undone = partial(self._take_back, *taken_back)
         self._loaded_files.add(file_key)
         self.summary.incomplete += [
@@ -359,13 +359,13 @@ class _LoadRun:
         self._count_outcome(pending_file, file_outcome, -1)
         self._undone_files.append(pending_file)
 
-    def _count_outcome(self, pending_file: PendingFile, file_outcome: str, count: int) -> None:
-        setattr(self.summary, file_outcome, getattr(self.summary, file_outcome) + count)
+    def _count_outcome(self, pending_file: PendingFile, file_outcome: str, delta: int) -> None:
+        setattr(self.summary, file_outcome, getattr(self.summary, file_outcome) + delta)
         if pending_file.loader and file_outcome in ("loaded", "unchanged"):
-            self.summary.by_loader[pending_file.loader.format_id.partition("/")[0]] += count
+            self.summary.by_loader[pending_file.loader.format_id.partition("/")[0]] += delta
             self.summary.by_loader += Counter()  # without a loader that has none left
 
-    def _fail_refused(
+    def _count_as_failed(
         self,
         pending_file: PendingFile,
         new_file_key: tuple[str, str] | None,
@@ -381,7 +381,7 @@ class _LoadRun:
         self, loader: Loader, parsed_records: Iterable[ParsedRecord | FileProblem], read_at: str
     ) -> WriteResult:
         write_result = self._writer.put_records(parsed_records, loader.format_id)
-        even_most = self._load_options.even_most
+        may_drop_most = self._load_options.may_drop_most
         # An older edition of a file says nothing about what is gone from the newest.
         if loader.complete_for_columns and not write_result.has_older_revision:
             for source_name, current_ids in write_result.ids_by_source.items():
@@ -391,13 +391,13 @@ class _LoadRun:
                     loader.complete_for_columns,
                     current_ids,
                     read_at,
-                    even_most=even_most,
+                    may_drop_most=may_drop_most,
                 )
         if self._load_options.is_update and isinstance(loader, ListsAllCurrentMembers):
             record_source = SOURCES_BY_NAME[loader.current_source]
             current_ids = write_result.ids_by_source.get(record_source.name, set())
             write_result.changed_count += self._writer.retire_missing(
-                record_source, current_ids, read_at, even_most=even_most
+                record_source, current_ids, read_at, may_drop_most=may_drop_most
             )
         return write_result
 
@@ -428,9 +428,9 @@ class _LoadRun:
         reason_by_path = dict.fromkeys(self.summary.unused_pdfs, UNUSED_PDF_REASON)
         if self._is_every_format_read:  # else another load may be the one to read them
             reason_by_path |= dict.fromkeys(self.summary.unrecognised, UNRECOGNISED_REASON)
-        logged_reasons = {(row["file"], row["error"]) for row in list_ignored_files(self._db)}
+        logged_file_reasons = {(row["file"], row["error"]) for row in list_ignored_files(self._db)}
         for ignored_path, ignore_reason in reason_by_path.items():
-            if (ignored_path, ignore_reason) not in logged_reasons:
+            if (ignored_path, ignore_reason) not in logged_file_reasons:
                 self._writer.log_file(
                     clock.format_now(),
                     ignored_path,
@@ -483,7 +483,7 @@ class _LoadRun:
             ]
             if (
                 is_probably_cut_short(left_out_rows, member_names)
-                and not self._load_options.even_most
+                and not self._load_options.may_drop_most
             ):
                 self._add_error(
                     zip_path,

@@ -12,12 +12,21 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load
 
+from readingroom.engine.embedding.cross_encoder.graph import build_cross_encoder
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.storage.files import hash_file
 
 ADAPTER_FILE = Path(__file__).with_name("adapter.safetensors")
 
 Floats = NDArray[np.float32]
+
+
+def build_taught_graph(model_file: Path, adapter_digest: str) -> bytes:
+    """Return the serialized graph of the packaged model with the adapter.
+
+    Raise `ModelUnavailable` when the adapter is missing, or not the one with the digest.
+    """
+    return build_cross_encoder(model_file, read_weight_changes(adapter_digest))
 
 
 def read_weight_changes(adapter_digest: str) -> Mapping[str, Floats]:

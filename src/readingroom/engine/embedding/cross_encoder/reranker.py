@@ -92,13 +92,12 @@ def find_taught_graph(model_file: Path, graphs_folder: Path) -> Path:
     """
 
     def build() -> bytes:
-        # Import onnx, numpy and safetensors, which only building a graph needs.
-        from readingroom.engine.embedding.cross_encoder.adapter import read_weight_changes
-        from readingroom.engine.embedding.cross_encoder.graph import build_cross_encoder
+        # Imports numpy, onnx and safetensors, which only building a graph needs.
+        from readingroom.engine.embedding.cross_encoder.adapter import build_taught_graph
 
         if hash_file(model_file) != _PACKAGED_MODEL_DIGEST:
             raise ModelUnavailable(f"{model_file.name} is not the model that the adapter is for")
-        return build_cross_encoder(model_file, read_weight_changes(ADAPTER_DIGEST))
+        return build_taught_graph(model_file, ADAPTER_DIGEST)
 
     return find_or_build_graph(
         graphs_folder,
