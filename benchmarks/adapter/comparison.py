@@ -13,7 +13,7 @@ from benchmarks.engine.quality import compute_p_value
 from readingroom.bases.guidance.offline import index as guidance_index
 from readingroom.engine.confidence import DEFAULT_CALIBRATION
 from readingroom.engine.second_look import (
-    MAX_READ_AGAIN,
+    MAX_PASSAGES_READ_AGAIN,
     TAUGHT_WEIGHTS,
     UNTAUGHT_WEIGHTS,
     to_log_odds,
@@ -73,7 +73,7 @@ class Readings:
             if candidate["score"] < self.named_score
         ]
         read = self.log_odds[number]
-        gains = {place: read[place] for place in others[:MAX_READ_AGAIN] if place in read}
+        gains = {place: read[place] for place in others[:MAX_PASSAGES_READ_AGAIN] if place in read}
         lowest = min(gains.values(), default=0.0)
         return {
             place: to_log_odds(candidates[place]["score"]) / self.decline
@@ -100,7 +100,7 @@ class Readings:
             if without_section:
                 near = [place for place in places if place < _MAX_READ_WITHOUT_SECTION]
                 places = [place for place in near if candidates[place]["section"] not in right]
-            if values := [read[place] for place in places[:MAX_READ_AGAIN]]:
+            if values := [read[place] for place in places[:MAX_PASSAGES_READ_AGAIN]]:
                 best.append(max(values))
         return best
 

@@ -22,7 +22,7 @@ from readingroom.engine.ranking import (
     Relevance,
     rank_passages,
 )
-from readingroom.engine.second_look import MAX_READ_AGAIN, rescore_passages
+from readingroom.engine.second_look import MAX_PASSAGES_READ_AGAIN, rescore_passages
 from readingroom.engine.stems import count_stems, count_stems_of_each, count_words
 from readingroom.protocol.search import DeskHit
 
@@ -241,7 +241,7 @@ def _look_again(
     new_scores = rescore_passages(
         query,
         [hit.score for hit in ranked_hits],
-        [found_text_by_id[hit.id] for hit in ranked_hits[:MAX_READ_AGAIN]],
+        [found_text_by_id[hit.id] for hit in ranked_hits[:MAX_PASSAGES_READ_AGAIN]],
         reranker,
         _CALIBRATION.decline,
     )
@@ -399,5 +399,5 @@ class _PoolStatistics:
         self.document_count = len(stems_of_texts)
         self.average_length = sum(map(count_words, passage_texts)) / max(len(stems_of_texts), 1)
 
-    def frequencies(self, stems: Sequence[str]) -> Mapping[str, int]:
+    def read_document_frequencies(self, stems: Sequence[str]) -> Mapping[str, int]:
         return {stem: self._frequencies[stem] for stem in stems}
