@@ -13,7 +13,7 @@ from benchmarks.engine.quality import compute_p_value
 from readingroom.bases.guidance.offline import index as guidance_index
 from readingroom.engine.confidence import DEFAULT_CALIBRATION
 from readingroom.engine.second_look import (
-    MAX_READ_AGAIN,
+    MAX_PASSAGES_READ_AGAIN,
     TAUGHT_WEIGHTS,
     UNTAUGHT_WEIGHTS,
     to_log_odds,
@@ -46,10 +46,14 @@ class Readings:
         numbers, candidates = pairs["question"], pairs["candidate"]
         for row in rows:
             log_odds[int(numbers[row])][int(candidates[row])] = float(values[row])
-        decline, named_score, read_count = DEFAULT_CALIBRATION.decline, np.inf, MAX_READ_AGAIN
+        decline, named_score, read_count = (
+            DEFAULT_CALIBRATION.decline,
+            np.inf,
+            MAX_PASSAGES_READ_AGAIN,
+        )
         if corpus_name == "sample":  # the desk's
             decline, named_score = desk_ranking._CALIBRATION.decline, desk_ranking._NAMED_SCORE
-            read_count = desk_ranking._MAX_READ_AGAIN
+            read_count = desk_ranking._MAX_HITS_READ_AGAIN
         elif corpus_name == "guidance":
             decline = guidance_index._CALIBRATION.decline
         return cls(questions, log_odds, decline, named_score, read_count)

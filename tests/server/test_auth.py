@@ -422,7 +422,7 @@ def test_the_key_of_a_worker_is_no_key_of_a_caller_and_names_are_shared(tmp_path
     key_ring, worker_keys = KeyRing(tmp_path), WorkerKeys(tmp_path)
     secret = worker_keys.add_key("box").encode()
 
-    assert worker_keys.find_worker(secret) == "box"
+    assert worker_keys.find_worker_name(secret) == "box"
     assert key_ring.find_holder(secret) is None
     assert not key_ring.has_keys()
     assert [(key.name, key.worker) for key in worker_keys.list_keys()] == [("box", True)]
@@ -432,7 +432,7 @@ def test_the_key_of_a_worker_is_no_key_of_a_caller_and_names_are_shared(tmp_path
             worker_keys.add_key(taken_name)
     assert worker_keys.revoke_key("box")
     assert not worker_keys.revoke_key("box")
-    assert worker_keys.find_worker(secret) is None
+    assert worker_keys.find_worker_name(secret) is None
 
 
 def test_the_ring_is_read_from_any_thread_also_while_only_workers_have_keys(tmp_path: Path) -> None:

@@ -206,26 +206,26 @@ def test_what_waits_is_bounded_for_each_caller_and_for_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs = open_store(tmp_path)
-    for _ in range(store.MAX_WAITING_JOBS):
+    for _ in range(store.MAX_UNFINISHED_JOBS_PER_CALLER):
         add_with_file(jobs, "key:ann")
     with pytest.raises(TooManyJobs):
         add_with_file(jobs, "key:ann")
     add_with_file(jobs, "key:ben")
-    monkeypatch.setattr(store, "MAX_WAITING_BYTES", 1000)
+    monkeypatch.setattr(store, "MAX_UNFINISHED_BYTES_PER_CALLER", 1000)
     add_with_file(jobs, "key:ben", 900)
     with pytest.raises(TooManyJobs):
         add_with_file(jobs, "key:ben", 100)
-    monkeypatch.setattr(store, "MAX_WAITING_JOBS_OF_ALL", store.MAX_WAITING_JOBS + 2)
+    monkeypatch.setattr(store, "MAX_UNFINISHED_JOBS", store.MAX_UNFINISHED_JOBS_PER_CALLER + 2)
     with pytest.raises(TooManyJobs):
         add_with_file(jobs, "key:cat")
-    monkeypatch.setattr(store, "MAX_WAITING_JOBS_OF_ALL", 1000)
-    monkeypatch.setattr(store, "MIN_FREE_BYTES", 2**80)
+    monkeypatch.setattr(store, "MAX_UNFINISHED_JOBS", 1000)
+    monkeypatch.setattr(store, "MIN_FREE_DISK_BYTES", 2**80)
     with pytest.raises(TooManyJobs):
         add_with_file(jobs, "key:cat")
     jobs.add_job("toy.count", "Without files", {}, "key:cat")
     # Whatever was refused left nothing behind.
     folders = list((tmp_path / "queued" / "toy.count").iterdir())
-    assert len(folders) == (0 if is_shared() else store.MAX_WAITING_JOBS + 2)
+    assert len(folders) == (0 if is_shared() else store.MAX_UNFINISHED_JOBS_PER_CALLER + 2)
 
 
 @requirement("room:jobs")

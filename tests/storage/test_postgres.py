@@ -111,13 +111,13 @@ def test_counts_of_stems_follow_every_write(collection: PostgresCollection) -> N
     )
     collection.upsert_chunks(two)
     assert collection.count_chunks_and_tokens() == (2, 4)
-    assert collection.count_stems(["cycle", "park", "none"]) == {"cycle": 2, "park": 1}
+    assert collection.count_chunks_by_stem(["cycle", "park", "none"]) == {"cycle": 2, "park": 1}
     collection.upsert_chunks(Chunks(["a"], ["park"], [{}], two.vectors[:1]))
     assert collection.count_chunks_and_tokens() == (2, 2)
-    assert collection.count_stems(["cycle", "park"]) == {"cycle": 1, "park": 1}
+    assert collection.count_chunks_by_stem(["cycle", "park"]) == {"cycle": 1, "park": 1}
     collection.delete_chunks(["a", "b"])
     assert collection.count_chunks_and_tokens() == (0, 0)
-    assert collection.count_stems(["cycle", "park"]) == {}
+    assert collection.count_chunks_by_stem(["cycle", "park"]) == {}
 
 
 def test_generations_become_visible_in_their_order(
@@ -138,10 +138,10 @@ def test_generations_become_visible_in_their_order(
     before = collection.generation
     # It began later and is committed first, without waiting for the other.
     collection.upsert_chunks(make_chunks("quick", seed=1))
-    first, touched_first = collection.list_changes(before)
+    first, touched_first = collection.list_changes_since(before)
     may_end.set()
     writer.join()
-    second, touched_second = collection.list_changes(first)
+    second, touched_second = collection.list_changes_since(first)
     assert (touched_first, touched_second) == (["quick"], ["slow"])
     assert before < first < second
 
@@ -328,7 +328,7 @@ def test_a_text_with_a_null_character_is_kept_with_its_offsets(
 def test_texts_are_compared_by_their_bytes(collection: PostgresCollection) -> None:
     ids = ["b", "a", "B", "ä", "A", "_"]
     collection.upsert_chunks(make_chunks(*ids))
-    with collection.read() as connection:
+    with collection.lend_search_connection() as connection:
         rows = connection.execute("SELECT id FROM policy_docs_chunks ORDER BY id").fetchall()
     assert [row[0] for row in rows] == sorted(ids)
 

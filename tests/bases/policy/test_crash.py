@@ -69,7 +69,7 @@ async def test_a_change_that_is_being_made_is_not_reported_as_interrupted(tmp_pa
 
         async def let_it_end_when_the_doctor_waits() -> None:
             with anyio.fail_after(HANG_SECONDS):
-                while not changes._copy_lock._entry_lock.locked():  # noqa: ASYNC110 - no event
+                while not changes._pause_lock._entry_lock.locked():  # noqa: ASYNC110 - no event
                     await anyio.sleep(0.01)
             may_end.set()
 
