@@ -40,17 +40,30 @@ def test_lists_that_are_written_last_go_to_their_place_whatever_the_page_begins_
     assert ordered == [*furniture, HEADING, OPENING, *CLAUSES, CLOSING, *REASONS]
 
 
-@pytest.mark.parametrize("distance", [18, 40, 90])
+@pytest.mark.parametrize(
+    ("furniture", "distance"),
+    [*(([HEADER, FOOTER], distance) for distance in (18, 40, 90)), ([FOOTER], 18), ([], 18)],
+)
 @requirement("ingest:text:order")
 def test_the_end_of_a_list_at_the_top_of_a_page_stands_before_the_text_below_it(
-    distance: int,
+    furniture: list[Line], distance: int
 ) -> None:
     last_clause = make_line("D. are needed by people of the parish for their own use.", 57, 767)
     below = make_line("What is needed in a village will be shown by a survey.", 57, 767 - distance)
 
-    ordered = read_in_order([HEADER, FOOTER, below, HEADING, OPENING, *REASONS, last_clause])
+    ordered = read_in_order([*furniture, below, HEADING, OPENING, *REASONS, last_clause])
 
-    assert ordered == [HEADER, FOOTER, last_clause, below, HEADING, OPENING, *REASONS]
+    assert ordered == [*furniture, last_clause, below, HEADING, OPENING, *REASONS]
+
+
+@requirement("ingest:text:order")
+def test_a_header_that_is_written_last_divides_no_paragraph_below_a_large_heading() -> None:
+    chapter = Line("Chapter 3 Design", 57, 740, 32, True, 740)
+    header = make_line("Chapter 3 Design", 469, 800)
+
+    ordered = read_in_order([chapter, HEADING, OPENING, CLOSING, *CLAUSES, header, FOOTER])
+
+    assert ordered == [chapter, HEADING, OPENING, *CLAUSES, CLOSING, header, FOOTER]
 
 
 @requirement("ingest:text:order")

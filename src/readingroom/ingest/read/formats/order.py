@@ -71,8 +71,10 @@ def _measure_body(page_lines: Sequence[Line], page_height: float) -> tuple[float
             lower_line.bottom
             for upper_line, lower_line in row_pairs
             if _are_rows_apart(upper_line, lower_line)
+            # Where the text begins at the top, no header stands above it.
+            and upper_line.bottom > body_top
         ),
-        body_top,
+        page_height,
     )
     lowest_bottom = next(
         (
@@ -86,7 +88,8 @@ def _measure_body(page_lines: Sequence[Line], page_height: float) -> tuple[float
 
 
 def _are_rows_apart(upper_line: Line, lower_line: Line) -> bool:
-    return upper_line.bottom - lower_line.bottom > _MIN_EDGE_DISTANCE * lower_line.size
+    letter_size = min(upper_line.size, lower_line.size)
+    return upper_line.bottom - lower_line.bottom > _MIN_EDGE_DISTANCE * letter_size
 
 
 def _lift_late_lines(page_lines: Sequence[Line], body_bottom: float, body_top: float) -> list[Line]:
