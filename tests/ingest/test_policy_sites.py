@@ -90,6 +90,26 @@ def test_facts_that_end_a_page_are_a_part_of_the_policy_that_goes_on_overleaf() 
         assert list_words(document, f"Policy SA{number}") == expected.split()
 
 
+@requirement("ingest:sections:tails")
+def test_a_policy_in_bold_below_its_facts_ends_with_its_bold_letters() -> None:
+    made = Paper(footer="#")
+    made.write("1. Homes", size=18, bold=True)
+    for number, place in enumerate(PLACES, 1):
+        made.move_to(700)
+        made.write(f"Policy SA{number}: {place}", bold=True, size=13)
+        draw_table(made, 660, FACTS)
+        made.move_to(590)
+        made.write(f"Rule {number}. {PROSE}", bold=True)
+        made.write(REASON * 2)
+        made.turn()
+
+    document = read_plan(made.done())
+
+    for number, place in enumerate(PLACES, 1):
+        expected = f"Policy SA{number}: {place} {FACT_WORDS} Rule {number}. {PROSE}"
+        assert list_words(document, f"Policy SA{number}") == expected.split()
+
+
 @pytest.mark.parametrize("end", [";", "", "."])
 @requirement("ingest:sections:codes")
 def test_a_policy_in_bold_that_lists_the_codes_of_sites_is_whole(end: str) -> None:
