@@ -6,7 +6,7 @@ from tests.ingest.test_plans import PROSE, REASON, draw_box, read_plan
 from tests.ingest.test_policy_marks import draw_table, list_words
 from tests.ingest.test_policy_names import list_policy_refs
 from tests.requirements import requirement
-from tests.support.papers import LEFT, Paper
+from tests.support.papers import LEFT, RIGHT, Paper
 
 PLACES = ("Foundry Yard", "Ings Road", "Mill Lane", "Nab End", "Canal Street", "Quarry Hill")
 FACTS = [["Site area", "2.4 hectares"], ["Capacity", "75 homes"], ["Phase", "2"]]
@@ -224,3 +224,27 @@ def test_a_paragraph_that_begins_with_the_name_of_a_policy_is_not_the_policy(
     for number, place in enumerate(PLACES[:4], 1):
         expected = f"Policy H{number} {place} Rule {number}. {PROSE}"
         assert list_words(document, f"Policy H{number}") == expected.split()
+
+
+@requirement("ingest:sections:codes")
+def test_a_site_heads_a_box_that_holds_its_table_of_facts() -> None:
+    made = Paper(footer="#")
+    made.write("1. Sites", size=18, bold=True)
+    for number, place in enumerate(PLACES, 1):
+        made.turn()
+        heading = f"Site LPS {number}: {place}"
+        made.move_to(696)
+        made.write(heading, bold=True, size=13)
+        bottom = draw_table(made, 660, FACTS)
+        made.move_to(bottom - 4)
+        made.write(f"Rule {number}. {PROSE}")
+        made.canvas.rect(LEFT, 500, RIGHT - LEFT, 200)
+        made.move_to(490)
+        made.write(REASON * 2)
+
+    document = read_plan(made.done())
+
+    assert list_policy_refs(document) == [f"Site LPS {number}" for number in range(1, 7)]
+    for number, place in enumerate(PLACES, 1):
+        expected = f"Site LPS {number}: {place} {FACT_WORDS} Rule {number}. {PROSE}"
+        assert list_words(document, f"Site LPS {number}") == expected.split()

@@ -339,7 +339,7 @@ def find_site_line_indexes(typography: Typography) -> set[int]:
         line_index: site_match["number"]
         for line_index, flow_line in enumerate(typography.lines)
         if line_index not in typography.contents_line_indexes
-        and not (flow_line.box and flow_line.box.is_grid)
+        and not _is_inside_table(typography, line_index)
         and (site_match := SITE_HEADING_PATTERN.fullmatch(flow_line.line.text))
         and typography.is_heading(line_index)
         and typography.is_emphasised(line_index)
@@ -355,6 +355,17 @@ def find_site_line_indexes(typography: Typography) -> set[int]:
         ruling_site_numbers
     ) >= 2 * len(site_numbers)
     return {*numbers_by_line} if is_family else set()
+
+
+def _is_inside_table(typography: Typography, line_index: int) -> bool:
+    """Whether a line stands in a table; one that begins a box may head text with a table in it."""
+    flow_line = typography.lines[line_index]
+    return (
+        flow_line.box is not None
+        and flow_line.box.is_grid
+        and line_index > 0
+        and typography.lines[line_index - 1].box == flow_line.box
+    )
 
 
 def find_bar_line_indexes(typography: Typography) -> set[int]:
