@@ -8,21 +8,24 @@ Each step leaves its files in the folder WORK for the next:
     python -m benchmarks.adapter train WORK plans guidance federal sample --adapter first
     python -m benchmarks.adapter grade WORK plans guidance federal sample --adapter first
     python -m benchmarks.adapter compare WORK plans guidance federal sample --adapter first
+    python -m benchmarks.adapter fit WORK plans guidance federal sample --adapter first
+    python -m benchmarks.adapter export WORK --adapter first
 
 `collect` asks the tuning questions of a corpus and keeps what the engine finds, in its first order:
 plans (brought into FOLDER from the shared data), guidance (GOV.UK, likewise), federal (FOLDER is a
 data directory with the records loaded and embedded) and sample (one with the sample in it). `read`
 makes the pairs of questions and texts, and the weights that training starts from. `train` leaves
 out the questions that are held out, one in six by their own words; with --left-out-fold also those
-about a fifth of the documents, for choices that must not see the held-out ones: then train five,
-named first.0 to first.4, and `score --folds` judges each question by the adapter that has seen
-nothing about its document. `grade` runs the int8 graph that searches run, with the adapter or as
-packaged; `compare` prints where right passages come and paired tests, and --held-out asks only
-those. The product has no adapter: `docs/engine.md`, "An adapter of our own", says why.
+about a fifth of the documents, for what must not have seen a document: train five, named first.0 to
+first.4, and `score --folds` judges each question by the adapter that has seen nothing about its
+document. `grade` runs the int8 graph that searches run, with the adapter or as packaged; `compare`
+prints where right passages come and paired tests, and --held-out asks only those; `fit` prints what
+searches should make of the log-odds, by the held-out questions; `export` puts the adapter into the
+package, and prints its digest for `reranker.py`.
 
-`train` and `score` need torch, which is in no lock: install torch and numpy in an environment of
-your own and run these two with its Python. On two cores training takes some five hours by the
-defaults, on a graphics card of one's own (`--device cuda`) a minute or two.
+`train` and `score` need torch, which is in no lock, and a C++ compiler: install torch and numpy in
+an environment of your own and run these two with its Python, on processors of your own. On two
+busy cores training takes some twenty minutes, grading four.
 """
 
 import argparse
@@ -77,7 +80,7 @@ def train(options: argparse.Namespace) -> None:
         )
     ]
     weights = network.load_weights(options.work)
-    trained = network.train(weights, groups, recipe, options.device)
+    trained = network.train(weights, groups, recipe)
     network.save_changes(trained, options.work / f"{options.adapter}.npz")
 
 
@@ -92,7 +95,7 @@ def score(options: argparse.Namespace) -> None:
     for fold in folds:
         adapter = options.adapter if fold is None else f"{options.adapter}.{fold}"
         path = None if adapter == _PACKAGED else options.work / f"{adapter}.npz"
-        changed = network.load_changed(weights, path).to(options.device)
+        changed = network.load_changed(weights, path)
         for name, corpus in corpora.items():
             of_row = corpus.columns["fold"][corpus.columns["question"]]
             rows = np.flatnonzero((of_row == fold) | (fold is None))
@@ -125,9 +128,15 @@ def grade(options: argparse.Namespace) -> None:
 
 def compare(options: argparse.Namespace) -> None:
     """Print the figures of each corpus."""
-    from benchmarks.adapter.comparison import Readings, compare_readings
+    from benchmarks.adapter.comparison import (
+        Readings,
+        compare_places,
+        compare_readings,
+        list_places,
+    )
     from benchmarks.adapter.pairs import find_read_rows
 
+    places = []
     for name in options.corpora:
         asked = _read_asked(options.work, name)
         pairs = np.load(options.work / f"{name}.pairs.npz")
@@ -138,6 +147,36 @@ def compare(options: argparse.Namespace) -> None:
         )
         wanted = pairs["is_held_out"] if options.held_out else ~pairs["is_held_out"]
         print(name, *compare_readings(before, after, wanted), sep="\n")
+        places.append(list_places(before, after, wanted))
+    before_all, after_all = map(np.concatenate, zip(*places, strict=True))
+    print("all", *compare_places(before_all, after_all), sep="\n")
+
+
+def fit(options: argparse.Namespace) -> None:
+    """Print what the product should make of the log-odds, fitted on held-out questions."""
+    from benchmarks.adapter.comparison import Readings
+    from benchmarks.adapter.pairs import find_read_rows
+    from benchmarks.adapter.scores import fit_scores
+
+    corpora = {}
+    for name in options.corpora:
+        pairs = np.load(options.work / f"{name}.pairs.npz")
+        values = np.load(options.work / f"{options.adapter}.{name}.npy")
+        rows = find_read_rows(pairs, name)
+        readings = Readings.join(name, _read_asked(options.work, name), pairs, rows, values)
+        corpora[name] = readings, pairs["is_held_out"]
+    print(*fit_scores(corpora), sep="\n")
+
+
+def export(options: argparse.Namespace) -> None:
+    """Put an adapter into the package."""
+    from safetensors.numpy import save_file
+
+    from readingroom.engine.embedding.cross_encoder.adapter import ADAPTER_FILE
+    from readingroom.storage.files import hash_file
+
+    save_file(_read_changes(options), ADAPTER_FILE)
+    print(f"{ADAPTER_FILE}: {ADAPTER_FILE.stat().st_size:,} bytes, {hash_file(ADAPTER_FILE)}")
 
 
 def _find_model() -> Path:
@@ -169,20 +208,18 @@ def _parse_options() -> argparse.Namespace:
     )
     steps = parser.add_subparsers(required=True)
     parsers = {}
-    for run_step in (collect, read, train, score, grade, compare):
+    for run_step in (collect, read, train, score, grade, compare, fit, export):
         name = run_step.__name__
         parsers[name] = steps.add_parser(name, help=run_step.__doc__)
         parsers[name].set_defaults(run_step=run_step)
         parsers[name].add_argument("work", type=Path, help="folder of the files")
-        parsers[name].add_argument("corpora", nargs="+", help="plans, guidance, federal, sample")
+        parsers[name].add_argument("corpora", nargs="*", help="plans, guidance, federal, sample")
     parsers["collect"].add_argument("--data", type=Path, required=True)
     parsers["collect"].add_argument("--questions", type=int, help="of each kind at most [all]")
     parsers["read"].add_argument("--depth", type=int, default=8, help="candidates [8]")
-    for name in ("train", "score", "grade", "compare"):
-        is_required = name in ("train", "compare")
+    for name in ("train", "score", "grade", "compare", "fit", "export"):
+        is_required = name in ("train", "compare", "fit", "export")
         parsers[name].add_argument("--adapter", default=_PACKAGED, required=is_required)
-    for name in ("train", "score"):
-        parsers[name].add_argument("--device", default="cpu")
     parsers["score"].add_argument("--folds", action="store_true", help="by five adapters")
     parsers["compare"].add_argument("--held-out", action="store_true")
     parsers["train"].add_argument("--left-out-fold", type=int, choices=range(5))

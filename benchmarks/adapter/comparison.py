@@ -13,17 +13,17 @@ from benchmarks.engine.quality import compute_p_value
 from readingroom.bases.guidance.offline import index as guidance_index
 from readingroom.engine.confidence import DEFAULT_CALIBRATION
 from readingroom.engine.second_look import (
-    _FIT_PER_LOG_ODDS,
     MAX_READ_AGAIN,
-    _to_log_odds,
+    TAUGHT_WEIGHTS,
+    UNTAUGHT_WEIGHTS,
+    to_log_odds,
 )
 from readingroom.federation import ranking as desk_ranking
 from readingroom.federation.evaluation import measure_auroc
 
 _MAX_READ_WITHOUT_SECTION = 8  # so many are read of each question, and five are left of them
-_ADAPTED_FIT_PER_LOG_ODDS = 0.08  # in the middle of what cross-validation cannot tell apart
 _NOWHERE = 99
-_ASKED = ("many", "tuning")
+ASKED = ("many", "tuning")
 
 
 @dataclass(frozen=True)
@@ -58,31 +58,43 @@ class Readings:
 
     def _find_place(self, number: int, weight: float) -> int:
         candidates = self.questions[number]["candidates"]
-        is_named = [candidate["score"] >= self.named_score for candidate in candidates]
-        others = [place for place in range(len(candidates)) if not is_named[place]]
-        read = self.log_odds[number]
-        gains = {place: read[place] for place in others[:MAX_READ_AGAIN] if place in read}
-        lowest = min(gains.values(), default=0.0)
-        fits = {
-            place: _to_log_odds(candidates[place]["score"]) / self.decline
-            + weight * gains.get(place, lowest)
-            for place in others
-        }
-        named = [place for place in range(len(candidates)) if is_named[place]]
-        order = [*named, *sorted(others, key=lambda place: -fits[place])]
+        fits = self.list_fits(number, weight)
+        named = [place for place in range(len(candidates)) if place not in fits]
+        order = [*named, *sorted(fits, key=lambda place: -fits[place])]
         are_right = [candidates[place]["is_right"] for place in order]
         return are_right.index(True) if True in are_right else _NOWHERE
 
-    def find_best(self, kinds: Sequence[str], without_section: bool = False) -> list[float]:
-        """Return the best log-odds of the five of each question that was read.
+    def list_fits(self, number: int, weight: float) -> dict[int, float]:
+        """Return by its place before how fit each candidate is that is not first for its name."""
+        candidates = self.questions[number]["candidates"]
+        others = [
+            place
+            for place, candidate in enumerate(candidates)
+            if candidate["score"] < self.named_score
+        ]
+        read = self.log_odds[number]
+        gains = {place: read[place] for place in others[:MAX_READ_AGAIN] if place in read}
+        lowest = min(gains.values(), default=0.0)
+        return {
+            place: to_log_odds(candidates[place]["score"]) / self.decline
+            + weight * gains.get(place, lowest)
+            for place in others
+        }
+
+    def find_best(
+        self, kinds: Sequence[str], is_wanted: Any, without_section: bool = False
+    ) -> list[float]:
+        """Return the best log-odds of the five of each question that is wanted and was read.
 
         With `without_section`, of those outside of the sections that have the answer.
         """
         best = []
-        for question, read in zip(self.questions, self.log_odds, strict=True):
+        for question, read, wanted in zip(self.questions, self.log_odds, is_wanted, strict=True):
             candidates = question["candidates"]
             right = {each["section"] for each in candidates if each["is_right"]}
-            if question["kind"] not in kinds or (question["kind"] in _ASKED and not right):
+            if question["kind"] not in kinds or (
+                question["kind"] in ASKED and not (right and wanted)
+            ):
                 continue
             places = sorted(read)
             if without_section:
@@ -95,25 +107,40 @@ class Readings:
 
 def compare_readings(before: Readings, after: Readings, is_wanted: Any) -> Iterator[str]:
     """Yield the figures of both over the questions that are wanted, with paired tests, in lines."""
-    numbers = [
-        number
-        for number, question in enumerate(before.questions)
-        if question["kind"] in _ASKED and is_wanted[number] and after.log_odds[number]
-    ]
-    places = before.find_places(numbers, _FIT_PER_LOG_ODDS)
-    new_places = after.find_places(numbers, _ADAPTED_FIT_PER_LOG_ODDS)
-    yield f"  {len(numbers)} questions, as packaged {_describe(places)}"
-    yield f"  with the adapter {_compare(places, new_places)}"
-    for kinds, without in ((("unanswerable",), False), (("nonsense",), False), (_ASKED, True)):
-        aurocs = [_measure_auroc(readings, kinds, without) for readings in (before, after)]
+    yield from compare_places(*list_places(before, after, is_wanted))
+    for kinds, without in ((("unanswerable",), False), (("nonsense",), False), (ASKED, True)):
+        aurocs = [
+            _measure_auroc(readings, kinds, is_wanted, without) for readings in (before, after)
+        ]
         if None not in aurocs:
             name = "own section taken out" if without else kinds[0]
             yield f"  AUROC of the best log-odds, {name}: {aurocs[0]:.3f} -> {aurocs[1]:.3f}"
 
 
-def _measure_auroc(readings: Readings, kinds: Sequence[str], without: bool) -> float | None:
-    positive = readings.find_best(_ASKED)
-    negative = readings.find_best(kinds, without)
+def list_places(before: Readings, after: Readings, is_wanted: Any) -> tuple[Any, Any]:
+    """Return where the right passage of each question that is wanted comes with both, from 0."""
+    numbers = [
+        number
+        for number, question in enumerate(before.questions)
+        if question["kind"] in ASKED and is_wanted[number] and after.log_odds[number]
+    ]
+    return (
+        before.find_places(numbers, UNTAUGHT_WEIGHTS.fit_per_log_odds),
+        after.find_places(numbers, TAUGHT_WEIGHTS.fit_per_log_odds),
+    )
+
+
+def compare_places(places: Any, new_places: Any) -> Iterator[str]:
+    """Yield the figures of two lists of places, in lines."""
+    yield f"  {len(places)} questions, as packaged {_describe(places)}"
+    yield f"  with the adapter {_compare(places, new_places)}"
+
+
+def _measure_auroc(
+    readings: Readings, kinds: Sequence[str], is_wanted: Any, without: bool
+) -> float | None:
+    positive = readings.find_best(ASKED, is_wanted)
+    negative = readings.find_best(kinds, is_wanted, without)
     flags = [*[True] * len(positive), *[False] * len(negative)]
     return measure_auroc([*positive, *negative], flags)
 

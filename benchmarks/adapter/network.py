@@ -6,7 +6,7 @@ Needs torch and numpy, and nothing else of the project's, so it runs where these
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 LAYERS, WIDTH, HEADS = 12, 384, 12
-_TOKENS_PER_RUN = 6_400
-_TOKENS_PER_GRAPHICS_CARD_RUN = 32_768
+_TOKENS_PER_RUN = 2_560
 _ROWS_PER_BATCH = 512
 _WARM_UP_SHARE, _MIN_RATE_SHARE = 0.1, 0.02
 _DENSE = {
@@ -47,12 +46,12 @@ class Corpus:
         """Return the tokens of a pair."""
         return self.columns["ids"][self.starts[row] : self.starts[row + 1]].astype(np.int64)
 
-    def list_questions(self, held_out: bool = False) -> list[int]:
-        """Return the questions to train on, or those held out of training."""
-        is_asked = np.isin(self.columns["kind"], _ASKED)
-        return [
-            int(n) for n in np.flatnonzero(is_asked & (self.columns["is_held_out"] == held_out))
-        ]
+    def list_questions(self, left_out_fold: int | None) -> list[int]:
+        """Return the questions to train on: not held out, nor about a fold's documents."""
+        is_wanted = np.isin(self.columns["kind"], _ASKED) & ~self.columns["is_held_out"]
+        if left_out_fold is not None:
+            is_wanted &= self.columns["fold"] != left_out_fold
+        return [int(number) for number in np.flatnonzero(is_wanted)]
 
     def list_groups(self, questions: Sequence[int], wrong_count: int) -> Iterator[list[list[Pair]]]:
         """Yield a right pair and the first wrong ones of each question, in each form they have."""
@@ -69,24 +68,88 @@ class Corpus:
                 yield forms
 
 
-def _round_states(states: Tensor, mask: Tensor) -> Tensor:
-    """Return states in the 256 steps that an int8 graph has for all numbers of a pair."""
-    with torch.no_grad():
-        real = states.float().masked_fill(~mask, 0.0)
-        low, high = real.amin((1, 2), keepdim=True), real.amax((1, 2), keepdim=True)
-        scale = ((high - low) / 255).clamp_min(1e-12)
-        zero = torch.round(-low / scale)
-        rounded = (torch.clamp(torch.round(real / scale) + zero, 0, 255) - zero) * scale
-        change = rounded - real
-    return states + change
+def _count_tokens(pair: Pair) -> int:
+    corpus, row = pair
+    return int(corpus.columns["length"][row])
+
+
+def _locate(pair: Pair) -> tuple[int, int]:
+    corpus, row = pair
+    return id(corpus), row
+
+
+# Compiled, what goes over all numbers takes a tenth of the time.
+torch._dynamo.config.recompile_limit = 64  # by kinds of numbers, and with gradients or without
+_compile = torch.compile(dynamic=True)
+
+
+@_compile
+def _round_states(states: Tensor, wanted: torch.dtype) -> Tensor:
+    flat = states.flatten(1)
+    low, high = (each[:, None, None].float() for each in (flat.amin(1), flat.amax(1)))
+    scale = ((high - low) / 255).clamp_min(1e-12)
+    zero = torch.round(-low / scale)
+    return (torch.clamp(torch.round(states / scale), -zero, 255 - zero) * scale).to(wanted)
+
+
+@_compile
+def _add_and_normalise(states: Tensor, added: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    return F.layer_norm(states + added, (WIDTH,), weight, bias, 1e-12)
+
+
+@_compile
+def _share_out(likings: Tensor, mask: Tensor) -> Tensor:
+    likings = likings.masked_fill(~mask[:, None, None], -math.inf)
+    return F.softmax(likings, -1, dtype=torch.float32).to(likings.dtype)
+
+
+_bend = _compile(F.gelu)
+
+
+class _RoundedStates(torch.autograd.Function):
+    """States in the 256 steps that an int8 graph has for all numbers of a pair.
+
+    Gradients pass as if nothing were rounded. Places that are filled up hold what the first one
+    does, so they change no pair's steps.
+    """
+
+    @staticmethod
+    def forward(_: Any, states: Tensor, wanted: torch.dtype) -> Tensor:
+        return _round_states(states, wanted)
+
+    @staticmethod
+    def backward(_: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        return gradient, None
+
+
+class _Product(torch.autograd.Function):
+    """States times a weight that low-rank matrices have changed, which alone have gradients.
+
+    The gradient of the whole weight, which nobody wants, would cost as much as the product.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, states: Tensor, weight: Tensor, bias: Tensor, up: Tensor, down: Tensor
+    ) -> Tensor:
+        ctx.save_for_backward(states, weight, up, down)
+        return F.linear(states, weight, bias)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        states, weight, up, down = ctx.saved_tensors
+        flat, flat_states = gradient.flatten(0, 1), states.flatten(0, 1)
+        thin = flat_states @ down.T.to(flat.dtype)
+        up_gradient = (flat.T @ thin).float()
+        down_gradient = ((flat @ up.to(flat.dtype)).T @ flat_states).float()
+        of_states = gradient @ weight if ctx.needs_input_grad[0] else None
+        return of_states, None, None, up_gradient, down_gradient
 
 
 def _round_weight(weight: Tensor) -> Tensor:
     """Return weights in the 255 steps that an int8 graph has for what makes one number."""
-    with torch.no_grad():
-        scale = weight.abs().amax(1, keepdim=True) / 127
-        change = torch.round(weight / scale) * scale - weight
-    return weight + change
+    scale = weight.abs().amax(1, keepdim=True) / 127
+    return torch.round(weight / scale) * scale
 
 
 class Dense(nn.Module):
@@ -104,13 +167,21 @@ class Dense(nn.Module):
                 torch.randn(rank, weight.shape[1]) / math.sqrt(weight.shape[1])
             )
             self.up = nn.Parameter(torch.zeros(weight.shape[0], rank))
+        self.used: tuple[Tensor, Tensor] | None = None
 
-    def forward(self, states: Tensor, mask: Tensor) -> Tensor:
-        weight = self.weight
-        if self.rank:
-            with torch.autocast(states.device.type, enabled=False):
-                weight = _round_weight(weight + self.up @ self.down)
-        return F.linear(_round_states(states, mask), weight, self.bias)
+    def forward(self, states: Tensor) -> Tensor:
+        if self.used is None or self.used[0].dtype != states.dtype:
+            self.change_weight(states.dtype)
+        weight, bias = self.used
+        if self.rank and torch.is_grad_enabled():
+            return _Product.apply(states, weight, bias, self.up, self.down)
+        return F.linear(states, weight, bias)
+
+    @torch.no_grad()
+    def change_weight(self, wanted: torch.dtype) -> None:
+        """Add the change as it is now to the weight, for what is computed from here on."""
+        weight = _round_weight(self.weight + self.up @ self.down) if self.rank else self.weight
+        self.used = weight.to(wanted), self.bias.to(wanted)
 
 
 class Norm(nn.Module):
@@ -122,8 +193,8 @@ class Norm(nn.Module):
             array = torch.from_numpy(weights[f"{name}.{part}"])
             self.register_buffer(part, array, persistent=False)
 
-    def forward(self, states: Tensor) -> Tensor:
-        return F.layer_norm(states, (WIDTH,), self.weight, self.bias, 1e-12)
+    def forward(self, states: Tensor, added: Tensor) -> Tensor:
+        return _add_and_normalise(states, added, self.weight, self.bias)
 
 
 class Layer(nn.Module):
@@ -139,24 +210,28 @@ class Layer(nn.Module):
         self.attention_norm = Norm(weights, f"{prefix}.attention.output.LayerNorm")
         self.output_norm = Norm(weights, f"{prefix}.output.LayerNorm")
 
-    def forward(self, states: Tensor, mask: Tensor) -> Tensor:
-        key, value = (self._part_heads(name, states, mask) for name in ("key", "value"))
-        seen_mask = mask[:, None, None, :, 0]
+    def forward(self, states: Tensor, mask: Tensor, wanted: torch.dtype) -> Tensor:
+        rounded = _RoundedStates.apply(states, wanted)
+        key, value = (self._part_heads(name, rounded) for name in ("key", "value"))
         if self.is_last:  # only the first token is used after it
-            states, mask = states[:, :1], mask[:, :1]
-        query = self._part_heads("query", states, mask)
-        seen = F.scaled_dot_product_attention(query, key, value, attn_mask=seen_mask)
-        joined = self.dense["joined"](seen.transpose(1, 2).flatten(2), mask)
-        states = self.attention_norm(states + joined)
-        wide = F.gelu(self.dense["wide"](states, mask))
-        return self.output_norm(states + self.dense["narrow"](wide, mask))
+            states = states[:, :1]
+            rounded = _RoundedStates.apply(states, wanted)
+        query = self._part_heads("query", rounded)
+        # On processors this takes half of what the fused attention does.
+        likings = (query / math.sqrt(query.shape[3])) @ key.transpose(2, 3)
+        seen = (_share_out(likings, mask) @ value).transpose(1, 2).flatten(2)
+        joined = self.dense["joined"](_RoundedStates.apply(seen, wanted))
+        states = self.attention_norm(states, joined)
+        wide = _bend(self.dense["wide"](_RoundedStates.apply(states, wanted)))
+        narrow = self.dense["narrow"](_RoundedStates.apply(wide, wanted))
+        return self.output_norm(states, narrow)
 
-    def _part_heads(self, name: str, states: Tensor, mask: Tensor) -> Tensor:
-        return self.dense[name](states, mask).unflatten(2, (HEADS, -1)).transpose(1, 2)
+    def _part_heads(self, name: str, states: Tensor) -> Tensor:
+        return self.dense[name](states).unflatten(2, (HEADS, -1)).transpose(1, 2)
 
 
 class CrossEncoder(nn.Module):
-    """The whole network; above the kept layers changes of a rank are learnt, with rank 0 none."""
+    """The packaged cross-encoder with low-rank changes above the layers that are kept."""
 
     def __init__(self, weights: dict[str, Any], kept: int, rank: int) -> None:
         super().__init__()
@@ -171,43 +246,104 @@ class CrossEncoder(nn.Module):
         self.pooler = Dense(weights, "bert.pooler.dense", rank)
         self.classifier = Dense(weights, "classifier", 0)
 
-    def forward(self, ids: Tensor, second: Tensor, lengths: Tensor) -> Tensor:
-        places = torch.arange(ids.shape[1], device=ids.device)
-        mask = (places < lengths[:, None])[:, :, None]
+    @torch.no_grad()
+    def encode(self, ids: Tensor, second: Tensor, mask: Tensor) -> Tensor:
+        """Return the states of pairs above the layers that are kept, which training never moves."""
+        places = torch.arange(ids.shape[1], device=ids.device) * mask
         types = (places >= second[:, None]).long()
-        states = self.word[ids] + self.position[places] + self.token_type[types]
-        states = self.embedding_norm(states)
-        is_rounded = self.training and ids.is_cuda
-        with torch.autocast(ids.device.type, torch.bfloat16, enabled=is_rounded):
-            for number, layer in enumerate(self.layers):
-                with torch.set_grad_enabled(torch.is_grad_enabled() and number >= self.kept):
-                    states = layer(states, mask)
-        first, mask = states[:, :1].float(), mask[:, :1]
-        return self.classifier(torch.tanh(self.pooler(first, mask)), mask)[:, 0, 0]
+        states = self.word[ids] + self.position[places]
+        states = self.embedding_norm(states, self.token_type[types])
+        for layer in self.layers[: self.kept]:
+            states = layer(states, mask, self._choose_precision())
+        return states
 
-    def score_pairs(self, pairs: Sequence[Pair]) -> Tensor:
-        """Return the log-odds of each pair, computed in runs of like length."""
-        lengths = [int(corpus.columns["length"][row]) for corpus, row in pairs]
-        limit = _TOKENS_PER_GRAPHICS_CARD_RUN if self.word.is_cuda else _TOKENS_PER_RUN
-        places: list[int] = []
-        values: list[Tensor] = []
-        run: list[int] = []
-        for number in sorted(range(len(pairs)), key=lengths.__getitem__):
-            if run and (len(run) + 1) * lengths[number] > limit:
-                values.append(self._score_run([pairs[each] for each in run]))
-                run = []
-            run.append(number)
-            places.append(number)
-        values.append(self._score_run([pairs[each] for each in run]))
-        return torch.cat(values)[torch.tensor(places).argsort().to(self.word.device)]
+    def judge(self, states: Tensor, mask: Tensor) -> Tensor:
+        """Return the log-odds of pairs from their states above the kept layers."""
+        for layer in self.layers[self.kept :]:
+            states = layer(states, mask, self._choose_precision())
+        first = _RoundedStates.apply(states[:, :1], torch.float32)
+        pooled = _RoundedStates.apply(torch.tanh(self.pooler(first)), torch.float32)
+        return self.classifier(pooled)[:, 0, 0]
 
-    def _score_run(self, pairs: Sequence[Pair]) -> Tensor:
-        device = self.word.device
-        rows = [torch.from_numpy(corpus.get_ids(row)) for corpus, row in pairs]
-        lengths = torch.tensor([len(row) for row in rows])
+    def _choose_precision(self) -> torch.dtype:
+        return torch.bfloat16 if self.training else torch.float32
+
+    def change_weights(self) -> None:
+        """Add the changes as they are now to the weights, for what is computed from here on."""
+        for layer in self.modules():
+            if isinstance(layer, Dense) and layer.rank:
+                precision = torch.float32 if layer is self.pooler else self._choose_precision()
+                layer.change_weight(precision)
+
+    def encode_pairs(self, pairs: Sequence[Pair]) -> "KeptStates":
+        """Return what `encode` gives for each pair, half as precise: training reads it again."""
+        starts = np.concatenate([[0], np.cumsum(list(map(_count_tokens, pairs)))])
+        first_rows = dict(zip(pairs, starts.tolist(), strict=False))
+        kept = torch.empty(int(starts[-1]), WIDTH, dtype=torch.bfloat16)
+        for run in _split_into_runs(pairs):
+            ids, second, mask = self._fill_up(run)
+            for pair, states in zip(run, self.encode(ids, second, mask), strict=True):
+                first, length = first_rows[pair], _count_tokens(pair)
+                kept[first : first + length] = states[:length]
+        return KeptStates(kept, first_rows)
+
+    def score_pairs(self, pairs: Sequence[Pair], kept: "KeptStates | None" = None) -> Tensor:
+        """Return the log-odds of each pair, computed in runs of like length.
+
+        With `kept`, from what `encode_pairs` returned for them.
+        """
+        self.change_weights()
+        values = {}
+        for run in _split_into_runs(pairs):
+            if kept:
+                states, mask = kept.fill_up(run)
+            else:
+                ids, second, mask = self._fill_up(run)
+                states = self.encode(ids, second, mask)
+            values.update(zip(run, self.judge(states, mask), strict=True))
+        return torch.stack([values[pair] for pair in pairs])
+
+    def _fill_up(self, pairs: Sequence[Pair]) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the tokens of pairs in one block, where second texts begin, and what is real.
+
+        A block is filled up with the first tokens of its pairs.
+        """
+        mask = _make_mask(pairs)
         second = torch.tensor([int(corpus.columns["second"][row]) for corpus, row in pairs])
-        ids = nn.utils.rnn.pad_sequence(rows, batch_first=True)
-        return self(ids.to(device), second.to(device), lengths.to(device))
+        rows = [torch.from_numpy(corpus.get_ids(row)) for corpus, row in pairs]
+        first_token = int(rows[0][0])  # the same one begins each pair
+        return nn.utils.rnn.pad_sequence(rows, True, first_token), second, mask
+
+
+@dataclass(frozen=True)
+class KeptStates:
+    """The states of many pairs above the kept layers, one below the other."""
+
+    states: Tensor
+    first_rows: Mapping[Pair, int]
+
+    def fill_up(self, pairs: Sequence[Pair]) -> tuple[Tensor, Tensor]:
+        """Return the states of pairs in one block, filled up with their first, and what is real."""
+        mask = _make_mask(pairs)
+        places = torch.arange(mask.shape[1]) * mask
+        rows = places + torch.tensor([self.first_rows[pair] for pair in pairs])[:, None]
+        return self.states[rows].float(), mask
+
+
+def _make_mask(pairs: Sequence[Pair]) -> Tensor:
+    """Return which places of a block are real: (pairs, places)."""
+    lengths = torch.tensor(list(map(_count_tokens, pairs)))
+    return torch.arange(int(lengths.max())) < lengths[:, None]
+
+
+def _split_into_runs(pairs: Sequence[Pair]) -> Iterator[list[Pair]]:
+    run: list[Pair] = []
+    for pair in sorted(pairs, key=_count_tokens):
+        if run and (len(run) + 1) * _count_tokens(pair) > _TOKENS_PER_RUN:
+            yield run
+            run = []
+        run.append(pair)
+    yield run
 
 
 @dataclass(frozen=True)
@@ -272,16 +408,20 @@ def train(
     weights: dict[str, Any],
     groups: Sequence[Sequence[Sequence[Pair]]],
     recipe: Recipe,
-    device: str,
 ) -> CrossEncoder:
     """Return a network trained on groups whose first pair is the right one."""
     torch.manual_seed(recipe.seed)
     generator = np.random.default_rng(recipe.seed)
-    network = CrossEncoder(weights, recipe.kept, recipe.rank).to(device)
-    own = _score_own(CrossEncoder(weights, LAYERS, 0).to(device), groups, recipe)
-    parameters = list(network.parameters())
+    network = CrossEncoder(weights, recipe.kept, recipe.rank)
+    own = _score_own(CrossEncoder(weights, LAYERS, 0), groups, recipe)
     step_count = int(len(groups) * recipe.epochs / recipe.questions_per_step)
     order = [n for _ in range(math.ceil(recipe.epochs)) for n in generator.permutation(len(groups))]
+    chosen = [
+        forms[generator.integers(len(forms))]
+        for forms in (groups[n] for n in order[: step_count * recipe.questions_per_step])
+    ]
+    kept = network.encode_pairs(sorted({pair for group in chosen for pair in group}, key=_locate))
+    parameters = list(network.parameters())
     print(f"{sum(map(torch.numel, parameters)):,} numbers, {len(groups)} questions", flush=True)
     optimizer = torch.optim.AdamW(parameters, recipe.learning_rate, weight_decay=0.01)
     for step in range(step_count):
@@ -289,12 +429,9 @@ def train(
         share = warmth * max(_MIN_RATE_SHARE, 1 - step / step_count)
         optimizer.param_groups[0]["lr"] = recipe.learning_rate * share
         first = step * recipe.questions_per_step
-        chosen = [
-            forms[generator.integers(len(forms))]
-            for forms in (groups[n] for n in order[first : first + recipe.questions_per_step])
-        ]
         optimizer.zero_grad()
-        loss = _compute_loss(network, chosen, own, recipe)
+        of_step = chosen[first : first + recipe.questions_per_step]
+        loss = _compute_loss(network, of_step, kept, own, recipe)
         loss.backward()
         nn.utils.clip_grad_norm_(parameters, 1.0)
         optimizer.step()
@@ -314,10 +451,14 @@ def _score_own(
 
 
 def _compute_loss(
-    network: CrossEncoder, groups: Sequence[Sequence[Pair]], own: dict[Pair, float], recipe: Recipe
+    network: CrossEncoder,
+    groups: Sequence[Sequence[Pair]],
+    kept: KeptStates,
+    own: Mapping[Pair, float],
+    recipe: Recipe,
 ) -> Tensor:
     """Return how surely the right pair is not chosen of its group, and each is misjudged alone."""
-    log_odds = network.score_pairs([pair for group in groups for pair in group])
+    log_odds = network.score_pairs([pair for group in groups for pair in group], kept)
     losses = []
     for group, values in zip(groups, log_odds.split([len(group) for group in groups]), strict=True):
         binary = (F.softplus(-values[0]) + F.softplus(values[1:]).mean()) / 2

@@ -169,10 +169,10 @@ def fit_calibration(asked: Sequence[AskedQuestion]) -> str:
     kinds = np.array([question.row["kind"] for question in asked])
     shares = {"answerable": 0.5, "nonsense": 0.25, "unanswerable": 0.25}
     weights = np.array([100 * shares[kind] / (kinds == kind).sum() for kind in kinds])
-    direction = _regress(features, (kinds == "answerable").astype(float), weights, _PENALTY)
+    direction = regress(features, (kinds == "answerable").astype(float), weights, _PENALTY)
     strengths = direction[0] + features @ direction[1:]
     is_first_right = np.array([question.is_right[:1] == (True,) for question in asked], float)
-    constant, scale = _regress(strengths[:, np.newaxis], is_first_right, weights, 0.01)
+    constant, scale = regress(strengths[:, np.newaxis], is_first_right, weights, 0.01)
     values = [constant + scale * direction[0], *(scale * direction[1:])]
     names = ("constant", *_FEATURES)
     fitted = ", ".join(f"{name} {value:.2f}" for name, value in zip(names, values, strict=True))
@@ -212,7 +212,7 @@ def _choose_cut(features: Any, kinds: Any, weights: Any, constant: float, scale:
     folds = np.random.default_rng(1).permutation(len(kinds)) % _FOLDS
     for fold in range(_FOLDS):
         others = folds != fold
-        direction = _regress(features[others], labels[others], weights[others], _PENALTY)
+        direction = regress(features[others], labels[others], weights[others], _PENALTY)
         strengths = direction[0] + features[~others] @ direction[1:]
         scores[~others] = 1 / (1 + np.exp(-(constant + scale * strengths)))
     cut = float(np.quantile(scores[labels > 0], _CALLED_NONE / 2))
@@ -228,7 +228,7 @@ def _choose_cut(features: Any, kinds: Any, weights: Any, constant: float, scale:
     return f"cut {cut:.3f} (called none: {called}); by cross-validation AUROC {aurocs}"
 
 
-def _regress(features: Any, labels: Any, weights: Any, penalty: float) -> Any:
+def regress(features: Any, labels: Any, weights: Any, penalty: float) -> Any:
     """Return the constant and the coefficients of a logistic regression, by Newton's method."""
     means, deviations = features.mean(axis=0), features.std(axis=0) + 1e-9
     columns = np.column_stack([np.ones(len(features)), (features - means) / deviations])

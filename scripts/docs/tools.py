@@ -61,14 +61,16 @@ def render_listing_sizes() -> Iterator[str]:
     yield table(
         ("server", "tools", "tokens"),
         *(
-            (code(face.server_name), str(len(face.tools)), f"{count_tokens(face):,}")
+            (code(face.server_name), str(len(face.tools_by_name)), f"{count_tokens(face):,}")
             for face in make_faces(tuple(own), desk)
         ),
     )
 
 
 def count_tokens(face: Face) -> int:
-    listing = [(tool.name, tool.describe(), tool.input_schema) for tool, _ in face.tools.values()]
+    listing = [
+        (tool.name, tool.describe(), tool.input_schema) for tool, _ in face.tools_by_name.values()
+    ]
     return len(json.dumps(listing).encode()) // 4
 
 

@@ -399,10 +399,10 @@ def test_what_failed_or_came_from_another_corpus_is_loaded_anew(
     (tmp_path / "policy").mkdir()
     (tmp_path / "models").mkdir()
     (tmp_path / ".replaced").mkdir()
-    reset_outdated_sample(tmp_path, is_reset=False)
+    reset_outdated_sample(tmp_path, is_reset_wanted=False)
     assert (tmp_path / "policy").exists() == kept
     assert (tmp_path / "models").exists()
-    reset_outdated_sample(tmp_path, is_reset=True)
+    reset_outdated_sample(tmp_path, is_reset_wanted=True)
     assert not (tmp_path / "policy").exists()
     # What a restore moved aside is somebody's data, not the sample's.
     assert (tmp_path / ".replaced").exists()

@@ -184,7 +184,7 @@ def test_a_copy_that_is_too_far_behind_is_not_served_while_it_is_read_anew(
 def test_stems_and_their_counts_are_read_from_what_the_database_sends(url: str) -> None:
     with open_index(url) as index:
         put_texts(index, {"chunk": "bats' bat naïve " + "the " * 300})
-        ((chunk_id, encoded_words, token_count),) = index._memory_copy._read_words(["chunk"])
+        ((chunk_id, _, encoded_words, token_count),) = index._memory_copy._read_words(["chunk"])
     assert (chunk_id, token_count) == ("chunk", 303)
     # PostgreSQL keeps 255 positions of a word.
     assert dict(decode_words(encoded_words)) == {"bat": 2, "naiv": 1, "the": 255}

@@ -475,8 +475,9 @@ async def test_a_client_older_than_links_gets_none(served: Served) -> None:
         "clientInfo": {"name": "old", "version": "0"},
     }
     call = {"name": "list_policy_revisions", "arguments": {"source": "NPPF"}}
-    async with httpx2.AsyncClient(base_url=served.url, headers=headers, trust_env=False) as web:
-        web.timeout = httpx2.Timeout(HANG_SECONDS)
+    async with httpx2.AsyncClient(
+        base_url=served.url, headers=headers, timeout=HANG_SECONDS, trust_env=False
+    ) as web:
         started = await web.post("/mcp", json=make_rpc("initialize", opening))
         web.headers["Mcp-Session-Id"] = started.headers["mcp-session-id"]
         await web.post("/mcp", json={"jsonrpc": "2.0", "method": "notifications/initialized"})
@@ -638,7 +639,7 @@ async def test_a_late_base_does_not_hold_the_others_up() -> None:
         heard = await board.call_all_bases(
             {"slow": slow, "quick": quick, "broken": broken, "refusing": refusing}
         )
-        assert heard.answers == {"quick": 2}
+        assert heard.answers_by_base == {"quick": 2}
         codes = {note.base: note.code for note in heard.notes}
         assert codes == {
             "slow": "base_silent",
@@ -652,7 +653,7 @@ async def test_a_late_base_does_not_hold_the_others_up() -> None:
         assert "last calls" in refused.notes[0].message
         release.set()
         await anyio.wait_all_tasks_blocked()
-        assert (await board.call_all_bases({"slow": slow})).answers == {"slow": 1}
+        assert (await board.call_all_bases({"slow": slow})).answers_by_base == {"slow": 1}
 
 
 def test_ids_say_which_base_they_belong_to(tmp_path: Path) -> None:

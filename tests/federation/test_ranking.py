@@ -275,7 +275,7 @@ def test_of_passages_that_fit_alike_the_likelier_bases_come_first() -> None:
             QUESTION,
             [policy, documents],
             Meanings(),  # type: ignore[arg-type]
-            base_log_probabilities=log_probabilities,
+            log_probability_by_base=log_probabilities,
         )
         return [hit.base for hit in hits]
 

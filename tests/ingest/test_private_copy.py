@@ -163,10 +163,8 @@ def test_the_roots_are_the_ones_set_or_the_bases_own(tmp_path: Path) -> None:
 
     settings = load_settings({"data": tmp_path}, set_by_hand)
     roots = settings.document_roots
-    documents = make_ingest_context(settings, "documents", "DOCUMENT_ROOTS", roots).allowed_folders
-    policy = make_ingest_context(
-        settings, "policy", "POLICY_ROOTS", settings.policy_roots
-    ).allowed_folders
+    documents = make_ingest_context(settings, "documents", "DOCUMENT_ROOTS", roots).roots
+    policy = make_ingest_context(settings, "policy", "POLICY_ROOTS", settings.policy_roots).roots
 
     copies = tmp_path / "tmp"
     assert documents == AllowedFolders(

@@ -95,7 +95,7 @@ async def test_documents_are_copied_and_read_in_the_data_directory(
     settings = load_settings({"data": data}, {"DOCUMENT_ROOTS": str(tmp_path)})
     context = make_ingest_context(settings, "documents", "DOCUMENT_ROOTS", settings.document_roots)
 
-    with context.allowed_folders.open_copy(str(source)) as private_copy:
+    with context.roots.open_copy(str(source)) as private_copy:
         await context.pipeline.read_document(private_copy, no_progress)
     with open_stored_file(source, "a.pdf", 2**20) as private_copy:
         await context.pipeline.render_page(private_copy.file, "a.pdf", 1, 72)

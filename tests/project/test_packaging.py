@@ -25,7 +25,9 @@ from mcp import Client, StdioServerParameters, stdio_client
 from readingroom import __version__
 from readingroom.cli import main
 from readingroom.core.settings import get_variable_name
+from readingroom.engine.embedding.cross_encoder.reranker import ADAPTER_DIGEST
 from readingroom.settings import Settings
+from readingroom.storage.files import hash_file
 from scripts.bundle import list_contents, pack
 from tests.requirements import requirement
 from tests.support.kit import clean_environment, read_body
@@ -99,6 +101,13 @@ def test_the_wheel_brings_its_sample_with_it(installed: Path, tmp_path: Path) ->
     from readingroom.demo.corpus import compute_corpus_digest
 
     assert there.stdout.strip() == compute_corpus_digest()
+
+
+@requirement("room:packages")
+@pytest.mark.slow
+def test_the_wheel_brings_the_adapter_with_it(installed: Path) -> None:
+    (adapter_file,) = installed.parent.glob("lib/**/cross_encoder/adapter.safetensors")
+    assert hash_file(adapter_file) == ADAPTER_DIGEST
 
 
 # --- the image ---

@@ -332,7 +332,10 @@ def test_a_listing_fits_into_what_hosts_read(tmp_path: Path) -> None:
     bases = open_bases(BASES, settings)
     for face in make_faces(bases, make_federated_base(bases, settings)):
         assert len(face.instructions.encode()) <= 2048, face.server_name
-        said = [(tool.name, tool.describe(), tool.input_schema) for tool, _ in face.tools.values()]
+        said = [
+            (tool.name, tool.describe(), tool.input_schema)
+            for tool, _ in face.tools_by_name.values()
+        ]
         assert max(len(description.encode()) for _, description, _ in said) <= 2048
         if len(face.bases) == 1:
             assert len(json.dumps(said)) / 4 <= 8_000, face.server_name
@@ -361,10 +364,12 @@ async def test_each_base_reads_the_pictures_of_its_own_prefix(tmp_path: Path) ->
 
         return read
 
-    first = replace(make_specimen(), page_images={"readingroom://page/": make_reader("first")})
+    first = replace(
+        make_specimen(), page_image_readers={"readingroom://page/": make_reader("first")}
+    )
     second = replace(
         *open_bases(["text"], load_settings({"data": tmp_path}, {})),
-        page_images={"readingroom://sheet/": make_reader("second")},
+        page_image_readers={"readingroom://sheet/": make_reader("second")},
         # Pictures are read by views, so some tool must have one.
         tools=(replace(make_specimen().tools[0], name="drawn", view="results"),),
     )
@@ -373,6 +378,6 @@ async def test_each_base_reads_the_pictures_of_its_own_prefix(tmp_path: Path) ->
         for uri, words in (("readingroom://page/1", "first"), ("readingroom://sheet/1", "second")):
             (picture,) = (await client.read_resource(uri)).contents
             assert base64.b64decode(picture.blob).decode() == f"{words} {uri}"
-    rival = replace(second, page_images={"readingroom://page/own/": make_reader("rival")})
+    rival = replace(second, page_image_readers={"readingroom://page/own/": make_reader("rival")})
     with pytest.raises(ValueError, match="as another base has"):
         build_mcp_server(make_faces((first, rival))[0], [])

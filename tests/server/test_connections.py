@@ -100,7 +100,7 @@ async def test_a_second_request_on_a_connection_has_a_deadline_too() -> None:
 
 @requirement("room:connections")
 async def test_whole_requests_of_one_address_are_not_counted() -> None:
-    limits = ConnectionLimits(max_half_open=5, header_seconds=60)
+    limits = ConnectionLimits(max_half_open_per_address=5, header_seconds=60)
     async with run_listener(limits, answer_size=None) as server:
         streams = [await server.connect() for _ in range(20)]
         for _, writer in streams:

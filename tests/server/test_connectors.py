@@ -769,7 +769,7 @@ async def test_the_event_loop_never_waits_for_the_database_of_apps(
         redirect_uri_provided_explicitly=True,
     )
     request_id = (await issuer.authorize(client, params)).rpartition("=")[2]
-    frame: Any = SimpleNamespace(browsers=_SignedIn())
+    frame: Any = SimpleNamespace(browser_auth=_SignedIn())
     pages = ConsentPages(frame, grants, {"": "Reading Room"}, "https://room.example")
 
     async def receive() -> dict[str, Any]:

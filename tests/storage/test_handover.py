@@ -24,7 +24,7 @@ def _open_policies(folder: Path, now: Callable[[], datetime]) -> Any:
 
 def _open_documents(folder: Path, now: Callable[[], datetime]) -> Any:
     roots = AllowedFolders("DOCUMENT_ROOTS", (folder / "inbox",), 2**20)
-    bench = IngestContext(**documents.PLAIN, allowed_folders=roots, now=now)
+    bench = IngestContext(**documents.PLAIN, roots=roots, now=now)
     return DocumentsService(folder, folder / "chroma", bench)
 
 

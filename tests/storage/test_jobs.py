@@ -22,6 +22,7 @@ from readingroom.storage.jobs.store import (
 from readingroom.storage.postgres.state import SharedJobStore
 from tests.requirements import requirement
 from tests.support.engines import find_database, is_shared
+from tests.support.processes import HANG_SECONDS
 
 pytestmark = [pytest.mark.anyio, pytest.mark.both_engines]
 
@@ -93,7 +94,7 @@ async def run_until(
         runner = JobRunner(jobs, handlers)
         await runner.take_over_jobs()
         tasks.start_soon(runner.run_jobs)
-        with anyio.fail_after(300):
+        with anyio.fail_after(HANG_SECONDS):
             while jobs.get_job(job.id).state != state:  # noqa: ASYNC110 (another process may write)
                 await anyio.sleep(0.01)
         tasks.cancel_scope.cancel()

@@ -26,7 +26,7 @@ from readingroom.storage.lock import read_folder_owner
 from readingroom.storage.postgres.keys import open_keys
 
 _KEY_VARIABLE = "READING_ROOM_KEY"
-_DEFAULT_STDIO_SPEC = min(
+_DEFAULT_STDIO_BASE_NAME = min(
     (spec for spec in BASES.values() if spec.serves_stdio), key=lambda spec: spec.port
 ).name
 
@@ -34,7 +34,7 @@ _DEFAULT_STDIO_SPEC = min(
 _CLAUDE_DESKTOP = ClientFormat(
     "Claude Desktop", "claude_desktop_config.json", "mcpServers", "", False
 )
-_CLIENT_FORMATS = {
+_FORMAT_BY_CLIENT = {
     "claude": _CLAUDE_DESKTOP,
     "claude-code": CLAUDE_CODE,
     "cursor": CURSOR,
@@ -43,7 +43,7 @@ _CLIENT_FORMATS = {
 
 
 @click.command()
-@click.argument("client", type=click.Choice([*_CLIENT_FORMATS, "chatgpt"]))
+@click.argument("client", type=click.Choice([*_FORMAT_BY_CLIENT, "chatgpt"]))
 @click.option("--base", type=click.Choice(sorted(BASES)), help="One base [all of them].")
 @click.option("--url", help="The server's address [READINGROOM_PUBLIC_URL, else this machine].")
 @click.option("--stdio", is_flag=True, help="Let the client start the server (text, guidance).")
@@ -63,22 +63,24 @@ def connect(client: str, settings: ServerSettings, as_json: bool, **options: Any
     if client == "chatgpt":
         _print_chatgpt_steps(settings, options, as_json)
         return
-    client_format = _CLIENT_FORMATS[client]
+    client_format = _FORMAT_BY_CLIENT[client]
     connection_target = _choose_connection_target(
         settings, options, is_over_stdio=options["stdio"] or client == "claude"
     )
-    client_entry = {connection_target.name: _build_client_entry(client_format, connection_target)}
+    entry_by_server_name = {
+        connection_target.name: _build_client_entry(client_format, connection_target)
+    }
     project_folder = (options["folder"] or Path()).absolute()
     client_file = options["file"] or _find_client_file(client_format, project_folder)
     backup_file = (
-        _write_client_entry(client_file, client_format.section, client_entry)
+        _write_client_entry(client_file, client_format.section, entry_by_server_name)
         if options["write"]
         else None
     )
     outcome_fields = {
         "client": client,
         "file": str(client_file),
-        "configuration": {client_format.section: client_entry},
+        "configuration": {client_format.section: entry_by_server_name},
         "written": options["write"],
         "copy": str(backup_file) if backup_file else None,
     }
@@ -97,7 +99,7 @@ class _ConnectionTarget:
     url: str
     key: str | None
     needs_key: bool
-    stdio: str | None
+    stdio_base_name: str | None
     data: str | None
 
 
@@ -106,7 +108,7 @@ def _choose_connection_target(
 ) -> _ConnectionTarget:
     base_name: str | None = connect_options["base"]
     if is_over_stdio:
-        base_name = base_name or _DEFAULT_STDIO_SPEC
+        base_name = base_name or _DEFAULT_STDIO_BASE_NAME
         if not BASES[base_name].serves_stdio:
             raise InvalidSetting(
                 f"{base_name} is not served over stdio: serve it over HTTP, and in Claude "
@@ -125,7 +127,7 @@ def _choose_connection_target(
         else server_address.rstrip("/") + face_path,
         key=connect_options["key"],
         needs_key=settings.api_key is not None or open_keys(settings).has_keys(),
-        stdio=base_name if is_over_stdio else None,
+        stdio_base_name=base_name if is_over_stdio else None,
         # Named only where it was named to us: else the client's default is the same.
         data=str(settings.data) if click.get_current_context().params.get("data") else None,
     )
@@ -142,13 +144,13 @@ def _find_server_address(settings: ServerSettings) -> str:
 def _build_client_entry(
     client_format: ClientFormat, connection_target: _ConnectionTarget
 ) -> dict[str, Any]:
-    if connection_target.stdio:
+    if connection_target.stdio_base_name:
         transport_field = {"type": "stdio"} if client_format.names_transport_type else {}
         data_arguments = ["--data", connection_target.data] if connection_target.data else []
         return {
             **transport_field,
             "command": _find_own_program(),
-            "args": ["stdio", connection_target.stdio, *data_arguments],
+            "args": ["stdio", connection_target.stdio_base_name, *data_arguments],
         }
     sent_key = connection_target.key or (
         client_format.variable % _KEY_VARIABLE if connection_target.needs_key else None
@@ -176,7 +178,7 @@ def _find_client_file(client_format: ClientFormat, project_folder: Path) -> Path
 
 
 def _write_client_entry(
-    client_file: Path, section_name: str, client_entry: dict[str, Any]
+    client_file: Path, section_name: str, entry_by_server_name: dict[str, Any]
 ) -> Path | None:
     """Put the entry into the file and return the copy of what it was, if it was there."""
     client_file = client_file.resolve()  # a link to a shared file stays one
@@ -190,7 +192,7 @@ def _write_client_entry(
     if client_file.exists():
         backup_file = client_file.with_name(f"{client_file.name}.before-{ROOM_SERVER_NAME}")
         shutil.copy2(client_file, backup_file)
-    server_entries.update(client_entry)
+    server_entries.update(entry_by_server_name)
     client_file.parent.mkdir(parents=True, exist_ok=True)
     new_file = client_file.with_name(f".{client_file.name}.{ROOM_SERVER_NAME}")
     new_file.touch(mode=0o600)  # it may hold a key
@@ -233,7 +235,11 @@ def _describe_connection(
             f"{client_format.title} reads this from {outcome_fields['file']}; "
             "--write puts it there."
         ]
-    if connection_target.needs_key and not connection_target.key and not connection_target.stdio:
+    if (
+        connection_target.needs_key
+        and not connection_target.key
+        and not connection_target.stdio_base_name
+    ):
         outcome_lines += [
             f"Set {_KEY_VARIABLE} to a key where the client starts, or pass --key. Make one that "
             "can change nothing, because an agent may be misled by what it reads:",

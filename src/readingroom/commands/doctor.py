@@ -36,18 +36,18 @@ def doctor(repair: bool, settings: ServerSettings, as_json: bool) -> None:
         for finding in _check_base(base_spec, settings, repair)
     ]
     findings += [finding for check_room in CHECKS.values() for finding in check_room(settings)]
-    open_complaints = [finding for finding in findings if not finding.is_note]
+    problem_findings = [finding for finding in findings if not finding.is_note]
     noted_findings = [finding for finding in findings if finding.is_note]
-    finding_lines = [_format_complaint(open_complaint) for open_complaint in open_complaints]
+    finding_lines = [_format_complaint(problem_finding) for problem_finding in problem_findings]
     finding_lines += [
         _format_complaint(noted_finding, "note: ") for noted_finding in noted_findings
     ]
-    if not open_complaints:
+    if not problem_findings:
         finding_lines.append(f"All is well: {', '.join(checked_names)}.")
     report_fields = {
         "checked": checked_names,
         "complaints": [
-            open_complaint.model_dump(mode="json") for open_complaint in open_complaints
+            problem_finding.model_dump(mode="json") for problem_finding in problem_findings
         ],
         "notes": [
             noted_finding.model_dump(mode="json", exclude={"repaired"})
@@ -55,7 +55,7 @@ def doctor(repair: bool, settings: ServerSettings, as_json: bool) -> None:
         ],
     }
     print_result(as_json, report_fields, "\n".join(finding_lines))
-    sys.exit(0 if all(open_complaint.repaired for open_complaint in open_complaints) else 1)
+    sys.exit(0 if all(problem_finding.repaired for problem_finding in problem_findings) else 1)
 
 
 def _has_data_to_check(base_spec: BaseSpec, settings: ServerSettings) -> bool:

@@ -138,12 +138,12 @@ class _ProgressPrinter:
         if self._is_quiet or now_seconds < self._print_again_at:
             return
         self._print_again_at = now_seconds + _REPORT_SECONDS
-        passages_per_second = (
+        rate_text = (
             f", {embedding_progress.per_second:,.1f} a second"
             if embedding_progress.per_second
             else ""
         )
-        time_left = (
+        time_left_text = (
             f", {_format_duration(embedding_progress.seconds_left)} left"
             if embedding_progress.seconds_left
             else ""
@@ -151,7 +151,7 @@ class _ProgressPrinter:
         print_text(
             f"{embedding_progress.embedded:,} of {embedding_progress.total:,} passages "
             f"({embedding_progress.percent:.1f} %)"
-            f"{passages_per_second}{time_left}",
+            f"{rate_text}{time_left_text}",
             to_stderr=True,
         )
 

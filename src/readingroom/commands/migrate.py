@@ -15,7 +15,7 @@ from pydantic import SecretStr
 from readingroom.bases import BASES
 from readingroom.commands.backup import load_backup_handlers, run_base_command
 from readingroom.commands.errors import CopyDiffers
-from readingroom.console.options import add_common_options, print_result
+from readingroom.console.options import add_common_options, print_result, tell_what_is_kept
 from readingroom.core.errors import InvalidSetting
 from readingroom.core.progress import no_progress_sync
 from readingroom.core.settings import RoomSettings
@@ -44,14 +44,12 @@ def migrate(url: str, force: bool, settings: RoomSettings, as_json: bool) -> Non
     if settings.database_url:
         raise InvalidSetting("READINGROOM_DATABASE_URL is set: this room is on a database already")
     target_settings = settings.model_copy(update={"database_url": SecretStr(url)})
-    outcome_by_base: dict[str, dict[str, Any]] = {}
-    for base_name, backup_handler in load_backup_handlers().items():
-        if BASES[base_name].database_support == "moves" and backup_handler.has_data(settings):
-            click.echo(f"{base_name}: copying", err=True)
-            outcome_by_base[base_name] = backup_handler.migrate_base(
-                settings, target_settings, force
-            ) or _migrate_base(base_name, settings, target_settings, force)
-    key_count = _migrate_keys(settings, target_settings)
+    with tell_what_is_kept(
+        "Bases that were copied are in the database whole, and nothing was taken from the data "
+        "directory: run the same command again, which leaves out what is there"
+    ):
+        outcome_by_base = _migrate_all_bases(settings, target_settings, force)
+        key_count = _migrate_keys(settings, target_settings)
     outcome_lines = [
         f"{store_name}: {_describe_migration(migration_outcome)}"
         for store_name, migration_outcome in outcome_by_base.items()
@@ -61,6 +59,20 @@ def migrate(url: str, force: bool, settings: RoomSettings, as_json: bool) -> Non
         "Set READINGROOM_DATABASE_URL, and serve from there.",
     ]
     print_result(as_json, {"bases": outcome_by_base, "keys": key_count}, "\n".join(outcome_lines))
+
+
+def _migrate_all_bases(
+    settings: RoomSettings, target_settings: RoomSettings, is_forced: bool
+) -> dict[str, dict[str, Any]]:
+    """Copy the bases that have data; return what came of each."""
+    outcome_by_base: dict[str, dict[str, Any]] = {}
+    for base_name, backup_handler in load_backup_handlers().items():
+        if BASES[base_name].database_support == "moves" and backup_handler.has_data(settings):
+            click.echo(f"{base_name}: copying", err=True)
+            outcome_by_base[base_name] = backup_handler.migrate_base(
+                settings, target_settings, is_forced
+            ) or _migrate_base(base_name, settings, target_settings, is_forced)
+    return outcome_by_base
 
 
 def _migrate_base(
@@ -190,9 +202,9 @@ def _compare_search_answers(
         sample_rows = db.execute(
             "SELECT text FROM chunks ORDER BY id LIMIT ?", (_SAMPLE_QUESTION_COUNT,)
         ).fetchall()
-    search_command = _find_search_command(base_name)
+    search_command_type = _find_search_command(base_name)
     for (chunk_text,) in sample_rows:
-        search_command_here = search_command.model_validate(
+        search_command_here = search_command_type.model_validate(
             {"question": {"query": " ".join(chunk_text.split()[:12])}}
         )
         answer_of_each_side = [
@@ -214,23 +226,25 @@ def _compare_search_answers(
 def _find_search_command(base_name: str) -> type[Command]:
     command_loader = BASES[base_name].commands
     assert command_loader is not None
-    search_command: type[Command] = next(
+    search_command_type: type[Command] = next(
         command_type
         for command_type in command_loader.import_value()
         if command_type.name == f"{base_name}.search"
     )
-    return search_command
+    return search_command_type
 
 
 def _migrate_keys(settings: RoomSettings, target_settings: RoomSettings) -> int:
     """Copy the keys that the database does not have yet; return how many."""
     target_key_ring = open_keys(target_settings)
     assert isinstance(target_key_ring, SharedKeyRing)
-    known_names = {known_key.name for known_key in target_key_ring.list_keys()}
+    known_key_names = {known_key.name for known_key in target_key_ring.list_keys()}
     own_key_ring = KeyRing(settings.data)
     if not own_key_ring.path.exists():
         return 0
-    new_rows = [key_row for key_row in own_key_ring.read_rows() if key_row[0] not in known_names]
+    new_rows = [
+        key_row for key_row in own_key_ring.read_rows() if key_row[0] not in known_key_names
+    ]
     target_key_ring.insert_rows(new_rows)
     return len(new_rows)
 

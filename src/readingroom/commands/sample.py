@@ -37,11 +37,11 @@ AnnounceStep = Callable[[str], None]
 """Shows a sentence about the loading to whoever watches."""
 
 
-def reset_outdated_sample(sample_folder: Path, is_reset: bool) -> None:
+def reset_outdated_sample(sample_folder: Path, is_reset_wanted: bool) -> None:
     """Empty the directory on request, after a failure, or when its corpus is another one."""
     sample_state = read_sample_state(sample_folder)
     if (
-        not is_reset
+        not is_reset_wanted
         and sample_state.state != "failed"
         and sample_state.corpus in (None, compute_corpus_digest())
     ):
@@ -83,8 +83,8 @@ def _load_sample(
         write_sample_state(settings.data, SampleState(corpus_digest, "failed"))
         return
     with tempfile.TemporaryDirectory(prefix="readingroom-sample-") as corpus_folder:
-        steps_by_base = _list_steps(settings, base_names, Path(corpus_folder))
-        is_complete = SampleLoader(steps_by_base, announce_step).load_all_steps()
+        steps_of_bases = _list_steps(settings, base_names, Path(corpus_folder))
+        is_complete = SampleLoader(steps_of_bases, announce_step).load_all_steps()
     if not is_complete:
         write_sample_state(settings.data, SampleState(corpus_digest, "failed"))
         announce_step("sample: not everything could be loaded; the next start begins anew")
@@ -116,13 +116,15 @@ def _list_steps(
     settings: RoomSettings, base_names: list[str], corpus_folder: Path
 ) -> list[list[SampleStep]]:
     """Return the steps of each base in their order."""
-    steps_by_base: list[list[SampleStep]] = []
+    steps_of_bases: list[list[SampleStep]] = []
     for base_spec in BASES.values():
         if base_spec.sample and base_spec.name in base_names:
             base_sample: BaseSample = base_spec.sample.import_value()
             run_command = partial(_run_command, base_spec.name)
-            steps_by_base.append(list(base_sample.list_steps(settings, corpus_folder, run_command)))
-    return steps_by_base
+            steps_of_bases.append(
+                list(base_sample.list_steps(settings, corpus_folder, run_command))
+            )
+    return steps_of_bases
 
 
 def _run_command(base_name: str, sample_command: Command, settings: RoomSettings) -> dict[str, Any]:
@@ -133,19 +135,21 @@ class SampleLoader:
     """One load of the sample: two bases at once, where there are two cores, and vectors last."""
 
     def __init__(
-        self, steps_by_base: Sequence[Sequence[SampleStep]], announce_step: AnnounceStep
+        self, steps_of_bases: Sequence[Sequence[SampleStep]], announce_step: AnnounceStep
     ) -> None:
-        base_steps = [
+        first_steps_of_bases = [
             [sample_step for sample_step in steps if not sample_step.is_last]
-            for steps in steps_by_base
+            for steps in steps_of_bases
         ]
         self._waiting_bases = deque(
-            sorted((steps for steps in base_steps if steps), key=lambda steps: steps[0].turn)
+            sorted(
+                (steps for steps in first_steps_of_bases if steps), key=lambda steps: steps[0].turn
+            )
         )
         self._last_steps = [
-            sample_step for steps in steps_by_base for sample_step in steps if sample_step.is_last
+            sample_step for steps in steps_of_bases for sample_step in steps if sample_step.is_last
         ]
-        self._step_count = sum(map(len, steps_by_base))
+        self._step_count = sum(map(len, steps_of_bases))
         self._announce = announce_step
         self._count_lock = threading.Lock()
         self._started_count = self._succeeded_count = 0

@@ -134,8 +134,8 @@ def _load_certificate(settings: ServerSettings) -> TlsCertificate | None:
     match settings.tls_cert, settings.tls_key:
         case None, None:
             return None
-        case Path() as chain, Path() as key:
-            tls_certificate = TlsCertificate(chain, key)
+        case Path() as chain_path, Path() as key_path:
+            tls_certificate = TlsCertificate(chain_path, key_path)
             tls_certificate.check_pair()
             return tls_certificate
     raise InvalidSetting("HTTPS needs both --tls-cert and --tls-key")

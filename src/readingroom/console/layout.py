@@ -90,7 +90,7 @@ def _align_columns(
     table_rows: Sequence[Sequence[str]], right_aligned_columns: Sequence[int]
 ) -> list[str]:
     column_widths = [
-        max(map(_measure_width, padded_cells)) for padded_cells in zip(*table_rows, strict=True)
+        max(map(_measure_width, column_cells)) for column_cells in zip(*table_rows, strict=True)
     ]
     aligned_lines = []
     for table_row in table_rows:

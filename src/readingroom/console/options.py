@@ -35,7 +35,13 @@ from readingroom.net.errors import InvalidPath
 from readingroom.protocol.command import Command
 from readingroom.protocol.sample import write_sample_state
 from readingroom.protocol.spec import BaseSpec
-from readingroom.storage.errors import DataNotEmpty, InvalidKeyName, StorageFailed
+from readingroom.storage.errors import (
+    DatabaseFailed,
+    DataNotEmpty,
+    InvalidKeyName,
+    StorageFailed,
+    StoreUnusable,
+)
 
 CommandFunction = Callable[..., Any]
 # Codes, because the error of a command that a server ran has another class.
@@ -147,7 +153,7 @@ def _find_quoted_parameter(
 
 
 def _describe_problems(
-    problem_fields: Sequence[Mapping[str, str]], click_parameters: Sequence[click.Parameter]
+    problem_entries: Sequence[Mapping[str, str]], click_parameters: Sequence[click.Parameter]
 ) -> str:
     label_by_field = {
         click_parameter.name: _describe_parameter(click_parameter)
@@ -169,7 +175,7 @@ def _describe_problems(
                 # What Pydantic puts before the words of a check of our own.
                 "message": problem_entry["message"].removeprefix("Value error, "),
             }
-            for problem_entry in problem_fields
+            for problem_entry in problem_entries
         ]
     ).message
 
@@ -237,6 +243,23 @@ async def print_progress(
     """Print a step to standard error: standard output is for the result."""
     if progress_message:
         print_text(progress_message, to_stderr=True)
+
+
+@contextmanager
+def tell_what_is_kept(kept_sentence: str) -> Iterator[None]:
+    """Say what is kept of a command, and what to do next, when it is stopped or its store fails.
+
+    The sentence begins with a capital letter and has no full stop. Ctrl-C exits with 1.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        print_text(f"Stopped. {kept_sentence}.", to_stderr=True)
+        sys.exit(1)
+    except (StorageFailed, StoreUnusable, DatabaseFailed) as error:
+        if error.__cause__ is None:  # no failure of a store: it says itself what to do
+            raise
+        raise type(error)(f"{error.message}. {kept_sentence}") from error
 
 
 @contextmanager

@@ -113,7 +113,7 @@ class _Bill:
     def citation(self) -> str:
         return f"{'H.R.' if self.chamber == 'House' else 'S.'} {self.number}"
 
-    def day_of_stage(self, bill_stage: int) -> dt.date:
+    def compute_day(self, bill_stage: int) -> dt.date:
         """The day on which it came so far."""
         return self.introduced + dt.timedelta(days=17 * bill_stage + self.number % 9)
 
@@ -161,7 +161,7 @@ def _make_demo_members(random_source: random.Random) -> list[_Member]:
     for state_code in _STATES:
         open_seat_count = 2 - _SENATORS_ALREADY_IN_SAMPLE.get(state_code, 0)
         state_seats += [("Senate", state_code, None)] * open_seat_count
-        state_seats += [("House", state_code, district_text) for district_text in (11, 12)]
+        state_seats += [("House", state_code, district) for district in (11, 12)]
     return [
         _Member(
             f"{full_names[seat_index][1][0]}980{seat_index:03}",
@@ -169,9 +169,9 @@ def _make_demo_members(random_source: random.Random) -> list[_Member]:
             random_source.choices(("D", "R", "I"), (48, 49, 3))[0],
             state_code,
             chamber,
-            district_text,
+            district,
         )
-        for seat_index, (chamber, state_code, district_text) in enumerate(state_seats)
+        for seat_index, (chamber, state_code, district) in enumerate(state_seats)
     ]
 
 
@@ -201,8 +201,8 @@ def _build_member_entry(demo_member: _Member) -> object:
 
 
 def _build_committee_entries() -> Iterator[object]:
-    for chamber, committee_names in _COMMITTEES.items():
-        for committee_code, committee_name in committee_names:
+    for chamber, committees in _COMMITTEES.items():
+        for committee_code, committee_name in committees:
             yield {
                 "type": chamber.lower(),
                 "name": f"{chamber} Committee on {committee_name}",
@@ -316,7 +316,7 @@ def _list_actions(demo_bill: _Bill) -> Iterator[tuple[dt.date, str, str, str]]:
         (f"Became Public Law No: {demo_bill.congress}-{demo_bill.number}.", "BecameLaw"),
     )
     for bill_stage, (action_text, action_type) in enumerate(action_steps[: demo_bill.stage + 1]):
-        action_day = demo_bill.introduced if bill_stage == 0 else demo_bill.day_of_stage(bill_stage)
+        action_day = demo_bill.introduced if bill_stage == 0 else demo_bill.compute_day(bill_stage)
         vote_xml = _render_vote_reference(demo_bill) if bill_stage == 2 else ""
         yield (
             action_day,
@@ -373,7 +373,7 @@ def _render_text(demo_bill: _Bill, version_code: str, stage_name: str, bill_stag
         for section_number, (section_heading, section_text) in enumerate(section_texts, 1)
     )
     citable_name = f"{demo_bill.file_stem}{version_code}"
-    version_day = demo_bill.day_of_stage(bill_stage) if bill_stage else demo_bill.introduced
+    version_day = demo_bill.compute_day(bill_stage) if bill_stage else demo_bill.introduced
     return f"""<?xml version="1.0" encoding="UTF-8"?>
 <bill xmlns="http://schemas.gpo.gov/xml/uslm" xmlns:dc="http://purl.org/dc/elements/1.1/">
 <meta><dc:title>{demo_bill.congress} {demo_bill.type_code} {demo_bill.number} {version_code.upper()}: {demo_bill.title} (sample)</dc:title><citableAs>{citable_name}</citableAs><docNumber>{demo_bill.number}</docNumber><docStage>{stage_name}</docStage><congress>{demo_bill.congress}</congress></meta>
@@ -392,7 +392,7 @@ def _compute_roll_number(demo_bill: _Bill) -> int:
 
 
 def _compute_session(demo_bill: _Bill) -> int:
-    return 1 if demo_bill.day_of_stage(2).year % 2 else 2
+    return 1 if demo_bill.compute_day(2).year % 2 else 2
 
 
 def _make_vote_file_name(bill: _Bill) -> str:
@@ -405,7 +405,7 @@ def _render_vote_reference(demo_bill: _Bill) -> str:
     return (
         f"<recordedVotes><recordedVote><rollNumber>{_compute_roll_number(demo_bill)}</rollNumber>"
         f"<chamber>{demo_bill.chamber}</chamber><congress>{demo_bill.congress}</congress>"
-        f"<date>{demo_bill.day_of_stage(2)}T20:10:00Z</date>"
+        f"<date>{demo_bill.compute_day(2)}T20:10:00Z</date>"
         f"<sessionNumber>{_compute_session(demo_bill)}</sessionNumber></recordedVote></recordedVotes>"
     )
 
@@ -445,7 +445,7 @@ def _choose_position(member: _Member, bill: _Bill, random_source: random.Random)
 def _render_house_vote(
     bill: _Bill, position_by_member: dict[_Member, str], position_counts: Sequence[int]
 ) -> str:
-    vote_day = bill.day_of_stage(2)
+    vote_day = bill.compute_day(2)
     session_text = {1: "1st", 2: "2nd"}[_compute_session(bill)]
     votes_xml = "".join(
         f'<recorded-vote><legislator name-id="{member.bioguide_id}" '
@@ -470,7 +470,7 @@ def _render_house_vote(
 def _render_senate_vote(
     bill: _Bill, position_by_member: dict[_Member, str], position_counts: Sequence[int]
 ) -> str:
-    vote_day = bill.day_of_stage(2)
+    vote_day = bill.compute_day(2)
     votes_xml = "".join(
         f"<member><member_full>{member.last_name} "
         f"({member.party_and_state})</member_full>"

@@ -97,15 +97,15 @@ def write_application(target_folder: Path) -> Path:
     """Write its documents (texts, a scan, a drawing, a rendering, a TIFF); return their folder."""
     application_folder = target_folder / "application"
     application_folder.mkdir()
-    document_texts = {
+    text_by_document_name = {
         text_file.stem: text_file.read_text("utf-8")
         for text_file in (_DEMO_FOLDER / "application").iterdir()
     }
     letter_text, notice_text = (
-        document_texts.pop("Parish_Council_Letter_Scan"),
-        document_texts.pop("Site_Notice"),
+        text_by_document_name.pop("Parish_Council_Letter_Scan"),
+        text_by_document_name.pop("Site_Notice"),
     )
-    for document_name, document_text in document_texts.items():
+    for document_name, document_text in text_by_document_name.items():
         (application_folder / f"{document_name}.pdf").write_bytes(
             make_pdf(document_text, _PAGE_FOOTER)
         )

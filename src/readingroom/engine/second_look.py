@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 
 from readingroom.engine.confidence import to_probability
 from readingroom.engine.embedding.cross_encoder.reranker import Reranker
@@ -19,13 +20,39 @@ logger = logging.getLogger(__name__)
 
 MAX_READ_AGAIN = 5
 """How many passages are read again: each takes longer than embedding it."""
-_FIT_PER_LOG_ODDS = 0.04
-"""What a unit of the cross-encoder's log-odds counts, in units of a cosine."""
 
-_DECLINE = 10.0
-"""By how many log-odds a new score falls for each unit of fit behind the best.
 
-Fitted on 150 tuning questions over plans, which gave 10.6, and 150 at the desk, which gave 9.6.
+@dataclass(frozen=True, slots=True)
+class ReadingWeights:
+    """What the cross-encoder's log-odds say of a passage's place and of its score."""
+
+    fit_per_log_odds: float
+    """What a unit of them counts, in units of a cosine."""
+    decline: float
+    """By how many log-odds a new score falls for each unit of fit behind the best."""
+    constant: float = 0.0
+    own_weight: float = 1.0
+    """What the log-odds of the highest score before count in those of the best passage."""
+    read_weight: float = 0.0
+    """What the best passage's log-odds by the cross-encoder count in them."""
+
+    def judge_best(self, log_odds_before: float, log_odds_read: float) -> float:
+        """Return the log-odds that the best passage answers the question."""
+        return self.constant + self.own_weight * log_odds_before + self.read_weight * log_odds_read
+
+
+UNTAUGHT_WEIGHTS = ReadingWeights(fit_per_log_odds=0.04, decline=10.0)
+"""For a cross-encoder that does not know whether anything here answers: the highest score stays.
+
+The decline was fitted on 150 tuning questions over plans, which gave 10.6, and 150 at the desk,
+which gave 9.6.
+"""
+TAUGHT_WEIGHTS = ReadingWeights(
+    fit_per_log_odds=0.04, decline=24.0, constant=-0.19, own_weight=0.4, read_weight=0.41
+)
+"""For the packaged one with the project's adapter, which was taught what is no answer too.
+
+Fitted on tuning questions that the adapter was not trained on; `docs/engine.md`, "The adapter".
 """
 
 _is_postponed: ContextVar[bool] = ContextVar("second_look_is_postponed", default=False)
@@ -58,29 +85,32 @@ def rescore_passages(
 ) -> list[float]:
     """Return new scores for passages that come best first, of which the first texts are given.
 
-    The highest score stays what it was: how likely anything here answers the question is known
-    already, and which of the passages does is what is found out. `decline` is by how many log-odds
+    How likely the best of them answers the question is known better than before if the
+    cross-encoder was taught that; else the highest score stays. `decline` is by how many log-odds
     the given scores fall for each unit of fit. A passage that is not read again is taken to be as
     far from an answer as the worst of those that are, so it stays behind them. Without a model the
     scores stay as they are.
     """
-    if len(first_texts) < 2:
+    if not first_texts:
         return list(scores)
     try:
         answer_log_odds = reranker.score_texts(query, first_texts)
     except ModelUnavailable as error:
         logger.warning("the first results are not read again: %s", error.message)
         return list(scores)
+    weights = TAUGHT_WEIGHTS if reranker.is_taught else UNTAUGHT_WEIGHTS
     unread_count = len(scores) - len(answer_log_odds)
     gains = [*answer_log_odds, *[min(answer_log_odds)] * unread_count]
     fits = [
-        _to_log_odds(score) / decline + _FIT_PER_LOG_ODDS * gain
+        to_log_odds(score) / decline + weights.fit_per_log_odds * gain
         for score, gain in zip(scores, gains, strict=True)
     ]
-    best_fit, best_log_odds = max(fits), _to_log_odds(max(scores))
-    return [to_probability(best_log_odds - _DECLINE * (best_fit - fit)) for fit in fits]
+    best_fit = max(fits)
+    log_odds_of_best = weights.judge_best(to_log_odds(max(scores)), gains[fits.index(best_fit)])
+    return [to_probability(log_odds_of_best - weights.decline * (best_fit - fit)) for fit in fits]
 
 
-def _to_log_odds(probability: float) -> float:
+def to_log_odds(probability: float) -> float:
+    """Return the log-odds of a probability, within bounds."""
     bounded = min(max(probability, 1e-9), 1 - 1e-9)
     return math.log(bounded / (1 - bounded))

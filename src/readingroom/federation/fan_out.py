@@ -28,7 +28,7 @@ FunctionsByBase = Mapping[str, Callable[[], Awaitable[AnswerT]]]
 class GatheredAnswers(Generic[AnswerT]):
     """The answers by base, and a note for each base that gave none."""
 
-    answers: dict[str, AnswerT] = field(default_factory=dict)
+    answers_by_base: dict[str, AnswerT] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
 
 
@@ -110,5 +110,5 @@ class FanOut:
                 )
                 gathered_answers.notes.append(failure_note)
             elif base_call.answer is not None:
-                gathered_answers.answers[base_call.base] = base_call.answer
+                gathered_answers.answers_by_base[base_call.base] = base_call.answer
         return gathered_answers

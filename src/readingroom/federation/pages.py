@@ -63,10 +63,10 @@ _LABEL_BY_FIELD = {
 
 
 def make_pages(
-    federation_service: FederationService, base_pages: Mapping[str, BasePages]
+    federation_service: FederationService, pages_by_base: Mapping[str, BasePages]
 ) -> BasePages:
-    """Return the pages over every base; `base_pages` has what each base adds to them."""
-    desk = FederationPages(federation_service, base_pages)
+    """Return the pages over every base; `pages_by_base` has what each base adds to them."""
+    desk = FederationPages(federation_service, pages_by_base)
     federation_pages = [
         BasePage(
             "/search",
@@ -92,10 +92,10 @@ class FederationPages:
     """The pages over every base."""
 
     def __init__(
-        self, federation_service: FederationService, base_pages: Mapping[str, BasePages]
+        self, federation_service: FederationService, pages_by_base: Mapping[str, BasePages]
     ) -> None:
         self._service = federation_service
-        self._base_pages = base_pages
+        self._pages_by_base = pages_by_base
 
     async def show_search(self, request: PageRequest) -> RenderedPage:
         """Return the search form, with what was found where something is asked."""
@@ -144,8 +144,8 @@ class FederationPages:
         return [
             search_omission
             for base_name in search_answer.searched
-            if base_name in self._base_pages
-            for search_omission in await self._base_pages[base_name].list_omissions(
+            if base_name in self._pages_by_base
+            for search_omission in await self._pages_by_base[base_name].list_omissions(
                 search_request, request.call
             )
         ]
@@ -158,8 +158,8 @@ class FederationPages:
         arguments = _read_fetch_arguments(request)
         fetched_record = await self._service.fetch(arguments, request.call)
         record_page_extras = RecordPageExtras()
-        if fetched_record.base in self._base_pages:
-            record_page_extras = await self._base_pages[
+        if fetched_record.base in self._pages_by_base:
+            record_page_extras = await self._pages_by_base[
                 fetched_record.base
             ].build_record_page_extras(request, fetched_record)
         citation = request.citation_mark + (
@@ -331,17 +331,17 @@ def _draw_period_bars(
         marked_day,
         *(
             period_start
-            for force_period in in_force_periods
-            if force_period
-            for period_start in force_period[:1]
+            for in_force_period in in_force_periods
+            if in_force_period
+            for period_start in in_force_period[:1]
         ),
     ]
     first_day, last_day = min(known_days), max(known_days)
     return [
-        draw_period_bar(force_period[0], force_period[1], first_day, last_day, marked_day)
-        if force_period
+        draw_period_bar(in_force_period[0], in_force_period[1], first_day, last_day, marked_day)
+        if in_force_period
         else Markup("")
-        for force_period in in_force_periods
+        for in_force_period in in_force_periods
     ]
 
 
@@ -429,10 +429,9 @@ def _describe_validity(base_record: Mapping[str, Any]) -> str:
     first_day, last_day = base_record.get("effective_from"), base_record.get("effective_to")
     if not first_day:
         return ""
-    if bill_stage := base_record.get("stage"):
-        return (
-            f"Not adopted yet ({format_identifier(bill_stage).lower()}): it is in force on no day."
-        )
+    if adoption_stage := base_record.get("stage"):
+        stage_words = format_identifier(adoption_stage).lower()
+        return f"Not adopted yet ({stage_words}): it is in force on no day."
     today = clock.now().date().isoformat()
     if str(first_day) > today:
         return f"Not in force yet: it will be from {format_day(first_day)}."

@@ -16,7 +16,7 @@ from itertools import pairwise
 _WORD_PATTERN = re.compile(r"[a-z0-9]+(?:['./-][a-z0-9]+)*")
 _DIGITS_PATTERN = re.compile(r"[0-9]+")
 _REFERENCE_BEGINNING = "0/0"
-_FIRST_MARK = "^"
+_BEGINNING_MARK = "^"
 FILE_NAME = "question_words.tsv"
 
 
@@ -33,7 +33,9 @@ def list_wordings(question: str) -> set[str]:
     ]
     wordings = {*words, *map(" ".join, pairwise(words))}
     wordings.update(
-        _FIRST_MARK + " ".join(words[:count]) for count in (1, 2) if len(words) >= count
+        _BEGINNING_MARK + " ".join(words[:word_count])
+        for word_count in (1, 2)
+        if len(words) >= word_count
     )
     return wordings
 
@@ -55,14 +57,14 @@ class QuestionWords:
         return self._constant + sum(self._weights.get(wording, 0.0) for wording in wordings)
 
 
-def parse_question_words(table_lines: str) -> dict[str, QuestionWords]:
+def parse_question_words(table_text: str) -> dict[str, QuestionWords]:
     """Return the words for each kind of answer in a table.
 
     A line has the kind, a wording and its weight, with tabs between them. The wording of a
     constant is empty.
     """
     weights_by_kind: dict[str, dict[str, float]] = {}
-    for line in table_lines.splitlines():
+    for line in table_text.splitlines():
         answer_kind, wording, weight = line.split("\t")
         weights_by_kind.setdefault(answer_kind, {})[wording] = float(weight)
     return {
@@ -80,12 +82,14 @@ def load_question_words(package_name: str) -> dict[str, QuestionWords]:
 def estimate_kinds(question: str, words_by_kind: Mapping[str, QuestionWords]) -> dict[str, float]:
     """Return the logarithm of the probability that a question wants each kind of answer."""
     wordings = list_wordings(question)
-    strengths = {
+    strength_by_kind = {
         answer_kind: question_words.measure_strength(wordings)
         for answer_kind, question_words in words_by_kind.items()
     }
-    if not strengths:
+    if not strength_by_kind:
         return {}
-    highest = max(strengths.values())
-    total = highest + math.log(sum(math.exp(strength - highest) for strength in strengths.values()))
-    return {answer_kind: strength - total for answer_kind, strength in strengths.items()}
+    highest_strength = max(strength_by_kind.values())
+    log_total = highest_strength + math.log(
+        sum(math.exp(strength - highest_strength) for strength in strength_by_kind.values())
+    )
+    return {answer_kind: strength - log_total for answer_kind, strength in strength_by_kind.items()}

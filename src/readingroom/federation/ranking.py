@@ -27,10 +27,10 @@ from readingroom.engine.stems import count_stems, count_stems_of_each, count_wor
 from readingroom.protocol.search import DeskHit
 
 _MAX_EMBEDDED_HITS = 20  # hits of a base without vectors that are compared by meaning
-_EMBEDDED_CHARS = 1_000  # characters of each that are embedded
-_FIRST_RESULTS = 5
+_MAX_EMBEDDED_CHARS = 1_000  # characters of each that are embedded
+_FIRST_RESULT_COUNT = 5
 """Among so many results, the best hit of every base has a place."""
-_KEPT_RESULTS = 2  # the first ones, which no other base's hit displaces
+_KEPT_RESULT_COUNT = 2  # the first ones, which no other base's hit displaces
 _MAX_HITS_PER_DOCUMENT = 3  # results of one document among the first ones
 _MIN_OVERLAP = 40  # characters that two passages share if one goes on where the other ends
 _SAME_TEXT_SHARE = 0.9  # the share of their words that two passages have in common if they are one
@@ -69,10 +69,10 @@ _NAMED_SCORE = 0.95
 
 def rank_hits(
     query: str,
-    rankings_by_base: Sequence[Sequence[DeskHit]],
+    base_rankings: Sequence[Sequence[DeskHit]],
     embedder: Embedder,
     reranker: Reranker | None = None,
-    base_log_probabilities: Mapping[str, float] = {},
+    log_probability_by_base: Mapping[str, float] = {},
     doubt: float = 0.0,
 ) -> list[DeskHit]:
     """Return the hits of all bases in one order.
@@ -83,9 +83,9 @@ def rank_hits(
     every base is among the first five, unless nothing in that base is close to the question, or the
     first two are one base's and all four others are close.
     """
-    hits = [hit for ranking in rankings_by_base for hit in ranking]
-    own_relevances = _compare_hits(query, rankings_by_base, embedder)
-    relevances = _favour_bases(own_relevances, hits, base_log_probabilities)
+    hits = [hit for ranking in base_rankings for hit in ranking]
+    own_relevances = _compare_hits(query, base_rankings, embedder)
+    relevances = _favour_bases(own_relevances, hits, log_probability_by_base)
     calibration = replace(_CALIBRATION, constant=_CALIBRATION.constant - doubt)
     ranked_hits = [
         _set_score(hits[int(relevance.passage_id)], relevance, score)
@@ -102,34 +102,34 @@ def rank_hits(
     unnamed_hits = [hit for hit in ranked_hits if not is_named(hit)]
     # A section that the query names by its number comes before what only has the same words, and
     # of several such sections the one that its base thinks likeliest.
-    base_places = {hit.id: place for place, hit in enumerate(hits)}
-    named_hits.sort(key=lambda hit: base_places[hit.id] if hit.exact_reference else len(hits))
+    place_by_id = {hit.id: place for place, hit in enumerate(hits)}
+    named_hits.sort(key=lambda hit: place_by_id[hit.id] if hit.exact_reference else len(hits))
     ordered_hits = [*map(_raise_to_named_score, named_hits), *unnamed_hits]
     # What was found is what is read again, without the neighbours that it is shown with.
-    found_texts = {hit.id: _get_hit_text(hit) for hit in reversed(ordered_hits)}
+    found_text_by_id = {hit.id: _get_hit_text(hit) for hit in reversed(ordered_hits)}
     ordered_hits = _fold_same_texts(_join_neighbours(ordered_hits))
     if reranker is not None:
         named_count = sum(map(is_named, ordered_hits))
         ordered_hits = [
             *ordered_hits[:named_count],
-            *_look_again(query, ordered_hits[named_count:], found_texts, reranker),
+            *_look_again(query, ordered_hits[named_count:], found_text_by_id, reranker),
         ]
     # As a base would score them: close is what another base's better hit does not make far.
-    base_scores = zip(own_relevances, score_relevances(own_relevances), strict=True)
+    relevances_with_scores = zip(own_relevances, score_relevances(own_relevances), strict=True)
     close_bases = {
         hits[int(relevance.passage_id)].base
-        for relevance, base_score in base_scores
+        for relevance, base_score in relevances_with_scores
         if base_score >= NOTHING_CLOSE_SCORE
     }
     return _raise_first_hits(_spread_documents(ordered_hits), close_bases)
 
 
 def _compare_hits(
-    query: str, rankings_by_base: Sequence[Sequence[DeskHit]], embedder: Embedder
+    query: str, base_rankings: Sequence[Sequence[DeskHit]], embedder: Embedder
 ) -> list[Relevance]:
     """Return how well each hit answers the query, best first; its number is the passage's id."""
-    hits = [hit for ranking in rankings_by_base for hit in ranking]
-    cosines = _measure_cosines(query, rankings_by_base, embedder)
+    hits = [hit for ranking in base_rankings for hit in ranking]
+    cosines = _measure_cosines(query, base_rankings, embedder)
     passages = [
         ProposedPassage(str(hit_number), _get_hit_text(hit), None, cosine)
         for hit_number, (hit, cosine) in enumerate(zip(hits, cosines, strict=True))
@@ -141,16 +141,16 @@ def _compare_hits(
 def _favour_bases(
     relevances: Sequence[Relevance],
     hits: Sequence[DeskHit],
-    base_log_probabilities: Mapping[str, float],
+    log_probability_by_base: Mapping[str, float],
 ) -> list[Relevance]:
     """Return the relevances, best first, less what the unlikelier bases of the query lose.
 
     A base of which nothing is known loses as much as the others do on average.
     """
-    if not base_log_probabilities:
+    if not log_probability_by_base:
         return list(relevances)
-    highest = max(base_log_probabilities.values())
-    average = sum(base_log_probabilities.values()) / len(base_log_probabilities)
+    highest_log_probability = max(log_probability_by_base.values())
+    mean_log_probability = sum(log_probability_by_base.values()) / len(log_probability_by_base)
     return sorted(
         (
             replace(
@@ -158,8 +158,10 @@ def _favour_bases(
                 fit=relevance.fit
                 - _BASE_WEIGHT
                 * (
-                    highest
-                    - base_log_probabilities.get(hits[int(relevance.passage_id)].base, average)
+                    highest_log_probability
+                    - log_probability_by_base.get(
+                        hits[int(relevance.passage_id)].base, mean_log_probability
+                    )
                 ),
             )
             for relevance in relevances
@@ -169,7 +171,7 @@ def _favour_bases(
 
 
 def _measure_cosines(
-    query: str, rankings_by_base: Sequence[Sequence[DeskHit]], embedder: Embedder
+    query: str, base_rankings: Sequence[Sequence[DeskHit]], embedder: Embedder
 ) -> list[float | None]:
     """Return the cosine of every hit with the query, base by base; None without a model.
 
@@ -178,14 +180,14 @@ def _measure_cosines(
     """
     unembedded_hits = [
         [hit for hit in ranking if _find_known_cosine(hit) is None][:_MAX_EMBEDDED_HITS]
-        for ranking in rankings_by_base
+        for ranking in base_rankings
     ]
     unembedded_texts = [
-        _get_hit_text(hit)[:_EMBEDDED_CHARS] for ranking in unembedded_hits for hit in ranking
+        _get_hit_text(hit)[:_MAX_EMBEDDED_CHARS] for ranking in unembedded_hits for hit in ranking
     ]
     new_cosines = iter(_embed_and_compare(query, unembedded_texts, embedder))
     cosines: list[float | None] = []
-    for ranking, embedded_hits in zip(rankings_by_base, unembedded_hits, strict=True):
+    for ranking, embedded_hits in zip(base_rankings, unembedded_hits, strict=True):
         measured_cosines = list(islice(new_cosines, len(embedded_hits)))
         lowest_cosine = min(measured_cosines, default=None)
         next_cosines = chain(measured_cosines, repeat(lowest_cosine))
@@ -232,14 +234,14 @@ def _set_score(hit: DeskHit, relevance: Relevance, relevance_score: float) -> De
 def _look_again(
     query: str,
     ranked_hits: Sequence[DeskHit],
-    found_texts: Mapping[str, str],
+    found_text_by_id: Mapping[str, str],
     reranker: Reranker,
 ) -> list[DeskHit]:
     """Return the hits with the first few in the order that reading them again gives."""
     new_scores = rescore_passages(
         query,
         [hit.score for hit in ranked_hits],
-        [found_texts[hit.id] for hit in ranked_hits[:MAX_READ_AGAIN]],
+        [found_text_by_id[hit.id] for hit in ranked_hits[:MAX_READ_AGAIN]],
         reranker,
         _CALIBRATION.decline,
     )
@@ -275,10 +277,10 @@ def _join_neighbours(ordered_hits: Sequence[DeskHit]) -> list[DeskHit]:
     indexes_by_document: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for hit in ordered_hits:
         indexes_of_document = indexes_by_document[_get_document_key(hit)]
-        for place in indexes_of_document:
-            better_hit = joined_hits[place]
+        for joined_index in indexes_of_document:
+            better_hit = joined_hits[joined_index]
             if joined_text := _join_texts(better_hit, hit):
-                joined_hits[place] = better_hit.model_copy(
+                joined_hits[joined_index] = better_hit.model_copy(
                     update={
                         "snippet": joined_text,
                         "joined_ids": [*better_hit.joined_ids, hit.id, *hit.joined_ids],
@@ -317,11 +319,14 @@ def _fold_same_texts(ordered_hits: Sequence[DeskHit]) -> list[DeskHit]:
     for hit in ordered_hits:
         hit_stems = frozenset(count_stems(hit.snippet))
         # Most texts differ in length already, which is seen without a call for each.
-        fewest, most = _SAME_TEXT_SHARE * len(hit_stems) - 1, len(hit_stems) / _SAME_TEXT_SHARE + 1
+        min_stem_count, max_stem_count = (
+            _SAME_TEXT_SHARE * len(hit_stems) - 1,
+            len(hit_stems) / _SAME_TEXT_SHARE + 1,
+        )
         if hit.id in kept_ids or any(
             _is_same_text(hit_stems, other_stems)
             for other_stems in kept_stems
-            if fewest <= len(other_stems) <= most
+            if min_stem_count <= len(other_stems) <= max_stem_count
         ):
             continue
         kept_ids.add(hit.id)
@@ -372,15 +377,15 @@ def _raise_first_hits(ordered_hits: Sequence[DeskHit], close_bases: Set[str]) ->
 
     The first two keep their places: where many bases are close, each would have a single hit.
     """
-    best_ids_by_base: dict[str, str] = {}
+    best_id_by_base: dict[str, str] = {}
     for hit in ordered_hits:
         if hit.base in close_bases:
-            best_ids_by_base.setdefault(hit.base, hit.id)
+            best_id_by_base.setdefault(hit.base, hit.id)
     ordered_ids = [hit.id for hit in ordered_hits]
     candidate_ids = dict.fromkeys(
-        [*ordered_ids[:_KEPT_RESULTS], *best_ids_by_base.values(), *ordered_ids]
+        [*ordered_ids[:_KEPT_RESULT_COUNT], *best_id_by_base.values(), *ordered_ids]
     )
-    raised_ids = set(islice(candidate_ids, _FIRST_RESULTS))
+    raised_ids = set(islice(candidate_ids, _FIRST_RESULT_COUNT))
     return sorted(ordered_hits, key=lambda hit: hit.id not in raised_ids)
 
 

@@ -33,22 +33,22 @@ def make_federated_base(
     knowledge_bases: tuple[KnowledgeBase, ...],
     settings: RoomSettings,
     server_address: str = "",
-    absence_reasons: Mapping[str, str] = {},
+    absence_reason_by_base: Mapping[str, str] = {},
 ) -> KnowledgeBase:
     """Return the desk over bases; `server_address` is where this process answers, if it does."""
     return open_federation(
         knowledge_bases,
         get_shared_embedder(settings),
         server_address,
-        absence_reasons,
+        absence_reason_by_base,
         reranker=find_shared_reranker(settings),
     )
 
 
 def open_all_bases(settings: RoomSettings) -> KnowledgeBase:
     """Return the desk over every base that no other process owns, opened and closed with it."""
-    empty_names = list_empty_bases(settings)
-    locks_by_base, absence_reasons = _lock_base_folders(settings, empty_names)
+    empty_base_names = list_empty_bases(settings)
+    locks_by_base, absence_reason_by_base = _lock_base_folders(settings, empty_base_names)
     # No folder is made for a question's sake: a base without one is opened on another, for a while.
     scratch_folder = tempfile.TemporaryDirectory(prefix="readingroom-")
     scratch_settings = settings.model_copy(
@@ -56,9 +56,11 @@ def open_all_bases(settings: RoomSettings) -> KnowledgeBase:
     )
     opened_bases = (
         *open_bases(locks_by_base, settings),
-        *open_bases(empty_names, scratch_settings),
+        *open_bases(empty_base_names, scratch_settings),
     )
-    federated_base = make_federated_base(opened_bases, settings, absence_reasons=absence_reasons)
+    federated_base = make_federated_base(
+        opened_bases, settings, absence_reason_by_base=absence_reason_by_base
+    )
 
     @asynccontextmanager
     async def lifespan() -> AsyncIterator[None]:
@@ -88,13 +90,13 @@ def list_empty_bases(settings: RoomSettings) -> list[str]:
 
 
 def _lock_base_folders(
-    settings: RoomSettings, empty_names: Container[str]
+    settings: RoomSettings, empty_base_names: Container[str]
 ) -> tuple[dict[str, FolderLock | None], dict[str, str]]:
     """Return the bases that this process can open, each with its lock, and why not the others."""
     locks_by_base: dict[str, FolderLock | None] = {}
-    absence_reasons: dict[str, str] = {}
+    absence_reason_by_base: dict[str, str] = {}
     for base_name, base_spec in BASES.items():
-        if base_name in empty_names:
+        if base_name in empty_base_names:
             continue
         folder_lock = (
             FolderLock(settings.data / base_name) if base_spec.needs_folder_lock(settings) else None
@@ -105,5 +107,5 @@ def _lock_base_folders(
             base_spec.check_database(settings)
             locks_by_base[base_name] = folder_lock
         except (FolderInUse, InvalidSetting) as error:
-            absence_reasons[base_name] = error.message
-    return locks_by_base, absence_reasons
+            absence_reason_by_base[base_name] = error.message
+    return locks_by_base, absence_reason_by_base

@@ -59,25 +59,25 @@ class FederationService:
 
     def __init__(
         self,
-        search_adapters: Mapping[str, SearchAdapter],
-        id_prefixes: Mapping[str, str],
+        adapters_by_base: Mapping[str, SearchAdapter],
+        base_by_id_prefix: Mapping[str, str],
         embedder: Embedder,
         fan_out: FanOut,
-        absence_reasons: Mapping[str, str] = {},
+        absence_reason_by_base: Mapping[str, str] = {},
         reranker: Reranker | None = None,
     ) -> None:
-        """`id_prefixes` maps the first word of an id to its base; `""` stands for all others.
+        """`base_by_id_prefix` maps the first word of an id to its base; `""` stands for all others.
 
-        `absence_reasons` maps the bases that could not be opened to the reason.
+        `absence_reason_by_base` maps the bases that could not be opened to the reason.
         """
-        self._adapters = search_adapters
-        self._id_prefixes = id_prefixes
+        self._adapters = adapters_by_base
+        self._base_by_id_prefix = base_by_id_prefix
         self._embedder = embedder
         self._reranker = reranker
         self._fan_out = fan_out
         self._absence_notes = [
             Note(base=base_name, code=FolderInUse.code, message=absence_reason)
-            for base_name, absence_reason in absence_reasons.items()
+            for base_name, absence_reason in absence_reason_by_base.items()
         ]
         self.running = fan_out.run_calls_inside
 
@@ -106,16 +106,16 @@ class FederationService:
                 base_names, search_request, tool_context, sources_by_base
             )
         # In threads: the tables of words are read once, and embedding takes tens of milliseconds.
-        base_log_probabilities = await anyio.to_thread.run_sync(
-            self._estimate_bases, arguments.query, gathered_answers.answers
+        log_probability_by_base = await anyio.to_thread.run_sync(
+            self._estimate_bases, arguments.query, gathered_answers.answers_by_base
         )
         hits = await anyio.to_thread.run_sync(
             rank_hits,
             arguments.query,
-            [base_answer.hits for base_answer in gathered_answers.answers.values()],
+            [base_answer.hits for base_answer in gathered_answers.answers_by_base.values()],
             self._embedder,
             self._reranker,
-            base_log_probabilities,
+            log_probability_by_base,
             doubt,
         )
         nearest_citation = hits[0].citation.citation_string if hits else ""
@@ -125,7 +125,7 @@ class FederationService:
             results=hits[arguments.offset : end_index],
             total=len(hits),
             took_ms=round((time.perf_counter() - started_at) * 1000, 1),
-            searched=list(gathered_answers.answers),
+            searched=list(gathered_answers.answers_by_base),
             excluded=[
                 ExcludedBase(base=base_name, reason="`source` names others")
                 for base_name in self._adapters
@@ -168,9 +168,11 @@ class FederationService:
         id_prefix, separator, _ = record_id.strip().partition(":")
         # Federal ids have many first words (`hr:`, `pl:`), so their base takes what no other
         # claims.
-        fallback_base = self._id_prefixes.get("", "")
+        fallback_base = self._base_by_id_prefix.get("", "")
         return (
-            self._id_prefixes.get(id_prefix.lower(), fallback_base) if separator else fallback_base
+            self._base_by_id_prefix.get(id_prefix.lower(), fallback_base)
+            if separator
+            else fallback_base
         )
 
     async def assess_against_policy(
@@ -229,12 +231,12 @@ class FederationService:
 
     def _list_id_forms(self) -> list[str]:
         # A base with many forms last, so that a short list still shows the others.
-        adapters_by_form_count = sorted(
+        adapters_fewest_forms_first = sorted(
             self._adapters.values(), key=lambda search_adapter: len(search_adapter.id_forms)
         )
         return [
             id_form
-            for search_adapter in adapters_by_form_count
+            for search_adapter in adapters_fewest_forms_first
             for id_form in search_adapter.id_forms
         ]
 
@@ -362,14 +364,14 @@ def _get_hits(
     gathered_answers: GatheredAnswers[_BaseAnswer], search_adapter: SearchAdapter
 ) -> list[DeskHit]:
     """Return the passages of a base; none where it did not answer."""
-    base_answer = gathered_answers.answers.get(search_adapter.base)
+    base_answer = gathered_answers.answers_by_base.get(search_adapter.base)
     return base_answer.hits if base_answer else []
 
 
 def _list_unread_revisions(gathered_answers: GatheredAnswers[_BaseAnswer]) -> list[UnreadRevision]:
     return [
         unread_revision
-        for base_answer in gathered_answers.answers.values()
+        for base_answer in gathered_answers.answers_by_base.values()
         for unread_revision in base_answer.unread_revisions
     ]
 

@@ -33,14 +33,14 @@ def open_federation(
     knowledge_bases: Sequence[KnowledgeBase],
     embedder: Embedder,
     server_address: str,
-    absence_reasons: Mapping[str, str] = {},
+    absence_reason_by_base: Mapping[str, str] = {},
     base_specs: Mapping[str, BaseSpec] = BASES,
     reranker: Reranker | None = None,
 ) -> KnowledgeBase:
     """Return the desk over open bases.
 
     `server_address` is where a person can read what they hold; empty when this process serves no
-    pages. `absence_reasons` maps bases that could not be opened to the reason.
+    pages. `absence_reason_by_base` maps bases that could not be opened to the reason.
     """
     federation_service = FederationService(
         _make_adapters(knowledge_bases, PageLinks(server_address), base_specs),
@@ -51,7 +51,7 @@ def open_federation(
         },
         embedder,
         FanOut(),
-        absence_reasons,
+        absence_reason_by_base,
         reranker,
     )
     return KnowledgeBase(
@@ -78,8 +78,10 @@ def _make_pages(
     knowledge_bases: Sequence[KnowledgeBase],
     job_store: JobStore,
 ) -> BasePages:
-    base_pages = {open_base.name: open_base.pages(job_store) for open_base in knowledge_bases}
-    federation_pages: BasePages = _LAZY_MAKE_PAGES(federation_service, base_pages)
+    pages_by_base = {
+        opened_base.name: opened_base.pages(job_store) for opened_base in knowledge_bases
+    }
+    federation_pages: BasePages = _LAZY_MAKE_PAGES(federation_service, pages_by_base)
     return federation_pages
 
 
@@ -88,12 +90,12 @@ def _make_adapters(
     page_links: PageLinks,
     base_specs: Mapping[str, BaseSpec],
 ) -> dict[str, SearchAdapter]:
-    search_adapters = {}
-    for open_base in knowledge_bases:
-        base_spec = base_specs.get(open_base.name)
+    adapters_by_base = {}
+    for opened_base in knowledge_bases:
+        base_spec = base_specs.get(opened_base.name)
         if base_spec and base_spec.adapter:
-            search_adapters[open_base.name] = base_spec.adapter(open_base.service, page_links)
-    return search_adapters
+            adapters_by_base[opened_base.name] = base_spec.adapter(opened_base.service, page_links)
+    return adapters_by_base
 
 
 def _make_tools(federation_service: FederationService) -> Iterator[Tool]:

@@ -18,7 +18,7 @@ class IngestContext:
 
     pipeline: Pipeline
     embedder: Embedder
-    allowed_folders: AllowedFolders
+    roots: AllowedFolders
     now: Callable[[], datetime] = clock.now
     on_step: StepHook = ignore_step
     """Called at each named step of a change; tests interrupt it there."""

@@ -164,18 +164,18 @@ class Cache:
         return await self._backend.find_entry(cache_key)
 
     async def _renew_entry(
-        self, entry_key: str, ttl_seconds: float, fetch_reply: Fetch
+        self, cache_key: str, ttl_seconds: float, fetch_reply: Fetch
     ) -> CachedReply:
         # Read again: another fetch may have finished between the first read and this one's start.
-        stored_entry = await self._backend.find_entry(entry_key)
+        stored_entry = await self._backend.find_entry(cache_key)
         fresh_reply = self._serve_if_fresh(stored_entry)
         if fresh_reply:
             return fresh_reply
         try:
-            return await self._fetch_and_store(entry_key, ttl_seconds, fetch_reply, stored_entry)
+            return await self._fetch_and_store(cache_key, ttl_seconds, fetch_reply, stored_entry)
         except (UpstreamUnavailable, UpstreamRateLimited) as failure:
             return self._serve_stale_or_raise(
-                stored_entry or await self._backend.find_last_known_entry(entry_key), failure
+                stored_entry or await self._backend.find_last_known_entry(cache_key), failure
             )
 
     async def _fetch_anew(

@@ -175,10 +175,8 @@ class Downloads:
                 partial_path.unlink(missing_ok=True)
                 raise TransientError(f"{remote_file.url} sent a different range than requested")
             self._record_partial_file(remote_file, response)
-            received_bytes = _write_response_body(
-                response, partial_path, is_resumed, report_progress
-            )
-            _check_body_length(response, partial_path, received_bytes)
+            part_bytes = _write_response_body(response, partial_path, is_resumed, report_progress)
+            _check_body_length(response, partial_path, part_bytes)
         return self._complete_download(remote_file, response, partial_path, local_path)
 
     def _make_local_path(self, file_name: str) -> Path:
@@ -215,12 +213,12 @@ class Downloads:
         if part_row is None or not partial_path.is_file() or not partial_path.stat().st_size:
             return None
         # Without a validator the rest of another version could be appended unnoticed.
-        strong_validator = (
+        resume_validator = (
             part_row["etag"] if _is_strong_etag(part_row["etag"]) else part_row["modified"]
         )
         return (
-            _PartialFile(partial_path.stat().st_size, strong_validator)
-            if strong_validator
+            _PartialFile(partial_path.stat().st_size, resume_validator)
+            if resume_validator
             else None
         )
 
@@ -239,7 +237,7 @@ class Downloads:
         local_path: Path,
     ) -> DownloadedFile:
         """Give a complete file its own name, then its row: from here on it counts."""
-        sha256, file_bytes = hash_file(partial_path), partial_path.stat().st_size
+        sha256, file_size = hash_file(partial_path), partial_path.stat().st_size
         _check_file_digest(response, partial_path, sha256)
         # The file before its row: after a crash in between it is only fetched again.
         partial_path.replace(local_path)
@@ -254,10 +252,10 @@ class Downloads:
         with self._db.transaction():
             self._db.execute(
                 "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?)",
-                (*leading_columns, file_bytes, sha256),
+                (*leading_columns, file_size, sha256),
             )
             self._db.execute("DELETE FROM parts WHERE url = ?", (remote_file.url,))
-        return DownloadedFile(local_path, sha256, file_bytes, is_new=True)
+        return DownloadedFile(local_path, sha256, file_size, is_new=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,17 +317,17 @@ def _write_response_body(
     return written_bytes
 
 
-def _check_body_length(response: httpx2.Response, partial_path: Path, received_bytes: int) -> None:
+def _check_body_length(response: httpx2.Response, partial_path: Path, part_bytes: int) -> None:
     # Of a 206, Content-Length counts the rest alone; the whole length is in Content-Range.
     stated_length = response.headers.get("content-range", "").rpartition("/")[2]
     if not stated_length.isdecimal():
         stated_length = response.headers.get("content-length", "")
-    if not stated_length.isdecimal() or int(stated_length) == received_bytes:
+    if not stated_length.isdecimal() or int(stated_length) == part_bytes:
         return
     # Too long cannot be mended by appending, so the next attempt starts anew.
-    if received_bytes > int(stated_length):
+    if part_bytes > int(stated_length):
         partial_path.unlink(missing_ok=True)
-    raise TransientError(f"{response.url} broke off at {received_bytes} of {stated_length} bytes")
+    raise TransientError(f"{response.url} broke off at {part_bytes} of {stated_length} bytes")
 
 
 def _check_file_digest(response: httpx2.Response, partial_path: Path, sha256: str) -> None:

@@ -123,13 +123,13 @@ class RedisCacheBackend:
         is_redis_answering, cache_entry = await self._read_redis_entry(redis_key)
         return cache_entry if is_redis_answering else self._own_copies.get(redis_key)
 
-    async def put_entry(self, cache_key: str, cache_entry: CacheEntry, keep_seconds: float) -> None:
+    async def put_entry(self, cache_key: str, cache_entry: CacheEntry, kept_seconds: float) -> None:
         redis_key = _make_redis_key("entry", cache_key)
-        self._keep_local_copy(redis_key, cache_entry if keep_seconds > 0 else None)
-        keep_milliseconds = max(1, int(keep_seconds * 1000))
+        self._keep_local_copy(redis_key, cache_entry if kept_seconds > 0 else None)
+        kept_milliseconds = max(1, int(kept_seconds * 1000))
         await self._redis.try_command(
             lambda: self._redis.client.set(
-                redis_key, _encode_entry(cache_entry), px=keep_milliseconds
+                redis_key, _encode_entry(cache_entry), px=kept_milliseconds
             )
         )
 

@@ -157,7 +157,7 @@ class UpstreamClient:
         timeout_seconds = (
             min(self._timeout, FAIL_FAST_TIMEOUT_SECONDS) if request.fail_fast else self._timeout
         )
-        deadline_seconds = self._now() + timeout_seconds
+        deadline_at = self._now() + timeout_seconds
         retry_policy = (
             replace(self._retry_policy, max_attempts=1) if request.fail_fast else self._retry_policy
         )
@@ -166,15 +166,15 @@ class UpstreamClient:
             # Checked before and after the wait: nobody queues for a host that is not asked, and
             # only who sends a request takes the breaker's probe.
             self._raise_unless_allowed(self.breaker.would_allow_request, request.path)
-            await self._wait_for_budget(deadline_seconds)
+            await self._wait_for_budget(deadline_at)
             self._raise_unless_allowed(self.breaker.allow_request, request.path)
-            return await self._send_attempt(request, url, call_context, deadline_seconds)
+            return await self._send_attempt(request, url, call_context, deadline_at)
 
         try:
             return await retry_async(
                 attempt_request,
                 retry_policy,
-                deadline=deadline_seconds,
+                deadline=deadline_at,
                 now=self._now,
                 sleep=self._sleep,
             )
@@ -193,7 +193,7 @@ class UpstreamClient:
             raise InvalidPath("The path would lead away from the page that it names")
         return url.copy_with(query=urlencode(request.params).encode()) if request.params else url
 
-    def _raise_unless_allowed(self, is_allowed: Callable[[], bool], url_path: str) -> None:
+    def _raise_unless_allowed(self, check_breaker: Callable[[], bool], url_path: str) -> None:
         """Raise while the host wants to be left alone, or it or this page keeps failing."""
         page_breaker = self._page_breakers.get(url_path)
         if page_breaker and not page_breaker.would_allow_request():
@@ -206,41 +206,41 @@ class UpstreamClient:
             raise UpstreamRateLimited(
                 "GOV.UK asked us to slow down", retry_after=round(pause_seconds, 1)
             )
-        if not is_allowed():
+        if not check_breaker():
             raise UpstreamUnavailable(
                 "GOV.UK keeps failing, so no request is sent to it for a while",
                 retry_after=round(self.breaker.wait_seconds, 1),
             )
 
-    async def _wait_for_budget(self, deadline_seconds: float) -> None:
+    async def _wait_for_budget(self, deadline_at: float) -> None:
         """Wait until the budget allows one more request; raise when that would take too long."""
-        max_wait_seconds = max(0.0, deadline_seconds - self._now())
+        max_wait_seconds = max(0.0, deadline_at - self._now())
         wait_seconds = await self._limiter.acquire_turn(f"to {self._base_url}", max_wait_seconds)
         if wait_seconds is not None:
             raise _make_rate_limit_error(wait_seconds)
 
-    async def _wait_for_rate_limit(self, deadline_seconds: float) -> None:
+    async def _wait_for_rate_limit(self, deadline_at: float) -> None:
         """Wait until one more request may leave now; raise when that would take too long.
 
         Those who had their turn may have waited for a connection since, and would leave together.
         """
         # Never a turn in the future: who sleeps too long would use another second's.
         while wait_seconds := await self._limiter.acquire_turn(f"sent to {self._base_url}", 0.0):
-            if self._now() + wait_seconds > deadline_seconds:
+            if self._now() + wait_seconds > deadline_at:
                 raise _make_rate_limit_error(wait_seconds)
             await self._sleep(wait_seconds)
 
     async def _send_attempt(
-        self, request: Request, url: httpx2.URL, call_context: CallContext, deadline_seconds: float
+        self, request: Request, url: httpx2.URL, call_context: CallContext, deadline_at: float
     ) -> Reply | None:
         started_at = time.perf_counter()
-        attempt_outcome, body_bytes = "cancelled", 0
+        attempt_outcome, body_byte_count = "cancelled", 0
         try:
-            with anyio.fail_after(max(0.001, deadline_seconds - self._now())):
+            with anyio.fail_after(max(0.001, deadline_at - self._now())):
                 response, response_body = await self._send_request(
-                    request, url, call_context, deadline_seconds
+                    request, url, call_context, deadline_at
                 )
-            body_bytes = len(response_body)
+            body_byte_count = len(response_body)
             upstream_reply = self._interpret_response(request, response, response_body)
             attempt_outcome = "unchanged" if upstream_reply is None else str(response.status_code)
             return upstream_reply
@@ -262,15 +262,19 @@ class UpstreamClient:
         finally:
             self._update_breakers(attempt_outcome, request.path)
             self._record_attempt(
-                request, call_context, attempt_outcome, body_bytes, time.perf_counter() - started_at
+                request,
+                call_context,
+                attempt_outcome,
+                body_byte_count,
+                time.perf_counter() - started_at,
             )
 
     async def _send_request(
-        self, request: Request, url: httpx2.URL, call_context: CallContext, deadline_seconds: float
+        self, request: Request, url: httpx2.URL, call_context: CallContext, deadline_at: float
     ) -> tuple[httpx2.Response, bytes]:
         async def record_trace_event(trace_event: str, event_info: Mapping[str, Any]) -> None:
             if trace_event == "http11.send_request_headers.started":  # there is a connection now
-                await self._wait_for_rate_limit(deadline_seconds)
+                await self._wait_for_rate_limit(deadline_at)
 
         request_headers = {
             **call_context.trace_headers,
@@ -350,7 +354,7 @@ class UpstreamClient:
         request: Request,
         call_context: CallContext,
         attempt_outcome: str,
-        body_bytes: int,
+        body_byte_count: int,
         duration_seconds: float,
     ) -> None:
         duration_ms = round(duration_seconds * 1000, 3)
@@ -361,7 +365,7 @@ class UpstreamClient:
             "endpoint": request.endpoint,
             "outcome": attempt_outcome,
             "upstream_ms": duration_ms,
-            "response_bytes": body_bytes,
+            "response_bytes": body_byte_count,
         }
         logger.info("upstream request", extra={"fields": log_fields})
 
@@ -376,10 +380,10 @@ def _make_rate_limit_error(wait_seconds: float) -> UpstreamRateLimited:
 async def _read_response_body(response: httpx2.Response) -> bytes:
     """Return the body, decompressed; raise `UpstreamUnavailable` when it is too long."""
     body_blocks: list[bytes] = []
-    body_bytes = 0
+    body_byte_count = 0
     async for body_block in response.aiter_bytes():
-        body_bytes += len(body_block)
-        if body_bytes > MAX_BODY_BYTES:
+        body_byte_count += len(body_block)
+        if body_byte_count > MAX_BODY_BYTES:
             raise UpstreamUnavailable(
                 f"GOV.UK sent more than {MAX_BODY_BYTES // 1024 // 1024} MB for one page"
             )

@@ -97,13 +97,13 @@ class OwnerBackup(BaseBackup):
         base_name: str,
         write_command: type[WriteBackup],
         read_command: type[ReadBackup],
-        file_names: re.Pattern[str],
+        file_name_pattern: re.Pattern[str],
     ) -> None:
-        """`file_names` matches the names of the files that `write_backup` makes in its folder."""
+        """`file_name_pattern` matches the files that `write_backup` makes in its folder."""
         self._base_name = base_name
         self._write_command = write_command
         self._read_command = read_command
-        self._file_names = file_names
+        self._file_name_pattern = file_name_pattern
 
     def has_data(self, settings: RoomSettings) -> bool:
         # A database has every base, if an empty one.
@@ -133,7 +133,7 @@ class OwnerBackup(BaseBackup):
 
     def is_backup_file(self, file_name: str) -> bool:
         folder_name, _, name_in_folder = file_name.partition("/")
-        is_known = self._file_names.fullmatch(name_in_folder) is not None
+        is_known = self._file_name_pattern.fullmatch(name_in_folder) is not None
         return folder_name == self._base_name and is_known
 
     @contextmanager

@@ -30,8 +30,8 @@ from readingroom.storage.errors import DatabaseUnreachable, EmbeddingMismatch
 _MAX_PAUSE_SECONDS = 30.0
 _REQUEST_TIMEOUT_SECONDS = 120.0
 _RETRIED_STATUSES = (429, 500, 502, 503, 504)
-Model = TypeVar("Model", bound=BaseModel)
-Answer = TypeVar("Answer")
+ModelT = TypeVar("ModelT", bound=BaseModel)
+AnswerT = TypeVar("AnswerT")
 
 
 class EmbeddingWork(Protocol):
@@ -206,10 +206,10 @@ class HttpEmbeddingWork:
         self,
         http_method: str,
         request_path: str,
-        answer_model: type[Model],
+        answer_model: type[ModelT],
         request_body: Any = None,
-    ) -> Model:
-        def send() -> Model:
+    ) -> ModelT:
+        def send() -> ModelT:
             try:
                 response = self._http.request(http_method, request_path, json=request_body)
             except httpx2.TransportError as error:
@@ -289,10 +289,10 @@ class DatabaseEmbeddingWork:
                 )
         return self._embedding.claim_batch(sent_model, max_passages)
 
-    def _ask_database_until_answered(self, run_statement: Callable[[], Answer]) -> Answer:
-        def run_statements() -> Answer:
+    def _ask_database_until_answered(self, ask_database: Callable[[], AnswerT]) -> AnswerT:
+        def ask_database_once() -> AnswerT:
             try:
-                return run_statement()
+                return ask_database()
             except KnowledgeError as error:
                 for database_error in (error, error.__cause__):
                     if isinstance(database_error, DatabaseUnreachable):
@@ -300,7 +300,7 @@ class DatabaseEmbeddingWork:
                 raise
 
         return _ask_until_answered(
-            run_statements, "The database", self._patience_seconds, self._wait
+            ask_database_once, "The database", self._patience_seconds, self._wait
         )
 
 
@@ -313,11 +313,11 @@ class _NoAnswerYet(Exception):
 
 
 def _ask_until_answered(
-    make_attempt: Callable[[], Answer],
+    make_attempt: Callable[[], AnswerT],
     server_label: str,
     patience_seconds: float,
     sleep: Callable[[float], None],
-) -> Answer:
+) -> AnswerT:
     """Ask until there is an answer, waiting longer each time; return it."""
     give_up_at = time.monotonic() + patience_seconds
     pause_seconds = 0.5

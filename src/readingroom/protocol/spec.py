@@ -59,7 +59,7 @@ class KnowledgeBase:
     prompts: tuple[Prompt, ...] = ()
     resources: ResourceProvider | None = None
     """Its resources, where it has some that a client can attach."""
-    page_images: Mapping[str, ReadPageImage] = field(default_factory=dict)
+    page_image_readers: Mapping[str, ReadPageImage] = field(default_factory=dict)
     """Reads the pictures that its views show, by how their URIs begin; no two bases share one."""
     routers: Callable[[], Sequence[Any]] = tuple
     """Makes its FastAPI routers, which carry their whole prefix, such as `/api/v1`."""

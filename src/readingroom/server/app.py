@@ -24,7 +24,7 @@ from readingroom.server.auth.bearer import KeyAuth
 from readingroom.server.auth.browsers import BrowserAuth
 from readingroom.server.auth.connectors import KeyBackedIssuer, make_issuer_routes
 from readingroom.server.auth.policies import AuthPolicies
-from readingroom.server.connections import count_requests_per_caller
+from readingroom.server.connections import choose_max_requests_per_caller
 from readingroom.server.faces import Face
 from readingroom.server.http.admin import AdminEndpoint, AdminKey
 from readingroom.server.http.bodies import BodyLimitMiddleware, is_not_small_form, make_upload_test
@@ -91,7 +91,7 @@ def build_app(
     if rest_routers or passages_to_embed:
         # Not a route: one for every path would hide that another allows other methods (405).
         starlette_app.router.default = _build_rest_asgi_app(
-            rest_routers, passages_to_embed, settings, app_parts.held_bytes
+            rest_routers, passages_to_embed, settings, app_parts.memory_charges
         )
     return starlette_app
 
@@ -120,16 +120,16 @@ class _SharedAppParts:
         )
         # One for the whole app: its middleware counts, and what several processes share feeds it.
         self.rate_limiter = RateLimiter(settings.rate_limit)
-        self.held_bytes = MemoryCharges(settings.max_body_bytes)
+        self.memory_charges = MemoryCharges(settings.max_body_bytes)
         self._metrics = Metrics(
             metric_collector
             for knowledge_base in self.bases
             for metric_collector in knowledge_base.metric_collectors
         )
         self._call_history = CallHistory()
-        self._browsers = BrowserAuth(auth_policies.key_auth, settings)
+        self._browser_auth = BrowserAuth(auth_policies.key_auth, settings)
         self.site = build_console_pages(
-            self.bases, self._browsers, settings, auth_policies.key_auth, self._call_history
+            self.bases, self._browser_auth, settings, auth_policies.key_auth, self._call_history
         )
         self._landing_pages = LandingPages(
             server_faces,
@@ -167,17 +167,17 @@ class _SharedAppParts:
             services_by_base = {
                 knowledge_base.name: knowledge_base.service for knowledge_base in self.bases
             }
-            mcp_endpoint = AdminEndpoint(
+            admin_endpoint = AdminEndpoint(
                 self._admin_access.commands, services_by_base, self._admin_key
             )
-            http_routes.append(_make_admin_route(mcp_endpoint, self._settings.max_body_bytes))
+            http_routes.append(_make_admin_route(admin_endpoint, self._settings.max_body_bytes))
         return http_routes
 
     def make_middleware(self) -> list[Middleware]:
         """Return what every request passes, the outermost first."""
         allowed_names = build_allowed_names(self._settings)
         docs_route = Route("/docs", self._landing_pages.show_index)
-        is_page = make_page_test([*self._page_routes, docs_route])
+        matches_page = make_page_test([*self._page_routes, docs_route])
         return [
             # Before the credentials: a browser asks for leave (OPTIONS) before it sends a key.
             Middleware(_OriginOnlyCors, **_build_cors_options(allowed_names)),
@@ -188,7 +188,7 @@ class _SharedAppParts:
             Middleware(
                 ErrorMiddleware,
                 frame_renderer=self.site.frame,
-                is_page=is_page,
+                matches_page=matches_page,
                 is_josh_path=self._policies.is_josh_path,
             ),
             Middleware(
@@ -196,16 +196,16 @@ class _SharedAppParts:
                 allowed_names=allowed_names,
                 auth_policies=self._policies,
                 rate_limiter=self.rate_limiter,
-                open_requests=OpenRequests(count_requests_per_caller()),
+                open_requests=OpenRequests(choose_max_requests_per_caller()),
                 admin_key=self._admin_key,
-                browsers=self._browsers,
-                is_page=is_page,
+                browser_auth=self._browser_auth,
+                matches_page=matches_page,
             ),
             Middleware(
                 BodyLimitMiddleware,
                 max_bytes=self._settings.max_body_bytes,
-                held_bytes=self.held_bytes,
-                is_exempt=is_not_small_form,
+                memory_charges=self.memory_charges,
+                exempts_request=is_not_small_form,
             ),
         ]
 
@@ -215,7 +215,7 @@ class _SharedAppParts:
             max_sessions_per_caller=self._settings.max_sessions_per_caller,
             idle_seconds=self._settings.session_idle_seconds,
             max_body_bytes=self._settings.max_body_bytes,
-            held_bytes=self.held_bytes,
+            memory_charges=self.memory_charges,
         )
         call_recorders = [log_call, self._metrics.record_call, self._call_history.add_tool_call]
         return [
@@ -381,7 +381,7 @@ def _build_rest_asgi_app(
     rest_routers: Sequence[Any],
     passages_to_embed: Sequence[LeasablePassages],
     settings: ServerSettings,
-    held_bytes: MemoryCharges,
+    memory_charges: MemoryCharges,
 ) -> ASGIApp:
     """Return the app that gets what no other route takes."""
     # Imported only for bases that have REST: FastAPI is slow to import.
@@ -390,7 +390,9 @@ def _build_rest_asgi_app(
     rest_app = build_rest_app(rest_routers, passages_to_embed)
     is_upload = make_upload_test(rest_app.routes)
     # Who may not write is refused before the body is read.
-    size_limited_app = BodyLimitMiddleware(rest_app, settings.max_body_bytes, held_bytes, is_upload)
+    size_limited_app = BodyLimitMiddleware(
+        rest_app, settings.max_body_bytes, memory_charges, is_upload
+    )
     app = ReadOnlyMiddleware(size_limited_app)
     return SampleMiddleware(app) if settings.is_sample else app
 

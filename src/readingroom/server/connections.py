@@ -39,7 +39,7 @@ class ConnectionLimits:
     """How many connections there may be, and how long one may keep us waiting."""
 
     max_connections: int = 1024
-    max_half_open: int = 50
+    max_half_open_per_address: int = 50
     """Half-open connections of one address; whole requests are not counted, because the callers of
     a proxy or a household share an address."""
     header_seconds: float = 15.0
@@ -69,18 +69,18 @@ def raise_descriptor_limit() -> int:
     return wanted_limit
 
 
-def count_spare_descriptors(descriptor_limit: int) -> int:
+def count_reserved_descriptors(descriptor_limit: int) -> int:
     """Return how many descriptors connections must leave to files and to those being accepted."""
     return min(descriptor_limit // 2, 2048)
 
 
 def choose_connection_limits(descriptor_limit: int) -> ConnectionLimits:
     """Return the limits that fit into so many open files."""
-    available_connection_count = descriptor_limit - count_spare_descriptors(descriptor_limit)
+    available_connection_count = descriptor_limit - count_reserved_descriptors(descriptor_limit)
     return ConnectionLimits(max_connections=min(available_connection_count, _MAX_CONNECTIONS))
 
 
-def count_requests_per_caller() -> int:
+def choose_max_requests_per_caller() -> int:
     """Return how many connections one caller may have with requests that wait for an answer."""
     soft_limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     descriptor_limit = _MAX_DESCRIPTORS if soft_limit == resource.RLIM_INFINITY else soft_limit
@@ -112,8 +112,8 @@ class ConnectionGuard:
         self.start_header_deadline(connection)
         if len(self._open_connections) > self.limits.max_connections:
             # The newest is the last to go: it may be a request that is already in the socket.
-            half_open_by_client = self._half_open_ticks if len(self._half_open_ticks) > 1 else {}
-            spare_connection = next(chain(half_open_by_client, self._idle_connections), None)
+            half_open_connections = self._half_open_ticks if len(self._half_open_ticks) > 1 else {}
+            spare_connection = next(chain(half_open_connections, self._idle_connections), None)
             spare_connection = spare_connection or self._find_slowest_body() or connection
             self._warn_once_a_minute("Too many open connections", spare_connection, 1)
             spare_connection.abort_connection()
@@ -196,7 +196,7 @@ class ConnectionGuard:
             connection.client_address for connection in self._half_open_ticks
         )
         for client_address in surplus_by_address:
-            surplus_by_address[client_address] -= self.limits.max_half_open
+            surplus_by_address[client_address] -= self.limits.max_half_open_per_address
         crowding_connections = []
         for connection, began_tick in self._half_open_ticks.items():
             if (
@@ -217,11 +217,11 @@ class ConnectionGuard:
         window_ticks = self.limits.body_window_seconds / _TICK_SECONDS
         min_bytes = self.limits.body_window_seconds * self.limits.min_body_bytes_per_second
         slow_connections = []
-        for connection, (first_tick, first_byte_count) in self._body_windows.items():
+        for connection, (window_start_tick, window_start_bytes) in self._body_windows.items():
             if connection.is_paused:  # it is we who do not read: the time is not the client's
-                self._body_windows[connection] = (first_tick + 1, first_byte_count)
-            elif self._current_tick - first_tick >= window_ticks:
-                if connection.body_bytes - first_byte_count < min_bytes:
+                self._body_windows[connection] = (window_start_tick + 1, window_start_bytes)
+            elif self._current_tick - window_start_tick >= window_ticks:
+                if connection.body_bytes - window_start_bytes < min_bytes:
                     slow_connections.append(connection)
                 else:
                     self._body_windows[connection] = (self._current_tick, connection.body_bytes)
@@ -235,21 +235,21 @@ class ConnectionGuard:
     def _find_slowest_body(self) -> "GuardedProtocol | None":
         """Return the connection whose body comes slowest; None where none is expected."""
         bytes_per_tick = {
-            connection: (connection.body_bytes - first_byte_count)
-            / (self._current_tick - first_tick)
-            for connection, (first_tick, first_byte_count) in self._body_windows.items()
-            if self._current_tick - first_tick >= _NEW_CONNECTION_GRACE_TICKS
+            connection: (connection.body_bytes - window_start_bytes)
+            / (self._current_tick - window_start_tick)
+            for connection, (window_start_tick, window_start_bytes) in self._body_windows.items()
+            if self._current_tick - window_start_tick >= _NEW_CONNECTION_GRACE_TICKS
         }
         return min(bytes_per_tick, key=bytes_per_tick.__getitem__, default=None)
 
     def _close_stalled_readers(self) -> None:
         oldest_tick = self._current_tick - self.limits.unread_seconds / _TICK_SECONDS
         stalled_connections = []
-        for connection, (first_tick, unread_bytes) in self._unread_answers.items():
+        for connection, (shrunk_tick, earlier_unread_bytes) in self._unread_answers.items():
             unread_bytes_now = connection.count_unread_bytes()
-            if unread_bytes_now < unread_bytes:
+            if unread_bytes_now < earlier_unread_bytes:
                 self._unread_answers[connection] = (self._current_tick, unread_bytes_now)
-            elif first_tick <= oldest_tick:
+            elif shrunk_tick <= oldest_tick:
                 stalled_connections.append(connection)
         for connection in stalled_connections:
             logger.warning(
@@ -325,8 +325,10 @@ class GuardedProtocol(H11Protocol):
 
     def register_connection(self, transport: asyncio.Transport) -> None:
         """Let the guard know of the connection, which may still have its TLS handshake to do."""
-        peer_address = transport.get_extra_info("peername")
-        self.client_address = get_address_group(peer_address[0]) if peer_address else "unknown"
+        peer_host_and_port = transport.get_extra_info("peername")
+        self.client_address = (
+            get_address_group(peer_host_and_port[0]) if peer_host_and_port else "unknown"
+        )
         self.transport = transport
         self._guard.add_connection(self)
 

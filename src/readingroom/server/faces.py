@@ -28,52 +28,54 @@ class Face:
     bases: tuple[KnowledgeBase, ...]
     keeps_sessions: bool
     serves_sse: bool
-    listed_bases: tuple[str, ...] = (ALL_TOOLS_CHOICE,)
+    listed_base_names: tuple[str, ...] = (ALL_TOOLS_CHOICE,)
     """Whose tools it lists when an address does not say: bases by name, `desk`, or `all`."""
     can_choose_bases: bool = False
     """Whether an address may name other bases. The face of one base lists its whole contract."""
 
-    def list_tool_names(self, chosen_bases: Sequence[str] = ()) -> Collection[str]:
+    def list_tool_names(self, chosen_base_names: Sequence[str] = ()) -> Collection[str]:
         """Return the names of the tools that are listed. All can be called, listed or not.
 
         Raise InvalidArguments for a base that this face does not have.
         """
         if not self.can_choose_bases:
-            chosen_bases = ()
-        self.check_bases(chosen_bases)
-        wanted_bases = chosen_bases or self.listed_bases
-        if ALL_TOOLS_CHOICE in wanted_bases:
-            return self.tools.keys()
+            chosen_base_names = ()
+        self.check_bases(chosen_base_names)
+        wanted_base_names = chosen_base_names or self.listed_base_names
+        if ALL_TOOLS_CHOICE in wanted_base_names:
+            return self.tools_by_name.keys()
         # The desk is the first of the bases, and asks all the others.
         desk_base, *other_bases = self.bases
-        listed_bases = [
+        listed_base_names = [
             desk_base,
             *(
                 knowledge_base
                 for knowledge_base in other_bases
-                if knowledge_base.name in wanted_bases
+                if knowledge_base.name in wanted_base_names
             ),
         ]
         return {
-            base_tool.name for knowledge_base in listed_bases for base_tool in knowledge_base.tools
+            base_tool.name
+            for knowledge_base in listed_base_names
+            for base_tool in knowledge_base.tools
         }
 
     def check_bases(self, base_names: Iterable[str]) -> None:
         """Raise InvalidArguments for the name of a base that this face does not have."""
-        known_names = {
+        known_choices = {
             ALL_TOOLS_CHOICE,
             DESK_TOOLS_CHOICE,
             *(knowledge_base.name for knowledge_base in self.bases),
         }
-        if unknown_names := sorted(set(base_names) - known_names):
-            choices_text = ", ".join(sorted(known_names))
+        if unknown_choices := sorted(set(base_names) - known_choices):
+            choices_text = ", ".join(sorted(known_choices))
             refusal_message = (
-                f"there is no base {unknown_names[0][:50]!r}; choose from {choices_text}"
+                f"there is no base {unknown_choices[0][:50]!r}; choose from {choices_text}"
             )
             raise InvalidArguments([{"field": BASES_PARAMETER, "message": refusal_message}])
 
     @property
-    def tools(self) -> dict[str, tuple[Tool, ErrorDialect]]:
+    def tools_by_name(self) -> dict[str, tuple[Tool, ErrorDialect]]:
         """Every tool by name, sorted, with the dialect in which its errors are rendered."""
         tools_with_dialects = [
             (base_tool, knowledge_base.error_dialect)
@@ -106,13 +108,13 @@ def make_face(knowledge_base: KnowledgeBase, url_path: str = "") -> Face:
 def make_faces(
     knowledge_bases: tuple[KnowledgeBase, ...],
     desk_base: KnowledgeBase | None = None,
-    listed_bases: tuple[str, ...] = (ALL_TOOLS_CHOICE,),
+    listed_base_names: tuple[str, ...] = (ALL_TOOLS_CHOICE,),
 ) -> tuple[Face, ...]:
     """Return the face of all tools together, and beside it that of the desk alone and one of each
     base under its own name.
 
     Where the desk has a tool of a base's name, the desk's takes its place under the roof: it asks
-    that base and the others. `listed_bases` are those whose tools the common face lists. Raise
+    that base and the others. `listed_base_names` are those whose tools the common face lists. Raise
     InvalidSetting for one that is not served.
     """
     desk_bases = (desk_base,) if desk_base else ()
@@ -142,11 +144,11 @@ def make_faces(
         bases=(*desk_bases, *other_bases),
         keeps_sessions=True,
         serves_sse=False,
-        listed_bases=listed_bases,
+        listed_base_names=listed_base_names,
         can_choose_bases=desk_base is not None,
     )
     try:
-        room_face.check_bases(listed_bases)
+        room_face.check_bases(listed_base_names)
     except InvalidArguments as error:
         raise InvalidSetting(f"READINGROOM_FACE_TOOLS: {error.summary}") from error
     desk_faces = [

@@ -20,7 +20,7 @@ from readingroom.server.connections import (
     GuardedProtocol,
     TlsProtocol,
     choose_connection_limits,
-    count_spare_descriptors,
+    count_reserved_descriptors,
     raise_descriptor_limit,
 )
 from readingroom.server.errors import PortInUse
@@ -120,7 +120,7 @@ def run_server(
         forwarded_allow_ips=list(trusted_proxies),
         # asyncio accepts so many in one turn, and a connection takes some five turns from there
         # until the guard has closed another one for it.
-        backlog=count_spare_descriptors(descriptor_limit) // 16,
+        backlog=count_reserved_descriptors(descriptor_limit) // 16,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_SHUTDOWN_GRACE_SECONDS,
     )

@@ -216,12 +216,12 @@ class _TimeScale:
         shapes = []
         for axis_year in axis_years:
             if axis_year % years_per_label == 0:
-                first_day = dt.date(axis_year, 1, 1)
-                left = self.compute_x(first_day)
+                year_start = dt.date(axis_year, 1, 1)
+                left = self.compute_x(year_start)
                 year_label = make_text(str(axis_year), left + 3, 13)
                 if make_day_address:
                     year_label = wrap_in_link(
-                        year_label, make_day_address(first_day), f"On 1 January {axis_year}"
+                        year_label, make_day_address(year_start), f"On 1 January {axis_year}"
                     )
                 shapes.append(make_line("axis", left, 18, left, floor_y) + year_label)
         return Markup("").join(shapes)
@@ -291,7 +291,7 @@ def draw_histogram(time_bins: Sequence[TimeBin], finding: str, headers: tuple[st
         )
         bar_name = f"{time_bin.label}: {_format_number(time_bin.count)}"
         bar_class = "bar chosen" if time_bin.is_chosen else "bar"
-        chart_bar = make_rect(
+        bar_shape = make_rect(
             bar_class,
             bar_left,
             floor_y - bar_height,
@@ -299,7 +299,7 @@ def draw_histogram(time_bins: Sequence[TimeBin], finding: str, headers: tuple[st
             bar_name,
             bar_height,
         )
-        shapes.append(wrap_in_link(chart_bar, time_bin.href if time_bin.count else None, bar_name))
+        shapes.append(wrap_in_link(bar_shape, time_bin.href if time_bin.count else None, bar_name))
         if bin_index % label_step == 0:
             shapes.append(make_text(shorten_label(time_bin.label), bar_left, floor_y + 17))
     table_rows = tuple(

@@ -50,9 +50,9 @@ def read_changed_fields(
 
     Raise `RecordChanged` where somebody else has written something else to one of them since.
     """
-    changed_fields = _find_changed_fields(form_values, stored_values)
+    new_text_by_field = _find_changed_fields(form_values, stored_values)
     field_problems = []
-    for field_name, typed_text in changed_fields.items():
+    for field_name, typed_text in new_text_by_field.items():
         stored_text = _normalise_line_ends(_format_stored_value(stored_values[field_name]))
         shown_text = form_values.get(f"{_SHOWN_VALUE_PREFIX}{field_name}")
         if shown_text is not None and stored_text not in (
@@ -64,14 +64,14 @@ def read_changed_fields(
             )
     if field_problems:
         raise RecordChanged(field_problems)
-    return changed_fields
+    return new_text_by_field
 
 
 def _find_changed_fields(
     form_values: Mapping[str, str], field_names: Iterable[str]
 ) -> dict[str, str]:
     """Return what was typed; a field of which nobody says what it showed counts as changed."""
-    changed_fields = {}
+    new_text_by_field = {}
     for field_name in field_names:
         shown_text = form_values.get(f"{_SHOWN_VALUE_PREFIX}{field_name}")
         typed_text = form_values.get(field_name)
@@ -79,8 +79,8 @@ def _find_changed_fields(
             shown_text is None
             or _normalise_line_ends(shown_text) != _normalise_line_ends(typed_text)
         ):
-            changed_fields[field_name] = typed_text.strip()
-    return changed_fields
+            new_text_by_field[field_name] = typed_text.strip()
+    return new_text_by_field
 
 
 def _format_stored_value(stored_value: Any) -> str:

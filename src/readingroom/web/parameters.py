@@ -41,16 +41,16 @@ def _list_parameter_names(parameter_name: str, type_annotation: Any) -> Iterable
     return (parameter_name,)
 
 
-def _raise_for_unknown_parameters(request: Request, known_parameters: Sequence[str]) -> None:
+def _raise_for_unknown_parameters(request: Request, known_names: Sequence[str]) -> None:
     problem_message = (
-        f"unknown; this takes {', '.join(known_parameters)}"
-        if known_parameters
+        f"unknown; this takes {', '.join(known_names)}"
+        if known_names
         else "unknown; this takes none"
     )
     unknown_names = [
         parameter_name
         for parameter_name in request.query_params
-        if parameter_name not in known_parameters
+        if parameter_name not in known_names
     ]
     if unknown_names:
         # Cut: the answer repeats what the caller wrote.

@@ -18,7 +18,10 @@ from readingroom.bases.documents.backup import restore_backup, write_backup
 from readingroom.bases.documents.doctor import DocumentsDoctor
 from readingroom.bases.documents.errors import DocumentNotFound, PageNotFound
 from readingroom.bases.documents.ids import DocumentRef, format_doc_id, parse_doc_id
-from readingroom.bases.documents.ingest.ingestion import _build_copy_path, generate_candidate_ids
+from readingroom.bases.documents.ingest.ingestion import (
+    _build_copy_segments,
+    generate_candidate_ids,
+)
 from readingroom.bases.documents.models import (
     ApplicationOverview,
     GetDocumentText,
@@ -515,7 +518,9 @@ async def test_a_copy_fills_another_folder_with_the_same_documents(tmp_path: Pat
         assert (await read_text(library, made.document_id)).text == "one\n\ntwo"
         kept = await library.service.get_record(uploaded.document_id)
         assert kept.file_path == str(
-            library.service.folder.joinpath(*_build_copy_path(kept.document_id, kept.source_file))
+            library.service.folder.joinpath(
+                *_build_copy_segments(kept.document_id, kept.source_file)
+            )
         )
         overview = await library.service.get_overview(ApplicationOverview(application_ref=REF))
         assert overview.application is not None and overview.application.address == "1 High St"

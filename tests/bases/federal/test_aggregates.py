@@ -295,7 +295,7 @@ def test_a_row_budget_is_kept_while_the_query_runs(world: Path) -> None:
         broad = Aggregation(bills, parse_filters(bills, {}), group_by="cosponsor")
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("readingroom.bases.federal.query.aggregates._STEPS_BETWEEN_CHECKS", 10)
-            patch.setattr(Aggregator, "_estimate_joined_rows", lambda *of: 0)
+            patch.setattr(Aggregator, "_estimate_joined_row_count", lambda *of: 0)
             aggregator = Aggregator(db, Budget(max_rows=10))
             with pytest.raises(AggregateTooBroad):
                 aggregator.compute_total(broad)

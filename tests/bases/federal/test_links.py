@@ -511,7 +511,9 @@ def test_actions_name_roll_calls_as_their_fields_do(shared_data: Path) -> None:
             votes = {id for vote in recorded for id in bill_fields.parse_vote_ids(vote)}
             for vote in recorded:
                 congress, date = int(vote.findtext("congress", "")), item.findtext("actionDate", "")
-                told = set(bill_fields._find_roll_calls(item.findtext("text", ""), date, congress))
+                told = set(
+                    bill_fields._find_roll_call_ids(item.findtext("text", ""), date, congress)
+                )
                 assert told <= votes
                 compared += len(told)
     assert compared > 100

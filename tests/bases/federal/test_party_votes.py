@@ -70,6 +70,25 @@ async def test_a_roll_call_has_its_totals_by_party(tmp_path: Path) -> None:
         assert buckets == {"yea": 3, "nay": 2, "present": 1, "not_voting": 1}
 
 
+async def test_parties_are_told_as_printed_where_few_members_are_loaded(tmp_path: Path) -> None:
+    (tmp_path / "roll037.xml").write_text(HOUSE, "utf-8")
+    members = MEMBER.format(name="Gull", party="R", cast="Yea", lis="S901")
+    (tmp_path / "vote.xml").write_text(SENATE.format(members=members), "utf-8")
+    load_files(tmp_path, tmp_path / "roll037.xml", tmp_path / "vote.xml", embed=False)
+    async with serve_in_process(tmp_path) as ask:
+        text = (await ask.answer("fetch", id="house:118:1:37"))["text"]
+        assert "R: yea 1, not voting 9, nay 215" in text
+        assert "D: yea 204, not voting 6, nay 5" in text
+        listed = await ask.answer(
+            "list_records", source="roll_call_votes", id="house:118:1:37", part="members"
+        )
+        assert listed["vote"]["by_party"]["D"] == {"yea": 204, "not_voting": 6, "nay": 5}
+        assert listed["note"] == "How 2 of 440 members voted is loaded here."
+        # The Senate prints none: those of one member are told as such.
+        senate = (await ask.answer("fetch", id="senate:108:2:213"))["text"]
+        assert "of the 1 members whose votes are loaded here" in senate
+
+
 def test_votes_of_a_first_release_have_the_standard_position_too(tmp_path: Path) -> None:
     path = write_first_release(tmp_path)
     with closing(sqlite3.connect(path)) as db:

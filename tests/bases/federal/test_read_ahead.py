@@ -55,7 +55,7 @@ def _is_reading_process(process: int) -> bool:
 def test_what_is_read_ahead_is_what_would_be_read_in_turn(
     tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch, context: type
 ) -> None:
-    monkeypatch.setattr(read_ahead, "_choose_context", context)
+    monkeypatch.setattr(read_ahead, "_choose_process_context", context)
     ahead = load_files(tmp_path / "ahead", files, embed=False)
     monkeypatch.setattr(read_ahead, "_MIN_LOAD_BYTES", 1 << 40)
     in_turn = load_files(tmp_path / "turn", files, embed=False)
@@ -89,7 +89,7 @@ def test_a_worker_that_is_killed_leaves_its_files_to_us(
     tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _parsed_here.clear()
-    monkeypatch.setattr(read_ahead, "_choose_context", ForkContext)
+    monkeypatch.setattr(read_ahead, "_choose_process_context", ForkContext)
     monkeypatch.setattr(read_ahead, "_parse_all", die_at_the_third)
     killed = load_files(tmp_path / "killed", files, embed=False)
     assert _parsed_here, "the worker was not killed"
@@ -105,7 +105,7 @@ def test_without_room_for_another_process_everything_is_read_here(
     def refuse(process: object) -> None:
         raise BlockingIOError("Resource temporarily unavailable")
 
-    monkeypatch.setattr(read_ahead, "_choose_context", SpawnContext)
+    monkeypatch.setattr(read_ahead, "_choose_process_context", SpawnContext)
     monkeypatch.setattr(SpawnContext.Process, "start", refuse)
     summary = load_files(tmp_path / "data", files, embed=False)
     assert (summary.failed, summary.loaded) == (0, summary.files)
@@ -139,8 +139,8 @@ def test_only_so_many_bytes_are_read_before_their_turn(
         look_ahead(self, index)
         ahead.append(len(self._ahead_by_index))
 
-    monkeypatch.setattr(read_ahead, "_MAX_BYTES_AHEAD", 4 * read_ahead._MIN_FILE_COST)
-    monkeypatch.setattr(read_ahead, "_choose_context", ForkContext)
+    monkeypatch.setattr(read_ahead, "_MAX_BYTES_AHEAD", 4 * read_ahead._MIN_COUNTED_BYTES)
+    monkeypatch.setattr(read_ahead, "_choose_process_context", ForkContext)
     monkeypatch.setattr(read_ahead._ReadAhead, "_queue_next_files", watch)
     assert load_files(tmp_path / "data", files, embed=False).failed == 0
     assert max(ahead) == 4
@@ -193,7 +193,7 @@ thread.join()
 def test_what_is_no_fault_of_a_file_ends_the_load_and_is_told_once(
     tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(read_ahead, "_choose_context", ForkContext)
+    monkeypatch.setattr(read_ahead, "_choose_process_context", ForkContext)
     monkeypatch.setattr(read_ahead, "_parse_all", fail_by_our_mistake)
     with pytest.raises(AssertionError, match="ours"):
         load_files(tmp_path / "data", files, embed=False)
@@ -216,13 +216,13 @@ def test_a_zip_whose_content_is_damaged_is_skipped(tmp_path: Path, files: Path) 
 
 def test_only_a_process_without_threads_is_copied() -> None:
     chosen: list[object] = []
-    thread = threading.Thread(target=lambda: chosen.append(read_ahead._choose_context()))
+    thread = threading.Thread(target=lambda: chosen.append(read_ahead._choose_process_context()))
     thread.start()
     thread.join()
     assert isinstance(chosen[0], SpawnContext)
     program = (
         "from readingroom.bases.federal.load import read_ahead; "
-        "print(type(read_ahead._choose_context()).__name__)"
+        "print(type(read_ahead._choose_process_context()).__name__)"
     )
     alone = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True

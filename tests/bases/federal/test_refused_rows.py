@@ -11,7 +11,7 @@ import pytest
 
 from readingroom.bases.federal import store
 from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
-from readingroom.bases.federal.load import completeness, loading, steps
+from readingroom.bases.federal.load import completeness, loading, read_ahead, steps
 from readingroom.bases.federal.schema.columns import list_computed_columns
 from readingroom.bases.federal.schema.entries import FileStamp, ParsedRecord, RecordLink
 from readingroom.bases.federal.schema.records import LinkKind
@@ -23,7 +23,7 @@ from readingroom.storage.postgres.records import RecordsConnection
 from tests.support.federal.base import write_world
 from tests.support.federal.made_records import amendment
 from tests.support.postgres import PostgresServer, make_database
-from tests.support.processes import wait_until
+from tests.support.processes import HANG_SECONDS, wait_until
 
 
 @pytest.fixture(params=["embedded", "postgres"])
@@ -84,6 +84,34 @@ def test_a_refused_row_fails_its_file_and_no_other(
         assert not list(completeness.list_failures(db))
 
 
+@pytest.mark.parametrize("is_read_ahead", [False, True], ids=["read here", "read ahead"])
+@pytest.mark.parametrize("rows_per_commit", [5, 10_000], ids=["told later", "told at once"])
+def test_a_copy_of_a_refused_file_is_refused_too(
+    place: FederalPlace,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    rows_per_commit: int,
+    is_read_ahead: bool,
+) -> None:
+    """It is no file that was loaded before, whenever the database refuses the first one."""
+    monkeypatch.setattr(loading, "LOADERS", (NumberedAmendments(),))
+    monkeypatch.setattr(steps, "_MIN_COMMIT_ROWS", rows_per_commit)
+    monkeypatch.setattr(read_ahead, "_MIN_LOAD_BYTES", 0 if is_read_ahead else 10**9)
+    for name in ("b.numbers", "c.numbers", "d.numbers"):
+        (tmp_path / name).write_text(" ".join([*map(str, range(20, 40)), "40!"]))
+    for name in ("a.numbers", "e.numbers", "f.numbers"):
+        (tmp_path / name).write_text(" ".join(map(str, range(20))))
+    summary = loading.load(place, [tmp_path], None)
+    assert (summary.loaded, summary.unchanged, summary.failed) == (1, 2, 3)
+    assert summary.records == 20
+    assert sorted(Path(error["file"]).name[0] for error in summary.errors) == ["b", "c", "d"]
+    assert len({error["error"] for error in summary.errors}) == 1
+    with closing(store.connect(place)) as db:
+        assert _read_numbers(db) == [*range(20)]
+        failures = [Path(row["file"]).name[0] for row in completeness.list_failures(db)]
+        assert sorted(failures) == ["b", "c", "d"]
+
+
 def test_a_refused_last_file_is_told_too(
     place: FederalPlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,7 +150,7 @@ def test_files_that_followed_a_refused_one_are_loaded_again_in_their_order(
 
         def insert_in_background(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
             if "INTO links" in sql and not waits:
-                self.run_in_background(lambda: waits.append(may_go_on.wait(20)))
+                self.run_in_background(lambda: waits.append(may_go_on.wait(HANG_SECONDS)))
                 is_given.set()
             super().insert_in_background(sql, rows)
 

@@ -86,7 +86,9 @@ def test_a_file_of_the_first_release_gets_what_was_added_and_loses_nothing(tmp_p
     indexes = {row for row in after if row[0] == "index"}
     assert indexes == {row for row in read_schema(tmp_path / "new.db") if row[0] == "index"}
     columns = [
-        (source.name, column.name) for source in SOURCES for column in source.record_table.filters
+        (source.name, column.name)
+        for source in SOURCES
+        for column in source.record_table.filter_columns
     ]
     assert indexes >= {
         (
@@ -129,7 +131,9 @@ def test_no_filtered_list_is_sorted(tmp_path: Path) -> None:
     store.prepare_records(path)
     values = {"TEXT": "x", "INTEGER": 118, "BOOLEAN": True}
     for source in SOURCES:
-        filters = {column.name: values[column.kind] for column in source.record_table.filters}
+        filters = {
+            column.name: values[column.kind] for column in source.record_table.filter_columns
+        }
         filters["since"] = "2023-01-03"
         for size in (0, 1, 2):
             for names in combinations(filters, size):

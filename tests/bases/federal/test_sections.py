@@ -111,6 +111,51 @@ def test_two_versions_are_compared_section_by_section() -> None:
     assert compare_versions(BILL, BILL) == "4 sections are equal."
 
 
+AMENDING = """AN ACT
+
+SEC. 101. DRUG PRICES. The Act is amended by adding at the end the following:
+
+\u201cSEC. 102. NEGOTIATION. The Secretary shall negotiate.
+
+\u201cSEC. 1192. DRUGS. Each drug is selected.\u201d.
+
+(b) Effective date.\u2014This section takes effect at once.
+
+SEC. 102. PENALTIES. Who does not negotiate pays.
+"""
+
+
+def test_a_section_holds_the_sections_that_it_writes_into_another_law() -> None:
+    whole = find_section(AMENDING, "101")
+    words = AMENDING[whole.start_offset : whole.end_offset]
+    assert "shall negotiate" in words and "takes effect at once" in words
+    assert "PENALTIES" not in words
+    # The bill's own section goes before one of the same number that it quotes.
+    assert find_section(AMENDING, "102").heading.startswith("PENALTIES")
+    assert find_section(AMENDING, "102#2").heading.startswith("NEGOTIATION")
+    quoted = find_section(AMENDING, "1192")
+    assert "pays" not in AMENDING[quoted.start_offset : quoted.end_offset]
+    changed = compare_versions(AMENDING, AMENDING.replace("Each drug", "Every drug"))
+    assert changed.count("[-Each-] {+Every+}") == 1
+    assert changed.startswith("3 sections are equal.")
+
+
+def test_words_above_the_first_section_are_compared_too() -> None:
+    told = compare_versions(BILL, BILL.replace("AN ACT", "AN ACT to dig canals", 1))
+    assert "Above the first section" in told
+    assert "{+to dig canals+}" in told
+    whole = compare_versions("Resolved, That canals be dug.", BILL)
+    assert "[-Resolved, That canals be dug.-]" in whole
+
+
+def test_texts_without_sections_are_told_to_be_equal() -> None:
+    text = "Resolved, That canals be dug."
+    assert compare_versions(text, f"{text}\n") == "The two texts are equal, word for word."
+    assert compare_versions(text, text.replace("be", "not be")) == (
+        "Resolved, That canals {+not+} be dug."
+    )
+
+
 def test_a_word_is_marked_in_a_section_of_thousands() -> None:
     """By the policy base's diff, which compares sentences where words would be too many."""
     clauses = [f"The keeper of lock {number} may open it." for number in range(1_000)]

@@ -21,6 +21,7 @@ SPELLINGS = {
         *(f"{BILL_PAGE}/house-bill/22", f"{BILL_PAGE}/house-bill/22/text?format=txt"),
         *("congress.gov/bill/114th-congress/house-bill/22", "h.r. 22, 114th congress"),
         "https://www.govinfo.gov/app/details/BILLS-114hr22enr",
+        "https://www.govinfo.gov/link/bills/114/hr/22",
         "https://www.govinfo.gov/content/pkg/BILLS-114hr22enr/pdf/BILLS-114hr22enr.pdf",
     ),
     "sconres:114:11": (
@@ -40,6 +41,8 @@ SPELLINGS = {
         *("Public Law No. 115-16", "Pub. L. No. 115-16", "PLAW-115publ16", "PL 115-16"),
         *("https://www.govinfo.gov/app/details/PLAW-115publ16", "public law no. 115-16"),
         "https://www.congress.gov/115/plaws/publ16/PLAW-115publ16.htm",
+        # As the last action of a bill prints it.
+        *("Public Law No: 115-16", "https://www.govinfo.gov/link/plaw/115/public/16"),
     ),
     "pvtl:112-1": ("Private Law 112-1", "PLAW-112pvtl1", "Priv. L. 112-1"),
     "comps:1649": ("COMPS-1649", "https://www.govinfo.gov/app/details/COMPS-1649"),
@@ -58,7 +61,10 @@ SPELLINGS = {
     ),
     "HSAG": ("hsag00", "https://www.congress.gov/committee/house-agriculture/hsag00"),
     "R47892": ("R47892", "https://www.congress.gov/crs-product/R47892"),
-    "house:118:1:37": ("house:118:1:37", "https://clerk.house.gov/Votes/202337"),
+    "house:118:1:37": (
+        *("house:118:1:37", "https://clerk.house.gov/Votes/202337"),
+        *("House Roll Call Vote 37, 2023", "House vote 37 in 2023"),
+    ),
     "senate:108:2:213": (
         "https://www.senate.gov/legislative/LIS/roll_call_votes/vote1082/vote_108_2_00213.htm",
     ),
@@ -66,8 +72,10 @@ SPELLINGS = {
         "H. Rept. 117-118, Part 2",
         "https://www.congress.gov/congressional-report/117th-congress/house-report/118/2",
     ),
+    "crpt:117hrpt118": ("House Report 117-118", "H.Rept. 117-118", "House Report No. 117-118"),
     "crpt:117hrpt130-bk1": ("CRPT-117hrpt130-bk1",),
     "cbo:57625": ("https://www.cbo.gov/publication/57625",),
+    "cfr:27:478.11": ("27 CFR 478.11", "27 C.F.R. § 478.11(a)", "27 CFR 478.11(b)(2)(iv)"),
     "cfr:27:479.35": ("https://www.govinfo.gov/link/cfr/27/479?sectionnum=35&year=2017",),
     f"lda:{LDA}": (f"https://lda.senate.gov/filings/public/filing/{LDA}/print/",),
     "hearing:house-102252": (
@@ -135,6 +143,17 @@ async def test_what_a_record_prints_of_itself_fetches_it(world: Path) -> None:
                     assert record["id"] in said, (text, said[:300])
                     tried += 1
         assert tried > 20
+
+
+async def test_a_page_of_which_nothing_is_loaded_is_not_found_and_no_wrong_form(
+    world: Path,
+) -> None:
+    async with serve_in_process(world) as ask:
+        for page in ("143 Cong. Rec. S704", "82 Fed. Reg. 46121"):
+            refused = await ask.call("fetch", id=page)
+            text = refused["content"][0]["text"]
+            assert "record_not_found" in text
+            assert f"No record that begins on {page} is loaded here" in text
 
 
 async def test_an_unknown_id_shows_valid_forms_in_its_text(world: Path) -> None:

@@ -29,7 +29,7 @@ STATEMENT = (
 
 
 def load_update(data: Path, *files: Path, even_most: bool = False) -> LoadSummary:
-    return update(get_database_path(data), list(files), None, even_most=even_most)
+    return update(get_database_path(data), list(files), None, may_drop_most=even_most)
 
 
 def write_statements(folder: Path, *told: tuple[str, str, str]) -> Path:

@@ -96,7 +96,7 @@ async def create(
 
 async def put(registry: PolicyRegistry, revision_id: str, status: RevisionStatus) -> None:
     def plan(before: tuple[Revision, ...]) -> list[Revision]:
-        return [timeline.find_revision(before, revision_id).model_copy(update={"status": status})]
+        return [timeline.get_revision(before, revision_id).model_copy(update={"status": status})]
 
     await registry.change_revisions("NPPF", plan)
 

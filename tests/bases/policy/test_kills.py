@@ -113,13 +113,13 @@ async def _find_problems(url: str, folder: Path, acknowledged: set[str]) -> dict
 
     async with open_writer_library(url, folder / "check") as library:
         catalogue = await library.service.registry.read_catalogue()
-        revisions = [one for timeline in catalogue.timelines.values() for one in timeline]
+        revisions = [one for timeline in catalogue.timelines_by_slug.values() for one in timeline]
         present = {f"{one.source} {one.revision_id}" for one in revisions if one.can_be_in_force}
         half = [one.revision_id for one in revisions if not await _is_whole(library, one)]
         diagnosis = await PolicyDoctor(library.service, is_repairing=False).diagnose_policies()
     overlaps = [
         (one.revision_id, other.revision_id)
-        for timeline in catalogue.timelines.values()
+        for timeline in catalogue.timelines_by_slug.values()
         for one in timeline
         for other in timeline
         if one.effective_from < other.effective_from

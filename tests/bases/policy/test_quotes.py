@@ -130,7 +130,7 @@ def test_a_quotation_over_the_end_of_a_page_begins_on_the_first(chunks: list[Sto
     second = locate_quote("greater than the benefit", chunks)
 
     assert first and second
-    assert (first.page, second.page) == (1, 2)
+    assert (first.page_number, second.page_number) == (1, 2)
     assert first.chunk.section_ref == "Para 4"
 
 

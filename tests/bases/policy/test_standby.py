@@ -54,7 +54,7 @@ async def test_a_promoted_standby_has_every_acknowledged_write_and_takes_more(
             catalogue = await library.service.registry.read_catalogue()
         present = {
             f"{revision.source} {revision.revision_id}"
-            for timeline in catalogue.timelines.values()
+            for timeline in catalogue.timelines_by_slug.values()
             for revision in timeline
             if revision.can_be_in_force
         }

@@ -157,7 +157,7 @@ class PolicyLibrary:
         return any(
             one.status == RevisionStatus.PROCESSING
             or self.service.ingestion.find_progress(one.revision_id)
-            for revisions in catalogue.timelines.values()
+            for revisions in catalogue.timelines_by_slug.values()
             for one in revisions
         )
 

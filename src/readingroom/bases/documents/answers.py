@@ -84,7 +84,9 @@ def make_document_hit(chunks: Sequence[StoredChunk], chunk_hit: ChunkHit) -> Doc
     """Return a passage of one chunk, or of neighbours of which the first is the one found best."""
     chunk = chunks[0]
     neighbours = sorted(chunks[1:], key=lambda neighbour: neighbour.chunk_index)
-    page_numbers = sorted({number for joined_chunk in chunks for number in joined_chunk.pages})
+    page_numbers = sorted(
+        {page_number for joined_chunk in chunks for page_number in joined_chunk.pages}
+    )
     passage_text = join_chunk_texts(chunks).strip() if neighbours else chunk.text
     return DocumentHit(
         chunk_id=chunk.chunk_id,
@@ -112,11 +114,11 @@ def make_document_hit(chunks: Sequence[StoredChunk], chunk_hit: ChunkHit) -> Doc
 
 def _do_overlap(chunk: StoredChunk, other_chunk: StoredChunk) -> bool:
     """Return whether one chunk begins in the other."""
-    first, second = sorted((chunk, other_chunk), key=lambda either: either.chunk_index)
+    earlier_chunk, later_chunk = sorted((chunk, other_chunk), key=lambda chunk: chunk.chunk_index)
     return (
-        first.document_id == second.document_id
-        and second.chunk_index == first.chunk_index + 1
-        and second.start_offset < first.start_offset + len(first.text)
+        earlier_chunk.document_id == later_chunk.document_id
+        and later_chunk.chunk_index == earlier_chunk.chunk_index + 1
+        and later_chunk.start_offset < earlier_chunk.start_offset + len(earlier_chunk.text)
     )
 
 

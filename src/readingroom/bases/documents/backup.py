@@ -44,18 +44,18 @@ async def write_backup(documents_service: DocumentsService, backup_folder: Path)
 
 
 async def restore_backup(
-    documents_service: DocumentsService, backup_folder: Path, new_folder: Path, is_replacing: bool
+    documents_service: DocumentsService, backup_folder: Path, final_folder: Path, is_replacing: bool
 ) -> BackupCounts:
     """Fill an empty base from what `write_backup` wrote.
 
-    `new_folder` is where the base's folder will be in the end; until then it is filled elsewhere.
+    `final_folder` is where the base's folder will be in the end; until then it is filled elsewhere.
 
     Raises:
         BackupUnusable: the files cannot be read, or are not such as `write_backup` writes.
         DataNotEmpty: the base has documents, and `is_replacing` is not set.
     """
     try:
-        old_folder = Path(
+        backed_up_folder = Path(
             json.loads(await anyio.Path(backup_folder / _ABOUT_FILE).read_bytes())["folder"]
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -65,16 +65,21 @@ async def restore_backup(
     await documents_service.store.check_dumps(*dump_paths)
     async with open_restore(documents_service.database, "documents"):
         return await _restore_base(
-            documents_service, dump_paths, old_folder, backup_folder, new_folder, is_replacing
+            documents_service,
+            dump_paths,
+            backed_up_folder,
+            backup_folder,
+            final_folder,
+            is_replacing,
         )
 
 
 async def _restore_base(
     documents_service: DocumentsService,
     dump_paths: tuple[Path, Path],
-    old_folder: Path,
+    backed_up_folder: Path,
     backup_folder: Path,
-    new_folder: Path,
+    final_folder: Path,
     is_replacing: bool,
 ) -> BackupCounts:
     # Before anything is removed: it refuses what is no application.
@@ -92,8 +97,8 @@ async def _restore_base(
     document_records = await documents_service.store.list_records()
     for document_record in document_records:
         # Uploads have no path but that of our copy, which lies in the base's own folder.
-        if Path(document_record.file_path).is_relative_to(old_folder):
-            new_path = new_folder / Path(document_record.file_path).relative_to(old_folder)
+        if Path(document_record.file_path).is_relative_to(backed_up_folder):
+            new_path = final_folder / Path(document_record.file_path).relative_to(backed_up_folder)
             await documents_service.store.register_document(
                 with_values(document_record, file_path=str(new_path))
             )

@@ -47,19 +47,19 @@ from readingroom.storage.handover import hand_over_file
 _NO_DOCUMENTS_MESSAGE = "There are no documents yet: `readingroom documents ingest` brings them in."
 
 
-def _complete_references(settings: RoomSettings, typed_values: Mapping[str, Any]) -> list[str]:
+def _list_references(settings: RoomSettings, typed_values: Mapping[str, Any]) -> list[str]:
     known_applications = run_quietly(ListApplications(), SPEC, settings)["applications"]
     return [application["reference"] for application in known_applications]
 
 
 def _list_document_ids(settings: RoomSettings, typed_values: Mapping[str, Any]) -> Iterator[str]:
-    for application_ref in _complete_references(settings, typed_values):
+    for application_ref in _list_references(settings, typed_values):
         arguments = build_model(ListIngestedDocuments, application_ref=application_ref)
         document_list = run_quietly(ListDocuments(question=arguments), SPEC, settings)
         yield from (document_entry["document_id"] for document_entry in document_list["documents"])
 
 
-_complete_reference = complete_with(_complete_references)
+_complete_reference = complete_with(_list_references)
 _document_argument = click.argument("document_id", shell_complete=complete_with(_list_document_ids))
 _application_option = click.option(
     "--application",
@@ -245,11 +245,11 @@ def application(reference: str, settings: RoomSettings, as_json: bool, **values:
 
 
 def _hand_over_all_files(
-    typed_paths: tuple[str, ...], settings: RoomSettings
+    given_paths: tuple[str, ...], settings: RoomSettings
 ) -> tuple[list[HandedFile], list[FileOutcome]]:
     """Hand over every file; return those, and the outcomes of those that cannot be read."""
     handed_files, unread_outcomes = [], []
-    for file_name, file_path in _find_files(typed_paths):
+    for file_name, file_path in _find_files(given_paths):
         try:
             copy_name = hand_over_file(settings.data / "documents", file_path)
             handed_files.append(HandedFile(name=file_name, copied=copy_name))
@@ -264,9 +264,9 @@ def _hand_over_all_files(
     return handed_files, unread_outcomes
 
 
-def _find_files(typed_paths: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
+def _find_files(given_paths: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
     """Yield every file with its path below the folder it was found in, except hidden ones."""
-    for given_path in map(Path, typed_paths):
+    for given_path in map(Path, given_paths):
         if not given_path.is_dir():
             yield given_path.name, given_path
             continue

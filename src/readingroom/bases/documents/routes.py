@@ -66,7 +66,7 @@ _PICTURE_HEADERS = {"Cache-Control": "private, max-age=86400"}
 
 IngestOutcome = IngestedDocument | AlreadyIngested | SkippedDocument
 DocumentIdInPath = Annotated[DocumentId, Path()]
-PageInPath = Annotated[int, Path(ge=1, le=99_999)]
+PageNumberInPath = Annotated[int, Path(ge=1, le=99_999)]
 Dpi = Annotated[int, Query(ge=36, le=300, description="Dots per inch.")]
 
 
@@ -150,7 +150,7 @@ def _add_reading_routes(router: APIRouter, documents_service: DocumentsService) 
     )
     async def get_page_image(
         document_id: DocumentIdInPath,
-        page: PageInPath,
+        page: PageNumberInPath,
         dpi: Dpi = 110,
     ) -> Response:
         """A page as a picture."""
@@ -163,7 +163,7 @@ def _add_reading_routes(router: APIRouter, documents_service: DocumentsService) 
         responses=_WEBP_RESPONSE,
     )
     async def get_page_picture(
-        document_id: DocumentIdInPath, page: PageInPath, dpi: Dpi = 110
+        document_id: DocumentIdInPath, page: PageNumberInPath, dpi: Dpi = 110
     ) -> Response:
         """A page as a picture without loss, kept for the next time."""
         webp_bytes = await documents_service.draw_page(document_id, page, dpi)
@@ -171,7 +171,7 @@ def _add_reading_routes(router: APIRouter, documents_service: DocumentsService) 
 
     @router.get("/documents/{document_id}/pages/{page}/marks")
     async def get_marks(
-        document_id: DocumentIdInPath, page: PageInPath, passage: Annotated[Passage, Query()]
+        document_id: DocumentIdInPath, page: PageNumberInPath, passage: Annotated[Passage, Query()]
     ) -> PageMarks:
         """Where a passage stands on a page, as rectangles to draw over its picture."""
         return await documents_service.mark_passage(document_id, page, passage)

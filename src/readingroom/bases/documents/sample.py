@@ -60,9 +60,9 @@ def _make_ingest_step(
     """
 
     def load(report_progress: ReportProgressSync) -> None:
-        documents_folder = settings.data / "documents"
+        base_folder = settings.data / "documents"
         handed_files = [
-            HandedFile(name=file_path.name, copied=hand_over_file(documents_folder, file_path))
+            HandedFile(name=file_path.name, copied=hand_over_file(base_folder, file_path))
             for file_path in file_paths
         ]
         run_command(IngestFiles(application_ref=application_ref, files=handed_files), settings)

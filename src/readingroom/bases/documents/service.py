@@ -83,10 +83,10 @@ class DocumentsService:
     """The documents of applications: ingested, listed, searched, read."""
 
     def __init__(
-        self, documents_folder: Path, chroma_directory: Path | None, ingest_context: IngestContext
+        self, base_folder: Path, chroma_directory: Path | None, ingest_context: IngestContext
     ) -> None:
         """`chroma_directory` is where chunks are stored; None keeps everything in memory."""
-        self.folder = documents_folder
+        self.folder = base_folder
         self._chroma_directory = chroma_directory
         self._context = ingest_context
         self.database = ingest_context.database
@@ -243,9 +243,9 @@ class DocumentsService:
         """Return the documents of every application."""
         return await self.store.list_records()
 
-    async def find_application(self, reference: str) -> Application | None:
+    async def find_application(self, application_ref: str) -> Application | None:
         """Return an application's own record, or None if it has none."""
-        return await anyio.to_thread.run_sync(self.applications.find_application, reference)
+        return await anyio.to_thread.run_sync(self.applications.find_application, application_ref)
 
     async def get_overview(self, arguments: ApplicationOverview) -> Overview:
         """Return an application's record, its documents by type, and what could not be read.
@@ -303,13 +303,13 @@ class DocumentsService:
         )
         listed_applications = [
             ListedApplication(
-                reference=reference,
-                document_count=document_counts[reference],
-                validation_date=applications_by_ref[reference].validation_date
-                if reference in applications_by_ref
+                reference=application_ref,
+                document_count=document_counts[application_ref],
+                validation_date=applications_by_ref[application_ref].validation_date
+                if application_ref in applications_by_ref
                 else None,
             )
-            for reference in sorted({*applications_by_ref, *document_counts})
+            for application_ref in sorted({*applications_by_ref, *document_counts})
         ]
         return ApplicationList(
             application_count=len(listed_applications), applications=listed_applications
@@ -376,9 +376,7 @@ class DocumentsService:
         self, arguments: IngestDocument, report_progress: ReportProgress
     ) -> ingestion.Outcome:
         """Ingest a file of an allowed folder into an application."""
-        async with self._context.allowed_folders.open_copy_in_thread(
-            arguments.file_path
-        ) as private_copy:
+        async with self._context.roots.open_copy_in_thread(arguments.file_path) as private_copy:
             return await self.ingestion.ingest_document(
                 private_copy,
                 arguments.application_ref,
@@ -392,12 +390,10 @@ class DocumentsService:
     ) -> FolderIngested:
         """Ingest all files below an allowed folder into an application."""
         paths_by_name = await anyio.to_thread.run_sync(
-            self._context.allowed_folders.find_paths_by_name, arguments.path
+            self._context.roots.find_paths_by_name, arguments.path
         )
         batch_files = [
-            batch.BatchFile(
-                file_name, partial(self._context.allowed_folders.open_copy, file_path), file_path
-            )
+            batch.BatchFile(file_name, partial(self._context.roots.open_copy, file_path), file_path)
             for file_name, file_path in paths_by_name.items()
         ]
         return await self.ingest_files(
@@ -407,34 +403,32 @@ class DocumentsService:
     async def ingest_files(
         self,
         batch_files: Sequence[batch.BatchFile],
-        reference: str,
+        application_ref: str,
         document_type: str | None,
         report_progress: ReportProgress,
     ) -> FolderIngested:
         """Ingest several files into an application, some of them at the same time."""
         return await batch.IngestBatch(
-            self.ingestion, reference, document_type, report_progress
+            self.ingestion, application_ref, document_type, report_progress
         ).ingest_files(batch_files)
 
     async def ingest_upload(
         self,
         upload_path: Path,
         file_name: str,
-        reference: str,
+        application_ref: str,
         document_type: str | None,
         report_progress: ReportProgress,
     ) -> ingestion.Outcome:
         """Ingest an uploaded file into an application, under the name its sender gave it."""
         async with enter_copy_in_thread(self.open_upload(upload_path, file_name)) as private_copy:
             return await self.ingestion.ingest_document(
-                private_copy, reference, None, document_type, report_progress
+                private_copy, application_ref, None, document_type, report_progress
             )
 
     def open_upload(self, upload_path: Path, file_name: str) -> AbstractContextManager[PrivateCopy]:
         """Return a context that opens an uploaded file under the name its sender gave it."""
-        return open_stored_file(
-            upload_path, file_name, self._context.allowed_folders.max_file_bytes
-        )
+        return open_stored_file(upload_path, file_name, self._context.roots.max_file_bytes)
 
     async def reingest_document(self, document_record: DocumentRecord) -> None:
         """Ingest a document again from our copy of its file, to replace missing chunks."""
@@ -453,7 +447,7 @@ class DocumentsService:
     @property
     def max_file_bytes(self) -> int:
         """The size of the largest file that is accepted."""
-        return self._context.allowed_folders.max_file_bytes
+        return self._context.roots.max_file_bytes
 
     async def set_application(self, arguments: SetApplication) -> ApplicationSet:
         """Update an application's record: null keeps a field, an empty string clears it.
@@ -464,11 +458,11 @@ class DocumentsService:
         changed_fields = {
             field_name: field_value or None for field_name, field_value in given_fields.items()
         }
-        if validation_day := changed_fields.get("validation_date"):
-            changed_fields["validation_date"] = parse_day(validation_day)
-        read_at = self._context.now()
+        if validation_day_text := changed_fields.get("validation_date"):
+            changed_fields["validation_date"] = parse_day(validation_day_text)
+        updated_at = self._context.now()
         known_application = await anyio.to_thread.run_sync(
-            self.applications.update_application, arguments.reference, changed_fields, read_at
+            self.applications.update_application, arguments.reference, changed_fields, updated_at
         )
         return ApplicationSet(application=make_application_record(known_application))
 

@@ -85,7 +85,7 @@ class DocumentStore:
 
     # --- the registry ---
 
-    async def find_same_file(self, application_ref: str, sha256: str) -> DocumentRecord | None:
+    async def find_record_by_hash(self, application_ref: str, sha256: str) -> DocumentRecord | None:
         """Return the document with these bytes under exactly this reference, or None."""
         record_filter = And(
             (Equals("application_ref", application_ref), Equals("file_hash", sha256))
@@ -103,12 +103,14 @@ class DocumentStore:
         long as finding their passages. Of a shared database others may change them.
         """
         # The cache as it is before reading: a write that ends meanwhile puts another in its place.
-        cache = self._recent_records if self._database is None else _make_record_cache()
-        records_by_id = {id: record for id in document_ids if (record := cache.get(id)) is not None}
-        if missing_ids := [id for id in document_ids if id not in records_by_id]:
-            for document_record in await self._read_records(missing_ids):
+        record_cache = self._recent_records if self._database is None else _make_record_cache()
+        records_by_id = {
+            id: record for id in document_ids if (record := record_cache.get(id)) is not None
+        }
+        if uncached_ids := [id for id in document_ids if id not in records_by_id]:
+            for document_record in await self._read_records(uncached_ids):
                 records_by_id[document_record.document_id] = document_record
-                cache.put(document_record.document_id, document_record)
+                record_cache.put(document_record.document_id, document_record)
         return records_by_id
 
     async def list_records(self, application_ref: str | None = None) -> list[DocumentRecord]:
@@ -120,13 +122,13 @@ class DocumentStore:
         return sorted(document_records, key=lambda record: (record.ingested_at, record.document_id))
 
     async def register_document(self, document_record: DocumentRecord) -> None:
-        registry_entry = Chunks(
+        entry_chunks = Chunks(
             [document_record.document_id],
             [document_record.file_path],
             [_make_registry_entry(document_record)],
             np.zeros((1, DIMENSIONS), np.float32),
         )
-        await self._change_registry(partial(self._registry.upsert_chunks, registry_entry))
+        await self._change_registry(partial(self._registry.upsert_chunks, entry_chunks))
 
     async def unregister_document(self, document_id: str) -> None:
         await self._change_registry(partial(self._registry.delete_chunks, [document_id]))
@@ -241,9 +243,9 @@ class DocumentStore:
     def _open_indexes(self) -> None:
         chunk_collection: ChunkCollection | PostgresCollection
         if self._database is None:
-            embedded_store = self._chunk_store = ChunkStore(self._chroma_directory)
-            self._registry = embedded_store.open_collection(REGISTRY_COLLECTION)
-            chunk_collection = embedded_store.open_collection(CHUNK_COLLECTION)
+            local_store = self._chunk_store = ChunkStore(self._chroma_directory)
+            self._registry = local_store.open_collection(REGISTRY_COLLECTION)
+            chunk_collection = local_store.open_collection(CHUNK_COLLECTION)
         else:
             shared_store = self._chunk_store = PostgresChunkStore(self._database)
             self._registry = shared_store.open_collection(REGISTRY_COLLECTION, _REGISTRY_FIELDS)
@@ -251,7 +253,11 @@ class DocumentStore:
                 CHUNK_COLLECTION, FILTER_FIELDS, ("document_id",)
             )
         self._index = open_chunk_index(
-            chunk_collection, FILTER_FIELDS, self._embedder, self._words_file, _list_chunk_contexts
+            chunk_collection,
+            FILTER_FIELDS,
+            self._embedder,
+            self._words_file,
+            _list_heading_contexts,
         )
 
     def _close_indexes(self) -> None:
@@ -290,10 +296,10 @@ def build_chunks(
                 "word_count": len(chunk_text.split()),
                 "start": chunk.start_offset,
                 "gap": parsed_document.text[covered_end_offset : chunk.start_offset],
-                CONTEXT_FIELD: chunk_context,
+                CONTEXT_FIELD: heading_context,
             }
             # One more end than chunks: the last one is the end of the text.
-            for chunk, chunk_text, chunk_context, covered_end_offset in zip(
+            for chunk, chunk_text, heading_context, covered_end_offset in zip(
                 parsed_document.chunks,
                 chunk_texts,
                 embedded_chunks.contexts,
@@ -314,7 +320,7 @@ def make_title_from_name(source_file: str) -> str:
     return re.sub(r"[\W_]+", " ", source_file.rpartition(".")[0] or source_file).strip()
 
 
-def _list_chunk_contexts(raw_chunks: Chunks) -> list[str]:
+def _list_heading_contexts(raw_chunks: Chunks) -> list[str]:
     """Return what each stored chunk stands under, as `embed_document` would have it."""
     return [
         make_heading_context([make_title_from_name(str(chunk_metadata["source_file"]))])
@@ -368,7 +374,7 @@ def _parse_stored_chunks(raw_chunks: Chunks) -> list[StoredChunk]:
             total_chunks=int(chunk_metadata["total_chunks"]),
             extraction_method=chunk_metadata["extraction_method"],  # type: ignore[arg-type]
             start_offset=int(chunk_metadata["start"]),
-            gap=str(chunk_metadata["gap"]),
+            preceding_space=str(chunk_metadata["gap"]),
         )
         for chunk_id, chunk_text, chunk_metadata in zip(
             raw_chunks.ids, raw_chunks.texts, raw_chunks.metadatas, strict=True

@@ -44,29 +44,29 @@ from readingroom.protocol.tool import (
 
 def open_base(settings: DocumentsSettings) -> KnowledgeBase:
     """Open the documents base as the settings say."""
-    documents_folder = settings.data / "documents"
+    base_folder = settings.data / "documents"
     chosen_directory = settings.chroma_persist_dir
     chroma_directory = (
         None
         if chosen_directory == ""
         else Path(chosen_directory)
         if chosen_directory
-        else documents_folder / "chroma"
+        else base_folder / "chroma"
     )
     ingest_context = make_ingest_context(
         settings, "documents", "DOCUMENT_ROOTS", settings.document_roots
     )
-    knowledge_base = open_documents(documents_folder, chroma_directory, ingest_context)
+    knowledge_base = open_documents(base_folder, chroma_directory, ingest_context)
     return replace(knowledge_base, leasable_passages=get_shared_embedder(settings).waiting_texts)
 
 
 def open_documents(
-    documents_folder: Path,
+    base_folder: Path,
     chroma_directory: Path | None,
     ingest_context: IngestContext,
 ) -> KnowledgeBase:
     """Open the documents base on a folder; its stores are opened when it is served."""
-    documents_service = DocumentsService(documents_folder, chroma_directory, ingest_context)
+    documents_service = DocumentsService(base_folder, chroma_directory, ingest_context)
     return KnowledgeBase(
         name="documents",
         server_name="document-store-mcp",

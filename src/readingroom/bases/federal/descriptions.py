@@ -45,10 +45,10 @@ def describe_semantic_search(record_sources: tuple[Source, ...]) -> str:
     )
 
 
-def _join_source_names(record_sources: tuple[Source, ...], *text_shapes: Shape) -> str:
+def _join_source_names(record_sources: tuple[Source, ...], *shapes: Shape) -> str:
     return ", ".join(
         list_source_names(
-            record_source for record_source in record_sources if record_source.shape in text_shapes
+            record_source for record_source in record_sources if record_source.shape in shapes
         )
     )
 
@@ -142,11 +142,11 @@ def _describe_times(record_tables: tuple[RecordTable, ...]) -> str:
 
 def _describe_fields(record_tables: tuple[RecordTable, ...], list_fields: ListFields) -> str:
     """List the fields of each table that has any."""
-    paths_and_fields = (
+    slugs_and_fields = (
         (record_table.slug, ", ".join(list_fields(record_table))) for record_table in record_tables
     )
     return "; ".join(
-        f"{table_path}: {field_names_text}"
-        for table_path, field_names_text in paths_and_fields
+        f"{table_slug}: {field_names_text}"
+        for table_slug, field_names_text in slugs_and_fields
         if field_names_text
     )

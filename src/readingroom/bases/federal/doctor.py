@@ -20,30 +20,30 @@ def check(
     settings: RoomSettings, is_repairing: bool, run_command: RunCommand
 ) -> Iterator[Complaint]:
     """Yield what is wrong with the federal database; nothing of it can be repaired here."""
-    database_path = locate_records(settings)
-    if not isinstance(database_path, Path):
-        prepare_records(database_path)
-        with closing(database_path.connect(writing=False)) as shared_db:
+    records_place = locate_records(settings)
+    if not isinstance(records_place, Path):
+        prepare_records(records_place)
+        with closing(records_place.connect(writing=False)) as shared_db:
             yield from _check_orphans(shared_db)
             yield from _check_vectors(shared_db)
         return
-    if not database_path.exists():
+    if not records_place.exists():
         return
     try:
-        with closing(connect(database_path, timeout=10)) as db:
+        with closing(connect(records_place, timeout=10)) as db:
             (schema_version,) = db.execute("PRAGMA user_version").fetchone()
             if schema_version > SCHEMA_VERSION:
                 fix_hint = (
                     "install the newer Reading Room that wrote it, or restore an older backup"
                 )
-                yield _make_complaint(f"{database_path} has tables of a newer version", fix_hint)
+                yield _make_complaint(f"{records_place} has tables of a newer version", fix_hint)
                 return
-            if database_path.stat().st_size < _MAX_QUICK_CHECK_BYTES:
-                yield from _check_integrity(db, database_path)
+            if records_place.stat().st_size < _MAX_QUICK_CHECK_BYTES:
+                yield from _check_integrity(db, records_place)
             yield from _check_vectors(db)
     except DatabaseError as error:
         yield _make_complaint(
-            f"{database_path} cannot be read: {error}", "restore it from a backup"
+            f"{records_place} cannot be read: {error}", "restore it from a backup"
         )
 
 

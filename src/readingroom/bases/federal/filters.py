@@ -27,6 +27,13 @@ def _refuse_bool(filter_value: Any) -> Any:
     return filter_value
 
 
+def _write_number(filter_value: Any) -> Any:
+    """Return a number as text: parts of the CFR and codes may be written without quotes."""
+    is_number = isinstance(filter_value, int) and not isinstance(filter_value, bool)
+    return str(filter_value) if is_number else filter_value
+
+
+_AnyText = Annotated[ShortText, BeforeValidator(_write_number)]
 _TYPE_BY_COLUMN_KIND: dict[str, Any] = {
     "INTEGER": Annotated[int, Field(ge=0, le=2**31), BeforeValidator(_refuse_bool)],
     "BOOLEAN": bool,
@@ -55,12 +62,12 @@ class RowFilter:
 def make_filters_model(record_table: RecordTable) -> type[SourceFilters]:
     """Return the model of a table's filters, which reports those that do not fit."""
     type_by_facet = {
-        group_facet.name: VALUE_TYPES.get(group_facet.name, ShortText)
+        group_facet.name: VALUE_TYPES.get(group_facet.name, _AnyText)
         for group_facet in record_table.plan.facets
     }
     type_by_filter = type_by_facet | {
         table_column.name: _choose_filter_value_type(table_column)
-        for table_column in record_table.filters
+        for table_column in record_table.filter_columns
     }
     model_fields: dict[str, Any] = {
         filter_name: (filter_type | None, None)
@@ -75,7 +82,7 @@ def _choose_filter_value_type(table_column: Column) -> Any:
         return _TYPE_BY_COLUMN_KIND[table_column.kind]
     if table_column.choices:
         return make_choice_type(table_column.choices)
-    return VALUE_TYPES.get(table_column.name, ShortText)
+    return VALUE_TYPES.get(table_column.name, _AnyText)
 
 
 def parse_filters(record_table: RecordTable, filter_values: Mapping[str, Any] | None) -> RowFilter:

@@ -10,9 +10,10 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from readingroom.bases.federal import store
 from readingroom.bases.federal.filters import parse_filters
 from readingroom.bases.federal.models import ChangesQuestion, ListRecords, RecordList, Search
+from readingroom.bases.federal.schema.ids import FederalId
 from readingroom.bases.federal.schema.records import LinkKind, SponsorKind
 from readingroom.bases.federal.schema.sources import Source
-from readingroom.core.errors import InvalidArguments, UnrecognizedId
+from readingroom.core.errors import InvalidArguments, RecordNotFound, UnrecognizedId
 from readingroom.core.imports import LazyModule
 from readingroom.protocol.search import Fetched
 
@@ -24,6 +25,13 @@ else:
     texts = LazyModule("readingroom.bases.federal.query.texts")
 
 
+_FILTER_BY_PART = {
+    "links": "kind",
+    **dict.fromkeys(("members", "votes", "voted_alike"), "congress"),
+}
+"""What belongs to a record and can be narrowed, each with its filter."""
+
+
 async def list_source_cards(
     federal_service: Any, record_source: Source, arguments: ListRecords
 ) -> RecordList:
@@ -31,7 +39,6 @@ async def list_source_cards(
     record_page = await federal_service.list_records(
         record_source, row_filter, arguments.limit, arguments.cursor
     )
-    stored_count = (await federal_service.read_progress_of_source(record_source)).records
     return RecordList(
         source=record_source.name,
         results=[cards.make_card(listed_record) for listed_record in record_page.results],
@@ -39,9 +46,7 @@ async def list_source_cards(
         has_more=record_page.has_more,
         loaded_up_to=record_page.loaded_up_to,
         filters_read=record_page.filters_read,
-        note=record_page.note
-        if stored_count
-        else f"No record of {record_source.name} is loaded here.",
+        note=record_page.note,
     )
 
 
@@ -57,31 +62,31 @@ async def list_part_cards(
         arguments.cursor,
         dict(arguments.filters or {}),
     )
-    congress = filter_values.pop("congress", None)
-    congress = congress if isinstance(congress, int) else None
     if part_name == "members" and record_source.name == "roll_call_votes":
         voter_list: RecordList = await federal_service.store.query(
             lambda db: record_lists.list_voters(db, record_id, arguments.filters, page_size, cursor)
         )
         return voter_list
-    if part_name == "voted_alike":
-        voting_alike_list: RecordList = await federal_service.store.query(
-            lambda db: record_lists.list_voting_alike(db, record_id, congress, page_size, cursor)
-        )
-        return voting_alike_list
     if part_name == "actions" and record_source.name == "committees":
+        _refuse_filters(part_name, filter_values, "since", "until")
         committee_list: RecordList = await federal_service.store.query(
             lambda db: record_lists.list_committee_actions(
                 db, record_id, filter_values, page_size, cursor
             )
         )
         return committee_list
+    taken_filter = _FILTER_BY_PART.get(part_name)
+    _refuse_filters(part_name, filter_values, *filter(None, (taken_filter,)))
+    congress = _read_congress(filter_values.get("congress"))
+    if part_name == "voted_alike":
+        voting_alike_list: RecordList = await federal_service.store.query(
+            lambda db: record_lists.list_voting_alike(db, record_id, congress, page_size, cursor)
+        )
+        return voting_alike_list
     if part_name == "similar":
         return await list_similar(federal_service, record_source, record_id, page_size)
-    link_kind = filter_values.pop("kind", None)
-    _refuse_filters(part_name, filter_values)
     if part_name == "links":
-        kind_filter = parse_link_kind(link_kind)
+        kind_filter = parse_link_kind(filter_values.get("kind"))
         return await list_link_cards(
             federal_service, record_source, record_id, kind_filter, page_size, cursor
         )
@@ -176,15 +181,29 @@ async def list_similar(
     )
 
 
-def _refuse_filters(part_name: str, filter_values: Mapping[str, Any]) -> None:
-    if filter_values:
-        problem_text = f"{part_name} take no such filter"
+def _refuse_filters(part_name: str, filter_values: Mapping[str, Any], *taken_filters: str) -> None:
+    """Raise InvalidArguments for filters that a part does not take: none is passed over."""
+    other_filters = [
+        filter_name for filter_name in filter_values if filter_name not in taken_filters
+    ]
+    if other_filters:
+        taken_text = f", only {' and '.join(taken_filters)}" if taken_filters else ""
+        problem_text = f"{part_name} take no such filter{taken_text}"
         raise InvalidArguments(
             [
                 {"field": f"filters.{filter_name}", "message": problem_text}
-                for filter_name in filter_values
+                for filter_name in other_filters
             ]
         )
+
+
+def _read_congress(written_congress: Any) -> int | None:
+    if written_congress is None:
+        return None
+    if isinstance(written_congress, int) and not isinstance(written_congress, bool):
+        return written_congress
+    problem_text = f"{str(written_congress)[:50]!r} is no number of a Congress, such as 118"
+    raise InvalidArguments([{"field": "filters.congress", "message": problem_text}])
 
 
 def parse_link_kind(written_kind: Any) -> LinkKind | SponsorKind | None:
@@ -202,9 +221,9 @@ def parse_link_kind(written_kind: Any) -> LinkKind | SponsorKind | None:
 
 async def fetch_address(federal_service: Any, list_address: str) -> Fetched:
     """Return what an address of this server has: a record, or a page of a list as lines."""
-    split_url = urlsplit(list_address.strip())
-    query_params = dict(parse_qsl(split_url.query))
-    path_segments = split_url.path.removeprefix("/v1/").strip("/").split("/")
+    url_parts = urlsplit(list_address.strip())
+    query_params = dict(parse_qsl(url_parts.query))
+    path_segments = url_parts.path.removeprefix("/v1/").strip("/").split("/")
     text_offset = (
         int(query_params.get("offset", "0")) if query_params.get("offset", "0").isdecimal() else 0
     )
@@ -221,7 +240,7 @@ async def fetch_address(federal_service: Any, list_address: str) -> Fetched:
             query_params.get("section"),
             query_params.get("compare_with"),
         )
-        return texts.render_bill_text(bill_text)
+        return texts.make_fetched_bill_text(bill_text)
     arguments = record_lists.parse_list_address(list_address)
     if arguments is None:
         if len(path_segments) == 2:
@@ -230,4 +249,16 @@ async def fetch_address(federal_service: Any, list_address: str) -> Fetched:
         raise UnrecognizedId(f"{list_address[:200]!r} is no address of this server")
     record_list = await federal_service.list_cards(arguments)
     more_url = record_lists.format_list_address(arguments, record_list.next_cursor)
-    return texts.render_list(split_url.path, record_list, more_url)
+    return texts.make_fetched_list(url_parts.path, record_list, more_url)
+
+
+def get_id_in_source(record_source: Source, parsed_id: FederalId) -> str:
+    """Return the id of a record of a source; raise RecordNotFound for one of another source."""
+    if parsed_id.source == record_source.name:
+        return parsed_id.id
+    if (parsed_id.source, record_source.name) == ("federal_register", "presidential_documents"):
+        return f"presdoc:{parsed_id.id}"
+    raise RecordNotFound(
+        f"{parsed_id.id} is an id of {parsed_id.source}, not of {record_source.name}",
+        source=parsed_id.source,
+    )

@@ -122,10 +122,10 @@ def parse_conditions(written_conditions: object) -> object:
             raise ValueError(
                 f"{str(written_condition)[:50]!r} is no condition; write it as name=value"
             )
-        is_flag = filter_value in ("true", "false")
+        is_boolean = filter_value in ("true", "false")
         filter_values[filter_name.strip()] = (
             filter_value == "true"
-            if is_flag
+            if is_boolean
             else int(filter_value)
             if filter_value.isdecimal()
             else filter_value.strip()
@@ -226,6 +226,7 @@ class CosponsorPage(Answer):
     has_more: bool
     bill_id: str
     loaded_up_to: str | None = None
+    note: str | None = None
 
 
 class MembershipPage(Answer):
@@ -236,6 +237,7 @@ class MembershipPage(Answer):
     committee_id: str
     congress: int | None
     loaded_up_to: str | None = None
+    note: str | None = None
 
 
 class MemberVotePage(Answer):
@@ -244,6 +246,7 @@ class MemberVotePage(Answer):
     next_cursor: str | None
     has_more: bool
     loaded_up_to: str | None = None
+    note: str | None = None
 
 
 class ActionPage(Answer):
@@ -253,6 +256,7 @@ class ActionPage(Answer):
     has_more: bool
     bill_id: str
     loaded_up_to: str | None = None
+    note: str | None = None
 
 
 class RecordPage(Answer):

@@ -86,9 +86,9 @@ def _make_invalid_parameter_error(field_name: str, problem_text: str) -> Invalid
 
 def _name_parameter(field_problem: dict[str, str]) -> dict[str, str]:
     """Return a problem with a tool's argument under the name of the REST parameter."""
-    parameter_names = {"time_field": "bucket_by_time", "interval": "time_interval"}
+    parameter_by_argument = {"time_field": "bucket_by_time", "interval": "time_interval"}
     field_name = field_problem["field"].removeprefix("filters.")
-    return field_problem | {"field": parameter_names.get(field_name, field_name)}
+    return field_problem | {"field": parameter_by_argument.get(field_name, field_name)}
 
 
 @contextmanager

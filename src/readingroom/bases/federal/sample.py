@@ -28,9 +28,9 @@ class FederalSample(BaseSample):
 
 
 def _load_sample_records(
-    settings: RoomSettings, data_folder: Path, report_progress: ReportProgressSync
+    settings: RoomSettings, corpus_folder: Path, report_progress: ReportProgressSync
 ) -> None:
-    records_folder = write_more_records(data_folder)
+    records_folder = write_more_records(corpus_folder)
     loading.load(store.get_database_path(settings.data), [records_folder], None)
 
 

@@ -61,11 +61,12 @@ from readingroom.storage.database import Database
 
 # What a search does not need: half of the base is not imported before somebody asks for it.
 if TYPE_CHECKING:
-    from readingroom.bases.federal.names import citations, filter_values, resolver
+    from readingroom.bases.federal.names import citations, filter_values, gaps, resolver
     from readingroom.bases.federal.query import cards, dossiers, lists, record_lists, texts
 else:
     citations = LazyModule("readingroom.bases.federal.names.citations")
     filter_values = LazyModule("readingroom.bases.federal.names.filter_values")
+    gaps = LazyModule("readingroom.bases.federal.names.gaps")
     resolver = LazyModule("readingroom.bases.federal.names.resolver")
     cards = LazyModule("readingroom.bases.federal.query.cards")
     dossiers = LazyModule("readingroom.bases.federal.query.dossiers")
@@ -99,7 +100,7 @@ class FederalService:
 
     async def _find_id(self, record_source: Source, written_id: str) -> str:
         """Return the canonical id of a record of a source, from any spelling or citation."""
-        return _get_id_in_source(record_source, await self._resolve_citation(written_id))
+        return listing.get_id_in_source(record_source, await self._resolve_citation(written_id))
 
     async def _resolve_citation(self, citation: str) -> FederalId:
         try:
@@ -166,9 +167,6 @@ class FederalService:
         record_id = await self._find_id(record_source, arguments.id)
         return await listing.list_part_cards(self, record_source, record_id, part_name, arguments)
 
-    async def read_progress_of_source(self, record_source: Source) -> SourceProgress:
-        return await self.store.query(lambda db: store.read_progress(db, record_source))
-
     # --- what belongs to a record ---
 
     async def list_cosponsors(
@@ -191,9 +189,9 @@ class FederalService:
         max_results: int,
         cursor: str | None,
     ) -> lists.ChildPage:
-        source_name, table_name = lists.CHILD_TABLES[page_model]
+        source_name, table_name = lists.SOURCE_AND_TABLE_BY_PAGE[page_model]
         canonical_id = await self._find_id(SOURCES_BY_NAME[source_name], record_id)
-        (after_key,) = cursors.decode(table_name, cursor, int) or (0,)
+        (after_key,) = cursors.decode(f"{table_name}:{canonical_id}", cursor, int) or (0,)
         return await self.store.query(
             lambda db: lists.list_children(db, page_model, canonical_id, max_results, after_key)
         )
@@ -204,19 +202,19 @@ class FederalService:
         """List the amendments to a bill; raise RecordNotFound if the bill is not loaded."""
         bills, amendments = SOURCES_BY_NAME["bills"], SOURCES_BY_NAME["amendments"]
         record_id = await self._find_id(bills, bill_id)
-        await self.store.query(lambda db: store.read_record(db, bills, record_id))
+        bill_fields = await self.store.query(lambda db: store.read_record(db, bills, record_id))
         row_filter = build_row_filter(amendments.record_table, {"bill_id": record_id})
-        return await self.list_records(amendments, row_filter, max_results, cursor)
+        page = await self.list_records(amendments, row_filter, max_results, cursor)
+        missing_note = lists.describe_missing_status(bill_fields) or page.note
+        return page.model_copy(update={"note": missing_note})
 
     async def list_committee_members(
         self, committee_id: str, congress: int | None, max_results: int, cursor: str | None
     ) -> MembershipPage:
         """List who sits on a committee, in one Congress or the newest loaded."""
         record_id = await self._find_id(SOURCES_BY_NAME["committees"], committee_id)
-        after_key = (
-            cursors.decode("committee_members", cursor, str, int, str)
-            or store.KEY_BEFORE_FIRST_MEMBER
-        )
+        list_name, first_key = f"committee_members:{record_id}", store.KEY_BEFORE_FIRST_MEMBER
+        after_key = cursors.decode(list_name, cursor, str, int, str) or first_key
         return await self.store.query(
             lambda db: lists.list_members(db, record_id, congress, max_results, after_key)
         )
@@ -226,7 +224,7 @@ class FederalService:
     ) -> MemberVotePage:
         """List how a member voted, newest first."""
         record_id = await self._find_id(SOURCES_BY_NAME["legislators"], bioguide_id)
-        after_key = cursors.decode("member_votes", cursor, str, str)
+        after_key = cursors.decode(f"member_votes:{record_id}", cursor, str, str)
         return await self.store.query(
             lambda db: lists.list_member_votes(db, record_id, congress, max_results, after_key)
         )
@@ -236,7 +234,7 @@ class FederalService:
     ) -> MemberVotePage:
         """List how each member voted in a roll call."""
         record_id = await self._find_id(SOURCES_BY_NAME["roll_call_votes"], vote_id)
-        (after_key,) = cursors.decode("roll_call_members", cursor, int) or (0,)
+        (after_key,) = cursors.decode(f"roll_call_members:{record_id}", cursor, int) or (0,)
         return await self.store.query(
             lambda db: lists.list_roll_call_votes(db, record_id, max_results, after_key)
         )
@@ -251,7 +249,7 @@ class FederalService:
     ) -> LinkPage:
         """List what a record is linked to, in either direction, with the evidence."""
         canonical_id = await self._find_id(record_source, record_id)
-        after_key = cursors.decode("links", cursor, str, str)
+        after_key = cursors.decode(f"links:{canonical_id}", cursor, str, str)
         return await self.store.query(
             lambda db: lists.list_links(
                 db, record_source, canonical_id, link_kind, max_results, after_key
@@ -327,7 +325,8 @@ class FederalService:
         cursor: str | None = None,
     ) -> Resolved:
         """Return the records of a registry that a name may mean, the likeliest first."""
-        (start_index,) = cursors.decode("names", cursor, int) or (0,)
+        list_name = lists.make_name_list(record_source, query_text)
+        (start_index,) = cursors.decode(list_name, cursor, int) or (0,)
         page_slice = slice(start_index, start_index + max_results)
 
         def read(db: Database) -> Resolved:
@@ -356,7 +355,7 @@ class FederalService:
                     row_filter.filters, stored_filter.filters
                 ),
                 note=describe_uncovered(query_text),
-                **lists.build_next_match_fields("names", page_slice, len(name_matches)),
+                **lists.build_next_match_fields(list_name, page_slice, len(name_matches)),
             )
 
         return await self.store.query(read)
@@ -400,7 +399,7 @@ class FederalService:
         record_source: Source,
         record_id: str,
         congress: int | None,
-        readers: Mapping[str, dossiers.SectionReader],
+        reader_by_section: Mapping[str, dossiers.SectionReader],
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return a record and its sections, all from one snapshot."""
         canonical_id = await self._find_id(record_source, record_id)
@@ -409,8 +408,8 @@ class FederalService:
             with db.begin_consistent_read():
                 record_fields = lists.read_or_tell_links(db, record_source, canonical_id)
                 subject = dossiers.DossierSubject(db, record_source, record_fields, congress)
-                sections: dict[str, Any] = dict(dossiers.read_sections(subject, readers))
-                shown_fields, cut_fields = cards.shorten_fields(record_fields)
+                sections: dict[str, Any] = dict(dossiers.read_sections(subject, reader_by_section))
+                shown_fields, cut_fields = cards.shorten_to_fit(record_fields, sections)
                 return shown_fields, sections | {"shortened": cut_fields or None}
 
         return await self.store.query(read)
@@ -440,7 +439,7 @@ class FederalService:
     async def search(self, arguments: Search, mode: Mode = "hybrid") -> SearchAnswer:
         """Search records by words, by meaning, or both, best first."""
         started_at = time.perf_counter()
-        arguments, resolved_filters = await self._resolve_search_filters(arguments)
+        arguments, reinterpreted_filters = await self._resolve_search_filters(arguments)
         search_plan = plan_search(arguments, mode)
 
         def read(db: Database) -> tuple[SearchPlan, SearchResult]:
@@ -450,14 +449,19 @@ class FederalService:
 
         final_plan, search_result = await self.store.query(read)
         degraded = final_plan.degraded
+        source_names = [searched.source for searched in search_result.searched_sources]
         if mode != "lexical":
-            source_names = [searched.source for searched in search_result.searched_sources]
             percent_by_source = await self.store.query(self.embedding_coverage.read_percents)
             degraded = build_degraded(mode, degraded, source_names, percent_by_source)
         # Who does not say how many wants an answer that can be read; the rest is a page away.
         keeps_all_hits = "limit" in arguments.model_fields_set
         hits = search_result.hits if keeps_all_hits else list(cards.fit_answer(search_result.hits))
         end_offset = arguments.offset + len(hits)
+        note = describe_uncovered(arguments.query)
+        if not hits and note is None:
+            note = await self.store.query(
+                lambda db: gaps.describe_search_gaps(db, source_names, final_plan.facet_filters)
+            )
         return SearchAnswer(
             results=hits,
             total=search_result.matching_count,
@@ -468,8 +472,8 @@ class FederalService:
             confidence_reason=search_result.confidence.reason,
             degraded=degraded,
             next_offset=end_offset if hits and end_offset < search_result.matching_count else None,
-            filters_read=resolved_filters,
-            note=describe_uncovered(arguments.query),
+            filters_read=reinterpreted_filters,
+            note=note,
         )
 
     async def _resolve_search_filters(
@@ -486,15 +490,3 @@ class FederalService:
         return arguments.model_copy(
             update={"filters": stored_filters}
         ), filter_values.find_reinterpreted_values(written_filters, resolved_filters)
-
-
-def _get_id_in_source(record_source: Source, parsed_id: FederalId) -> str:
-    """Return the id of a record of a source; raise RecordNotFound for one of another source."""
-    if parsed_id.source == record_source.name:
-        return parsed_id.id
-    if (parsed_id.source, record_source.name) == ("federal_register", "presidential_documents"):
-        return f"presdoc:{parsed_id.id}"
-    raise RecordNotFound(
-        f"{parsed_id.id} is an id of {parsed_id.source}, not of {record_source.name}",
-        source=parsed_id.source,
-    )

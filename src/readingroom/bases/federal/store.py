@@ -200,13 +200,13 @@ def read_record_json(db: Database, record_source: Source, record_id: str) -> str
     if record_row is None:
         raise RecordNotFound(f"No record {record_id} has been loaded", source=record_source.name)
     if record_row["status"] != "active":
-        successor = (
+        successor_hint = (
             {"successor_id": record_row["successor_id"]} if record_row["successor_id"] else {}
         )
         raise RecordGone(
             f"{record_id} was withdrawn on {record_row['tombstone_at']}: "
             f"{record_row['tombstone_reason']}",
-            **successor,
+            **successor_hint,
         )
     record_json: str = record_row["record"]
     loaded_up_to = to_json(record_row["loaded_up_to"]).decode()
@@ -223,10 +223,10 @@ def list_records(
 ) -> RowPage:
     """Return a page of a source's active records, newest first, those without a date last."""
     record_rows: list[Row] = []
-    index_clause = _choose_index(db, record_source, row_filter)
+    index_hint = _choose_index(db, record_source, row_filter)
     for sql_condition, sql_values in _list_conditions_after(after_key):
         record_rows += db.execute(
-            f"""SELECT id, published_at, record FROM {record_source.name} {index_clause}
+            f"""SELECT id, published_at, record FROM {record_source.name} {index_hint}
                 WHERE {row_filter.sql}{sql_condition}
                 ORDER BY {NEWEST_FIRST_ORDER_SQL} LIMIT ?""",
             (*row_filter.values, *sql_values, max_results + 1 - len(record_rows)),
@@ -249,28 +249,28 @@ def _choose_index(db: Database, record_source: Source, row_filter: RowFilter) ->
     read all Senate amendments, newest first, until it comes to those of a Congress long ago.
     """
     indexed_filters = [
-        lookup_name
-        for lookup_name in record_source.record_table.lookups
-        if lookup_name in row_filter.filters
+        column_name
+        for column_name in record_source.record_table.indexed_columns
+        if column_name in row_filter.filters
     ]
     if len(indexed_filters) < 2 or not db.dialect.index_hint:
         return ""
-    matching_counts = {
-        lookup_name: count_up_to(
+    matching_count_by_filter = {
+        column_name: count_up_to(
             db,
             record_source.name,
-            lookup_name,
-            row_filter.filters[lookup_name],
+            column_name,
+            row_filter.filters[column_name],
             _MAX_COUNTED_RECORDS,
         )
-        for lookup_name in indexed_filters
+        for column_name in indexed_filters
     }
     # Of two frequent values, the one whose records are of the same years: the others are spread.
     rarest_filter = min(
         indexed_filters,
-        key=lambda lookup_name: (
-            matching_counts[lookup_name],
-            lookup_name not in _TIME_BOUND_COLUMNS,
+        key=lambda column_name: (
+            matching_count_by_filter[column_name],
+            column_name not in _TIME_BOUND_COLUMNS,
         ),
     )
     return db.dialect.build_index_hint(f"{record_source.name}_{rarest_filter}")
@@ -284,10 +284,10 @@ def count_up_to(
     A tuple is any of its values.
     """
     allowed_values = column_value if isinstance(column_value, tuple) else (column_value,)
-    id_placeholders = ", ".join("?" * len(allowed_values))
+    placeholders = ", ".join("?" * len(allowed_values))
     (matching_count,) = db.execute(
         f"""SELECT count(*) FROM
-                (SELECT 1 FROM {table_name} WHERE {column_name} IN ({id_placeholders}) LIMIT ?)""",
+                (SELECT 1 FROM {table_name} WHERE {column_name} IN ({placeholders}) LIMIT ?)""",
         (*allowed_values, max_count),
     ).fetchone()
     return int(matching_count)
@@ -453,7 +453,7 @@ def list_stored_sources(db: Database) -> tuple[Source, ...]:
     return tuple(record_source for record_source in SOURCES if record_source.name in table_names)
 
 
-def list_stored_tables(db: Database) -> tuple[RecordTable, ...]:
+def list_stored_record_tables(db: Database) -> tuple[RecordTable, ...]:
     """Return what can be aggregated in this file."""
     return (*(source.record_table for source in list_stored_sources(db)), MEMBER_VOTES)
 
@@ -463,18 +463,18 @@ def read_status(db: Database) -> list[dict[str, Any]]:
 
     A percentage is rounded down: 100 only when every chunk has its vector.
     """
-    coverage_rows = db.execute(
+    count_rows = db.execute(
         """SELECT d.source, count(*) AS chunks, count(v.chunk) AS embedded
            FROM chunks c JOIN documents d USING (doc) LEFT JOIN vectors v USING (chunk)
            GROUP BY d.source"""
     ).fetchall()
     chunk_counts_by_source = {
-        coverage_row["source"]: {
-            "chunks": coverage_row["chunks"],
-            "embedded": coverage_row["embedded"],
-            "embedded_percent": coverage_row["embedded"] * 100 // coverage_row["chunks"],
+        count_row["source"]: {
+            "chunks": count_row["chunks"],
+            "embedded": count_row["embedded"],
+            "embedded_percent": count_row["embedded"] * 100 // count_row["chunks"],
         }
-        for coverage_row in coverage_rows
+        for count_row in count_rows
     }
     no_chunk_counts = {"chunks": 0, "embedded": 0, "embedded_percent": None}
     return [

@@ -37,7 +37,7 @@ from readingroom.bases.federal.query.aggregate_models import (
     Total,
 )
 from readingroom.bases.federal.query.aggregates import Aggregation, Budget
-from readingroom.bases.federal.query.cards import fit_answer
+from readingroom.bases.federal.query.cards import cut_records, fit_answer
 from readingroom.bases.federal.query.dossier_models import (
     BillDossier,
     CommitteeDossier,
@@ -57,6 +57,7 @@ from readingroom.bases.federal.schema.sources import (
     find_table,
 )
 from readingroom.bases.federal.schema.tables import lacks_agencies
+from readingroom.bases.federal.search.passages import read_generation
 from readingroom.bases.federal.search.remote import FederalPassages
 from readingroom.bases.federal.service import FederalService
 from readingroom.bases.federal.settings import FederalSettings
@@ -121,6 +122,7 @@ def open_federal(
         ),
         service=federal_service,
         leasable_passages=FederalPassages(federal_place, federal_service.vectors),
+        check_ready=partial(federal_service.store.query, read_generation),
         warm_up=federal_service.warm_up,
     )
 
@@ -315,11 +317,23 @@ def _make_name_tool(federal_service: FederalService) -> Tool:
         """
         record_source = find_registry(arguments.entity_type)
         row_filter = parse_filters(record_source.record_table, arguments.filters)
-        return await federal_service.resolve_name(
-            record_source, arguments.query, row_filter, arguments.limit, arguments.cursor
-        )
 
-    def choices() -> dict[str, list[str]]:
+        async def resolve(max_results: int) -> Resolved:
+            resolved = await federal_service.resolve_name(
+                record_source, arguments.query, row_filter, max_results, arguments.cursor
+            )
+            if record_source.name != "bills":
+                return resolved
+            # A bill's record alone may be longer than an answer; `get_bill` has it whole.
+            return resolved.model_copy(update={"results": cut_records(resolved.results)})
+
+        resolved = await resolve(arguments.limit)
+        fitting_count = len(fit_answer(resolved.results))
+        if "limit" in arguments.model_fields_set or fitting_count == len(resolved.results):
+            return resolved
+        return await resolve(fitting_count)
+
+    def list_entity_types() -> dict[str, list[str]]:
         loaded_registries = federal_service.store.query_now(store.list_stored_sources)
         registry_slugs = [
             record_source.slug
@@ -328,7 +342,7 @@ def _make_name_tool(federal_service: FederalService) -> Tool:
         ]
         return {"entity_type": [*registry_slugs, "bills"]}
 
-    return make_tool(resolve_entity, title="Resolve a name", list_choices=choices)
+    return make_tool(resolve_entity, title="Resolve a name", list_choices=list_entity_types)
 
 
 def _make_aggregate_tools(federal_service: FederalService) -> tuple[Tool, ...]:
@@ -362,32 +376,32 @@ def _make_aggregate_tools(federal_service: FederalService) -> tuple[Tool, ...]:
             )
         )
 
-    def live() -> tuple[RecordTable, ...]:
-        return federal_service.store.query_now(store.list_stored_tables)
+    def list_live_tables() -> tuple[RecordTable, ...]:
+        return federal_service.store.query_now(store.list_stored_record_tables)
 
-    def choices(*arguments: str) -> Callable[[], dict[str, list[str]]]:
-        return lambda: descriptions.collect_aggregate_choices(live(), arguments)
+    def make_choice_lister(*arguments: str) -> Callable[[], dict[str, list[str]]]:
+        return lambda: descriptions.collect_aggregate_choices(list_live_tables(), arguments)
 
     return (
         make_tool(
             count,
             title="Count records",
             view="series",
-            make_description=lambda: descriptions.describe_count(live()),
-            list_choices=choices("resource", "group_by"),
+            make_description=lambda: descriptions.describe_count(list_live_tables()),
+            list_choices=make_choice_lister("resource", "group_by"),
         ),
         make_tool(
             sum,
             title="Add numbers up",
-            make_description=lambda: descriptions.describe_sum(live()),
-            list_choices=choices("resource", "sum_field", "group_by"),
+            make_description=lambda: descriptions.describe_sum(list_live_tables()),
+            list_choices=make_choice_lister("resource", "sum_field", "group_by"),
         ),
         make_tool(
             time_series,
             title="Count over time",
             view="series",
-            make_description=lambda: descriptions.describe_time_series(live()),
-            list_choices=choices("resource", "time_field", "group_by", "sum_field"),
+            make_description=lambda: descriptions.describe_time_series(list_live_tables()),
+            list_choices=make_choice_lister("resource", "time_field", "group_by", "sum_field"),
         ),
     )
 

@@ -104,17 +104,17 @@ class GuidanceAdapter(SearchAdapter):
             max_chars=None,
         )
         with _add_legal_sentences():
-            govuk_page = await self._service.read_page(arguments, make_call_context(tool_context))
-        assert isinstance(govuk_page, PageText)
+            page_answer = await self._service.read_page(arguments, make_call_context(tool_context))
+        assert isinstance(page_answer, PageText)
         return make_desk_record(
             self.base,
-            govuk_page.id,
-            title=govuk_page.title or govuk_page.id,
-            text=govuk_page.text,
-            url=govuk_page.url,
-            citation=govuk_page.citation,
+            page_answer.id,
+            title=page_answer.title or page_answer.id,
+            text=page_answer.text,
+            url=page_answer.url,
+            citation=page_answer.citation,
             source=_SOURCE_NAME,
-            details=govuk_page.model_dump(mode="json", exclude={"text", "id", "next_offset"}),
+            details=page_answer.model_dump(mode="json", exclude={"text", "id", "next_offset"}),
             offset=offset,
         )
 

@@ -28,7 +28,7 @@ from readingroom.core.settings import RoomSettings
 from readingroom.protocol.sample import mark_sample_citations
 from readingroom.protocol.tool import ToolContext
 
-_MAX_NAMED_PAGES = 20
+_MAX_NAMED_SKIPPED_PAGES = 20
 
 
 def _list_page_paths(settings: RoomSettings, typed_arguments: Mapping[str, Any]) -> list[str]:
@@ -57,8 +57,8 @@ def guidance() -> None:
 @add_common_options
 def get(path: str, settings: GuidanceSettings, as_json: bool) -> None:
     """Print the page at PATH, such as /guidance/charity-reporting, as readable text."""
-    govuk_page = _call_tool("get_content_by_path", settings, path=path)
-    _print_answer(as_json, govuk_page, f"{govuk_page.citation}\n\n{govuk_page.text}")
+    page_answer = _call_tool("get_content_by_path", settings, path=path)
+    _print_answer(as_json, page_answer, f"{page_answer.citation}\n\n{page_answer.text}")
 
 
 @guidance.command()
@@ -111,7 +111,7 @@ def sync(check_all: bool, settings: GuidanceSettings, as_json: bool) -> None:
         )
         summary_lines += [
             f"  {skipped_page.path}: {skipped_page.reason}"
-            for skipped_page in sync_summary.skipped[:_MAX_NAMED_PAGES]
+            for skipped_page in sync_summary.skipped[:_MAX_NAMED_SKIPPED_PAGES]
         ]
     if sync_summary.no_vectors:
         summary_lines.append(f"Searched by words alone: {sync_summary.no_vectors}")

@@ -93,12 +93,12 @@ async def _show_kept_copies(
         _make_shown_library, guidance_service, now_seconds
     )
     outage_text = guidance_service.describe_outage()
-    page_html = _render(
+    body_html = _render(
         "copies.html", copies=shown_copies, library=shown_library, outage=outage_text
     )
     return RenderedPage(
         "Guidance that is kept here",
-        page_html,
+        body_html,
         data={"cached": shown_copies, "offline": shown_library, "outage": outage_text},
         tool_example=ToolExample("get_source_metadata", {"path": shown_copies[0].path})
         if shown_copies
@@ -159,7 +159,7 @@ class _ShownCopy:
             kept_copy.public_updated_at or "",
             kept_copy.is_withdrawn,
             max(0.0, now_seconds - kept_copy.fetched_at),
-            kept_copy.ttl,
+            kept_copy.ttl_seconds,
         )
 
     @property
@@ -225,47 +225,47 @@ async def _show_guidance(guidance_service: GuidanceService, request: PageRequest
     call_context = make_call_context(request.call)
     page_number = _read_page_number(request)
     page_arguments = {"page": page_number, "page_size": _RESULTS_PER_PAGE}
-    list_answer: SearchResults | Changes
+    shown_answer: SearchResults | Changes
     if query_text:
         arguments: dict[str, Any] = {**page_arguments, "query": query_text}
-        list_answer = await guidance_service.search(
+        shown_answer = await guidance_service.search(
             validate_model(SearchGuidance, arguments), call_context
         )
         tool_example = ToolExample("search_guidance", {"query": query_text})
     else:
         arguments = {**page_arguments, "since": since_day}
-        list_answer = await guidance_service.list_changes(
+        shown_answer = await guidance_service.list_changes(
             validate_model(RecentChanges, arguments), call_context
         )
         tool_example = ToolExample("recent_changes", {"since": since_day.isoformat()})
     shown_hits = (
-        list_answer.results if isinstance(list_answer, SearchResults) else list_answer.changes
+        shown_answer.results if isinstance(shown_answer, SearchResults) else shown_answer.changes
     )
-    page_html = _render(
+    body_html = _render(
         "guidance.html",
         query=query_text,
         day=since_day,
-        answer=list_answer,
+        answer=shown_answer,
         results=shown_hits,
-        cache=list_answer.cache,
+        cache=shown_answer.cache,
         outage=guidance_service.describe_outage(),
-        next_address=_make_next_address(request, page_number, list_answer.total),
+        next_address=_make_next_address(request, page_number, shown_answer.total),
     )
     page_title = f"Guidance: {query_text}" if query_text else f"Guidance changed since {since_day}"
-    return RenderedPage(page_title, page_html, data=list_answer, tool_example=tool_example)
+    return RenderedPage(page_title, body_html, data=shown_answer, tool_example=tool_example)
 
 
 def _read_page_number(request: PageRequest) -> int:
     """Return which page of results is wanted. Raise InvalidArguments."""
-    written_number = request.get_parameter("page") or "1"
-    if not (written_number.isdecimal() and len(written_number) <= 4):
+    page_number_text = request.get_parameter("page") or "1"
+    if not (page_number_text.isdecimal() and len(page_number_text) <= 4):
         raise InvalidArguments([{"field": "page", "message": "must be a number, from 1"}])
-    return int(written_number)
+    return int(page_number_text)
 
 
-def _make_next_address(request: PageRequest, page_number: int, total_hits: int) -> str | None:
+def _make_next_address(request: PageRequest, page_number: int, hit_count: int) -> str | None:
     """Return the address of the next page of results; None on the last."""
-    if page_number * _RESULTS_PER_PAGE >= total_hits:
+    if page_number * _RESULTS_PER_PAGE >= hit_count:
         return None
     form_values = {param_name: request.get_parameter(param_name) for param_name in ("q", "since")}
     given_values = {

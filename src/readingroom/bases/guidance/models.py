@@ -29,7 +29,7 @@ _PATH_DESCRIPTION = (
 Path = Annotated[str, Field(max_length=1024, description=_PATH_DESCRIPTION)]
 
 
-class _Reading(ToolArguments):
+class _PageReadingArguments(ToolArguments):
     """How much of a page is wanted."""
 
     text_only: bool = Field(
@@ -53,13 +53,13 @@ class _Reading(ToolArguments):
     )
 
 
-class GetContentByPath(_Reading):
+class GetContentByPath(_PageReadingArguments):
     """A page by its path."""
 
     path: Path
 
 
-class GetContentById(_Reading):
+class GetContentById(_PageReadingArguments):
     """A page by its id."""
 
     content_id: str = Field(
@@ -101,7 +101,7 @@ class GetErrorTaxonomy(ToolArguments):
     """Takes no arguments."""
 
 
-class _Paged(ToolArguments):
+class _PagedArguments(ToolArguments):
     page: int = Field(1, ge=1, le=1000, description="Which page of the results, from 1.")
     page_size: int = Field(20, ge=1, le=100, description="How many results a page has.")
 
@@ -122,7 +122,7 @@ _KNOWN_FILTER_SCHEMAS: JsonDict = {
 }
 
 
-class SearchGuidance(_Paged):
+class SearchGuidance(_PagedArguments):
     """Words to look for."""
 
     query: str = Field(min_length=1, max_length=500, description="What to look for, in words.")
@@ -148,7 +148,7 @@ class SearchGuidance(_Paged):
     )
 
 
-class RecentChanges(_Paged):
+class RecentChanges(_PagedArguments):
     """A day to look back to."""
 
     since: date = Field(description="The first day to look at, YYYY-MM-DD.")
@@ -371,7 +371,7 @@ class OfflineCopy(Answer):
     degraded: str | None = Field(description="Why it was searched by words alone, if it was.")
 
 
-class _Found(GuidanceAnswer):
+class _PagedAnswer(GuidanceAnswer):
     total: int = Field(description="How many there are in all.")
     page: int
     page_size: int
@@ -382,7 +382,7 @@ class _Found(GuidanceAnswer):
     )
 
 
-class SearchResults(_Found):
+class SearchResults(_PagedAnswer):
     """Pages of the Charity Commission, in the order asked for."""
 
     query: str
@@ -396,7 +396,7 @@ class SearchResults(_Found):
     confidence_reason: str = ""
 
 
-class Changes(_Found):
+class Changes(_PagedAnswer):
     """Pages of the Charity Commission published or updated since a day, the latest first."""
 
     since: date

@@ -111,10 +111,10 @@ def group_params(query_params: QueryParams) -> dict[str, list[str]]:
 
 def group_by_filter_name(query_params: QueryParams) -> dict[str, list[str]]:
     """Return the values of each filter, by the name that callers know."""
-    values_by_name = group_params(query_params).items()
+    names_and_values = group_params(query_params).items()
     return {
         param_name.removeprefix("filter_"): param_values
-        for param_name, param_values in values_by_name
+        for param_name, param_values in names_and_values
     }
 
 

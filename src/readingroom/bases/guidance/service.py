@@ -405,7 +405,7 @@ def _make_live_fields(
     # GOV.UK's answers are read with suspicion: a missing field must not fail the call.
     total_count = total_count if isinstance(total_count, int) else len(parse_hits(search_response))
     return {
-        **_make_page_numbers(arguments, total_count),
+        **_make_paging_fields(arguments, total_count),
         "cache": make_cache_state(cached_reply),
         "warnings": make_reply_warnings(cached_reply),
     }
@@ -431,14 +431,14 @@ def _make_offline_fields(
 ) -> dict[str, Any]:
     """Return the fields of a list that the offline copy gives."""
     return {
-        **_make_page_numbers(arguments, total_count),
+        **_make_paging_fields(arguments, total_count),
         "cache": make_offline_cache_state(offline_copy, upstream_error),
         "offline": offline_copy,
         "warnings": make_stale_warnings(upstream_error, offline_copy.age_s),
     }
 
 
-def _make_page_numbers(
+def _make_paging_fields(
     arguments: SearchGuidance | RecentChanges, total_count: int
 ) -> dict[str, Any]:
     """Return how many results there are, which page of them this is, and the next one."""

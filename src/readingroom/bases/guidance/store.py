@@ -26,8 +26,8 @@ from readingroom.net.upstream import CallContext, QueryParams, Request, Upstream
 MAX_RATE_WAIT_SECONDS = 1.0
 """Seconds that a call over its client's rate may wait before it is refused."""
 
-_CONTENT_PATH = "/api/content"
-_SEARCH_PATH = "/api/search.json"
+_CONTENT_API_PATH = "/api/content"
+_SEARCH_API_PATH = "/api/search.json"
 _MAX_PARSED_PAGES_BYTES = 64_000_000  # stored parsed, so that a popular page is parsed once
 _PARSED_JSON_FACTOR = 5  # an item takes up to this many times more memory than its JSON
 
@@ -44,15 +44,15 @@ class KeptCopy:
     public_updated_at: str | None
     is_withdrawn: bool
     fetched_at: float
-    ttl: float
+    ttl_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class CacheLifetimes:
     """Seconds for which answers are fresh."""
 
-    content: float = 60.0
-    search: float = 30.0
+    content_seconds: float = 60.0
+    search_seconds: float = 30.0
 
 
 class GovukReader:
@@ -83,8 +83,10 @@ class GovukReader:
         self, page_path: str, call_context: CallContext
     ) -> tuple[GovukPage, CachedReply]:
         """Return the page at a path; raise `NotFoundOrRedirected` or `InvalidPath`."""
-        request = Request("content", _make_content_path(page_path))
-        cached_reply = await self._read_reply(request, self._lifetimes.content, call_context)
+        request = Request("content", _make_content_api_path(page_path))
+        cached_reply = await self._read_reply(
+            request, self._lifetimes.content_seconds, call_context
+        )
         govuk_page = await self._parse_page(page_path, cached_reply)
         self._remember_copy(page_path, govuk_page, cached_reply)
         return govuk_page, cached_reply
@@ -93,7 +95,7 @@ class GovukReader:
         self, page_path: str, call_context: CallContext
     ) -> tuple[GovukPage, CachedReply]:
         """Return the page at a path, fetched anew from GOV.UK."""
-        request = Request("content", _make_content_path(page_path), bypass_caches=True)
+        request = Request("content", _make_content_api_path(page_path), bypass_caches=True)
 
         async def fetch(stored_version: StoredVersion) -> Reply | None:
             await self._wait_for_caller_turn(call_context)
@@ -101,7 +103,7 @@ class GovukReader:
 
         started_at = time.perf_counter()
         cached_reply = await self._cache.fetch_fresh_reply(
-            self._make_cache_key(request), self._lifetimes.content, fetch
+            self._make_cache_key(request), self._lifetimes.content_seconds, fetch
         )
         self._record_read(request, cached_reply, call_context, started_at)
         govuk_page = await self._parse_page(page_path, cached_reply)
@@ -138,7 +140,7 @@ class GovukReader:
     async def peek_page(self, page_path: str) -> CacheEntry | None:
         """Return the cache's entry of a page, fresh or not; nothing is fetched."""
         return await self._cache.peek_entry(
-            self._make_cache_key(Request("content", _make_content_path(page_path)))
+            self._make_cache_key(Request("content", _make_content_api_path(page_path)))
         )
 
     async def search_govuk(
@@ -146,8 +148,8 @@ class GovukReader:
     ) -> tuple[Mapping[str, Any], CachedReply]:
         """Return GOV.UK's answer to a search, as it came."""
         # Sorted, so that the same search in another order is found in the cache.
-        request = Request("search", _SEARCH_PATH, tuple(sorted(query_params)))
-        cached_reply = await self._read_reply(request, self._lifetimes.search, call_context)
+        request = Request("search", _SEARCH_API_PATH, tuple(sorted(query_params)))
+        cached_reply = await self._read_reply(request, self._lifetimes.search_seconds, call_context)
         if cached_reply.reply.status != 200:
             raise UpstreamUnavailable("GOV.UK's search does not answer at its usual address")
         search_response = await anyio.to_thread.run_sync(from_json, cached_reply.reply.body)
@@ -219,10 +221,10 @@ def _estimate_page_bytes(path_and_body: tuple[str, bytes], govuk_page: GovukPage
     return len(raw_body) * (1 + _PARSED_JSON_FACTOR) + sys.getsizeof(govuk_page.text)
 
 
-def _make_content_path(page_path: str) -> str:
+def _make_content_api_path(page_path: str) -> str:
     if not is_plain_path(page_path):
         raise InvalidPath(f"{page_path[:100]!r} is not the plain path of a GOV.UK page")
-    return _CONTENT_PATH + page_path
+    return _CONTENT_API_PATH + page_path
 
 
 def _parse_reply(page_path: str, upstream_reply: Reply) -> GovukPage:
@@ -274,9 +276,9 @@ def _parse_location(location_header: str) -> str | None:
         return None
     # The Content API redirects within itself, under its own prefix.
     is_elsewhere = url_parts.netloc not in ("", urlsplit(WEBSITE_URL).netloc)
-    if is_elsewhere and not url_parts.path.startswith(_CONTENT_PATH):
+    if is_elsewhere and not url_parts.path.startswith(_CONTENT_API_PATH):
         return location_header
-    target_path = url_parts.path.removeprefix(_CONTENT_PATH)
+    target_path = url_parts.path.removeprefix(_CONTENT_API_PATH)
     return target_path if is_plain_path(target_path) else None
 
 

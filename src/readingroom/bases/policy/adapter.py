@@ -20,7 +20,7 @@ from readingroom.bases.policy.models import (
     SearchPolicy,
 )
 from readingroom.bases.policy.registry.records import (
-    COUNTING_STATUSES,
+    IN_FORCE_STATUSES,
     format_revision,
     format_section_name,
 )
@@ -140,12 +140,12 @@ class PolicyAdapter(SearchAdapter):
             )
             for asked_day in self._choose_days(search_request)
         ]
-        unread_by_id = {
+        unread_revisions_by_key = {
             (unread_revision.source, unread_revision.revision_id): unread_revision
             for policy_scope in policy_scopes
             for unread_revision in policy_scope.unread_revisions
         }
-        return [*unread_by_id.values()]
+        return [*unread_revisions_by_key.values()]
 
     async def fetch(self, id: str, offset: int, tool_context: ToolContext) -> DeskRecord:
         section_id_parts = parse_section_id(id)
@@ -182,7 +182,7 @@ class PolicyAdapter(SearchAdapter):
             )
             for policy in (await self._service.list_policies()).policies
             for revision in await self._get_revisions(policy.source)
-            if revision.status in COUNTING_STATUSES
+            if revision.status in IN_FORCE_STATUSES
         ]
 
     def parse_resource_path(self, resource_path: str) -> str | None:
@@ -206,7 +206,7 @@ class PolicyAdapter(SearchAdapter):
             case "revision_id", {"source": source}:
                 return [revision.revision_id for revision in await self._get_revisions(source)]
             case "section_ref", {"source": source, "revision_id": revision_id}:
-                return [*await self._service.find_section_pages(source, revision_id)]
+                return [*await self._service.find_section_first_pages(source, revision_id)]
         return ()
 
     async def _get_revisions(self, policy_slug: str) -> list[ListedRevision]:
@@ -216,14 +216,14 @@ class PolicyAdapter(SearchAdapter):
 
     async def _render_outline(self, policy_slug: str, revision_id: str) -> str:
         """Return the days a revision was in force and its sections with their pages."""
-        revisions = {
+        revisions_by_id = {
             revision.revision_id: revision for revision in await self._get_revisions(policy_slug)
         }
-        if revision_id not in revisions:
+        if revision_id not in revisions_by_id:
             raise RecordNotFound(
-                f"{policy_slug} has no revision {revision_id!r}", revisions=[*revisions]
+                f"{policy_slug} has no revision {revision_id!r}", revisions=[*revisions_by_id]
             )
-        revision = revisions[revision_id]
+        revision = revisions_by_id[revision_id]
         until_text = f"to {revision.effective_to}" if revision.effective_to else "and still"
         arguments = ListPolicySections(source=policy_slug, revision_id=revision_id)
         listed_sections = (await self._service.list_section_titles(arguments)).sections

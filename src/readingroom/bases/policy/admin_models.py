@@ -21,12 +21,12 @@ from readingroom.protocol.tool import Answer, Body, NonBlankText
 from readingroom.storage.handover import HandoverName
 
 
-def _parse_day(day_text: object) -> object:
+def _parse_day(day_value: object) -> object:
     """Accept YYYY-MM-DD only: Pydantic itself would read a number as seconds since 1970."""
-    if isinstance(day_text, date):
-        return day_text
+    if isinstance(day_value, date):
+        return day_value
     try:
-        return parse_day(str(day_text))
+        return parse_day(str(day_value))
     except InvalidDate as error:
         raise ValueError(error.message) from error
 

@@ -51,7 +51,7 @@ async def write_backup(policy_service: PolicyService, backup_folder: Path) -> Ba
         chunk_count = await policy_service.store.write_dump(backup_folder / _CHUNKS_FILE)
         revisions = [
             revision
-            for policy_timeline in policy_catalogue.timelines.values()
+            for policy_timeline in policy_catalogue.timelines_by_slug.values()
             for revision in policy_timeline
         ]
         await anyio.to_thread.run_sync(
@@ -59,7 +59,7 @@ async def write_backup(policy_service: PolicyService, backup_folder: Path) -> Ba
         )
     # Outside of the pause: it is in memory already, and changes need not wait for it.
     registry_dump = _RegistryDump(
-        policies=list(policy_catalogue.policies.values()), revisions=revisions
+        policies=list(policy_catalogue.policies_by_slug.values()), revisions=revisions
     )
     await anyio.Path(backup_folder / _REGISTRY_FILE).write_text(
         registry_dump.model_dump_json(), "utf-8"
@@ -68,11 +68,11 @@ async def write_backup(policy_service: PolicyService, backup_folder: Path) -> Ba
 
 
 async def restore_backup(
-    policy_service: PolicyService, backup_folder: Path, new_folder: Path, is_replacing: bool
+    policy_service: PolicyService, backup_folder: Path, final_folder: Path, is_replacing: bool
 ) -> BackupCounts:
     """Fill an empty base from what `write_backup` wrote.
 
-    `new_folder` is where the base's folder will be in the end; until then it is filled elsewhere.
+    `final_folder` is where the base's folder will be in the end; until then it is filled elsewhere.
 
     Raises:
         BackupUnusable: the files cannot be read, or are not such as `write_backup` writes.
@@ -86,7 +86,7 @@ async def restore_backup(
         raise BackupUnusable(f"The policies of the backup cannot be read: {error}") from error
     async with open_restore(policy_service.database, "policy"):
         return await _restore_base(
-            policy_service, registry_dump, backup_folder, new_folder, is_replacing
+            policy_service, registry_dump, backup_folder, final_folder, is_replacing
         )
 
 
@@ -94,10 +94,10 @@ async def _restore_base(
     policy_service: PolicyService,
     registry_dump: _RegistryDump,
     backup_folder: Path,
-    new_folder: Path,
+    final_folder: Path,
     is_replacing: bool,
 ) -> BackupCounts:
-    if (await policy_service.registry.read_catalogue()).policies:
+    if (await policy_service.registry.read_catalogue()).policies_by_slug:
         if not is_replacing:
             raise DataNotEmpty(
                 "The registry at REDIS_URL or the database at READINGROOM_DATABASE_URL holds "
@@ -111,7 +111,7 @@ async def _restore_base(
         _restore_files, policy_service, registry_dump, backup_folder / _FILES_FOLDER
     )
     relocated_revisions = [
-        _relocate_revision(revision, policy_service, new_folder)
+        _relocate_revision(revision, policy_service, final_folder)
         for revision in registry_dump.revisions
     ]
     # The registry last: until then no search resolves to what is only half restored, and a backup
@@ -164,10 +164,10 @@ def _restore_files(
 
 
 def _relocate_revision(
-    revision: Revision, policy_service: PolicyService, new_folder: Path
+    revision: Revision, policy_service: PolicyService, final_folder: Path
 ) -> Revision:
-    """Return the revision with the path its file will have below `new_folder`."""
+    """Return the revision with the path its file will have below `final_folder`."""
     file_path = policy_service.ingestion.files.get_file_path(revision.source, revision.revision_id)
     return revision.model_copy(
-        update={"file_path": str(new_folder / file_path.relative_to(policy_service.folder))}
+        update={"file_path": str(final_folder / file_path.relative_to(policy_service.folder))}
     )

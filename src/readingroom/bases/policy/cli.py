@@ -11,10 +11,10 @@ from readingroom.bases.policy import SPEC
 from readingroom.bases.policy.admin.import_list import prepare_import
 from readingroom.bases.policy.admin.printing import (
     format_change,
+    format_filled_fields,
     format_hits,
-    format_known_fields,
-    format_label,
     format_listed_section,
+    format_version_label,
     list_cautions,
 )
 from readingroom.bases.policy.admin_models import NewPolicy, NewRevision, PolicyPatch, RevisionPatch
@@ -89,14 +89,14 @@ _category_choice = click.Choice([str(category) for category in PolicyCategory])
 
 def _add_revision_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options that choose a revision: by its id, or by a day."""
-    by_day = click.option("--on", "date", help="The revision in force on this day.")
-    by_id = click.option(
+    add_day_option = click.option("--on", "date", help="The revision in force on this day.")
+    add_id_option = click.option(
         "--revision",
         "revision_id",
         shell_complete=complete_with(_list_revision_ids),
         help="A revision; by default today's.",
     )
-    return by_id(by_day(command))
+    return add_id_option(add_day_option(command))
 
 
 @click.group()
@@ -149,8 +149,8 @@ def change(source: str, settings: RoomSettings, as_json: bool, **values: str | N
     policy_patch = build_model(PolicyPatch, **changed_fields)
     command = build_model(ChangePolicy, source=source, patch=policy_patch)
     policy_fields = run_command(command, SPEC, settings)
-    known_lines = format_known_fields(policy_fields, values)
-    print_result(as_json, policy_fields, "\n".join([make_bold(source), *known_lines]))
+    filled_field_lines = format_filled_fields(policy_fields, values)
+    print_result(as_json, policy_fields, "\n".join([make_bold(source), *filled_field_lines]))
 
 
 @policy.command()
@@ -196,7 +196,11 @@ def list_policies(settings: RoomSettings, as_json: bool) -> None:
     """List every policy with the revision in force today."""
     policy_index = run_command(ListPolicies(), SPEC, settings)
     table_rows = [
-        (make_bold(policy["source"]), format_label(policy["current_revision"]), policy["title"])
+        (
+            make_bold(policy["source"]),
+            format_version_label(policy["current_revision"]),
+            policy["title"],
+        )
         for policy in policy_index["policies"]
     ]
     print_result(as_json, policy_index, format_table(table_rows) or _NO_POLICIES_YET)
@@ -230,14 +234,16 @@ def effective(day: str, settings: RoomSettings, as_json: bool) -> None:
     """Tell which revision of every policy was in force on DAY (YYYY-MM-DD)."""
     policies_on_day = run_command(EffectiveOn(day=day), SPEC, settings)
     table_rows = [
-        (make_bold(policy["source"]), format_label(policy["effective_revision"]))
+        (make_bold(policy["source"]), format_version_label(policy["effective_revision"]))
         for policy in policies_on_day["policies"]
     ]
-    missing_slugs = [
+    slugs_without_revision = [
         *policies_on_day["policies_not_yet_effective"],
         *policies_on_day["policies_with_no_revision_for_date"],
     ]
-    table_rows += [(make_bold(missing_slug), "–") for missing_slug in missing_slugs]
+    table_rows += [
+        (make_bold(slug_without_revision), "–") for slug_without_revision in slugs_without_revision
+    ]
     printed_lines = [format_table(table_rows) or _NO_POLICIES_YET, *list_cautions(policies_on_day)]
     print_result(as_json, policies_on_day, "\n".join(printed_lines))
 
@@ -263,15 +269,15 @@ def search(query: str, settings: RoomSettings, as_json: bool, **values: Any) -> 
     arguments = build_model(
         SearchPolicy, query=query, sources=policy_slugs, effective_date=values.pop("day"), **values
     )
-    policy_hits = run_command(SearchPolicies(question=arguments), SPEC, settings)
-    printed_lines = format_hits(policy_hits)
+    search_answer = run_command(SearchPolicies(question=arguments), SPEC, settings)
+    printed_lines = format_hits(search_answer)
     if not printed_lines:
-        is_empty = not run_command(ListPolicies(), SPEC, settings)["policies"]
-        printed_lines = [_NO_POLICIES_YET if is_empty else "Nothing was found."]
-    if policy_hits["degraded"]:
-        printed_lines.append(f"({policy_hits['degraded']})")
-    printed_lines += list_cautions(policy_hits)
-    print_result(as_json, policy_hits, "\n\n".join(printed_lines))
+        has_no_policies = not run_command(ListPolicies(), SPEC, settings)["policies"]
+        printed_lines = [_NO_POLICIES_YET if has_no_policies else "Nothing was found."]
+    if search_answer["degraded"]:
+        printed_lines.append(f"({search_answer['degraded']})")
+    printed_lines += list_cautions(search_answer)
+    print_result(as_json, search_answer, "\n\n".join(printed_lines))
 
 
 @policy.command()
@@ -363,7 +369,7 @@ def snapshot(day: str, settings: RoomSettings, as_json: bool) -> None:
     table_rows = [
         (
             make_bold(snapshot_entry["source"]),
-            format_label(snapshot_entry["revision"])
+            format_version_label(snapshot_entry["revision"])
             if snapshot_entry["revision"]
             else snapshot_entry["reason"] or "",
         )
@@ -463,9 +469,9 @@ def import_policies(file: Path, settings: RoomSettings, as_json: bool) -> None:
 
     Paths are relative to FILE.
     """
-    imported_policies, unreadable_files = prepare_import(file, settings)
+    imported_policies, failure_messages = prepare_import(file, settings)
     import_report = run_command(ImportPolicies(policies=imported_policies), SPEC, settings)
-    import_report["failed"] += unreadable_files
+    import_report["failed"] += failure_messages
     summary_line = (
         f"Added {len(import_report['policies_added'])} policies and "
         f"{len(import_report['revisions_added'])} revisions; "

@@ -62,11 +62,11 @@ class PolicyDoctor:
                     policies_by_slug[revision.source],
                     timelines_by_slug[revision.source],
                 )
-                revision_case = _CheckedRevision(
+                checked_revision = _CheckedRevision(
                     policy, revision, sibling_revisions, metadatas_by_revision.get(revision_key, [])
                 )
                 policy_complaints += await self._collect_complaints(
-                    self._check_revision(revision_case)
+                    self._check_revision(checked_revision)
                 )
         policy_complaints += await self._collect_complaints(self._check_indexes())
         return PolicyDiagnosis(
@@ -108,10 +108,10 @@ class PolicyDoctor:
             )
 
     async def _check_revision(
-        self, revision_case: _CheckedRevision
+        self, checked_revision: _CheckedRevision
     ) -> AsyncIterator[RepairableFinding]:
         ingestion = self._service.ingestion
-        revision, chunk_count = revision_case.revision, len(revision_case.chunk_metadatas)
+        revision, chunk_count = checked_revision.revision, len(checked_revision.chunk_metadatas)
         if chunk_count != revision.chunk_count and await self._has_wrong_chunk_count(revision):
             yield RepairableFinding(
                 revision.revision_id,
@@ -130,11 +130,11 @@ class PolicyDoctor:
                 "mark it as failed, so that it can be deleted or uploaded again",
                 partial(ingestion.mark_failed, revision, "its file is missing"),
             )
-        last_day = timeline.find_last_day(revision, revision_case.revisions)
-        registry_metadata = build_registry_metadata(revision_case.policy, revision, last_day)
+        last_day = timeline.find_last_day(revision, checked_revision.revisions)
+        registry_metadata = build_registry_metadata(checked_revision.policy, revision, last_day)
         outdated_count = sum(
             is_outdated(chunk_metadata, registry_metadata)
-            for chunk_metadata in revision_case.chunk_metadatas
+            for chunk_metadata in checked_revision.chunk_metadatas
         )
         if outdated_count:
             yield RepairableFinding(
@@ -142,14 +142,14 @@ class PolicyDoctor:
                 f"{outdated_count} chunks carry other dates or names than the registry",
                 "write those of the registry",
                 partial(
-                    self._service.store.update_metadata, revision_case.policy, revision, last_day
+                    self._service.store.update_metadata, checked_revision.policy, revision, last_day
                 ),
             )
 
     async def _has_wrong_chunk_count(self, revision: Revision) -> bool:
         """Compare again: an ingestion may have ended between the reads of the two stores."""
         revisions = await self._service.registry.get_revisions(revision.source)
-        expected_count = timeline.find_revision(revisions, revision.revision_id).chunk_count
+        expected_count = timeline.get_revision(revisions, revision.revision_id).chunk_count
         chunk_ids = await self._service.store.get_chunk_ids(revision.source, revision.revision_id)
         return len(chunk_ids) != expected_count
 

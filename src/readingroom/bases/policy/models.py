@@ -24,8 +24,8 @@ from readingroom.ingest.document import PassageKind
 from readingroom.protocol.search import UnreadRevisions
 from readingroom.protocol.tool import Answer, DayText, NonBlankText, ToolArguments
 
-MissingReason = Literal[NotInForceReason, "no_chunks", "unknown_source"]
-ExclusionReason = Literal[MissingReason, "other_authority", "other_area", "authority_unknown"]
+NoRevisionReason = Literal[NotInForceReason, "no_chunks", "unknown_source"]
+ExclusionReason = Literal[NoRevisionReason, "other_authority", "other_area", "authority_unknown"]
 RevisionId = Annotated[
     str, Field(min_length=1, max_length=120, description="Revision id, such as `rev_NPPF_2024_12`.")
 ]
@@ -462,7 +462,7 @@ class QuoteCheck(Answer):
     date: str
     verdict: Literal["verified", "wrong_revision", "not_found"]
     revision_in_force: str | None
-    reason: MissingReason | None = Field(
+    reason: NoRevisionReason | None = Field(
         description="Why no revision was in force, where none was."
     )
     found: list[QuotePlace] = Field(description="Where the words stand, revision by revision.")
@@ -474,7 +474,7 @@ class SnapshotEntry(ListedPolicy):
     """One policy on the day."""
 
     revision: NearestRevision | None
-    reason: MissingReason | None
+    reason: NoRevisionReason | None
     unread_revisions: UnreadRevisions = Field(default=[])
 
 

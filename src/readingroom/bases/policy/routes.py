@@ -53,7 +53,7 @@ from readingroom.web.parameters import StrictQueryRoute
 from readingroom.web.uploads import make_upload_form_openapi, receive_upload
 
 _ToolArguments = TypeVar("_ToolArguments", bound=ToolArguments)
-_PageInPath = Annotated[int, Path(ge=1, le=100_000)]
+_PageNumberInPath = Annotated[int, Path(ge=1, le=100_000)]
 
 _UPLOAD_FORM = make_upload_form_openapi(
     "The PDF, or a .docx, .md or .html.",
@@ -214,7 +214,7 @@ def _add_page_routes(
     async def get_page_picture(
         source: str,
         revision_id: str,
-        page: _PageInPath,
+        page: _PageNumberInPath,
         dpi: Annotated[int, Query(ge=36, le=300)] = 110,
     ) -> Response:
         """A page of a revision as a picture without loss."""
@@ -227,7 +227,7 @@ def _add_page_routes(
 
     @router.get("/policies/{source}/revisions/{revision_id}/pages/{page}/marks")
     async def get_marks(
-        source: str, revision_id: str, page: _PageInPath, passage: Annotated[Passage, Query()]
+        source: str, revision_id: str, page: _PageNumberInPath, passage: Annotated[Passage, Query()]
     ) -> RevisionPageMarks:
         """Where a passage stands on a page, as rectangles to draw over its picture."""
         revision = await policy_admin.get_revision(source, revision_id)

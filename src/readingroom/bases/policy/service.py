@@ -76,19 +76,16 @@ else:
 
 logger = logging.getLogger(__name__)
 
-_NEAREST_PASSAGE_CANDIDATES = 5  # passages compared with a quotation that stands nowhere
+_NEAREST_CANDIDATE_COUNT = 5  # passages compared with a quotation that stands nowhere
 
 
 class PolicyService:
     """Policies and their revisions: searched, read, compared, and brought up to date."""
 
     def __init__(
-        self,
-        policy_folder: Path,
-        redis_url: str | None,
-        ingest_context: IngestContext,
+        self, base_folder: Path, redis_url: str | None, ingest_context: IngestContext
     ) -> None:
-        self.folder = policy_folder
+        self.folder = base_folder
         self._redis_url = redis_url
         self._context = ingest_context
         self.now = ingest_context.now
@@ -145,19 +142,19 @@ class PolicyService:
 
     # --- reading ---
 
-    async def search(self, arguments: SearchPolicy, address: str | None = None) -> PolicyHits:
+    async def search(self, arguments: SearchPolicy, site_address: str | None = None) -> PolicyHits:
         """Return the best passages among the revisions in force on the day, and at the address."""
-        return await self._search.search_policies(arguments, address)
+        return await self._search.search_policies(arguments, site_address)
 
     async def search_batch(self, arguments: SearchPolicyBatch) -> PolicyHitsBatch:
         """Answer several queries over the same revisions."""
         return await self._search.search_batch(arguments)
 
     async def resolve_scope(
-        self, arguments: SearchPolicy, address: str | None = None
+        self, arguments: SearchPolicy, site_address: str | None = None
     ) -> chunk_search.PolicyScope:
         """Return the revisions that a search looks at, and why other policies have none."""
-        return await self._search.find_scope(arguments, address)
+        return await self._search.find_scope(arguments, site_address)
 
     async def get_section(self, arguments: GetPolicySection) -> SectionText:
         """Return the whole text of a section, with the sections in it, from one revision.
@@ -196,7 +193,7 @@ class PolicyService:
             in_force_today=policy_as_of_today.revision == revision,
             citation=passages.cite_section(revision, section_ref, section_chunks, page_numbers),
             id=format_section_id(arguments.source, revision.revision_id, section_ref),
-            section_title=passages.find_title(section_chunks, section_ref),
+            section_title=passages.find_section_title(section_chunks, section_ref),
             passage_kind=section_chunks[0].passage_kind,
             printed_pages=joining.list_printed_pages(section_chunks, page_numbers),
             stage=revision.stage,
@@ -213,7 +210,7 @@ class PolicyService:
             RevisionNotFound: it has no such revision.
         """
         policy_as_of_today = await self.resolver.resolve_for_policy(policy_slug, self.today)
-        revision = timeline.find_revision(policy_as_of_today.timeline, revision_id)
+        revision = timeline.get_revision(policy_as_of_today.timeline, revision_id)
         return chunk_search.list_unread_revisions(
             policy_as_of_today.resolve_last_day(revision), revision
         )
@@ -253,13 +250,13 @@ class PolicyService:
             ],
         )
 
-    async def find_section_pages(self, policy_slug: str, revision_id: str) -> dict[str, int]:
+    async def find_section_first_pages(self, policy_slug: str, revision_id: str) -> dict[str, int]:
         """Return every section of a revision with the page it begins on, in reading order."""
-        pages_by_section: dict[str, int] = {}
+        first_page_by_section: dict[str, int] = {}
         for chunk in await self.store.get_chunks(policy_slug, revision_id):
             for section_ref in filter(None, (*chunk.section_path, chunk.section_ref)):
-                pages_by_section.setdefault(section_ref, chunk.page_number)
-        return pages_by_section
+                first_page_by_section.setdefault(section_ref, chunk.page_number)
+        return first_page_by_section
 
     async def list_section_titles(self, arguments: ListPolicySections) -> SectionList:
         """Return every section of a revision with its title and page; raises as `get_section`."""
@@ -339,45 +336,49 @@ class PolicyService:
             (new_revision, new_chunks),
             policy_on_old_day.timeline,
         )
-        unread_by_id = {
+        unread_revisions_by_id = {
             unread_revision.revision_id: unread_revision
             for policy_on_day in (policy_on_old_day, policy_on_new_day)
             for unread_revision in chunk_search.list_unread_revisions(policy_on_day)
         }
-        return replace(paired_revisions, unread_revisions=[*unread_by_id.values()])
+        return replace(paired_revisions, unread_revisions=[*unread_revisions_by_id.values()])
 
     async def verify_quote(self, arguments: VerifyPolicyQuote) -> QuoteCheck:
         """Check whether words stand in the revision in force on a day, and where they do stand."""
         policy_on_day = await self.resolver.resolve_for_policy(
             arguments.source, parse_day(arguments.date)
         )
-        valid_revision = policy_on_day.revision
-        revisions_in_force = [valid_revision] if valid_revision else []
+        revision_in_force = policy_on_day.revision
+        revisions_in_force = [revision_in_force] if revision_in_force else []
         other_revisions = [
             revision
             for revision in policy_on_day.timeline
-            if revision.is_readable and revision != valid_revision
+            if revision.is_readable and revision != revision_in_force
         ]
         # The other revisions are read only when the right one fails: each costs a scan of its text.
-        places = verified_places = await self._find_quote(
+        quote_places = quote_places_in_force = await self._find_quote(
             arguments.quote, revisions_in_force, policy_on_day.timeline
         )
-        if not verified_places:
-            places = await self._find_quote(
+        if not quote_places_in_force:
+            quote_places = await self._find_quote(
                 arguments.quote, other_revisions, policy_on_day.timeline
             )
         nearest_passage = None
-        if not places:
+        if not quote_places:
             nearest_passage = await self._find_nearest_passage(
                 arguments.quote, [*revisions_in_force, *other_revisions][:1]
             )
         return QuoteCheck(
             source=arguments.source,
             date=arguments.date,
-            verdict="verified" if verified_places else "wrong_revision" if places else "not_found",
-            revision_in_force=valid_revision.revision_id if valid_revision else None,
+            verdict="verified"
+            if quote_places_in_force
+            else "wrong_revision"
+            if quote_places
+            else "not_found",
+            revision_in_force=revision_in_force.revision_id if revision_in_force else None,
             reason=policy_on_day.reason,
-            found=places,
+            found=quote_places,
             nearest=nearest_passage,
             unread_revisions=chunk_search.list_unread_revisions(policy_on_day),
         )
@@ -401,11 +402,9 @@ class PolicyService:
         """
         await self.registry.get_policy(arguments.source)
         revisions = await self.registry.get_revisions(arguments.source)
-        revision = timeline.find_revision(revisions, arguments.revision_id)
+        revision = timeline.get_revision(revisions, arguments.revision_id)
         # Opened before the check below, so that a bad path is refused whether or not chunks exist.
-        async with self._context.allowed_folders.open_copy_in_thread(
-            arguments.file_path
-        ) as private_copy:
+        async with self._context.roots.open_copy_in_thread(arguments.file_path) as private_copy:
             chunks = await self.store.get_chunks(arguments.source, arguments.revision_id)
             if chunks and revision.is_readable and not arguments.reindex:
                 return IngestedRevision(
@@ -464,7 +463,7 @@ class PolicyService:
     ) -> NearestPassage | None:
         # Cut to what a search query may have: the model reads no more than that anyway.
         ranking = await self.store.rank_chunks(
-            quote[:2000], _NEAREST_PASSAGE_CANDIDATES, revisions, "hybrid"
+            quote[:2000], _NEAREST_CANDIDATE_COUNT, revisions, "hybrid"
         )
         chunks_by_id = await self.store.get_chunks_by_id([hit.chunk_id for hit in ranking.hits])
         nearest_passages: list[NearestPassage] = []
@@ -483,15 +482,17 @@ class PolicyService:
                     passage_kind=chunk.passage_kind,
                 )
             )
-        return max(nearest_passages, key=lambda candidate: candidate.similarity, default=None)
+        return max(
+            nearest_passages, key=lambda nearest_passage: nearest_passage.similarity, default=None
+        )
 
 
 def _choose_asked_revision(
-    policy_as_of_today: PolicyOnDay, revision_id: str | None, day: str | None
+    policy_as_of_today: PolicyOnDay, revision_id: str | None, day_text: str | None
 ) -> Revision:
     """Return the revision that is named, or that of a day, or today's. Raise `RevisionNotFound`."""
     if revision_id is not None:
-        return timeline.find_revision(policy_as_of_today.timeline, revision_id)
+        return timeline.get_revision(policy_as_of_today.timeline, revision_id)
     return (
-        policy_as_of_today.resolve_day(parse_day(day)) if day else policy_as_of_today
+        policy_as_of_today.resolve_day(parse_day(day_text)) if day_text else policy_as_of_today
     ).require_revision()

@@ -65,12 +65,12 @@ def open_base(settings: PolicySettings) -> KnowledgeBase:
 
 
 def open_policy(
-    policy_folder: Path,
+    base_folder: Path,
     redis_url: str | None,
     ingest_context: IngestContext,
 ) -> KnowledgeBase:
     """Open the policy base on a folder; its stores are opened when it is served."""
-    policy_service = PolicyService(policy_folder, redis_url, ingest_context)
+    policy_service = PolicyService(base_folder, redis_url, ingest_context)
     return KnowledgeBase(
         name="policy",
         server_name="policy-kb-mcp",
@@ -86,7 +86,7 @@ def open_policy(
         service=policy_service,
         keeps_sessions=True,
         serves_sse=True,
-        page_images={
+        page_image_readers={
             PAGE_URI_PREFIX: lambda uri: pictures.PolicyPictures(policy_service).read_image(uri)
         },
         lifespan=policy_service.run_service,

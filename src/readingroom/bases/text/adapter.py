@@ -22,7 +22,7 @@ from readingroom.protocol.search import (
 from readingroom.protocol.tool import ToolContext
 
 _MAX_FULLY_COMPARED_PASSAGES = 12  # passages that are all compared with a question
-_MAX_PASSAGES = 5  # of a longer text
+_MAX_PASSAGES_OF_LONG_TEXT = 5  # of a longer text
 
 
 class TextAdapter(SearchAdapter):
@@ -123,7 +123,7 @@ def find_passages(query_text: str, whole_text: str) -> list[tuple[str, float]]:
     max_passages = (
         _MAX_FULLY_COMPARED_PASSAGES
         if len(passages) <= _MAX_FULLY_COMPARED_PASSAGES
-        else _MAX_PASSAGES
+        else _MAX_PASSAGES_OF_LONG_TEXT
     )
     return [
         (

@@ -13,10 +13,10 @@ class TextService:
     """One text file: its description, and its content."""
 
     def __init__(
-        self, text_file: TextFile, base_description: str, is_stand_in: bool = False
+        self, text_file: TextFile, text_description: str, is_stand_in: bool = False
     ) -> None:
         self._text_file = text_file
-        self.description = base_description
+        self.description = text_description
         self.is_stand_in = is_stand_in
         """Whether it is the packaged sample, in a room that is not the sample's."""
 
@@ -40,7 +40,7 @@ class TextService:
         return KbAvailable(
             file_size_bytes=loaded_text.size_bytes,
             content_length=len(loaded_text.content),
-            last_modified=loaded_text.modified,
+            last_modified=loaded_text.modified_at,
             description=self.description,
         )
 

@@ -25,7 +25,7 @@ class LoadedText:
 
     content: str
     size_bytes: int
-    modified: datetime
+    modified_at: datetime
 
 
 class TextFile:
@@ -68,7 +68,7 @@ class TextFile:
 
 def _read_text_file(text_path: Path) -> LoadedText:
     try:
-        raw_bytes, file_status = _read_file_bytes(text_path)
+        raw_bytes, file_stat = _read_file_bytes(text_path)
     except FileNotFoundError as error:
         raise TextUnreadable(f"The file {text_path.name!r} does not exist.") from error
     except (OSError, ValueError) as error:
@@ -85,15 +85,15 @@ def _read_text_file(text_path: Path) -> LoadedText:
             f"The file {text_path.name!r} is not UTF-8 text: byte 0x{raw_bytes[error.start]:02x} "
             f"at position {error.start}. Save it as UTF-8."
         ) from None
-    return LoadedText(decoded_text, len(raw_bytes), clock.from_timestamp(file_status.st_mtime))
+    return LoadedText(decoded_text, len(raw_bytes), clock.from_timestamp(file_stat.st_mtime))
 
 
 def _read_file_bytes(text_path: Path) -> tuple[bytes, os.stat_result]:
     # Without O_NONBLOCK, opening a named pipe would wait for a writer that may never come.
     file_descriptor = os.open(text_path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     try:
-        file_status = os.fstat(file_descriptor)
-        _check_is_text_file(text_path, file_status)
+        file_stat = os.fstat(file_descriptor)
+        _check_is_text_file(text_path, file_stat)
         with os.fdopen(file_descriptor, "rb", closefd=False) as open_file:
             # One byte more than allowed, because the file may have grown since its size was read.
             raw_bytes = open_file.read(MAX_TEXT_BYTES + 1) or b""
@@ -101,15 +101,15 @@ def _read_file_bytes(text_path: Path) -> tuple[bytes, os.stat_result]:
         os.close(file_descriptor)
     if len(raw_bytes) > MAX_TEXT_BYTES:
         raise _make_too_large_error(text_path)
-    return raw_bytes, file_status
+    return raw_bytes, file_stat
 
 
-def _check_is_text_file(text_path: Path, file_status: os.stat_result) -> None:
-    if stat.S_ISDIR(file_status.st_mode):
+def _check_is_text_file(text_path: Path, file_stat: os.stat_result) -> None:
+    if stat.S_ISDIR(file_stat.st_mode):
         raise TextUnreadable(f"{text_path.name!r} is a directory. Name the text file in it.")
-    if not stat.S_ISREG(file_status.st_mode):
+    if not stat.S_ISREG(file_stat.st_mode):
         raise TextUnreadable(f"{text_path.name!r} is not a regular file.")
-    if file_status.st_size > MAX_TEXT_BYTES:
+    if file_stat.st_size > MAX_TEXT_BYTES:
         raise _make_too_large_error(text_path)
 
 

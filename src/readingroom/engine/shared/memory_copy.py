@@ -12,7 +12,7 @@ from readingroom.core.filters import FilterFields, Metadata
 from readingroom.core.lru import LRUCache
 from readingroom.engine.embedding.machine import return_free_memory
 from readingroom.engine.rows import RowView
-from readingroom.engine.shared.postings import Posting, StemPostings, WordView
+from readingroom.engine.shared.postings import ChunkRows, Posting, StemPostings, WordView
 from readingroom.engine.vectors import VectorIndex
 from readingroom.storage.postgres.chunks import PostgresCollection
 from readingroom.storage.postgres.encoding import (
@@ -29,7 +29,7 @@ _MAX_CHUNKS_UPDATED_AT_ONCE = 2_000
 """Chunks whose words are added after a write; after a larger one all are read anew."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _CopiedWords:
     """The postings of the stems that were asked for, complete for the rows of this view."""
 
@@ -37,6 +37,8 @@ class _CopiedWords:
     postings_by_stem: LRUCache[str, StemPostings] = field(
         default_factory=lambda: LRUCache(_MAX_COPIED_STEMS)
     )
+    chunk_rows: ChunkRows | None = None
+    """Read when postings are first read: numbers of chunks cost a fraction of their ids."""
 
 
 class MemoryCopy:
@@ -148,8 +150,12 @@ class MemoryCopy:
             return _CopiedWords(vectors.view)
         new_postings: dict[str, list[Posting]] = defaultdict(list)
         row_numbers = vectors.find_row_numbers(touched_ids)
+        row_by_chunk: dict[int, int] = {}
         if len(copied_words.postings_by_stem):
-            for chunk_id, encoded_words, token_count in self._read_words(list(row_numbers)):
+            for chunk_id, chunk_number, encoded_words, token_count in self._read_words(
+                list(row_numbers)
+            ):
+                row_by_chunk[chunk_number] = row_numbers[chunk_id]
                 for stem, occurrence_count in decode_words(encoded_words):
                     new_postings[stem].append(
                         (row_numbers[chunk_id], occurrence_count, token_count)
@@ -158,14 +164,22 @@ class MemoryCopy:
             stem_postings = copied_words.postings_by_stem.get(stem)
             if stem_postings is not None:
                 stem_postings.append_postings(postings)
-        return _CopiedWords(vectors.view, copied_words.postings_by_stem)
+        chunk_rows = copied_words.chunk_rows
+        return _CopiedWords(
+            vectors.view,
+            copied_words.postings_by_stem,
+            # Without postings the numbers of these chunks were not read.
+            chunk_rows.replace_rows(row_by_chunk)
+            if chunk_rows and len(copied_words.postings_by_stem)
+            else None,
+        )
 
-    def _read_words(self, chunk_ids: Sequence[str]) -> list[tuple[str, bytes, int]]:
+    def _read_words(self, chunk_ids: Sequence[str]) -> list[tuple[str, int, bytes, int]]:
         with self._collection.read() as connection:
             return list(
                 connection.iterate_tuples(
-                    f"SELECT id, words, tokens FROM {self._collection.chunks_table} "
-                    "WHERE id = ANY(?)",
+                    "SELECT id, chunk_number, words, tokens "
+                    f"FROM {self._collection.chunks_table} WHERE id = ANY(?)",
                     (list(chunk_ids),),
                 )
             )
@@ -178,25 +192,40 @@ class MemoryCopy:
                 if self.vectors is None or self._words is None:
                     return
                 if self._words.postings_by_stem.get(stem) is None:
-                    self._words.postings_by_stem.put(stem, self._read_postings(self.vectors, stem))
+                    if self._words.chunk_rows is None:
+                        self._words.chunk_rows = self._read_chunk_rows(self.vectors)
+                    self._words.postings_by_stem.put(
+                        stem, self._read_postings(self._words.chunk_rows, stem)
+                    )
 
-    def _read_postings(self, vectors: VectorIndex, stem: str) -> StemPostings:
+    def _read_chunk_rows(self, vectors: VectorIndex) -> ChunkRows:
+        with self._collection.read() as connection:
+            ((chunk_ids, number_bytes),) = connection.iterate_tuples(
+                "SELECT array_agg(id), string_agg(int8send(chunk_number), '') "
+                f"FROM {self._collection.chunks_table}"
+            )
+        return ChunkRows(
+            np.frombuffer(number_bytes or b"", ">i8").astype(np.int64),
+            vectors.list_row_numbers(chunk_ids or []),
+        )
+
+    def _read_postings(self, chunk_rows: ChunkRows, stem: str) -> StemPostings:
         lexeme = quote_lexeme(stem)
         with self._collection.read() as connection:
             # All in one row: of a common word, hundreds of thousands would cost more than finding
             # them. The three are in the same order, which is that of the rows inside.
-            ((chunk_ids, occurrence_bytes, token_bytes),) = connection.iterate_tuples(
-                "SELECT array_agg(id), string_agg(int4send(occurrences), ''), "
-                "string_agg(int4send(tokens), '') FROM ("
-                f"SELECT id, ({OCCURRENCES_SQL})::integer AS occurrences, tokens "
+            ((number_bytes, occurrence_bytes, token_bytes),) = connection.iterate_tuples(
+                "SELECT string_agg(int8send(chunk_number), ''), "
+                "string_agg(int4send(occurrences), ''), string_agg(int4send(tokens), '') FROM ("
+                f"SELECT chunk_number, ({OCCURRENCES_SQL})::integer AS occurrences, tokens "
                 f"FROM {self._collection.chunks_table} WHERE words @@ ?::tsquery) AS matching",
                 (lexeme, lexeme),
             )
-        if chunk_ids is None:
+        if number_bytes is None:
             return StemPostings([])
         return StemPostings.make_from_columns(
             # A chunk that has no row yet was written a moment ago: its row brings its words then.
-            vectors.list_row_numbers(chunk_ids),
+            chunk_rows.find_rows(np.frombuffer(number_bytes, ">i8").astype(np.int64)),
             np.frombuffer(occurrence_bytes, ">i4"),
             np.frombuffer(token_bytes, ">i4"),
         )

@@ -79,6 +79,37 @@ def _pack_columns(
     return packed_postings[np.argsort(packed_postings["row"])]
 
 
+class ChunkRows:
+    """The row of each chunk, by the number that the database has given the chunk."""
+
+    def __init__(
+        self, chunk_numbers: "NDArray[np.int64]", row_numbers: "NDArray[np.int64]"
+    ) -> None:
+        number_order = np.argsort(chunk_numbers, kind="stable")
+        self._chunk_numbers = chunk_numbers[number_order]
+        self._row_numbers = row_numbers[number_order]
+
+    def find_rows(self, chunk_numbers: "NDArray[np.int64]") -> "NDArray[np.int64]":
+        """Return the row of each chunk, -1 of an unknown one."""
+        if not len(self._chunk_numbers):
+            return np.full(len(chunk_numbers), -1)
+        places = np.searchsorted(self._chunk_numbers, chunk_numbers)
+        places[places == len(self._chunk_numbers)] = 0
+        return np.where(self._chunk_numbers[places] == chunk_numbers, self._row_numbers[places], -1)
+
+    def replace_rows(self, row_by_chunk: Mapping[int, int]) -> "ChunkRows":
+        """Return the same with other rows for these chunks, which may be new."""
+        if not row_by_chunk:
+            return self
+        new_numbers = np.fromiter(row_by_chunk.keys(), np.int64, len(row_by_chunk))
+        new_rows = np.fromiter(row_by_chunk.values(), np.int64, len(row_by_chunk))
+        is_kept = ~np.isin(self._chunk_numbers, new_numbers)
+        return ChunkRows(
+            np.concatenate([self._chunk_numbers[is_kept], new_numbers]),
+            np.concatenate([self._row_numbers[is_kept], new_rows]),
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class WordView:
     """The rows at one moment, and the postings of some stems, at least as new."""

@@ -31,7 +31,7 @@ WORKER_SCOPE = "embedding"
 
 _ENVIRONMENT_HOLDER = Holder("env", "", operator=True)
 
-MCP_ENDPOINTS = ("/mcp", "/sse", "/messages/")
+MCP_ENDPOINT_PATHS = ("/mcp", "/sse", "/messages/")
 """What follows the path of a face in the addresses of its transports."""
 
 Access = Literal["open", "key", "oauth"]
@@ -203,14 +203,14 @@ def read_bearer_token(scope: Scope) -> bytes:
 
 def is_mcp_path(request_path: str) -> bool:
     """Whether a path is one of MCP's: of its transports, whatever the base."""
-    return request_path.endswith(MCP_ENDPOINTS)
+    return request_path.endswith(MCP_ENDPOINT_PATHS)
 
 
 def _is_in_face(request_path: str, face_path: str | None) -> bool:
     """Whether a path is one of MCP's, of this face or, for None, of any."""
     if face_path is None:
         return is_mcp_path(request_path)
-    return request_path in [face_path + endpoint_path for endpoint_path in MCP_ENDPOINTS]
+    return request_path in [face_path + endpoint_path for endpoint_path in MCP_ENDPOINT_PATHS]
 
 
 def can_write(scope: Scope) -> bool:
@@ -226,8 +226,10 @@ def can_write(scope: Scope) -> bool:
 
 def get_client_ip(scope: Scope) -> str:
     """Return the caller's address (that of the proxy's caller, when the proxy is trusted)."""
-    client_address = scope.get("client")
-    return client_address[0][:64] if client_address else "unknown"  # a proxy may pass on anything
+    client_host_and_port = scope.get("client")
+    return (
+        client_host_and_port[0][:64] if client_host_and_port else "unknown"
+    )  # a proxy may pass on anything
 
 
 def identify_caller(scope: Scope) -> str:

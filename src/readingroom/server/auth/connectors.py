@@ -272,7 +272,7 @@ def make_issuer_routes(
     }
 
     def require_token_issuing(handle_request: Callable[[Request], Awaitable[Response]]) -> Any:
-        async def answer(request: Request) -> Response:
+        async def answer_if_issuing(request: Request) -> Response:
             if not key_auth.is_required or not can_issue_tokens(
                 get_server_address(request, public_url)
             ):
@@ -286,7 +286,7 @@ def make_issuer_routes(
                 )
             return await handle_request(request)
 
-        return answer
+        return answer_if_issuing
 
     async def show_metadata(request: Request) -> Response:
         server_url = get_server_address(request, public_url)

@@ -56,7 +56,7 @@ _ALGORITHMS_BY_KEY_TYPE = {
     ("OKP", "Ed25519"): ("EdDSA",),
 }
 _ALLOWED_ALGORITHMS = frozenset(
-    name for names in _ALGORITHMS_BY_KEY_TYPE.values() for name in names
+    algorithm for algorithms in _ALGORITHMS_BY_KEY_TYPE.values() for algorithm in algorithms
 )
 
 # An access token, by RFC 9068 or by those who came before it; no logout or proof token.
@@ -185,8 +185,8 @@ class SigningKeys:
         Raise IssuerUnreachable while there are no usable keys.
         """
         await self._refresh_keys()
-        key_id = (signing_key_id, signing_algorithm)
-        return self._keys_by_id.get(key_id) or await self._find_new_key(key_id)
+        id_and_algorithm = (signing_key_id, signing_algorithm)
+        return self._keys_by_id.get(id_and_algorithm) or await self._find_new_key(id_and_algorithm)
 
     async def _refresh_keys(self) -> None:
         # While one request fetches keys, the others go on with those that are still usable.
@@ -205,17 +205,17 @@ class SigningKeys:
                 retry_after=FETCH_RETRY_SECONDS,
             )
 
-    async def _find_new_key(self, key_id: tuple[str | None, str]) -> jwt.PyJWK | None:
+    async def _find_new_key(self, id_and_algorithm: tuple[str | None, str]) -> jwt.PyJWK | None:
         """Fetch again, for the issuer may have a new key; at most once a minute for all callers."""
         async with self._lock:  # whoever comes while keys are fetched waits for them
             if (
-                key_id not in self._keys_by_id
+                id_and_algorithm not in self._keys_by_id
                 and self._measure_seconds_since(self._unknown_key_at)
                 >= MIN_SECONDS_BETWEEN_UNKNOWN_KEYS
             ):
                 self._unknown_key_at = self._clock()
                 await self._try_fetch_keys()
-        return self._keys_by_id.get(key_id)
+        return self._keys_by_id.get(id_and_algorithm)
 
     async def _try_fetch_keys(self) -> None:
         """Replace the keys; when that fails, keep the old ones and log the reason."""
@@ -336,11 +336,11 @@ def _list_algorithms(jwk_fields: Any) -> Iterable[str]:
         return ()
     if not isinstance(jwk_fields.get("kid"), str | None):
         return ()
-    signing_algorithms = _ALGORITHMS_BY_KEY_TYPE.get(
+    algorithms_of_type = _ALGORITHMS_BY_KEY_TYPE.get(
         (str(jwk_fields.get("kty")), str(jwk_fields.get("crv", ""))), ()
     )
     return [
         signing_algorithm
-        for signing_algorithm in signing_algorithms
+        for signing_algorithm in algorithms_of_type
         if jwk_fields.get("alg", signing_algorithm) == signing_algorithm
     ]

@@ -14,7 +14,7 @@ from readingroom.protocol.spec import KnowledgeBase
 from readingroom.server.auth import connectors
 from readingroom.server.auth.bearer import (
     MALFORMED_HEADER_MESSAGE,
-    MCP_ENDPOINTS,
+    MCP_ENDPOINT_PATHS,
     MISSING_HEADER_MESSAGE,
     AuthPolicy,
     KeyAuth,
@@ -69,15 +69,15 @@ class AuthPolicies:
         self._policies_by_path = {
             server_face.path + endpoint_path: self.find_policy(server_face)
             for server_face in server_faces
-            for endpoint_path in MCP_ENDPOINTS
+            for endpoint_path in MCP_ENDPOINT_PATHS
         }
-        bases_by_name = {
+        distinct_bases = {
             knowledge_base.name: knowledge_base
             for server_face in server_faces
             for knowledge_base in server_face.bases
         }.values()
         josh_bases = [
-            knowledge_base for knowledge_base in bases_by_name if is_josh_base(knowledge_base)
+            knowledge_base for knowledge_base in distinct_bases if is_josh_base(knowledge_base)
         ]
         self._josh_prefixes = (
             *(
@@ -93,10 +93,10 @@ class AuthPolicies:
         )
         self._policies_by_prefix = tuple(
             (f"{base_router.prefix}/", self._find_strictest((knowledge_base,)))
-            for knowledge_base in bases_by_name
+            for knowledge_base in distinct_bases
             for base_router in knowledge_base.routers()
         )
-        self.default_policy = _choose_strictest(key_auth, self._find_strictest(bases_by_name))
+        self.default_policy = _choose_strictest(key_auth, self._find_strictest(distinct_bases))
         """Protects what belongs to no face: the index, /docs, /metrics."""
 
     def find_policy(self, server_face: Face) -> AuthPolicy:
@@ -132,8 +132,8 @@ class AuthPolicies:
         """Return the routes of the RFC 9728 documents: of this address, and of each face that
         takes tokens.
         """
-        server_faces = self._faces_by_resource if self.key_auth.grants else self._josh_pages
-        metadata_paths = _list_metadata_paths(server_faces) if server_faces else ()
+        faces_by_path = self._faces_by_resource if self.key_auth.grants else self._josh_pages
+        metadata_paths = _list_metadata_paths(faces_by_path) if faces_by_path else ()
         return [Route(metadata_path, self._show_metadata) for metadata_path in metadata_paths]
 
     async def _show_metadata(self, request: Request) -> Response:
@@ -214,8 +214,8 @@ def _choose_strictest(*policies: AuthPolicy) -> AuthPolicy:
     return max(policies, key=lambda policy: policy.strictness)
 
 
-def _list_metadata_paths(page_paths: Iterable[str]) -> list[str]:
+def _list_metadata_paths(resource_paths: Iterable[str]) -> list[str]:
     return [
         RESOURCE_METADATA_PATH,
-        *(RESOURCE_METADATA_PATH + page_path for page_path in page_paths),
+        *(RESOURCE_METADATA_PATH + resource_path for resource_path in resource_paths),
     ]

@@ -104,7 +104,10 @@ def _ask_kernel(client_end: tuple[str, int], server_end: tuple[str, int]) -> int
 
 def _search_tables(client_end: tuple[str, int], server_end: tuple[str, int]) -> int | None:
     """Return the account of a connection as the tables of the kernel have it."""
-    own_end, other_end = _list_kernel_spellings(client_end), _list_kernel_spellings(server_end)
+    client_spellings, server_spellings = (
+        _list_kernel_spellings(client_end),
+        _list_kernel_spellings(server_end),
+    )
     for table_path in _CONNECTION_TABLES:
         try:
             table_lines = table_path.read_text("ascii").splitlines()
@@ -113,7 +116,7 @@ def _search_tables(client_end: tuple[str, int], server_end: tuple[str, int]) -> 
         for table_line in table_lines:
             # Its number, both addresses, the state, three columns of queues and timers, the account
             table_columns = table_line.split(maxsplit=8)
-            if table_columns[1] in own_end and table_columns[2] in other_end:
+            if table_columns[1] in client_spellings and table_columns[2] in server_spellings:
                 return int(table_columns[7])
     return None
 

@@ -17,32 +17,33 @@ class BodyLimitMiddleware:
     """ASGI middleware: reads a body of at most `max_bytes` and passes it on whole.
 
     Until the request is answered the body counts as held by its caller, from the moment that it
-    is announced. Its size is in `scope["state"]["body_bytes"]`. Requests for which `is_exempt`
-    holds pass as they are, such as uploads: `web/uploads.py` counts their bytes as they arrive.
+    is announced. Its size is in `scope["state"]["body_bytes"]`. Requests for which
+    `exempts_request` holds pass as they are, such as uploads: `web/uploads.py` counts their bytes
+    as they arrive.
     """
 
     def __init__(
         self,
         app: ASGIApp,
         max_bytes: int,
-        held_bytes: MemoryCharges,
-        is_exempt: Callable[[Scope], bool] = lambda scope: False,
+        memory_charges: MemoryCharges,
+        exempts_request: Callable[[Scope], bool] = lambda scope: False,
     ) -> None:
         self._app = app
         self._max_bytes = max_bytes
-        self._held_bytes = held_bytes
-        self._is_exempt = is_exempt
+        self._memory_charges = memory_charges
+        self._exempts_request = exempts_request
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not _has_body(scope) or self._is_exempt(scope):
+        if scope["type"] != "http" or not _has_body(scope) or self._exempts_request(scope):
             await self._app(scope, receive, send)
             return
-        declared_size = dict(scope["headers"]).get(b"content-length", b"")
-        declared_bytes = int(declared_size) if declared_size.isdigit() else 0
-        self._check_body_size(declared_bytes)
+        length_header = dict(scope["headers"]).get(b"content-length", b"")
+        declared_byte_count = int(length_header) if length_header.isdigit() else 0
+        self._check_body_size(declared_byte_count)
         caller_id = identify_caller(scope)
-        with self._held_bytes.charge_bytes(
-            caller_id, max(declared_bytes, MIN_CHARGE_BYTES)
+        with self._memory_charges.charge_bytes(
+            caller_id, max(declared_byte_count, MIN_CHARGE_BYTES)
         ) as byte_charge:
             request_body = await self._read_body(receive, byte_charge)
             if request_body is not None:

@@ -36,7 +36,7 @@ class BatchRequest(BaseModel):
     max_passages: int = Field(256, ge=1, le=MAX_BATCH_PASSAGES)
 
 
-def make_embedding_router(checked_embedding: EmbeddingBroker) -> APIRouter:
+def make_embedding_router(embedding_broker: EmbeddingBroker) -> APIRouter:
     """Return the routes that a worker's key opens; `WorkerAuth` lets nobody else in."""
     embedding_router = APIRouter(
         prefix=EMBEDDING_PATH_PREFIX, responses=_PROBLEM_RESPONSES, tags=["embedding"]
@@ -45,35 +45,35 @@ def make_embedding_router(checked_embedding: EmbeddingBroker) -> APIRouter:
     @embedding_router.get("/progress")
     async def progress() -> EmbeddingProgress:
         """How far the embedding is, how fast it goes, and how long it will take."""
-        return await anyio.to_thread.run_sync(checked_embedding.read_progress)
+        return await anyio.to_thread.run_sync(embedding_broker.read_progress)
 
     @embedding_router.post("/batches")
     async def claim_batch(batch_request: BatchRequest, request: Request) -> LeasedBatch:
         """Passages to embed, the most wanted first; none when all are embedded or given out."""
-        checked_embedding.check_worker(request.scope["user"].username)
+        embedding_broker.check_worker(request.scope["user"].username)
         return await anyio.to_thread.run_sync(
-            checked_embedding.claim_batch, batch_request.model, batch_request.max_passages
+            embedding_broker.claim_batch, batch_request.model, batch_request.max_passages
         )
 
     @embedding_router.post("/batches/{lease_id}/heartbeat")
     async def extend_lease(lease_id: LeaseId, request: Request) -> LeaseState:
         """Say that the worker is alive, so that nobody else gets its passages."""
-        checked_embedding.check_worker(request.scope["user"].username)
-        return await anyio.to_thread.run_sync(checked_embedding.extend_lease, lease_id)
+        embedding_broker.check_worker(request.scope["user"].username)
+        return await anyio.to_thread.run_sync(embedding_broker.extend_lease, lease_id)
 
     @embedding_router.delete("/batches/{lease_id}", status_code=204)
     async def release_lease(lease_id: LeaseId) -> None:
         """Give a batch back that will not be embedded, so that another worker gets it now."""
-        await anyio.to_thread.run_sync(checked_embedding.release_lease, lease_id)
+        await anyio.to_thread.run_sync(embedding_broker.release_lease, lease_id)
 
     @embedding_router.post("/batches/{lease_id}/vectors")
     async def store_vectors(
         lease_id: LeaseId, sent_vectors: SentVectors, request: Request
     ) -> StoredVectors:
         """The vectors of a batch, which are checked before they are stored."""
-        worker = request.scope["user"].username
+        worker_name = request.scope["user"].username
         return await anyio.to_thread.run_sync(
-            checked_embedding.store_vectors, worker, lease_id, sent_vectors
+            embedding_broker.store_vectors, worker_name, lease_id, sent_vectors
         )
 
     return embedding_router

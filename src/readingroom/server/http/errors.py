@@ -46,7 +46,7 @@ def _never_is_josh_path(request_path: str) -> bool:
 class ErrorMiddleware:
     """ASGI middleware: sets the request id, and answers for what the layers below raise.
 
-    Where `is_page` holds of a request, errors are rendered as pages, in `frame`, for browsers.
+    Where `matches_page` holds of a request, errors are rendered as pages, in `frame`, for browsers.
     Where `is_josh_path` holds of its path, a refusal has the whole envelope.
     """
 
@@ -54,12 +54,12 @@ class ErrorMiddleware:
         self,
         app: ASGIApp,
         frame_renderer: PageFrame | None = None,
-        is_page: Callable[[Scope], bool] = _never_is_page,
+        matches_page: Callable[[Scope], bool] = _never_is_page,
         is_josh_path: Callable[[str], bool] = _never_is_josh_path,
     ) -> None:
         self._app = app
         self._frame = frame_renderer
-        self._is_page = is_page
+        self._matches_page = matches_page
         self._is_josh_path = is_josh_path
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -104,7 +104,7 @@ class ErrorMiddleware:
                 await send_with_id({"type": "http.response.body", "body": b""})
 
     def _render_error(self, scope: Scope, error: KnowledgeError, request_id: str) -> Response:
-        if not (accepts_html(scope) and self._is_page(scope)):
+        if not (accepts_html(scope) and self._matches_page(scope)):
             is_bare = error.http_status in STATUSES_WITH_BARE_BODY and not self._is_josh_path(
                 scope["path"]
             )

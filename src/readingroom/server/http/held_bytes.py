@@ -64,8 +64,8 @@ class MemoryCharges:
 class ByteCharge:
     """What one request is counted for; it may grow, and is released once."""
 
-    def __init__(self, held_bytes: MemoryCharges, caller_id: str) -> None:
-        self._held_bytes = held_bytes
+    def __init__(self, memory_charges: MemoryCharges, caller_id: str) -> None:
+        self._memory_charges = memory_charges
         self._caller = caller_id
         self._byte_count = 0
 
@@ -73,10 +73,10 @@ class ByteCharge:
         """Count at least so many bytes from now on. Raise TooManyBytes."""
         added_bytes = byte_count - self._byte_count
         if added_bytes > 0:
-            self._held_bytes.check_memory_limits(self._caller, added_bytes)
-            self._held_bytes.add_bytes(self._caller, added_bytes)
+            self._memory_charges.check_memory_limits(self._caller, added_bytes)
+            self._memory_charges.add_bytes(self._caller, added_bytes)
             self._byte_count = byte_count
 
     def release_bytes(self) -> None:
-        self._held_bytes.remove_bytes(self._caller, self._byte_count)
+        self._memory_charges.remove_bytes(self._caller, self._byte_count)
         self._byte_count = 0

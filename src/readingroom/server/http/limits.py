@@ -80,12 +80,12 @@ class RateLimiter:
         database does not answer, each process counts for itself.
         """
         self._is_shared = bool(self._capacity)
-        is_failing, next_clearing = False, self._clock()
+        is_failing, next_clearing_at = False, self._clock()
         while self._is_shared:
             try:
                 await self.exchange_counts(shared_buckets)
-                if self._clock() >= next_clearing:
-                    next_clearing = self._clock() + _SECONDS_BETWEEN_CLEARINGS
+                if self._clock() >= next_clearing_at:
+                    next_clearing_at = self._clock() + _SECONDS_BETWEEN_CLEARINGS
                     await anyio.to_thread.run_sync(shared_buckets.forget_full)
                 is_failing = False
             except StorageFailed as error:
@@ -141,12 +141,12 @@ class RateLimiter:
 
         Whoever used up its own would else be served again after a flood of other addresses.
         """
-        callers_by_remaining = sorted(
+        callers_most_left_first = sorted(
             self._remaining_by_caller,
             key=lambda caller_id: self._refill_bucket(caller_id, now_seconds),
             reverse=True,
         )
-        for caller_id in callers_by_remaining[: _MAX_REMEMBERED_CALLERS // 10]:
+        for caller_id in callers_most_left_first[: _MAX_REMEMBERED_CALLERS // 10]:
             del self._remaining_by_caller[caller_id]
 
 

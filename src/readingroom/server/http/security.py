@@ -62,8 +62,8 @@ class SecurityMiddleware:
         rate_limiter: RateLimiter,
         open_requests: OpenRequests,
         admin_key: AdminKey | None,
-        browsers: BrowserAuth,
-        is_page: Callable[[Scope], bool],
+        browser_auth: BrowserAuth,
+        matches_page: Callable[[Scope], bool],
     ) -> None:
         self._app = app
         self._allowed_names = allowed_names
@@ -71,8 +71,8 @@ class SecurityMiddleware:
         self._limiter = rate_limiter
         self._open_requests = open_requests
         self._admin_key = admin_key
-        self._browsers = browsers
-        self._is_page = is_page
+        self._browser_auth = browser_auth
+        self._matches_page = matches_page
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or _is_open_path(scope):
@@ -124,8 +124,9 @@ class SecurityMiddleware:
         is_write = scope["method"] not in _SAFE_METHODS and not is_mcp_path(scope["path"])
         if not is_write or b"authorization" in request_headers:
             return True
-        return request_origin in self._allowed_names.named_origins or self._browsers.is_own_origin(
-            scope, request_origin
+        return (
+            request_origin in self._allowed_names.named_origins
+            or self._browser_auth.is_own_origin(scope, request_origin)
         )
 
     def _is_operator(self, scope: Scope) -> bool:
@@ -157,7 +158,7 @@ class SecurityMiddleware:
 
     def _is_signed_out(self, scope: Scope) -> bool:
         """Whether a browser opens a page before it has signed in: it has shown no wrong key."""
-        return accepts_html(scope) and not _has_key_header(scope) and self._is_page(scope)
+        return accepts_html(scope) and not _has_key_header(scope) and self._matches_page(scope)
 
     async def _authenticate_caller(self, scope: Scope) -> AuthenticatedUser | None:
         """Return the caller by the key it sends, or on a page by its session.
@@ -167,9 +168,9 @@ class SecurityMiddleware:
         try:
             return await self._policies.authenticate(scope)
         except Unauthorized:
-            if _has_key_header(scope) or not self._is_page(scope):
+            if _has_key_header(scope) or not self._matches_page(scope):
                 raise
-            request_user = await self._browsers.find_user(scope)
+            request_user = await self._browser_auth.find_user(scope)
             if request_user is None and not _is_public_page(scope["path"]):
                 raise
             return request_user

@@ -20,7 +20,7 @@ _TRACE_PROPAGATOR = (
 _TRACEPARENT_PATTERN = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
 
 
-def make_call_from_context(request_context: Context) -> ToolContext:
+def make_tool_context(request_context: Context) -> ToolContext:
     """Return the call of an MCP message: one in an HTTP request, or one over stdio."""
     report_progress = request_context.session.report_progress
     if request_context.request is None:
@@ -33,22 +33,22 @@ def make_call_from_context(request_context: Context) -> ToolContext:
             correlation_id=request_id,
             trace_headers=trace_headers,
         )
-    return make_call_from_scope(request_context.request.scope, report_progress)
+    return make_tool_context_from_scope(request_context.request.scope, report_progress)
 
 
-def make_call_from_scope(scope: Scope, report_progress: ReportProgress) -> ToolContext:
+def make_tool_context_from_scope(scope: Scope, report_progress: ReportProgress) -> ToolContext:
     """Return the call of an HTTP request that has passed the security middleware."""
     request_user = scope.get("user")
     request_state = scope["state"]
-    trace_headers = request_state["request_headers"]
-    content_length = trace_headers.get(b"content-length", "")
+    request_headers = request_state["request_headers"]
+    content_length = request_headers.get(b"content-length", "")
     return ToolContext(
         request_id=request_state["request_id"],
         caller_id=f"api_key:{request_user.username}" if request_user else "anonymous",
         report_progress=report_progress,
         client=identify_caller(scope),
         correlation_id=request_state["correlation_id"],
-        trace_headers=_make_trace_headers(trace_headers.get(b"traceparent")),
+        trace_headers=_make_trace_headers(request_headers.get(b"traceparent")),
         request_bytes=int(content_length) if content_length.isdecimal() else None,
     )
 

@@ -23,12 +23,12 @@ class ConsentRequired(Exception):
 
     def __init__(self, consent_question: str) -> None:
         super().__init__(consent_question)
-        arguments = wire.ElicitRequest(
+        elicit_request = wire.ElicitRequest(
             params=wire.ElicitRequestFormParams(
                 message=consent_question, requested_schema=_EMPTY_FORM
             )
         )
-        self.result = wire.InputRequiredResult(input_requests={_QUESTION_ID: arguments})
+        self.result = wire.InputRequiredResult(input_requests={_QUESTION_ID: elicit_request})
 
 
 def make_person_asker(

@@ -22,7 +22,7 @@ from readingroom.protocol.resources import RESOURCE_SCHEME
 from readingroom.protocol.tool import ResourceLink, Tool, ToolContext
 from readingroom.server.auth.bearer import can_write
 from readingroom.server.faces import BASES_PARAMETER, Face
-from readingroom.server.mcp.calls import Context, make_call_from_context
+from readingroom.server.mcp.calls import Context, make_tool_context
 from readingroom.server.mcp.consent import ConsentRequired, make_person_asker
 from readingroom.server.mcp.resources import add_resources
 from readingroom.server.observe.logging import CallRecord
@@ -64,7 +64,7 @@ def build_mcp_server(
         on_list_tools=tool_handlers.list_tools,
         on_call_tool=tool_handlers.call_tool,
     )
-    if any(tool.view for tool, _ in server_face.tools.values()):
+    if any(tool.view for tool, _ in server_face.tools_by_name.values()):
         mcp_server.extensions[APPS_EXTENSION] = {"mimeTypes": [VIEW_MEDIA_TYPE]}
     mcp_server.middleware = [
         TracedOnlyMiddleware(server_middleware) for server_middleware in mcp_server.middleware
@@ -91,7 +91,7 @@ class _ToolHandlers:
         self, server_face: Face, call_recorders: Sequence[RecordCall], is_sample: bool
     ) -> None:
         self._face = server_face
-        self._tools_by_name = server_face.tools
+        self._tools_by_name = server_face.tools_by_name
         self._is_sample = is_sample
         self._schemas_with_headers = {
             tool_name: tool.input_schema
@@ -116,12 +116,12 @@ class _ToolHandlers:
     def _list_tool_names(self, request_context: Context) -> Collection[str]:
         """Return the names of the tools that the address of this request asks for."""
         query_parameters = request_context.request.query_params if request_context.request else {}
-        chosen_bases = [
+        chosen_base_names = [
             base_name.strip() for base_name in query_parameters.get(BASES_PARAMETER, "").split(",")
         ]
         try:
             return self._face.list_tool_names(
-                [base_name for base_name in chosen_bases if base_name]
+                [base_name for base_name in chosen_base_names if base_name]
             )
         except InvalidArguments as error:
             raise MCPError(wire.INVALID_PARAMS, f"Invalid address: {error.summary}") from error
@@ -150,7 +150,7 @@ class _ToolHandlers:
         self, request_context: Context, request_params: wire.CallToolRequestParams
     ) -> wire.CallToolResult | wire.InputRequiredResult:
         tool_context = replace(
-            make_call_from_context(request_context),
+            make_tool_context(request_context),
             ask_person=make_person_asker(request_context, request_params),
         )
         tool_and_dialect = self._get_caller_tools(request_context).get(request_params.name)
@@ -336,8 +336,8 @@ def _convert_to_knowledge_error(
     return InternalError(f"Something went wrong on our side. Request id: {tool_context.request_id}")
 
 
-def _prepare_schemas(tools_with_dialect: Mapping[str, tuple[Tool, ErrorDialect]]) -> None:
-    for tool, _ in tools_with_dialect.values():
+def _prepare_schemas(tools_by_name: Mapping[str, tuple[Tool, ErrorDialect]]) -> None:
+    for tool, _ in tools_by_name.values():
         tool.prepare_schemas()
 
 

@@ -22,9 +22,9 @@ _MAX_INITIALIZE_BYTES = 64 * 1024
 class MessageLimitMiddleware:
     """ASGI middleware: refuses a POST with too large a body, or a part that is too long (400)."""
 
-    def __init__(self, app: ASGIApp, max_body_bytes: int, held_bytes: MemoryCharges) -> None:
+    def __init__(self, app: ASGIApp, max_body_bytes: int, memory_charges: MemoryCharges) -> None:
         self._app = app
-        self._limit_body = BodyLimitMiddleware(self._check_envelope, max_body_bytes, held_bytes)
+        self._limit_body = BodyLimitMiddleware(self._check_envelope, max_body_bytes, memory_charges)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         app = self._limit_body if scope["method"] == "POST" else self._app
@@ -74,15 +74,15 @@ def find_long_part(request_body: bytes) -> str | None:
         if isinstance(message_envelope.params, _RequestParams)
         else None
     )
-    short_parts = {
+    values_by_part_name = {
         "id": message_envelope.id,
         "method": message_envelope.method,
         "progressToken": request_meta.progress_token
         if isinstance(request_meta, _RequestMeta)
         else None,
     }
-    for part_name, long_value in short_parts.items():
-        if _is_too_long(long_value):
+    for part_name, part_value in values_by_part_name.items():
+        if _is_too_long(part_value):
             return f"{part_name}: at most {_MAX_PART_CHARS} characters"
     return None
 

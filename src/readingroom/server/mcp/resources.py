@@ -23,7 +23,7 @@ from readingroom.protocol.resources import (
 from readingroom.protocol.tool import ToolContext
 from readingroom.server.faces import Face
 from readingroom.server.http.addresses import get_server_address
-from readingroom.server.mcp.calls import Context, make_call_from_context
+from readingroom.server.mcp.calls import Context, make_tool_context
 from readingroom.web.views import VIEW_MEDIA_TYPE, render_view
 
 logger = logging.getLogger(__name__)
@@ -56,20 +56,20 @@ def add_resources(
         ),
         None,
     )
-    page_params = wire.PaginatedRequestParams
+    page_params_type = wire.PaginatedRequestParams
     add_handler = mcp_server.add_request_handler
     if prompts_by_name:
         prompt_handlers = _PromptHandlers(prompts_by_name)
-        add_handler("prompts/list", page_params, prompt_handlers.list_prompts)
+        add_handler("prompts/list", page_params_type, prompt_handlers.list_prompts)
         add_handler("prompts/get", wire.GetPromptRequestParams, prompt_handlers.get_prompt)
-    has_views = any(tool.view for tool, _ in server_face.tools.values())
+    has_views = any(tool.view for tool, _ in server_face.tools_by_name.values())
     if resource_provider or has_views:
-        view_reader = _ViewReader(_collect_page_images(server_face), public_url)
+        view_reader = _ViewReader(_collect_image_readers(server_face), public_url)
         resource_handlers = _ResourceHandlers(
             resource_provider or _NoResources(), view_reader, is_sample
         )
-        add_handler("resources/list", page_params, resource_handlers.list_resources)
-        add_handler("resources/templates/list", page_params, resource_handlers.list_templates)
+        add_handler("resources/list", page_params_type, resource_handlers.list_resources)
+        add_handler("resources/templates/list", page_params_type, resource_handlers.list_templates)
         add_handler("resources/read", wire.ReadResourceRequestParams, resource_handlers.read)
     if resource_provider:
         add_handler("completion/complete", wire.CompleteRequestParams, resource_handlers.complete)
@@ -146,9 +146,9 @@ class _PromptHandlers:
 
 class _ResourceHandlers:
     def __init__(
-        self, listed_resources: ResourceProvider, view_reader: "_ViewReader", is_sample: bool
+        self, resource_provider: ResourceProvider, view_reader: "_ViewReader", is_sample: bool
     ) -> None:
-        self._provider = listed_resources
+        self._provider = resource_provider
         self._view_reader = view_reader
         self._is_sample = is_sample
         self.list_resources = _translate_errors(self._list_resources)
@@ -189,7 +189,7 @@ class _ResourceHandlers:
         ):
             return wire.ReadResourceResult(contents=[view_contents])
         resource_text = await self._provider.read_resource(
-            request_params.uri, make_call_from_context(request_context)
+            request_params.uri, make_tool_context(request_context)
         )
         resource_contents = wire.TextResourceContents(
             uri=request_params.uri,
@@ -223,8 +223,10 @@ class _ViewReader:
     Neither is listed: a host finds the view by its tool, and the view its pictures.
     """
 
-    def __init__(self, page_images: Mapping[str, ReadPageImage], public_url: str | None) -> None:
-        self._image_readers_by_prefix = page_images
+    def __init__(
+        self, image_readers_by_prefix: Mapping[str, ReadPageImage], public_url: str | None
+    ) -> None:
+        self._image_readers_by_prefix = image_readers_by_prefix
         self._public_url = public_url
 
     async def read_view_or_picture(
@@ -253,21 +255,21 @@ class _ViewReader:
         )
 
 
-def _collect_page_images(server_face: Face) -> dict[str, ReadPageImage]:
+def _collect_image_readers(server_face: Face) -> dict[str, ReadPageImage]:
     """Return who reads the pictures of a face's views. Raise ValueError where two bases would."""
-    page_images: dict[str, ReadPageImage] = {}
+    image_readers_by_prefix: dict[str, ReadPageImage] = {}
     for knowledge_base in server_face.bases:
-        for uri_prefix, read_page_image in knowledge_base.page_images.items():
+        for uri_prefix, read_page_image in knowledge_base.page_image_readers.items():
             # Also where one begins with the other: the order of the bases must not decide.
             if any(
                 uri_prefix.startswith(taken_prefix) or taken_prefix.startswith(uri_prefix)
-                for taken_prefix in page_images
+                for taken_prefix in image_readers_by_prefix
             ):
                 raise ValueError(
                     f"{knowledge_base.name} has pictures at {uri_prefix}, as another base has"
                 )
-            page_images[uri_prefix] = read_page_image
-    return page_images
+            image_readers_by_prefix[uri_prefix] = read_page_image
+    return image_readers_by_prefix
 
 
 class _NoResources:

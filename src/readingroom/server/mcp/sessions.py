@@ -17,7 +17,7 @@ class SessionLimits:
     max_sessions_per_caller: int
     idle_seconds: float
     max_body_bytes: int
-    held_bytes: MemoryCharges
+    memory_charges: MemoryCharges
 
 
 class SessionRegistry:

@@ -89,19 +89,19 @@ class BoundedSendStream(_StreamProxy):
     def __init__(
         self,
         wrapped_stream: Any,
-        held_bytes: MemoryCharges,
+        memory_charges: MemoryCharges,
         caller_id: str,
         task_group: anyio.abc.TaskGroup,
     ) -> None:
         super().__init__(wrapped_stream)
-        self._held_bytes = held_bytes
+        self._memory_charges = memory_charges
         self._caller = caller_id
         self._tasks = task_group
 
     async def send(self, mcp_message: Any) -> None:
         """Send a message. Raise BrokenResourceError when it is dropped."""
         try:
-            with self._held_bytes.charge_bytes(
+            with self._memory_charges.charge_bytes(
                 self._caller, estimate_message_bytes(mcp_message.message)
             ):
                 await self._stream.send(mcp_message)

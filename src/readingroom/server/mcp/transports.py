@@ -57,7 +57,7 @@ class StreamableHttpTransport:
             max_request_body_size=session_limits.max_body_bytes,
         )
         self._app = MessageLimitMiddleware(
-            self.manager.asgi_app, session_limits.max_body_bytes, session_limits.held_bytes
+            self.manager.asgi_app, session_limits.max_body_bytes, session_limits.memory_charges
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -107,7 +107,7 @@ class SseTransport:
         self._post_app = MessageLimitMiddleware(
             self._transport.handle_post_message,
             session_limits.max_body_bytes,
-            session_limits.held_bytes,
+            session_limits.memory_charges,
         )
 
     async def serve_stream(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -145,18 +145,18 @@ class SseTransport:
 
     async def _serve_stream(self, scope: Scope, receive: Receive, send: Send) -> None:
         server_options = self._server.create_initialization_options()
-        held_bytes, caller_id = self._limits.held_bytes, identify_caller(scope)
-        unanswered_requests = UnansweredRequests(partial(held_bytes.remove_bytes, caller_id))
+        memory_charges, caller_id = self._limits.memory_charges, identify_caller(scope)
+        unanswered_requests = UnansweredRequests(partial(memory_charges.remove_bytes, caller_id))
         session_id = ""
 
         async def send_counted(mcp_message: Message) -> None:
             # It waits here until the client has read what was sent before.
-            message_bytes = len(mcp_message.get("body", b""))
-            held_bytes.add_bytes(caller_id, message_bytes)
+            message_byte_count = len(mcp_message.get("body", b""))
+            memory_charges.add_bytes(caller_id, message_byte_count)
             try:
                 await send(mcp_message)
             finally:
-                held_bytes.remove_bytes(caller_id, message_bytes)
+                memory_charges.remove_bytes(caller_id, message_byte_count)
 
         async with self._transport.connect_sse(scope, receive, send_counted) as stream_pair:
             incoming_stream, outgoing_stream = stream_pair
@@ -170,9 +170,9 @@ class SseTransport:
                     # The SDK does not tell a stream its id; the messages posted to it know it.
                     session_id = mcp_message.metadata.request_context.state.session_id
                     self._unanswered_by_session[session_id] = unanswered_requests
-                    body_bytes = mcp_message.metadata.request_context.state.body_bytes
-                    held_bytes.add_bytes(caller_id, body_bytes)
-                    unanswered_requests.record_incoming(mcp_message, body_bytes)
+                    body_byte_count = mcp_message.metadata.request_context.state.body_bytes
+                    memory_charges.add_bytes(caller_id, body_byte_count)
+                    unanswered_requests.record_incoming(mcp_message, body_byte_count)
 
                 watched_incoming = WatchedReceiveStream(
                     incoming_stream, note_message, anyio.lowlevel.checkpoint
@@ -183,7 +183,7 @@ class SseTransport:
                 try:
                     async with anyio.create_task_group() as refusal_tasks:
                         bounded_outgoing = BoundedSendStream(
-                            watched_outgoing, held_bytes, caller_id, refusal_tasks
+                            watched_outgoing, memory_charges, caller_id, refusal_tasks
                         )
                         await self._server.run(watched_incoming, bounded_outgoing, server_options)
                         refusal_tasks.cancel_scope.cancel()

@@ -133,9 +133,12 @@ class CallHistory:
         return list(reversed(self._recent_errors))
 
 
-def _compute_percentile(ordered_times: Sequence[float], percentile_fraction: float) -> float:
-    if not ordered_times:
+def _compute_percentile(sorted_durations_ms: Sequence[float], percentile_fraction: float) -> float:
+    if not sorted_durations_ms:
         return 0.0
-    return ordered_times[
-        min(len(ordered_times) - 1, math.ceil(percentile_fraction * len(ordered_times)) - 1)
+    return sorted_durations_ms[
+        min(
+            len(sorted_durations_ms) - 1,
+            math.ceil(percentile_fraction * len(sorted_durations_ms)) - 1,
+        )
     ]

@@ -33,7 +33,7 @@ class ConsentPages:
         face_titles: Mapping[str, str],
         public_url: str | None,
     ) -> None:
-        self._browsers = frame_renderer.browsers
+        self._browser_auth = frame_renderer.browser_auth
         self._grants = grant_store
         self._face_titles = face_titles
         self._public_url = public_url
@@ -72,13 +72,13 @@ class ConsentPages:
             ],
             key_name=visitor.name,
             may_offer_write=_can_offer_write(visitor, authorization_params),
-            form_token=self._browsers.make_form_token(request.scope),
+            form_token=self._browser_auth.make_form_token(request.scope),
         )
 
     async def answer_request(self, request: Request) -> Response:
         """Send the browser back to the client, with a code or with a refusal."""
         form_fields = await receive_form_fields(request)
-        self._browsers.check_form_token(request.scope, form_fields)
+        self._browser_auth.check_form_token(request.scope, form_fields)
         visitor, browser_session = self._require_session(request)
         request_id = form_fields.get("request", "")
         consent_request = await self._find_request(request_id)
@@ -105,8 +105,8 @@ class ConsentPages:
 
     def _require_session(self, request: Request) -> tuple[Visitor, BrowserSession]:
         """Return who has signed in, with their session. Raise Unauthorized."""
-        visitor = self._browsers.identify_visitor(request.scope)
-        browser_session = self._browsers.find_request_session(request.scope)
+        visitor = self._browser_auth.identify_visitor(request.scope)
+        browser_session = self._browser_auth.find_request_session(request.scope)
         if visitor is None or browser_session is None:
             raise Unauthorized("Sign in with a key to answer this request")
         return visitor, browser_session

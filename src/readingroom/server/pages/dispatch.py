@@ -38,7 +38,7 @@ from readingroom.protocol.pages import (
 )
 from readingroom.protocol.sample import mark_sample_document
 from readingroom.server.errors import RoleRequired, Unauthorized
-from readingroom.server.mcp.calls import make_call_from_scope
+from readingroom.server.mcp.calls import make_tool_context_from_scope
 from readingroom.server.observe.requests import ROUTE_PATH_STATE_KEY
 from readingroom.server.pages.frame import JSON_PARAMETER, PageFrame, accepts_html
 from readingroom.server.settings import ServerSettings
@@ -109,7 +109,7 @@ async def _answer_page_request(
     request: Request,
 ) -> Response:
     request.scope["state"][ROUTE_PATH_STATE_KEY] = base_page.path
-    visitor = frame_renderer.browsers.identify_visitor(request.scope)
+    visitor = frame_renderer.browser_auth.identify_visitor(request.scope)
     if visitor is None:
         raise Unauthorized("Sign in to open this page")
     if not visitor.has_role(base_page.role):
@@ -118,9 +118,9 @@ async def _answer_page_request(
     page_request = PageRequest(
         parameters=tracked_parameters,
         visitor=visitor,
-        call=make_call_from_scope(request.scope, no_progress),
+        call=make_tool_context_from_scope(request.scope, no_progress),
         is_sample=settings.is_sample,
-        form_token=frame_renderer.browsers.make_form_token(request.scope),
+        form_token=frame_renderer.browser_auth.make_form_token(request.scope),
     )
     try:
         async with _receive_form(base_page, frame_renderer, settings, upload_spools, request) as (
@@ -219,7 +219,7 @@ async def _receive_form(
         yield {}, ()
         return
     # Before the body is read: who may not send it sends it in vain.
-    frame_renderer.browsers.check_same_origin(request.scope)
+    frame_renderer.browser_auth.check_same_origin(request.scope)
     async with upload_spools.make_scratch_folder() as spool_folder:
         file_numbers = itertools.count()
         upload_form = await receive_form(
@@ -228,7 +228,7 @@ async def _receive_form(
             base_page.max_upload_bytes or 0,
             settings.max_body_bytes,
         )
-        frame_renderer.browsers.check_form_token(request.scope, upload_form.fields)
+        frame_renderer.browser_auth.check_form_token(request.scope, upload_form.fields)
         yield (
             upload_form.fields,
             [SentFile(file_name, spool_path) for file_name, spool_path in upload_form.files],

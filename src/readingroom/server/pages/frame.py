@@ -51,9 +51,9 @@ class PageFrame:
     """Renders pages of one server into its frame."""
 
     def __init__(
-        self, browsers: BrowserAuth, menu_entries: Sequence[MenuEntry], is_sample: bool
+        self, browser_auth: BrowserAuth, menu_entries: Sequence[MenuEntry], is_sample: bool
     ) -> None:
-        self.browsers = browsers
+        self.browser_auth = browser_auth
         self._menu_entries = menu_entries
         self._is_sample = is_sample
 
@@ -68,7 +68,7 @@ class PageFrame:
 
         It says which parameters of its address it does not use: a misspelt filter filters nothing.
         """
-        visitor = self.browsers.identify_visitor(scope)
+        visitor = self.browser_auth.identify_visitor(scope)
         page_html = render_template(
             "frame.html",
             page=rendered_page,
@@ -79,7 +79,7 @@ class PageFrame:
             visitor=visitor,
             is_open=visitor is not None and "user" not in scope,
             is_sample=self._is_sample,
-            form_token=self.browsers.make_form_token(scope),
+            form_token=self.browser_auth.make_form_token(scope),
             token_field=FORM_TOKEN_FIELD,
         )
         return compress_text(

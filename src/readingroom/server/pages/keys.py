@@ -34,7 +34,7 @@ class KeyPages:
     """The page of keys and of the apps that use them, and its forms."""
 
     def __init__(self, frame_renderer: PageFrame, key_auth: KeyAuth) -> None:
-        self._browsers = frame_renderer.browsers
+        self._browser_auth = frame_renderer.browser_auth
         self._key_auth = key_auth
         self._key_ring = key_auth.key_ring
 
@@ -57,7 +57,7 @@ class KeyPages:
         """Make a key and show its secret, this once."""
         self._check_operator(request)
         form_fields = await receive_form_fields(request)
-        self._browsers.check_form_token(request.scope, form_fields)
+        self._browser_auth.check_form_token(request.scope, form_fields)
         # Whoever makes the first key must not lock themselves out with it.
         is_first = not self._key_auth.is_required
         chosen_role = "operator" if is_first else form_fields.get("role", "reader")
@@ -73,11 +73,11 @@ class KeyPages:
             )
         if not is_first:
             return await self._render_page(request, new_key=key_secret, new_name=key_name)
-        browser_session = await self._browsers.sign_in(key_secret)
+        browser_session = await self._browser_auth.sign_in(key_secret)
         request.scope["user"] = self._key_auth.find_user_by_digest(browser_session.key_digest)
-        self._browsers.attach_session(request.scope, browser_session)
+        self._browser_auth.attach_session(request.scope, browser_session)
         response = await self._render_page(request, new_key=key_secret, new_name=key_name)
-        self._browsers.set_cookie(request.scope, response, browser_session)
+        self._browser_auth.set_cookie(request.scope, response, browser_session)
         return response
 
     async def confirm_revoking(self, request: Request) -> Response:
@@ -88,7 +88,7 @@ class KeyPages:
         room_key = next((room_key for room_key in room_keys if room_key.name == key_name), None)
         if room_key is None:
             raise make_unknown_error(key_name)
-        visitor = self._browsers.identify_visitor(request.scope)
+        visitor = self._browser_auth.identify_visitor(request.scope)
         return render_page(
             request.scope,
             "revoke_key.html",
@@ -97,14 +97,14 @@ class KeyPages:
             is_own=visitor is not None and visitor.name == room_key.name,
             is_last_operator=room_key.operator
             and sum(other_key.operator for other_key in room_keys) == 1,
-            form_token=self._browsers.make_form_token(request.scope),
+            form_token=self._browser_auth.make_form_token(request.scope),
         )
 
     async def revoke_key(self, request: Request) -> Response:
         """Revoke a key: its sessions and calls end with the next request."""
         self._check_operator(request)
         form_fields = await receive_form_fields(request)
-        self._browsers.check_form_token(request.scope, form_fields)
+        self._browser_auth.check_form_token(request.scope, form_fields)
         self._key_ring.revoke_key(form_fields.get("name", ""))
         return RedirectResponse(KEYS_PATH, 303)
 
@@ -112,7 +112,7 @@ class KeyPages:
         """End what a connected app was allowed: its next call is refused."""
         self._check_operator(request)
         form_fields = await receive_form_fields(request)
-        self._browsers.check_form_token(request.scope, form_fields)
+        self._browser_auth.check_form_token(request.scope, form_fields)
         if self._key_auth.grants:
             await anyio.to_thread.run_sync(
                 self._key_auth.grants.end_grant, form_fields.get("grant", "")
@@ -137,7 +137,7 @@ class KeyPages:
         ]
 
     def _check_operator(self, request: Request) -> None:
-        visitor = self._browsers.identify_visitor(request.scope)
+        visitor = self._browser_auth.identify_visitor(request.scope)
         if visitor is None:
             raise Unauthorized("Sign in to open this page")
         if not visitor.has_role("operator"):
@@ -162,5 +162,5 @@ class KeyPages:
             new_key=new_key,
             new_name=new_name,
             is_first=not self._key_auth.is_required,
-            form_token=self._browsers.make_form_token(request.scope),
+            form_token=self._browser_auth.make_form_token(request.scope),
         )

@@ -33,10 +33,11 @@ def format_client_configuration(
     client_format: ClientFormat = CLAUDE_CODE,
 ) -> str:
     """Return the text to paste into a client's configuration file."""
-    url = f"{server_address}{server_face.path}/mcp"
+    mcp_url = f"{server_address}{server_face.path}/mcp"
     key_placeholder = "YOUR_KEY" if needs_key else None
     return json.dumps(
-        client_format.build_configuration(server_face.server_name, url, key_placeholder), indent=2
+        client_format.build_configuration(server_face.server_name, mcp_url, key_placeholder),
+        indent=2,
     )
 
 
@@ -63,17 +64,17 @@ class LandingPages:
         server_address = get_server_address(request, self._settings.public_url)
         face_access = self._policies.find_policy(server_face).access
         needs_key = face_access == "key"
-        url = f"{server_address}{server_face.path}/mcp"
+        mcp_url = f"{server_address}{server_face.path}/mcp"
         key_option = ' --header "Authorization: Bearer YOUR_KEY"' if needs_key else ""
         return render_page(
             request.scope,
             "face.html",
             server_face.title,
-            url=url,
+            url=mcp_url,
             access=face_access,
             has_connectors=self._policies.can_connect_apps(request),
             shell_command=f"claude mcp add --transport http {server_face.server_name} "
-            f"{url}{key_option}",
+            f"{mcp_url}{key_option}",
             clients=[
                 {
                     "title": client_format.title,
@@ -100,7 +101,7 @@ class LandingPages:
         is_open_page = face_access != "open" and bool(open_tool_names)
         return [
             (tool_name, base_tool.title)
-            for tool_name, (base_tool, _) in server_face.tools.items()
+            for tool_name, (base_tool, _) in server_face.tools_by_name.items()
             if tool_name in open_tool_names or not is_open_page
         ]
 
@@ -119,7 +120,7 @@ class LandingPages:
         if not accepts_html(request.scope):
             return JSONResponse(self.build_server_index(server_address), headers={"Vary": "Accept"})
         page_paths = {menu_entry.path for menu_entry in self._menu_entries}
-        visitor = get_frame(request.scope).browsers.identify_visitor(request.scope)
+        visitor = get_frame(request.scope).browser_auth.identify_visitor(request.scope)
         shown_entries = [
             menu_entry
             for menu_entry in self._menu_entries
@@ -165,8 +166,8 @@ class LandingPages:
         bearer_key = (
             "YOUR_KEY" if takes_key and not self._policies.can_connect_apps(request) else None
         )
-        url = f"{get_server_address(request, self._settings.public_url)}{server_face.path}/mcp"
-        return make_install_links(server_face.server_name, url, bearer_key)
+        mcp_url = f"{get_server_address(request, self._settings.public_url)}{server_face.path}/mcp"
+        return make_install_links(server_face.server_name, mcp_url, bearer_key)
 
     async def show_llms_txt(self, request: Request) -> Response:
         """`GET /llms.txt`: what is served here, for a model that was given the address."""
@@ -226,5 +227,5 @@ class LandingPages:
 
 def _can_browser_open(request: Request) -> bool:
     """Whether a browser can open what programs use: a session opens pages only."""
-    visitor = get_frame(request.scope).browsers.identify_visitor(request.scope)
+    visitor = get_frame(request.scope).browser_auth.identify_visitor(request.scope)
     return visitor is not None and "user" not in request.scope

@@ -43,7 +43,7 @@ class OperationsPages:
         settings: ServerSettings,
         job_store: JobStore,
         call_history: CallHistory,
-        base_pages: Sequence[BasePages],
+        pages_of_bases: Sequence[BasePages],
         key_ring: KeyRing,
         doctor_pages: DoctorPages,
     ) -> None:
@@ -51,7 +51,7 @@ class OperationsPages:
         self._settings = settings
         self._jobs = job_store
         self._history = call_history
-        self._base_pages = base_pages
+        self._base_pages = pages_of_bases
         self._key_ring = key_ring
         self._doctor = doctor_pages
 
@@ -151,7 +151,7 @@ class OperationsPages:
             "work": await self._list_running_work(),
             "bases": {base_state.name: base_state.problem or "ready" for base_state in base_states},
             "free_bytes": machine_state.free_bytes,
-            "used_bytes": machine_state.used_bytes,
+            "used_bytes": machine_state.data_folder_bytes,
             "model": machine_state.model_problem or "ready",
             "freshness": freshness_of_sources,
             "versions": _collect_versions(),
@@ -211,18 +211,20 @@ class _MachineState:
     """What the server stands on."""
 
     free_bytes: int
-    used_bytes: int
+    data_folder_bytes: int
     model_problem: str
     """Why searches go by words only; empty while the model is there."""
 
 
 def _measure_machine(settings: ServerSettings) -> _MachineState:
-    used_bytes = sum(_measure_file_bytes(data_path) for data_path in settings.data.rglob("*"))
+    data_folder_bytes = sum(
+        _measure_file_bytes(data_path) for data_path in settings.data.rglob("*")
+    )
     has_model = has_weights(settings.models_folder, settings.embedding_model_dir)
     model_problem = (
         "" if has_model else "not here: searches go by words (`readingroom model install`)"
     )
-    return _MachineState(shutil.disk_usage(settings.data).free, used_bytes, model_problem)
+    return _MachineState(shutil.disk_usage(settings.data).free, data_folder_bytes, model_problem)
 
 
 def _measure_file_bytes(file_path: Path) -> int:

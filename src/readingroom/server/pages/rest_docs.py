@@ -24,11 +24,11 @@ def make_operations_page(describe_api: Callable[[], Schema]) -> Callable[[Reques
         api_operations = sorted(
             _read_operations(describe_api()), key=lambda operation: operation.tag
         )
-        operations_by_tag = [
+        tagged_groups = [
             (operation_tag, list(tagged_operations))
             for operation_tag, tagged_operations in groupby(api_operations, lambda item: item.tag)
         ]
-        body_html = render_template("rest_docs.html", groups=operations_by_tag, is_open=is_open)
+        body_html = render_template("rest_docs.html", groups=tagged_groups, is_open=is_open)
         return RenderedPage("REST", body_html)
 
     def show_operations(request: Request) -> Response:

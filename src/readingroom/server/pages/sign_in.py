@@ -21,7 +21,7 @@ class SignInPages:
     """The two pages by which people come in and leave."""
 
     def __init__(self, frame_renderer: PageFrame) -> None:
-        self._browsers = frame_renderer.browsers
+        self._browser_auth = frame_renderer.browser_auth
 
     def make_routes(self) -> list[BaseRoute]:
         """Return their routes."""
@@ -34,29 +34,29 @@ class SignInPages:
     async def show_form(self, request: Request) -> Response:
         """Show the form, or pass on who has no need of it."""
         return_address = get_local_address(request.query_params.get("next", ""))
-        if self._browsers.identify_visitor(request.scope):
+        if self._browser_auth.identify_visitor(request.scope):
             return RedirectResponse(return_address, 303)
         return self._render_form(request, return_address, None)
 
     async def sign_in(self, request: Request) -> Response:
         """Take the key, and send the browser to where it wanted to go."""
-        self._browsers.check_same_origin(request.scope)
+        self._browser_auth.check_same_origin(request.scope)
         form_fields = await receive_form_fields(request)
         return_address = get_local_address(form_fields.get("next", ""))
         try:
-            browser_session = await self._browsers.sign_in(form_fields.get("key", ""))
+            browser_session = await self._browser_auth.sign_in(form_fields.get("key", ""))
         except Unauthorized as refusal:
             log_refusal(refusal, request.scope)
             return self._render_form(request, return_address, refusal)
         response = RedirectResponse(return_address, 303)
-        self._browsers.set_cookie(request.scope, response, browser_session)
+        self._browser_auth.set_cookie(request.scope, response, browser_session)
         return response
 
     async def sign_out(self, request: Request) -> Response:
         """End the session of this browser."""
-        self._browsers.check_form_token(request.scope, await receive_form_fields(request))
+        self._browser_auth.check_form_token(request.scope, await receive_form_fields(request))
         response = RedirectResponse(SIGN_IN_PATH, 303)
-        await self._browsers.sign_out(request.scope, response)
+        await self._browser_auth.sign_out(request.scope, response)
         return response
 
     def _render_form(

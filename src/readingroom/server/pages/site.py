@@ -49,36 +49,36 @@ class ConsolePages:
 
 def build_console_pages(
     knowledge_bases: Sequence[KnowledgeBase],
-    browsers: BrowserAuth,
+    browser_auth: BrowserAuth,
     settings: ServerSettings,
     key_auth: KeyAuth,
     call_history: CallHistory,
 ) -> ConsolePages:
     """Return the pages of all bases, those to sign in, and the runner of the jobs they begin."""
     job_store = open_jobs(settings)
-    base_pages = [knowledge_base.pages(job_store) for knowledge_base in knowledge_bases]
+    pages_of_bases = [knowledge_base.pages(job_store) for knowledge_base in knowledge_bases]
     doctor_pages = DoctorPages(settings, job_store)
     operations_pages = OperationsPages(
         knowledge_bases,
         settings,
         job_store,
         call_history,
-        base_pages,
+        pages_of_bases,
         key_auth.key_ring,
         doctor_pages,
     )
-    all_pages = [base_page for pages_of_base in base_pages for base_page in pages_of_base.pages]
+    all_pages = [base_page for pages_of_base in pages_of_bases for base_page in pages_of_base.pages]
     all_pages += [
         *make_job_pages(job_store),
         *operations_pages.make_pages(),
         *doctor_pages.make_pages(),
     ]
     menu_entries = _make_menu_entries(all_pages)
-    frame_renderer = PageFrame(browsers, menu_entries, settings.is_sample)
+    frame_renderer = PageFrame(browser_auth, menu_entries, settings.is_sample)
     upload_spools = make_upload_spools(settings)
     job_handlers = {
         job_kind: job_handler
-        for pages_of_base in base_pages
+        for pages_of_base in pages_of_bases
         for job_kind, job_handler in pages_of_base.job_handlers.items()
     }
     # The checks are no base's own, and run like any other job.
@@ -89,7 +89,7 @@ def build_console_pages(
         *KeyPages(frame_renderer, key_auth).make_routes(),
         *make_page_routes(all_pages, frame_renderer, settings, upload_spools),
     ]
-    list_recent_events = partial(_list_recent_events, base_pages)
+    list_recent_events = partial(_list_recent_events, pages_of_bases)
     return ConsolePages(
         page_routes,
         frame_renderer,
@@ -100,10 +100,10 @@ def build_console_pages(
     )
 
 
-async def _list_recent_events(base_pages: Sequence[BasePages]) -> Sequence[RecentEvent]:
+async def _list_recent_events(pages_of_bases: Sequence[BasePages]) -> Sequence[RecentEvent]:
     """Return what happened lately in every base, the newest first."""
     recent_events: list[RecentEvent] = []
-    for pages_of_base in base_pages:
+    for pages_of_base in pages_of_bases:
         # A base that cannot answer says so on its own pages.
         with contextlib.suppress(KnowledgeError):
             recent_events += await pages_of_base.list_recent_events()
@@ -113,10 +113,10 @@ async def _list_recent_events(base_pages: Sequence[BasePages]) -> Sequence[Recen
 def make_page_test(page_routes: Sequence[BaseRoute]) -> Callable[[Scope], bool]:
     """Return a function that tells whether a request is for one of these pages."""
 
-    def is_page(scope: Scope) -> bool:
+    def matches_page(scope: Scope) -> bool:
         return any(page_route.matches(scope)[0] is not Match.NONE for page_route in page_routes)
 
-    return is_page
+    return matches_page
 
 
 def _make_menu_entries(base_pages: Sequence[BasePage]) -> list[MenuEntry]:

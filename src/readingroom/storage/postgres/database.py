@@ -201,7 +201,8 @@ class PostgresDatabase:
     @contextmanager
     def lend_connection(self) -> Iterator[Connection]:
         """Lend a connection that belongs to no transaction of a base, also inside of one."""
-        self._connection_slots.acquire(timeout=_CONNECTION_WAIT_SECONDS)
+        # Without one it goes on: whoever has them all may wait for this.
+        has_slot = self._connection_slots.acquire(timeout=_CONNECTION_WAIT_SECONDS)
         try:
             closing_count = self._closing_count
             connection = self._take_idle() or self._connect(self.url)
@@ -214,7 +215,8 @@ class PostgresDatabase:
                 else:
                     connection.close()
         finally:
-            self._connection_slots.release()
+            if has_slot:
+                self._connection_slots.release()
 
     def _take_idle(self) -> Connection | None:
         while True:

@@ -29,6 +29,21 @@ SCHEMA_NAME = "readingroom"
 
 _LITERAL_OR_PLACEHOLDER_PATTERN = re.compile(r"'[^']*'|\?")
 
+_CHECK_URL_ADVICE = (
+    "check the URL of the database, and that its server runs, has that database and lets us in"
+)
+_TRY_AGAIN_ADVICE = "try again when the database answers"
+_ADVICE_BY_SQL_STATE = {
+    "25006": "this server only reads, as a standby does: name the one that writes in the URL, or "
+    "both with target_session_attrs=read-write",
+    "42501": "give the role of the URL the right to it, or name the owner of the tables there",
+    "53100": "make room on the disk of the database, then try again",
+    "53200": "give the database more memory, or try again when it has less to do",
+    "53300": "raise max_connections of the server, or run fewer processes",
+}
+"""What to do about errors that whoever runs the database can mend, by their codes."""
+# An error of connecting has no code.
+_SERVER_FULL_PHRASES = ("too many clients", "too many connections", "remaining connection slots")
 _CONNECT_SECONDS = 10
 # A peer that vanished without a word is given up after about a minute.
 _KEEPALIVE_OPTIONS: dict[str, Any] = {
@@ -50,7 +65,7 @@ def open_connection(url: str, search_path: str, is_read_only: bool = False) -> A
     """
     _check_url(url)
     access_option = " -c default_transaction_read_only=on" if is_read_only else ""
-    with _translate_errors():
+    try:
         return psycopg.connect(
             url,
             autocommit=True,
@@ -60,6 +75,10 @@ def open_connection(url: str, search_path: str, is_read_only: bool = False) -> A
             options=f"-c search_path={search_path} -c datestyle=ISO -c timezone=UTC{access_option}",
             **_KEEPALIVE_OPTIONS,
         )
+    except psycopg.Error as error:
+        is_server_full = any(phrase in str(error) for phrase in _SERVER_FULL_PHRASES)
+        advice = _ADVICE_BY_SQL_STATE["53300"] if is_server_full else _CHECK_URL_ADVICE
+        raise DatabaseUnreachable(f"{_describe(error)}; {advice}") from error
 
 
 def _check_url(url: str) -> None:
@@ -223,10 +242,24 @@ def _translate_errors() -> Iterator[None]:
     # The last is a value too long for an index; psycopg counts it among failures of the server.
     except (errors.DataError, errors.IntegrityError, errors.ProgramLimitExceeded) as error:
         raise InvalidDatabaseValue(_describe(error)) from error
+    except errors.InternalError_ as error:
+        # Of words that are copied in, too many are told as if the server were to blame.
+        is_value_refused = "invalid tsvector" in str(error)
+        error_class = InvalidDatabaseValue if is_value_refused else DatabaseFailed
+        raise error_class(_describe(error)) from error
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-        raise DatabaseUnreachable(_describe(error)) from error
+        raise DatabaseUnreachable(_describe_with_advice(error)) from error
     except psycopg.Error as error:
-        raise DatabaseFailed(_describe(error)) from error
+        raise DatabaseFailed(_describe_with_advice(error)) from error
+
+
+def _describe_with_advice(error: psycopg.Error) -> str:
+    """Return the first line of an error, and what to do about it where that is known."""
+    is_connection_lost = error.sqlstate is None or error.sqlstate.startswith(("08", "57P"))
+    advice = _ADVICE_BY_SQL_STATE.get(
+        error.sqlstate or "", _TRY_AGAIN_ADVICE if is_connection_lost else ""
+    )
+    return f"{_describe(error)}; {advice}" if advice else _describe(error)
 
 
 def _describe(error: Exception) -> str:

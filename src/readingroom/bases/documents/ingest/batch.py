@@ -83,12 +83,12 @@ class IngestBatch:
     async def _ingest_file(self, file_index: int, batch_file: BatchFile) -> list[FileOutcome]:
         """Return the outcome for a file, then those for the files inside it."""
 
-        async def report(
-            done_share: float, total_share: float | None, step_message: str | None
+        async def report_file_progress(
+            done_amount: float, total_amount: float | None, step_message: str | None
         ) -> None:
             await self._report_batch_progress(
                 file_index,
-                done_share / total_share if total_share else 0.0,
+                done_amount / total_amount if total_amount else 0.0,
                 f"{batch_file.file_name}: {step_message}",
             )
 
@@ -99,7 +99,7 @@ class IngestBatch:
                     self._application_ref,
                     batch_file.file_path,
                     self._document_type,
-                    report,
+                    report_file_progress,
                 )
         except KnowledgeError as error:
             return [FileOutcome.from_error(batch_file.file_name, error)]

@@ -54,20 +54,20 @@ class Ingestion:
 
     def __init__(
         self,
-        documents_folder: Path,
+        base_folder: Path,
         document_store: DocumentStore,
         application_store: ApplicationStore,
         page_pictures: PagePictures,
         ingest_context: IngestContext,
     ) -> None:
-        self._documents_folder = documents_folder
-        self._file_store = open_files("documents", documents_folder, ingest_context.database)
+        self._documents_folder = base_folder
+        self._file_store = open_files("documents", base_folder, ingest_context.database)
         self._pictures = page_pictures
         self._store = document_store
         self._applications = application_store
         self._context = ingest_context
         self._changes = open_changes(
-            "documents", documents_folder, ingest_context.database, ingest_context.on_step
+            "documents", base_folder, ingest_context.database, ingest_context.on_step
         )
 
     async def ingest_document(
@@ -94,7 +94,7 @@ class Ingestion:
             # By name and first bytes, so that a hopeless file never reaches the reading process.
             await self._context.pipeline.check_file_type(private_copy)
             submission.check_nesting(private_copy.file_name)
-            max_bytes = self._context.allowed_folders.max_file_bytes
+            max_bytes = self._context.roots.max_file_bytes
             # Unpacked before anything is stored: an archive that cannot be unpacked is refused.
             async with self._context.pipeline.unpack_files(
                 private_copy, max_bytes
@@ -182,7 +182,7 @@ class Ingestion:
         Blocks where the shared database has it.
         """
         return self._file_store.locate_file(
-            _build_copy_path(document_record.document_id, document_record.source_file)
+            _build_copy_segments(document_record.document_id, document_record.source_file)
         )
 
     def move_copy_in(self, document_id: str, file_path: Path) -> None:
@@ -232,7 +232,9 @@ class Ingestion:
 
         One that lacks chunks is not returned, so that ingesting it again repairs it.
         """
-        document_record = await self._store.find_same_file(application_ref, private_copy.sha256)
+        document_record = await self._store.find_record_by_hash(
+            application_ref, private_copy.sha256
+        )
         if (
             document_record
             and len(await self._store.get_chunks(document_record.document_id))
@@ -249,7 +251,7 @@ class Ingestion:
         )
         copy_path = str(
             resolve_inside(
-                self._documents_folder, *_build_copy_path(document_id, private_copy.file_name)
+                self._documents_folder, *_build_copy_segments(document_id, private_copy.file_name)
             )
         )
         # Its text is a list of names: what they promise may not have been readable.
@@ -285,12 +287,12 @@ class Ingestion:
 
     async def _choose_document_id(self, application_ref: str, sha256: str) -> str:
         """Return the first candidate id that no other document has."""
-        for document_id in generate_candidate_ids(application_ref, sha256):
-            other_record = await self._store.find_record(document_id)
+        for candidate_id in generate_candidate_ids(application_ref, sha256):
+            other_record = await self._store.find_record(candidate_id)
             if other_record is None:
-                return document_id
+                return candidate_id
             if (other_record.application_ref, other_record.file_hash) == (application_ref, sha256):
-                return document_id  # the same document, incomplete: it is written again
+                return candidate_id  # the same document, incomplete: it is written again
         raise AssertionError("every id that this hash allows belongs to another document")
 
     async def _store_document(
@@ -400,14 +402,16 @@ class Ingestion:
     # --- our copies of the files ---
 
     def _write_copy(self, private_copy: PrivateCopy, document_record: DocumentRecord) -> None:
-        copy_path = _build_copy_path(document_record.document_id, document_record.source_file)
-        self._file_store.write_file(copy_path, private_copy.file)
+        path_segments = _build_copy_segments(
+            document_record.document_id, document_record.source_file
+        )
+        self._file_store.write_file(path_segments, private_copy.file)
 
     def _list_ids_with_files(self) -> set[str]:
         return {
-            file_path[1]
-            for file_path in self._file_store.list_paths(_FILES_FOLDER)
-            if len(file_path) == 3
+            path_segments[1]
+            for path_segments in self._file_store.list_paths(_FILES_FOLDER)
+            if len(path_segments) == 3
         }
 
     def _delete_copy(self, document_id: str) -> None:
@@ -415,7 +419,7 @@ class Ingestion:
         self._file_store.delete_folder((_FILES_FOLDER, document_id))
 
 
-def _build_copy_path(document_id: str, source_name: str) -> tuple[str, str, str]:
+def _build_copy_segments(document_id: str, source_name: str) -> tuple[str, str, str]:
     """Return a path with a name that people recognise and every file system accepts."""
     safe_stem = (
         _UNSAFE_CHARACTERS_PATTERN.sub("_", PurePath(source_name).stem)[:_MAX_STEM_CHARS].lstrip(

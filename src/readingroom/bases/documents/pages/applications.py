@@ -61,7 +61,7 @@ _render = partial(render_template, template_folder=Path(__file__).parent / "temp
 _MAX_UPLOAD_BYTES = 2**30
 """Of all files of one form together."""
 _PICTURE_DPI = 100
-_APPLICATION_FIELDS = ("address", "description", "validation_date", "status", "local_authority")
+_FORM_FIELDS = ("address", "description", "validation_date", "status", "local_authority")
 _MAX_HOME_PAGE_EVENTS = 5
 _TEXT_BY_EXTRACTION_METHOD = {
     "text_layer": "the text in the file",
@@ -95,10 +95,10 @@ class _ApplicationLine:
         )
 
 
-_SORT_KEY_BY_ORDER: dict[str, tuple[Callable[[_ApplicationLine], Any], bool]] = {
-    "reference": (lambda line: line.reference, False),
-    "validated": (lambda line: line.validation_date or dt.date.min, True),
-    "documents": (lambda line: line.document_count, True),
+_SORTING_BY_ORDER_NAME: dict[str, tuple[Callable[[_ApplicationLine], Any], bool]] = {
+    "reference": (lambda application_line: application_line.reference, False),
+    "validated": (lambda application_line: application_line.validation_date or dt.date.min, True),
+    "documents": (lambda application_line: application_line.document_count, True),
 }
 """How the list may be sorted: by what, and whether the largest comes first."""
 
@@ -160,13 +160,13 @@ class DocumentPages:
         application_list = await self._service.list_applications()
         application_lines = await self._list_application_lines(application_list)
         order_name = request.get_parameter("sort")
-        sort_key, is_descending = _SORT_KEY_BY_ORDER.get(
-            order_name, _SORT_KEY_BY_ORDER["reference"]
+        sort_key, is_descending = _SORTING_BY_ORDER_NAME.get(
+            order_name, _SORTING_BY_ORDER_NAME["reference"]
         )
         body_html = _render(
             "applications.html",
             lines=sorted(application_lines, key=sort_key, reverse=is_descending),
-            order=order_name if order_name in _SORT_KEY_BY_ORDER else "reference",
+            order=order_name if order_name in _SORTING_BY_ORDER_NAME else "reference",
             request=request,
         )
         return RenderedPage("Applications", body_html, data=application_list)
@@ -182,13 +182,13 @@ class DocumentPages:
         application_list = await self._service.list_applications()
         recent_events = [
             RecentEvent(
-                known_application.validation_date,
-                f"Application {known_application.reference}",
-                make_application_address(known_application.reference),
-                f"validated; {format_count(known_application.document_count, 'document')}",
+                listed_application.validation_date,
+                f"Application {listed_application.reference}",
+                make_application_address(listed_application.reference),
+                f"validated; {format_count(listed_application.document_count, 'document')}",
             )
-            for known_application in application_list.applications
-            if known_application.validation_date
+            for listed_application in application_list.applications
+            if listed_application.validation_date
         ]
         return sorted(recent_events, key=lambda event: event.day, reverse=True)[
             :_MAX_HOME_PAGE_EVENTS
@@ -347,8 +347,8 @@ class DocumentPages:
         document_facts = [
             ("Read from", _TEXT_BY_EXTRACTION_METHOD[document_record.extraction_method])
         ]
-        _, _, page_text = desk_record.id.partition("#page=")
-        if not page_text:
+        _, _, page_number_text = desk_record.id.partition("#page=")
+        if not page_number_text:
             first_page_link = PageLink("Page by page", _make_page_address(document_id, 1))
             related_links = [first_page_link, application_link, file_link]
             return RecordPageExtras(
@@ -357,15 +357,17 @@ class DocumentPages:
                 citation=citation,
                 facts=document_facts,
             )
-        page_number = int(page_text)
+        page_number = int(page_number_text)
         related_links = [
             application_link,
             PageLink("The whole document", make_record_page_path(format_doc_id(document_id))),
             file_link,
         ]
         if quoted_text := request.get_parameter("quote"):
-            beside_address = _make_assessment_address(document_record.application_ref, quoted_text)
-            related_links.insert(0, PageLink("Policy on this, of its day", beside_address))
+            policies_address = _make_assessment_address(
+                document_record.application_ref, quoted_text
+            )
+            related_links.insert(0, PageLink("Policy on this, of its day", policies_address))
         return RecordPageExtras(
             trail=breadcrumb_links,
             previous=_make_page_link(document_id, page_number - 1) if page_number > 1 else None,
@@ -415,58 +417,55 @@ class _KindSummary:
 
 def _make_form_values(known_application: Application | ApplicationRecord | None) -> dict[str, Any]:
     """Return the fields of an application's record that its form changes."""
-    return {
-        field_name: getattr(known_application, field_name, None)
-        for field_name in _APPLICATION_FIELDS
-    }
+    return {field_name: getattr(known_application, field_name, None) for field_name in _FORM_FIELDS}
 
 
 def _list_kind_summaries(application_overview: Overview) -> list[_KindSummary]:
     """Return every kind of document that an application may have, with what is there of it."""
-    documents_by_type = {
-        present_type.document_type: present_type for present_type in application_overview.types
+    overview_type_by_name = {
+        overview_type.document_type: overview_type for overview_type in application_overview.types
     }
-    unread_files_by_type = {
+    unread_file_by_type = {
         unread_file.document_type: unread_file for unread_file in application_overview.not_ingested
     }
-    document_kinds = []
+    kind_summaries = []
     for document_type in EXPECTED_TYPES:
         kind_name = format_identifier(document_type)
-        if present_type := documents_by_type.get(document_type):
+        if overview_type := overview_type_by_name.get(document_type):
             size_text = (
-                f"{format_count(present_type.document_count, 'document')}, "
-                f"{format_count(present_type.page_count, 'page')}"
+                f"{format_count(overview_type.document_count, 'document')}, "
+                f"{format_count(overview_type.page_count, 'page')}"
             )
-            first_address = _make_page_address(present_type.documents[0].document_id, 1)
-            document_kinds.append(_KindSummary(kind_name, "there", size_text, first_address))
-        elif unread_file := unread_files_by_type.get(document_type):
+            first_page_address = _make_page_address(overview_type.documents[0].document_id, 1)
+            kind_summaries.append(_KindSummary(kind_name, "there", size_text, first_page_address))
+        elif unread_file := unread_file_by_type.get(document_type):
             reason_text = format_identifier(unread_file.reason).lower()
-            document_kinds.append(
+            kind_summaries.append(
                 _KindSummary(kind_name, "unread", f"{unread_file.source_file}: {reason_text}")
             )
         elif document_type in application_overview.missing_types:
-            document_kinds.append(_KindSummary(kind_name, "missing"))
-    return document_kinds
+            kind_summaries.append(_KindSummary(kind_name, "missing"))
+    return kind_summaries
 
 
 def _draw_reading_chart(application_overview: Overview) -> Chart | None:
     """Return how the pages of each kind were read: from text, by OCR, or not at all."""
     chart_rows = []
-    for present_type in application_overview.types:
+    for overview_type in application_overview.types:
         blank_page_count = sum(
-            len(document_entry.pages_without_text) for document_entry in present_type.documents
+            len(document_entry.pages_without_text) for document_entry in overview_type.documents
         )
         scanned_page_count = sum(
             document_entry.page_count - len(document_entry.pages_without_text)
-            for document_entry in present_type.documents
+            for document_entry in overview_type.documents
             if document_entry.extraction_method == "ocr"
         )
         page_counts = [
-            present_type.page_count - blank_page_count - scanned_page_count,
+            overview_type.page_count - blank_page_count - scanned_page_count,
             scanned_page_count,
             blank_page_count,
         ]
-        chart_rows.append(StackedRow(format_identifier(present_type.document_type), page_counts))
+        chart_rows.append(StackedRow(format_identifier(overview_type.document_type), page_counts))
     if not chart_rows:
         return None
     blank_page_count = sum(chart_row.counts[2] for chart_row in chart_rows)

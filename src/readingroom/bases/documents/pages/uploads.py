@@ -36,7 +36,7 @@ class UploadJobs:
         if not await anyio.Path(job_folder).is_dir():
             raise RecordNotFound("The uploaded files are gone; send them again")
 
-        async def report_share(
+        async def report_batch_progress(
             done_count: float, total_count: float | None, step_message: str | None
         ) -> None:
             await report_percent(
@@ -56,7 +56,7 @@ class UploadJobs:
         ]
         application_ref = job_arguments["application_ref"]
         ingest_report = await self._service.ingest_files(
-            batch_files, application_ref, None, report_share
+            batch_files, application_ref, None, report_batch_progress
         )
         return {
             "link": make_application_address(application_ref),
@@ -91,11 +91,11 @@ def move_files(sent_files: Sequence[SentFile], job_folder: Path) -> list[dict[st
     """Move the files of a form to a folder that outlives the request; return how they lie there."""
     moved_files = []
     for file_index, sent_file in enumerate(sent_files):
-        stored_as = str(file_index)
-        sent_file.path.rename(job_folder / stored_as)
+        stored_name = str(file_index)
+        sent_file.path.rename(job_folder / stored_name)
         # A browser may send a path; only its last part is the file's name.
         file_name = sent_file.file_name.replace("\\", "/").rpartition("/")[2]
-        moved_files.append({"name": file_name, "stored_as": stored_as})
+        moved_files.append({"name": file_name, "stored_as": stored_name})
     return moved_files
 
 

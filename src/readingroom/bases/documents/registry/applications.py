@@ -47,7 +47,7 @@ _SELECT_APPLICATIONS_SQL = (
     "LEFT JOIN authorities ON application_ref = reference"
 )
 _SELECT_APPLICATION_SQL = f"{_SELECT_APPLICATIONS_SQL} WHERE reference = ?"
-_COLUMN_COUNTS = {"applications": 6, "authorities": 2, "unread": len(fields(UnreadEntry))}
+_COLUMN_COUNT_BY_TABLE = {"applications": 6, "authorities": 2, "unread": len(fields(UnreadEntry))}
 _UNREAD_PLACEHOLDERS = ", ".join("?" for _ in fields(UnreadEntry))
 # The hash is the key of the table, which earlier releases open too; so the key of a second file
 # with the same bytes has its name after the hash.
@@ -144,11 +144,13 @@ class ApplicationStore:
                 f"SELECT file_hash, source_file FROM unread WHERE {_HAS_SAME_BYTES_SQL}",
                 _list_same_bytes_values(application_ref, file_hash),
             ).fetchall()
-            keys_by_name = {source_file: hash_key for hash_key, source_file in same_bytes_rows}
+            hash_keys_by_file_name = {
+                source_file: hash_key for hash_key, source_file in same_bytes_rows
+            }
             free_key = file_hash
-            if file_hash in keys_by_name.values():
+            if file_hash in hash_keys_by_file_name.values():
                 free_key = f"{file_hash}{_HASH_AND_NAME_SEPARATOR}{unread_entry.source_file}"
-            hash_key = keys_by_name.get(unread_entry.source_file, free_key)
+            hash_key = hash_keys_by_file_name.get(unread_entry.source_file, free_key)
             db.execute(
                 "DELETE FROM unread WHERE application_ref = ? AND file_hash = ?",
                 (application_ref, hash_key),
@@ -158,14 +160,14 @@ class ApplicationStore:
                 astuple(replace(unread_entry, file_hash=hash_key)),
             )
 
-    def restore_rows(self, untrusted_copy: Path) -> None:
+    def restore_rows(self, untrusted_path: Path) -> None:
         """Add the rows of another store's file, which is not trusted.
 
         Only rows are taken over: the triggers of that file would act on every later change. Raise
         `BackupUnusable` for rows that no store has.
         """
         try:
-            with closing(open_untrusted(untrusted_copy)) as untrusted_db:
+            with closing(open_untrusted(untrusted_path)) as untrusted_db:
                 application_rows = untrusted_db.execute("SELECT * FROM applications").fetchall()
                 authority_rows = _read_authorities(untrusted_db)
                 unread_rows = untrusted_db.execute("SELECT * FROM unread").fetchall()
@@ -178,7 +180,7 @@ class ApplicationStore:
                 TypeAdapter(UnreadEntry).validate_python(asdict(UnreadEntry(*unread_row)))
         except (sqlite3.Error, ValueError, TypeError) as error:
             raise BackupUnusable(
-                f"{untrusted_copy.name} of the backup cannot be read: {error}"
+                f"{untrusted_path.name} of the backup cannot be read: {error}"
             ) from error
         with self._open_tables() as db:
             db.executemany("INSERT INTO applications VALUES (?, ?, ?, ?, ?, ?)", application_rows)
@@ -198,12 +200,12 @@ class ApplicationStore:
         with self._open_tables() as db:
             rows_by_table = {
                 table_name: db.execute(f"SELECT * FROM {table_name}").fetchall()
-                for table_name in _COLUMN_COUNTS
+                for table_name in _COLUMN_COUNT_BY_TABLE
             }
-        with open_small_database(dump_path, _SCHEMA_SQL) as copied_database:
+        with open_small_database(dump_path, _SCHEMA_SQL) as dump_db:
             for table_name, table_rows in rows_by_table.items():
-                value_placeholders = ", ".join("?" * _COLUMN_COUNTS[table_name])
-                copied_database.executemany(
+                value_placeholders = ", ".join("?" * _COLUMN_COUNT_BY_TABLE[table_name])
+                dump_db.executemany(
                     f"INSERT INTO {table_name} VALUES ({value_placeholders})",
                     map(tuple, table_rows),
                 )
@@ -211,7 +213,7 @@ class ApplicationStore:
     def delete_all_rows(self) -> None:
         """Delete every application and every unread file."""
         with self._open_tables() as db:
-            for table_name in _COLUMN_COUNTS:
+            for table_name in _COLUMN_COUNT_BY_TABLE:
                 db.execute(f"DELETE FROM {table_name}")
 
 

@@ -72,7 +72,7 @@ class StoredChunk:
     total_chunks: int
     extraction_method: ExtractionMethod
     start_offset: int
-    gap: str
+    preceding_space: str
     """The white space before it that no chunk holds, needed to put the text together again."""
 
 
@@ -111,7 +111,9 @@ def join_chunk_texts(chunks: Sequence[StoredChunk]) -> str:
     covered_end_offset = 0
     for chunk in sorted(chunks, key=lambda chunk: chunk.chunk_index):
         # Overlapping chunks repeat the end of the one before; only what is new is taken.
-        text_parts.append(chunk.gap + chunk.text[max(0, covered_end_offset - chunk.start_offset) :])
+        text_parts.append(
+            chunk.preceding_space + chunk.text[max(0, covered_end_offset - chunk.start_offset) :]
+        )
         covered_end_offset = max(covered_end_offset, chunk.start_offset + len(chunk.text))
     return "".join(text_parts)
 

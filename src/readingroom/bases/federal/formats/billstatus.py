@@ -147,7 +147,7 @@ class _BillParser:
             parse_cost_estimate(estimate_element)
             for estimate_element in bill_element.findall("cboCostEstimates/item")
         ]
-        self.evidence_by_report = dict(find_cited_reports(bill_element, self.actions))
+        self.evidence_by_citation = dict(find_cited_reports(bill_element, self.actions))
         # The oldest files wrap it in `billSubjects`, or still call it `primarySubject`.
         self.policy_area = find_text(bill_element, "policyArea/name") or find_text(
             bill_element, "subjects/billSubjects/policyArea/name"
@@ -166,13 +166,13 @@ class _BillParser:
         summaries = list(parse_summaries(self._bill_element))
         bill_record = self._build_bill_record(summaries)
         latest_action = bill_record.latest_action
-        latest_text = latest_action.text if latest_action else ""
+        action_text = latest_action.text if latest_action else ""
         return ParsedRecord(
             bill_record,
             head=SearchHead(
                 "\n".join((self._format_citation(bill_record.title), *bill_record.short_titles)),
                 bill_record.summary.text if bill_record.summary else "",
-                "\n".join((latest_text, *format_sponsor_lines(bill_record.sponsors))).strip(),
+                "\n".join((action_text, *format_sponsor_lines(bill_record.sponsors))).strip(),
             ),
             facets=self._build_facets(bill_record),
             children=self._build_children(summaries),
@@ -194,8 +194,8 @@ class _BillParser:
             for law_element in bill_element.iterfind("laws/item")
             for law_id in parse_law_ids(law_element)
         ]
-        report_ids = map(parse_report_citation, self.evidence_by_report)
-        source_progress = determine_progress(
+        report_ids = map(parse_report_citation, self.evidence_by_citation)
+        bill_progress = determine_progress(
             self.congress,
             self.bill_type,
             self.actions,
@@ -224,16 +224,16 @@ class _BillParser:
             text_versions=parse_text_versions(bill_element),
             related_bills=list(parse_related_bills(bill_element)),
             cost_estimates=self.cost_estimates,
-            committee_reports=list(self.evidence_by_report),
+            committee_reports=list(self.evidence_by_citation),
             report_ids=list(dict.fromkeys(filter(None, report_ids))),
             votes=list(dict.fromkeys(self._list_vote_ids())),
             cosponsor_count=count_cosponsors(bill_element, self.cosponsors),
             action_count=len(self.actions),
             amendment_count=len(bill_element.findall("amendments/amendment")),
-            stage=source_progress.stage,
-            stage_at=source_progress.reached_at
-            or (introduced_at if source_progress.stage == "introduced" else None),
-            outcome=source_progress.outcome,
+            stage=bill_progress.stage,
+            stage_at=bill_progress.reached_at
+            or (introduced_at if bill_progress.stage == "introduced" else None),
+            outcome=bill_progress.outcome,
             calendar_numbers=list(parse_calendar_numbers(bill_element)),
             summary_versions=[
                 SummaryVersion(
@@ -272,7 +272,7 @@ class _BillParser:
                 )
 
     def build_reports(self) -> Iterator[ParsedRecord]:
-        for citation in self.evidence_by_report:
+        for citation in self.evidence_by_citation:
             if parse_report_citation(citation):
                 yield reports.build_cited_report(citation, [self.bill_id], self._file_stamp)
 
@@ -370,7 +370,7 @@ class _BillParser:
             if estimate.id:
                 evidence_text = f"cboCostEstimates/item: {estimate.title} {estimate.url}"
                 yield RecordLink(LinkKind.COST_ESTIMATE, estimate.id, evidence_text)
-        for citation, evidence_text in self.evidence_by_report.items():
+        for citation, evidence_text in self.evidence_by_citation.items():
             if report_id := parse_report_citation(citation):
                 yield RecordLink(LinkKind.COMMITTEE_REPORT, report_id, evidence_text)
         yield from build_topic_links(drop_repeated_topics((self.policy_area,)), "policyArea")
@@ -385,9 +385,9 @@ class _BillParser:
             "congress": [str(amendment_record.congress)],
             "type": [amendment_record.type],
             "chamber": [amendment_record.chamber],
-            "party": [bill_sponsor.party for bill_sponsor in amendment_record.sponsors[:1]],
-            "state": [bill_sponsor.state for bill_sponsor in amendment_record.sponsors[:1]],
-            "member": [bill_sponsor.bioguide_id for bill_sponsor in amendment_record.sponsors],
+            "party": [sponsor.party for sponsor in amendment_record.sponsors[:1]],
+            "state": [sponsor.state for sponsor in amendment_record.sponsors[:1]],
+            "member": [sponsor.bioguide_id for sponsor in amendment_record.sponsors],
             "bill": [self.bill_id],
         }
         latest_action = amendment_record.latest_action
@@ -415,7 +415,7 @@ class _BillParser:
             require_text(amendment_element, "type").lower(),
         )
         amendment_number = int(require_text(amendment_element, "number"))
-        bill_cosponsors = [
+        amendment_cosponsors = [
             parse_cosponsor(cosponsor_element)
             for cosponsor_element in amendment_element.iterfind("cosponsors/item")
         ]
@@ -453,8 +453,8 @@ class _BillParser:
                 parse_person(sponsor_element)
                 for sponsor_element in amendment_element.iterfind("sponsors/item")
             ],
-            cosponsor_count=count_cosponsors(amendment_element, bill_cosponsors),
-            cosponsors=bill_cosponsors,
+            cosponsor_count=count_cosponsors(amendment_element, amendment_cosponsors),
+            cosponsors=amendment_cosponsors,
             latest_action=latest_action,
             actions=actions,
             votes=list(dict.fromkeys(vote_id for action in actions for vote_id in action.votes)),

@@ -25,7 +25,7 @@ from readingroom.bases.federal.schema.records import CboEstimate, LinkKind
 from readingroom.core.errors import UnrecognizedId
 
 PUBLISHER = "Congressional Budget Office"
-_BILL_NAME_PATTERN = re.compile(r"\b(?:H|S)\.\s?(?:(?:R|J|Con)\.?\s?)?(?:Res\.\s?)?\d+", re.ASCII)
+_BILL_NUMBER_PATTERN = re.compile(r"\b(?:H|S)\.\s?(?:(?:R|J|Con)\.?\s?)?(?:Res\.\s?)?\d+", re.ASCII)
 
 
 class CostEstimateLoader:
@@ -110,10 +110,10 @@ def _parse_item(feed_item: Element, file_stamp: FileStamp) -> ParsedRecord:
     )
 
 
-def _find_estimated_bill_ids(estimate_text: str, congress: int) -> list[str]:
+def _find_estimated_bill_ids(text_naming_bills: str, congress: int) -> list[str]:
     """The bills a text names; CBO leaves out the Congress, which the date tells."""
     bill_ids: dict[str, None] = {}
-    for bill_match in _BILL_NAME_PATTERN.finditer(estimate_text):
+    for bill_match in _BILL_NUMBER_PATTERN.finditer(text_naming_bills):
         try:
             bill_ids[parse_federal_id(bill_match[0], congress).id] = None
         except UnrecognizedId:

@@ -170,9 +170,9 @@ def _make_appendix_label(appendix_element: Element, cfr_context: _CfrContext) ->
     appendix_label, _, appendix_heading = (find_text(appendix_element, "heading") or "").partition(
         "\u2014"
     )
-    if printed_number := find_text(appendix_element, "num"):
+    if printed_label := find_text(appendix_element, "num"):
         appendix_label, appendix_heading = (
-            printed_number.rstrip("\u2014 "),
+            printed_label.rstrip("\u2014 "),
             find_text(appendix_element, "heading") or "",
         )
     appendix_label = (
@@ -185,14 +185,14 @@ def _make_appendix_label(appendix_element: Element, cfr_context: _CfrContext) ->
         "-".join(re.findall("[a-z0-9]+", appendix_label.lower()))[:_MAX_APPENDIX_SLUG_CHARS]
         or "appendix"
     )
-    containing_part = (
+    part_citation = (
         f"{cfr_context.title_number} CFR Part {cfr_context.part_number}"
         if cfr_context.part_number
         else f"{cfr_context.title_number} CFR"
     )
     return _ProvisionLabel(
         f"{cfr_context.part_number}.{appendix_slug}" if cfr_context.part_number else appendix_slug,
-        f"{containing_part}, {appendix_label}",
+        f"{part_citation}, {appendix_label}",
         _convert_capitals_to_title_case(appendix_heading.strip().rstrip(".")) or None,
         cfr_context.part_number,
     )
@@ -214,7 +214,7 @@ def _build_provision(
     ]
     provision_text = extract_prose(provision_element)
     own_references = collect_references((provision_element,))
-    section_record = CfrSection(
+    provision_record = CfrSection(
         id=make_cfr_id(cfr_context.title_number, provision_label.number),
         title=provision_title,
         type="section" if provision_element.tag == "section" else "appendix",
@@ -251,26 +251,26 @@ def _build_provision(
         else []
     )
     return ParsedRecord(
-        section_record,
+        provision_record,
         head=SearchHead(provision_title, cfr_context.part_heading or ""),
-        facets={"type": [section_record.type], "agency": agency_facets},
+        facets={"type": [provision_record.type], "agency": agency_facets},
         text=RecordText(
             "text",
             provision_text,
             provision_title,
-            section_record.url,
-            section_record.raw_sha256,
+            provision_record.url,
+            provision_record.raw_sha256,
             dated=cfr_context.revised_at,
         ),
         links=list(
-            _build_links(section_record.id, provision_label.cite, own_references, cfr_context)
+            _build_links(provision_record.id, provision_label.cite, own_references, cfr_context)
         ),
         revision=cfr_context.revised_at,
     )
 
 
 def _build_links(
-    section_id: str, section_citation: str, own_references: References, cfr_context: _CfrContext
+    provision_id: str, provision_citation: str, own_references: References, cfr_context: _CfrContext
 ) -> Iterator[RecordLink]:
     for law_id in cfr_context.authority_references.laws:
         yield RecordLink(
@@ -280,14 +280,14 @@ def _build_links(
     for law_id, cited_words in own_references.laws.items():
         if law_id not in cfr_context.authority_references.laws:
             yield RecordLink(
-                LinkKind.MENTION, law_id, f"reference in {section_citation}: {cited_words}"
+                LinkKind.MENTION, law_id, f"reference in {provision_citation}: {cited_words}"
             )
     for cited_section_id, cited_words in own_references.cfr_sections.items():
-        if cited_section_id != section_id:
+        if cited_section_id != provision_id:
             yield RecordLink(
                 LinkKind.MENTION,
                 cited_section_id,
-                f"reference in {section_citation}: {cited_words}",
+                f"reference in {provision_citation}: {cited_words}",
             )
 
 

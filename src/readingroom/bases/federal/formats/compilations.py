@@ -48,37 +48,39 @@ class CompilationLoader:
 def _build_compilation(
     compilation_element: Element, metadata_element: Element, file_stamp: FileStamp
 ) -> ParsedRecord:
-    file_number = find_text(metadata_element, "property[@role='fileId']")
-    if not file_number:
+    compilation_number = find_text(metadata_element, "property[@role='fileId']")
+    if not compilation_number:
         raise ValueError("the file does not say which compilation it is")
-    edition_note = compilation_element.find("preface/editionNote")
-    last_law_id = _find_last_law_id(edition_note, metadata_element)
+    edition_note_element = compilation_element.find("preface/editionNote")
+    last_law_id = _find_last_law_id(edition_note_element, metadata_element)
     amended_at, approved_at = (
-        _read_amendment_date(edition_note),
+        _read_amendment_date(edition_note_element),
         parse_iso_date(find_text(metadata_element, "approvedDate")),
     )
-    compilation_title = find_text(metadata_element, "title") or f"Compilation {file_number}"
+    compilation_title = find_text(metadata_element, "title") or f"Compilation {compilation_number}"
     compilation_title = (
         to_title_case(compilation_title) if compilation_title.isupper() else compilation_title
     )
     law_id = _find_law_id(compilation_element, metadata_element)
     compilation_text = extract_body(compilation_element)
     published_at = amended_at or approved_at
-    law_label = f"Public Law {law_id.partition(':')[2]}" if law_id else f"COMPS-{file_number}"
+    law_label = (
+        f"Public Law {law_id.partition(':')[2]}" if law_id else f"COMPS-{compilation_number}"
+    )
     amended_note = (
         f", as amended through {_cite_law(last_law_id)}"
         if last_law_id and last_law_id != law_id
         else ""
     )
     citation_text = f"{compilation_title}, {law_label}{amended_note}"
-    url = f"https://www.govinfo.gov/app/details/COMPS-{file_number}"
+    url = f"https://www.govinfo.gov/app/details/COMPS-{compilation_number}"
     short_titles = [
         short_title
         for short_title_element in metadata_element.findall("containsShortTitle")
         if (short_title := find_text(short_title_element))
     ]
     compilation_record = Compilation(
-        id=make_compilation_id(file_number),
+        id=make_compilation_id(compilation_number),
         title=compilation_title,
         congress=int(find_text(metadata_element, "congress") or 0) or None,
         law_id=law_id,
@@ -133,9 +135,11 @@ def _find_law_id(compilation_element: Element, metadata_element: Element) -> str
     return None
 
 
-def _find_last_law_id(edition_note: Element | None, metadata_element: Element) -> str | None:
+def _find_last_law_id(
+    edition_note_element: Element | None, metadata_element: Element
+) -> str | None:
     """The last law in it. The printed note is right where the metadata was not kept up."""
-    for stating_element in (edition_note, metadata_element):
+    for stating_element in (edition_note_element, metadata_element):
         law_match = _LAW_NUMBER_PATTERN.search(
             fold_dashes(find_text(stating_element, "currentThroughPublicLaw") or "")
         )
@@ -144,8 +148,8 @@ def _find_last_law_id(edition_note: Element | None, metadata_element: Element) -
     return None
 
 
-def _read_amendment_date(edition_note: Element | None) -> str | None:
-    date_element = edition_note.find("date") if edition_note is not None else None
+def _read_amendment_date(edition_note_element: Element | None) -> str | None:
+    date_element = edition_note_element.find("date") if edition_note_element is not None else None
     return parse_iso_date(date_element.get("date")) if date_element is not None else None
 
 

@@ -185,10 +185,10 @@ class _ItemPage:
         """The bills and laws that its words name, each with the printed page they stand on."""
         first_page = (self.page_range or "").partition("-")[0]
         page_parts = [first_page, *_NEW_PAGE_PATTERN.split(self.text)]
-        for printed_page, page_text in zip(page_parts[::2], page_parts[1::2], strict=True):
-            page_words = f"page {printed_page}" if printed_page else "text"
-            yield from find_bills(page_text, self.congress, LinkKind.MENTION, page_words)
-            yield from find_laws(page_text, LinkKind.MENTION, page_words)
+        for page_number, page_text in zip(page_parts[::2], page_parts[1::2], strict=True):
+            page_label = f"page {page_number}" if page_number else "text"
+            yield from find_bills(page_text, self.congress, LinkKind.MENTION, page_label)
+            yield from find_laws(page_text, LinkKind.MENTION, page_label)
 
     def find_amendments(self) -> Iterator[ParsedRecord]:
         """The amendments printed in full: the one place where those of the Senate stand."""
@@ -414,8 +414,8 @@ def _build_speech_links(item_mods: Element, floor_proceeding: Proceeding) -> Ite
 
 
 def _build_mention_links(mentions_by_field: MentionsByField) -> Iterator[RecordLink]:
-    for elements_by_id in mentions_by_field.values():
-        for mentioned_id, element in elements_by_id.items():
+    for element_by_id in mentions_by_field.values():
+        for mentioned_id, element in element_by_id.items():
             yield RecordLink(
                 LinkKind.MENTION, mentioned_id, f"MODS of the item: {_format_element(element)}"
             )
@@ -430,10 +430,10 @@ def _format_element(element: Element) -> str:
 
 def _keep_first_elements(mentions: Mentions) -> dict[str, Element]:
     """What is named, each with the first element that names it."""
-    first_elements: dict[str, Element] = {}
+    first_element_by_id: dict[str, Element] = {}
     for mentioned_id, element in mentions:
-        first_elements.setdefault(mentioned_id, element)
-    return first_elements
+        first_element_by_id.setdefault(mentioned_id, element)
+    return first_element_by_id
 
 
 def _parse_speaker(member_element: Element) -> Person:

@@ -26,7 +26,7 @@ from readingroom.bases.federal.schema.ids import (
 )
 from readingroom.bases.federal.schema.records import Chamber, Hearing, LinkKind, Witness
 
-_HOUSE_MEETING_TYPES = {"HMTG": "meeting", "HHRG": "hearing", "HMKP": "markup"}
+_MEETING_TYPES_BY_CODE = {"HMTG": "meeting", "HHRG": "hearing", "HMKP": "markup"}
 _NAME_TAGS = ("honorific", "firstname", "middlename", "lastname")
 _HOUSE_PUBLISHER = "Clerk of the House, Committee Repository"
 _CONGRESS_GOV_PUBLISHER = "Congress.gov"
@@ -108,8 +108,8 @@ def _parse_house_meeting(meeting_element: Element, file_stamp: FileStamp) -> Ite
         _read_event_id(meeting_element),
         int(meeting_element.get("congress-num") or ""),
     )
-    meeting_details = meeting_element.find("meeting-details")
-    meeting_title = find_text(meeting_details, "meeting-title") or f"Meeting {event_id}"
+    details_element = meeting_element.find("meeting-details")
+    meeting_title = find_text(details_element, "meeting-title") or f"Meeting {event_id}"
     named_committees = [
         # The House leaves out the HS that its codes have in every other file: RU00 is HSRU.
         (make_committee_id(f"HS{committee_code}"), find_text(committee_element) or committee_code)
@@ -118,7 +118,7 @@ def _parse_house_meeting(meeting_element: Element, file_stamp: FileStamp) -> Ite
         )
         if (committee_code := committee_element.get("id"))
     ]
-    document_numbers = (
+    legislation_numbers = (
         find_text(number_element)
         for number_element in meeting_element.iterfind(
             "meeting-documents/meeting-document/legis-num"
@@ -127,9 +127,9 @@ def _parse_house_meeting(meeting_element: Element, file_stamp: FileStamp) -> Ite
     hearing_links = [
         *(
             bill_link
-            for document_number in document_numbers
+            for legislation_number in legislation_numbers
             for bill_link in find_bills(
-                document_number or "", congress, LinkKind.HEARING, "legis-num"
+                legislation_number or "", congress, LinkKind.HEARING, "legis-num"
             )
         ),
         *find_bills(meeting_title, congress, LinkKind.HEARING, "meeting-title"),
@@ -145,13 +145,13 @@ def _parse_house_meeting(meeting_element: Element, file_stamp: FileStamp) -> Ite
         raw_sha256=file_stamp.sha256,
         id=make_meeting_id("house", event_id),
         title=meeting_title,
-        type=_HOUSE_MEETING_TYPES.get(meeting_element.get("meeting-type") or "", "meeting"),
+        type=_MEETING_TYPES_BY_CODE.get(meeting_element.get("meeting-type") or "", "meeting"),
         congress=congress,
         chamber="house",
-        held_at=parse_iso_date(find_text(meeting_details, "meeting-date/calendar-date")),
-        time=find_text(meeting_details, "meeting-date/start-time"),
+        held_at=parse_iso_date(find_text(details_element, "meeting-date/calendar-date")),
+        time=find_text(details_element, "meeting-date/start-time"),
         status=find_text(meeting_element, "current-status"),
-        location=_read_meeting_place(meeting_details, "meeting-location/capitol-complex/"),
+        location=_read_meeting_place(details_element, "meeting-location/capitol-complex/"),
     )
 
 
@@ -163,9 +163,9 @@ def _read_event_id(meeting_element: Element) -> str:
     return id_match[1]
 
 
-def _read_meeting_place(meeting_details: Element | None, xml_prefix: str) -> str | None:
+def _read_meeting_place(details_element: Element | None, path_prefix: str) -> str | None:
     location_parts = (
-        find_text(meeting_details, xml_prefix + part_name) for part_name in ("room", "building")
+        find_text(details_element, path_prefix + part_name) for part_name in ("room", "building")
     )
     return " ".join(filter(None, location_parts)) or None
 

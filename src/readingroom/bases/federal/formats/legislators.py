@@ -92,9 +92,9 @@ class CommitteeLoader:
             for subcommittee_data, subcommittee_id in zip(
                 subcommittees, subcommittee_ids, strict=True
             ):
-                typed_subcommittee = {"type": committee_data["type"], **subcommittee_data}
+                subcommittee_with_type = {"type": committee_data["type"], **subcommittee_data}
                 yield _build_committee(
-                    typed_subcommittee, subcommittee_id, committee_data, [], file_stamp
+                    subcommittee_with_type, subcommittee_id, committee_data, [], file_stamp
                 )
 
 
@@ -162,11 +162,13 @@ class SocialMediaLoader:
 
 def _add_file_date(file_stamp: FileStamp, people_data: list[dict[str, Any]]) -> FileStamp:
     """Date a file that bears no date: it is of no earlier day than the newest term that began."""
-    today = file_stamp.retrieved_at[:10]
+    retrieval_day = file_stamp.retrieved_at[:10]
     start_days = [
         term_data["start"] for person_data in people_data for term_data in person_data["terms"]
     ]
-    newest_start = max((start_day for start_day in start_days if start_day <= today), default=None)
+    newest_start = max(
+        (start_day for start_day in start_days if start_day <= retrieval_day), default=None
+    )
     return replace(file_stamp, file_date=file_stamp.file_date or newest_start)
 
 
@@ -176,8 +178,12 @@ def _is_current(term_end: str, is_current_list: bool, file_stamp: FileStamp) -> 
     Who is appointed until an election may sit longer than the printed end, so a list of current
     members is believed as of its own date, which the record bears.
     """
-    today = file_stamp.retrieved_at[:10]
-    return term_end >= (min(file_stamp.file_date or today, today) if is_current_list else today)
+    retrieval_day = file_stamp.retrieved_at[:10]
+    return term_end >= (
+        min(file_stamp.file_date or retrieval_day, retrieval_day)
+        if is_current_list
+        else retrieval_day
+    )
 
 
 def _build_legislator(

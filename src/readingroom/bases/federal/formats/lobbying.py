@@ -25,7 +25,7 @@ from readingroom.bases.federal.schema.entries import (
 from readingroom.bases.federal.schema.records import Filing, LinkKind, LobbyingActivity
 
 _PUBLISHER = "Secretary of the Senate, Office of Public Records"
-_AMENDMENT_TYPE_PATTERN = re.compile(r"[1-4MYR][A@].*")  # 1A, 2AY, RA, 3@
+_AMENDED_FILING_TYPE_PATTERN = re.compile(r"[1-4MYR][A@].*")  # 1A, 2AY, RA, 3@
 
 
 class LobbyingFilingLoader:
@@ -74,8 +74,8 @@ def _build_filing(
         filing_data["filing_type"],
         filing_data["filing_year"],
     )
-    registrant_id, registrant_name = _read_party(filing_data["registrant"])
-    client_id, client_name = _read_party(filing_data["client"])
+    registrant_id, registrant_name = _read_id_and_name(filing_data["registrant"])
+    client_id, client_name = _read_id_and_name(filing_data["client"])
     is_registration = filing_type.startswith("R")
     posted_at = _to_utc(filing_data.get("dt_posted"))
     income_dollars, expense_dollars = (
@@ -96,7 +96,7 @@ def _build_filing(
         type=filing_type,
         type_name=filing_data.get("filing_type_display"),
         registration=is_registration,
-        amendment=_AMENDMENT_TYPE_PATTERN.fullmatch(filing_type) is not None,
+        amendment=_AMENDED_FILING_TYPE_PATTERN.fullmatch(filing_type) is not None,
         year=filing_year,
         period=filing_period,
         registrant_id=registrant_id,
@@ -127,10 +127,10 @@ def _build_filing(
     )
 
 
-def _read_party(party_data: dict[str, Any]) -> tuple[str, str]:
+def _read_id_and_name(organization_data: dict[str, Any]) -> tuple[str, str]:
     """Its number and name; who has no number is known by name."""
-    party_name = party_data["name"]
-    return str(party_data.get("id") or party_name), party_name
+    organization_name = organization_data["name"]
+    return str(organization_data.get("id") or organization_name), organization_name
 
 
 def _to_utc(timestamp_text: str | None) -> str | None:
@@ -165,7 +165,7 @@ def _find_filing_links(filing_record: Filing) -> Iterator[RecordLink]:
     # Mid-year: on 1 and 2 January the Congress of the year before still sits.
     congress = get_congress_on(f"{filing_record.year}-06-30")
     for lobbying_activity in filing_record.activities:
-        field_name = f"description ({lobbying_activity.issue_code})"
+        description_label = f"description ({lobbying_activity.issue_code})"
         activity_description = lobbying_activity.description or ""
-        yield from find_bills(activity_description, congress, LinkKind.FILING, field_name)
-        yield from find_laws(activity_description, LinkKind.FILING, field_name)
+        yield from find_bills(activity_description, congress, LinkKind.FILING, description_label)
+        yield from find_laws(activity_description, LinkKind.FILING, description_label)

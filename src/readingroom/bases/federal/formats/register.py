@@ -39,7 +39,7 @@ from readingroom.core.text import fold_dashes
 
 PUBLISHER = "Office of the Federal Register"
 _PRESIDENTIAL_DOCUMENT = "presidential document"
-_DOCUMENT_TYPES = {
+_TYPE_BY_API_TYPE = {
     "rule": "rule",
     "proposed rule": "proposed rule",
     "notice": "notice",
@@ -60,7 +60,7 @@ _ORDER_DESIGNATION_PATTERN = re.compile(
 )
 _RUNNING_HEAD_PATTERN = re.compile(r"Title 3\b.*|The President|Presidential Documents?", re.I)
 # As the Register's API calls the kinds of presidential documents.
-_PRESIDENTIAL_TYPES = {
+_API_TYPE_BY_DESIGNATION = {
     "Presidential Determination": "Determination",
     "Order": "Presidential Order",
 }
@@ -85,21 +85,25 @@ class RegisterIssueLoader:
             parse_iso_date(find_text(metadata_element, "date")),
             find_text(metadata_element, "volume"),
         )
-        listed_titles = _read_listed_titles(issue_element)
-        printed_numbers = set()
+        listed_titles_by_number = _read_listed_titles(issue_element)
+        printed_document_numbers = set()
         for document_element in issue_element.iter():
             if _is_document(document_element):
                 parsed_document = _parse_printed_document(
-                    document_element, published_at, printed_volume, listed_titles, file_stamp
+                    document_element,
+                    published_at,
+                    printed_volume,
+                    listed_titles_by_number,
+                    file_stamp,
                 )
-                printed_numbers.add(parsed_document.record.id.removeprefix("presdoc:"))
+                printed_document_numbers.add(parsed_document.record.id.removeprefix("presdoc:"))
                 yield parsed_document
-        for document_number in sorted(listed_titles.keys() - printed_numbers):
+        for document_number in sorted(listed_titles_by_number.keys() - printed_document_numbers):
             yield FileProblem(
                 f"the contents of this issue list {document_number} "
-                f"({listed_titles[document_number][:100]}), which is not in the file: download the "
-                f"issue of {published_at} again, or load the document from the Federal Register's "
-                "API"
+                f"({listed_titles_by_number[document_number][:100]}), which is not in the file: "
+                f"download the issue of {published_at} again, or load the document from the "
+                "Federal Register's API"
             )
 
 
@@ -157,7 +161,7 @@ def _parse_printed_document(
     document_element: Element,
     published_at: str | None,
     printed_volume: str | None,
-    listed_titles: Mapping[str, str],
+    listed_titles_by_number: Mapping[str, str],
     file_stamp: FileStamp,
 ) -> ParsedRecord:
     metadata_element, preface_element = (
@@ -175,7 +179,7 @@ def _parse_printed_document(
         "number": document_number,
         "kind": document_type,
         "title": find_text(preface_element, "subject")
-        or listed_titles.get(document_number)
+        or listed_titles_by_number.get(document_number)
         or document_number,
         "published": published_at,
         "fr_citation": f"{printed_volume} FR {first_page}"
@@ -204,7 +208,7 @@ def _parse_printed_document(
     }
     if document_type == _PRESIDENTIAL_DOCUMENT:
         document_fields |= _parse_presidential_fields(
-            document_element, document_number, listed_titles, published_at
+            document_element, document_number, listed_titles_by_number, published_at
         )
     return _build_document(document_fields, file_stamp)
 
@@ -218,7 +222,7 @@ def _parse_document_type(tag_name: str, stated_type: str | None) -> str:
 def _parse_presidential_fields(
     document_element: Element,
     document_number: str,
-    listed_titles: Mapping[str, str],
+    listed_titles_by_number: Mapping[str, str],
     published_at: str | None,
 ) -> dict[str, Any]:
     """Return what only a document of the President has: who signed it when, as what.
@@ -254,11 +258,13 @@ def _parse_presidential_fields(
     document_title = (
         find_text(preface_element, "subject")
         or next(heading_texts, None)
-        or listed_titles.get(document_number)
+        or listed_titles_by_number.get(document_number)
     )
     return {
         "title": document_title or (designation_match[0] if designation_match else document_number),
-        "subtype": _PRESIDENTIAL_TYPES.get(document_type, document_type) if document_type else None,
+        "subtype": _API_TYPE_BY_DESIGNATION.get(document_type, document_type)
+        if document_type
+        else None,
         "order": order_number if document_type == "Executive Order" else None,
         "signed": signed_at,
         "president": signing_president.name if signing_president else None,
@@ -311,7 +317,7 @@ def _parse_api_document(document_data: dict[str, Any], file_stamp: FileStamp) ->
     cfr_references = document_data.get("cfr_references") or ()
     document_fields = {
         "number": document_number,
-        "kind": _DOCUMENT_TYPES.get(
+        "kind": _TYPE_BY_API_TYPE.get(
             (document_data.get("type") or "").lower(), (document_data.get("type") or "").lower()
         ),
         "subtype": document_data.get("subtype"),
@@ -395,15 +401,17 @@ def _find_document_links(document_fields: dict[str, Any]) -> Iterator[RecordLink
                 LinkKind.DOCKET, make_docket_id(docket_number), f"docket: {docket_text}"
             )
     for affected_text in document_fields["cfr"]:
-        for title_number, part_numbers in _CFR_PARTS_PATTERN.findall(affected_text):
-            for part_number in re.findall(r"\d+[a-z]?", part_numbers):
+        for cfr_title_number, cfr_part_numbers in _CFR_PARTS_PATTERN.findall(affected_text):
+            for cfr_part_number in re.findall(r"\d+[a-z]?", cfr_part_numbers):
                 yield RecordLink(
                     LinkKind.CFR,
-                    make_cfr_id(title_number, part_number),
+                    make_cfr_id(cfr_title_number, cfr_part_number),
                     f"affected: {affected_text}",
                 )
-    for section_id, cited_words in document_fields.get("cited", {}).items():
-        yield RecordLink(LinkKind.MENTION, section_id, f"reference in the text: {cited_words}")
+    for cited_section_id, cited_words in document_fields.get("cited", {}).items():
+        yield RecordLink(
+            LinkKind.MENTION, cited_section_id, f"reference in the text: {cited_words}"
+        )
     authority_links = [
         law_link
         for authority_text in document_fields.get("authorities", ())

@@ -31,7 +31,7 @@ from readingroom.bases.federal.schema.ids import (
 )
 from readingroom.bases.federal.schema.records import CommitteeReport, LinkKind
 
-_REPORT_PREFIXES = {"hrpt": "H. Rept.", "srpt": "S. Rept.", "erpt": "Ex. Rept."}
+_PREFIX_BY_REPORT_TYPE = {"hrpt": "H. Rept.", "srpt": "S. Rept.", "erpt": "Ex. Rept."}
 _REPORT_ID_PATTERN = re.compile(r"crpt:(\d+)([hse]rpt)(\d+)(?:-(.+))?", re.ASCII)
 _HTML_TITLE_PATTERN = re.compile(r"<title>\s*-?\s*(.*?)\s*</title>", re.S | re.I)
 _PRINTED_REPORT_PATTERN = re.compile(
@@ -69,18 +69,19 @@ class CommitteeReportTextLoader:
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         markup_text = raw_file.data.decode("utf-8", "replace")
-        printed_citation, title_match = (
+        citation_match, title_match = (
             _PRINTED_REPORT_PATTERN.search(markup_text),
             _HTML_TITLE_PATTERN.search(markup_text),
         )
-        if printed_citation is None:
+        if citation_match is None:
             raise ValueError("the page does not say which report it is")
-        type_prefix = "Ex" if "Executive" in printed_citation[1] else printed_citation[1][0]
-        report_citation = f"{type_prefix}. Rept. {printed_citation[2]}-{printed_citation[3]}" + (
-            f",{printed_citation[4]}" if printed_citation[4] else ""
+        report_type_letters = "Ex" if "Executive" in citation_match[1] else citation_match[1][0]
+        report_citation = (
+            f"{report_type_letters}. Rept. {citation_match[2]}-{citation_match[3]}"
+            + (f",{citation_match[4]}" if citation_match[4] else "")
         )
         report_text = html.unescape(
-            _HTML_TAG_PATTERN.sub("", markup_text[printed_citation.start() :])
+            _HTML_TAG_PATTERN.sub("", markup_text[citation_match.start() :])
         ).strip()
         yield build_cited_report(
             report_citation,
@@ -183,7 +184,7 @@ def _build_record(
     raw_sha256: str,
     **record_fields: Any,
 ) -> CommitteeReport:
-    report_label = f"{_REPORT_PREFIXES[report_type]} {congress}-{report_number}" + (
+    report_label = f"{_PREFIX_BY_REPORT_TYPE[report_type]} {congress}-{report_number}" + (
         f", {_spell_report_part(report_part)}" if report_part else ""
     )
     package_id = f"CRPT-{congress}{report_type}{report_number}" + (

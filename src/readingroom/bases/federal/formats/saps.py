@@ -169,8 +169,8 @@ def _build_statement(
     ).strip()
     listed_bill_ids = [
         make_bill_id(congress, bill_match[1], bill_match[2])
-        for written_bill in statement_data["bills"]
-        if (bill_match := _BILL_CODE_PATTERN.fullmatch(written_bill))
+        for bill_code in statement_data["bills"]
+        if (bill_match := _BILL_CODE_PATTERN.fullmatch(bill_code))
     ]
     bill_ids = list(
         dict.fromkeys((*listed_bill_ids, *_find_titled_bills(statement_title, congress)))

@@ -92,19 +92,19 @@ class LawLoader:
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         law_element = parse_xml(raw_file.data)
-        cited_reports = list(_find_cited_reports(law_element))
-        yield _build_law(law_element, _find_meta(law_element), cited_reports, file_stamp)
+        citations_and_evidence = list(_find_cited_reports(law_element))
+        yield _build_law(law_element, _find_meta(law_element), citations_and_evidence, file_stamp)
         bill_id_and_evidence = _find_bill_and_evidence(law_element)
-        for citation, _ in cited_reports:
+        for citation, _ in citations_and_evidence:
             yield reports.build_cited_report(
                 citation, [bill_id_and_evidence[0]] if bill_id_and_evidence else [], file_stamp
             )
 
 
-def is_uslm(file_start: FileStart, *root_names: bytes) -> bool:
+def is_uslm(file_start: FileStart, *root_tags: bytes) -> bool:
     """Whether a file is in this language, and of one of these kinds."""
     return USLM_NAMESPACE in file_start.head and any(
-        root_tag in file_start.head for root_tag in root_names
+        root_tag in file_start.head for root_tag in root_tags
     )
 
 
@@ -335,7 +335,7 @@ def parse_spelled_date(date_text: str | None) -> str | None:
 def _build_law(
     law_element: Element,
     metadata_element: Element,
-    cited_reports: Sequence[tuple[str, str]],
+    citations_and_evidence: Sequence[tuple[str, str]],
     file_stamp: FileStamp,
 ) -> ParsedRecord:
     # Where `publicPrivate` is missing, the type says it.
@@ -382,7 +382,7 @@ def _build_law(
         "text", law_text, law_record.title, url, file_stamp.sha256, "Enacted", approved_at
     )
     law_links = [RecordLink(LinkKind.LAW, *bill_id_and_evidence)] if bill_id_and_evidence else []
-    for citation, evidence_text in cited_reports:
+    for citation, evidence_text in citations_and_evidence:
         law_links.append(
             RecordLink(
                 LinkKind.COMMITTEE_REPORT, parse_report_citation(citation) or "", evidence_text
@@ -401,12 +401,12 @@ def _find_cited_reports(law_element: Element) -> Iterator[tuple[str, str]]:
     """The reports on what became a law, as they are cited, from the history printed after it."""
     for ref_element in law_element.iterfind("legislativeHistory//ref"):
         if report_match := _REPORT_HREF_PATTERN.fullmatch(ref_element.get("href") or ""):
-            reference_text = " ".join(
+            citation_words = " ".join(
                 "".join((*ref_element.itertext(), ref_element.tail or "")).split()
             )
-            citation = f"{report_match[1].upper()}. Rept. {fold_dashes(reference_text)}"
+            citation = f"{report_match[1].upper()}. Rept. {fold_dashes(citation_words)}"
             if parse_report_citation(citation):
-                yield citation, f"legislativeHistory: {reference_text}"
+                yield citation, f"legislativeHistory: {citation_words}"
 
 
 def _find_approval_date(law_element: Element) -> str | None:

@@ -102,8 +102,8 @@ def _parse_house_vote(
     # Each session is one year long.
     vote_year = int(voted_at[:4]) if voted_at else get_first_day(congress).year + session_number - 1
     member_votes = list(_read_house_rows(vote_element))
-    bill_number = find_text(metadata_element, "legis-num")
-    bill_ids = list(_find_voted_bill_ids(bill_number, congress))
+    bill_text = find_text(metadata_element, "legis-num")
+    bill_ids = list(_find_voted_bill_ids(bill_text, congress))
     # Before the vote: its rows have foreign keys to the members.
     yield from _build_voter_stubs(member_votes, file_stamp)
     yield _build_vote(
@@ -119,7 +119,7 @@ def _parse_house_vote(
         description=find_text(metadata_element, "vote-desc"),
         bills=bill_ids,
         record_links=[
-            RecordLink(LinkKind.VOTE, bill_id, f"legis-num: {bill_number}") for bill_id in bill_ids
+            RecordLink(LinkKind.VOTE, bill_id, f"legis-num: {bill_text}") for bill_id in bill_ids
         ],
         amendment=find_text(metadata_element, "amendment-author"),
         totals=_read_totals(metadata_element.find("vote-totals/totals-by-vote"), "-total"),
@@ -158,7 +158,7 @@ def _parse_senate_vote(vote_element: Element, file_stamp: FileStamp) -> Iterator
         for bill_id, bill_name in name_by_bill_id.items()
     ]
     vote_links += _find_senate_amendment(vote_element, congress)
-    page_path = (
+    url_path = (
         f"vote{congress}{session_number}/vote_{congress}_{session_number}_{vote_number:05}.htm"
     )
     yield _build_vote(
@@ -166,7 +166,7 @@ def _parse_senate_vote(vote_element: Element, file_stamp: FileStamp) -> Iterator
         (congress, session_number, vote_number),
         member_votes,
         file_stamp,
-        url=f"https://www.senate.gov/legislative/LIS/roll_call_votes/{page_path}",
+        url=f"https://www.senate.gov/legislative/LIS/roll_call_votes/{url_path}",
         voted_at=_parse_senate_date(find_text(vote_element, "vote_date")),
         question=find_text(vote_element, "vote_question_text")
         or find_text(vote_element, "question")
@@ -254,7 +254,7 @@ def _find_voted_bill_ids(bill_text: str | None, congress: int) -> Iterator[str]:
 
 def _build_vote(
     chamber: Chamber,
-    vote_numbers: tuple[int, int, int],
+    congress_session_and_number: tuple[int, int, int],
     member_votes: list[MemberVoteRow],
     file_stamp: FileStamp,
     *,
@@ -262,15 +262,15 @@ def _build_vote(
     record_links: Sequence[RecordLink],
     **record_fields: Any,
 ) -> ParsedRecord:
-    congress, session_number, vote_number = vote_numbers
-    vote_id = make_vote_id(chamber, *vote_numbers)
+    congress, session_number, vote_number = congress_session_and_number
+    vote_id = make_vote_id(chamber, *congress_session_and_number)
     vote_label = (
         f"{chamber.title()} roll call vote {vote_number}, {format_ordinal(congress)} Congress"
     )
     vote_label += f", {format_ordinal(session_number)} session"
-    bill_list = ", ".join(record_fields["bills"])
+    bill_ids_text = ", ".join(record_fields["bills"])
     vote_title = f"{vote_label}: {record_fields['question']}" + (
-        f" ({bill_list})" if bill_list else ""
+        f" ({bill_ids_text})" if bill_ids_text else ""
     )
     publisher_name = "Clerk of the House" if chamber == "house" else "Secretary of the Senate"
     vote_record = RollCall(

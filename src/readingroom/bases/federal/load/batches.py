@@ -68,7 +68,7 @@ class RecordRows:
         ids_by_source: dict[str, list[str]] = {}
         for record in records:
             # Of a series, a newer filing changes the rows of those before it.
-            if SOURCES_BY_NAME[record.source].newest_of is None:
+            if SOURCES_BY_NAME[record.source].series_column is None:
                 ids_by_source.setdefault(record.source, []).append(record.id)
         self._row_by_id.clear()
         for source_name, record_ids in ids_by_source.items():
@@ -170,7 +170,7 @@ def _format_record_insert(source_name: str, with_columns: bool) -> str:
     return f"INSERT INTO {source_name} ({', '.join(column_names)}) VALUES ({placeholders})"
 
 
-def read_blocks(items: Iterable[T]) -> Iterator[Sequence[T]]:
+def iterate_blocks(items: Iterable[T]) -> Iterator[Sequence[T]]:
     """Yield the items, some hundreds at a time."""
     remaining_items = iter(items)
     while block := list(islice(remaining_items, _RECORDS_PER_BLOCK)):

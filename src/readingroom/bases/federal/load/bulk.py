@@ -112,7 +112,7 @@ def list_register_files(request: SyncRequest) -> Iterator[RemoteFile]:
             )
 
 
-def make_people_layout(*file_names: str) -> Callable[[SyncRequest], Iterator[RemoteFile]]:
+def make_people_file_lister(*file_names: str) -> Callable[[SyncRequest], Iterator[RemoteFile]]:
     def list_people_files(request: SyncRequest) -> Iterator[RemoteFile]:
         for file_name in file_names:
             yield RemoteFile(
@@ -135,13 +135,13 @@ FILE_LISTERS_BY_SOURCE: Mapping[str, Callable[[SyncRequest], Iterator[RemoteFile
     "public_laws": list_law_files,
     "federal_register": list_register_files,
     "presidential_documents": list_register_files,
-    "legislators": make_people_layout(*_LEGISLATOR_FILES),
-    "committees": make_people_layout(*_COMMITTEE_FILES),
+    "legislators": make_people_file_lister(*_LEGISLATOR_FILES),
+    "committees": make_people_file_lister(*_COMMITTEE_FILES),
     # With the people and committees that seats refer to, so that those are no stubs.
-    "committee_memberships": make_people_layout(
+    "committee_memberships": make_people_file_lister(
         *_LEGISLATOR_FILES[:1], *_COMMITTEE_FILES[:1], *_ROSTER_FILES
     ),
-    "staff_directories": make_people_layout(
+    "staff_directories": make_people_file_lister(
         *_LEGISLATOR_FILES[:1], "legislators-district-offices.yaml"
     ),
     "roll_call_votes": list_vote_files,
@@ -209,14 +209,14 @@ def _find_senate_votes(request: SyncRequest, year: int, first_day: date) -> Iter
     congress, session_number = get_congress_on(f"{year}-06-01"), 2 - year % 2
     root_url = f"{request.hosts.senate}/legislative/LIS"
     try:
-        vote_menu = parse_xml(
+        menu_element = parse_xml(
             request.read_listing(
                 f"{root_url}/roll_call_lists/vote_menu_{congress}_{session_number}.xml"
             )
         )
     except RemoteFileMissing:
         return
-    for vote_element in vote_menu.iterfind("votes/vote"):
+    for vote_element in menu_element.iterfind("votes/vote"):
         vote_number = find_text(vote_element, "vote_number") or ""
         if (
             vote_number.isdecimal()

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
+from readingroom.bases.federal.schema import fold
+from readingroom.bases.federal.schema.lengths import cut_facet
 from readingroom.bases.federal.schema.sources import SOURCES, SOURCES_BY_NAME, Source
 from readingroom.bases.federal.schema.tables import RECORD_COLUMNS
 from readingroom.bases.federal.search.full_text import (
@@ -79,13 +81,15 @@ def count_same_answers(first_place: FederalPlace, second_place: FederalPlace) ->
     with closing(connect(first_place)) as first_db, closing(connect(second_place)) as second_db:
         titles = _list_sample_titles(first_db)
         for title in titles:
-            if _search_words(first_db, title) != _search_words(second_db, title):
+            if _find_best_ranks(first_db, title) != _find_best_ranks(second_db, title):
                 raise StorageFailed(
                     f"The federal records in the database are searched for {title[:60]!r} with "
                     "another result than the original; report this, and keep serving the original"
                 )
         for record_source in SOURCES:
-            if _list_newest(first_db, record_source) != _list_newest(second_db, record_source):
+            if _list_newest_ids(first_db, record_source) != _list_newest_ids(
+                second_db, record_source
+            ):
                 raise StorageFailed(
                     f"The list of {record_source.name} in the database differs from the original; "
                     "report this, and keep serving the original"
@@ -101,13 +105,13 @@ def _list_sample_titles(db: Any) -> list[str]:
     return [title_row["title"] for title_row in title_rows]
 
 
-def _search_words(db: Any, query_text: str) -> list[float]:
+def _find_best_ranks(db: Any, query_text: str) -> list[float]:
     """Return the ranks of the best passages: those that rank alike may be in any order."""
     ranks = sorted(rank for _, rank in find_passages(db, query_text, "", ()))
     return [round(rank, 3) for rank in ranks[:_SAMPLED_HIT_COUNT]]
 
 
-def _list_newest(db: Any, record_source: Source) -> list[str]:
+def _list_newest_ids(db: Any, record_source: Source) -> list[str]:
     id_rows = db.execute(
         f"""SELECT id FROM {record_source.name} WHERE status = 'active'
             ORDER BY {NEWEST_FIRST_ORDER_SQL} LIMIT ?""",
@@ -124,8 +128,8 @@ def count_rows_if_same(first_place: FederalPlace, second_place: FederalPlace) ->
     """
     prepare_records(second_place)
     with closing(connect(first_place)) as first_db, closing(connect(second_place)) as second_db:
-        descriptions_of_both = [_count_and_sample(db) for db in (first_db, second_db)]
-    return descriptions_of_both[0][0] if descriptions_of_both[0] == descriptions_of_both[1] else {}
+        counts_and_samples = [_count_and_sample(db) for db in (first_db, second_db)]
+    return counts_and_samples[0][0] if counts_and_samples[0] == counts_and_samples[1] else {}
 
 
 def _count_and_sample(db: Any) -> tuple[dict[str, int], list[Any]]:
@@ -159,7 +163,9 @@ def _copy_table(source_db: Any, target_db: Any, table_name: str) -> int:
     row_count = 0
     cursor = source_db.execute(f"SELECT {', '.join(column_names)} FROM {table_name}")
     while batch_rows := cursor.fetchmany(_ROWS_PER_BATCH):
-        target_db.executemany(insert_sql, [tuple(copied_row) for copied_row in batch_rows])
+        target_db.executemany(
+            insert_sql, [_cut_long_values(table_name, copied_row) for copied_row in batch_rows]
+        )
         row_count += len(batch_rows)
     if target_db.dialect.engine == "postgres" and table_name in _NUMBER_COLUMN_BY_TABLE:
         number_column = _NUMBER_COLUMN_BY_TABLE[table_name]
@@ -168,6 +174,18 @@ def _copy_table(source_db: Any, target_db: Any, table_name: str) -> int:
             f"greatest(max({number_column}), 1)) FROM {table_name}"
         )
     return row_count
+
+
+def _cut_long_values(table_name: str, copied_row: Any) -> tuple[Any, ...]:
+    """Return a row without what no index takes, which a file may have from before it was cut."""
+    if table_name == "facets":
+        facet_name, facet_value, document_number = copied_row
+        return (facet_name, cut_facet(facet_value), document_number)
+    if table_name == "names" and len(copied_row["folded"]) > fold.MAX_NAME_LETTERS:
+        name_row, source_name, folded_name, _ = copied_row
+        name_words = fold.fold_stored_name(folded_name)
+        return (name_row, source_name, fold.pad_words(name_words), fold.sort_initials(name_words))
+    return tuple(copied_row)
 
 
 def _list_columns(db: Any, table_name: str) -> list[str]:

@@ -17,7 +17,11 @@ def update_source_counts(db: Database) -> None:
         complete_up_to = _find_complete_date(db, record_source)
         if complete_up_to:
             _store_complete_dates(
-                db, record_source, None, complete_up_to, f"files of {record_source.complete_by}"
+                db,
+                record_source,
+                None,
+                complete_up_to,
+                f"files of {record_source.complete_file_loader}",
             )
         db.execute(
             """UPDATE progress SET loaded_up_to =
@@ -32,13 +36,13 @@ def note_sync(db: Database, record_source: Source, since_day: date | None, sync_
 
     A sync of what changed since a day adds to what was complete until then, and to nothing else.
     """
-    stored_row = db.execute(
+    coverage_row = db.execute(
         "SELECT complete_from, complete_up_to FROM coverage WHERE source = ?", (record_source.name,)
     ).fetchone()
     first_day = since_day.isoformat() if since_day else None
-    known_up_to = stored_row["complete_up_to"] if stored_row else None
+    known_up_to = coverage_row["complete_up_to"] if coverage_row else None
     if first_day and known_up_to and known_up_to >= first_day:
-        first_day = stored_row["complete_from"]
+        first_day = coverage_row["complete_from"]
     _store_complete_dates(db, record_source, first_day, sync_day.isoformat(), "sync")
     db.execute(
         "UPDATE progress SET loaded_up_to = ? WHERE source = ?",
@@ -69,14 +73,14 @@ def _store_counts(db: Database, record_source: Source) -> None:
 
 def _find_complete_date(db: Database, record_source: Source) -> str | None:
     """Return the newest date of the files that have every record of the source up to then."""
-    if record_source.complete_by is None:
+    if record_source.complete_file_loader is None:
         return None
     (complete_up_to,) = db.execute(
         f"""SELECT max(as_of) FROM (
                 SELECT record ->> 'as_of' AS as_of FROM {record_source.name}
                 WHERE status = 'active' AND loader LIKE ?
                 ORDER BY published_at DESC NULLS LAST LIMIT ?) AS newest""",
-        (f"{record_source.complete_by}/%", _MAX_NEWEST_ROWS),
+        (f"{record_source.complete_file_loader}/%", _MAX_NEWEST_ROWS),
     ).fetchone()
     return complete_up_to or None
 

@@ -2,7 +2,7 @@
 
 from contextlib import closing
 
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 from readingroom.bases.federal.load.coverage import update_source_counts
 from readingroom.bases.federal.load.name_index import NameIndex
@@ -22,7 +22,7 @@ _SAME_RIN_SQL = """FROM regulations_dot_gov_dockets r
     WHERE r.status = 'active'"""
 
 
-_AGENCY_LOADER = "agencies/1"
+_AGENCY_FORMAT_ID = "agencies/1"
 _UNCOMPARED_FIELDS = ("retrieved_at", "as_of", "documents")
 """Fields of an agency that every load may change without making it another one."""
 
@@ -34,6 +34,7 @@ def link_records(db: Database, name_index: NameIndex) -> None:
     """
     link_senators(db)
     fill_in_sponsors(db)
+    mark_enacted_bills(db)
     link_offices(db, name_index)
     link_rulemakings(db)
     register_agencies(db, name_index)
@@ -46,6 +47,29 @@ def link_senators(db: Database) -> None:
                (SELECT id FROM legislators WHERE legislators.lis = member_votes.lis)
            WHERE bioguide_id IS NULL AND lis IN (SELECT lis FROM legislators)"""
     )
+
+
+def mark_enacted_bills(db: Database) -> None:
+    """Mark bills of which only texts are loaded as law, where the law that they became is loaded.
+
+    No text of a bill says so, and the newest one may be that which Congress passed.
+    """
+    enacted_rows = db.execute(
+        """SELECT b.id, b.record, l.id AS law_id, l.record ->> 'approved_at' AS approved_at
+           FROM public_laws l JOIN bills b ON b.id = l.bill_id
+           WHERE b.outcome IS NULL AND b.status = 'active' AND l.status = 'active'"""
+    ).fetchall()
+    for enacted_row in enacted_rows:
+        bill_fields = from_json(enacted_row["record"]) | {
+            "stage": "law",
+            "stage_at": enacted_row["approved_at"],
+            "outcome": "law",
+            "laws": [enacted_row["law_id"]],
+        }
+        db.execute(
+            "UPDATE bills SET record = ? WHERE id = ?",
+            (to_json(bill_fields).decode(), enacted_row["id"]),
+        )
 
 
 def link_offices(db: Database, name_index: NameIndex) -> None:
@@ -105,7 +129,7 @@ def register_agencies(db: Database, name_index: NameIndex) -> None:
         db.execute(
             """INSERT INTO agencies (id, record, loader) VALUES (?, ?, ?)
                ON CONFLICT (id) DO UPDATE SET record = excluded.record""",
-            (agency.id, agency.model_dump_json(exclude={"loaded_up_to"}), _AGENCY_LOADER),
+            (agency.id, agency.model_dump_json(exclude={"loaded_up_to"}), _AGENCY_FORMAT_ID),
         )
         if stored_agency and _is_same_agency(stored_agency, agency, *_UNCOMPARED_FIELDS):
             continue

@@ -53,7 +53,7 @@ class NameIndex:
             self.put_name(record.source, record.id, record_name)
 
     def put_name(self, source_name: str, record_id: str, record_name: str) -> None:
-        if folded_words := fold.fold_name(record_name):
+        if folded_words := fold.fold_stored_name(record_name):
             waiting_name = _WaitingName(source_name, folded_words, record_id, record_name)
             self._waiting_names.append(waiting_name)
 
@@ -68,20 +68,22 @@ class NameIndex:
         return len(waiting_names)
 
     def _write_source_names(self, source_name: str, waiting_names: Sequence[_WaitingName]) -> None:
-        row_by_name = self._read_name_rows(source_name, {name.folded for name in waiting_names})
-        newest_row = self._read_newest_row(source_name)
+        row_number_by_name = self._read_row_numbers(
+            source_name, {name.folded for name in waiting_names}
+        )
+        newest_row_number = self._read_newest_row_number(source_name)
         name_rows: list[tuple[int, str, str, str]] = []
-        form_rows: dict[tuple[int, str], str] = {}
-        last_row_before = newest_row
+        form_by_key: dict[tuple[int, str], str] = {}
+        last_number_before = newest_row_number
         for waiting_name in waiting_names:
             folded_name = waiting_name.folded
-            if folded_name not in row_by_name:
-                newest_row += 1
-                row_by_name[folded_name] = newest_row
+            if folded_name not in row_number_by_name:
+                newest_row_number += 1
+                row_number_by_name[folded_name] = newest_row_number
                 initials = fold.sort_initials(waiting_name.folded_words)
-                name_rows.append((newest_row, source_name, folded_name, initials))
-            form_key = (row_by_name[folded_name], waiting_name.record_id)
-            form_rows.setdefault(form_key, waiting_name.form)
+                name_rows.append((newest_row_number, source_name, folded_name, initials))
+            form_key = (row_number_by_name[folded_name], waiting_name.record_id)
+            form_by_key.setdefault(form_key, waiting_name.form)
         self._db.executemany(
             "INSERT INTO names (name_row, source, folded, initials) VALUES (?, ?, ?, ?)", name_rows
         )
@@ -91,8 +93,8 @@ class NameIndex:
                 insert_form_sql + conflict_sql,
                 [
                     (*form_key, form)
-                    for form_key, form in form_rows.items()
-                    if (form_key[0] > last_row_before) is is_new_name
+                    for form_key, form in form_by_key.items()
+                    if (form_key[0] > last_number_before) is is_new_name
                 ],
             )
         if self._index_sql:
@@ -100,7 +102,7 @@ class NameIndex:
                 self._index_sql, [(name_row, folded) for name_row, _, folded, _ in name_rows]
             )
 
-    def _read_name_rows(self, source_name: str, folded_names: Set[str]) -> dict[str, int]:
+    def _read_row_numbers(self, source_name: str, folded_names: Set[str]) -> dict[str, int]:
         name_rows = self._db.execute(
             f"""SELECT folded, name_row FROM names
                 WHERE source = ? AND folded IN ({self._db.dialect.parameter_items})""",
@@ -108,14 +110,14 @@ class NameIndex:
         )
         return {name_row["folded"]: name_row["name_row"] for name_row in name_rows}
 
-    def _read_newest_row(self, source_name: str) -> int:
+    def _read_newest_row_number(self, source_name: str) -> int:
         """Return the newest row in the range of a source: each has its own."""
-        first_row = fold.get_first_name_row(source_name)
-        (newest_row,) = self._db.execute(
+        first_row_number = fold.get_first_name_row(source_name)
+        (newest_row_number,) = self._db.execute(
             "SELECT coalesce(max(name_row), ?) FROM names WHERE name_row BETWEEN ? AND ?",
-            (first_row, first_row, first_row + fold.MAX_ROWS_PER_SOURCE),
+            (first_row_number, first_row_number, first_row_number + fold.MAX_ROWS_PER_SOURCE),
         ).fetchone()
-        return int(newest_row)
+        return int(newest_row_number)
 
     def delete_names(self, record_id: str) -> None:
         """Delete the names of a record, unless another record has them too."""

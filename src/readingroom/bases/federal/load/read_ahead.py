@@ -34,7 +34,7 @@ from readingroom.engine.embedding.machine import count_cores
 
 _MAX_BYTES_AHEAD = 4 * 1024 * 1024
 """How many bytes of files may be read before their turn; a larger file never is."""
-_MIN_FILE_COST = 64 * 1024
+_MIN_COUNTED_BYTES = 64 * 1024
 """What a file counts at least: the records of a small one take more memory than its bytes."""
 _MIN_LOAD_BYTES = 8 * 1024 * 1024
 """A smaller load would be over by the time a second process had started."""
@@ -145,13 +145,13 @@ def parse_first_record(
 
 
 def _is_worth_a_process(pending_files: Iterable[PendingFile]) -> bool:
-    total_size = sum(
+    total_bytes = sum(
         pending_file.file_ref.size
         for pending_file in pending_files
         if pending_file.may_be_read_ahead
     )
     # A daemonic process may not have children.
-    return total_size >= _MIN_LOAD_BYTES and count_cores() >= 2 and not current_process().daemon
+    return total_bytes >= _MIN_LOAD_BYTES and count_cores() >= 2 and not current_process().daemon
 
 
 def read_in_this_process(pending_file: PendingFile) -> FileContents:
@@ -222,6 +222,8 @@ class _ReadAhead:
         if file_ahead is None:
             return read_in_this_process(pending_file)
         self._bytes_ahead -= file_ahead.counted_bytes
+        if file_ahead.parsing_future is None and self._is_needed(pending_file):
+            return read_in_this_process(pending_file)  # the same one before it was refused since
         if file_ahead.parsing_future is None or pending_file.loader is None:
             return FileContents(clock.format_now(), pending_file.sha256, ())
         return self._get_contents(pending_file.loader, file_ahead)
@@ -247,13 +249,15 @@ class _ReadAhead:
             if pending_file.loader and self._is_needed(pending_file)
             else None
         )
-        counted_bytes = max(len(raw_file.data), _MIN_FILE_COST)
+        counted_bytes = max(len(raw_file.data), _MIN_COUNTED_BYTES)
         self._ahead_by_index[file_index] = _FileAhead(raw_file, counted_bytes, parsing_future)
         self._bytes_ahead += counted_bytes
 
     def _submit_parsing(self, loader: Loader, raw_file: RawFile) -> Future[FileContents | str]:
         try:
-            self._pool = self._pool or ProcessPoolExecutor(1, _choose_context(), _start_worker)
+            self._pool = self._pool or ProcessPoolExecutor(
+                1, _choose_process_context(), _start_worker
+            )
             return self._pool.submit(_parse_all, loader, raw_file, self._with_columns)
         except (OSError, RuntimeError) as error:  # no process could be started, or it was killed
             self._has_pool_failed = True
@@ -276,7 +280,7 @@ class _ReadAhead:
             self._pool.shutdown(cancel_futures=True)
 
 
-def _choose_context() -> ForkContext | SpawnContext:
+def _choose_process_context() -> ForkContext | SpawnContext:
     """A copy of this process starts at once, but is safe only where no other thread runs."""
     may_fork = sys.platform == "linux" and threading.active_count() == 1
     return ForkContext() if may_fork else SpawnContext()

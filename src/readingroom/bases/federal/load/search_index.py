@@ -3,10 +3,20 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 
 from readingroom.bases.federal import store
 from readingroom.bases.federal.load.batches import RowBatch
+from readingroom.bases.federal.schema.columns import read_column_values
 from readingroom.bases.federal.schema.entries import AnyRecord, ParsedRecord, RecordText, SearchHead
+from readingroom.bases.federal.schema.lengths import (
+    MAX_FACET_BYTES,
+    MAX_SEARCHED_CHARS,
+    check_id,
+    check_lengths,
+    cut_facet,
+)
+from readingroom.bases.federal.schema.records import Record
 from readingroom.bases.federal.search.full_text import index_passages, prepare_passage_words
 from readingroom.engine.chunking import Span, split
 from readingroom.storage.database import Database, Row
@@ -49,7 +59,7 @@ class SearchIndex:
             *(self._document_batch, self._facet_batch, self._new_facet_batch),
             *(self._chunk_batch, self._passage_batch),
         )
-        self._waiting_documents: dict[str, int] = {}
+        self._waiting_document_numbers: dict[str, int] = {}
         """The documents that wait to be inserted: the number of each by the id of its record."""
         self.last_numbers = LastNumbers()
         """Set back by a rollback."""
@@ -78,26 +88,26 @@ class SearchIndex:
         if passage_rows and self._db.dialect.engine == "postgres":
             # Without reading them back: what is written is committed with its words.
             copy_words = prepare_passage_words(
-                [(number, *field_texts) for number, _, *field_texts in passage_rows]
+                [(chunk_number, *field_texts) for chunk_number, _, *field_texts in passage_rows]
             )
             self._db.run_in_background(partial(copy_words, self._db))
             self.last_numbers.indexed_chunk = self.last_numbers.chunk
-        self._waiting_documents.clear()
+        self._waiting_document_numbers.clear()
         return row_count
 
     def discard(self) -> None:
         """Drop the rows that wait: the transaction is rolled back."""
         for row_batch in self._batches:
             row_batch.rows.clear()
-        self._waiting_documents.clear()
+        self._waiting_document_numbers.clear()
 
     def _ensure_document(self, record: AnyRecord) -> int:
         """Return the document number of a record, created when it has none."""
-        return self._find_document(record) or self._add_document(record)
+        return self._find_document_number(record) or self._add_document(record)
 
-    def _find_document(self, record: AnyRecord) -> int | None:
-        if record.id in self._waiting_documents:
-            return self._waiting_documents[record.id]
+    def _find_document_number(self, record: AnyRecord) -> int | None:
+        if record.id in self._waiting_document_numbers:
+            return self._waiting_document_numbers[record.id]
         document_row = self._db.execute(
             "SELECT doc FROM documents WHERE id = ?", (record.id,)
         ).fetchone()
@@ -108,7 +118,7 @@ class SearchIndex:
         self._document_batch.rows.append(
             (document_number, record.id, record.source, record.published_at)
         )
-        self._waiting_documents[record.id] = document_number
+        self._waiting_document_numbers[record.id] = document_number
         return document_number
 
     def put_head(
@@ -118,11 +128,15 @@ class SearchIndex:
         parsed_record: ParsedRecord,
         stored_row: Row | None,
     ) -> None:
-        existing_number = self._find_document(record) if stored_row is not None else None
-        if existing_number is not None:
-            self._reset_date_and_facets(existing_number, record)
-        document_number = existing_number or self._add_document(record)
-        self._put_facets(parsed_record.facets, document_number, is_new=existing_number is None)
+        existing_document_number = (
+            self._find_document_number(record) if stored_row is not None else None
+        )
+        if existing_document_number is not None:
+            self._reset_date_and_facets(existing_document_number, record)
+        document_number = existing_document_number or self._add_document(record)
+        self._put_facets(
+            parsed_record.facets, document_number, is_new=existing_document_number is None
+        )
         # Title and action stand in the first passage only: in each, they would count several times.
         first_span, *other_spans = split(search_head.abstract) or [Span(0, 0)]
         first_abstract = first_span.cut_from(search_head.abstract)
@@ -137,7 +151,7 @@ class SearchIndex:
             document_number,
             "head",
             passages,
-            self._read_chunks(document_number, "head") if existing_number else {},
+            self._read_chunks(document_number, "head") if existing_document_number else {},
         )
 
     def _put_facets(
@@ -216,26 +230,27 @@ class SearchIndex:
         document_number: int,
         part_name: str,
         passages: Sequence[PassageRow],
-        existing_rows: Mapping[int, Row],
+        existing_row_by_ordinal: Mapping[int, Row],
     ) -> None:
         """Replace the passages of a document; an unchanged passage keeps its vector."""
-        if not existing_rows:
+        if not existing_row_by_ordinal:
             self._add_chunks(document_number, part_name, enumerate(passages))
             return
-        new_passages = {
+        new_passage_by_ordinal = {
             ordinal: passage
             for ordinal, passage in enumerate(passages)
-            if ordinal not in existing_rows or tuple(existing_rows[ordinal])[2:] != passage
+            if ordinal not in existing_row_by_ordinal
+            or tuple(existing_row_by_ordinal[ordinal])[2:] != passage
         }
-        unchanged_ordinals = range(len(passages)) - new_passages.keys()
+        unchanged_ordinals = range(len(passages)) - new_passage_by_ordinal.keys()
         self._drop_chunks(
             [
                 chunk_row["chunk"]
-                for row_ordinal, chunk_row in existing_rows.items()
+                for row_ordinal, chunk_row in existing_row_by_ordinal.items()
                 if row_ordinal not in unchanged_ordinals
             ]
         )
-        self._add_chunks(document_number, part_name, new_passages.items())
+        self._add_chunks(document_number, part_name, new_passage_by_ordinal.items())
 
     def _drop_chunks(self, chunk_numbers: Sequence[int]) -> None:
         if chunk_numbers:
@@ -249,10 +264,10 @@ class SearchIndex:
         self,
         document_number: int,
         part_name: str,
-        new_passages: Iterable[tuple[int, PassageRow]],
+        passages_with_ordinals: Iterable[tuple[int, PassageRow]],
     ) -> None:
         """Add passages, each with its ordinal."""
-        for ordinal, passage in new_passages:
+        for ordinal, passage in passages_with_ordinals:
             self.last_numbers.chunk = chunk_number = self.last_numbers.chunk + 1
             self._chunk_batch.rows.append((chunk_number, document_number, part_name, ordinal))
             self._passage_batch.rows.append((chunk_number, *passage))
@@ -333,3 +348,58 @@ class SearchIndex:
         ]
         existing_rows = self._read_chunks(document_number, "text") if stored_row is not None else {}
         self._put_chunks(document_number, "text", passages, existing_rows)
+
+
+def cut_searched_values(parsed_record: ParsedRecord) -> tuple[ParsedRecord, list[str]]:
+    """Return a record as it is searched and filtered, and what that leaves out, in words.
+
+    Raise `ValueTooLong` for a value that is looked up whole.
+    """
+    record, cut_notes = parsed_record.record, list[str]()
+    if isinstance(record, Record):  # else it was checked before it was packed
+        check_lengths(record.id, record.source, read_column_values(record))
+    for link in parsed_record.links:
+        check_id(link.id, record.id, "the id of a record that it names")
+    if parsed_record.text:
+        check_id(parsed_record.text.part, record.id, "the name of its text")
+    search_head, facets = parsed_record.head, parsed_record.facets
+    if search_head and max(len(search_head.title), len(search_head.action)) > MAX_SEARCHED_CHARS:
+        search_head = _cut_head(record.id, search_head, cut_notes)
+    # Letters are counted first, in passing: hardly any record has a value as long as that.
+    if 4 * max(map(len, chain.from_iterable(facets.values())), default=0) > MAX_FACET_BYTES:
+        facets = _cut_facets(record.id, facets, cut_notes)
+    if cut_notes:
+        parsed_record = replace(parsed_record, head=search_head, facets=facets)
+    return parsed_record, cut_notes
+
+
+def _cut_head(record_id: str, search_head: SearchHead, cut_notes: list[str]) -> SearchHead:
+    for part_noun, part_text in (
+        ("title", search_head.title),
+        ("latest action", search_head.action),
+    ):
+        if len(part_text) > MAX_SEARCHED_CHARS:
+            cut_notes.append(
+                f"{record_id}: its {part_noun} has {len(part_text):,} characters; it is stored "
+                f"whole and searched by its first {MAX_SEARCHED_CHARS:,}"
+            )
+    return replace(
+        search_head,
+        title=search_head.title[:MAX_SEARCHED_CHARS],
+        action=search_head.action[:MAX_SEARCHED_CHARS],
+    )
+
+
+def _cut_facets(
+    record_id: str, facets: Mapping[str, Sequence[str]], cut_notes: list[str]
+) -> dict[str, Sequence[str]]:
+    searched_facets: dict[str, Sequence[str]] = {}
+    for facet_name, facet_values in facets.items():
+        searched_facets[facet_name] = [cut_facet(facet_value) for facet_value in facet_values]
+        longest_value = max(facet_values, key=len, default="")
+        if searched_facets[facet_name] != list(facet_values):
+            cut_notes.append(
+                f"{record_id}: its {facet_name} has a value of {len(longest_value):,} characters; "
+                f"it is stored whole and filtered by its first {MAX_FACET_BYTES:,} bytes"
+            )
+    return searched_facets

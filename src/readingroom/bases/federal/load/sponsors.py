@@ -12,9 +12,9 @@ MemberFields = dict[str, Any]
 def fill_in_sponsors(db: Database) -> None:
     """Fill in who sponsored such bills, from the members that are loaded by now."""
     member_cache: dict[str, MemberFields | None] = {}
-    # Only these have no outcome, and an index has that column.
+    # Only these have no outcome, unless their law is loaded; an index has that column.
     unnamed_bill_rows = db.execute(
-        "SELECT id FROM bills WHERE outcome IS NULL AND party IS NULL"
+        "SELECT id FROM bills WHERE party IS NULL AND (outcome IS NULL OR outcome = 'law')"
     ).fetchall()
     for bill_row in unnamed_bill_rows:
         _name_sponsors_of_bill(db, bill_row["id"], member_cache)
@@ -25,6 +25,8 @@ def _name_sponsors_of_bill(
 ) -> None:
     (record_json,) = db.execute("SELECT record FROM bills WHERE id = ?", (bill_id,)).fetchone()
     bill_fields = from_json(record_json)
+    if bill_fields["status_loaded"]:
+        return
     introduced_on = bill_fields.get("introduced_at") or bill_fields.get("published_at") or ""
     named_sponsors = [
         _name_person(db, person, introduced_on, member_cache)

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -19,7 +19,7 @@ _MIN_COMMIT_STEPS: Mapping[str, int] = {"sqlite": 1, "postgres": 5}
 A load waits at a commit until PostgreSQL has taken all. Of hundreds of small files it would take
 ever longer for each: what a transaction counts in a row again and again, it keeps until its end.
 """
-_MANY_ROWS = 50_000
+_MAX_UNCOMMITTED_ROWS = 50_000
 
 
 class EarlierStepRefused(Exception):
@@ -68,7 +68,9 @@ class StepWriter(ABC):
         self._is_in_step = False
         self._given_steps: list[Step] = []
         """The steps of this transaction that the database may still refuse, in their order."""
-        self._refusal_reports: list[Callable[[], object]] = []
+        self.on_transaction: Callable[[], object] | None = None
+        """Called when a transaction has begun: others may have written before it."""
+        self._refusal_callbacks: list[Callable[[], object]] = []
         """Tell whoever wrote a refused step, and those who wrote the steps after it."""
 
     @abstractmethod
@@ -82,6 +84,20 @@ class StepWriter(ABC):
     @abstractmethod
     def _start_transaction(self) -> None:
         """Prepare for the first step of a transaction, when it has begun."""
+
+    @contextmanager
+    def commit_at_end(self) -> Iterator[None]:
+        """Commit the steps that are complete, whatever ends the block; raise what ended it."""
+        try:
+            yield
+        except Exception:
+            with suppress(Exception):  # where the database is gone, this fails for the same reason
+                self.commit()
+            raise
+        except BaseException:
+            self.commit()
+            raise
+        self.commit()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -155,7 +171,7 @@ class StepWriter(ABC):
             raise background_error
         if refused_step.on_refused is None:
             raise _make_write_error(background_error) from background_error
-        self._refusal_reports = [
+        self._refusal_callbacks = [
             partial(refused_step.on_refused, background_error),
             *(step.on_undone for step in undone_steps if step.on_undone),
         ]
@@ -169,7 +185,9 @@ class StepWriter(ABC):
     def _is_worth_commit(self) -> bool:
         row_count = self._count_written_rows()
         has_enough_steps = self._step_count >= _MIN_COMMIT_STEPS[self._db.dialect.engine]
-        return row_count > _MIN_COMMIT_ROWS and (has_enough_steps or row_count > _MANY_ROWS)
+        return row_count > _MIN_COMMIT_ROWS and (
+            has_enough_steps or row_count > _MAX_UNCOMMITTED_ROWS
+        )
 
     def _count_written_rows(self) -> int:
         """Return how many rows the transaction has written, or will have when it is through."""
@@ -191,6 +209,8 @@ class StepWriter(ABC):
             self._db.execute(self._db.dialect.begin_write)
             self._db.execute("UPDATE generation SET value = value + 1")
             self._start_transaction()
+            if self.on_transaction:
+                self.on_transaction()
             self._row_changes_before = self._db.total_changes
             self._queued_row_count = self._step_count = 0
 
@@ -233,10 +253,10 @@ class StepWriter(ABC):
                 if isinstance(commit_error, StorageFailed)
                 else _make_write_error(commit_error)
             ) from commit_error
-        refusal_reports, self._refusal_reports = self._refusal_reports, []
-        for report_refusal in refusal_reports:
+        refusal_callbacks, self._refusal_callbacks = self._refusal_callbacks, []
+        for report_refusal in refusal_callbacks:
             report_refusal()
-        return len(refusal_reports) > 1
+        return len(refusal_callbacks) > 1
 
     def _commit_now(self, is_flushed: bool) -> None:
         try:

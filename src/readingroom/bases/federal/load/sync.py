@@ -55,8 +55,8 @@ def sync(
     With `shared_place` it is applied there, and the folder has the downloads alone.
     """
     place = shared_place or database_path
-    bulk_layout = FILE_LISTERS_BY_SOURCE.get(record_source.name)
-    if bulk_layout is None:
+    list_bulk_files = FILE_LISTERS_BY_SOURCE.get(record_source.name)
+    if list_bulk_files is None:
         raise UnknownSource(
             f"{record_source.name} cannot be fetched from its publisher",
             valid_sources=sorted(FILE_LISTERS_BY_SOURCE),
@@ -68,7 +68,7 @@ def sync(
         with closing(_open_downloads(download_folder, pause_seconds)) as downloads:
             request = SyncRequest(hosts, downloads.read_listing, since_day, clock.now().date())
             sync_result, fetched_paths = _fetch_all(
-                downloads, lambda: list(bulk_layout(request)), report_progress
+                downloads, lambda: list(list_bulk_files(request)), report_progress
             )
     finally:
         lock.release()

@@ -13,11 +13,11 @@ from readingroom.bases.federal.load.batches import (
     RecordRows,
     RowBatch,
     WriteResult,
-    read_blocks,
+    iterate_blocks,
 )
 from readingroom.bases.federal.load.completeness import check_removals
 from readingroom.bases.federal.load.name_index import NameIndex, list_titles
-from readingroom.bases.federal.load.search_index import SearchIndex
+from readingroom.bases.federal.load.search_index import SearchIndex, cut_searched_values
 from readingroom.bases.federal.load.steps import StepWriter
 from readingroom.bases.federal.models import ChangeKind
 from readingroom.bases.federal.query import changes
@@ -31,7 +31,7 @@ from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Shape, Sou
 from readingroom.bases.federal.schema.tables import PARENT_COLUMN_BY_CHILD_TABLE
 from readingroom.storage.database import Database, Row
 
-_MAX_WAITING_ROWS: Mapping[str, int] = {"sqlite": 1_000, "postgres": 4_000}
+_MAX_WAITING_ROWS_BY_ENGINE: Mapping[str, int] = {"sqlite": 1_000, "postgres": 4_000}
 """How many passages and facets wait in memory to be inserted together, by engine."""
 
 
@@ -40,7 +40,7 @@ class Writer(StepWriter):
 
     def __init__(self, db: Database, commit_thread: Executor | None = None) -> None:
         super().__init__(db, SearchIndex(db), commit_thread)
-        self._last_change_before = changes.read_last_change_number(db)
+        self._last_change_number_before = changes.read_last_change_number(db)
         insert_link_sql = "INSERT INTO links VALUES (?, ?, ?, ?, ?)"
         self._link_batch = RowBatch(db, f"{insert_link_sql} ON CONFLICT DO NOTHING")
         self._new_link_batch = RowBatch(db, insert_link_sql)
@@ -50,7 +50,7 @@ class Writer(StepWriter):
         self._waiting_changes: list[changes.ChangeRow] = []
         self._stored_stub_ids: set[str] = set()
         """Ids of stubs that are known to be stored, so that they need no second look-up."""
-        self._max_waiting_rows = _MAX_WAITING_ROWS[db.dialect.engine]
+        self._max_waiting_rows = _MAX_WAITING_ROWS_BY_ENGINE[db.dialect.engine]
 
     def _start_transaction(self) -> None:
         self._search_index.start_after_newest()
@@ -83,7 +83,7 @@ class Writer(StepWriter):
     def log_file(
         self,
         logged_at: str,
-        file_name: str,
+        file_path: str,
         sha256: str,
         format_id: str | None,
         file_outcome: str,
@@ -98,7 +98,7 @@ class Writer(StepWriter):
             [
                 (
                     logged_at,
-                    file_name,
+                    file_path,
                     sha256,
                     format_id,
                     file_outcome,
@@ -112,7 +112,7 @@ class Writer(StepWriter):
         self, parsed_records: Iterable[ParsedRecord | FileProblem], format_id: str
     ) -> WriteResult:
         write_result = WriteResult()
-        for block in read_blocks(parsed_records):
+        for block in iterate_blocks(parsed_records):
             self._record_rows.look_up(
                 parsed_entry.record
                 for parsed_entry in block
@@ -135,6 +135,8 @@ class Writer(StepWriter):
             return
         if self._is_known_stub(parsed_entry):
             return
+        parsed_entry, cut_notes = cut_searched_values(parsed_entry)
+        write_result.problems += cut_notes
         stored_row = self._record_rows.find(parsed_entry.record)
         write_result.changed_count += self._put_parsed(parsed_entry, format_id, stored_row)
         waiting_row_count = (
@@ -202,7 +204,7 @@ class Writer(StepWriter):
         remaining_ids: set[str],
         withdrawn_at: str,
         *,
-        even_most: bool,
+        may_drop_most: bool,
     ) -> int:
         """Withdraw the records that a complete file no longer holds.
 
@@ -221,12 +223,17 @@ class Writer(StepWriter):
             (f"{format_id.partition('/')[0]}/%", ids_json, ids_json),
         ).fetchall()
         missing_ids = [row["id"] for row in stored_rows]
-        if not even_most:
+        if not may_drop_most:
             check_removals(record_source, missing_ids, remaining_ids)
         return self._withdraw_all(record_source, missing_ids, withdrawn_at)
 
     def retire_missing(
-        self, record_source: Source, remaining_ids: set[str], retired_at: str, *, even_most: bool
+        self,
+        record_source: Source,
+        remaining_ids: set[str],
+        retired_at: str,
+        *,
+        may_drop_most: bool,
     ) -> int:
         """Mark the records that a list of current members leaves out as no longer current.
 
@@ -247,7 +254,7 @@ class Writer(StepWriter):
             (ids_json,),
         ).fetchall()
         missing_ids = [row["id"] for row in stored_rows]
-        if not even_most:
+        if not may_drop_most:
             check_removals(record_source, missing_ids, remaining_ids)
         for row in stored_rows:
             record_id, retired_fields = row["id"], from_json(row["record"]) | {"current": False}
@@ -260,12 +267,12 @@ class Writer(StepWriter):
             self._note_change(record_source.name, record_id, "changed", retired_at)
         return len(missing_ids)
 
-    def forget_file(self, file_name: str) -> None:
+    def forget_file(self, file_path: str) -> None:
         """Forget that a file was ever loaded, so that it is read again should it return."""
         self._db.execute(
             """DELETE FROM ingestion_logs WHERE outcome = 'loaded' AND (sha256, loader) IN
                    (SELECT sha256, loader FROM ingestion_logs WHERE file = ?)""",
-            (file_name,),
+            (file_path,),
         )
 
     def withdraw_file(self, record_source: Source, sha256: str, withdrawn_at: str) -> int:
@@ -281,7 +288,7 @@ class Writer(StepWriter):
     ) -> int:
         self._write_changes()
         successor_by_id = changes.find_successors(
-            self._db, record_source, missing_ids, self._last_change_before
+            self._db, record_source, missing_ids, self._last_change_number_before
         )
         for record_id in missing_ids:
             self.withdraw_record(
@@ -411,12 +418,12 @@ class Writer(StepWriter):
     def _withdraw_older_filings(self, record: AnyRecord) -> None:
         """Withdraw all but the newest filing of a series; the newest succeeds the others."""
         record_source = SOURCES_BY_NAME[record.source]
-        if record_source.newest_of is None:
+        if record_source.series_column is None:
             return
         self._record_rows.write()
         newest_filing_row, *older_filing_rows = self._db.execute(
-            f"""SELECT id, status FROM {record_source.name} WHERE {record_source.newest_of} =
-                    (SELECT {record_source.newest_of} FROM {record_source.name} WHERE id = ?)
+            f"""SELECT id, status FROM {record_source.name} WHERE {record_source.series_column} =
+                    (SELECT {record_source.series_column} FROM {record_source.name} WHERE id = ?)
                 ORDER BY record ->> 'posted_at' DESC NULLS LAST, id DESC""",
             (record.id,),
         ).fetchall()

@@ -37,8 +37,8 @@ def match_abbreviation(abbreviation: str, stored_names: Iterable[str]) -> tuple[
     if not (letters.isalpha() and 2 <= len(letters) <= 6):
         return ()
     initials_by_name = {stored_name: list_initials(stored_name) for stored_name in stored_names}
-    own_letters = letters[2:] if letters.startswith("us") and len(letters) > 4 else letters
-    for meant_letters in dict.fromkeys((letters, own_letters)):
+    letters_without_us = letters[2:] if letters.startswith("us") and len(letters) > 4 else letters
+    for meant_letters in dict.fromkeys((letters, letters_without_us)):
         matching_names = [
             stored_name
             for stored_name, initials in initials_by_name.items()
@@ -66,8 +66,8 @@ def expand_abbreviation(written_name: str) -> str:
 
     `DOE` is the Energy Department.
     """
-    aliases = fold.load_vocabulary().value_aliases["agency"]
-    return aliases.get("".join(fold.fold_all_words(written_name)), written_name)
+    name_by_alias = fold.load_vocabulary().value_aliases["agency"]
+    return name_by_alias.get("".join(fold.fold_all_words(written_name)), written_name)
 
 
 def match_agency_values(
@@ -77,13 +77,13 @@ def match_agency_values(
     meant_names = [expand_abbreviation(agency_name) for agency_name in agency_names]
     folded_names = {fold_agency_name(meant_name) for meant_name in meant_names}
     initials = set().union(*map(list_initials, meant_names))
-    if same_agency := tuple(
+    if same_agency_values := tuple(
         stored_value
         for stored_value in stored_values
         if fold_agency_name(expand_abbreviation(stored_value)) in folded_names
         or (stored_value.isupper() and stored_value.lower() in initials)
     ):
-        return same_agency
+        return same_agency_values
     return next(
         filter(None, (match_abbreviation(meant_name, stored_values) for meant_name in meant_names)),
         (),
@@ -167,13 +167,13 @@ def build_agencies(db: Database, built_at: str) -> list[Agency]:
             spelling_row["value"], spelling_row["documents"], spelling_row["newest_day"]
         )
     abbreviations_by_agency = _collect_abbreviations(db, spellings_by_agency)
-    stored_ids = {
+    id_by_folded_name = {
         fold_agency_name(agency_row["name"]): agency_row["id"]
         for agency_row in db.execute("SELECT id, record ->> 'name' AS name FROM agencies")
     }
     return [
         _build_agency(
-            stored_ids.get(folded_name) or make_agency_id(min(agency_spellings.names)),
+            id_by_folded_name.get(folded_name) or make_agency_id(min(agency_spellings.names)),
             agency_spellings,
             abbreviations_by_agency.get(folded_name, ()),
             built_at,
@@ -199,14 +199,14 @@ def _collect_abbreviations(
         abbreviations_by_agency.setdefault(fold_agency_name(meant_name), []).append(
             abbreviation.upper()
         )
-    docket_codes = db.execute(
+    agency_code_rows = db.execute(
         "SELECT DISTINCT agency FROM regulations_dot_gov_dockets WHERE agency IS NOT NULL"
     )
-    for (docket_code,) in docket_codes:
-        for agency_name in match_abbreviation(docket_code, all_names)[:1]:
+    for (agency_code,) in agency_code_rows:
+        for agency_name in match_abbreviation(agency_code, all_names)[:1]:
             abbreviations = abbreviations_by_agency.setdefault(fold_agency_name(agency_name), [])
-            if docket_code not in abbreviations:
-                abbreviations.append(docket_code)
+            if agency_code not in abbreviations:
+                abbreviations.append(agency_code)
     return abbreviations_by_agency
 
 

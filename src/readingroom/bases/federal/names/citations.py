@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from readingroom.bases.federal.schema.congress import BILL_LABELS
 from readingroom.bases.federal.schema.ids import FederalId, parse_bill_number, parse_federal_id
 from readingroom.bases.federal.schema.uncovered import refuse_uncovered_citation
-from readingroom.core.errors import UnrecognizedId
+from readingroom.core.errors import RecordNotFound, UnrecognizedId
 from readingroom.core.text import fold_dashes
 from readingroom.storage.database import Database
 
@@ -21,7 +21,7 @@ _CONGRESSIONAL_RECORD_PAGE_PATTERN = re.compile(
     r"(?:^|\s)(\d{1,3})\s?Cong\.?\s?Rec\.?\s?([SHED])\s?(\d{1,5})\b", re.I
 )
 _DATE_AT_END_PATTERN = re.compile(r"\s*\((?:\d{4}-\d\d-\d\d|n\.d\.)\)$")
-_REGISTER_FIRST_YEAR, _RECORD_FIRST_YEAR = 1935, 1854
+_YEAR_BEFORE_REGISTER, _YEAR_BEFORE_RECORD = 1935, 1854
 """The year before the first volume of each."""
 _MAX_CANDIDATES = 12
 
@@ -44,7 +44,11 @@ def resolve_citation(db: Database, citation: str) -> FederalId:
         if cited_id:
             return cited_id
         if bill_type_and_number := parse_bill_number(citation):
-            raise _ask_for_congress(db, *bill_type_and_number) from unrecognized
+            raise _make_missing_congress_error(db, *bill_type_and_number) from unrecognized
+        if page_citation := _find_page_citation(citation):
+            raise RecordNotFound(
+                f"No record that begins on {page_citation} is loaded here"
+            ) from unrecognized
         raise
 
 
@@ -67,7 +71,7 @@ def _find_by_page(db: Database, citation: str) -> FederalId | None:
     if page_match := _REGISTER_PAGE_PATTERN.search(plain_citation):
         volume, page_number = int(page_match[1]), page_match[2]
         register_sources = ("federal_register", "presidential_documents")
-        published_year, page_citation = volume + _REGISTER_FIRST_YEAR, f"{volume} FR {page_number}"
+        published_year, page_citation = volume + _YEAR_BEFORE_REGISTER, f"{volume} FR {page_number}"
         cited_ids = [
             FederalId(source_name, record_id)
             for source_name in register_sources
@@ -79,11 +83,20 @@ def _find_by_page(db: Database, citation: str) -> FederalId | None:
         cited_ids = [
             FederalId("congressional_record", record_id)
             for record_id in _read_congressional_record_ids(
-                db, volume + _RECORD_FIRST_YEAR, page_number
+                db, volume + _YEAR_BEFORE_RECORD, page_number
             )
         ]
         return _choose_only(db, cited_ids, f"{volume} Cong. Rec. {page_number}")
     return None
+
+
+def _find_page_citation(citation: str) -> str | None:
+    """Return a citation that is of a page and of nothing else, as it was written."""
+    plain_citation = fold_dashes(citation).strip()
+    is_page = _REGISTER_PAGE_PATTERN.fullmatch(
+        plain_citation
+    ) or _CONGRESSIONAL_RECORD_PAGE_PATTERN.fullmatch(plain_citation)
+    return plain_citation if is_page else None
 
 
 def _read_register_ids(
@@ -153,17 +166,17 @@ def _find_by_words(db: Database, citation: str) -> FederalId | None:
         ("legislators", "citation_string", "Biographical Directory" in citation),
         ("committees", "citation_string", "Committee on" in citation or "Subcommittee" in citation),
     ]
-    for source_name, column, is_likely in column_lookups:
+    for source_name, column_name, is_likely in column_lookups:
         if is_likely:
             row = db.execute(
-                f"SELECT id FROM {source_name} WHERE {column} = ? LIMIT 1", (citation.strip(),)
+                f"SELECT id FROM {source_name} WHERE {column_name} = ? LIMIT 1", (citation.strip(),)
             ).fetchone()
             if row:
                 return FederalId(source_name, row["id"])
     return None
 
 
-def _ask_for_congress(db: Database, bill_type: str, bill_number: int) -> UnrecognizedId:
+def _make_missing_congress_error(db: Database, bill_type: str, bill_number: int) -> UnrecognizedId:
     rows = db.execute(
         f"""SELECT id, congress, record ->> 'title' AS title FROM bills
             WHERE id IN (SELECT ? || ':' || congress || ':' || ? FROM
@@ -180,20 +193,22 @@ def _ask_for_congress(db: Database, bill_type: str, bill_number: int) -> Unrecog
             f"`{bill_type}:119:{bill_number}` for the one of the 119th",
             candidates=[],
         )
-    bill_list = "; ".join(f"{row['congress']}: `{row['id']}` ({row['title'][:80]})" for row in rows)
+    bills_text = "; ".join(
+        f"{row['congress']}: `{row['id']}` ({row['title'][:80]})" for row in rows
+    )
     return UnrecognizedId(
-        f"{bill_label} of which Congress? Those loaded here: {bill_list}",
+        f"{bill_label} of which Congress? Those loaded here: {bills_text}",
         candidates=[row["id"] for row in rows],
         congresses=[row["congress"] for row in rows],
     )
 
 
 def _join_titles(db: Database, federal_ids: Sequence[FederalId]) -> str:
-    listed_titles = []
-    for record_id in federal_ids:
+    ids_with_titles = []
+    for federal_id in federal_ids:
         row = db.execute(
-            f"SELECT record ->> 'title' AS title FROM {record_id.source} WHERE id = ?",
-            (record_id.id,),
+            f"SELECT record ->> 'title' AS title FROM {federal_id.source} WHERE id = ?",
+            (federal_id.id,),
         ).fetchone()
-        listed_titles.append(f"`{record_id.id}` ({row['title'][:60]})")
-    return "; ".join(listed_titles)
+        ids_with_titles.append(f"`{federal_id.id}` ({row['title'][:60]})")
+    return "; ".join(ids_with_titles)

@@ -23,9 +23,9 @@ from readingroom.storage.database import Database
 class ContextFields:
     """The fields of a registry's records where words of a query may be found besides the name."""
 
-    parents: Mapping[str, str] = field(default_factory=dict)
+    registry_by_parent_field: Mapping[str, str] = field(default_factory=dict)
     """Fields with ids of what the record belongs to, each with the registry of those ids."""
-    texts: tuple[str, ...] = ()
+    text_fields: tuple[str, ...] = ()
     """Fields whose words a query may contain."""
 
 
@@ -42,11 +42,20 @@ _CONTEXT_FIELDS_BY_SOURCE: Mapping[str, ContextFields] = {
         {"committees": "committees"}, ("id", "title", "type", "location", "bills")
     ),
     "roll_call_votes": ContextFields(
-        texts=("title", "question", "description", "amendment", "result", "type")
+        text_fields=("title", "question", "description", "amendment", "result", "type")
     ),
-    "lda_filings": ContextFields(texts=("title", "period", "activities")),
+    "lda_filings": ContextFields(text_fields=("title", "period", "activities")),
     "regulations_dot_gov_dockets": ContextFields(
-        texts=("title", "id", "agency", "type", "abstract", "keywords", "program", "organization")
+        text_fields=(
+            "title",
+            "id",
+            "agency",
+            "type",
+            "abstract",
+            "keywords",
+            "program",
+            "organization",
+        )
     ),
 }
 _NO_CONTEXT_FIELDS = ContextFields()
@@ -89,7 +98,7 @@ class NameContext:
         """Return the records that this one belongs to, as far as they are loaded."""
         parents_or_none = (
             self._find_parent(registry_name, parent_id)
-            for field_name, registry_name in self._context_fields.parents.items()
+            for field_name, registry_name in self._context_fields.registry_by_parent_field.items()
             for parent_id in _to_list(record.get(field_name))
         )
         return [parent for parent in parents_or_none if parent]
@@ -154,7 +163,7 @@ class NameContext:
         ]
 
     def _iterate_field_words(self, record: Mapping[str, Any]) -> Iterator[str]:
-        for field_name in self._context_fields.texts:
+        for field_name in self._context_fields.text_fields:
             for field_text in _iterate_texts(record.get(field_name)):
                 yield from fold.fold_all_words(field_text)
 

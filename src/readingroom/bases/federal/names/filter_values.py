@@ -14,7 +14,6 @@ from readingroom.bases.federal.filters import RowFilter, build_row_filter
 from readingroom.bases.federal.names import resolver
 from readingroom.bases.federal.names.agencies import list_initials, match_agency_values
 from readingroom.bases.federal.names.stored_values import (
-    ColumnValues,
     FacetValues,
     ValueLookup,
     choose_values,
@@ -30,7 +29,7 @@ from readingroom.storage.database import Database
 
 FilterValue = str | int | bool | tuple[str, ...]
 
-REFERENCES = {
+SOURCE_BY_REFERENCE_FILTER = {
     **dict.fromkeys(("bill", "bill_id"), "bills"),
     **dict.fromkeys(("bioguide_id", "cosponsor", "member", "speaker", "sponsor"), "legislators"),
     **dict.fromkeys(("committee", "committee_id"), "committees"),
@@ -38,7 +37,7 @@ REFERENCES = {
     "vote_id": "roll_call_votes",
 }
 """Filters whose values are ids, each with the source of the records."""
-_EQUIVALENTS = {
+_EQUIVALENT_WORDS_BY_FILTER = {
     "position": (
         {"Yea": ("yea", "aye", "yes", "for"), "Aye": ("yea", "aye", "yes", "for")}
         | {"Nay": ("nay", "no", "against"), "No": ("nay", "no", "against")}
@@ -128,32 +127,6 @@ def find_reinterpreted_values(
     return changed_values or None
 
 
-def describe_missing_numbers(
-    db: Database, table: RecordTable, filters: Mapping[str, Any]
-) -> str | None:
-    """Return which number of a filter no loaded record has, and which there are; None if each has.
-
-    A Congress or a year of which nothing is loaded means something, so it is told and not refused.
-    """
-    numeric_columns = {column.name for column in table.filters if column.kind == "INTEGER"}
-    for filter_name, filter_value in filters.items():
-        column_values = ColumnValues(db, table, filter_name)
-        if filter_name not in numeric_columns or column_values.has_value(filter_value):
-            continue
-        nearest_numbers = sorted(
-            column_values.list_values(_MAX_READ_VALUES),
-            key=lambda number: abs(number - filter_value),
-        )
-        nearest_list = ", ".join(
-            str(number) for number in sorted(nearest_numbers[:_MAX_NEAREST_VALUES])
-        )
-        note = f"the nearest that are: {nearest_list}" if nearest_list else "none has any"
-        return (
-            f"No record of {table.slug} with {filter_name} {filter_value} is loaded here; {note}."
-        )
-    return None
-
-
 def _resolve_search_value(
     db: Database, filter_name: str, filter_value: Any, filters: Mapping[str, Any]
 ) -> Any:
@@ -162,7 +135,7 @@ def _resolve_search_value(
     if not isinstance(filter_value, str):
         return filter_value
     facet_values = FacetValues(db, filter_name)
-    if filter_name in REFERENCES:
+    if filter_name in SOURCE_BY_REFERENCE_FILTER:
         return _resolve_reference(db, facet_values, filter_name, filter_value, filters)
     if filter_name == "agency":
         return _resolve_agency(db, facet_values, filter_value)
@@ -186,17 +159,17 @@ def _resolve_value(
         unchanged_value: FilterValue = filter_value
         return unchanged_value
     facet = next((facet for facet in table.plan.facets if facet.name == filter_name), None)
-    stored_values = choose_values(db, table, filter_name, facet)
-    if filter_name in REFERENCES:
-        return _resolve_reference(db, stored_values, filter_name, filter_value, filters)
+    value_lookup = choose_values(db, table, filter_name, facet)
+    if filter_name in SOURCE_BY_REFERENCE_FILTER:
+        return _resolve_reference(db, value_lookup, filter_name, filter_value, filters)
     if equivalents := _find_equivalents(filter_name, filter_value):
         return equivalents
     if filter_name == "agency":
-        return _resolve_agency(db, stored_values, filter_value)
-    if stored_values.has_value(filter_value) or not stored_values.list_values(1):
+        return _resolve_agency(db, value_lookup, filter_value)
+    if value_lookup.has_value(filter_value) or not value_lookup.list_values(1):
         return filter_value  # also where nothing is loaded that could tell a wrong value
     return _simplify_values(
-        _match_values(db, filter_name, filter_value, stored_values.list_values(_MAX_READ_VALUES))
+        _match_values(db, filter_name, filter_value, value_lookup.list_values(_MAX_READ_VALUES))
     )
 
 
@@ -214,7 +187,9 @@ def _find_equivalents(filter_name: str, filter_value: str) -> tuple[str, ...]:
     said_value = " ".join(fold.fold_all_words(filter_value))
     return tuple(
         stored_value
-        for stored_value, equivalent_words in _EQUIVALENTS.get(filter_name, {}).items()
+        for stored_value, equivalent_words in _EQUIVALENT_WORDS_BY_FILTER.get(
+            filter_name, {}
+        ).items()
         if said_value in equivalent_words
     )
 
@@ -224,7 +199,7 @@ def _find_equivalents(filter_name: str, filter_value: str) -> tuple[str, ...]:
 
 def _resolve_reference(
     db: Database,
-    stored_values: ValueLookup,
+    value_lookup: ValueLookup,
     filter_name: str,
     written_value: str,
     filters: Mapping[str, Any],
@@ -234,7 +209,7 @@ def _resolve_reference(
     Raise InvalidArguments for an id of another source, and for one that is neither loaded nor named
     by the records that are filtered.
     """
-    id_source = SOURCES_BY_NAME[REFERENCES[filter_name]]
+    id_source = SOURCES_BY_NAME[SOURCE_BY_REFERENCE_FILTER[filter_name]]
     congress = filters.get("congress")
     try:
         parsed_id = parse_federal_id(written_value, congress if isinstance(congress, int) else None)
@@ -246,10 +221,10 @@ def _resolve_reference(
             filter_name, f"{id_problem}; an id such as `{_EXAMPLE_ID_BY_SOURCE[id_source.name]}`"
         )
     is_loaded = has_row(db, f"SELECT 1 FROM {id_source.name} WHERE id = ?", parsed_id.id)
-    if is_loaded or stored_values.has_value(parsed_id.id):
+    if is_loaded or value_lookup.has_value(parsed_id.id):
         return parsed_id.id
     nearest_ids = _list_neighbouring_ids(db, id_source, parsed_id.id)
-    nearest_ids = nearest_ids or stored_values.list_values(_MAX_NEAREST_VALUES)
+    nearest_ids = nearest_ids or value_lookup.list_values(_MAX_NEAREST_VALUES)
     if nearest_ids:  # else nothing is loaded that could tell a wrong id
         _refuse(
             filter_name,
@@ -327,13 +302,13 @@ def _is_only_current(likely_matches: Sequence[resolver.EntityMatch]) -> bool:
 # --- agencies ---
 
 
-def _resolve_agency(db: Database, stored_values: ValueLookup, written_name: str) -> FilterValue:
+def _resolve_agency(db: Database, value_lookup: ValueLookup, written_name: str) -> FilterValue:
     """Return the values under which records of an agency are stored: its slugs, names or code.
 
     Raise InvalidArguments, which lists the nearest, for a text that means no agency. One that is
     registered and has no record here keeps its slug: that there is none is a true answer.
     """
-    all_values = stored_values.list_values(_MAX_READ_VALUES)
+    all_values = value_lookup.list_values(_MAX_READ_VALUES)
     if not all_values:
         return written_name  # nothing is loaded that could tell a wrong value
     written_name = written_name.removeprefix("agency:")
@@ -394,8 +369,8 @@ def _expand_alias(db: Database, filter_name: str, written_value: str) -> str:
             (written_value,),
         ).fetchone()
         return str(row["code"]) if row else written_value
-    aliases = fold.load_vocabulary().value_aliases.get(filter_name, {})
-    return aliases.get("".join(fold.fold_all_words(written_value)), written_value)
+    value_by_alias = fold.load_vocabulary().value_aliases.get(filter_name, {})
+    return value_by_alias.get("".join(fold.fold_all_words(written_value)), written_value)
 
 
 def _fold_value(filter_value: str) -> str:
@@ -438,11 +413,11 @@ def _list_nearest(
         )
 
     # Of a name and its slug, the name is shown.
-    value_by_fold = {
+    value_by_folded_value = {
         _fold_value(stored_value): stored_value
         for stored_value in sorted(stored_values, key=str.islower, reverse=True)
     }
-    return heapq.nlargest(_MAX_NEAREST_VALUES, value_by_fold.values(), key=rank_similarity)
+    return heapq.nlargest(_MAX_NEAREST_VALUES, value_by_folded_value.values(), key=rank_similarity)
 
 
 def _refuse(filter_name: str, problem_text: str) -> NoReturn:

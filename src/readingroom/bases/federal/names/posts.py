@@ -9,8 +9,8 @@ from readingroom.bases.federal.schema import fold
 from readingroom.bases.federal.schema.congress import format_ordinal
 from readingroom.storage.database import Database
 
-FindCommittee = Callable[[str], str | None]
-"""Returns the id of the committee that a text names, or None."""
+FindCommittees = Callable[[str], Sequence[str]]
+"""Returns the ids of the committees that a text names: `Appropriations` is one of each chamber."""
 
 _CHAMBERS = frozenset(("house", "senate"))
 _PARTY_SIDES = frozenset(("majority", "minority"))
@@ -26,7 +26,7 @@ _ROLE_BY_WORD = {
 
 
 def find_holders(
-    db: Database, post_name: str, find_committee: FindCommittee
+    db: Database, post_name: str, find_committees: FindCommittees
 ) -> Iterator[tuple[str, float, str, dict[str, Any]]]:
     """Yield who holds or held the post that a text names: id, score, reason and record."""
     post_words = _list_words(post_name)
@@ -39,16 +39,17 @@ def find_holders(
         committee_name = " ".join(
             word for word in post_words if word not in {*_ROLE_BY_WORD, *_FILLER_WORDS, "vice"}
         )
-        committee_id = find_committee(committee_name) if committee_name else None
-        if committee_id:
+        for committee_id in find_committees(committee_name) if committee_name else ():
             yield from _find_chairs(db, committee_id, vice_prefix + role)
 
 
 def _list_words(post_name: str) -> list[str]:
-    party_codes = fold.load_vocabulary().parties_by_word
-    long_names = {"D": "democratic", "R": "republican"}
+    party_letter_by_word = fold.load_vocabulary().parties_by_word
+    party_word_by_letter = {"D": "democratic", "R": "republican"}
     return [
-        long_names.get(party_codes.get(word, ""), word) if len(word) > 1 else word
+        party_word_by_letter.get(party_letter_by_word.get(word, ""), word)
+        if len(word) > 1
+        else word
         for word in fold.fold_name(post_name)
     ]
 

@@ -37,9 +37,9 @@ class NameQuery:
     words: tuple[QueryWord, ...]
 
     @classmethod
-    def parse_name(cls, written_name: str, registry: str) -> "NameQuery":
+    def parse_name(cls, written_name: str, registry_name: str) -> "NameQuery":
         """Return the query for a text, without stopwords unless it has no other words."""
-        kind_words = load_vocabulary().kind_words_by_registry.get(registry, frozenset())
+        kind_words = load_vocabulary().kind_words_by_registry.get(registry_name, frozenset())
         plain_name = _POSSESSIVE_PATTERN.sub("", written_name)
         query_words = tuple(
             replace(query_word, may_mean_record_kind=query_word.text in kind_words)
@@ -121,9 +121,11 @@ class NameQuery:
 
     def iterate_joined_variants(self) -> Iterator["NameQuery"]:
         """Yield the query with each two neighbours as one word: `van hollen` is `vanhollen`."""
-        for index, word_pair in enumerate(pairwise(self.texts)):
+        for word_index, word_pair in enumerate(pairwise(self.texts)):
             joined_word = QueryWord("".join(word_pair))
-            yield replace(self, words=(*self.words[:index], joined_word, *self.words[index + 2 :]))
+            yield replace(
+                self, words=(*self.words[:word_index], joined_word, *self.words[word_index + 2 :])
+            )
 
 
 def _expand_bills_and_years(word_texts: Iterable[str]) -> Iterator[str]:
@@ -140,21 +142,21 @@ def _expand_bills_and_years(word_texts: Iterable[str]) -> Iterator[str]:
 def _add_meanings(word_texts: Sequence[str]) -> Iterator[QueryWord]:
     """Yield the words with their meanings; the two of `new york` share one."""
     code_by_state_words = load_vocabulary().codes_by_state_words
-    index = 0
-    while index < len(word_texts):
-        is_place = index > 0 and word_texts[index - 1] in _WORDS_BEFORE_PLACES
-        word_pair = tuple(word_texts[index : index + 2])
+    word_index = 0
+    while word_index < len(word_texts):
+        is_place = word_index > 0 and word_texts[word_index - 1] in _WORDS_BEFORE_PLACES
+        word_pair = tuple(word_texts[word_index : word_index + 2])
         if len(word_pair) == 2 and word_pair in code_by_state_words:
             yield from (
                 QueryWord(word_text, ("state", code_by_state_words[word_pair]), is_place)
                 for word_text in word_pair
             )
-            index += 2
+            word_index += 2
             continue
-        meaning = _find_meaning(word_texts[index])
+        meaning = _find_meaning(word_texts[word_index])
         is_state = meaning is not None and meaning[0] == "state"
-        yield QueryWord(word_texts[index], meaning, is_place and is_state)
-        index += 1
+        yield QueryWord(word_texts[word_index], meaning, is_place and is_state)
+        word_index += 1
 
 
 def _find_meaning(word_text: str) -> tuple[str, str] | None:

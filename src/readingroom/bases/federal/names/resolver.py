@@ -32,7 +32,7 @@ from readingroom.bases.federal.names.similarity import (
 )
 from readingroom.bases.federal.schema import fold
 from readingroom.bases.federal.schema.fold import load_vocabulary
-from readingroom.bases.federal.schema.ids import parse_federal_id
+from readingroom.bases.federal.schema.ids import parse_bill_number, parse_federal_id
 from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Source
 from readingroom.bases.federal.search.full_text import find_names_sharing_trigrams
 from readingroom.core.errors import UnrecognizedId
@@ -52,6 +52,7 @@ _MAX_PARENTS = 12
 _SUBCOMMITTEE_FACTOR = 0.9
 # What a committee of the past scores compared with one that sits.
 _PAST_COMMITTEE_FACTOR = 0.95
+_SURNAME_ONLY_FACTOR = 0.92  # of whom a file says no more: others have the name too
 
 NameWords = tuple[str, ...]
 """A name as folded words."""
@@ -77,8 +78,8 @@ def resolve_name(
 ) -> list[EntityMatch]:
     """Return every record of a registry that a text may mean, the likeliest first."""
     query = NameQuery.parse_name(written_name, source.name)
-    words_by_row = _find_names(db, source, query, row_filter) if query.words else {}
-    candidates = select_candidates(query, words_by_row)
+    words_by_name_row = _find_names(db, source, query, row_filter) if query.words else {}
+    candidates = select_candidates(query, words_by_name_row)
     best_by_id: dict[str, EntityMatch] = {}
     _keep_best(
         best_by_id,
@@ -93,9 +94,9 @@ def resolve_name(
     )
     context_fields = get_context_fields(source.name)
     is_unsure = all(entity_match.score < _SURE_SCORE for entity_match in best_by_id.values())
-    if context_fields.parents or (context_fields.texts and is_unsure):
+    if context_fields.registry_by_parent_field or (context_fields.text_fields and is_unsure):
         # Names that explain only some of the words, where the record may explain the others.
-        candidates = select_candidates(query, words_by_row, unexplained_score=0.8)
+        candidates = select_candidates(query, words_by_name_row, unexplained_score=0.8)
         _keep_best(best_by_id, _match_candidates(db, source, query, candidates, row_filter))
         _keep_best(best_by_id, _match_by_parents(db, source, query, row_filter))
     entity_matches = (
@@ -135,10 +136,14 @@ def _make_newest_first_key(iso_day: str | None) -> tuple[int, ...]:
 def _match_id(
     db: Database, source: Source, written_id: str, row_filter: RowFilter
 ) -> Iterator[EntityMatch]:
-    """The text may simply be an id."""
+    """The text may simply be an id, or the number of a bill of any Congress."""
     try:
         parsed_id = parse_federal_id(written_id)
     except UnrecognizedId:
+        if source.name == "bills" and (bill := parse_bill_number(written_id)):
+            is_numbered = ("id LIKE ?", f"{bill[0]}:%:{bill[1]}")
+            for record_id, record in _read_records(db, source, is_numbered, row_filter):
+                yield EntityMatch(record_id, 0.95, [f"{record_id} has the number"], record)
         return
     if parsed_id.source == source.name:
         for record_id, record in _read_records(db, source, ("id = ?", parsed_id.id), row_filter):
@@ -184,6 +189,8 @@ def _match_record(
         score *= _SUBCOMMITTEE_FACTOR
     if record.get("source") == "committees" and not record["current"]:
         score *= _PAST_COMMITTEE_FACTOR
+    if record.get("stub") and len(candidate.name_words) == 1:
+        score *= _SURNAME_ONLY_FACTOR
     yield EntityMatch(record_id, round(score, 4), reasons, record, len(candidate.name_words))
 
 
@@ -208,9 +215,13 @@ def _match_by_parents(
     if not query.words:
         return
     name_context = NameContext(db, source.name, query.name_texts)
-    for parent_field, registry_name in get_context_fields(source.name).parents.items():
+    for parent_field, registry_name in get_context_fields(
+        source.name
+    ).registry_by_parent_field.items():
         parent_ids = _find_likely_parent_ids(db, SOURCES_BY_NAME[registry_name], query)
-        for record_id, record in _read_records_of(db, source, parent_field, parent_ids, row_filter):
+        for record_id, record in _read_records_of_parents(
+            db, source, parent_field, parent_ids, row_filter
+        ):
             for record_name_words, name_form in _read_names(db, record_id):
                 candidate = make_candidate(record_name_words, query)
                 yield from _match_record(
@@ -221,19 +232,20 @@ def _match_by_parents(
 def _find_likely_parent_ids(db: Database, registry: Source, query: NameQuery) -> list[str]:
     """Return the likeliest records of a registry that some of the words name."""
     no_filter = RowFilter(registry.record_table.where, (), {})
-    words_by_row = _find_names_by_trigrams(db, registry, query, no_filter)
+    words_by_name_row = _find_names_by_trigrams(db, registry, query, no_filter)
     for word in query.distinctive_words:
         if registry.name == "committees" and 3 <= len(word) <= 6:
-            words_by_row |= _find_names_by_initials(db, registry, word)
-    likely_rows = sorted(
-        words_by_row, key=lambda row: (-_score_mention(query, words_by_row[row]), row)
+            words_by_name_row |= _find_names_by_initials(db, registry, word)
+    likely_name_rows = sorted(
+        words_by_name_row, key=lambda row: (-_score_mention(query, words_by_name_row[row]), row)
     )[:_MAX_PARENTS]
-    if not likely_rows:
+    if not likely_name_rows:
         return []
     rows = db.execute(
         f"""SELECT DISTINCT record_id FROM name_forms
-            WHERE name_row IN ({", ".join("?" * len(likely_rows))}) LIMIT {2 * _MAX_PARENTS}""",
-        likely_rows,
+            WHERE name_row IN ({", ".join("?" * len(likely_name_rows))})
+            LIMIT {2 * _MAX_PARENTS}""",
+        likely_name_rows,
     )
     return [row["record_id"] for row in rows]
 
@@ -280,14 +292,14 @@ def _match_posts(
     if source.name != "legislators":
         return
 
-    def find_committee(committee_name: str) -> str | None:
+    def find_committees(committee_name: str) -> list[str]:
         registry = SOURCES_BY_NAME["committees"]
         entity_matches = resolve_name(
             db, registry, committee_name, RowFilter(registry.record_table.where, (), {})
         )
-        return entity_matches[0].id if entity_matches else None
+        return [match.id for match in entity_matches if match.score == entity_matches[0].score]
 
-    for holder_id, score, reason, record in find_holders(db, post_name, find_committee):
+    for holder_id, score, reason, record in find_holders(db, post_name, find_committees):
         if next(_read_records(db, source, ("id = ?", holder_id), row_filter), None):
             yield EntityMatch(holder_id, score, [reason], record)
 
@@ -325,12 +337,12 @@ def _add_filters(row_filter: RowFilter, added_filters: Mapping[str, str]) -> Row
 def _find_names(
     db: Database, source: Source, query: NameQuery, row_filter: RowFilter
 ) -> dict[int, NameWords]:
-    words_by_row = _find_names_by_trigrams(db, source, query, row_filter)
-    if len(words_by_row) >= _MAX_MATCHED_NAMES:
+    words_by_name_row = _find_names_by_trigrams(db, source, query, row_filter)
+    if len(words_by_name_row) >= _MAX_MATCHED_NAMES:
         # There are more of the name than are compared: do not miss those of the state in the query.
         stricter_filter = _add_filters(row_filter, _find_meanings(source, query))
-        words_by_row |= _find_names_by_trigrams(db, source, query, stricter_filter)
-    return {**words_by_row, **_find_names_by_initials(db, source, query.acronym)}
+        words_by_name_row |= _find_names_by_trigrams(db, source, query, stricter_filter)
+    return {**words_by_name_row, **_find_names_by_initials(db, source, query.acronym)}
 
 
 def _find_names_by_trigrams(
@@ -341,23 +353,24 @@ def _find_names_by_trigrams(
     trigrams = dict.fromkeys(
         trigram for word in query.lookup_words for trigram in fold.list_trigrams(word)
     )
-    sharing_rows = find_names_sharing_trigrams(
+    sharing_name_rows = find_names_sharing_trigrams(
         db,
         query.lookup_words,
         list(trigrams),
         first_row,
         first_row + fold.MAX_ROWS_PER_SOURCE,
     )
-    passing_rows = _filter_names(db, source, iter(sharing_rows), row_filter)
-    nearest_rows = list(islice(passing_rows, _MAX_MATCHED_NAMES))
+    passing_name_rows = _filter_names(db, source, iter(sharing_name_rows), row_filter)
+    nearest_name_rows = list(islice(passing_name_rows, _MAX_MATCHED_NAMES))
     rows = db.execute(
         "SELECT name_row, folded FROM names WHERE source = ? AND folded = ?",
         (source.name, fold.pad_words(query.texts)),
     ).fetchall()
-    if nearest_rows:
-        placeholders = ", ".join("?" * len(nearest_rows))
+    if nearest_name_rows:
+        placeholders = ", ".join("?" * len(nearest_name_rows))
         rows += db.execute(
-            f"SELECT name_row, folded FROM names WHERE name_row IN ({placeholders})", nearest_rows
+            f"SELECT name_row, folded FROM names WHERE name_row IN ({placeholders})",
+            nearest_name_rows,
         )
     return _index_words_by_row(sorted(rows, key=lambda row: row["name_row"]))
 
@@ -373,11 +386,11 @@ def _filter_names(
     if not row_filter.filters:
         yield from name_rows
         return
-    join = db.dialect.join_in_order
-    has_record = f"""SELECT 1 FROM name_forms f {join} {source.name} r ON r.id = f.record_id
+    join_sql = db.dialect.join_in_order
+    has_record_sql = f"""SELECT 1 FROM name_forms f {join_sql} {source.name} r ON r.id = f.record_id
                      WHERE f.name_row = ? AND {row_filter.sql} LIMIT 1"""
     for name_row in name_rows:
-        if db.execute(has_record, (name_row, *row_filter.values)).fetchone():
+        if db.execute(has_record_sql, (name_row, *row_filter.values)).fetchone():
             yield name_row
 
 
@@ -394,9 +407,9 @@ def _find_names_by_initials(
     # letters may stand for weak words, which have no initial there: the H and the C of HASC.
     sorted_letters = sorted(acronym)
     initials_keys = {
-        "".join(candidate_words)
+        "".join(letter_subset)
         for subset_size in range(1, 7)
-        for candidate_words in combinations(sorted_letters, subset_size)
+        for letter_subset in combinations(sorted_letters, subset_size)
     }
     rows = db.execute(
         f"""SELECT name_row, folded FROM names
@@ -404,18 +417,18 @@ def _find_names_by_initials(
             LIMIT {_MAX_MATCHED_NAMES}""",
         (source.name, *initials_keys),
     )
-    words_by_row = _index_words_by_row(rows)
+    words_by_name_row = _index_words_by_row(rows)
     if len(acronym) < 3:
-        return words_by_row
+        return words_by_name_row
     rows = db.execute(
         f"""SELECT name_row, folded FROM names
             WHERE source = ? AND initials LIKE ? LIMIT {_MAX_NAMES_BY_INITIALS}""",
         (source.name, f"%{'%'.join(sorted_letters)}%"),
     )
-    longer_names = _index_words_by_row(rows)
-    return words_by_row | {
+    longer_words_by_row = _index_words_by_row(rows)
+    return words_by_name_row | {
         name_row: folded_words
-        for name_row, folded_words in longer_names.items()
+        for name_row, folded_words in longer_words_by_row.items()
         if find_initials(acronym, folded_words)
     }
 
@@ -430,13 +443,13 @@ def _read_named_records(
     if not name_rows:
         return
     # The name first, however good the index of newest records looks.
-    join = db.dialect.join_in_order
+    join_sql = db.dialect.join_in_order
     rows = db.execute(
         f"""SELECT name_row, form, id, record, place FROM (
                 SELECT f.name_row, f.form, r.id, r.record, row_number() OVER (
                     PARTITION BY f.name_row ORDER BY r.published_at DESC NULLS LAST, r.id
                 ) AS place
-                FROM name_forms f {join} {source.name} r ON r.id = f.record_id
+                FROM name_forms f {join_sql} {source.name} r ON r.id = f.record_id
                 WHERE f.name_row IN ({", ".join("?" * len(name_rows))}) AND {row_filter.sql}
             ) AS named WHERE place <= ?""",
         (*name_rows, *row_filter.values, max(1, _MAX_RECORDS // len(name_rows))),
@@ -446,7 +459,7 @@ def _read_named_records(
         yield row["id"], (row["name_row"], row["form"]), from_json(row["record"])
 
 
-def _read_records_of(
+def _read_records_of_parents(
     db: Database,
     source: Source,
     parent_field: str,

@@ -42,7 +42,9 @@ class Candidate:
 
 
 def select_candidates(
-    query: NameQuery, names_by_row: Mapping[int, tuple[str, ...]], unexplained_score: float = 0.0
+    query: NameQuery,
+    words_by_name_row: Mapping[int, tuple[str, ...]],
+    unexplained_score: float = 0.0,
 ) -> dict[int, Candidate]:
     """Return the names that may reach MIN_SCORE, by row.
 
@@ -50,14 +52,14 @@ def select_candidates(
     """
     candidates = {
         name_row: make_candidate(name_words, query, unexplained_score)
-        for name_row, name_words in names_by_row.items()
+        for name_row, name_words in words_by_name_row.items()
     }
-    best_rows = sorted(
+    best_name_rows = sorted(
         candidates, key=lambda name_row: (-candidates[name_row].best_score, name_row)
     )[:_MAX_NAMES_WITH_VARIANTS]
     candidates |= {
         name_row: max(_make_variants(candidates[name_row]), key=lambda variant: variant.best_score)
-        for name_row in best_rows
+        for name_row in best_name_rows
     }
     return {
         name_row: candidate

@@ -61,22 +61,22 @@ def compare_words(query_words: Sequence[str], name_words: Sequence[str]) -> Simi
         for name_index, name_word in enumerate(name_words)
         if query_word and (word_match := match_word(query_word, name_word))
     )
-    matches_by_index: dict[int, WordMatch] = {}
+    match_by_query_index: dict[int, WordMatch] = {}
     score_by_name_index: dict[int, float] = {}
     for _, query_index, name_index, word_match in scored_pairs:
-        if query_index not in matches_by_index and name_index not in score_by_name_index:
-            matches_by_index[query_index], score_by_name_index[name_index] = (
+        if query_index not in match_by_query_index and name_index not in score_by_name_index:
+            match_by_query_index[query_index], score_by_name_index[name_index] = (
                 word_match,
                 word_match.score,
             )
     for index, query_word in enumerate(query_words):
-        if index not in matches_by_index and (
+        if index not in match_by_query_index and (
             initials_range := find_initials(query_word, name_words)
             or _find_blend(query_word, name_words)
         ):
             initials_score = _INITIALS_SCORE if len(query_word) > 2 else _INITIAL_SCORE
             spelled_out = " ".join(name_words[initials_range.start : initials_range.stop])
-            matches_by_index[index] = WordMatch(
+            match_by_query_index[index] = WordMatch(
                 query_word, spelled_out, initials_score, "stands for"
             )
             score_by_name_index |= {
@@ -85,12 +85,12 @@ def compare_words(query_words: Sequence[str], name_words: Sequence[str]) -> Simi
             }
     if not any(
         len(word_match.name_word) > 1 or len(word_match.query_word) == 1
-        for word_match in matches_by_index.values()
+        for word_match in match_by_query_index.values()
     ):
         # That some name has the initial of a word is no evidence by itself.
-        matches_by_index, score_by_name_index = {}, {}
+        match_by_query_index, score_by_name_index = {}, {}
     return Similarity(
-        tuple(map(matches_by_index.get, range(len(query_words)))),
+        tuple(map(match_by_query_index.get, range(len(query_words)))),
         _compute_coverage(name_words, score_by_name_index),
     )
 
@@ -104,15 +104,18 @@ def compute_word_weight(word: str) -> float:
 
 def _compute_coverage(name_words: Sequence[str], score_by_name_index: dict[int, float]) -> float:
     """Return the share of a name that was explained; weak words need not be."""
-    weights = {index: compute_word_weight(name_word) for index, name_word in enumerate(name_words)}
-    counted_weights = {
+    weight_by_index = {
+        index: compute_word_weight(name_word) for index, name_word in enumerate(name_words)
+    }
+    counted_weight_by_index = {
         index: weight
-        for index, weight in weights.items()
+        for index, weight in weight_by_index.items()
         if weight > _WEAK_WORD_WEIGHT or index in score_by_name_index
-    } or weights
+    } or weight_by_index
     return sum(
-        counted_weights[index] * score_by_name_index.get(index, 0.0) for index in counted_weights
-    ) / sum(counted_weights.values())
+        counted_weight_by_index[index] * score_by_name_index.get(index, 0.0)
+        for index in counted_weight_by_index
+    ) / sum(counted_weight_by_index.values())
 
 
 @lru_cache(maxsize=65_536)
@@ -193,8 +196,8 @@ def find_initials(letters: str, name_words: Sequence[str]) -> range | None:
     stopword_positions = (
         index for index in range(1, len(letters) - 1) if letters[index] in _STOPWORD_INITIALS
     )
-    shorter_letters = (letters[:index] + letters[index + 1 :] for index in stopword_positions)
-    for letter_sequence in (letters, *shorter_letters):
+    letter_variants = (letters[:index] + letters[index + 1 :] for index in stopword_positions)
+    for letter_sequence in (letters, *letter_variants):
         first_index = initials.find(letter_sequence)
         word_weights = [
             compute_word_weight(word)

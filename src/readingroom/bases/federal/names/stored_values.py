@@ -24,7 +24,7 @@ class ColumnValues:
 
     def list_values(self, limit: int) -> list[Any]:
         table_name, column_name = self.table.name, self.column
-        if column_name not in self.table.lookups:
+        if column_name not in self.table.indexed_columns:
             rows = self.db.execute(
                 f"""SELECT DISTINCT {column_name} FROM {table_name}
                     WHERE {column_name} IS NOT NULL LIMIT ?""",

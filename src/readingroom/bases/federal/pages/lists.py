@@ -10,10 +10,10 @@ from typing import Any
 from urllib.parse import urlencode
 
 from readingroom.bases.federal.filters import parse_filters
-from readingroom.bases.federal.names.filter_values import REFERENCES
+from readingroom.bases.federal.names.filter_values import SOURCE_BY_REFERENCE_FILTER
 from readingroom.bases.federal.query.aggregate_models import Buckets, Interval, Series
 from readingroom.bases.federal.query.aggregates import Aggregation
-from readingroom.bases.federal.query.links import read_titles
+from readingroom.bases.federal.query.links import read_titles_and_urls
 from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Column, Source, find_source
 from readingroom.bases.federal.service import FederalService
 from readingroom.protocol.pages import (
@@ -52,10 +52,10 @@ class ListPages:
             for source_progress in await self._service.list_progress()
             if source_progress.is_loaded
         ]
-        sources_by_size = sorted(
+        largest_sources_first = sorted(
             loaded_sources, key=lambda source_progress: -source_progress.records
         )
-        record_count = sum(source_progress.records for source_progress in sources_by_size)
+        record_count = sum(source_progress.records for source_progress in largest_sources_first)
         source_chart = draw_bars(
             [
                 ChartBar(
@@ -63,15 +63,17 @@ class ListPages:
                     source_progress.records,
                     f"/records/{source_progress.source}",
                 )
-                for source_progress in sources_by_size
+                for source_progress in largest_sources_first
             ],
-            f"{record_count:,} federal records of {len(sources_by_size)} kinds are loaded.",
+            f"{record_count:,} federal records of {len(largest_sources_first)} kinds are loaded.",
             ("Source", "Records"),
         )
         body_html = render(
-            "sources.html", chart=source_chart if sources_by_size else None, sources=sources_by_size
+            "sources.html",
+            chart=source_chart if largest_sources_first else None,
+            sources=largest_sources_first,
         )
-        return RenderedPage("Federal records", body_html, data=sources_by_size)
+        return RenderedPage("Federal records", body_html, data=largest_sources_first)
 
     async def list_source_freshness(self) -> list[SourceFreshness]:
         """Return up to which day each source is loaded, or the day of its newest record."""
@@ -93,9 +95,9 @@ class ListPages:
         chosen_filters = read_filters(record_source, request)
         form_values = _make_list_form_values(record_source, chosen_filters, request)
         if request.refusal:
-            name_candidates = _list_candidates(record_source, chosen_filters, request.refusal)
+            candidate_links = _list_candidates(record_source, chosen_filters, request.refusal)
             body_html = render(
-                "source.html", **form_values, candidates=name_candidates, loaded_up_to=None
+                "source.html", **form_values, candidates=candidate_links, loaded_up_to=None
             )
             return RenderedPage(record_source.label, body_html)
         row_filter = parse_filters(record_source.record_table, chosen_filters)
@@ -275,14 +277,20 @@ async def list_filter_readings(
     if not filters_read:
         return []
     record_ids = [
-        str(filters_read[bound_name]) for bound_name in filters_read if bound_name in REFERENCES
+        str(filters_read[filter_name])
+        for filter_name in filters_read
+        if filter_name in SOURCE_BY_REFERENCE_FILTER
     ]
-    title_by_id = await federal_service.store.query(lambda db: read_titles(db, record_ids))
+    title_and_url_by_id = await federal_service.store.query(
+        lambda db: read_titles_and_urls(db, record_ids)
+    )
     return [
         {
             "label": format_identifier(filter_name),
             "values": [
-                _make_shown_value(stored_value, filter_name in REFERENCES, title_by_id)
+                _make_shown_value(
+                    stored_value, filter_name in SOURCE_BY_REFERENCE_FILTER, title_and_url_by_id
+                )
                 for stored_value in (read_value if isinstance(read_value, list) else [read_value])
             ],
         }
@@ -291,12 +299,12 @@ async def list_filter_readings(
 
 
 def _make_shown_value(
-    stored_value: Any, is_record_id: bool, title_by_id: Mapping[str, Mapping[str, Any]]
+    stored_value: Any, is_record_id: bool, title_and_url_by_id: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, str | None]:
     value_text = str(stored_value)
     if not is_record_id:
         return {"text": value_text, "href": None}
-    record_title = title_by_id.get(value_text, {}).get("title")
+    record_title = title_and_url_by_id.get(value_text, {}).get("title")
     return {
         "text": f"{record_title} ({value_text})" if record_title else value_text,
         "href": make_record_address(value_text) if record_title else None,
@@ -342,19 +350,19 @@ def _make_series_address(record_source: Source, chosen_filters: Mapping[str, Any
 
 def read_filters(record_source: Source, request: PageRequest) -> dict[str, Any]:
     """Return the filters of a source that the address names, as its model takes them."""
-    column_kinds = {
+    kind_by_column = {
         table_column.name: table_column.kind
         for table_column in record_source.columns
         if not table_column.is_measure
     }
     filter_names = [
-        *column_kinds,
+        *kind_by_column,
         *(group_facet.name for group_facet in record_source.record_table.plan.facets),
         "since",
         "until",
     ]
     return {
-        filter_name: _parse_filter_value(column_kinds.get(filter_name, "TEXT"), written_value)
+        filter_name: _parse_filter_value(kind_by_column.get(filter_name, "TEXT"), written_value)
         for filter_name in filter_names
         if (written_value := request.get_parameter(filter_name))
     }
@@ -396,7 +404,9 @@ def _list_candidates(
     record_source: Source, chosen_filters: Mapping[str, Any], form_refusal: FormRefusal
 ) -> list[PageLink]:
     """Return the records that a refused name may mean, each leading to the list for it."""
-    refused_names = [field_name.removeprefix("filters.") for field_name in form_refusal.fields]
+    refused_filter_names = [
+        field_name.removeprefix("filters.") for field_name in form_refusal.fields
+    ]
     return [
         PageLink(
             f"{candidate_match['title']} ({candidate_match['id']})",
@@ -404,8 +414,8 @@ def _list_candidates(
                 record_source, {**chosen_filters, filter_name: candidate_match["id"]}
             ),
         )
-        for filter_name in refused_names
-        if filter_name in REFERENCES
+        for filter_name in refused_filter_names
+        if filter_name in SOURCE_BY_REFERENCE_FILTER
         for candidate_match in _ID_AND_TITLE_PATTERN.finditer(form_refusal.message)
     ]
 

@@ -115,20 +115,20 @@ class RecordPages:
                 )
             case "legislators":
                 member_dossier = await self._service.build_legislator_dossier(record_id, None)
-                member_fields = member_dossier.legislator.model_dump()
+                record_fields = member_dossier.legislator.model_dump()
                 return _Dossier(
-                    member_dossier, member_fields, "get_legislator_dossier", "bioguide_id"
+                    member_dossier, record_fields, "get_legislator_dossier", "bioguide_id"
                 )
             case "committees":
                 committee_dossier = await self._service.build_committee_dossier(record_id, None)
-                member_fields = committee_dossier.committee.model_dump()
+                record_fields = committee_dossier.committee.model_dump()
                 return _Dossier(
-                    committee_dossier, member_fields, "get_committee_dossier", "committee_id"
+                    committee_dossier, record_fields, "get_committee_dossier", "committee_id"
                 )
             case "public_laws":
                 law_dossier = await self._service.build_public_law_dossier(record_id)
-                member_fields = law_dossier.public_law.model_dump()
-                return _Dossier(law_dossier, member_fields, "get_public_law_dossier", "id")
+                record_fields = law_dossier.public_law.model_dump()
+                return _Dossier(law_dossier, record_fields, "get_public_law_dossier", "id")
         return None
 
     async def _show_vote(self, vote_id: str, citation_mark: str) -> RenderedPage:
@@ -163,11 +163,11 @@ class RecordPages:
         member_votes: list[MemberVote] = []
         vote_cursor: str | None = None
         while len(member_votes) < _MAX_MEMBER_VOTES:
-            voter_page = await self._service.list_roll_call_votes(
+            member_vote_page = await self._service.list_roll_call_votes(
                 vote_id, _MEMBER_VOTES_PER_READ, vote_cursor
             )
-            member_votes += voter_page.results
-            vote_cursor = voter_page.next_cursor
+            member_votes += member_vote_page.results
+            vote_cursor = member_vote_page.next_cursor
             if vote_cursor is None:
                 break
         return member_votes
@@ -265,15 +265,15 @@ def _render_dossier(
     )
 
 
-_STAGE_LABELS = {
+_LABEL_BY_STAGE = {
     "introduced": "Introduced",
     "reported": "Reported",
     "passed_one": "Passed one chamber",
     "passed_both": "Passed both chambers",
     "law": "Law",
 }
-_STAGES = tuple(_STAGE_LABELS)
-_STAGE_WORDS = {
+_STAGES = tuple(_LABEL_BY_STAGE)
+_PHRASES_BY_STAGE = {
     "reported": ("reported by", "ordered to be reported"),
     "passed_one": ("passed house", "passed senate", "on passage passed", "passed/agreed to in"),
     "law": ("became public law", "became private law"),
@@ -285,21 +285,21 @@ def _draw_stage_chart(
     record_fields: Mapping[str, Any], action_section: Section | None
 ) -> Chart | None:
     """Return how long a bill stood at each stage, as far as the actions that are shown tell."""
-    reached_stages = _find_stage_days(record_fields, action_section)
-    if len(reached_stages) < 2:
+    dated_stages = _find_stage_days(record_fields, action_section)
+    if len(dated_stages) < 2:
         return None
-    stage_ends = [next_stage_day - dt.timedelta(days=1) for _, next_stage_day in reached_stages[1:]]
+    stage_ends = [next_stage_day - dt.timedelta(days=1) for _, next_stage_day in dated_stages[1:]]
     gantt_rows = [
         GanttRow(
-            _STAGE_LABELS[stage],
-            [GanttSpan(_STAGE_LABELS[stage], stage_day, max(stage_day, stage_end), "superseded")],
+            _LABEL_BY_STAGE[stage],
+            [GanttSpan(_LABEL_BY_STAGE[stage], stage_day, max(stage_day, stage_end), "superseded")],
         )
-        for (stage, stage_day), stage_end in zip(reached_stages, stage_ends, strict=False)
+        for (stage, stage_day), stage_end in zip(dated_stages, stage_ends, strict=False)
     ]
-    last_stage, last_day = reached_stages[-1]
-    last_label = _STAGE_LABELS[last_stage]
+    last_stage, last_day = dated_stages[-1]
+    last_label = _LABEL_BY_STAGE[last_stage]
     gantt_rows.append(GanttRow(last_label, [GanttSpan(last_label, last_day, None, "active")]))
-    day_count = (last_day - reached_stages[0][1]).days
+    day_count = (last_day - dated_stages[0][1]).days
     chart_caption = f"{last_label} after {day_count:,} days."
     return draw_gantt(gantt_rows, last_day, chart_caption, ("Stage", "Bar"), "still there")
 
@@ -312,22 +312,22 @@ def _find_stage_days(
         day_by_stage["introduced"] = str(record_fields["introduced_at"])
     for action in action_section.items if action_section else []:
         action_text = str(action.get("text") or "").casefold()
-        for stage, stage_phrases in _STAGE_WORDS.items():
+        for stage, stage_phrases in _PHRASES_BY_STAGE.items():
             if any(stage_phrase in action_text for stage_phrase in stage_phrases) and action.get(
                 "date"
             ):
                 day_by_stage[stage] = min(day_by_stage.get(stage, "9999"), str(action["date"]))
     if record_fields.get("stage") in _STAGES and record_fields.get("stage_at"):
         day_by_stage[str(record_fields["stage"])] = str(record_fields["stage_at"])
-    reached_stages = [
+    dated_stages = [
         (stage, dt.date.fromisoformat(day_by_stage[stage][:10]))
         for stage in _STAGES
         if stage in day_by_stage
     ]
-    return sorted(reached_stages, key=lambda item: (item[1], _STAGES.index(item[0])))
+    return sorted(dated_stages, key=lambda item: (item[1], _STAGES.index(item[0])))
 
 
-_FACT_LABELS = {
+_LABEL_BY_FACT_FIELD = {
     "stage": "Stage",
     "outcome": "Outcome",
     "introduced_at": "Introduced",
@@ -348,7 +348,7 @@ _FIELD_THAT_MAY_SAY_THE_SAME = {"outcome": "stage", "published_at": "introduced_
 def _list_facts(record_fields: Mapping[str, Any]) -> list[tuple[str, str]]:
     labelled_facts = [
         (fact_label, _format_fact(field_name, record_fields))
-        for field_name, fact_label in _FACT_LABELS.items()
+        for field_name, fact_label in _LABEL_BY_FACT_FIELD.items()
         if record_fields.get(field_name) not in (None, "", [])
         and record_fields[field_name]
         != record_fields.get(_FIELD_THAT_MAY_SAY_THE_SAME.get(field_name, ""))
@@ -403,7 +403,7 @@ def _make_shown_item(section_item: Mapping[str, Any]) -> dict[str, str | None]:
     }
 
 
-_TABLE_COLUMNS = {
+_COLUMN_LABELS_BY_SECTION = {
     "bill_counts": {
         "congress": "Congress",
         "sponsored": "Sponsored",
@@ -427,7 +427,7 @@ def _make_section_table(
     section_name: str, section: Section, member_id: str
 ) -> dict[str, Any] | None:
     """Return headers and rows of a section of numbers; None for a section that is a list."""
-    label_by_field = _TABLE_COLUMNS.get(section_name)
+    label_by_field = _COLUMN_LABELS_BY_SECTION.get(section_name)
     if label_by_field is None:
         return None
     table_rows = [
@@ -462,7 +462,7 @@ def _draw_vote_chart(
 ) -> Chart | None:
     if not member_votes:
         return None
-    party_sizes = Counter(voting_member.party or "none" for voting_member in member_votes)
+    party_sizes = Counter(member_vote.party or "none" for member_vote in member_votes)
     party_rows = [StackedRow("All", _count_positions(member_votes))]
     party_rows += [
         StackedRow(

@@ -91,7 +91,7 @@ class BillTextPages:
             text_arguments["section"],
             text_arguments["compare_with"],
         )
-        whole_text = await self._service.read_bill_text(bill_id, bill_text.version, 0)
+        text_from_start = await self._service.read_bill_text(bill_id, bill_text.version, 0)
         version_links = await list_text_versions(self._service, bill_text.bill_id)
         body_html = render(
             "bill_text.html",
@@ -100,7 +100,7 @@ class BillTextPages:
             shown_words=_mark_changes(bill_text.text)
             if bill_text.compared_with
             else join_broken_lines(bill_text.text),
-            sections=_list_section_links(bill_text, whole_text),
+            sections=_list_section_links(bill_text, text_from_start),
             versions=version_links,
             bill_address=make_record_address(bill_text.bill_id),
             next_address=make_text_address(
@@ -142,7 +142,9 @@ def _format_page_title(bill_text: BillText) -> str:
     )
 
 
-def _list_section_links(bill_text: BillText, whole_text: BillText) -> Sequence[tuple[str, str]]:
+def _list_section_links(
+    bill_text: BillText, text_from_start: BillText
+) -> Sequence[tuple[str, str]]:
     """Return the sections that begin in the first part of the text, each with its page."""
     return [
         (
@@ -151,18 +153,18 @@ def _list_section_links(bill_text: BillText, whole_text: BillText) -> Sequence[t
                 bill_text.bill_id, version=bill_text.version, section=text_section.label
             ),
         )
-        for text_section in list_sections(whole_text.text)
+        for text_section in list_sections(text_from_start.text)
     ]
 
 
 def _mark_changes(comparison_text: str) -> Markup:
     """Return a comparison as HTML, with what went and what came as such."""
     marked_html = Markup("")
-    copied_up_to = 0
+    copied_end_offset = 0
     for change_match in _CHANGED_WORDS_PATTERN.finditer(comparison_text):
-        marked_html += escape(comparison_text[copied_up_to : change_match.start()])
+        marked_html += escape(comparison_text[copied_end_offset : change_match.start()])
         removed_words, added_words = change_match["removed"], change_match["added"]
         tag_template = Markup("<del>{}</del>") if added_words is None else Markup("<ins>{}</ins>")
         marked_html += tag_template.format(removed_words if added_words is None else added_words)
-        copied_up_to = change_match.end()
-    return marked_html + escape(comparison_text[copied_up_to:])
+        copied_end_offset = change_match.end()
+    return marked_html + escape(comparison_text[copied_end_offset:])

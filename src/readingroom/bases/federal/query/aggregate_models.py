@@ -127,8 +127,8 @@ class AggregateQuery:
     def value_sql(self) -> str:
         return f"sum({self.measure.column})" if self.measure else "count(*)"
 
-    def to_number(self, counted_value: int | None) -> int | Decimal:
+    def to_number(self, stored_value: int | None) -> int | Decimal:
         """Return a whole number, or a decimal with the digits of its field; never a float."""
         if self.measure is None or not self.measure.digits:
-            return counted_value or 0
-        return Decimal(counted_value or 0).scaleb(-self.measure.digits)
+            return stored_value or 0
+        return Decimal(stored_value or 0).scaleb(-self.measure.digits)

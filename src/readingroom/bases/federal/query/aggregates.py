@@ -41,9 +41,10 @@ from readingroom.core.imports import LazyModule
 from readingroom.storage.database import Database, StatementStopped
 
 if TYPE_CHECKING:
-    from readingroom.bases.federal.names import filter_values, group_labels
+    from readingroom.bases.federal.names import filter_values, gaps, group_labels
 else:
     filter_values = LazyModule("readingroom.bases.federal.names.filter_values")
+    gaps = LazyModule("readingroom.bases.federal.names.gaps")
     group_labels = LazyModule("readingroom.bases.federal.names.group_labels")
 
 AnswerT = TypeVar("AnswerT")
@@ -148,9 +149,7 @@ class Aggregator:
             "resource": request.table.slug,
             "unit": query.measure.unit if query.measure else None,
             "filters_read": self._filters_read,
-            "note": filter_values.describe_missing_numbers(
-                self._db, request.table, request.row_filter.filters
-            ),
+            "note": gaps.describe_gaps(self._db, request.table, request.row_filter.filters),
             "loaded_up_to": store.read_progress(self._db, record_source).loaded_up_to,
             "query_cost": QueryCost(
                 rows=query.row_count,
@@ -163,20 +162,20 @@ class Aggregator:
 
     def _build_query(self, request: Aggregation) -> AggregateQuery:
         record_table, measure = request.table, _choose_measure(request)
-        index_clause, record_count = self._choose_index(record_table, request.row_filter)
-        from_sql, where_sql = f"{record_table.name} r {index_clause}", request.row_filter.sql
-        group_column, joined_rows = request.group_by, record_count
+        index_hint, record_count = self._choose_index(record_table, request.row_filter)
+        from_sql, where_sql = f"{record_table.name} r {index_hint}", request.row_filter.sql
+        group_column, joined_row_count = request.group_by, record_count
         facet = next(
             (facet for facet in record_table.plan.facets if facet.name == group_column), None
         )
         if facet:
-            joined_rows += self._estimate_joined_rows(record_table, facet, record_count)
-            reads_whole_facet = "_facts" in index_clause and not measure and not request.time_field
+            joined_row_count += self._estimate_joined_row_count(record_table, facet, record_count)
+            reads_whole_facet = "_facts" in index_hint and not measure and not request.time_field
             if reads_whole_facet and facet.search_field:
                 from_sql = f"(SELECT doc, value FROM facets WHERE field = '{facet.search_field}')"
                 # What is withdrawn is no document any more.
                 passing_sql = (
-                    f"id IN (SELECT id FROM {record_table.name} {index_clause} WHERE {where_sql})"
+                    f"id IN (SELECT id FROM {record_table.name} {index_hint} WHERE {where_sql})"
                 )
                 passing_sql = (
                     passing_sql if request.row_filter.filters else f"source = '{record_table.name}'"
@@ -187,7 +186,7 @@ class Aggregator:
                 # Each row of the facet once, in the order of its values where an index has it.
                 from_sql = f"({facet.sql_by_value or facet.sql})"
                 where_sql = (
-                    f"id IN (SELECT id FROM {record_table.name} {index_clause} WHERE {where_sql})"
+                    f"id IN (SELECT id FROM {record_table.name} {index_hint} WHERE {where_sql})"
                 )
                 group_column = "value"
             else:
@@ -214,10 +213,10 @@ class Aggregator:
             group_column,
             time_column,
             record_count,
-            joined_rows,
+            joined_row_count,
         )
 
-    def _estimate_joined_rows(
+    def _estimate_joined_row_count(
         self, record_table: RecordTable, facet: Facet, record_count: int
     ) -> int:
         """Return about how many values these records have in a facet, by the average of all.
@@ -228,11 +227,11 @@ class Aggregator:
         if facet.search_field:
             return int(self._estimate_values_per_record(record_table, facet) * record_count)
         (total_record_count,) = self._db.execute(record_table.size_sql).fetchone() or (0,)
-        max_joined_rows = self._budget.max_rows + 1
+        max_counted_rows = self._budget.max_rows + 1
         (facet_row_count,) = self._db.execute(
             f"""SELECT count(*) FROM (
                 SELECT 1 FROM ({facet.sql_by_value or facet.sql})
-                LIMIT {max_joined_rows}
+                LIMIT {max_counted_rows}
             )"""
         ).fetchone()
         return int(facet_row_count * record_count // max(total_record_count or 0, record_count, 1))
@@ -252,25 +251,25 @@ class Aggregator:
 
         The rows of a filter are counted only until they cannot be the cheaper way any more.
         """
-        build_hint = self._db.dialect.build_index_hint
-        index = build_hint(record_table.facts) if record_table.facts else ""
+        build_index_hint = self._db.dialect.build_index_hint
+        index_hint = build_index_hint(record_table.facts_index) if record_table.facts_index else ""
         (row_count,) = self._db.execute(record_table.size_sql).fetchone() or (0,)
         row_count = row_count or 0
-        for lookup_name in record_table.lookups:
-            if lookup_name in row_filter.filters:
+        for column_name in record_table.indexed_columns:
+            if column_name in row_filter.filters:
                 max_index_rows = row_count // _LOOKUP_COST + 1
-                lookup_value = row_filter.filters[lookup_name]
+                filter_value = row_filter.filters[column_name]
                 matching_count = store.count_up_to(
-                    self._db, record_table.name, lookup_name, lookup_value, max_index_rows
+                    self._db, record_table.name, column_name, filter_value, max_index_rows
                 )
                 if matching_count * _LOOKUP_COST < row_count:
-                    index = (
-                        build_hint(f"{record_table.name}_{lookup_name}")
-                        if record_table.facts
+                    index_hint = (
+                        build_index_hint(f"{record_table.name}_{column_name}")
+                        if record_table.facts_index
                         else ""
                     )
                     row_count = matching_count
-        return index, row_count
+        return index_hint, row_count
 
     # --- numbers and groups ---
 
@@ -313,10 +312,10 @@ class Aggregator:
     # --- time ---
 
     def _compute_series(self, request: Aggregation, query: AggregateQuery) -> Series:
-        counts_by_group, undated = self._read_values_by_group(request, query)
-        first_start, last_start = self._find_span(request, counts_by_group)
+        values_by_group, undated_value = self._read_values_by_group(request, query)
+        first_start, last_start = self._find_first_and_last_start(request, values_by_group)
         group_keys = (
-            find_largest_groups(counts_by_group, request.top) if request.group_by else [None]
+            find_largest_groups(values_by_group, request.top) if request.group_by else [None]
         )
         interval_count = (
             count_intervals_between(request.interval, first_start, last_start)
@@ -343,7 +342,7 @@ class Aggregator:
                 ).isoformat(),
                 group=read_key(group_key) if request.group_by else None,
                 label=label_by_group.get(group_key),
-                value=query.to_number(counts_by_group.get(group_key, {}).get(bucket_start, 0)),
+                value=query.to_number(values_by_group.get(group_key, {}).get(bucket_start, 0)),
             )
             for bucket_start in starts
             for group_key in group_keys
@@ -351,9 +350,9 @@ class Aggregator:
         return Series(
             interval=request.interval,
             buckets=buckets,
-            total_buckets=len(starts) * len(counts_by_group) if request.group_by else len(starts),
-            truncated=bool(request.group_by) and len(counts_by_group) > len(group_keys),
-            undated=query.to_number(undated),
+            total_buckets=len(starts) * len(values_by_group) if request.group_by else len(starts),
+            truncated=bool(request.group_by) and len(values_by_group) > len(group_keys),
+            undated=query.to_number(undated_value),
             **self._build_common_fields(request, query),
         )
 
@@ -361,31 +360,31 @@ class Aggregator:
         self, request: Aggregation, query: AggregateQuery
     ) -> tuple[dict[Any, dict[date, int]], int]:
         """Return the values by group and start of the interval, and the sum of those undated."""
-        length = KEY_LENGTH_BY_INTERVAL[request.interval]
+        date_prefix_length = KEY_LENGTH_BY_INTERVAL[request.interval]
         key_columns_sql = f"{query.group_column}, at" if query.group_column else "at"
         cell_rows = self._db.execute(
-            f"""SELECT substr({query.time_column}, 1, {length}) AS at, {query.value_sql} AS value,
-                       {query.group_column or "NULL"} AS grp
+            f"""SELECT substr({query.time_column}, 1, {date_prefix_length}) AS at,
+                       {query.value_sql} AS value, {query.group_column or "NULL"} AS grp
                 FROM {query.from_sql} WHERE {query.where_sql} GROUP BY {key_columns_sql}""",
             query.sql_values,
         )
-        counts_by_group: dict[Any, dict[date, int]] = defaultdict(lambda: defaultdict(int))
-        undated = 0
+        values_by_group: dict[Any, dict[date, int]] = defaultdict(lambda: defaultdict(int))
+        undated_value = 0
         for cell_row in cell_rows:
-            cell_day = parse_first_day(cell_row["at"])
-            if cell_day is None:
-                undated += cell_row["value"] or 0
+            first_day = parse_first_day(cell_row["at"])
+            if first_day is None:
+                undated_value += cell_row["value"] or 0
             else:
-                counts_by_group[cell_row["grp"]][
-                    find_interval_start(request.interval, cell_day)
+                values_by_group[cell_row["grp"]][
+                    find_interval_start(request.interval, first_day)
                 ] += cell_row["value"] or 0
-        return counts_by_group, undated
+        return values_by_group, undated_value
 
-    def _find_span(
-        self, request: Aggregation, counts_by_group: Mapping[Any, Mapping[date, int]]
+    def _find_first_and_last_start(
+        self, request: Aggregation, values_by_group: Mapping[Any, Mapping[date, int]]
     ) -> tuple[date | None, date | None]:
         """Return the first and the last start: those of the filters, else those of the rows."""
-        starts = [bucket_start for series in counts_by_group.values() for bucket_start in series]
+        starts = [bucket_start for series in values_by_group.values() for bucket_start in series]
         since_day, until = (
             parse_first_day(request.row_filter.filters.get(bound_name))
             for bound_name in ("since", "until")
@@ -406,16 +405,16 @@ class Aggregator:
         self, request: Aggregation, interval_count: int, group_count: int
     ) -> AggregateTooBroad:
         longer_intervals = INTERVALS[INTERVALS.index(request.interval) + 1 :]
-        narrowing_steps: list[dict[str, Any]] = [
+        narrowing_suggestions: list[dict[str, Any]] = [
             {"interval": interval} for interval in longer_intervals[:1]
         ]
         if group_count > 1:
-            narrowing_steps.append({"top": max(1, MAX_BUCKETS // interval_count)})
+            narrowing_suggestions.append({"top": max(1, MAX_BUCKETS // interval_count)})
         return AggregateTooBroad(
             f"{interval_count:,} intervals for {group_count:,} groups are more than "
             f"{MAX_BUCKETS:,} buckets: take a longer interval, or a shorter time",
             suggest_narrowing=[
-                *narrowing_steps,
+                *narrowing_suggestions,
                 *suggest_recent(
                     self._db, request.table, request.interval, MAX_BUCKETS // group_count
                 ),
@@ -450,17 +449,17 @@ class Aggregator:
         They are searched in a fraction of the time limit: an error must not come later than an
         answer.
         """
-        narrowing_steps: list[dict[str, Any]] = []
+        narrowing_suggestions: list[dict[str, Any]] = []
         with (
             suppress(StatementStopped),
             self._limit_cost(
                 time.perf_counter() + self._budget.max_seconds * _TIME_SHARE_FOR_SUGGESTIONS
             ),
         ):
-            narrowing_steps.extend(
+            narrowing_suggestions.extend(
                 suggest_filters(self._db, request.table, request.row_filter, max_records)
             )
-        return {"suggest_narrowing": narrowing_steps}
+        return {"suggest_narrowing": narrowing_suggestions}
 
 
 # --- fields that may be requested ---
@@ -491,8 +490,8 @@ def _check_field(
 
 def _make_key_reader(request: Aggregation) -> Callable[[Any], Key]:
     """Return a function that reads the keys of a group: SQLite has no booleans."""
-    column_kinds = {table_column.name: table_column.kind for table_column in request.table.columns}
-    is_boolean = column_kinds.get(request.group_by or "") == "BOOLEAN"
+    kind_by_column = {column.name: column.kind for column in request.table.columns}
+    is_boolean = kind_by_column.get(request.group_by or "") == "BOOLEAN"
 
     def read_key(stored_key: Any) -> Key:
         return bool(stored_key) if is_boolean and stored_key is not None else stored_key

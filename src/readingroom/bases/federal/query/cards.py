@@ -7,8 +7,8 @@ from pydantic_core import to_json
 
 ItemT = TypeVar("ItemT")
 
-MAX_ANSWER_BYTES = 15_000
-"""How long an answer may be where the caller did not say how many items: below 4,000 tokens."""
+MAX_ANSWER_BYTES = 14_400
+"""How long an answer's items may be where nobody said how many: with the rest 4,000 tokens."""
 _MAX_TEXT_LENGTH, _MAX_ITEMS = 180, 5
 _PROVENANCE_FIELDS = frozenset(
     ("citation", "citation_string", "loaded_up_to", "raw_sha256", "retrieved_at", "source_org")
@@ -71,7 +71,8 @@ def _name_person(person_fields: Mapping[str, Any]) -> str:
         filter(None, (person_fields.get("party"), person_fields.get("state")))
     )
     bioguide_id = person_fields.get("bioguide_id") or ""
-    return f"{person_fields.get('name')} ({party_and_state}) {bioguide_id}".strip()
+    in_parentheses = f"({party_and_state})" if party_and_state else ""
+    return " ".join(filter(None, (person_fields.get("name"), in_parentheses, bioguide_id)))
 
 
 def _shorten_value(field_value: Any) -> Any:
@@ -109,21 +110,44 @@ def shorten_fields(
             isinstance(field_value, Mapping)
             and len(str(field_value.get("text", ""))) > max_text_length
         ):
-            summary_text = field_value["text"]
+            nested_text = field_value["text"]
             shortened_fields[field_name] = {
                 **field_value,
-                "text": summary_text[:max_text_length].rstrip() + "…",
+                "text": nested_text[:max_text_length].rstrip() + "…",
             }
-            cut_fields[field_name] = f"{max_text_length} of {len(summary_text)} characters"
+            cut_fields[field_name] = f"{max_text_length} of {len(nested_text)} characters"
     return shortened_fields, cut_fields
+
+
+def cut_records(whole_records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return records cut by `shorten_fields`, each with what was cut in `shortened`."""
+    return [
+        shown_fields | {"shortened": cut_fields or None}
+        for shown_fields, cut_fields in map(shorten_fields, whole_records)
+    ]
+
+
+def shorten_to_fit(
+    record_fields: Mapping[str, Any], other_fields: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return a record cut as by `shorten_fields`, and shorter where the rest of the answer is long.
+
+    `other_fields` is what the answer has besides the record.
+    """
+    remaining_bytes = MAX_ANSWER_BYTES - _measure_json_bytes(other_fields)
+    for max_items, max_text_length in ((5, 700), (3, 400), (1, 200)):
+        shown_fields, cut_fields = shorten_fields(record_fields, max_items, max_text_length)
+        if _measure_json_bytes(shown_fields) <= remaining_bytes:
+            break
+    return shown_fields, cut_fields
 
 
 def fit_answer(answer_items: Sequence[ItemT], max_bytes: int = MAX_ANSWER_BYTES) -> Sequence[ItemT]:
     """Return the first items that fit into an answer, at least one."""
-    total_size = 0
-    for item_index, item_size in enumerate(map(_measure_json_bytes, answer_items)):
-        total_size += item_size
-        if total_size > max_bytes and item_index:
+    total_bytes = 0
+    for item_index, item_bytes in enumerate(map(_measure_json_bytes, answer_items)):
+        total_bytes += item_bytes
+        if total_bytes > max_bytes and item_index:
             return answer_items[:item_index]
     return answer_items
 

@@ -35,18 +35,18 @@ def add_changes(db: Database, new_changes: Sequence[ChangeRow]) -> None:
     A record whose first stored change is not `new` was added at an unknown time.
     """
     # A query of its own: inside the statement below SQLite would read every change to find it.
-    first_number = read_last_change_number(db) + 1
+    first_change_number = read_last_change_number(db) + 1
     rows_by_id: dict[str, tuple[Any, ...]] = {}
     for change_number, (source_name, record_id, change_kind, changed_at) in enumerate(
-        new_changes, first_number
+        new_changes, first_change_number
     ):
-        first_seen = (changed_at, change_number) if change_kind == "new" else ("", 0)
+        first_time_and_number = (changed_at, change_number) if change_kind == "new" else ("", 0)
         if earlier_row := rows_by_id.get(record_id):
-            first_seen = (earlier_row[4], earlier_row[6])
-        first_at, first_number_of_record = first_seen
+            first_time_and_number = (earlier_row[4], earlier_row[6])
+        first_at, first_number = first_time_and_number
         rows_by_id[record_id] = (
             *(record_id, source_name, change_kind, changed_at),
-            *(first_at, change_number, first_number_of_record),
+            *(first_at, change_number, first_number),
         )
     # Each record once: then any number of rows is one statement. One that is new to its table may
     # have been here before, so a stored change is no error.

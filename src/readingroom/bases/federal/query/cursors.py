@@ -10,7 +10,10 @@ from readingroom.core.errors import InvalidCursor
 
 
 def encode(list_name: str, after_key: Sequence[Any] | None) -> str | None:
-    """Return the cursor for the rows of a list after a sort key; None at the end of the list."""
+    """Return the cursor for the rows of a list after a sort key; None at the end of the list.
+
+    What belongs to a record is a list of its own for each record: `bill_actions:hr:119:1`.
+    """
     if after_key is None:
         return None
     *sort_key, last_id = after_key
@@ -49,11 +52,11 @@ def decode(
     return after_key
 
 
-def _is_of_type(key_part: Any, expected_type: type | tuple[type, ...]) -> bool:
+def _is_of_type(key_value: Any, expected_type: type | tuple[type, ...]) -> bool:
     """Return whether a part has its type and SQLite can store it."""
-    if isinstance(key_part, str):
-        key_part.encode()  # raises ValueError for a lone surrogate
-    elif isinstance(key_part, int) and not -(2**63) <= key_part < 2**63:
+    if isinstance(key_value, str):
+        key_value.encode()  # raises ValueError for a lone surrogate
+    elif isinstance(key_value, int) and not -(2**63) <= key_value < 2**63:
         return False
     # True is an int in Python, but in no cursor of ours.
-    return isinstance(key_part, expected_type) and not isinstance(key_part, bool)
+    return isinstance(key_value, expected_type) and not isinstance(key_value, bool)

@@ -17,11 +17,16 @@ from readingroom.bases.federal.query.links import (
     FoundLink,
     list_links_and_sponsors,
     read_sponsor_evidence,
-    read_titles,
+    read_titles_and_urls,
 )
-from readingroom.bases.federal.query.lists import add_party_and_state
+from readingroom.bases.federal.query.lists import (
+    add_party_and_state,
+    describe_missing_roster,
+    describe_missing_status,
+    describe_missing_votes,
+)
 from readingroom.bases.federal.query.votes import summarize_member_votes
-from readingroom.bases.federal.schema.congress import format_ordinal, get_first_day
+from readingroom.bases.federal.schema.congress import get_first_day
 from readingroom.bases.federal.schema.records import LinkKind, SponsorKind
 from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Source
 from readingroom.core.errors import KnowledgeError
@@ -47,7 +52,7 @@ class DossierSubject:
         return str(self.record["id"])
 
     @property
-    def rest_path(self) -> str:
+    def rest_api_path(self) -> str:
         return f"/v1/{self.source.slug}/{self.id}"
 
 
@@ -97,10 +102,10 @@ def make_child_reader(
                 {"id": child_record[id_field], **child_record} for child_record in child_records
             ]
         return _build_section(
-            table_name,
+            f"{table_name}:{dossier_subject.id}",
             child_records,
             total_count,
-            f"{dossier_subject.rest_path}/{part_name}",
+            f"{dossier_subject.rest_api_path}/{part_name}",
             child_page.after_key,
         )
 
@@ -127,13 +132,13 @@ def make_link_reader(link_kind: LinkKind | SponsorKind) -> SectionReader:
         )
         linked_record_by_id = _read_linked_records(dossier_subject.db, found_links)
         link_section = _build_section(
-            "links",
+            f"links:{dossier_subject.id}",
             [
                 make_card(linked_record_by_id[found_link.id] | {"evidence": found_link.evidence})
                 for found_link in found_links
             ],
             total_count,
-            f"{dossier_subject.rest_path}/links",
+            f"{dossier_subject.rest_api_path}/links",
             after_key,
             kind=link_kind.value,
         )
@@ -235,7 +240,9 @@ def make_field_reader(field_name: str, *, by_congress: bool = False) -> SectionR
             items=newest_items,
             total=len(field_items),
             truncated=len(field_items) > len(newest_items),
-            more_url=dossier_subject.rest_path if len(field_items) > len(newest_items) else None,
+            more_url=dossier_subject.rest_api_path
+            if len(field_items) > len(newest_items)
+            else None,
         )
 
     return read
@@ -319,14 +326,14 @@ def read_seats(dossier_subject: DossierSubject) -> Section:
     seat_section = make_list_reader("committee_memberships", "bioguide_id", by_congress=True)(
         dossier_subject
     )
-    committee_titles = read_titles(
+    title_and_url_by_id = read_titles_and_urls(
         dossier_subject.db,
         (committee_seat["committee_id"] for committee_seat in seat_section.items),
     )
     seat_items = [
         {
             **committee_seat,
-            "committee": committee_titles.get(committee_seat["committee_id"], {}).get("title"),
+            "committee": title_and_url_by_id.get(committee_seat["committee_id"], {}).get("title"),
         }
         for committee_seat in seat_section.items
     ]
@@ -335,17 +342,19 @@ def read_seats(dossier_subject: DossierSubject) -> Section:
 
 def read_subcommittees(dossier_subject: DossierSubject) -> Section:
     """Read the subcommittees, those that sit now first; of one Congress, those it had."""
-    committee_rows = dossier_subject.db.execute(
+    subcommittee_rows = dossier_subject.db.execute(
         """SELECT id, record, current FROM committees
            WHERE parent_id = ? AND status = 'active' ORDER BY current DESC NULLS LAST, id""",
         (dossier_subject.id,),
     ).fetchall()
-    subcommittee_records = [from_json(committee_row["record"]) for committee_row in committee_rows]
+    subcommittee_records = [
+        from_json(subcommittee_row["record"]) for subcommittee_row in subcommittee_rows
+    ]
     if dossier_subject.congress is not None:
         subcommittee_records = [
             subcommittee_record
             for subcommittee_record in subcommittee_records
-            if _is_of_congress(subcommittee_record, dossier_subject.congress)
+            if _existed_in_congress(subcommittee_record, dossier_subject.congress)
         ]
     subcommittee_items = [
         {
@@ -368,7 +377,7 @@ def read_subcommittees(dossier_subject: DossierSubject) -> Section:
     )
 
 
-def _is_of_congress(committee_fields: Mapping[str, Any], congress: int) -> bool:
+def _existed_in_congress(committee_fields: Mapping[str, Any], congress: int) -> bool:
     known_congresses = committee_fields.get("congresses") or []
     return congress in known_congresses if known_congresses else bool(committee_fields["current"])
 
@@ -378,12 +387,9 @@ def summarize_votes(dossier_subject: DossierSubject) -> Section:
     summary_items = summarize_member_votes(
         dossier_subject.db, dossier_subject.id, dossier_subject.congress
     )
-    coverage_note = "Counted over the votes that are loaded here."
-    if not summary_items:
-        coverage_note = "No roll call with this member's vote is loaded here."
-    return Section(
-        items=summary_items, total=len(summary_items), truncated=False, note=coverage_note
-    )
+    voting_section = Section(items=summary_items, total=len(summary_items), truncated=False)
+    missing_note = describe_missing_votes(len(summary_items), dossier_subject.congress)
+    return _add_note(voting_section, missing_note or "Counted over the votes that are loaded here.")
 
 
 def read_members(dossier_subject: DossierSubject) -> Section:
@@ -396,37 +402,41 @@ def read_members(dossier_subject: DossierSubject) -> Section:
         store.KEY_BEFORE_FIRST_MEMBER,
     )
     member_section = _build_section(
-        "committee_members",
+        f"committee_members:{dossier_subject.id}",
         [
             make_card(committee_seat)
             for committee_seat in add_party_and_state(dossier_subject.db, member_page.rows)
         ],
         total_count,
-        f"{dossier_subject.rest_path}/members",
+        f"{dossier_subject.rest_api_path}/members",
         member_page.after_key,
         congress=congress,
     )
-    if not total_count and dossier_subject.congress is not None:
-        missing_note = (
-            f"No roster of the {format_ordinal(dossier_subject.congress)} Congress is loaded here."
-        )
-        return member_section.model_copy(update={"note": missing_note})
-    return member_section
+    return _add_note(member_section, describe_missing_roster(total_count, congress))
+
+
+def _add_note(section: Section, missing_note: str | None) -> Section:
+    return section.model_copy(update={"note": missing_note or section.note})
+
+
+def note_missing_status(read_section: SectionReader) -> SectionReader:
+    """Return a reader that tells what only the status file of a bill lists, where it is missing."""
+    return lambda subject: _add_note(read_section(subject), describe_missing_status(subject.record))
 
 
 # --- the four dossiers ---
 
 BILL_SECTIONS: dict[str, SectionReader] = {
     "sponsors": make_link_reader(SponsorKind.SPONSOR),
-    "cosponsors": read_cosponsors,
-    "actions": make_child_reader("bill_actions", "actions"),
+    "cosponsors": note_missing_status(read_cosponsors),
+    "actions": note_missing_status(make_child_reader("bill_actions", "actions")),
     "crs_reports": make_link_reader(LinkKind.CRS_REPORT),
     "cost_estimates": make_link_reader(LinkKind.COST_ESTIMATE),
     "saps": make_link_reader(LinkKind.STATEMENT),
     "committee_reports": make_link_reader(LinkKind.COMMITTEE_REPORT),
     "hearings": make_link_reader(LinkKind.HEARING),
-    "votes": make_link_reader(LinkKind.VOTE),
-    "amendments": make_list_reader("amendments", "bill_id"),
+    "votes": note_missing_status(make_link_reader(LinkKind.VOTE)),
+    "amendments": note_missing_status(make_list_reader("amendments", "bill_id")),
     "laws": make_link_reader(LinkKind.LAW),
 }
 LEGISLATOR_SECTIONS: dict[str, SectionReader] = {

@@ -48,8 +48,12 @@ def find_interval_start(time_interval: Interval, calendar_day: date) -> date:
 
 def find_next_interval_start(time_interval: Interval, interval_start: date) -> date:
     # From any start this leads into the next interval, and `start_of` back to its first day.
-    longest_days = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}[time_interval]
-    return find_interval_start(time_interval, interval_start + timedelta(days=longest_days))
+    longest_interval_days = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}[
+        time_interval
+    ]
+    return find_interval_start(
+        time_interval, interval_start + timedelta(days=longest_interval_days)
+    )
 
 
 def count_intervals_between(time_interval: Interval, first_start: date, last_start: date) -> int:
@@ -83,7 +87,12 @@ def format_interval_label(time_interval: Interval, interval_start: date) -> str:
     return interval_start.isoformat()[: KEY_LENGTH_BY_INTERVAL[time_interval]]
 
 
-def find_largest_groups(counts_by_group: Mapping[Any, Mapping[date, int]], top: int) -> list[Any]:
+def find_largest_groups(values_by_group: Mapping[Any, Mapping[date, int]], top: int) -> list[Any]:
     """Return the keys of the series that count most in all, the largest first."""
-    totals = {group_key: sum(series.values()) for group_key, series in counts_by_group.items()}
-    return sorted(totals, key=lambda group_key: (-totals[group_key], str(group_key)))[:top]
+    total_by_group = {
+        group_key: sum(value_by_start.values())
+        for group_key, value_by_start in values_by_group.items()
+    }
+    return sorted(
+        total_by_group, key=lambda group_key: (-total_by_group[group_key], str(group_key))
+    )[:top]

@@ -43,7 +43,7 @@ class _Direction:
 def read_link_page(
     db: Database,
     record_id: str,
-    link_kind_filter: LinkKind | None,
+    kind_filter: LinkKind | None,
     max_results: int,
     after_key: Sequence[str] | None,
 ) -> tuple[list[FoundLink], tuple[str, str] | None, int]:
@@ -55,20 +55,20 @@ def read_link_page(
             kind_id_pair
             for link_direction in link_directions
             for kind_id_pair in _read_kind_id_pairs(
-                db, link_direction, link_kind_filter, max_results + 1, after_key
+                db, link_direction, kind_filter, max_results + 1, after_key
             )
         }
     )
     page_pairs = kind_id_pairs[:max_results]
     last_pair = page_pairs[-1] if len(kind_id_pairs) > max_results else None
-    title_by_id = read_titles(db, (other_id for _, other_id in page_pairs))
+    title_and_url_by_id = read_titles_and_urls(db, (other_id for _, other_id in page_pairs))
     found_links = [
         FoundLink(
             link_kind,
             other_id,
             _read_evidence(db, link_directions, link_kind, other_id),
             find_source_name(other_id),
-            **title_by_id.get(other_id, {}),
+            **title_and_url_by_id.get(other_id, {}),
         )
         for link_kind, other_id in page_pairs
     ]
@@ -76,7 +76,7 @@ def read_link_page(
     return (
         found_links,
         last_pair,
-        count_by_kind.get(link_kind_filter, 0) if link_kind_filter else sum(count_by_kind.values()),
+        count_by_kind.get(kind_filter, 0) if kind_filter else sum(count_by_kind.values()),
     )
 
 
@@ -168,11 +168,14 @@ _COSPONSOR_LINKS_SQL = """(
     SELECT c.bill_id AS from_id, c.bioguide_id AS to_id, b.loader, c.record AS evidence
     FROM bill_cosponsors c JOIN bills b ON b.id = c.bill_id
     WHERE b.status = 'active' AND c.bioguide_id IS NOT NULL) AS cosponsor_links"""
-_SQL_BY_SPONSOR_KIND = {
+_LINKS_SQL_BY_SPONSOR_KIND = {
     SponsorKind.SPONSOR: _SPONSOR_LINKS_SQL,
     SponsorKind.COSPONSOR: _COSPONSOR_LINKS_SQL,
 }
-_COLUMNS_BY_SOURCE = {"bills": ("from_id", "to_id"), "legislators": ("to_id", "from_id")}
+_SPONSOR_LINK_COLUMNS_BY_SOURCE = {
+    "bills": ("from_id", "to_id"),
+    "legislators": ("to_id", "from_id"),
+}
 
 
 def list_links_and_sponsors(
@@ -211,17 +214,17 @@ def _list_sponsors(
     db: Database, record_id: str, sponsor_kind: SponsorKind, max_results: int, after_id: str
 ) -> list[FoundLink]:
     """Return who sponsored a bill, or what a member sponsored, by id; of other records none."""
-    sponsor_columns = _COLUMNS_BY_SOURCE.get(find_source_name(record_id) or "")
-    if sponsor_columns is None or not max_results:
+    own_and_other_column = _SPONSOR_LINK_COLUMNS_BY_SOURCE.get(find_source_name(record_id) or "")
+    if own_and_other_column is None or not max_results:
         return []
-    own_column, other_column = sponsor_columns
+    own_column, other_column = own_and_other_column
     id_rows = db.execute(
-        f"""SELECT DISTINCT {other_column} FROM {_SQL_BY_SPONSOR_KIND[sponsor_kind]}
+        f"""SELECT DISTINCT {other_column} FROM {_LINKS_SQL_BY_SPONSOR_KIND[sponsor_kind]}
             WHERE {own_column} = ? AND {other_column} > ? ORDER BY {other_column} LIMIT ?""",
         (record_id, after_id, max_results),
     )
     other_ids = [id_row[0] for id_row in id_rows]
-    title_by_id = read_titles(db, other_ids)
+    title_and_url_by_id = read_titles_and_urls(db, other_ids)
     return [
         FoundLink(
             sponsor_kind.value,
@@ -232,7 +235,7 @@ def _list_sponsors(
                 *((record_id, other_id) if own_column == "from_id" else (other_id, record_id)),
             ),
             find_source_name(other_id),
-            **title_by_id.get(other_id, {}),
+            **title_and_url_by_id.get(other_id, {}),
         )
         for other_id in other_ids
     ]
@@ -244,12 +247,12 @@ def count_links_and_sponsors(db: Database, record_id: str) -> dict[str, int]:
 
 
 def _count_sponsors(db: Database, record_id: str) -> dict[str, int]:
-    sponsor_columns = _COLUMNS_BY_SOURCE.get(find_source_name(record_id) or "")
-    if sponsor_columns is None:
+    own_and_other_column = _SPONSOR_LINK_COLUMNS_BY_SOURCE.get(find_source_name(record_id) or "")
+    if own_and_other_column is None:
         return {}
-    own_column, other_column = sponsor_columns
+    own_column, other_column = own_and_other_column
     count_by_kind: dict[str, int] = {}
-    for sponsor_kind, sponsors_sql in _SQL_BY_SPONSOR_KIND.items():
+    for sponsor_kind, sponsors_sql in _LINKS_SQL_BY_SPONSOR_KIND.items():
         (sponsor_count,) = db.execute(
             f"SELECT count(DISTINCT {other_column}) FROM {sponsors_sql} WHERE {own_column} = ?",
             (record_id,),
@@ -264,7 +267,7 @@ def read_sponsor_evidence(
 ) -> list[dict[str, str]]:
     """Return what the file of a bill says of its sponsor, or of a cosponsor."""
     evidence_rows = db.execute(
-        f"""SELECT loader, evidence FROM {_SQL_BY_SPONSOR_KIND[sponsor_kind]}
+        f"""SELECT loader, evidence FROM {_LINKS_SQL_BY_SPONSOR_KIND[sponsor_kind]}
             WHERE from_id = ? AND to_id = ?""",
         (bill_id, bioguide_id),
     )
@@ -303,13 +306,13 @@ def _describe_sponsor(bioguide_id: str, stored_sponsors: Any) -> str:
 # --- the records at the other end ---
 
 
-def read_titles(db: Database, record_ids: Iterable[str]) -> dict[str, dict[str, Any]]:
+def read_titles_and_urls(db: Database, record_ids: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Return title and URL of those of these records that are loaded and not withdrawn."""
     ids_by_source: dict[str, list[str]] = defaultdict(list)
     for record_id in record_ids:
         if source_name := find_source_name(record_id):
             ids_by_source[source_name].append(record_id)
-    title_by_id: dict[str, dict[str, Any]] = {}
+    title_and_url_by_id: dict[str, dict[str, Any]] = {}
     for source_name, source_ids in ids_by_source.items():
         id_placeholders = ", ".join("?" * len(source_ids))
         for title_row in db.execute(
@@ -317,8 +320,11 @@ def read_titles(db: Database, record_ids: Iterable[str]) -> dict[str, dict[str, 
                 FROM {source_name} WHERE id IN ({id_placeholders}) AND status = 'active'""",
             source_ids,
         ):
-            title_by_id[title_row["id"]] = {"title": title_row["title"], "url": title_row["url"]}
-    return title_by_id
+            title_and_url_by_id[title_row["id"]] = {
+                "title": title_row["title"],
+                "url": title_row["url"],
+            }
+    return title_and_url_by_id
 
 
 def get_containing_id(record_id: str) -> str:

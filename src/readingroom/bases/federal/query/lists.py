@@ -1,6 +1,7 @@
 """Pages of lists: records of a source, what belongs to a record, its links, and changes."""
 
-from collections.abc import Sequence
+import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, TypeVar
 
@@ -22,12 +23,13 @@ from readingroom.bases.federal.models import (
     WitnessPage,
 )
 from readingroom.bases.federal.names.filter_values import (
-    describe_missing_numbers,
     find_reinterpreted_values,
     resolve_filters,
 )
+from readingroom.bases.federal.names.gaps import describe_gaps
 from readingroom.bases.federal.query import changes, cursors, links
 from readingroom.bases.federal.query.texts import read_record_json
+from readingroom.bases.federal.schema.congress import format_ordinal
 from readingroom.bases.federal.schema.records import LinkKind, Membership, MemberVote
 from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Source
 from readingroom.bases.federal.schema.tables import PARENT_COLUMN_BY_CHILD_TABLE
@@ -37,7 +39,7 @@ from readingroom.storage.database import Database, Row
 
 ChildPage = TypeVar("ChildPage", CosponsorPage, ActionPage, WitnessPage)
 
-CHILD_TABLES: dict[type[Answer], tuple[str, str]] = {
+SOURCE_AND_TABLE_BY_PAGE: dict[type[Answer], tuple[str, str]] = {
     CosponsorPage: ("bills", "bill_cosponsors"),
     ActionPage: ("bills", "bill_actions"),
     WitnessPage: ("hearings", "hearing_witnesses"),
@@ -67,7 +69,7 @@ def list_records(
         source=record_source.name,
         filters_read=find_reinterpreted_values(row_filter.filters, stored_filter.filters),
         loaded_up_to=store.read_progress(db, record_source).loaded_up_to,
-        note=describe_missing_numbers(db, record_source.record_table, stored_filter.filters),
+        note=describe_gaps(db, record_source.record_table, stored_filter.filters),
         **build_next_page_fields(record_source.name, record_page.after_key),
     )
 
@@ -76,7 +78,7 @@ def list_children(
     db: Database, page_model: type[ChildPage], record_id: str, max_results: int, after_key: int
 ) -> ChildPage:
     """Return a page of what belongs to a record; raise RecordNotFound if that is not loaded."""
-    source_name, table_name = CHILD_TABLES[page_model]
+    source_name, table_name = SOURCE_AND_TABLE_BY_PAGE[page_model]
     parent_column = PARENT_COLUMN_BY_CHILD_TABLE[table_name]
     parent_record = store.read_record(db, SOURCES_BY_NAME[source_name], record_id)
     child_page, total_count = store.list_children(
@@ -87,9 +89,37 @@ def list_children(
         "total": total_count,
         parent_column: record_id,
         "loaded_up_to": parent_record["loaded_up_to"],
-        **build_next_page_fields(table_name, child_page.after_key),
+        **build_next_page_fields(f"{table_name}:{record_id}", child_page.after_key),
     }
+    if source_name == "bills":
+        page_fields["note"] = describe_missing_status(parent_record)
     return page_model.model_validate(page_fields)
+
+
+def describe_missing_status(bill_fields: Mapping[str, Any]) -> str | None:
+    """Return what a list of a bill cannot know; None where the bill's status file is loaded."""
+    if bill_fields["status_loaded"]:
+        return None
+    return (
+        "Only texts of this bill are loaded here; its status file, which lists all cosponsors, "
+        "actions, amendments and votes, is not."
+    )
+
+
+def describe_missing_roster(member_count: int, congress: int | None) -> str | None:
+    """Return of which Congress no roster is loaded; None where there are members."""
+    if member_count:
+        return None
+    of_congress = f"of the {format_ordinal(congress)} Congress" if congress else "of this committee"
+    return f"No roster {of_congress} is loaded here."
+
+
+def describe_missing_votes(vote_count: int, congress: int | None) -> str | None:
+    """Return that no vote of a member is loaded; None where one is."""
+    if vote_count:
+        return None
+    of_congress = f" of the {format_ordinal(congress)} Congress" if congress else ""
+    return f"No roll call{of_congress} with this member's vote is loaded here."
 
 
 def read_or_tell_links(db: Database, record_source: Source, record_id: str) -> dict[str, Any]:
@@ -147,7 +177,8 @@ def list_members(
         committee_id=record_id,
         congress=members_congress,
         loaded_up_to=loaded_up_to,
-        **build_next_page_fields("committee_members", member_page.after_key),
+        note=describe_missing_roster(total_count, members_congress),
+        **build_next_page_fields(f"committee_members:{record_id}", member_page.after_key),
     )
 
 
@@ -170,7 +201,8 @@ def list_member_votes(
         ],
         total=total_count,
         loaded_up_to=store.read_progress(db, SOURCES_BY_NAME["roll_call_votes"]).loaded_up_to,
-        **build_next_page_fields("member_votes", vote_page.after_key),
+        note=describe_missing_votes(total_count, congress),
+        **build_next_page_fields(f"member_votes:{record_id}", vote_page.after_key),
     )
 
 
@@ -186,22 +218,22 @@ def list_roll_call_votes(
         results=[_build_member_vote(voter_row, roll_call) for voter_row in voter_page.rows],
         total=total_count,
         loaded_up_to=roll_call["loaded_up_to"],
-        **build_next_page_fields("roll_call_members", voter_page.after_key),
+        **build_next_page_fields(f"roll_call_members:{record_id}", voter_page.after_key),
     )
 
 
-def _build_member_vote(vote_row: Row, roll_call: dict[str, Any]) -> MemberVote:
+def _build_member_vote(member_vote_row: Row, roll_call: dict[str, Any]) -> MemberVote:
     roll_call_fields: dict[str, Any] = {
         field_name: roll_call.get(field_name) for field_name in _ROLL_CALL_FIELDS
     }
     return MemberVote(
-        vote_id=vote_row["vote_id"],
-        bioguide_id=vote_row["bioguide_id"],
-        name=vote_row["name"],
-        party=vote_row["party"],
-        state=vote_row["state"],
-        position=vote_row["position"],
-        standard_position=vote_row["standard_position"],
+        vote_id=member_vote_row["vote_id"],
+        bioguide_id=member_vote_row["bioguide_id"],
+        name=member_vote_row["name"],
+        party=member_vote_row["party"],
+        state=member_vote_row["state"],
+        position=member_vote_row["position"],
+        standard_position=member_vote_row["standard_position"],
         **roll_call_fields,
     )
 
@@ -223,7 +255,7 @@ def list_links(
         total=total_count,
         id=record_fields["id"],
         loaded_up_to=record_fields["loaded_up_to"],
-        **build_next_page_fields("links", last_key),
+        **build_next_page_fields(f"links:{record_id}", last_key),
     )
 
 
@@ -246,6 +278,11 @@ def list_changes(
         resume_cursor=resume_cursor,
         since=since_day,
     )
+
+
+def make_name_list(record_source: Source, query_text: str) -> str:
+    """Return the name of a list of matches: each registry and each query has its own."""
+    return f"names:{record_source.name}:{zlib.crc32(query_text.encode('utf-8', 'replace'))}"
 
 
 def build_next_match_fields(list_name: str, page_slice: slice, match_count: int) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from readingroom.storage.database import Database
 
 
 def suggest_recent(
-    db: Database, record_table: RecordTable, bucket_size: Interval, max_intervals: int
+    db: Database, record_table: RecordTable, interval: Interval, max_intervals: int
 ) -> list[dict[str, Any]]:
     """Return the filter that leaves about so many of the newest intervals."""
     (newest_date,) = db.execute(
@@ -23,9 +23,13 @@ def suggest_recent(
     if newest_day is None:
         return []
     # The shortest that each can be, so that what is suggested never has too many buckets.
-    shortest_days = {"day": 1, "week": 7, "month": 28, "quarter": 90, "year": 365}[bucket_size]
+    shortest_interval_days = {"day": 1, "week": 7, "month": 28, "quarter": 90, "year": 365}[
+        interval
+    ]
     # Nothing here is older than Congress, and Python has no dates before the year 1.
-    days_back = min(shortest_days * (max_intervals - 1), (newest_day - date(1789, 1, 1)).days)
+    days_back = min(
+        shortest_interval_days * (max_intervals - 1), (newest_day - date(1789, 1, 1)).days
+    )
     return [{"filters": {"since": (newest_day - timedelta(days=days_back)).isoformat()}}]
 
 
@@ -33,7 +37,7 @@ def suggest_filters(
     db: Database, record_table: RecordTable, row_filter: RowFilter, max_records: int
 ) -> Iterator[dict[str, Any]]:
     """Yield filters that leave at most so many records, each with how many it leaves."""
-    for filter_name, newest_sql in record_table.newest_sql:
+    for filter_name, newest_sql in record_table.newest_value_queries:
         (newest_value,) = db.execute(newest_sql).fetchone() or (None,)
         if newest_value is None or filter_name in row_filter.filters:
             continue
@@ -42,7 +46,7 @@ def suggest_filters(
         )
         if matching_count <= max_records:
             yield {"filters": {filter_name: newest_value}, "rows": matching_count}
-    if record_table.facts and "since" not in row_filter.filters:
+    if record_table.facts_index and "since" not in row_filter.filters:
         yield from _suggest_since(db, record_table, max_records)
 
 

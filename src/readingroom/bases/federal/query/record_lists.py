@@ -14,7 +14,11 @@ from readingroom.bases.federal.names.filter_values import find_reinterpreted_val
 from readingroom.bases.federal.query import cursors
 from readingroom.bases.federal.query.cards import make_card
 from readingroom.bases.federal.query.links import list_links_and_sponsors
-from readingroom.bases.federal.query.votes import list_members_voting_alike, summarize_roll_call
+from readingroom.bases.federal.query.votes import (
+    describe_missing_voters,
+    list_members_voting_alike,
+    summarize_roll_call,
+)
 from readingroom.bases.federal.schema.records import LinkKind, SponsorKind
 from readingroom.bases.federal.schema.sources import (
     MEMBER_VOTES,
@@ -60,7 +64,7 @@ def list_voters(
     roll_call = store.read_record(db, SOURCES_BY_NAME["roll_call_votes"], vote_id)
     parsed_filters = parse_filters(MEMBER_VOTES, {**(filter_values or {}), "vote_id": vote_id})
     row_filter = resolve_filters(db, MEMBER_VOTES, parsed_filters)
-    (after_key,) = cursors.decode("roll_call_members", page_cursor, int) or (0,)
+    (after_key,) = cursors.decode(f"roll_call_members:{vote_id}", page_cursor, int) or (0,)
     (total_count,) = db.execute(
         f"SELECT count(*) FROM member_votes WHERE {row_filter.sql}", row_filter.values
     ).fetchone()
@@ -70,23 +74,20 @@ def list_voters(
         (*row_filter.values, after_key, max_results + 1),
     ).fetchall()
     last_key = (voter_rows[max_results - 1]["ordinal"],) if len(voter_rows) > max_results else None
-    missing_note = (
-        None if roll_call.get("recorded") else "How each member voted is not loaded here."
-    )
     return build_list(
         "roll_call_votes",
         [
             {field_name: voter_row[field_name] for field_name in _VOTER_FIELDS}
             for voter_row in voter_rows[:max_results]
         ],
-        "roll_call_members",
+        f"roll_call_members:{vote_id}",
         last_key,
         id=vote_id,
         part="members",
         total=total_count,
         loaded_up_to=roll_call["loaded_up_to"],
         filters_read=find_reinterpreted_values(parsed_filters.filters, row_filter.filters),
-        note=missing_note,
+        note=describe_missing_voters(roll_call),
         vote=summarize_roll_call(db, roll_call),
     )
 
@@ -102,12 +103,16 @@ def list_link_cards(
     """List what a record is linked to, then its sponsors and cosponsors, with the evidence."""
     record_fields = store.read_record(db, record_source, record_id)
     found_links, last_key, total_count = list_links_and_sponsors(
-        db, record_id, kind_filter, max_results, cursors.decode("links", page_cursor, str, str)
+        db,
+        record_id,
+        kind_filter,
+        max_results,
+        cursors.decode(f"links:{record_id}", page_cursor, str, str),
     )
     return build_list(
         record_source.name,
         [make_card(asdict(found_link)) for found_link in found_links],
-        "links",
+        f"links:{record_id}",
         last_key,
         id=record_id,
         part="links",
@@ -121,7 +126,7 @@ def list_voting_alike(
 ) -> RecordList:
     """List who voted most often as a member did, and over how many votes of which days."""
     store.read_record(db, SOURCES_BY_NAME["legislators"], bioguide_id)
-    (start_index,) = cursors.decode("voted_alike", page_cursor, int) or (0,)
+    (start_index,) = cursors.decode(f"voted_alike:{bioguide_id}", page_cursor, int) or (0,)
     alike_members, total_count = list_members_voting_alike(
         db, bioguide_id, congress, max_results, start_index
     )
@@ -129,13 +134,14 @@ def list_voting_alike(
     return build_list(
         "legislators",
         alike_members,
-        "voted_alike",
+        f"voted_alike:{bioguide_id}",
         (end_index,) if end_index < total_count else None,
         id=bioguide_id,
         part="voted_alike",
         total=total_count,
         loaded_up_to=store.read_progress(db, SOURCES_BY_NAME["roll_call_votes"]).loaded_up_to,
-        note="Counted over the votes that are loaded here, in which both said yea or nay.",
+        note="Counted over the votes that are loaded here, in which both said yea or nay; who was "
+        "compared in fewer than two is left out.",
     )
 
 
@@ -152,7 +158,7 @@ def list_committee_actions(
     """
     committee_record = store.read_record(db, SOURCES_BY_NAME["committees"], committee_id)
     day_filters = validate_model(SourceFilters, filter_values)
-    (start_index,) = cursors.decode("committee_actions", page_cursor, int) or (0,)
+    (start_index,) = cursors.decode(f"committee_actions:{committee_id}", page_cursor, int) or (0,)
     all_actions = (*_read_bill_activities(db, committee_id), *_read_meetings(db, committee_id))
     dated_actions = sorted(
         (
@@ -167,7 +173,7 @@ def list_committee_actions(
     return build_list(
         "committees",
         dated_actions[start_index:end_index],
-        "committee_actions",
+        f"committee_actions:{committee_id}",
         (end_index,) if end_index < len(dated_actions) else None,
         id=committee_id,
         part="actions",
@@ -252,6 +258,7 @@ def convert_page(
         next_cursor=typed_page.next_cursor,
         has_more=typed_page.has_more,
         loaded_up_to=typed_page.loaded_up_to,
+        note=getattr(typed_page, "note", None),
     )
 
 
@@ -265,14 +272,14 @@ def parse_list_address(list_address: str) -> ListRecords | None:
 
     Raise InvalidArguments for a path that is no list.
     """
-    split_url = urlsplit(list_address.strip())
-    if not split_url.path.startswith("/v1/"):
+    url_parts = urlsplit(list_address.strip())
+    if not url_parts.path.startswith("/v1/"):
         return None
     path_segments = [
         unquote(path_segment)
-        for path_segment in split_url.path.removeprefix("/v1/").strip("/").split("/")
+        for path_segment in url_parts.path.removeprefix("/v1/").strip("/").split("/")
     ]
-    query_params: dict[str, Any] = dict(parse_qsl(split_url.query))
+    query_params: dict[str, Any] = dict(parse_qsl(url_parts.query))
     page_size, page_cursor = query_params.pop("limit", None), query_params.pop("cursor", None)
     page_fields: dict[str, Any] = {"cursor": page_cursor}
     if page_size and page_size.isdecimal() and 1 <= int(page_size) <= 200:

@@ -17,13 +17,13 @@ _MIXED_CASE_HEADING_PATTERN = re.compile(
     r"^[ \t]*(?:Section|Sec\.)\s+(\d+[A-Z]?(?:[-\u2013]\d+)?)\.[ \t]*(.*)$", re.MULTILINE
 )
 _LEADING_SECTION_WORD_PATTERN = re.compile(r"^\s*(?:section|sec\.?|\u00a7+)\s*", re.I)
-_MAX_HEADING, _MAX_NAMED = 120, 40
+_MAX_HEADING, _MAX_NAMED_SECTIONS = 120, 40
 _MAX_CONTENTS_LINE_CHARS = 200
 """Characters of a line in a table of contents, with the heading of a title that may follow it."""
 _SHOWN_WORDS_PER_END = 8  # of a long unchanged run, at either end
 _MAX_REPLACED_CHARS = 40_000
 """Of two sections that share nothing: longer ones are only called changed."""
-_CHANGE_MARKS = {"equal": ("", ""), "delete": ("[-", "-]"), "insert": ("{+", "+}")}
+_MARKS_BY_OPERATION = {"equal": ("", ""), "delete": ("[-", "-]"), "insert": ("{+", "+}")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,37 +35,59 @@ class TextSection:
     heading: str
     start_offset: int
     end_offset: int
+    next_heading_offset: int
+    """Where the next heading stands: that of a section which this one quotes, or its end."""
 
 
 def list_sections(body_text: str) -> list[TextSection]:
-    """Return the sections of a text in its order."""
+    """Return the sections of a text in its order; those that it quotes are parts of its own."""
     heading_matches = _find_headings(body_text)
+    section_labels = _number_headings(heading_matches)
+    text_sections: list[TextSection] = []
+    own_end_offset = next_heading_offset = len(body_text)
+    for heading_match, section_label in zip(
+        reversed(heading_matches), reversed(section_labels), strict=True
+    ):
+        is_quoted = _is_quoted(heading_match)
+        text_sections.append(
+            TextSection(
+                section_label,
+                heading_match[2].strip()[:_MAX_HEADING],
+                heading_match.start(),
+                next_heading_offset if is_quoted else own_end_offset,
+                next_heading_offset,
+            )
+        )
+        next_heading_offset = heading_match.start()
+        if not is_quoted:
+            own_end_offset = next_heading_offset
+    return text_sections[::-1]
+
+
+def _number_headings(heading_matches: list[re.Match[str]]) -> list[str]:
+    """Return the labels of headings: a text's own sections before those that it quotes."""
     label_counts: Counter[str] = Counter()
-    text_sections = []
-    for heading_index, heading_match in enumerate(heading_matches):
+    label_by_start: dict[int, str] = {}
+    for heading_match in sorted(heading_matches, key=_is_quoted):
         section_number = heading_match[1].replace("\u2013", "-")
         label_counts[section_number] += 1
-        section_label = (
+        label_by_start[heading_match.start()] = (
             section_number
             if label_counts[section_number] == 1
             else f"{section_number}#{label_counts[section_number]}"
         )
-        section_end_offset = (
-            heading_matches[heading_index + 1].start()
-            if heading_index + 1 < len(heading_matches)
-            else len(body_text)
-        )
-        heading_text = heading_match[2].strip()[:_MAX_HEADING]
-        text_sections.append(
-            TextSection(section_label, heading_text, heading_match.start(), section_end_offset)
-        )
-    return text_sections
+    return [label_by_start[heading_match.start()] for heading_match in heading_matches]
+
+
+def _is_quoted(heading_match: re.Match[str]) -> bool:
+    """Whether a section is one that the bill writes into another law."""
+    return heading_match[0].lstrip().startswith("\u201c")
 
 
 def _find_headings(body_text: str) -> list[re.Match[str]]:
     """Return the headings of sections; in capitals, unless most of them are not, as in old laws."""
     capital_matches = list(_CAPITALS_HEADING_PATTERN.finditer(body_text))
-    capital_numbers = {heading_match[1] for heading_match in capital_matches}
+    capital_section_numbers = {heading_match[1] for heading_match in capital_matches}
     heading_matches = sorted(
         (*capital_matches, *_MIXED_CASE_HEADING_PATTERN.finditer(body_text)),
         key=lambda heading_match: heading_match.start(),
@@ -74,7 +96,7 @@ def _find_headings(body_text: str) -> list[re.Match[str]]:
         *(heading_match.start() for heading_match in heading_matches),
         len(body_text),
     ][1:]
-    contents_line_flags = [
+    is_short_by_index = [
         len(body_text[heading_match.start(2) : next_heading_start].strip())
         <= _MAX_CONTENTS_LINE_CHARS
         for heading_match, next_heading_start in zip(
@@ -83,10 +105,12 @@ def _find_headings(body_text: str) -> list[re.Match[str]]:
     ]
     numbers_with_text = {
         heading_match[1]
-        for heading_match, is_short in zip(heading_matches, contents_line_flags, strict=True)
+        for heading_match, is_short in zip(heading_matches, is_short_by_index, strict=True)
         if not is_short
     }
-    if capital_numbers and len(numbers_with_text - capital_numbers) <= len(capital_numbers):
+    if capital_section_numbers and len(numbers_with_text - capital_section_numbers) <= len(
+        capital_section_numbers
+    ):
         return capital_matches
     last_index_by_number = {
         heading_match[1]: heading_index
@@ -96,7 +120,7 @@ def _find_headings(body_text: str) -> list[re.Match[str]]:
     return [
         heading_match
         for heading_index, heading_match in enumerate(heading_matches)
-        if not contents_line_flags[heading_index]
+        if not is_short_by_index[heading_index]
         or last_index_by_number[heading_match[1]] == heading_index
     ]
 
@@ -117,9 +141,11 @@ def find_section(body_text: str, wanted_section: str) -> TextSection:
         if text_section.label.lower() == section_label.lower():
             return text_section
     section_labels_text = ", ".join(
-        text_section.label for text_section in text_sections[:_MAX_NAMED]
+        text_section.label for text_section in text_sections[:_MAX_NAMED_SECTIONS]
     )
-    total_hint = f", … {len(text_sections)} in all" if len(text_sections) > _MAX_NAMED else ""
+    total_hint = (
+        f", … {len(text_sections)} in all" if len(text_sections) > _MAX_NAMED_SECTIONS else ""
+    )
     problem_text = (
         f"there is no section {wanted_section[:50]!r}; "
         f"there are {section_labels_text or 'none'}{total_hint}"
@@ -144,33 +170,41 @@ def compare_versions(older_text: str, newer_text: str) -> str:
 
     Removed words stand in [-…-], added ones in {+…+}; equal sections are only counted.
     """
-    old_section_by_label = {
-        text_section.label: text_section for text_section in list_sections(older_text)
-    }
-    new_sections = list_sections(newer_text)
+    old_part_by_label, new_part_by_label = _split_parts(older_text), _split_parts(newer_text)
+    if not old_part_by_label.keys() - {""} and not new_part_by_label.keys() - {""}:
+        is_equal = older_text.split() == newer_text.split()
+        return (
+            "The two texts are equal, word for word."
+            if is_equal
+            else _mark_changes(older_text, newer_text)
+        )
     report_lines = []
     unchanged_count = 0
-    for new_section in new_sections:
-        heading_line = f"Sec. {new_section.label}. {new_section.heading}"
-        new_section_text = newer_text[new_section.start_offset : new_section.end_offset]
-        old_section = old_section_by_label.pop(new_section.label, None)
-        if old_section is None:
-            report_lines.append(f"{heading_line}: added, {len(new_section_text)} characters.")
+    for section_label, (heading_line, new_part_text) in new_part_by_label.items():
+        if section_label not in old_part_by_label:
+            report_lines.append(f"{heading_line}: added, {len(new_part_text)} characters.")
             continue
-        old_section_text = older_text[old_section.start_offset : old_section.end_offset]
-        if old_section_text.split() == new_section_text.split():
+        _, old_part_text = old_part_by_label.pop(section_label)
+        if old_part_text.split() != new_part_text.split():
+            report_lines.append(f"{heading_line}:\n{_mark_changes(old_part_text, new_part_text)}")
+        elif section_label:
             unchanged_count += 1
-        else:
-            report_lines.append(
-                f"{heading_line}:\n{_mark_changes(old_section_text, new_section_text)}"
-            )
-    report_lines += [
-        f"Sec. {text_section.label}. {text_section.heading}: removed."
-        for text_section in old_section_by_label.values()
-    ]
-    if not new_sections and not report_lines:
-        report_lines = [_mark_changes(older_text, newer_text)]
+    report_lines += [f"{heading_line}: removed." for heading_line, _ in old_part_by_label.values()]
     return "\n\n".join([f"{unchanged_count} sections are equal.", *report_lines])
+
+
+def _split_parts(body_text: str) -> dict[str, tuple[str, str]]:
+    """Return the parts of a text by label, each with its heading; "" is what stands above them."""
+    text_sections = list_sections(body_text)
+    text_above = body_text[: text_sections[0].start_offset] if text_sections else body_text
+    part_by_label = {"": ("Above the first section", text_above)} if text_above.strip() else {}
+    return part_by_label | {
+        text_section.label: (
+            f"Sec. {text_section.label}. {text_section.heading}",
+            body_text[text_section.start_offset : text_section.next_heading_offset],
+        )
+        for text_section in text_sections
+    }
 
 
 def _mark_changes(older_text: str, newer_text: str) -> str:
@@ -190,5 +224,5 @@ def _format_run(diff_run: DiffRun) -> str:
         if diff_run.operation == "equal"
         else diff_run.text
     )
-    opening_mark, closing_mark = _CHANGE_MARKS[diff_run.operation]
+    opening_mark, closing_mark = _MARKS_BY_OPERATION[diff_run.operation]
     return f"{opening_mark}{' '.join(shown_text.split())}{closing_mark}"

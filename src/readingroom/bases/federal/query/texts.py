@@ -14,7 +14,7 @@ from readingroom.bases.federal.query.sections import (
     find_section,
     format_outline,
 )
-from readingroom.bases.federal.query.votes import describe_roll_call, tally_by_party
+from readingroom.bases.federal.query.votes import describe_roll_call, read_party_tallies
 from readingroom.bases.federal.schema.ids import FederalId
 from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Source
 from readingroom.core.errors import RecordNotFound
@@ -94,12 +94,12 @@ def read_bill_text(
     version_codes = store.list_texts(db, versioned_record_id)
     part_name = version_code.lower() if version_code else next(iter(version_codes), None)
     stored_text = _read_version(db, record_fields, part_name, version_code, version_codes)
-    body_text, older_text = stored_text.body, None
+    body_text, older_stored_text = stored_text.body, None
     if compare_with:
-        older_text = _read_version(
+        older_stored_text = _read_version(
             db, record_fields, compare_with.lower(), compare_with, version_codes
         )
-        body_text = _compare_texts(older_text.body, body_text, section_label)
+        body_text = _compare_texts(older_stored_text.body, body_text, section_label)
     elif section_label:
         body_text = choose_section(body_text, section_label)
     end_offset = text_offset + MAX_TEXT_CHARS
@@ -107,7 +107,7 @@ def read_bill_text(
     query_params = {
         "version": stored_text.part,
         "section": section_label,
-        "compare_with": older_text.part if older_text else None,
+        "compare_with": older_stored_text.part if older_stored_text else None,
         "offset": next_offset,
     }
     query_string = urlencode(
@@ -129,7 +129,7 @@ def read_bill_text(
         next_offset=next_offset,
         more_url=f"/v1/bills/{versioned_record_id}/body?{query_string}" if next_offset else None,
         section=section_label,
-        compared_with=older_text.part if older_text else None,
+        compared_with=older_stored_text.part if older_stored_text else None,
         versions=version_codes,
         url=stored_text.url,
         citation=Citation.model_validate(record_fields["citation"]),
@@ -188,7 +188,7 @@ def fetch_record(
     whole_text = stored_text.body if stored_text else _describe_record(db, record_fields)
     if section_label:
         whole_text = choose_section(whole_text, section_label)
-    link_counts = count_links_and_sponsors(db, record_id)
+    link_count_by_kind = count_links_and_sponsors(db, record_id)
     end_offset = text_offset + MAX_TEXT_CHARS
     next_offset = end_offset if end_offset < len(whole_text) else None
     return Fetched(
@@ -207,9 +207,9 @@ def fetch_record(
         total_chars=len(whole_text),
         next_offset=next_offset,
         more_url=_build_fetch_url(record_id, section_label, next_offset) if next_offset else None,
-        links=link_counts,
+        links=link_count_by_kind,
         links_url=f"/v1/{SOURCES_BY_NAME[record_fields['source']].slug}/{record_id}/links"
-        if link_counts
+        if link_count_by_kind
         else None,
     )
 
@@ -226,13 +226,13 @@ def _build_fetch_url(record_id: str, section_label: str | None, text_offset: int
 
 def _describe_record(db: Database, record_fields: dict[str, Any]) -> str:
     if record_fields["source"] == "roll_call_votes":
-        party_tallies = tally_by_party(db, record_fields["id"])
+        party_tallies = read_party_tallies(db, record_fields)
         roll_call_text = describe_roll_call(record_fields, party_tallies)
         return f"{_describe_fields(record_fields)}\n\n{roll_call_text}"
     return _describe_fields(record_fields)
 
 
-def render_bill_text(bill_text: BillText) -> Fetched:
+def make_fetched_bill_text(bill_text: BillText) -> Fetched:
     """Return a piece of a bill's text in the shape of a fetched record."""
     return Fetched(
         id=bill_text.bill_id,
@@ -252,7 +252,7 @@ def render_bill_text(bill_text: BillText) -> Fetched:
     )
 
 
-def render_list(list_path: str, record_list: RecordList, more_url: str | None) -> Fetched:
+def make_fetched_list(list_path: str, record_list: RecordList, more_url: str | None) -> Fetched:
     """Return a page of a list in the shape of a fetched record: a line for each item."""
     row_lines = [
         " | ".join(f"{field_name}: {field_value}" for field_name, field_value in list_row.items())

@@ -10,6 +10,7 @@ from typing import Any
 from readingroom.storage.database import Database, Row
 
 _SIDE_SQL = "coalesce({votes}.standard_position, 'other')"
+_SIDES = ("yea", "present", "not_voting", "nay")
 _MIN_SHARED_VOTES = 2
 """Fewer votes together say nothing of two members."""
 _VOTE_IS_ACTIVE_SQL = "vote_id NOT IN (SELECT id FROM roll_call_votes WHERE status <> 'active')"
@@ -28,14 +29,62 @@ def tally_by_party(db: Database, vote_id: str) -> dict[str, dict[str, int]]:
         side_counts_by_party.setdefault(tally_row["party"], {})[tally_row["side"]] = tally_row[
             "members"
         ]
-    parties_by_size = sorted(
+    party_names_largest_first = sorted(
         side_counts_by_party,
         key=lambda party_name: (-sum(side_counts_by_party[party_name].values()), party_name),
     )
     return {
         party_name: dict(sorted(side_counts_by_party[party_name].items(), reverse=True))
-        for party_name in parties_by_size
+        for party_name in party_names_largest_first
     }
+
+
+def read_party_tallies(db: Database, roll_call: dict[str, Any]) -> dict[str, dict[str, int]]:
+    """Return how many of each party voted how: as printed, else of the members that are loaded."""
+    if not are_party_totals_whole(roll_call):
+        return tally_by_party(db, roll_call["id"])
+    printed_tallies = {
+        party_totals["party"]: {
+            vote_side: party_totals[vote_side] for vote_side in _SIDES if party_totals[vote_side]
+        }
+        for party_totals in roll_call["party_totals"]
+    }
+    return {
+        party_name: printed_tallies[party_name]
+        for party_name in sorted(
+            printed_tallies,
+            key=lambda party_name: (-sum(printed_tallies[party_name].values()), party_name),
+        )
+        if printed_tallies[party_name]
+    }
+
+
+def are_party_totals_whole(roll_call: dict[str, Any]) -> bool:
+    """Return whether the totals by party add up to those of the vote: not of some members only."""
+    total_by_side = roll_call.get("totals") or {}
+    # Where members vote for a person, they are in no total.
+    if not _count_voters(roll_call) or _count_voters(roll_call) < (roll_call.get("recorded") or 0):
+        return False
+    return all(
+        sum(party_totals[vote_side] for party_totals in roll_call.get("party_totals") or ())
+        == (total_by_side.get(vote_side) or 0)
+        for vote_side in _SIDES
+    )
+
+
+def _count_voters(roll_call: dict[str, Any]) -> int:
+    return sum((roll_call.get("totals") or {}).get(vote_side) or 0 for vote_side in _SIDES)
+
+
+def describe_missing_voters(roll_call: dict[str, Any]) -> str | None:
+    """Return of how many members a roll call's votes are loaded, unless it is of all."""
+    voter_count = _count_voters(roll_call)
+    recorded_count = roll_call.get("recorded") or 0
+    if not recorded_count:
+        return "How each member voted is not loaded here."
+    if recorded_count >= voter_count:
+        return None
+    return f"How {recorded_count} of {voter_count} members voted is loaded here."
 
 
 def summarize_member_votes(
@@ -144,7 +193,7 @@ def summarize_roll_call(db: Database, roll_call: dict[str, Any]) -> dict[str, An
         },
         "majority_required": roll_call.get("majority_required"),
         "needed": count_votes_needed(roll_call.get("majority_required") or "", voter_count),
-        "by_party": tally_by_party(db, roll_call["id"]),
+        "by_party": read_party_tallies(db, roll_call),
     }
 
 
@@ -175,10 +224,10 @@ def describe_roll_call(
         f"Yea {total_by_side.get('yea', 0)}, nay {total_by_side.get('nay', 0)}, present "
         f"{total_by_side.get('present', 0)}, not voting {total_by_side.get('not_voting', 0)}.",
     ]
-    recorded_count = sum(
-        sum(count_by_side.values()) for count_by_side in side_counts_by_party.values()
-    )
-    if side_counts_by_party:
+    recorded_count = roll_call.get("recorded") or 0
+    if are_party_totals_whole(roll_call):
+        description_lines.append(f"By party ({recorded_count} members' votes are loaded here):")
+    elif side_counts_by_party:
         description_lines.append(
             f"By party, of the {recorded_count} members whose votes are loaded here:"
         )
@@ -197,5 +246,5 @@ def _build_congress_condition(congress: int | None) -> tuple[str, tuple[int, ...
     return ("", ()) if congress is None else (" AND m.congress = ?", (congress,))
 
 
-def _compute_percent(part_count: int | None, whole_count: int | None) -> float | None:
-    return round(100 * (part_count or 0) / whole_count, 1) if whole_count else None
+def _compute_percent(numerator: int | None, denominator: int | None) -> float | None:
+    return round(100 * (numerator or 0) / denominator, 1) if denominator else None

@@ -6,7 +6,7 @@ from functools import cache
 
 _Rewrite = Callable[[re.Match[str]], str]
 
-_WEB, _REST = r"(?:https?://)?(?:www\.)?", r"(?:[/?#.].*)?"
+_WEB, _URL_REMAINDER_REGEX = r"(?:https?://)?(?:www\.)?", r"(?:[/?#.].*)?"
 _GOVINFO_URL_REGEX = rf"(?:{_WEB}govinfo\.gov/(?:app/details|content/pkg|metadata/pkg)/)?"
 _ORDINAL_REGEX = r"(\d{1,3})(?:st|nd|rd|th)"
 _BILL_PAGE_REGEX = r"((?:house|senate)-(?:bill|(?:joint-|concurrent-)?resolution))"
@@ -27,10 +27,12 @@ def _compile_url_rules() -> list[tuple[re.Pattern[str], _Rewrite]]:
     """Return the rules ready to be used; not before an address is met, of which few are."""
     return [
         (
-            re.compile(path_pattern + _REST, re.ASCII | re.I),
-            _make_template_rewrite(rule) if isinstance(rule, str) else rule,
+            re.compile(url_regex + _URL_REMAINDER_REGEX, re.ASCII | re.I),
+            _make_template_rewrite(template_or_rewrite)
+            if isinstance(template_or_rewrite, str)
+            else template_or_rewrite,
         )
-        for path_pattern, rule in _URL_RULES
+        for url_regex, template_or_rewrite in _URL_RULES
     ]
 
 
@@ -39,9 +41,17 @@ def _make_template_rewrite(template: str) -> _Rewrite:
 
 
 def _make_house_vote_id(url_match: re.Match[str]) -> str:
-    """The Clerk counts votes by year; a session is a year of a Congress."""
-    vote_year = int(url_match[1])
-    return f"house:{(vote_year - 1787) // 2}:{1 if vote_year % 2 else 2}:{url_match[2]}"
+    return _format_vote_id("house", int(url_match[1]), url_match[2])
+
+
+def _make_vote_id_of_year(citation_match: re.Match[str]) -> str:
+    return _format_vote_id(citation_match[1].lower(), int(citation_match[3]), citation_match[2])
+
+
+def _format_vote_id(chamber_name: str, vote_year: int, roll_number: str) -> str:
+    """Votes are counted by year; a session is a year of a Congress."""
+    session_number = 1 if vote_year % 2 else 2
+    return f"{chamber_name}:{(vote_year - 1787) // 2}:{session_number}:{roll_number}"
 
 
 def _make_law_id(url_match: re.Match[str]) -> str:
@@ -86,14 +96,25 @@ _URL_RULES: tuple[tuple[str, str | _Rewrite], ...] = (
     ),
     (rf"{_GOVINFO_URL_REGEX}PLAW-(\d{{1,3}})(publ|pvtl)(\d+)", _make_law_id),
     (rf"{_GOVINFO_URL_REGEX}CREC-[\d-]{{10}}/(?:html/)?(CREC-[\w-]+)", r"crec:\1"),
+    (
+        rf"{_WEB}govinfo\.gov/link/bills/(\d{{1,3}})/(hr|s|[hs]jres|[hs]res|[hs]conres)/(\d+)",
+        r"bill:\1-\2-\3",
+    ),
+    (rf"{_WEB}govinfo\.gov/link/plaw/(\d{{1,3}})/public/(\d+)", r"pl:\1-\2"),
     (rf"{_GOVINFO_URL_REGEX}COMPS-(\d+)", r"comps:\1"),
     (
         rf"{_GOVINFO_URL_REGEX}CRPT-(\d{{1,3}}[hsej]rpt\d{{1,5}}(?:-(?:pt|bk)\d{{1,3}}|-errata)?)",
         r"crpt:\1",
     ),
     (rf"{_GOVINFO_URL_REGEX}CHRG-(\w+)", lambda match: f"hearing:CHRG-{match[1].lower()}"),
-    (rf"{_WEB}govinfo\.gov/link/cfr/(\d+)/(\w+)\?sectionnum=([\w-]+)(?:&.*)?", r"cfr:\1:\2.\3"),
-    (rf"{_WEB}federalregister\.gov/(?:d|a|documents/\d{{4}}/\d\d/\d\d)/{_FR_NUMBER_REGEX}", r"\1"),
+    (
+        rf"{_WEB}govinfo\.gov/link/cfr/(\d+)/(\w+)\?sectionnum=([\w-]+)(?:&.*)?",
+        r"cfr:\1:\2.\3",
+    ),
+    (
+        rf"{_WEB}federalregister\.gov/(?:d|a|documents/\d{{4}}/\d\d/\d\d)/{_FR_NUMBER_REGEX}",
+        r"\1",
+    ),
     (rf"{_WEB}federalregister\.gov/agencies/([a-z0-9-]+)", r"agency:\1"),
     (rf"FR\s?Doc\.?\s?(?:No\.?\s?)?{_FR_NUMBER_REGEX}", r"\1"),
     (rf"{_WEB}senate\.gov/.*vote_(\d+)_([12])_(\d+)", r"senate:\1:\2:\3"),
@@ -103,6 +124,10 @@ _URL_RULES: tuple[tuple[str, str | _Rewrite], ...] = (
         rf"(House|Senate) (?:roll call )?vote (?:No\.? )?(\d+), {_ORDINAL_REGEX} Congress, "
         r"([123])(?:st|nd|rd) session(?: \([\d-]+\))?",
         r"\1:\3:\4:\2",
+    ),
+    (
+        r"(House|Senate) (?:roll call )?vote (?:No\.? )?(\d+)(?:,| in| of) (\d{4})",
+        _make_vote_id_of_year,
     ),
     (rf"{_WEB}cbo\.gov/publication/(\d+)", r"cbo:\1"),
     (rf"{_WEB}lda\.(?:senate\.)?gov/filings/public/filing/{_UUID_REGEX}", r"lda:\1"),

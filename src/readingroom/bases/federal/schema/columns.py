@@ -22,10 +22,10 @@ def list_computed_columns(source_name: str) -> tuple[str, ...]:
 
 def read_column_values(full_record: Record) -> ColumnValues:
     """Return what `list_computed_columns` has for a record."""
-    read_fields, read_nested = _make_readers(full_record.source)
+    read_fields, nested_readers = _make_readers(full_record.source)
     column_values: tuple[Any, ...] = read_fields(full_record)
-    if read_nested:
-        column_values += tuple([read_value(full_record) for read_value in read_nested])
+    if nested_readers:
+        column_values += tuple([read_value(full_record) for read_value in nested_readers])
     return column_values
 
 

@@ -11,6 +11,10 @@ from pathlib import Path
 
 _VOCABULARY_FILE = Path(__file__).with_name("names.toml")
 _DROPPED_CHARACTERS_PATTERN = re.compile(r"['\u2019\u02bc`.]")  # O'Brien and J.D. are one word each
+MAX_NAME_LETTERS = 2_000
+"""What an index takes of a name."""
+_MAX_USUAL_LETTERS = 100
+"""Names that are no longer need not be counted: one letter stands for eighteen at the most."""
 _SEPARATORS_PATTERN = re.compile(r"[^a-z0-9]+")
 
 
@@ -42,10 +46,10 @@ class NameVocabulary:
 def load_vocabulary() -> NameVocabulary:
     """Return the vocabulary in `names.toml`."""
     vocabulary_tables = tomllib.loads(_VOCABULARY_FILE.read_text("utf-8"))
-    codes_by_code = {
+    code_by_lowered_code = {
         (state_code.lower(),): state_code for state_code in vocabulary_tables["states"]
     }
-    codes_by_name = {
+    code_by_state_name = {
         tuple(state_name.split("-")): state_code
         for state_code, state_names in vocabulary_tables["states"].items()
         for state_name in state_names.split()
@@ -65,7 +69,7 @@ def load_vocabulary() -> NameVocabulary:
         },
         popular_names=vocabulary_tables["popular_names"],
         value_aliases=vocabulary_tables["value_aliases"],
-        codes_by_state_words=codes_by_code | codes_by_name,
+        codes_by_state_words=code_by_lowered_code | code_by_state_name,
         equivalents_by_name=_group_nicknames(vocabulary_tables["nicknames"]["groups"].split("\n")),
     )
 
@@ -79,13 +83,13 @@ def _index_by_word(words_by_meaning: Mapping[str, str]) -> dict[str, str]:
 
 
 def _group_nicknames(nickname_lines: Iterable[str]) -> dict[str, frozenset[str]]:
-    equivalents: dict[str, set[str]] = {}
+    names_by_nickname: dict[str, set[str]] = {}
     for nickname_line in nickname_lines:
         for nickname in nickname_line.split():
-            equivalents.setdefault(nickname, set()).update(nickname_line.split())
+            names_by_nickname.setdefault(nickname, set()).update(nickname_line.split())
     return {
         nickname: frozenset(equivalent_names - {nickname})
-        for nickname, equivalent_names in equivalents.items()
+        for nickname, equivalent_names in names_by_nickname.items()
     }
 
 
@@ -100,6 +104,19 @@ def fold_name(full_name: str) -> tuple[str, ...]:
         )
         or folded_words
     )
+
+
+def fold_stored_name(full_name: str) -> tuple[str, ...]:
+    """Return the words that a record is found by under a name: of a very long one, the first."""
+    folded_words = fold_name(full_name)
+    if len(full_name) <= _MAX_USUAL_LETTERS:
+        return folded_words
+    letter_count = 0
+    for word_index, folded_word in enumerate(folded_words):
+        letter_count += len(folded_word) + 2  # between spaces
+        if letter_count > MAX_NAME_LETTERS:
+            return folded_words[:word_index] or (folded_word[:MAX_NAME_LETTERS],)
+    return folded_words
 
 
 def fold_all_words(written_text: str) -> tuple[str, ...]:

@@ -63,11 +63,11 @@ def make_amendment_id(congress: int | str, amendment_type: str, amendment_number
 
 
 def make_sap_id(
-    congress: int | str, issued_on: str, bill_ids: Sequence[str], repeat_number: int = 1
+    congress: int | str, issued_on: str, bill_codes: Sequence[str], repeat_number: int = 1
 ) -> str:
     """Return the id of a statement; those of a day on the same bills differ in a last number."""
-    bill_list = "-".join(bill_ids).lower() or "unnumbered"
-    return f"sap:{int(congress)}:{issued_on}:{bill_list}" + (
+    joined_codes = "-".join(bill_codes).lower() or "unnumbered"
+    return f"sap:{int(congress)}:{issued_on}:{joined_codes}" + (
         f":{repeat_number}" if repeat_number > 1 else ""
     )
 
@@ -238,9 +238,9 @@ def _parse_bill_type(written_type: str) -> str:
 
 
 def _make_form(
-    source_name: str, example_id: str, id_pattern: str, build_id: Callable[[re.Match[str]], str]
+    source_name: str, listed_form: str, id_pattern: str, build_id: Callable[[re.Match[str]], str]
 ) -> _IdForm:
-    return _IdForm(source_name, example_id, re.compile(id_pattern, re.ASCII | re.I), build_id)
+    return _IdForm(source_name, listed_form, re.compile(id_pattern, re.ASCII | re.I), build_id)
 
 
 _BILL_TYPE_REGEX = "(" + "|".join(BILL_TYPES) + ")"
@@ -251,7 +251,7 @@ _PRINTED_BILL_TYPE_REGEX = (
 )
 _CONGRESS_REGEX = r"0*([1-9]\d{0,2})"
 _NUMBER_REGEX = r"0*([1-9]\d{0,5})"
-_NUMBER_SIGN_REGEX = r"(?:No\.?\s?)?"
+_NUMBER_SIGN_REGEX = r"(?:No[.:]?\s?)?"
 _BARE_BILL_PATTERN = re.compile(
     rf"{_PRINTED_BILL_TYPE_REGEX}\s*{_NUMBER_SIGN_REGEX}{_NUMBER_REGEX}", re.ASCII | re.I
 )
@@ -262,7 +262,8 @@ _GRANULE_ID_PATTERN = re.compile(
 )
 _DIGIT_BY_ROMAN = dict(zip(("i", "ii", "iii", "iv", "v", "vi"), "123456", strict=True))
 _REPORT_CITATION_PATTERN = re.compile(
-    r"(H|S|Ex|Exec)\.?\s*Re?pt\.?\s*0*(\d{1,3})-0*(\d{1,5})"
+    r"(H|S|Ex|Exec|House|Senate|Executive)\.?\s*(?:Re?pt\.?|Report)\s*(?:No\.\s*)?"
+    r"0*(\d{1,3})-0*(\d{1,5})"
     r"(?:[, ]+((?:Part|Pt\.|Book) (?:\d+|[IVX]+\b)|Errata))?",
     re.ASCII | re.I,
 )
@@ -417,7 +418,9 @@ _ID_FORMS = (
     _make_form(
         "cfr_sections",
         "",
-        r"([1-9]\d?)\s?C\.?\s?F\.?\s?R\.?\s?(?:\xa7\s?)?(\d{1,4}\.[\w.-]{1,60})",
+        # A paragraph, as in 478.11(a), is read with its section.
+        r"([1-9]\d?)\s?C\.?\s?F\.?\s?R\.?\s?(?:\xa7\s?)?(\d{1,4}\.[\w.-]{1,60})"
+        r"(?:\s?\([a-z\d]{1,4}\))*",
         lambda match: make_cfr_id(match[1], match[2]),
     ),
     _make_form(

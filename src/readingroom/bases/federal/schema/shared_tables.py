@@ -189,19 +189,19 @@ def ensure_shared_schema(db: Any) -> None:
                 f"those up to {SHARED_SCHEMA_VERSION}; install the version that wrote them"
             )
         if stored_version == SHARED_SCHEMA_VERSION:
-            for sql_statement in _list_missing_tables(db):
+            for sql_statement in _list_missing_table_statements(db):
                 db.execute(sql_statement)
             return
         create_extensions(db, _EXTENSIONS)
-        sql_statements = _list_upgrades(db, stored_version) if stored_version else None
+        sql_statements = _list_upgrade_statements(db, stored_version) if stored_version else None
         for sql_statement in sql_statements or list_shared_statements():
             db.execute(sql_statement)
         db.execute(f"INSERT INTO {SCHEMA_NAME}.schema_version VALUES ({SHARED_SCHEMA_VERSION})")
 
 
-def _list_upgrades(db: Any, stored_version: int) -> list[str]:
+def _list_upgrade_statements(db: Any, stored_version: int) -> list[str]:
     """Return the SQL that makes the tables of an older version those of this one."""
-    upgrade_statements = _list_missing_tables(db)
+    upgrade_statements = _list_missing_table_statements(db)
     if stored_version < 2:
         upgrade_statements.append(_LEADERS_INDEX_SQL)
     for record_source in SOURCES:
@@ -220,7 +220,7 @@ def _list_upgrades(db: Any, stored_version: int) -> list[str]:
     return [*upgrade_statements, *_list_removal_statements()]
 
 
-def _list_missing_tables(db: Any) -> list[str]:
+def _list_missing_table_statements(db: Any) -> list[str]:
     """Return the SQL of the tables of sources that were added to `SOURCES` later."""
     table_rows = db.execute(
         "SELECT table_name FROM information_schema.tables WHERE table_schema = ?", (SCHEMA_NAME,)
@@ -293,10 +293,10 @@ CREATE TABLE {record_source.name} (
 )"""
     yield from _list_trigger_statements(record_source)
     for index_name, index_columns in build_source_indexes(record_source).items():
-        column_list = ", ".join(
-            table_column.replace(" DESC", " DESC NULLS LAST") for table_column in index_columns
+        index_columns_sql = ", ".join(
+            index_column.replace(" DESC", " DESC NULLS LAST") for index_column in index_columns
         )
-        yield f"CREATE INDEX {index_name} ON {record_source.name} ({column_list})"
+        yield f"CREATE INDEX {index_name} ON {record_source.name} ({index_columns_sql})"
 
 
 def _list_trigger_statements(record_source: Source) -> Iterator[str]:

@@ -115,11 +115,11 @@ class RecordTable:
     plan: AggregationPlan
     size_sql: str
     """SQL that quickly tells about how many rows there are."""
-    facts: str | None = None
+    facts_index: str | None = None
     """The index that covers every aggregate."""
-    lookups: tuple[str, ...] = ()
+    indexed_columns: tuple[str, ...] = ()
     """The columns that have an index of their own."""
-    newest_sql: tuple[tuple[str, str], ...] = ()
+    newest_value_queries: tuple[tuple[str, str], ...] = ()
     """Some of these columns, each with SQL for its newest value, to suggest as a filter."""
     where: str = "status = 'active'"
     date_sql: str = "published_at"
@@ -130,7 +130,7 @@ class RecordTable:
         return self.name.replace("_", "-")
 
     @property
-    def filters(self) -> tuple[Column, ...]:
+    def filter_columns(self) -> tuple[Column, ...]:
         return tuple(table_column for table_column in self.columns if not table_column.is_measure)
 
 
@@ -145,10 +145,10 @@ class Source:
     aliases: tuple[str, ...] = ()
     newest_by: str = "published_at"
     """The field whose newest value is the date of the newest record."""
-    complete_by: str | None = None
+    complete_file_loader: str | None = None
     """The loader each of whose files has every record up to its date: the source is complete up to
     the newest of these dates."""
-    newest_of: str | None = None
+    series_column: str | None = None
     """A column that is equal for records that replace each other: the newest one is active."""
     includes: tuple[str, ...] = ()
     """Sources that are parts of this one: a search of it covers them too."""
@@ -170,9 +170,9 @@ class Source:
             self.columns,
             replace(self.plan, group_by=self.plan.group_by or filters),
             size_sql=f"SELECT records FROM progress WHERE source = '{self.name}'",
-            facts=f"{self.name}_facts",
-            lookups=filters,
-            newest_sql=tuple(
+            facts_index=f"{self.name}_facts",
+            indexed_columns=filters,
+            newest_value_queries=tuple(
                 (table_column.name, f"SELECT max({table_column.name}) FROM {self.name}")
                 for table_column in self.columns
                 if table_column.kind == "INTEGER" and not table_column.is_measure
@@ -215,11 +215,11 @@ def _make_search_facet(facet_field: str) -> Facet:
 
 def _make_link_facet(facet_name: str, *link_kinds: str) -> Facet:
     """Return the facet of records linked by these kinds, in either direction."""
-    kind_list = ", ".join(f"'{link_kind}'" for link_kind in link_kinds)
+    kinds_sql = ", ".join(f"'{link_kind}'" for link_kind in link_kinds)
     return Facet(
         facet_name,
-        f"""SELECT from_id AS id, to_id AS value FROM links WHERE kind IN ({kind_list})
-            UNION SELECT to_id, from_id FROM links WHERE kind IN ({kind_list})""",
+        f"""SELECT from_id AS id, to_id AS value FROM links WHERE kind IN ({kinds_sql})
+            UNION SELECT to_id, from_id FROM links WHERE kind IN ({kinds_sql})""",
     )
 
 
@@ -300,7 +300,7 @@ SOURCES = (
         Rule,
         (_TYPE_COLUMN, Column("subtype")),
         ("fr", "rules"),
-        complete_by="register-issue",
+        complete_file_loader="register-issue",
         # The President's documents are printed there, but are records of a source of their own.
         includes=("presidential_documents",),
         plan=AggregationPlan(
@@ -322,7 +322,7 @@ SOURCES = (
         PresidentialDocument,
         (_TYPE_COLUMN, Column("president")),
         ("presdoc", "presdocs"),
-        complete_by="register-issue",
+        complete_file_loader="register-issue",
     ),
     Source(
         "congressional_record",
@@ -403,7 +403,7 @@ SOURCES = (
             Column("position", choices=get_args(PolicyPosition)),
         ),
         ("sap",),
-        complete_by="saps",
+        complete_file_loader="saps",
     ),
     Source(
         "legislators",
@@ -417,7 +417,7 @@ SOURCES = (
             Column("lis", path="$.ids.lis"),
         ),
         ("members", "legislator"),
-        complete_by="legislators",
+        complete_file_loader="legislators",
         newest_by="as_of",
     ),
     Source(
@@ -507,7 +507,7 @@ SOURCES = (
             Column("amount_cents", "INTEGER", is_measure=True),
         ),
         ("lda", "filings", "lobbying"),
-        newest_of="series",
+        series_column="series",
         plan=AggregationPlan(
             ("type", "year", "period", "registrant", "client", "registration"),
             (
@@ -578,8 +578,8 @@ MEMBER_VOTES = RecordTable(
         times=(("voted_at", "sorted_at"),),
     ),
     size_sql="SELECT sum(recorded) FROM roll_call_votes",
-    lookups=("bioguide_id", "vote_id"),
-    newest_sql=(
+    indexed_columns=("bioguide_id", "vote_id"),
+    newest_value_queries=(
         ("vote_id", _NEWEST_VOTE_SQL),
         ("bioguide_id", f"{_VOTER_SQL} = ({_NEWEST_VOTE_SQL}) LIMIT 1"),
     ),
@@ -671,8 +671,8 @@ def _fold_name(source_name: str) -> str:
     return source_name.strip().lower().replace("-", "_")
 
 
-def list_sources_of_shape(*text_shapes: Shape) -> tuple[Source, ...]:
-    return tuple(record_source for record_source in SOURCES if record_source.shape in text_shapes)
+def list_sources_of_shape(*shapes: Shape) -> tuple[Source, ...]:
+    return tuple(record_source for record_source in SOURCES if record_source.shape in shapes)
 
 
 def list_source_names(record_sources: Iterable[Source]) -> list[str]:

@@ -57,17 +57,17 @@ def ensure_schema(db: Database, database_path: Path) -> None:
                     db.execute(sql_statement)
                 db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
     _check_version(_read_version(db), database_path)
-    if any(_list_missing(db)):
+    if any(_list_missing_statements(db)):
         with db.transaction():
-            for sql_statement in list(_list_missing(db)):
+            for sql_statement in list(_list_missing_statements(db)):
                 db.execute(sql_statement)
 
 
 def lacks_agencies(db: Database) -> bool:
     """Return whether records name agencies, but were loaded before there was a registry of them."""
     has_none_registered = db.execute("SELECT 1 FROM agencies LIMIT 1").fetchone() is None
-    is_any_named = db.execute("SELECT 1 FROM facets WHERE field = 'agency' LIMIT 1").fetchone()
-    return has_none_registered and is_any_named is not None
+    agency_facet_row = db.execute("SELECT 1 FROM facets WHERE field = 'agency' LIMIT 1").fetchone()
+    return has_none_registered and agency_facet_row is not None
 
 
 def _read_version(db: Database) -> int:
@@ -90,7 +90,7 @@ def _check_version(stored_version: int, database_path: Path) -> None:
         )
 
 
-def _list_missing(db: Database) -> Iterator[str]:
+def _list_missing_statements(db: Database) -> Iterator[str]:
     """Yield the SQL of tables, columns and indexes that the file lacks, being older than them."""
     for record_source in SOURCES:
         existing_columns = {
@@ -102,7 +102,7 @@ def _list_missing(db: Database) -> Iterator[str]:
         for table_column in record_source.columns:
             if table_column.name not in existing_columns:
                 # SQLite cannot add a column that it would have to store in every row.
-                column_sql = _define_generated(table_column).replace("STORED", "VIRTUAL")
+                column_sql = _define_generated_column(table_column).replace("STORED", "VIRTUAL")
                 yield f"ALTER TABLE {record_source.name} ADD COLUMN {column_sql}"
         for index_name, index_columns in build_source_indexes(record_source).items():
             indexed_columns = [
@@ -117,7 +117,7 @@ def _list_missing(db: Database) -> Iterator[str]:
     vote_columns = {column_row[1] for column_row in db.execute("PRAGMA table_xinfo(member_votes)")}
     if vote_columns and "standard_position" not in vote_columns:
         yield f"ALTER TABLE member_votes ADD COLUMN {_STANDARD_POSITION_COLUMN_SQL}"
-    for added_table, sql_statements in _ADDED_TABLES.items():
+    for added_table, sql_statements in _STATEMENTS_BY_ADDED_TABLE.items():
         if not db.execute(f"PRAGMA table_info({added_table})").fetchall():
             yield from sql_statements
 
@@ -137,7 +137,7 @@ def list_fixed_statements() -> tuple[str, ...]:
 
 def _list_table_statements(record_source: Source) -> Iterator[str]:
     generated_columns_sql = "".join(
-        f",\n    {_define_generated(table_column)}" for table_column in record_source.columns
+        f",\n    {_define_generated_column(table_column)}" for table_column in record_source.columns
     )
     citation_columns_sql = "".join(
         f",\n    {citation_field} TEXT "
@@ -164,7 +164,7 @@ def _create_index(record_source: Source, index_name: str, index_columns: Sequenc
     return f"CREATE INDEX {index_name} ON {record_source.name} ({', '.join(index_columns)})"
 
 
-_LIST_ORDER = ("published_at DESC", "id")
+_LIST_ORDER_COLUMNS = ("published_at DESC", "id")
 
 
 def build_source_indexes(record_source: Source) -> dict[str, tuple[str, ...]]:
@@ -175,10 +175,10 @@ def build_source_indexes(record_source: Source) -> dict[str, tuple[str, ...]]:
     read it instead of the table, whose rows hold long records.
     """
     return {
-        f"{record_source.name}_newest": _LIST_ORDER,
+        f"{record_source.name}_newest": _LIST_ORDER_COLUMNS,
         **{
-            f"{record_source.name}_{table_column.name}": (table_column.name, *_LIST_ORDER)
-            for table_column in record_source.record_table.filters
+            f"{record_source.name}_{table_column.name}": (table_column.name, *_LIST_ORDER_COLUMNS)
+            for table_column in record_source.record_table.filter_columns
         },
         f"{record_source.name}_facts": (
             "published_at",
@@ -194,7 +194,7 @@ def list_path_steps(table_column: Column) -> list[str]:
     return re.findall(r"[^.\[\]$]+", table_column.path or table_column.name)
 
 
-def _define_generated(table_column: Column) -> str:
+def _define_generated_column(table_column: Column) -> str:
     json_path = table_column.path or f"$.{table_column.name}"
     generation_sql = f"GENERATED ALWAYS AS (json_extract(record, '{json_path}')) STORED"
     return f"{table_column.name} {table_column.kind} {generation_sql}"
@@ -247,7 +247,7 @@ CREATE TABLE embedded_elsewhere (
     worker TEXT NOT NULL
 )"""
 
-_ADDED_TABLES = {
+_STATEMENTS_BY_ADDED_TABLE = {
     "bill_summaries": (_BILL_SUMMARIES_SQL,),
     "coverage": (_COVERAGE_SQL, *_MOVE_DATES_STATEMENTS),
     "embedding_leases": (_EMBEDDING_LEASES_SQL,),

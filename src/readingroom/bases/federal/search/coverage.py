@@ -48,23 +48,23 @@ def build_degraded(
 
     What is partly embedded is searched by both, but by meaning only in part.
     """
-    partly_embedded_percents = {
+    partial_percent_by_source = {
         source_name: percent_by_source[source_name]
         for source_name in source_names
         if percent_by_source.get(source_name, 100) < 100
     }
-    if not partly_embedded_percents:
+    if not partial_percent_by_source:
         return degraded_search
     if degraded_search is not None:
-        return degraded_search.model_copy(update={"embedded_percent": partly_embedded_percents})
-    percent_list = ", ".join(
+        return degraded_search.model_copy(update={"embedded_percent": partial_percent_by_source})
+    percents_text = ", ".join(
         f"{source_name} {embedded_percent} %"
-        for source_name, embedded_percent in partly_embedded_percents.items()
+        for source_name, embedded_percent in partial_percent_by_source.items()
     )
     return Degraded(
         requested_mode=search_mode,
         used_mode=search_mode,
-        sources=list(partly_embedded_percents),
-        reason=f"embedded so far: {percent_list}; what is not is found by its words alone",
-        embedded_percent=partly_embedded_percents,
+        sources=list(partial_percent_by_source),
+        reason=f"embedded so far: {percents_text}; what is not is found by its words alone",
+        embedded_percent=partial_percent_by_source,
     )

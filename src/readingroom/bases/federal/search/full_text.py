@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
+from readingroom.bases.federal.schema.lengths import MAX_SEARCHED_CHARS
 from readingroom.bases.federal.search.name_copy import name_copies
 from readingroom.engine.stems import shared_stemmer
 from readingroom.engine.words import LexicalQuery, parse_query
@@ -21,7 +22,7 @@ from readingroom.storage.postgres.encoding import (
 
 FIELD_WEIGHTS: Mapping[str, float] = {"title": 10.0, "abstract": 4.0, "action": 2.0, "body": 1.0}
 _ALL_FIELDS_SQL = " || ".join(FIELD_WEIGHTS)
-_K1, _B = 1.2, 0.75
+_BM25_K1, _BM25_B = 1.2, 0.75
 _ROWS_PER_BATCH = 2_000
 
 
@@ -38,8 +39,10 @@ def index_passages(db: Database, after_chunk_number: int) -> None:
             (after_chunk_number,),
         )
         return
+    # A file of before they were cut may have longer ones.
+    cut_columns_sql = ", ".join(f"left({name}, {MAX_SEARCHED_CHARS})" for name in FIELD_WEIGHTS)
     cursor = db.execute(
-        f"SELECT chunk, {field_columns_sql} FROM passages WHERE chunk > ?", (after_chunk_number,)
+        f"SELECT chunk, {cut_columns_sql} FROM passages WHERE chunk > ?", (after_chunk_number,)
     )
     while passage_rows := cursor.fetchmany(_ROWS_PER_BATCH):
         prepare_passage_words(passage_rows)(db)
@@ -50,18 +53,18 @@ def prepare_passage_words(passages: Sequence[Sequence[Any]]) -> Callable[[Databa
 
     Each passage begins with its number. Only the database is left to do something then.
     """
-    stems_by_text = shared_stemmer().split_each(chain.from_iterable(row[1:] for row in passages))
+    stems_of_texts = shared_stemmer().split_each(chain.from_iterable(row[1:] for row in passages))
     field_count = len(FIELD_WEIGHTS)
     stemmed_rows = [
-        (row[0], stems_by_text[field_count * place : field_count * (place + 1)])
-        for place, row in enumerate(passages)
+        (row[0], stems_of_texts[field_count * row_index : field_count * (row_index + 1)])
+        for row_index, row in enumerate(passages)
     ]
-    copy_target = f"passage_words (chunk, {', '.join(FIELD_WEIGHTS)}, tokens)"
+    table_and_columns_sql = f"passage_words (chunk, {', '.join(FIELD_WEIGHTS)}, tokens)"
     copy_text_rows = format_words_rows(stemmed_rows)
     if copy_text_rows is None:
         encoded_blocks = list(encode_words_rows(stemmed_rows))
-        return lambda db: _copy_rows(db, copy_target, encoded_blocks)
-    return lambda db: _copy_text(db, copy_target, copy_text_rows)
+        return lambda db: _copy_rows(db, table_and_columns_sql, encoded_blocks)
+    return lambda db: _copy_text(db, table_and_columns_sql, copy_text_rows)
 
 
 def find_passages(
@@ -125,7 +128,9 @@ def _rank_passages(
     match_tsquery = " | ".join(
         phrase_tsqueries or [format_phrase([word_stem]) for word_stem in rarity_by_stem]
     )
-    in_one_field_sql = " OR ".join(f"w.{field_name} @@ ?::tsquery" for field_name in FIELD_WEIGHTS)
+    phrase_in_one_field_sql = " OR ".join(
+        f"w.{field_name} @@ ?::tsquery" for field_name in FIELD_WEIGHTS
+    )
     count_columns_sql = ", ".join(
         " + ".join(
             # The rank of one stem tells how often it stands there; see engine/shared/words.py.
@@ -136,17 +141,19 @@ def _rank_passages(
         for stem_index in range(len(rarity_by_stem))
     )
     score_sql = " + ".join(
-        f"?::float8 * count_{stem_index} * {_K1 + 1} / (count_{stem_index} + relative_length)"
+        f"?::float8 * count_{stem_index} * {_BM25_K1 + 1} / (count_{stem_index} + relative_length)"
         for stem_index in range(len(rarity_by_stem))
     )
     average_token_count = max(token_count / max(passage_count, 1), 1e-9)
     stem_tsqueries = [format_phrase([word_stem]) for word_stem in rarity_by_stem]
     return db.iterate_tuples(
         f"""SELECT chunk, -({score_sql}) FROM (
-                SELECT w.chunk, {_K1} * ({1 - _B} + {_B} * w.tokens / ?::float8) AS relative_length,
+                SELECT w.chunk,
+                    {_BM25_K1} * ({1 - _BM25_B} + {_BM25_B} * w.tokens / ?::float8)
+                        AS relative_length,
                     {count_columns_sql}
                 FROM passage_words w WHERE ({_ALL_FIELDS_SQL}) @@ ?::tsquery
-                    {f"AND ({in_one_field_sql})" if phrase_tsqueries else ""}
+                    {f"AND ({phrase_in_one_field_sql})" if phrase_tsqueries else ""}
                     {condition_sql} OFFSET 0
             ) AS matching""",
         (
@@ -221,7 +228,7 @@ def find_names_sharing_trigrams(
     shared_sql = " + ".join(["(strpos(folded, ?) > 0)::int"] * len(name_trigrams))
     counted_sql = f"""SELECT name_row, {shared_sql} AS shared FROM names
                       WHERE folded %> ? AND name_row + 0 BETWEEN ? AND ?"""
-    nearest_rows = _cut_counted(
+    nearest_rows = _keep_names_sharing_most(
         db, counted_sql, [*name_trigrams, " ".join(name_words), *name_range]
     )
     # Where even the best shares few, others that share as many may have them far apart.
@@ -238,7 +245,7 @@ def _find_names_by_patterns(
     db: Database, sharing_sql: str, match_patterns: Sequence[str], name_range: tuple[int, int]
 ) -> list[int]:
     all_sharing_sql = " UNION ALL ".join([sharing_sql] * len(match_patterns))
-    counted_rows = _cut_counted(
+    counted_rows = _keep_names_sharing_most(
         db,
         f"SELECT name_row, count(*) AS shared FROM ({all_sharing_sql}) AS sharing "
         "GROUP BY name_row",
@@ -251,7 +258,9 @@ def _find_names_by_patterns(
     return [row["name_row"] for row in counted_rows]
 
 
-def _cut_counted(db: Database, counted_sql: str, sql_values: Sequence[Any]) -> list[Any]:
+def _keep_names_sharing_most(
+    db: Database, counted_sql: str, sql_values: Sequence[Any]
+) -> list[Any]:
     return db.execute(
         f"""WITH counted AS MATERIALIZED ({counted_sql})
             SELECT name_row, shared FROM counted
@@ -261,15 +270,15 @@ def _cut_counted(db: Database, counted_sql: str, sql_values: Sequence[Any]) -> l
     ).fetchall()
 
 
-def find_names_with_word(db: Database, word_start: str, max_names: int) -> list[Any]:
+def find_names_with_word(db: Database, word_prefix: str, max_names: int) -> list[Any]:
     """Return the rows and sources of names that have a word beginning like this."""
     if db.dialect.engine == "sqlite":
         return db.execute(
             """SELECT n.name_row, n.source FROM names_fts f JOIN names n ON n.name_row = f.rowid
                WHERE f.folded MATCH ? LIMIT ?""",
-            (f'" {word_start}"', max_names),
+            (f'" {word_prefix}"', max_names),
         ).fetchall()
     return db.execute(
         "SELECT name_row, source FROM names WHERE folded LIKE ? ORDER BY name_row LIMIT ?",
-        (f"% {word_start}%", max_names),
+        (f"% {word_prefix}%", max_names),
     ).fetchall()

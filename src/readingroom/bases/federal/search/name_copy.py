@@ -20,7 +20,7 @@ _MIN_SECONDS_BETWEEN_COPIES = 30.0
 _MAX_COPIES = 16
 # Folded names have nothing else; what separates two names is no letter of a trigram.
 _LETTERS = " abcdefghijklmnopqrstuvwxyz0123456789"
-_BASE = len(_LETTERS) + 1
+_TRIGRAM_CODE_BASE = len(_LETTERS) + 1
 _NO_LETTER = len(_LETTERS)
 
 
@@ -30,43 +30,66 @@ class TrigramCopy:
     def __init__(self, name_rows: Sequence[int], folded_names: Sequence[str]) -> None:
         self._name_rows = np.array(name_rows, np.int64)
         # Twice after each: no trigram reaches from one name into the next.
-        letters = _number_letters()[
+        letter_codes = _make_letter_codes()[
             np.frombuffer("".join(f"{name}\n\n" for name in folded_names).encode(), np.uint8)
         ]
-        first, second, third = letters[:-2], letters[1:-1], letters[2:]
-        is_trigram = (first != _NO_LETTER) & (second != _NO_LETTER) & (third != _NO_LETTER)
-        codes = ((first * _BASE + second) * _BASE + third)[is_trigram]
+        first_letters, second_letters, third_letters = (
+            letter_codes[:-2],
+            letter_codes[1:-1],
+            letter_codes[2:],
+        )
+        is_trigram = (
+            (first_letters != _NO_LETTER)
+            & (second_letters != _NO_LETTER)
+            & (third_letters != _NO_LETTER)
+        )
+        trigram_codes = (
+            (first_letters * _TRIGRAM_CODE_BASE + second_letters) * _TRIGRAM_CODE_BASE
+            + third_letters
+        )[is_trigram]
         name_lengths = np.fromiter(map(len, folded_names), np.int64, len(folded_names))
-        owners = np.repeat(np.arange(len(folded_names), dtype=np.uint32), name_lengths + 2)
-        owners = owners[:-2][is_trigram]
-        order = np.argsort(codes, kind="stable")
-        codes, owners = codes[order], owners[order]
+        name_indexes = np.repeat(np.arange(len(folded_names), dtype=np.uint32), name_lengths + 2)
+        name_indexes = name_indexes[:-2][is_trigram]
+        sort_order = np.argsort(trigram_codes, kind="stable")
+        trigram_codes, name_indexes = trigram_codes[sort_order], name_indexes[sort_order]
         # A name that has a trigram twice counts once; its two places are neighbours now.
-        is_first = np.ones(len(codes), bool)
-        is_first[1:] = (codes[1:] != codes[:-1]) | (owners[1:] != owners[:-1])
-        self._owners = owners[is_first]
-        self._starts = np.searchsorted(codes[is_first], np.arange(_BASE**3 + 1))
+        is_first = np.ones(len(trigram_codes), bool)
+        is_first[1:] = (trigram_codes[1:] != trigram_codes[:-1]) | (
+            name_indexes[1:] != name_indexes[:-1]
+        )
+        self._name_indexes = name_indexes[is_first]
+        self._start_by_trigram_code = np.searchsorted(
+            trigram_codes[is_first], np.arange(_TRIGRAM_CODE_BASE**3 + 1)
+        )
 
     def find_rows(self, trigrams: Sequence[str]) -> list[int]:
         """Return the names that share trigrams, most of them first.
 
         Those that share fewer than half as many as the first are left out.
         """
-        owners = np.concatenate([self._list_owners(trigram) for trigram in trigrams])
-        if not len(owners):
+        name_indexes = np.concatenate(
+            [self._list_names_with_trigram(trigram) for trigram in trigrams]
+        )
+        if not len(name_indexes):
             return []
-        shared_counts = np.bincount(owners, minlength=len(self._name_rows))
-        places = np.flatnonzero(2 * shared_counts >= shared_counts.max())
-        nearest_first_places = places[np.argsort(-shared_counts[places], kind="stable")]
-        nearest_rows: list[int] = self._name_rows[nearest_first_places].tolist()
-        return nearest_rows
+        shared_count_by_name = np.bincount(name_indexes, minlength=len(self._name_rows))
+        near_name_indexes = np.flatnonzero(2 * shared_count_by_name >= shared_count_by_name.max())
+        nearest_name_indexes = near_name_indexes[
+            np.argsort(-shared_count_by_name[near_name_indexes], kind="stable")
+        ]
+        nearest_name_rows: list[int] = self._name_rows[nearest_name_indexes].tolist()
+        return nearest_name_rows
 
-    def _list_owners(self, trigram: str) -> "NDArray[np.uint32]":
-        code = 0
+    def _list_names_with_trigram(self, trigram: str) -> "NDArray[np.uint32]":
+        trigram_code = 0
         for letter in trigram:
-            code = code * _BASE + _LETTERS.index(letter)
-        owners: NDArray[np.uint32] = self._owners[self._starts[code] : self._starts[code + 1]]
-        return owners
+            trigram_code = trigram_code * _TRIGRAM_CODE_BASE + _LETTERS.index(letter)
+        name_indexes: NDArray[np.uint32] = self._name_indexes[
+            self._start_by_trigram_code[trigram_code] : self._start_by_trigram_code[
+                trigram_code + 1
+            ]
+        ]
+        return name_indexes
 
 
 @dataclass
@@ -108,9 +131,9 @@ class NameCopies:
             if names.generation != generation:
                 # Most changes are of records without names, or of vectors.
                 fingerprint = _read_fingerprint(db, first_row, last_row)
-                is_known = fingerprint == names.fingerprint and names.generation >= 0
+                is_unchanged = fingerprint == names.fingerprint and names.generation >= 0
                 names.generation, names.fingerprint = generation, fingerprint
-                if not is_known:
+                if not is_unchanged:
                     return None
             if names.copied_fingerprint != names.fingerprint and _may_be_copied(names):
                 names.copy = _copy_names(db, first_row, last_row)
@@ -149,8 +172,8 @@ name_copies = NameCopies()
 
 
 @cache
-def _number_letters() -> "NDArray[np.uint16]":
+def _make_letter_codes() -> "NDArray[np.uint16]":
     """Return the number of each byte: of a letter its place, of all others `_NO_LETTER`."""
-    letter_numbers = np.full(256, _NO_LETTER, np.uint16)
-    letter_numbers[np.frombuffer(_LETTERS.encode(), np.uint8)] = np.arange(len(_LETTERS))
-    return letter_numbers
+    code_by_byte = np.full(256, _NO_LETTER, np.uint16)
+    code_by_byte[np.frombuffer(_LETTERS.encode(), np.uint8)] = np.arange(len(_LETTERS))
+    return code_by_byte

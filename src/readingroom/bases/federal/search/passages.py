@@ -11,7 +11,7 @@ from readingroom.bases.federal.schema.sources import SOURCES
 from readingroom.core.arrays import NDArray, RowMask, RowNumbers, np
 from readingroom.storage.database import Database, Row
 
-_SOURCE_CODES = {source.name: code for code, source in enumerate(SOURCES)}
+_CODE_BY_SOURCE = {source.name: code for code, source in enumerate(SOURCES)}
 
 
 PASSAGE_COLUMNS = """c.chunk, p.title, p.abstract, p.action, p.body,
@@ -68,7 +68,7 @@ class PassageOwners:
     def mask_sources(self, source_names: Iterable[str], chunk_numbers: RowNumbers) -> RowMask:
         """Return, for each passage, whether it belongs to one of these sources."""
         is_requested_by_code = np.zeros(len(SOURCES), bool)
-        is_requested_by_code[[_SOURCE_CODES[source_name] for source_name in source_names]] = True
+        is_requested_by_code[[_CODE_BY_SOURCE[source_name] for source_name in source_names]] = True
         return is_requested_by_code[self._source_codes[chunk_numbers]]
 
     def _read_new_rows(self, db: Database) -> "NDArray[np.void]":
@@ -78,7 +78,7 @@ class PassageOwners:
             (self._last_chunk_number,),
         )
         coded_rows = (
-            (chunk_number, document_number, _SOURCE_CODES[source_name])
+            (chunk_number, document_number, _CODE_BY_SOURCE[source_name])
             for chunk_number, document_number, source_name in passage_rows
         )
         row_dtype = [("chunk", np.int64), ("doc", np.int32), ("source", np.int8)]

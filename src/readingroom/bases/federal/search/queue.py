@@ -20,7 +20,7 @@ from readingroom.engine.embedding.received import LEASE_SECONDS
 from readingroom.storage.database import Database, Row
 
 _DOCUMENTS_PER_SLICE = 64
-_LOCAL_WORKER_PREFIX = f"local:{socket.gethostname().replace(':', '')}:"
+_LOCAL_LEASE_PREFIX = f"local:{socket.gethostname().replace(':', '')}:"
 _MAX_ASKED_DOCUMENTS = 10_000
 # Twice as many links to a record are worth as much as being half a year newer.
 _DAYS_PER_LINK_DOUBLING = 182
@@ -40,18 +40,18 @@ class EmbeddingQueue:
     def __init__(self, now: Callable[[], float] = clock.unix_seconds) -> None:
         self._now = now
         self._lock = threading.Lock()
-        self._next_documents: list[int] = []
+        self._next_document_numbers: list[int] = []
         """Records that have passages without vectors, the most wanted last."""
-        self._asked_documents: dict[int, None] = {}
-        self._exhausted_at: tuple[int, int] | None = None
+        self._asked_document_numbers: dict[int, None] = {}
+        self._exhausted_state: tuple[int, int] | None = None
         """At this generation and with so many leases everything was embedded or leased."""
 
     def prioritize_documents(self, document_numbers: Iterable[int]) -> None:
         """Remember records that a search found, so that they come before all others."""
         with self._lock:
             for document_number in document_numbers:
-                if len(self._asked_documents) < _MAX_ASKED_DOCUMENTS:
-                    self._asked_documents[document_number] = None
+                if len(self._asked_document_numbers) < _MAX_ASKED_DOCUMENTS:
+                    self._asked_document_numbers[document_number] = None
 
     def claim_passages(self, db: Database, lease_id: str, max_passages: int) -> list[Row]:
         """Return up to so many passages, which belong to the lease from then on; [] for none."""
@@ -60,11 +60,11 @@ class EmbeddingQueue:
                 self._forget_order()
             # Another process may have given back what it had, which leaves the generation as it is.
             queue_state = (read_generation(db), _count_leases(db))
-            if not self._next_documents and queue_state != self._exhausted_at:
-                self._next_documents = _order_documents(db)
+            if not self._next_document_numbers and queue_state != self._exhausted_state:
+                self._next_document_numbers = _order_documents(db)
             leased_rows = self._lease_rows(db, lease_id, max_passages)
-            if not leased_rows and not self._next_documents:
-                self._exhausted_at = queue_state
+            if not leased_rows and not self._next_document_numbers:
+                self._exhausted_state = queue_state
             return leased_rows
 
     def extend_lease(self, db: Database, lease_id: str) -> int:
@@ -83,8 +83,8 @@ class EmbeddingQueue:
 
     def _forget_order(self) -> None:
         """Look again for what waits: what was given out before is there again."""
-        self._next_documents = []
-        self._exhausted_at = None
+        self._next_document_numbers = []
+        self._exhausted_state = None
 
     def _delete_expired(self, db: Database) -> bool:
         now = self._now()
@@ -109,7 +109,7 @@ class EmbeddingQueue:
                 untaken_document_numbers = dict.fromkeys(
                     passage_row["doc"] for passage_row in waiting_rows[wanted_count:]
                 )
-                self._next_documents += reversed(untaken_document_numbers)
+                self._next_document_numbers += reversed(untaken_document_numbers)
             expires_at = self._now() + LEASE_SECONDS
             db.executemany(
                 "INSERT INTO embedding_leases (chunk, lease_id, expires_at) VALUES (?, ?, ?)",
@@ -118,30 +118,33 @@ class EmbeddingQueue:
         return leased_rows
 
     def _take_documents(self) -> list[int]:
-        if self._asked_documents:
-            asked_document_numbers, self._asked_documents = list(self._asked_documents)[::-1], {}
-            self._next_documents += asked_document_numbers
-        next_document_numbers = self._next_documents[-_DOCUMENTS_PER_SLICE:][::-1]
-        del self._next_documents[-_DOCUMENTS_PER_SLICE:]
+        if self._asked_document_numbers:
+            newly_asked_numbers, self._asked_document_numbers = (
+                list(self._asked_document_numbers)[::-1],
+                {},
+            )
+            self._next_document_numbers += newly_asked_numbers
+        next_document_numbers = self._next_document_numbers[-_DOCUMENTS_PER_SLICE:][::-1]
+        del self._next_document_numbers[-_DOCUMENTS_PER_SLICE:]
         return next_document_numbers
 
 
 def make_local_lease() -> str:
     """Return a lease id that says which process of which machine has it."""
-    return f"{_LOCAL_WORKER_PREFIX}{os.getpid()}:{secrets.token_hex(8)}"
+    return f"{_LOCAL_LEASE_PREFIX}{os.getpid()}:{secrets.token_hex(8)}"
 
 
 def release_dead_leases(db: Database) -> None:
     """Give back what processes of this machine had when they ended without doing so."""
     lease_rows = db.execute("SELECT DISTINCT lease_id FROM embedding_leases").fetchall()
     for (lease_id,) in lease_rows:
-        if lease_id.startswith(_LOCAL_WORKER_PREFIX) and not _is_lease_holder_running(lease_id):
+        if lease_id.startswith(_LOCAL_LEASE_PREFIX) and not _is_lease_holder_running(lease_id):
             with db.transaction():
                 db.execute("DELETE FROM embedding_leases WHERE lease_id = ?", (lease_id,))
 
 
 def _is_lease_holder_running(lease_id: str) -> bool:
-    process_id = int(lease_id.removeprefix(_LOCAL_WORKER_PREFIX).partition(":")[0])
+    process_id = int(lease_id.removeprefix(_LOCAL_LEASE_PREFIX).partition(":")[0])
     try:
         os.kill(process_id, 0)
     except ProcessLookupError:

@@ -102,7 +102,7 @@ def rank_records(
     if ranking_mode == "hybrid":
         bonus_by_chunk = _compute_bonuses(db, query_text, proposed_by_words, proposed_by_meaning)
         proposed_by_meaning = _sort_by_worth(proposed_by_meaning, bonus_by_chunk)
-    document_by_chunk_id = {
+    document_number_by_chunk_id = {
         str(proposed_record.chunk_number): proposed_record.document_number
         for proposed_record in (*proposed_by_words, *proposed_by_meaning)
     }
@@ -128,8 +128,8 @@ def rank_records(
         # By both, two passages may belong to one record.
         2 * max_records if ranking_mode == "hybrid" else max_records,
     )
-    named_passages, other_passages = _part_named_records(
-        scored_passages, document_by_chunk_id, named_document_numbers
+    named_passages, other_passages = _separate_named_records(
+        scored_passages, document_number_by_chunk_id, named_document_numbers
     )
     if ranking_mode == "hybrid":
         other_passages = look_again(
@@ -137,7 +137,7 @@ def rank_records(
         )
     return [
         RankedRecord(
-            document_by_chunk_id[scored_passage.passage_id],
+            document_number_by_chunk_id[scored_passage.passage_id],
             int(scored_passage.passage_id),
             scored_passage.score,
             scored_passage.parts,
@@ -174,16 +174,16 @@ def _sort_by_worth(
     return sorted(proposed_by_meaning, key=measure_worth, reverse=True)
 
 
-def _part_named_records(
+def _separate_named_records(
     scored_passages: Sequence[ScoredPassage],
-    document_by_chunk_id: Mapping[str, int],
+    document_number_by_chunk_id: Mapping[str, int],
     named_document_numbers: Container[int],
 ) -> tuple[list[ScoredPassage], list[ScoredPassage]]:
     """Return the best passage of each record: of those that the query names, and of the others."""
     best_passage_by_document: dict[int, ScoredPassage] = {}
     for scored_passage in scored_passages:
         best_passage_by_document.setdefault(
-            document_by_chunk_id[scored_passage.passage_id], scored_passage
+            document_number_by_chunk_id[scored_passage.passage_id], scored_passage
         )
     named_passages, other_passages = [], []
     for document_number, scored_passage in best_passage_by_document.items():

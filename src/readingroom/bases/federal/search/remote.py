@@ -10,7 +10,7 @@ from readingroom.bases.federal.search.queue import count_unembedded
 from readingroom.bases.federal.search.vectors import (
     FederalVectors,
     build_embedded_text,
-    drop_other_models,
+    delete_vectors_of_other_models,
     store_vectors,
 )
 from readingroom.core.arrays import Matrix
@@ -27,7 +27,7 @@ class FederalPassages:
     def __init__(self, federal_place: store.FederalPlace, federal_vectors: FederalVectors) -> None:
         self._place = federal_place
         self._vectors = federal_vectors
-        self._has_dropped_other_models = False
+        self._has_deleted_other_vectors = False
 
     @property
     def embedder(self) -> Embedder:
@@ -43,9 +43,9 @@ class FederalPassages:
     def claim_passages(self, lease_id: str, max_passages: int) -> list[tuple[int, str]]:
         """Return passages with their numbers, the most wanted first."""
         with self._open_records() as db:
-            if not self._has_dropped_other_models:
-                drop_other_models(db, self.embedder.identity)
-                self._has_dropped_other_models = True
+            if not self._has_deleted_other_vectors:
+                delete_vectors_of_other_models(db, self.embedder.identity)
+                self._has_deleted_other_vectors = True
             passage_rows = self._vectors.queue.claim_passages(db, lease_id, max_passages)
         return [
             (passage_row["chunk"], build_embedded_text(passage_row)) for passage_row in passage_rows

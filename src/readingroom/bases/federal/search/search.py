@@ -423,7 +423,7 @@ def _choose_passage(db: Database, document_number: int, passage_row: Row, query_
     ).fetchall()
     return max(
         opening_rows,
-        key=lambda opening: _count_stems(opening["body"].lower(), word_stems),
+        key=lambda opening_row: _count_stems(opening_row["body"].lower(), word_stems),
         default=passage_row,
     )
 
@@ -436,7 +436,7 @@ def cut_snippet(passage_row: Row, query_text: str) -> str:
     ]
     best_field_text = max(
         filter(None, field_texts),
-        key=lambda field: _count_stems(field.lower(), word_stems),
+        key=lambda field_text: _count_stems(field_text.lower(), word_stems),
         default="",
     )
     plain_text = " ".join(best_field_text.split())

@@ -63,12 +63,12 @@ class FederalVectors:
         """Return the vectors of chunks by their number, of those that are embedded."""
         return self._vector_index.get_vectors(chunk_ids)
 
-    def ask_for_missing(self, document_by_chunk_id: Mapping[str, int]) -> None:
+    def ask_for_missing(self, document_number_by_chunk_id: Mapping[str, int]) -> None:
         """Let the records be embedded first whose passages a search found without a vector."""
         vector_index = self._vector_index
         self.queue.prioritize_documents(
             document_number
-            for chunk_id, document_number in document_by_chunk_id.items()
+            for chunk_id, document_number in document_number_by_chunk_id.items()
             if chunk_id not in vector_index
         )
 
@@ -153,7 +153,7 @@ def embed_passages(
     What another process or a worker is embedding is left to it, and waited for: when it falls
     silent, its passages are embedded here.
     """
-    drop_other_models(db, embedder.identity)
+    delete_vectors_of_other_models(db, embedder.identity)
     waiting_count = count_unembedded(db)
     embedding_queue, lease_id = EmbeddingQueue(), make_local_lease()
     release_dead_leases(db)
@@ -192,7 +192,7 @@ def build_embedded_text(passage_row: Row) -> str:
     return build_passage_text(passage_row)[:1000]
 
 
-def drop_other_models(db: Database, model_identity: str) -> None:
+def delete_vectors_of_other_models(db: Database, model_identity: str) -> None:
     """Delete the vectors of other models: they cannot be compared with those of this one."""
     db.execute("DELETE FROM vectors WHERE model != ?", (model_identity,))
 

@@ -226,10 +226,10 @@ def _is_passing_filters(page_hit: _PageHit, filter_values: dict[str, Any]) -> bo
     }
     for filter_name, allowed_values in filter_values.items():
         if filter_name == "filter_public_timestamp":
-            period_ends = dict(
+            period_bounds = dict(
                 name_and_day.split(":", 1) for name_and_day in allowed_values[0].split(",")
             )
-            if not period_ends.get("from", "") <= updated_on <= period_ends.get("to", "9999"):
+            if not period_bounds.get("from", "") <= updated_on <= period_bounds.get("to", "9999"):
                 return False
         elif page_values.get(filter_name) not in allowed_values:
             return False

@@ -161,20 +161,22 @@ class OfflineIndex:
 
         The best page comes first, equal ones by path.
         """
-        word_hits = self._search_page_words(query_text)
-        best_word_score = word_hits[0].score if word_hits else 0.0
-        word_share_by_page = {hit.id: hit.score / best_word_score for hit in word_hits}
+        page_word_hits = self._search_page_words(query_text)
+        best_word_score = page_word_hits[0].score if page_word_hits else 0.0
+        relative_word_score_by_page = {
+            hit.id: hit.score / best_word_score for hit in page_word_hits
+        }
         word_weight = _RANKING_WEIGHTS.adapt_to_evidence(
             measure_evidence(best_word_score, len(self._passage_count_by_page))
         ).word_weight
         page_relevances = []
         for page_path, chunk_hits in hits_by_page.items():
-            word_share = word_share_by_page.get(page_path, 0.0)
+            relative_word_score = relative_word_score_by_page.get(page_path, 0.0)
             # A long page has more chances by accident.
             passage_count = self._passage_count_by_page.get(page_path, 1)
             page_fit = (
                 max(hit.relevance_score for hit in chunk_hits)
-                + word_weight * word_share
+                + word_weight * relative_word_score
                 - _LENGTH_PENALTY * math.log(passage_count)
             )
             passage_cosines = (hit.parts.semantic for hit in chunk_hits)
@@ -190,13 +192,16 @@ class OfflineIndex:
                         ),
                         default=None,
                     ),
-                    word_score=word_share,
+                    word_score=relative_word_score,
                     coverage=max(hit.parts.lexical for hit in chunk_hits),
                     found_share=1.0,  # the calibration does not ask
                     matched_terms=(),
                 )
             )
-        return sorted(page_relevances, key=lambda page: (-page.fit, page.passage_id))
+        return sorted(
+            page_relevances,
+            key=lambda page_relevance: (-page_relevance.fit, page_relevance.passage_id),
+        )
 
     def _search_page_words(self, query_text: str) -> list[LexicalHit]:
         """Return the pages that have words of the query, the best first."""
@@ -334,10 +339,12 @@ class ReadOnlyPassages(StoredCollection):
             )
 
 
-def _make_page_documents(passages: Chunks) -> Iterator[LexicalDocument]:
+def _make_page_documents(passage_chunks: Chunks) -> Iterator[LexicalDocument]:
     """Yield each page with the words of its passages, without the headings above them."""
     texts_by_page: dict[str, list[str]] = {}
-    for searched_text, chunk_metadata in zip(passages.texts, passages.metadatas, strict=True):
+    for searched_text, chunk_metadata in zip(
+        passage_chunks.texts, passage_chunks.metadatas, strict=True
+    ):
         own_text = searched_text.partition("\n")[2]
         texts_by_page.setdefault(str(chunk_metadata["path"]), []).append(own_text)
     for page_path, page_texts in texts_by_page.items():

@@ -72,7 +72,7 @@ class PendingPage:
 
     path: str
     listed_timestamp: str | None
-    parent: str | None
+    parent_path: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ class GuidanceLibrary:
                     zlib.compress(raw_body),
                     etag,
                     pending_page.listed_timestamp,
-                    pending_page.parent,
+                    pending_page.parent_path,
                     govuk_page.withdrawn_notice is not None,
                     now_seconds,
                     now_seconds,

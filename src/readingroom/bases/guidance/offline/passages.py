@@ -39,14 +39,18 @@ def cut_passages(govuk_page: GovukPage) -> list[Passage]:
     page_text = govuk_page.text
     section_spans = list_sections(page_text, govuk_page.anchors)
     passages = []
-    for section_span, group_start_offset, group_end in _group_blocks(page_text, section_spans):
+    for section_span, group_start_offset, group_end_offset in _group_blocks(
+        page_text, section_spans
+    ):
         section_heading = section_span.heading if section_span else ""
-        for passage_span in split(page_text[group_start_offset:group_end], _MAX_PASSAGE_CHARS, 100):
-            plain_passage = to_plain_text(
-                passage_span.cut_from(page_text[group_start_offset:group_end])
+        for passage_span in split(
+            page_text[group_start_offset:group_end_offset], _MAX_PASSAGE_CHARS, 100
+        ):
+            plain_passage_text = to_plain_text(
+                passage_span.cut_from(page_text[group_start_offset:group_end_offset])
             )
             # The title and the heading say what a passage is about, which its own words may not.
-            passage_context = " – ".join(
+            heading_context = " – ".join(
                 dict.fromkeys(filter(None, [govuk_page.title, section_heading]))
             )
             passages.append(
@@ -55,7 +59,7 @@ def cut_passages(govuk_page: GovukPage) -> list[Passage]:
                     group_start_offset + passage_span.end_offset,
                     section_heading,
                     (section_span.anchor if section_span else None) or "",
-                    f"{passage_context}\n{plain_passage}",
+                    f"{heading_context}\n{plain_passage_text}",
                 )
             )
     if passages:

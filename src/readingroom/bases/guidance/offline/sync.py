@@ -235,15 +235,15 @@ class GuidanceSync:
         """Raise `UpstreamUnavailable` when there is more than the Commission can have."""
         library_status = await anyio.to_thread.run_sync(self._library.read_status)
         if max(listed_count, library_status.pages + library_status.pending) > MAX_PAGES:
-            exceeded_bound = f"{MAX_PAGES:,} pages"
+            exceeded_limit = f"{MAX_PAGES:,} pages"
         elif self._fetched_bytes > MAX_SYNC_BYTES:
-            exceeded_bound = f"{MAX_SYNC_BYTES // 1024**2:,} MB"
+            exceeded_limit = f"{MAX_SYNC_BYTES // 1024**2:,} MB"
         elif self._now() > self._must_end_at:
-            exceeded_bound = f"{MAX_SYNC_SECONDS / 3600:.0f} hours"
+            exceeded_limit = f"{MAX_SYNC_SECONDS / 3600:.0f} hours"
         else:
             return
         raise UpstreamUnavailable(
-            f"The sync was ended at {exceeded_bound}, more than the Commission's guidance takes. "
+            f"The sync was ended at {exceeded_limit}, more than the Commission's guidance takes. "
             "What was fetched is kept; the next sync goes on from there. Check GOVUK_BASE_URL"
         )
 

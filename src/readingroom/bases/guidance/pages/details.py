@@ -142,21 +142,21 @@ class DetailsRenderer:
 
     # --- fields of their own kind ---
 
-    def _render_parts(self, guide_parts: Any, page_details: JsonObject) -> Iterator[str]:
+    def _render_parts(self, guide_parts: Any, parent_object: JsonObject) -> Iterator[str]:
         for guide_part in read_objects(guide_parts):
             yield make_heading(
                 find_text(guide_part.get("title")) or find_text(guide_part.get("slug"))
             )
             yield self._convert_html(read_html(guide_part.get("body")))
 
-    def _render_collection(self, document_groups: Any, page_details: JsonObject) -> Iterator[str]:
+    def _render_collection(self, document_groups: Any, parent_object: JsonObject) -> Iterator[str]:
         for document_group in read_objects(document_groups):
             yield make_heading(find_text(document_group.get("title")))
             yield self._convert_html(read_html(document_group.get("body")))
             # Groups name documents by id only; their titles and paths are in the item's links.
             yield self._render_linked_items(document_group.get("documents"))
 
-    def _render_groups(self, item_groups: Any, page_details: JsonObject) -> Iterator[str]:
+    def _render_groups(self, item_groups: Any, parent_object: JsonObject) -> Iterator[str]:
         for item_group in read_objects(item_groups):
             yield make_heading(
                 find_text(item_group.get("name")) or find_text(item_group.get("title"))
@@ -166,7 +166,7 @@ class DetailsRenderer:
             yield from self._render_list(read_list(item_group.get("contents")), 3)
 
     def _render_child_sections(
-        self, section_groups: Any, page_details: JsonObject
+        self, section_groups: Any, parent_object: JsonObject
     ) -> Iterator[str]:
         for section_group in read_objects(section_groups):
             yield make_heading(find_text(section_group.get("title")))
@@ -175,7 +175,7 @@ class DetailsRenderer:
                 for child_section in read_objects(section_group.get("child_sections"))
             )
 
-    def _render_alerts(self, alert_codes: Any, page_details: JsonObject) -> Iterator[str]:
+    def _render_alerts(self, alert_codes: Any, parent_object: JsonObject) -> Iterator[str]:
         yield "\n".join(
             f"- {_humanize_field_name(alert_code)}"
             for alert_code in read_list(alert_codes)
@@ -190,20 +190,22 @@ class DetailsRenderer:
         ]
         return render_links([linked_item for linked_item in known_items if linked_item is not None])
 
-    def _render_start_link(self, start_link: Any, page_details: JsonObject) -> Iterator[str]:
+    def _render_start_link(self, start_link: Any, parent_object: JsonObject) -> Iterator[str]:
         start_address = make_website_url(find_text(start_link) or "")
         if start_address:
             button_text = escape_text(
-                find_text(page_details.get("start_button_text")) or "Start now"
+                find_text(parent_object.get("start_button_text")) or "Start now"
             )
             yield f"**{format_link(button_text, start_address)}**"
 
-    def _render_start_button(self, button_text: Any, page_details: JsonObject) -> Iterator[str]:
+    def _render_start_button(self, button_text: Any, parent_object: JsonObject) -> Iterator[str]:
         # With a link it is the text of that link.
-        if not find_text(page_details.get("transaction_start_link")) and find_text(button_text):
+        if not find_text(parent_object.get("transaction_start_link")) and find_text(button_text):
             yield f"**{escape_text(button_text)}**"
 
-    def _render_applicability(self, nation_entries: Any, page_details: JsonObject) -> Iterator[str]:
+    def _render_applicability(
+        self, nation_entries: Any, parent_object: JsonObject
+    ) -> Iterator[str]:
         nation_lines = []
         for nation_entry in nation_entries.values() if isinstance(nation_entries, Mapping) else ():
             if isinstance(nation_entry, Mapping) and find_text(nation_entry.get("label")):
@@ -221,18 +223,18 @@ class DetailsRenderer:
             yield make_heading("Where it applies")
             yield "\n".join(nation_lines)
 
-    def _render_scotland(self, availability: Any, page_details: JsonObject) -> Iterator[str]:
+    def _render_scotland(self, availability: Any, parent_object: JsonObject) -> Iterator[str]:
         yield _render_availability("Scotland", availability)
 
-    def _render_wales(self, availability: Any, page_details: JsonObject) -> Iterator[str]:
+    def _render_wales(self, availability: Any, parent_object: JsonObject) -> Iterator[str]:
         yield _render_availability("Wales", availability)
 
     def _render_northern_ireland(
-        self, availability: Any, page_details: JsonObject
+        self, availability: Any, parent_object: JsonObject
     ) -> Iterator[str]:
         yield _render_availability("Northern Ireland", availability)
 
-    def _render_metadata(self, metadata: Any, page_details: JsonObject) -> Iterator[str]:
+    def _render_metadata(self, metadata: Any, parent_object: JsonObject) -> Iterator[str]:
         metadata_lines = []
         for field_name, field_value in metadata.items() if isinstance(metadata, Mapping) else ():
             field_texts = [
@@ -247,7 +249,7 @@ class DetailsRenderer:
                 metadata_lines.append(f"- {_humanize_field_name(field_name)}: {shown_text}")
         yield "\n".join(metadata_lines)
 
-    def _render_steps(self, step_navigation: Any, page_details: JsonObject) -> Iterator[str]:
+    def _render_steps(self, step_navigation: Any, parent_object: JsonObject) -> Iterator[str]:
         if not isinstance(step_navigation, Mapping):
             return
         yield self._convert_html(read_html(step_navigation.get("introduction")))
@@ -261,7 +263,7 @@ class DetailsRenderer:
                 yield escape_text(find_text(step_content.get("text")) or "")
                 yield "\n".join(map(_render_task, read_objects(step_content.get("contents"))))
 
-    def _render_nodes(self, tree_nodes: Any, page_details: JsonObject) -> Iterator[str]:
+    def _render_nodes(self, tree_nodes: Any, parent_object: JsonObject) -> Iterator[str]:
         """Yield the questions and outcomes of a smart answer; each option says where it leads."""
         titles_by_slug = {
             node.get("slug"): find_text(node.get("title")) for node in read_objects(tree_nodes)
@@ -279,7 +281,7 @@ class DetailsRenderer:
                 )
             yield "\n".join(option_lines)
 
-    def _render_images(self, images: Any, page_details: JsonObject) -> Iterator[str]:
+    def _render_images(self, images: Any, parent_object: JsonObject) -> Iterator[str]:
         """Yield what is said of pictures; the pictures themselves are not text."""
         for image in read_objects(images if isinstance(images, list) else [images]):
             image_texts = [
@@ -294,13 +296,13 @@ class DetailsRenderer:
             if plain_texts:
                 yield f"Picture: {' – '.join(dict.fromkeys(plain_texts))}"
 
-    def _render_logo(self, logo_fields: Any, page_details: JsonObject) -> Iterator[str]:
+    def _render_logo(self, logo_fields: Any, parent_object: JsonObject) -> Iterator[str]:
         if isinstance(logo_fields, Mapping):
             formatted_title = find_text(logo_fields.get("formatted_title")) or ""
             self._converted_html.add(formatted_title)
             yield self._convert_html(formatted_title.replace("\n", "<br/>")).replace("\n", " ")
 
-    def _render_counts(self, counts_by_name: Any, page_details: JsonObject) -> Iterator[str]:
+    def _render_counts(self, counts_by_name: Any, parent_object: JsonObject) -> Iterator[str]:
         if isinstance(counts_by_name, Mapping):
             yield "\n".join(
                 f"- {_humanize_field_name(count_name)}: {named_count}"
@@ -381,7 +383,10 @@ def _render_item_line(list_entry: Any) -> str | None:
     }
     is_plain = all(
         isinstance(field_value, (bool, int, float))
-        or (isinstance(field_value, str) and (_is_code(field_value) or field_name == "description"))
+        or (
+            isinstance(field_value, str)
+            and (_is_machine_text(field_value) or field_name == "description")
+        )
         for field_name, field_value in other_fields.items()
     )
     description_text = find_text(list_entry.get("description")) or ""
@@ -434,7 +439,7 @@ def _render_label(field_name: str, field_value: str) -> str:
         return f"{field_label}: {format_link(escape_text(trimmed_text), link_address)}"
     is_shown = (
         field_name in LABEL_BY_FIELD
-        or not _is_code(trimmed_text)
+        or not _is_machine_text(trimmed_text)
         or _has_number(trimmed_text)
         or trimmed_text[:1].isupper()
     )
@@ -465,7 +470,7 @@ def _find_first_text(
     return None, None
 
 
-def _is_code(field_text: str) -> bool:
+def _is_machine_text(field_text: str) -> bool:
     """Whether a text is an id, a slug or a timestamp, which no reader sees."""
     return (
         " " not in field_text.strip()

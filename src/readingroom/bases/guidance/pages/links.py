@@ -47,8 +47,8 @@ def escape_text(plain_text: str) -> str:
 
 def fence_code(code_text: str) -> str:
     """Return the text as a block of code, between rows of backticks that it does not contain."""
-    longest_row = max(map(len, re.findall("`+", code_text)), default=0)
-    code_fence = "`" * max(3, longest_row + 1)
+    longest_backtick_run = max(map(len, re.findall("`+", code_text)), default=0)
+    code_fence = "`" * max(3, longest_backtick_run + 1)
     return f"{code_fence}\n{code_text}\n{code_fence}"
 
 
@@ -58,5 +58,5 @@ def escape_line_starts(markdown_text: str) -> str:
 
 
 def _escape_line_start(line_start: re.Match[str]) -> str:
-    list_sign, item_number, list_delimiter = line_start.groups()
-    return f"\\{list_sign}" if list_sign else f"{item_number}\\{list_delimiter}"
+    line_sign, item_number, list_delimiter = line_start.groups()
+    return f"\\{line_sign}" if line_sign else f"{item_number}\\{list_delimiter}"

@@ -106,19 +106,19 @@ class MarkdownConverter:
         markdown_text = "\n\n".join(
             self._writer.write_blocks(parse_html(html_text[: self._html_chars_left]))
         )
-        markdown_text, cut_markdown = (
+        markdown_text, cut_off_markdown = (
             markdown_text[: self._markdown_chars_left],
             markdown_text[self._markdown_chars_left :],
         )
-        is_cut = bool(cut_markdown) or len(html_text) > self._html_chars_left
+        is_cut = bool(cut_off_markdown) or len(html_text) > self._html_chars_left
         self._html_chars_left -= len(html_text)
-        self._markdown_chars_left -= len(markdown_text) + len(cut_markdown)
+        self._markdown_chars_left -= len(markdown_text) + len(cut_off_markdown)
         return f"{markdown_text}\n\n{CUT_NOTE}" if is_cut else markdown_text
 
 
 @dataclass
 class _MarkdownWriter:
-    root: str
+    base_address: str
     anchors: list[Anchor] = field(default_factory=list)
     abbreviations: dict[tuple[str, str], None] = field(default_factory=dict)
     _footnote_labels: dict[str, str] = field(default_factory=dict)  # by the id of the note
@@ -241,14 +241,14 @@ class _MarkdownWriter:
         )
         return TableCell(cell_text, column_span or 1, row_span or 1)
 
-    def _write_inline(self, xml_node: Element | str) -> str:
-        if isinstance(xml_node, str):
-            return escape_text(re.sub(r"\s+", " ", xml_node))
-        if write_element := self._INLINE_WRITERS.get(xml_node.tag):
-            return write_element(self, xml_node)
-        inner_text = self._write_children(xml_node)
+    def _write_inline(self, html_node: Element | str) -> str:
+        if isinstance(html_node, str):
+            return escape_text(re.sub(r"\s+", " ", html_node))
+        if write_element := self._INLINE_WRITERS.get(html_node.tag):
+            return write_element(self, html_node)
+        inner_text = self._write_children(html_node)
         # A block inside a sentence or a cell is set apart from the words around it.
-        return f" {inner_text} " if xml_node.tag in _BLOCK_TAGS else inner_text
+        return f" {inner_text} " if html_node.tag in _BLOCK_TAGS else inner_text
 
     def _write_children(self, parent_element: Element) -> str:
         return "".join(map(self._write_inline, parent_element.children))
@@ -316,7 +316,7 @@ class _MarkdownWriter:
 
     def _write_image(self, image_element: Element) -> str:
         alt_text = escape_text(image_element.attributes.get("alt", ""))
-        image_address = resolve_link(image_element.attributes.get("src", ""), self.root)
+        image_address = resolve_link(image_element.attributes.get("src", ""), self.base_address)
         return f"![{alt_text}]({encode_parentheses(image_address)})" if image_address else alt_text
 
     def _write_link(self, link_element: Element) -> str:
@@ -326,7 +326,9 @@ class _MarkdownWriter:
             return self._write_link_within_page(link_element)
         link_text = self._write_children(link_element)
         link_address = (
-            resolve_link(link_target, self.root) if link_target and link_text.strip() else None
+            resolve_link(link_target, self.base_address)
+            if link_target and link_text.strip()
+            else None
         )
         if link_address is None:
             return link_text
@@ -494,5 +496,5 @@ def _get_code_text(element: Element) -> str:
     return "".join(code_pieces)
 
 
-def _is_blank(xml_node: Element | str) -> bool:
-    return isinstance(xml_node, str) and not xml_node.strip()
+def _is_blank(html_node: Element | str) -> bool:
+    return isinstance(html_node, str) and not html_node.strip()

@@ -246,7 +246,7 @@ class GovukPage:
 
     def _render_html_document_links(self) -> str:
         """Return links to the pages that hold the words of a publication, which only sums it up."""
-        html_documents = [document_item for document_item in self.documents if document_item.path]
+        html_documents = [page_document for page_document in self.documents if page_document.path]
         if self.content.get("schema_name") != "publication" or not html_documents:
             return ""
         document_links = (
@@ -284,11 +284,11 @@ class GovukPage:
     @property
     def _linked_items_by_id(self) -> dict[str, JsonObject]:
         raw_links = self.content.get("links")
-        linked_lists = raw_links.values() if isinstance(raw_links, Mapping) else ()
+        item_lists = raw_links.values() if isinstance(raw_links, Mapping) else ()
         return {
             str(linked_item["content_id"]): linked_item
-            for linked_list in linked_lists
-            for linked_item in read_objects(linked_list)
+            for item_list in item_lists
+            for linked_item in read_objects(item_list)
             if linked_item.get("content_id")
         }
 

@@ -13,7 +13,7 @@ from readingroom.engine.stems import shared_stemmer
 _MARKDOWN_HEADING_PATTERN = re.compile(r"^(#{1,6}) (.+)$", re.MULTILINE)
 _CODE_BLOCK_PATTERN = re.compile(r"^```\n.*?^```$", re.MULTILINE | re.DOTALL)
 _WORD_PATTERN = re.compile(r"\S+")
-_PLAIN_QUOTES = str.maketrans(
+_QUOTE_MARK_TRANSLATION = str.maketrans(
     "\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u201f\u00b4`", "''''\"\"\"\"''"
 )
 # Marks of Markdown that are no words of the page: addresses of links, footnotes, emphasis.
@@ -51,12 +51,14 @@ def list_sections(page_text: str, page_anchors: Sequence[Anchor]) -> list[Sectio
     text_without_code = _CODE_BLOCK_PATTERN.sub(
         lambda code_match: " " * len(code_match[0]), page_text
     )
-    ids_by_line: dict[str, list[str]] = {}
+    anchor_ids_by_line: dict[str, list[str]] = {}
     for page_anchor in reversed(page_anchors):
-        ids_by_line.setdefault(page_anchor.heading_line, []).append(page_anchor.id)
+        anchor_ids_by_line.setdefault(page_anchor.heading_line, []).append(page_anchor.id)
     heading_matches = list(_MARKDOWN_HEADING_PATTERN.finditer(text_without_code))
     anchor_ids = [
-        ids_by_line[heading_match[0]].pop() if ids_by_line.get(heading_match[0]) else None
+        anchor_ids_by_line[heading_match[0]].pop()
+        if anchor_ids_by_line.get(heading_match[0])
+        else None
         for heading_match in heading_matches
     ]
     section_spans: list[SectionSpan] = []
@@ -120,7 +122,7 @@ def search_blocks(
     folded_query = fold_words(query_text)
     found_blocks = []
     heading_stems: set[str] = set()
-    for block_start, block_text in split_blocks(page_text):
+    for block_start_offset, block_text in split_blocks(page_text):
         block_stems = set(shared_word_stemmer.split_stems(to_plain_text(block_text)))
         if block_text.startswith("#"):
             heading_stems |= block_stems
@@ -130,8 +132,10 @@ def search_blocks(
         if folded_query and folded_query in fold_words(to_plain_text(block_text)):
             match_score += len(query_stems) + 1
         if match_score:
-            section_span = find_enclosing_section(section_spans, block_start)
-            found_blocks.append(FoundBlock(block_text, block_start, section_span, match_score))
+            section_span = find_enclosing_section(section_spans, block_start_offset)
+            found_blocks.append(
+                FoundBlock(block_text, block_start_offset, section_span, match_score)
+            )
     return sorted(found_blocks, key=lambda found_block: -found_block.match_score)
 
 
@@ -189,9 +193,9 @@ def find_nearest_block(page_text: str, quoted_text: str) -> tuple[str, float]:
             sequence_matcher.real_quick_ratio() > best_similarity
             and sequence_matcher.quick_ratio() > best_similarity
         ):
-            text_similarity = sequence_matcher.ratio()
-            if text_similarity > best_similarity:
-                best_block, best_similarity = block_text, text_similarity
+            block_similarity = sequence_matcher.ratio()
+            if block_similarity > best_similarity:
+                best_block, best_similarity = block_text, block_similarity
     return best_block, round(best_similarity, 3)
 
 
@@ -202,7 +206,7 @@ def to_plain_text(markdown_text: str) -> str:
 
 def fold_words(raw_text: str) -> str:
     """Return a text with plain dashes and quotation marks, single blanks and no capitals."""
-    return " ".join(fold_dashes(raw_text).translate(_PLAIN_QUOTES).casefold().split())
+    return " ".join(fold_dashes(raw_text).translate(_QUOTE_MARK_TRANSLATION).casefold().split())
 
 
 def _split_words(page_text: str) -> tuple[list[str], list[int]]:
@@ -211,10 +215,10 @@ def _split_words(page_text: str) -> tuple[list[str], list[int]]:
     unmarked_text = _MARKDOWN_MARKS_PATTERN.sub(
         lambda mark_match: "\x00" * len(mark_match[0]), page_text
     )
-    split_words, word_offsets = [], []
+    folded_words, word_offsets = [], []
     for word_match in _WORD_PATTERN.finditer(unmarked_text):
         folded_word = fold_words(word_match[0].replace("\x00", ""))
         if folded_word:
-            split_words.append(folded_word)
+            folded_words.append(folded_word)
             word_offsets.append(word_match.start())
-    return split_words, word_offsets
+    return folded_words, word_offsets

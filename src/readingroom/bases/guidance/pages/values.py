@@ -58,14 +58,10 @@ def read_html(json_value: Any) -> str:
     if isinstance(json_value, str):
         return json_value
     renderings = [
-        html_rendering
-        for html_rendering in read_objects(json_value)
-        if "content_type" in html_rendering
+        rendering for rendering in read_objects(json_value) if "content_type" in rendering
     ]
     html_renderings = [
-        html_rendering
-        for html_rendering in renderings
-        if html_rendering["content_type"] == "text/html"
+        rendering for rendering in renderings if rendering["content_type"] == "text/html"
     ]
     return find_text(html_renderings[0].get("content")) or "" if html_renderings else ""
 

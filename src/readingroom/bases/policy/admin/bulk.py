@@ -71,10 +71,15 @@ class BulkImport:
         # Entered also when nothing is to be done, because leaving it deletes the copy.
         async with open_handed_over_file(
             self._policy_folder, imported_revision.file
-        ) as handed_path:
+        ) as handed_over_path:
             if existing_revision is None:
                 await self._admin.revise_policy(
-                    *(policy_slug, imported_revision.revision, handed_path, self._report_progress),
+                    *(
+                        policy_slug,
+                        imported_revision.revision,
+                        handed_over_path,
+                        self._report_progress,
+                    ),
                     imported_revision.extension,
                 )
             elif existing_revision.status == RevisionStatus.FAILED:
@@ -82,7 +87,7 @@ class BulkImport:
                     *(
                         policy_slug,
                         existing_revision.revision_id,
-                        handed_path,
+                        handed_over_path,
                         self._report_progress,
                     ),
                     imported_revision.extension,

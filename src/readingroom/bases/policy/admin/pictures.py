@@ -34,7 +34,7 @@ class PolicyPictures:
 
         Raise FileNotFound when the PDF is not kept, and ExtractionFailed when it has no such page.
         """
-        file_path, sha256 = await self._locate_file(policy_slug, revision_id)
+        file_path, sha256 = await self._locate_and_hash_file(policy_slug, revision_id)
         with _open_file(file_path, policy_slug, revision_id, sha256) as stored_file:
             return await self._service.ingestion.pictures.draw_page(stored_file, page_number, dpi)
 
@@ -42,15 +42,15 @@ class PolicyPictures:
         self, policy_slug: str, revision_id: str, page_number: int, passage_text: str
     ) -> tuple[PassageRectangle, ...]:
         """Return where a passage stands on a page, if it does. Raise FileNotFound."""
-        file_path, sha256 = await self._locate_file(policy_slug, revision_id)
+        file_path, sha256 = await self._locate_and_hash_file(policy_slug, revision_id)
         with _open_file(file_path, policy_slug, revision_id, sha256) as stored_file:
             return await self._service.ingestion.pictures.mark_passage(
                 stored_file, page_number, passage_text
             )
 
-    async def find_file(self, policy_slug: str, revision_id: str) -> Path:
+    async def get_file_path(self, policy_slug: str, revision_id: str) -> Path:
         """Return where the file of a revision can be read. Raise FileNotFound."""
-        file_path, _ = await self._locate_file(policy_slug, revision_id)
+        file_path, _ = await self._locate_and_hash_file(policy_slug, revision_id)
         return file_path
 
     async def read_image(self, picture_uri: str) -> PageImage:
@@ -82,17 +82,17 @@ class PolicyPictures:
         ]
         return PageImage(picture_bytes, "image/webp", mark_rectangles)
 
-    async def _locate_file(self, policy_slug: str, revision_id: str) -> tuple[Path, str]:
+    async def _locate_and_hash_file(self, policy_slug: str, revision_id: str) -> tuple[Path, str]:
         """Return where the PDF lies, and its SHA-256."""
         return await anyio.to_thread.run_sync(self._find_and_hash_file, policy_slug, revision_id)
 
     def _find_and_hash_file(self, policy_slug: str, revision_id: str) -> tuple[Path, str]:
         file_path = self._service.ingestion.files.locate_file(policy_slug, revision_id)
         try:
-            file_status = file_path.stat()
+            file_stat = file_path.stat()
         except FileNotFoundError as error:
             raise _make_missing_file_error(policy_slug, revision_id) from error
-        return file_path, _hash_file_cached(file_path, file_status.st_mtime_ns, file_status.st_size)
+        return file_path, _hash_file_cached(file_path, file_stat.st_mtime_ns, file_stat.st_size)
 
 
 def _parse_page_path(picture_uri: str, uri_path: str) -> tuple[str, str, int]:
@@ -115,7 +115,7 @@ def _open_file(
 
 
 @lru_cache(maxsize=200)
-def _hash_file_cached(file_path: Path, changed_at: int, file_size: int) -> str:
+def _hash_file_cached(file_path: Path, modified_ns: int, file_size: int) -> str:
     """Return the SHA-256 of a file; when it was changed and its size tell it from an older one."""
     with file_path.open("rb") as open_file:
         return hashlib.file_digest(open_file, "sha256").hexdigest()

@@ -31,7 +31,7 @@ def format_change(section_change: dict[str, Any]) -> str:
     return f"{section_name}: {section_change['kind']}\n  {marked_text}".rstrip()
 
 
-def format_known_fields(policy_fields: Mapping[str, Any], field_names: Iterable[str]) -> list[str]:
+def format_filled_fields(policy_fields: Mapping[str, Any], field_names: Iterable[str]) -> list[str]:
     """Return a line for each of these fields that is not empty: `  local authority: Fenland`."""
     return [
         f"  {field_name.replace('_', ' ')}: {policy_fields[field_name]}"
@@ -40,17 +40,17 @@ def format_known_fields(policy_fields: Mapping[str, Any], field_names: Iterable[
     ]
 
 
-def format_hits(policy_hits: Mapping[str, Any]) -> list[str]:
+def format_hits(search_answer: Mapping[str, Any]) -> list[str]:
     """Return the passages of a search, each under its citation, then what was left out."""
-    passages = [
+    passage_texts = [
         f"{make_bold(hit['citation'])}\n  {' '.join(hit['text'].split())}"
-        for hit in policy_hits["results"]
+        for hit in search_answer["results"]
     ]
-    policy_exclusions = [
+    exclusion_lines = [
         f"({policy_exclusion['source']}: {policy_exclusion['reason']})"
-        for policy_exclusion in policy_hits["excluded"]
+        for policy_exclusion in search_answer["excluded"]
     ]
-    return passages + policy_exclusions
+    return passage_texts + exclusion_lines
 
 
 def list_cautions(answer_fields: Mapping[str, Any]) -> list[str]:
@@ -62,5 +62,5 @@ def list_cautions(answer_fields: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def format_label(revision: dict[str, Any] | None) -> str:
+def format_version_label(revision: dict[str, Any] | None) -> str:
     return revision["version_label"] if revision else "–"

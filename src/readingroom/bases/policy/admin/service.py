@@ -98,11 +98,11 @@ class PolicyAdmin:
     ) -> PolicyDetail:
         """Change a policy's title, description or category; raise `PolicyNotFound`."""
         # A description may be cleared; a title and a category may only be replaced.
-        set_fields = _get_set_fields(
+        patched_fields = _get_patched_fields(
             policy_patch,
             nullable_fields=("description", "local_authority", "area", "successor_authorities"),
         )
-        await self._service.ingestion.update_policy_details(policy_slug, set_fields)
+        await self._service.ingestion.update_policy_details(policy_slug, patched_fields)
         return await self.get_policy(policy_slug)
 
     async def delete_policy(self, policy_slug: str) -> PolicyDeleted:
@@ -209,20 +209,20 @@ class PolicyAdmin:
     ) -> IngestedRevision:
         """Ingest another file for a revision, and wait until it can be searched."""
         check_revision_file(spool_path, file_extension)
-        revision = await self._find_revision(policy_slug, revision_id)
+        revision = await self._get_stored_revision(policy_slug, revision_id)
         await self._service.ingestion.replace_file(revision, spool_path, file_extension)
         return await self._ingest_revision(revision, report_progress)
 
     async def get_revision(self, policy_slug: str, revision_id: str) -> RevisionDetail:
         """Return a revision; raise `PolicyNotFound` or `RevisionNotFound`."""
-        revision = await self._find_revision(policy_slug, revision_id)
+        revision = await self._get_stored_revision(policy_slug, revision_id)
         return _make_revision_detail(
             revision, await self._service.registry.get_revisions(policy_slug)
         )
 
     async def get_progress(self, policy_slug: str, revision_id: str) -> RevisionProgress:
         """Return a revision's status and how far its ingestion has come."""
-        revision = await self._find_revision(policy_slug, revision_id)
+        revision = await self._get_stored_revision(policy_slug, revision_id)
         ingest_progress = self._service.ingestion.find_progress(revision_id)
         if ingest_progress is None:
             ingest_progress = Progress(
@@ -247,9 +247,11 @@ class PolicyAdmin:
             PolicyNotFound, RevisionNotFound: there is no such revision.
             RevisionOverlap: it would share a day with another revision.
         """
-        set_fields = _get_set_fields(revision_patch, nullable_fields=("effective_to", "notes"))
-        await self._find_revision(policy_slug, revision_id)
-        await self._service.ingestion.amend_revision(policy_slug, revision_id, set_fields)
+        patched_fields = _get_patched_fields(
+            revision_patch, nullable_fields=("effective_to", "notes")
+        )
+        await self._get_stored_revision(policy_slug, revision_id)
+        await self._service.ingestion.amend_revision(policy_slug, revision_id, patched_fields)
         return await self.get_revision(policy_slug, revision_id)
 
     async def delete_revision(self, policy_slug: str, revision_id: str) -> RevisionDeleted:
@@ -260,7 +262,7 @@ class PolicyAdmin:
             SoleRevision: it is the only active one of its policy.
             RevisionBusy: it is being ingested.
         """
-        await self._find_revision(policy_slug, revision_id)
+        await self._get_stored_revision(policy_slug, revision_id)
         chunk_count = await self._service.ingestion.delete_revision(policy_slug, revision_id)
         return RevisionDeleted(
             source=policy_slug, revision_id=revision_id, chunks_removed=chunk_count
@@ -273,12 +275,12 @@ class PolicyAdmin:
             PolicyNotFound, RevisionNotFound: there is no such revision.
             FileNotFound: its file is gone.
         """
-        revision = await self._find_revision(policy_slug, revision_id)
+        revision = await self._get_stored_revision(policy_slug, revision_id)
         file_path = await self._service.ingestion.locate_file(revision)
         if not await anyio.Path(file_path).exists():
             raise FileNotFound(f"The file of {revision_id} is not there any more; upload it again")
         await self._service.ingestion.reopen_revision(revision)
-        revision = await self._find_revision(policy_slug, revision_id)
+        revision = await self._get_stored_revision(policy_slug, revision_id)
         return ReindexAccepted(
             source=policy_slug,
             revision_id=revision_id,
@@ -296,10 +298,10 @@ class PolicyAdmin:
             PolicyNotFound, RevisionNotFound: there is no such revision.
             FileNotFound: its file is gone.
         """
-        revision = await self._find_revision(policy_slug, revision_id)
+        revision = await self._get_stored_revision(policy_slug, revision_id)
         await self._service.ingestion.reopen_revision(revision)
         return await self._ingest_revision(
-            await self._find_revision(policy_slug, revision_id), report_progress
+            await self._get_stored_revision(policy_slug, revision_id), report_progress
         )
 
     # --- parts ---
@@ -333,19 +335,19 @@ class PolicyAdmin:
                 revision, private_copy, report_progress
             )
 
-    async def _find_revision(self, policy_slug: str, revision_id: str) -> Revision:
+    async def _get_stored_revision(self, policy_slug: str, revision_id: str) -> Revision:
         await self._service.registry.get_policy(policy_slug)
-        return timeline.find_revision(
+        return timeline.get_revision(
             await self._service.registry.get_revisions(policy_slug), revision_id
         )
 
 
-def _get_set_fields(record_patch: BaseModel, nullable_fields: Sequence[str]) -> dict[str, Any]:
+def _get_patched_fields(record_patch: BaseModel, nullable_fields: Sequence[str]) -> dict[str, Any]:
     """Return the fields that a patch sets; a null clears only what may be null."""
-    set_fields = record_patch.model_dump(exclude_unset=True)
+    patched_fields = record_patch.model_dump(exclude_unset=True)
     return {
         field_name: field_value
-        for field_name, field_value in set_fields.items()
+        for field_name, field_value in patched_fields.items()
         if field_value is not None or field_name in nullable_fields
     }
 

@@ -25,13 +25,15 @@ def make_policy_hit(
     chunks: Sequence[StoredChunk],
     chunk_hit: ChunkHit,
     policy_as_of_today: PolicyOnDay,
-    is_named: bool = False,
+    is_section_named: bool = False,
 ) -> PolicyHit:
     """Return a passage of one chunk, or of neighbours of which the first is the one found best."""
     chunk = chunks[0]
     neighbours = sorted(chunks[1:], key=lambda neighbour: neighbour.chunk_index)
-    page_numbers = sorted({number for joined_chunk in chunks for number in joined_chunk.pages})
-    revision = timeline.find_revision(policy_as_of_today.timeline, chunk.revision_id)
+    page_numbers = sorted(
+        {page_number for joined_chunk in chunks for page_number in joined_chunk.pages}
+    )
+    revision = timeline.get_revision(policy_as_of_today.timeline, chunk.revision_id)
     later_revision = timeline.find_successor(revision, policy_as_of_today.timeline)
     return PolicyHit(
         chunk_id=chunk.chunk_id,
@@ -51,7 +53,7 @@ def make_policy_hit(
             chunk.section_ref,
             page_numbers,
             chunk.section_title,
-            chunk.weight_note,
+            chunk.kind_note,
             list_printed_pages(chunks, page_numbers),
         ),
         id=format_passage_id(chunk.chunk_id),
@@ -59,7 +61,7 @@ def make_policy_hit(
         parts=chunk_hit.parts,
         section_title=chunk.section_title,
         passage_kind=chunk.passage_kind,
-        exact_reference=is_named,
+        exact_reference=is_section_named,
         stage=revision.stage,
         printed_page=chunk.printed_pages[0] if chunk.printed_pages else None,
         joined_chunk_ids=[neighbour.chunk_id for neighbour in neighbours],

@@ -72,41 +72,43 @@ class PlanRanker:
     ) -> list[Relevance]:
         """Return how well each passage answers the question, best first, equal ones by id."""
         chunks = self._fetch_chunks([passage.id for passage in passages])
-        metadata_by_passage = dict(zip(chunks.ids, chunks.metadatas, strict=True))
-        passages_in_context = [
+        metadata_by_passage_id = dict(zip(chunks.ids, chunks.metadatas, strict=True))
+        passages_with_headings = [
             replace(
-                passage, heading=str(metadata_by_passage.get(passage.id, {}).get(CONTEXT_FIELD, ""))
+                passage,
+                heading=str(metadata_by_passage_id.get(passage.id, {}).get(CONTEXT_FIELD, "")),
             )
             for passage in passages
         ]
-        relevances_in_context = rank_passages(
+        relevances_with_headings = rank_passages(
             question_text,
             query_vector,
-            passages_in_context,
-            _compute_word_statistics(passages_in_context),
+            passages_with_headings,
+            _compute_word_statistics(passages_with_headings),
             _RANKING_WEIGHTS,
         )
-        fits_by_passage = {
+        fits_by_passage_id = {
             passage_relevance.passage_id: passage_relevance.fit
-            for passage_relevance in relevances_in_context
+            for passage_relevance in relevances_with_headings
         }
-        texts_by_passage = {passage.id: passage.text for passage in passages}
-        final_fits_by_passage = {
+        texts_by_passage_id = {passage.id: passage.text for passage in passages}
+        final_fits_by_passage_id = {
             passage_id: smoothed_fit
-            + _get_kind_weight(texts_by_passage[passage_id], metadata_by_passage[passage_id])
+            + _get_kind_weight(texts_by_passage_id[passage_id], metadata_by_passage_id[passage_id])
             for passage_id, smoothed_fit in _smooth_with_neighbours(
-                fits_by_passage, metadata_by_passage
+                fits_by_passage_id, metadata_by_passage_id
             ).items()
         }
         # All but the order is told of the passage itself: confidence is calibrated on that.
         passage_relevances = [
             replace(
-                passage_relevance, fit=round(final_fits_by_passage[passage_relevance.passage_id], 6)
+                passage_relevance,
+                fit=round(final_fits_by_passage_id[passage_relevance.passage_id], 6),
             )
             for passage_relevance in rank_passages(
                 question_text, query_vector, passages, word_statistics, _RANKING_WEIGHTS
             )
-            if passage_relevance.passage_id in final_fits_by_passage
+            if passage_relevance.passage_id in final_fits_by_passage_id
         ]
         return sorted(
             passage_relevances,
@@ -125,19 +127,21 @@ def _compute_word_statistics(passages: Sequence[ProposedPassage]) -> _WordStatis
 
 
 def _smooth_with_neighbours(
-    fits_by_passage: Mapping[str, float], metadata_by_passage: Mapping[str, Metadata]
+    fits_by_passage_id: Mapping[str, float], metadata_by_passage_id: Mapping[str, Metadata]
 ) -> dict[str, float]:
     """Return the fit of each passage together with those before and after it in its revision.
 
     A neighbour that no search proposed fits as badly as the worst of those that were.
     """
     fits_by_place = {
-        (chunk_metadata["revision_id"], chunk_metadata["chunk_index"]): fits_by_passage[passage_id]
-        for passage_id, chunk_metadata in metadata_by_passage.items()
+        (chunk_metadata["revision_id"], chunk_metadata["chunk_index"]): fits_by_passage_id[
+            passage_id
+        ]
+        for passage_id, chunk_metadata in metadata_by_passage_id.items()
     }
-    lowest_fit = min(fits_by_passage.values(), default=0.0)
-    smoothed_fits = {}
-    for passage_id, chunk_metadata in metadata_by_passage.items():
+    lowest_fit = min(fits_by_passage_id.values(), default=0.0)
+    smoothed_fits_by_passage_id = {}
+    for passage_id, chunk_metadata in metadata_by_passage_id.items():
         chunk_index = int(chunk_metadata["chunk_index"])
         neighbour_fits = [
             fits_by_place.get((chunk_metadata["revision_id"], neighbour_index), lowest_fit)
@@ -145,10 +149,10 @@ def _smooth_with_neighbours(
         ]
         average_neighbour_fit = sum(neighbour_fits) / len(neighbour_fits)
         # Divided: scores fall with the distance to the best fit, so its scale must stay.
-        smoothed_fits[passage_id] = (
-            fits_by_passage[passage_id] + _NEIGHBOURS_WEIGHT * average_neighbour_fit
+        smoothed_fits_by_passage_id[passage_id] = (
+            fits_by_passage_id[passage_id] + _NEIGHBOURS_WEIGHT * average_neighbour_fit
         ) / (1 + _NEIGHBOURS_WEIGHT)
-    return smoothed_fits
+    return smoothed_fits_by_passage_id
 
 
 def _get_kind_weight(passage_text: str, chunk_metadata: Metadata) -> float:

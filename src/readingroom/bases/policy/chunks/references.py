@@ -16,7 +16,7 @@ _POLICY_KIND_WORDS_REGEX = (
 )
 _WORDS_BEFORE_POLICY_PATTERN = re.compile(rf"\b(?:{_POLICY_KIND_WORDS_REGEX} )+(?=policy)")
 _BLANK_BEFORE_BRACKET_PATTERN = re.compile(r"(?<=\d)[ ](?=\()")
-_SEPARATOR_IN_CODE_PATTERN = re.compile(r"(?<=[a-z])[ /-](?=\d)")
+_SEPARATOR_IN_POLICY_CODE_PATTERN = re.compile(r"(?<=[a-z])[ /-](?=\d)")
 _PARAGRAPH_NUMBER_PATTERN = re.compile(r"\d+(?:\.\d+)*", re.ASCII)
 _NUMBER_AND_CLAUSE_PATTERN = re.compile(
     rf"{_PARAGRAPH_NUMBER_PATTERN.pattern}\s?\([a-z]\)", re.ASCII
@@ -27,7 +27,9 @@ _RANGE_PATTERN = re.compile(r"(?P<first>.*\d)[-/]\d{1,3}")
 _NUMBER_AND_LETTER_PATTERN = re.compile(r"(?P<number>\d{1,3}(?:\.\d{1,2})?)[a-z]", re.IGNORECASE)
 _POLICY_CODE_PATTERN = re.compile(rf"{_POLICY_CODE_REGEX}[a-z]?", re.ASCII)
 # Plans number sites so: H1(a), H1(12).
-_CODE_AND_CLAUSE_PATTERN = re.compile(rf"{_POLICY_CODE_REGEX}\s?\((?:[a-z]|\d{{1,2}})\)", re.ASCII)
+_POLICY_CODE_AND_CLAUSE_PATTERN = re.compile(
+    rf"{_POLICY_CODE_REGEX}\s?\((?:[a-z]|\d{{1,2}})\)", re.ASCII
+)
 _SECTION_AND_CLAUSE_PATTERN = re.compile(
     r"(?P<section>.*?\d[a-z]?)\s?(?:\((?P<clause>\w{1,4})\)(?:\s?\(\w{1,4}\))*)"
 )
@@ -67,7 +69,7 @@ _BARE_POLICY_CODE_PATTERN = re.compile(
     r"(?P<code>[A-Z]{1,6}(?:[/-][A-Z]{1,5})*[ /-]?\d{1,3}(?:\.\d{1,2}|[-/]\d{1,3})?[a-z]?)"
     r"(?![\w/-])" + _CLAUSE_REGEX
 )
-_NAME_AND_NUMBER_PATTERN = re.compile(
+_POLICY_NAME_AND_NUMBER_PATTERN = re.compile(
     r"\b(?P<name>[A-Za-z][A-Za-z0-9_]{2,})\s+(?P<number>\d+(?:\.\d+)*)" + _CLAUSE_REGEX
 )
 _WHOLE_REFERENCE_PATTERN = re.compile(
@@ -99,7 +101,7 @@ def fold_ref(section_ref: str) -> str:
     folded_ref = _BLANK_BEFORE_BRACKET_PATTERN.sub(
         "", _PARAGRAPH_WORD_PATTERN.sub("para ", folded_ref)
     )
-    return _SEPARATOR_IN_CODE_PATTERN.sub("", folded_ref)
+    return _SEPARATOR_IN_POLICY_CODE_PATTERN.sub("", folded_ref)
 
 
 def fold_ref_without_kind(section_ref: str) -> str:
@@ -138,17 +140,17 @@ def find_section_ref(section_ref: str, refs_by_folded_ref: Mapping[str, str]) ->
             refs_by_folded_ref[candidate_form]
             for candidate_form in candidate_forms
             if candidate_form in refs_by_folded_ref
-            and not _name_different_policy_kinds(section_ref, refs_by_folded_ref[candidate_form])
+            and not _have_different_policy_kinds(section_ref, refs_by_folded_ref[candidate_form])
         ),
         None,
     )
 
 
-def _name_different_policy_kinds(asked_ref: str, section_ref: str) -> bool:
+def _have_different_policy_kinds(asked_ref: str, section_ref: str) -> bool:
     """Whether two references name different kinds of policy: `Core Policy`, `Local Policy`."""
     asked_kinds, section_kinds = (
-        _WORDS_BEFORE_POLICY_PATTERN.findall(fold_ref(folded_ref))
-        for folded_ref in (asked_ref, section_ref)
+        _WORDS_BEFORE_POLICY_PATTERN.findall(fold_ref(compared_ref))
+        for compared_ref in (asked_ref, section_ref)
     )
     return bool(asked_kinds and section_kinds) and asked_kinds != section_kinds
 
@@ -169,7 +171,9 @@ def list_folded_forms(section_ref: str) -> list[str]:
         folded_forms.append(fold_ref(f"policy {plain_ref}"))
     elif _PARAGRAPH_NUMBER_PATTERN.fullmatch(plain_ref):
         folded_forms += [fold_ref(f"{kind_word} {plain_ref}") for kind_word in _WORDS_BEFORE_NUMBER]
-    elif _POLICY_CODE_PATTERN.fullmatch(plain_ref) or _CODE_AND_CLAUSE_PATTERN.fullmatch(plain_ref):
+    elif _POLICY_CODE_PATTERN.fullmatch(plain_ref) or _POLICY_CODE_AND_CLAUSE_PATTERN.fullmatch(
+        plain_ref
+    ):
         folded_forms += [
             fold_ref(f"{kind_word} {plain_ref}") for kind_word in _WORDS_BEFORE_POLICY_CODE
         ]
@@ -191,7 +195,9 @@ def find_asked_references(
         references_by_forms.setdefault(asked_reference.folded_refs, (query_offset, asked_reference))
     return [
         asked_reference
-        for _, asked_reference in sorted(references_by_forms.values(), key=lambda item: item[0])
+        for _, asked_reference in sorted(
+            references_by_forms.values(), key=lambda offset_and_reference: offset_and_reference[0]
+        )
     ]
 
 
@@ -254,7 +260,10 @@ def _iterate_asked_references(
                 _make_asked_reference(dict.fromkeys(folded_forms), reference_match["clause"]),
             )
     for reference_match in _ASKED_SECTION_WORDS_PATTERN.finditer(query_text):
-        if any(match.start() < reference_match.start() < match.end() for match in policy_matches):
+        if any(
+            policy_match.start() < reference_match.start() < policy_match.end()
+            for policy_match in policy_matches
+        ):
             continue  # the part of a policy
         yield (
             reference_match.start(),
@@ -262,19 +271,19 @@ def _iterate_asked_references(
         )
     for reference_match in _BARE_POLICY_CODE_PATTERN.finditer(query_text):
         policy_code, clause_ref = reference_match["code"], reference_match["clause"] or ""
-        whole_codes = (
+        policy_code_forms = (
             [policy_code + clause_ref, policy_code] if "(" in clause_ref else [policy_code]
         )
         folded_forms = [
-            fold_ref(f"{kind_word} {whole_code}")
-            for whole_code in whole_codes
+            fold_ref(f"{kind_word} {policy_code_form}")
+            for policy_code_form in policy_code_forms
             for kind_word in _WORDS_BEFORE_POLICY_CODE
         ]
         yield (
             reference_match.start(),
             _make_asked_reference(folded_forms, reference_match["clause"]),
         )
-    for reference_match in _NAME_AND_NUMBER_PATTERN.finditer(query_text):
+    for reference_match in _POLICY_NAME_AND_NUMBER_PATTERN.finditer(query_text):
         if reference_match["name"].casefold() in policy_name_words:
             folded_forms = list_folded_forms(reference_match["number"])[1:]
             yield (

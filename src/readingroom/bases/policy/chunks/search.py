@@ -67,7 +67,7 @@ _COMMON_NAME_WORDS_PATTERN = re.compile(
 class PolicyScope:
     """What a search may look at, why other policies have none, and what could not be read."""
 
-    policies_today: dict[str, PolicyOnDay]
+    policies_today_by_slug: dict[str, PolicyOnDay]
     """Every policy as it stands today, which each hit is compared with."""
     revisions: list[Revision]
     exclusions: list[Excluded]
@@ -115,23 +115,23 @@ class PolicySearch:
         policy_slugs, effective_date = arguments.sources, arguments.effective_date
         day = parse_day(effective_date) if effective_date is not None else None
         # Resolved for today also when a day is given: hits say whether they are in force today.
-        policies_today = await self._resolver.resolve_snapshot(self._today)
+        policies_today_by_slug = await self._resolver.resolve_snapshot(self._today)
         revisions: list[Revision] = []
         unread_revisions: list[UnreadRevision] = []
         exclusions = [
             Excluded(source=policy_slug, reason="unknown_source", nearest=None)
             for policy_slug in dict.fromkeys(policy_slugs or [])
-            if policy_slug not in policies_today
+            if policy_slug not in policies_today_by_slug
         ]
-        reasons_by_slug = _find_inapplicable_policies(
-            [policy_as_of_today.policy for policy_as_of_today in policies_today.values()],
+        exclusion_reasons_by_slug = _find_inapplicable_policies(
+            [policy_as_of_today.policy for policy_as_of_today in policies_today_by_slug.values()],
             arguments.local_authority,
             site_address,
         )
-        for policy_slug, policy_as_of_today in policies_today.items():
+        for policy_slug, policy_as_of_today in policies_today_by_slug.items():
             if policy_slugs is not None and policy_slug not in policy_slugs:
                 continue
-            if (exclusion_reason := reasons_by_slug.get(policy_slug)) is not None:
+            if (exclusion_reason := exclusion_reasons_by_slug.get(policy_slug)) is not None:
                 exclusions.append(_make_exclusion(policy_as_of_today, exclusion_reason, day))
                 continue
             policy_on_day = policy_as_of_today.resolve_day(day) if day else policy_as_of_today
@@ -145,7 +145,7 @@ class PolicySearch:
                 revisions += revisions_or_reason
             elif not emerging_revisions:
                 exclusions.append(_make_exclusion(policy_as_of_today, revisions_or_reason, day))
-        return PolicyScope(policies_today, revisions, exclusions, unread_revisions)
+        return PolicyScope(policies_today_by_slug, revisions, exclusions, unread_revisions)
 
     async def get_passage(self, chunk_id: str) -> PolicyHit:
         """Return one passage by its id, in the shape of a search result.
@@ -187,8 +187,8 @@ class PolicySearch:
             make_policy_hit(
                 chunks,
                 hits_by_id[chunks[0].chunk_id],
-                search_scope.policies_today[chunks[0].source],
-                is_named=chunks[0].chunk_id in named_chunk_ids,
+                search_scope.policies_today_by_slug[chunks[0].source],
+                is_section_named=chunks[0].chunk_id in named_chunk_ids,
             )
             for chunks in chunk_groups[first_rank:end_rank]
         ]
@@ -216,7 +216,7 @@ class PolicySearch:
         """Return a passage of each section that the query names, of the likeliest policy first."""
         name_words_by_slug = {
             policy_slug: _list_policy_name_words(policy_as_of_today.policy)
-            for policy_slug, policy_as_of_today in search_scope.policies_today.items()
+            for policy_slug, policy_as_of_today in search_scope.policies_today_by_slug.items()
         }
         asked_references = find_asked_references(
             arguments.query, set().union(*name_words_by_slug.values())
@@ -229,10 +229,10 @@ class PolicySearch:
             # `NPPF` is the whole name of one policy, and a word of that of `NPPF_DRAFT`.
             is_slug_named = revision.source.casefold() in query_words
             is_policy_named = bool(name_words_by_slug[revision.source] & query_words)
-            policy_as_of_today = search_scope.policies_today[revision.source]
+            policy_as_of_today = search_scope.policies_today_by_slug[revision.source]
             is_in_force = policy_as_of_today.revision == revision
-            days_ago = -revision.effective_from.toordinal()
-            return not is_slug_named, not is_policy_named, not is_in_force, days_ago
+            newest_first_key = -revision.effective_from.toordinal()
+            return not is_slug_named, not is_policy_named, not is_in_force, newest_first_key
 
         named_sections: list[_NamedSection] = []
         for asked_reference in asked_references[:_MAX_NAMED_SECTIONS]:
@@ -250,9 +250,9 @@ class PolicySearch:
                         _NamedSection(asked_reference, revision, section_index[folded_ref])
                     )
         named_sections = named_sections[:_MAX_NAMED_SECTIONS]
-        ranks_by_chunk = await self._rank_named_passages(arguments, named_sections)
+        ranks_by_chunk_id = await self._rank_named_passages(arguments, named_sections)
         chunk_ids = [
-            await self._choose_chunk(named_section, ranks_by_chunk)
+            await self._choose_chunk(named_section, ranks_by_chunk_id)
             for named_section in named_sections
         ]
         return [*dict.fromkeys(chunk_ids)]
@@ -277,7 +277,7 @@ class PolicySearch:
         return {hit.chunk_id: hit_rank for hit_rank, hit in enumerate(ranking.hits)}
 
     async def _choose_chunk(
-        self, named_section: "_NamedSection", ranks_by_chunk: Mapping[str, int]
+        self, named_section: "_NamedSection", ranks_by_chunk_id: Mapping[str, int]
     ) -> str:
         """Return the chunk where the clause that is asked for begins, the best, or the first."""
         chunk_ids, clause_ref = named_section.chunk_ids, named_section.reference.clause
@@ -291,14 +291,16 @@ class PolicySearch:
                     return chunk.chunk_id
         # A heading has the words of the question and not their answer.
         text_chunks = [chunk for chunk in chunks if not is_heading_only(chunk.text)]
-        own_ids = [
+        own_section_chunk_ids = [
             chunk.chunk_id for chunk in text_chunks if chunk.section_ref == chunks[0].section_ref
         ]
-        ranked_ids = [chunk.chunk_id for chunk in text_chunks if chunk.chunk_id in ranks_by_chunk]
+        ranked_chunk_ids = [
+            chunk.chunk_id for chunk in text_chunks if chunk.chunk_id in ranks_by_chunk_id
+        ]
         return min(
-            ranked_ids,
-            key=lambda chunk_id: ranks_by_chunk[chunk_id],
-            default=next(iter(own_ids), chunk_ids[0]),
+            ranked_chunk_ids,
+            key=lambda chunk_id: ranks_by_chunk_id[chunk_id],
+            default=next(iter(own_section_chunk_ids), chunk_ids[0]),
         )
 
 
@@ -315,14 +317,14 @@ def _put_named_passages_first(named_chunk_ids: Sequence[str], ranking: Ranking) 
     """Return a ranking that the named passages lead, as certain as a search can be."""
     if not named_chunk_ids:
         return ranking
-    score_parts_by_chunk = {hit.chunk_id: hit.parts for hit in ranking.hits}
+    score_parts_by_chunk_id = {hit.chunk_id: hit.parts for hit in ranking.hits}
     # Without its cosine: the relevance of a named passage is that it was named.
     named_hits = [
         ChunkHit(
             chunk_id,
             1.0,
-            ScoreParts(matched_terms=score_parts_by_chunk[chunk_id].matched_terms)
-            if chunk_id in score_parts_by_chunk
+            ScoreParts(matched_terms=score_parts_by_chunk_id[chunk_id].matched_terms)
+            if chunk_id in score_parts_by_chunk_id
             else ScoreParts(),
         )
         for chunk_id in named_chunk_ids
@@ -373,7 +375,7 @@ def list_unread_revisions(
 
 
 def _find_inapplicable_policies(
-    policies: Sequence[Policy], local_authority: str | None, address: str | None
+    policies: Sequence[Policy], local_authority: str | None, site_address: str | None
 ) -> dict[str, ExclusionReason]:
     """Return, by their slugs, the policies that do not apply, and why.
 
@@ -383,7 +385,7 @@ def _find_inapplicable_policies(
     """
     if local_authority is None:
         return {}
-    reasons_by_slug: dict[str, ExclusionReason] = {
+    exclusion_reasons_by_slug: dict[str, ExclusionReason] = {
         policy.source: "authority_unknown" if policy.is_unattributed else "other_authority"
         for policy in policies
         if not policy.is_applicable_in(local_authority)
@@ -393,11 +395,13 @@ def _find_inapplicable_policies(
         for policy in policies
         if policy.area and not policy.is_national and policy.is_inherited_by(local_authority)
     ]
-    covering_slugs = {policy.source for policy in inherited_plans if policy.covers(address or "")}
+    covering_slugs = {
+        policy.source for policy in inherited_plans if policy.covers(site_address or "")
+    }
     if covering_slugs:
         other_slugs = {policy.source for policy in inherited_plans} - covering_slugs
-        reasons_by_slug |= dict.fromkeys(other_slugs, "other_area")
-    return reasons_by_slug
+        exclusion_reasons_by_slug |= dict.fromkeys(other_slugs, "other_area")
+    return exclusion_reasons_by_slug
 
 
 def _find_eligible_revisions(

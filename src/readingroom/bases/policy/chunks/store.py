@@ -51,11 +51,15 @@ _MAX_SECTION_INDEXES = 64  # of a plan of 200 pages, about 100 KB each
 
 # Indexed for filters: every search is limited to revisions.
 _FILTER_FIELDS = FilterFields(exact_match_fields=("source", "revision_id"))
-_PATH_SEPARATOR = " > "
-_LABEL_SEPARATOR = "|"
+_SECTION_PATH_SEPARATOR = " > "
+_PAGE_LABEL_SEPARATOR = "|"
 _PASSAGE_KIND_ADAPTER: TypeAdapter[PassageKind] = TypeAdapter(PassageKind)
-_WEIGHT_NOTES = {"supporting": "supporting text", "table": "table", "appendix": "appendix"}
-_SELF_EXPLAINING_REFS = (SUPPORTING_PREFIX, "Table", "Figure", "Appendix", "Annex")
+_KIND_NOTE_BY_PASSAGE_KIND = {
+    "supporting": "supporting text",
+    "table": "table",
+    "appendix": "appendix",
+}
+_SELF_EXPLAINING_REF_PREFIXES = (SUPPORTING_PREFIX, "Table", "Figure", "Appendix", "Annex")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +97,11 @@ class StoredChunk:
         return self.text[self.own_start_offset - self.start_offset :]
 
     @property
-    def weight_note(self) -> str:
+    def kind_note(self) -> str:
         """What a citation adds, lest an explanation be taken for a policy; empty for a policy."""
-        if not self.has_policies or self.section_ref.startswith(_SELF_EXPLAINING_REFS):
+        if not self.has_policies or self.section_ref.startswith(_SELF_EXPLAINING_REF_PREFIXES):
             return ""
-        return _WEIGHT_NOTES.get(self.passage_kind, "")
+        return _KIND_NOTE_BY_PASSAGE_KIND.get(self.passage_kind, "")
 
     def find_page_number(self, text_offset: int) -> int:
         """Return the page of an offset in the document that lies in this chunk."""
@@ -156,17 +160,19 @@ class PolicyStore:
         raw_chunks = await self._read_chunks(
             _build_revision_filter(revision.source, revision.revision_id)
         )
-        outdated_ids = [
+        outdated_chunk_ids = [
             chunk_id
             for chunk_id, chunk_metadata in zip(raw_chunks.ids, raw_chunks.metadatas, strict=True)
             # Most changes concern one revision, and the chunks of the others are right already.
             if is_outdated(chunk_metadata, registry_metadata)
         ]
-        if outdated_ids:
+        if outdated_chunk_ids:
             await anyio.to_thread.run_sync(
-                self._index.update_metadata, outdated_ids, [registry_metadata] * len(outdated_ids)
+                self._index.update_metadata,
+                outdated_chunk_ids,
+                [registry_metadata] * len(outdated_chunk_ids),
             )
-        return len(outdated_ids)
+        return len(outdated_chunk_ids)
 
     async def delete_all(self) -> None:
         """Delete every chunk."""
@@ -253,8 +259,8 @@ class PolicyStore:
     def _open_index(self) -> None:
         chunk_collection: ChunkCollection | PostgresCollection
         if self._database is None:
-            embedded_store = self._chunk_store = ChunkStore(self._chunks_folder / "chroma")
-            chunk_collection = embedded_store.open_collection(CHUNK_COLLECTION)
+            local_store = self._chunk_store = ChunkStore(self._chunks_folder / "chroma")
+            chunk_collection = local_store.open_collection(CHUNK_COLLECTION)
         else:
             shared_store = self._chunk_store = PostgresChunkStore(self._database)
             chunk_collection = shared_store.open_collection(CHUNK_COLLECTION, _FILTER_FIELDS)
@@ -263,7 +269,7 @@ class PolicyStore:
             _FILTER_FIELDS,
             self._embedder,
             self._chunks_folder / "words.db",
-            _list_chunk_contexts,
+            _list_heading_contexts,
         )
         self._index.rank_passages = PlanRanker(self._index.fetch_chunks)
 
@@ -282,7 +288,9 @@ def _index_sections(chunks: Sequence[StoredChunk]) -> SectionIndex:
             fold_ref(section_ref) for section_ref in (*chunk.section_path, chunk.section_ref)
         }:
             section_index.setdefault(folded_ref, []).append(chunk.chunk_id)
-    written_refs = (ref for chunk in chunks for ref in (*chunk.section_path, chunk.section_ref))
+    written_refs = (
+        section_ref for chunk in chunks for section_ref in (*chunk.section_path, chunk.section_ref)
+    )
     for folded_ref, section_ref in index_by_folded_ref(written_refs).items():
         section_index.setdefault(folded_ref, section_index[fold_ref(section_ref)])
     return section_index
@@ -313,7 +321,7 @@ def build_chunks(
                 "revision_id": revision.revision_id,
                 "section_ref": chunk.section_ref or "",
                 # Chroma has no list metadata, so the path travels as text.
-                "section_path": _PATH_SEPARATOR.join(chunk.section_path),
+                "section_path": _SECTION_PATH_SEPARATOR.join(chunk.section_path),
                 "page_number": chunk.pages[0] if chunk.pages else 1,
                 "pages": format_numbers(chunk.pages),
                 "page_starts": format_numbers(
@@ -328,12 +336,12 @@ def build_chunks(
                 "section_title": chunk.section_title,
                 "passage_kind": _choose_passage_kind(chunk, policy, has_policies),
                 "has_policies": int(has_policies),
-                "printed_pages": _LABEL_SEPARATOR.join(
+                "printed_pages": _PAGE_LABEL_SEPARATOR.join(
                     parsed_document.pages[page_number - 1].label for page_number in chunk.pages
                 ),
-                CONTEXT_FIELD: chunk_context,
+                CONTEXT_FIELD: heading_context,
             }
-            for chunk, chunk_context in zip(
+            for chunk, heading_context in zip(
                 parsed_document.chunks, embedded_chunks.contexts, strict=True
             )
         ],
@@ -341,7 +349,7 @@ def build_chunks(
     )
 
 
-def _list_chunk_contexts(raw_chunks: Chunks) -> list[str]:
+def _list_heading_contexts(raw_chunks: Chunks) -> list[str]:
     """Return what each stored chunk stands under, as `embed_document` would have it."""
     titles_by_section = {
         (chunk_metadata["revision_id"], chunk_metadata["section_ref"]): str(
@@ -356,7 +364,9 @@ def _list_chunk_contexts(raw_chunks: Chunks) -> list[str]:
                 str(chunk_metadata.get("source_title", "")),
                 *(
                     titles_by_section.get((chunk_metadata["revision_id"], section_ref), "")
-                    for section_ref in str(chunk_metadata["section_path"]).split(_PATH_SEPARATOR)
+                    for section_ref in str(chunk_metadata["section_path"]).split(
+                        _SECTION_PATH_SEPARATOR
+                    )
                 ),
             ]
         )
@@ -434,7 +444,7 @@ def _parse_stored_chunk(chunk_id: str, chunk_text: str, chunk_metadata: Metadata
         revision_id=str(chunk_metadata["revision_id"]),
         section_ref=section_ref,
         section_path=tuple(
-            filter(None, str(chunk_metadata["section_path"]).split(_PATH_SEPARATOR))
+            filter(None, str(chunk_metadata["section_path"]).split(_SECTION_PATH_SEPARATOR))
         ),
         pages=parse_numbers(chunk_metadata["pages"]) or (1,),
         page_start_offsets=parse_numbers(chunk_metadata["page_starts"]),
@@ -448,7 +458,7 @@ def _parse_stored_chunk(chunk_id: str, chunk_text: str, chunk_metadata: Metadata
             chunk_metadata.get("passage_kind", _guess_passage_kind(section_ref))
         ),
         has_policies=bool(chunk_metadata.get("has_policies", 0)),
-        printed_pages=tuple(printed_pages_text.split(_LABEL_SEPARATOR))
+        printed_pages=tuple(printed_pages_text.split(_PAGE_LABEL_SEPARATOR))
         if printed_pages_text
         else (),
     )

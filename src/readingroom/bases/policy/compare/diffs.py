@@ -19,7 +19,7 @@ from readingroom.core.errors import InvalidCursor
 
 ChangeName = Literal["added", "removed", "changed", "moved"]
 
-_MAX_PAGE_CHARS = 200_000
+_MAX_DIFF_PAGE_CHARS = 200_000
 """Of all diffs on a page: clients end at events of a megabyte, and each text is sent twice."""
 _MAX_DIFF_CHARS = 40_000
 """Of one diff; a chapter that was replaced as a whole is cut."""
@@ -32,7 +32,7 @@ def make_revision_diff(
     section_pairs: Sequence[SectionPair],
     from_revision: NearestRevision,
     to_revision: NearestRevision,
-    is_whole: bool = False,
+    shows_whole_texts: bool = False,
 ) -> RevisionDiff:
     """Return the page of changes that a question asks for; raise `InvalidCursor`.
 
@@ -44,15 +44,15 @@ def make_revision_diff(
     arguments_digest = _hash_comparison_arguments(arguments, from_revision, to_revision)
     first_change_index = _parse_cursor(arguments.cursor, arguments_digest)
     section_changes: list[SectionChange] = []
-    page_char_count = compared_word_count = 0
+    diff_char_count = compared_word_count = 0
     for section_pair in changed_pairs[first_change_index : first_change_index + arguments.limit]:
         compared_word_count += section_pair.word_count
         if section_changes and compared_word_count > _MAX_COMPARED_WORDS:
             break
-        section_change = _make_section_change(section_pair, is_whole)
-        page_char_count += sum(len(diff_part.text) for diff_part in section_change.diff)
+        section_change = _make_section_change(section_pair, shows_whole_texts)
+        diff_char_count += sum(len(diff_part.text) for diff_part in section_change.diff)
         # A page has at least one change, or a reader would never come to its end.
-        if section_changes and page_char_count > _MAX_PAGE_CHARS:
+        if section_changes and diff_char_count > _MAX_DIFF_PAGE_CHARS:
             break
         section_changes.append(section_change)
     end_change_index = first_change_index + len(section_changes)
@@ -71,7 +71,7 @@ def make_revision_diff(
     )
 
 
-def _make_section_change(section_pair: SectionPair, is_whole: bool) -> SectionChange:
+def _make_section_change(section_pair: SectionPair, shows_whole_texts: bool) -> SectionChange:
     old_section, new_section, change_kind = (
         section_pair.old_section,
         section_pair.new_section,
@@ -85,7 +85,7 @@ def _make_section_change(section_pair: SectionPair, is_whole: bool) -> SectionCh
         else diff_words(
             old_section.text if old_section else "",
             new_section.text if new_section else "",
-            is_whole,
+            shows_whole_texts,
         )
     )
     return SectionChange(

@@ -15,7 +15,7 @@ from typing import Literal
 from readingroom.bases.policy.chunks.references import fold_ref
 from readingroom.bases.policy.chunks.store import StoredChunk
 from readingroom.bases.policy.compare.passages import (
-    find_title,
+    find_section_title,
     fold_text,
     group_by_section,
     join_section_text,
@@ -46,8 +46,8 @@ class RevisionSection:
     def words(self) -> tuple[str, ...]:
         """Its words but for its own number and the marks of footnotes, which change alone."""
         folded_text = fold_text(self.text)
-        if label_match := _compile_label_pattern(self.ref).match(folded_text):
-            folded_text = folded_text[label_match.end() :]
+        if opening_ref_match := _compile_opening_ref_pattern(self.ref).match(folded_text):
+            folded_text = folded_text[opening_ref_match.end() :]
         return tuple(
             _FOOTNOTE_MARK_PATTERN.sub("", folded_word) for folded_word in folded_text.split()
         )
@@ -67,15 +67,15 @@ class RevisionSection:
 
     @property
     def title(self) -> str:
-        return find_title(self.chunks, self.ref)
+        return find_section_title(self.chunks, self.ref)
 
 
 @lru_cache(maxsize=4096)
-def _compile_label_pattern(section_ref: str) -> re.Pattern[str]:
+def _compile_opening_ref_pattern(section_ref: str) -> re.Pattern[str]:
     """Return a pattern for a reference as its section begins with it: `116.`, `Policy H1:`."""
     kind_word, _, number_text = fold_text(section_ref).rpartition(" ")
-    optional_kind = f"(?:{re.escape(kind_word)} )?" if kind_word else ""
-    return re.compile(rf"{optional_kind}{re.escape(number_text)}(?!\w)[.:)]?(?: ?[-:])? ?")
+    optional_kind_regex = f"(?:{re.escape(kind_word)} )?" if kind_word else ""
+    return re.compile(rf"{optional_kind_regex}{re.escape(number_text)}(?!\w)[.:)]?(?: ?[-:])? ?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +150,8 @@ def pair_sections(
         for section_index, new_section in enumerate(new_sections)
     ]
     section_pairs += [
-        SectionPair(new_section, None)
-        for section_index, new_section in enumerate(old_sections)
+        SectionPair(old_section, None)
+        for section_index, old_section in enumerate(old_sections)
         if section_index not in paired_old_indexes
     ]
     return section_pairs
@@ -173,9 +173,9 @@ def _pair_equal_sections(
                     _make_words_key(old_sections[section_index], needs_same_ref)
                 ].append(section_index)
         for section_index, new_section in enumerate(new_sections):
-            equal_indexes = old_indexes_by_key.get(_make_words_key(new_section, needs_same_ref))
-            if section_index not in old_index_by_new and equal_indexes:
-                old_index_by_new[section_index] = equal_indexes.pop()
+            equal_old_indexes = old_indexes_by_key.get(_make_words_key(new_section, needs_same_ref))
+            if section_index not in old_index_by_new and equal_old_indexes:
+                old_index_by_new[section_index] = equal_old_indexes.pop()
                 paired_old_indexes.add(old_index_by_new[section_index])
 
 
@@ -238,16 +238,16 @@ def _measure_similarities(
     old_indexes_by_word_pair: dict[tuple[str, str], list[int]],
 ) -> Iterable[tuple[int, float]]:
     """Yield the old sections that share pairs of words with a new one, with their share of both."""
-    shared_counts_by_index: Counter[int] = Counter()
+    shared_counts_by_old_index: Counter[int] = Counter()
     for word_pair, pair_count in new_section.word_pairs.items():
         old_indexes = old_indexes_by_word_pair.get(word_pair, [])
         if len(old_indexes) > _MAX_SECTIONS_PER_WORD_PAIR:
             continue
         for old_index in old_indexes:
-            shared_counts_by_index[old_index] += min(
+            shared_counts_by_old_index[old_index] += min(
                 pair_count, old_sections[old_index].word_pairs[word_pair]
             )
-    for old_index, shared_pair_count in shared_counts_by_index.items():
+    for old_index, shared_pair_count in shared_counts_by_old_index.items():
         total_pair_count = (
             new_section.word_pairs.total() + old_sections[old_index].word_pairs.total()
         )

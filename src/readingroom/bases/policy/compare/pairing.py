@@ -28,8 +28,8 @@ class PairedRevisions:
 
 def pair_revisions(
     section_ref: str | None,
-    old_revision_chunks: tuple[Revision, Sequence[StoredChunk]],
-    new_revision_chunks: tuple[Revision, Sequence[StoredChunk]],
+    old_revision_and_chunks: tuple[Revision, Sequence[StoredChunk]],
+    new_revision_and_chunks: tuple[Revision, Sequence[StoredChunk]],
     revisions: Sequence[Revision],
 ) -> PairedRevisions:
     """Return two revisions with their sections paired, or only a section and those in it.
@@ -37,13 +37,13 @@ def pair_revisions(
     Raise `SectionNotFound` if neither side has the section.
     """
     section_pairs = likeness.pair_sections(
-        likeness.list_revision_sections(old_revision_chunks[1]),
-        likeness.list_revision_sections(new_revision_chunks[1]),
+        likeness.list_revision_sections(old_revision_and_chunks[1]),
+        likeness.list_revision_sections(new_revision_and_chunks[1]),
     )
     if section_ref is not None:
         chosen_refs = {
             chosen_ref
-            for _, chunks in (old_revision_chunks, new_revision_chunks)
+            for _, chunks in (old_revision_and_chunks, new_revision_and_chunks)
             if (
                 chosen_ref := references.find_section_ref(
                     section_ref, passages.index_references(chunks)
@@ -52,14 +52,14 @@ def pair_revisions(
         }
         if not chosen_refs:
             raise make_section_not_found(
-                section_ref, new_revision_chunks[0], new_revision_chunks[1]
+                section_ref, new_revision_and_chunks[0], new_revision_and_chunks[1]
             )
         section_pairs = [
             section_pair for section_pair in section_pairs if section_pair.is_inside(chosen_refs)
         ]
     return PairedRevisions(
-        make_nearest_revision(old_revision_chunks[0], revisions),
-        make_nearest_revision(new_revision_chunks[0], revisions),
+        make_nearest_revision(old_revision_and_chunks[0], revisions),
+        make_nearest_revision(new_revision_and_chunks[0], revisions),
         section_pairs,
     )
 
@@ -71,13 +71,15 @@ def make_section_not_found(
     other_revisions: Sequence[Revision] = (),
 ) -> SectionNotFound:
     """Return an error that names similar sections, and the revisions that have this one."""
-    labels_text = ", ".join(other_revision.version_label for other_revision in other_revisions)
+    version_labels_text = ", ".join(
+        other_revision.version_label for other_revision in other_revisions
+    )
     similar_refs = references.find_similar_refs(section_ref, passages.index_references(chunks))
     return SectionNotFound(
         f"Section '{section_ref}' not found in policy '{revision.source}'"
         + (
-            f" ({revision.version_label}); it exists in the revision of {labels_text}"
-            if labels_text
+            f" ({revision.version_label}); it exists in the revision of {version_labels_text}"
+            if version_labels_text
             else ""
         )
         + passages.describe_nearest_sections(similar_refs, chunks),

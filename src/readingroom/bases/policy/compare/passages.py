@@ -15,7 +15,9 @@ from readingroom.bases.policy.registry.records import (
 )
 from readingroom.core.text import compare_words, fold_dashes
 
-_PLAIN_QUOTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'})
+_QUOTE_MARK_TRANSLATION = str.maketrans(
+    {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'}
+)
 _WHITE_SPACE_PATTERN = re.compile(r"\s+")
 _SHOWN_WORDS_PER_END = 12  # of a long unchanged run, at either end
 
@@ -95,7 +97,7 @@ def list_sections(chunks: Sequence[StoredChunk]) -> list[ListedSection]:
     return [*sections_by_ref.values()]
 
 
-def find_title(section_chunks: Sequence[StoredChunk], section_ref: str) -> str:
+def find_section_title(section_chunks: Sequence[StoredChunk], section_ref: str) -> str:
     """Return the title of a section, which its own chunks know; empty where it has none."""
     return next(
         (chunk.section_title for chunk in section_chunks if chunk.section_ref == section_ref), ""
@@ -110,7 +112,7 @@ def group_by_section(chunks: Sequence[StoredChunk]) -> dict[str, list[StoredChun
     return chunks_by_ref
 
 
-def diff_words(old_text: str, new_text: str, is_whole: bool = False) -> list[DiffPart]:
+def diff_words(old_text: str, new_text: str, shows_whole_texts: bool = False) -> list[DiffPart]:
     """Return the runs of words that are the same, deleted and inserted.
 
     Long runs that are the same are shortened, unless the texts are wanted whole.
@@ -119,19 +121,19 @@ def diff_words(old_text: str, new_text: str, is_whole: bool = False) -> list[Dif
         DiffPart(
             op=diff_run.operation,
             text=diff_run.text
-            if is_whole or diff_run.operation != "equal"
+            if shows_whole_texts or diff_run.operation != "equal"
             else diff_run.shorten(_SHOWN_WORDS_PER_END, "[…]"),
         )
         for diff_run in compare_words(old_text, new_text)
     ]
 
 
-def fold_text(raw_text: str, removes_marks: bool = True) -> str:
+def fold_text(raw_text: str, strips_blanks: bool = True) -> str:
     """Return text with plain dashes and quotation marks, single blanks and no capitals."""
     folded_text = _WHITE_SPACE_PATTERN.sub(
-        " ", fold_dashes(raw_text).translate(_PLAIN_QUOTES)
+        " ", fold_dashes(raw_text).translate(_QUOTE_MARK_TRANSLATION)
     ).casefold()
-    return folded_text.strip() if removes_marks else folded_text
+    return folded_text.strip() if strips_blanks else folded_text
 
 
 def cite_section(
@@ -145,7 +147,7 @@ def cite_section(
         revision,
         section_ref,
         page_numbers,
-        find_title(section_chunks, section_ref),
-        section_chunks[0].weight_note if section_chunks[0].section_ref == section_ref else "",
+        find_section_title(section_chunks, section_ref),
+        section_chunks[0].kind_note if section_chunks[0].section_ref == section_ref else "",
         list_printed_pages(section_chunks, page_numbers),
     )

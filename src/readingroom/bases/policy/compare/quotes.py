@@ -60,7 +60,7 @@ _MAX_QUOTE_WORDS = 1_000
 """Of a quotation that is looked for: as many characters as it may have are 700 words of a text, and
 for each word the pattern takes its time to be made.
 """
-_MAX_WORD_PAIRS = 300_000
+_MAX_COMPARED_WORD_PAIRS = 300_000
 """Pairs of equal words that are compared to find the closest stretch; a long quotation needs
 100,000. Beyond it, one of a few words again and again would take minutes.
 """
@@ -71,7 +71,7 @@ class QuotePosition:
     """Where a quotation begins."""
 
     chunk: StoredChunk
-    page: int
+    page_number: int
 
 
 def locate_quote(quoted_text: str, chunks: Sequence[StoredChunk]) -> QuotePosition | None:
@@ -125,15 +125,15 @@ def _compile_segment(quote_segment: str) -> re.Pattern[str]:
     `safe` does not match in `unsafe`, `un-safe` or `safe-ish`, nor `000 homes` in `300,000 homes`.
     """
     segment_words = quote_segment.split()
-    word_patterns = [_make_word_pattern(segment_word) for segment_word in segment_words]
+    word_regexes = [_make_word_regex(segment_word) for segment_word in segment_words]
     start_guard = _WORD_START_REGEX if segment_words[0][0].isalnum() else ""
     end_guard = _WORD_END_REGEX if segment_words[-1][-1].isalnum() else ""
     return re.compile(
-        start_guard + _BETWEEN_WORDS_REGEX.join(word_patterns) + end_guard, re.IGNORECASE
+        start_guard + _BETWEEN_WORDS_REGEX.join(word_regexes) + end_guard, re.IGNORECASE
     )
 
 
-def _make_word_pattern(segment_word: str) -> str:
+def _make_word_regex(segment_word: str) -> str:
     if word_match := _LIST_MARKER_PATTERN.fullmatch(segment_word):
         return rf"\(?{re.escape(word_match[1])}[.)]?"
     word_match = _WORD_AND_MARKS_PATTERN.fullmatch(segment_word)
@@ -206,27 +206,27 @@ class _JoinedText:
         self._document_offsets: list[int] = []
         text_pieces: list[str] = []
         joined_length = 0
-        page_ends: list[int] = []
+        page_end_offsets: list[int] = []
         section_end_offsets: list[int] = []
-        for chunk, own_start, own_text in iterate_own_texts(chunks):
+        for chunk, own_start_offset, own_text in iterate_own_texts(chunks):
             leading_space_count = len(own_text) - len(own_text.lstrip("\n ")) if text_pieces else 0
             if self._chunks and self._chunks[-1].section_ref != chunk.section_ref:
                 section_end_offsets.append(joined_length)
             if self._chunks and self._chunks[-1].pages[-1] < chunk.pages[0]:
-                page_ends.append(joined_length)
-            page_ends += [
-                joined_length + page_start - own_start + leading_space_count
-                for page_start in chunk.page_start_offsets
-                if page_start > own_start
+                page_end_offsets.append(joined_length)
+            page_end_offsets += [
+                joined_length + page_start_offset - own_start_offset + leading_space_count
+                for page_start_offset in chunk.page_start_offsets
+                if page_start_offset > own_start_offset
             ]
             self._chunks.append(chunk)
             self._chunk_offsets.append(joined_length)
-            self._document_offsets.append(own_start - leading_space_count)
+            self._document_offsets.append(own_start_offset - leading_space_count)
             text_pieces.append(own_text)
             joined_length += len(own_text)
         self.text = "".join(text_pieces)
         self._section_end_offsets = [*section_end_offsets, joined_length, joined_length + 1]
-        self._page_ends = page_ends
+        self._page_ends = page_end_offsets
 
     def list_variants(self) -> Iterator[_TextVariant]:
         """Yield the whole text, then the text without footnotes at the ends of pages."""
@@ -242,12 +242,14 @@ class _JoinedText:
     def get_position(self, text_offset: int) -> QuotePosition:
         chunk_position = bisect_right(self._chunk_offsets, text_offset) - 1
         chunk = self._chunks[chunk_position]
-        chunk_offset = (
+        document_offset = (
             self._document_offsets[chunk_position]
             + text_offset
             - self._chunk_offsets[chunk_position]
         )
-        return QuotePosition(chunk, chunk.find_page_number(max(chunk_offset, chunk.start_offset)))
+        return QuotePosition(
+            chunk, chunk.find_page_number(max(document_offset, chunk.start_offset))
+        )
 
     def _find_footnote_span(self, page_end_offset: int) -> tuple[int, int] | None:
         """Return the lines before the end of a page that begin with the numbers of footnotes."""
@@ -305,17 +307,17 @@ def make_quote_place(
     return QuotePlace(
         **make_nearest_revision(revision, revisions).model_dump(),
         section_ref=quote_position.chunk.section_ref,
-        page_number=quote_position.page,
+        page_number=quote_position.page_number,
         chunk_id=quote_position.chunk.chunk_id,
         section_title=quote_position.chunk.section_title,
         passage_kind=quote_position.chunk.passage_kind,
         citation=format_citation(
             revision,
             quote_position.chunk.section_ref,
-            [quote_position.page],
+            [quote_position.page_number],
             quote_position.chunk.section_title,
-            quote_position.chunk.weight_note,
-            list_printed_pages([quote_position.chunk], [quote_position.page]),
+            quote_position.chunk.kind_note,
+            list_printed_pages([quote_position.chunk], [quote_position.page_number]),
         ),
         stage=revision.stage,
     )
@@ -325,23 +327,25 @@ def find_closest_stretch(quoted_text: str, searched_text: str) -> tuple[str, flo
     """Return the stretch of a text most like a quotation, and their similarity from 0 to 1."""
     text_words, quote_words = searched_text.split(), fold_text(quoted_text).split()
     folded_words = [fold_text(text_word) for text_word in text_words]
-    window_size = min(len(quote_words), len(text_words))
+    window_word_count = min(len(quote_words), len(text_words))
     best_similarity, best_window_index = 0.0, 0
     quote_word_counts = Counter(quote_words)
     compared_pair_count = 0
     sequence_matcher = difflib.SequenceMatcher(autojunk=False)
     # The matcher caches what it knows of its second sequence, so the quotation goes there.
     sequence_matcher.set_seq2(quote_words)
-    for window_index in range(len(text_words) - window_size + 1):
-        window_words = folded_words[window_index : window_index + window_size]
+    for window_index in range(len(text_words) - window_word_count + 1):
+        window_words = folded_words[window_index : window_index + window_word_count]
         sequence_matcher.set_seq1(window_words)
         # Two cheap upper bounds first: the exact ratio is quadratic and run at every word.
         if (
             sequence_matcher.real_quick_ratio() > best_similarity
             and sequence_matcher.quick_ratio() > best_similarity
         ):
-            compared_pair_count += sum(quote_word_counts[text_word] for text_word in window_words)
-            if compared_pair_count > _MAX_WORD_PAIRS:
+            compared_pair_count += sum(
+                quote_word_counts[folded_word] for folded_word in window_words
+            )
+            if compared_pair_count > _MAX_COMPARED_WORD_PAIRS:
                 if (
                     not best_similarity
                 ):  # not even one window: the words alone, whatever their order
@@ -350,9 +354,9 @@ def find_closest_stretch(quoted_text: str, searched_text: str) -> tuple[str, flo
                         window_index,
                     )
                 break
-            text_similarity = sequence_matcher.ratio()
-            if text_similarity > best_similarity:
-                best_similarity, best_window_index = text_similarity, window_index
-    return " ".join(text_words[best_window_index : best_window_index + window_size]), round(
+            window_similarity = sequence_matcher.ratio()
+            if window_similarity > best_similarity:
+                best_similarity, best_window_index = window_similarity, window_index
+    return " ".join(text_words[best_window_index : best_window_index + window_word_count]), round(
         best_similarity, 3
     )

@@ -85,26 +85,26 @@ class RevisionFiles:
 
     def open_copy_in_thread(self, file_path: Path) -> AbstractAsyncContextManager[PrivateCopy]:
         """Open one of our own files in a thread: copying a large file takes time."""
-        allowed_roots = AllowedFolders(
+        allowed_folders = AllowedFolders(
             "the policy folder", (self._files_folder,), MAX_FILE_BYTES, self.uploads_folder
         )
-        return allowed_roots.open_copy_in_thread(str(file_path))
+        return allowed_folders.open_copy_in_thread(str(file_path))
 
     def build_path(self, policy_slug: str, revision_id: str, file_extension: str) -> Path:
         """Return the path that a revision's file of this kind has, whether there is one or not."""
         return resolve_inside(
-            self._files_folder, *_build_relative_path(policy_slug, revision_id, file_extension)
+            self._files_folder, *_build_path_segments(policy_slug, revision_id, file_extension)
         )
 
     def get_file_path(self, policy_slug: str, revision_id: str) -> Path:
         """Return the path of our copy of a revision's file; that of a PDF when there is none."""
         return resolve_inside(
-            self._files_folder, *self._find_relative_path(policy_slug, revision_id)
+            self._files_folder, *self._find_path_segments(policy_slug, revision_id)
         )
 
     def locate_file(self, policy_slug: str, revision_id: str) -> Path:
         """Return where our copy can be read, which may be another place than its path."""
-        return self._file_store.locate_file(self._find_relative_path(policy_slug, revision_id))
+        return self._file_store.locate_file(self._find_path_segments(policy_slug, revision_id))
 
     def copy_to_spool(self, private_copy: PrivateCopy) -> Path:
         """Copy what is being ingested, for the recovery after a crash; return the copy."""
@@ -122,10 +122,10 @@ class RevisionFiles:
         for other_extension in POLICY_EXTENSIONS:
             if other_extension != file_extension:
                 self._file_store.delete_file(
-                    _build_relative_path(policy_slug, revision_id, other_extension)
+                    _build_path_segments(policy_slug, revision_id, other_extension)
                 )
         self._file_store.move_in(
-            _build_relative_path(policy_slug, revision_id, file_extension), spool_path
+            _build_path_segments(policy_slug, revision_id, file_extension), spool_path
         )
 
     def delete_file(self, policy_slug: str, revision_id: str) -> None:
@@ -138,36 +138,36 @@ class RevisionFiles:
 
     def delete_all(self) -> None:
         """Delete the files of all policies."""
-        for policy_folder in {file_path[0] for file_path in self._file_store.list_paths("")}:
-            self.delete_policy_folder(policy_folder)
+        for policy_slug in {path_segments[0] for path_segments in self._file_store.list_paths("")}:
+            self.delete_policy_folder(policy_slug)
 
-    def delete_unneeded_uploads(self, needed_files: Collection[str]) -> None:
+    def delete_unneeded_uploads(self, needed_paths: Collection[str]) -> None:
         """Delete what interrupted uploads left, but for the files that are still needed."""
         if self._is_shared:
             # Another process that lives may be receiving a file.
             delete_old_files(self.uploads_folder.parent, clock.now())
             return
         for upload_path in self.uploads_folder.glob("*"):
-            if upload_path.suffix in POLICY_EXTENSIONS and str(upload_path) not in needed_files:
+            if upload_path.suffix in POLICY_EXTENSIONS and str(upload_path) not in needed_paths:
                 upload_path.unlink(missing_ok=True)
 
-    def _find_relative_path(self, policy_slug: str, revision_id: str) -> tuple[str, ...]:
+    def _find_path_segments(self, policy_slug: str, revision_id: str) -> tuple[str, ...]:
         """Return the path of a revision's file in the folder; that of a PDF when there is none."""
-        candidate_paths = [
-            _build_relative_path(policy_slug, revision_id, file_extension)
+        candidate_segments = [
+            _build_path_segments(policy_slug, revision_id, file_extension)
             for file_extension in POLICY_EXTENSIONS
         ]
         return next(
             (
-                candidate_path
-                for candidate_path in candidate_paths
-                if self._file_store.has_file(candidate_path)
+                path_segments
+                for path_segments in candidate_segments
+                if self._file_store.has_file(path_segments)
             ),
-            candidate_paths[0],
+            candidate_segments[0],
         )
 
 
-def _build_relative_path(
+def _build_path_segments(
     policy_slug: str, revision_id: str, file_extension: str
 ) -> tuple[str, ...]:
     return policy_slug, revision_id, f"document{file_extension}"

@@ -46,19 +46,19 @@ class Ingestion:
 
     def __init__(
         self,
-        policy_folder: Path,
+        base_folder: Path,
         policy_registry: AnyPolicyRegistry,
         policy_store: PolicyStore,
         ingest_context: IngestContext,
     ) -> None:
         self.is_shared, self.now = (ingest_context.database is not None, ingest_context.now)
-        self.files = RevisionFiles(policy_folder, ingest_context.database)
-        self.pictures = PagePictures(ingest_context.pipeline, policy_folder / "pages")
+        self.files = RevisionFiles(base_folder, ingest_context.database)
+        self.pictures = PagePictures(ingest_context.pipeline, base_folder / "pages")
         self._registry = policy_registry
         self._store = policy_store
         self._context = ingest_context
         database = ingest_context.database
-        self._changes = open_changes("policy", policy_folder, database, ingest_context.on_step)
+        self._changes = open_changes("policy", base_folder, database, ingest_context.on_step)
         self._progress = IngestionProgress(database)
 
     # --- changes ---
@@ -80,7 +80,7 @@ class Ingestion:
         `RevisionOverlap` when it shares a day with another revision.
         """
         async with self._changes.begin_change(policy_slug):
-            draft_revision = Revision(
+            unsaved_revision = Revision(
                 revision_id="new",
                 source=policy_slug,
                 version_label=version_label,
@@ -92,14 +92,14 @@ class Ingestion:
                 created_at=self._context.now(),
             )
             remaining_revisions, failed_ids = timeline.remove_failed(
-                await self._registry.get_revisions(policy_slug), draft_revision, closes_open=True
+                await self._registry.get_revisions(policy_slug), unsaved_revision, closes_open=True
             )
             revision_id = timeline.choose_revision_id(
                 policy_slug, first_day, [revision.revision_id for revision in remaining_revisions]
             )
             file_path = self.files.build_path(policy_slug, revision_id, extension)
             id_and_path = {"revision_id": revision_id, "file_path": str(file_path)}
-            new_revision = draft_revision.model_copy(update=id_and_path)
+            new_revision = unsaved_revision.model_copy(update=id_and_path)
             intent_body = {
                 "revision_id": revision_id,
                 "file": str(spool_path),
@@ -111,7 +111,7 @@ class Ingestion:
                 changed_revisions = await self._registry.replace_revisions(
                     policy_slug,
                     lambda before: timeline.replace_failed(
-                        *(before, draft_revision, failed_ids, True),
+                        *(before, unsaved_revision, failed_ids, True),
                         lambda others: timeline.add_revision(others, new_revision),
                     ),
                 )
@@ -178,8 +178,8 @@ class Ingestion:
             RevisionBusy: it is being ingested.
             SoleRevision: it is the only active one of its policy.
         """
-        busy_guard = self._progress.claim_idle_revisions([revision_id])
-        async with busy_guard, self._changes.begin_change(policy_slug):
+        idle_claim = self._progress.claim_idle_revisions([revision_id])
+        async with idle_claim, self._changes.begin_change(policy_slug):
             chunk_ids = await self._store.get_chunk_ids(policy_slug, revision_id)
             intent_fields = {"source": policy_slug, "revision_id": revision_id}
             async with self._changes.record_intent("delete", **intent_fields):
@@ -229,7 +229,7 @@ class Ingestion:
         """Change a revision's dates or label, in the registry and on its chunks."""
         async with self._changes.begin_change(policy_slug):
             revisions = await self._registry.get_revisions(policy_slug)
-            revision = timeline.find_revision(revisions, revision_id)
+            revision = timeline.get_revision(revisions, revision_id)
             amended_revision = revision.model_copy(update=changed_fields)
             _, failed_ids = timeline.remove_failed(revisions, amended_revision, closes_open=False)
             # The intent does not name the revision: all metadata of the policy is written again.
@@ -250,9 +250,9 @@ class Ingestion:
         self, intent_kind: str, policy_slug: str, failed_ids: Sequence[str], **intent_body: Any
     ) -> AsyncIterator[None]:
         """Enclose a change that takes failed revisions away; raises `RevisionBusy`."""
-        async with AsyncExitStack() as busy_stack:
+        async with AsyncExitStack() as claim_stack:
             for failed_id in failed_ids:
-                await busy_stack.enter_async_context(self._progress.enclose_ingestion(failed_id))
+                await claim_stack.enter_async_context(self._progress.enclose_ingestion(failed_id))
             intent_body |= {"source": policy_slug, "replaced_ids": failed_ids}
             async with self._changes.record_intent(intent_kind, **intent_body):
                 yield
@@ -424,7 +424,7 @@ class Ingestion:
         policy = await self._registry.get_policy(policy_slug)
         revisions = await self._registry.get_revisions(policy_slug)
         # It may have been deleted meanwhile.
-        registered_revision = timeline.find_revision(revisions, revision_id)
+        registered_revision = timeline.get_revision(revisions, revision_id)
         last_day = timeline.find_last_day(registered_revision, revisions)
         chunks = build_chunks(document, embedded_chunks, policy, registered_revision, last_day)
         # Percentages are shares of the usual time: reading 40, embedding 55, storing the rest.
@@ -496,5 +496,5 @@ class Ingestion:
 
     async def _delete_unneeded_uploads(self) -> None:
         """Delete what no intent names: interrupted uploads left it."""
-        needed_files = {intent.body.get("file", "") for intent in await self.list_unfinished()}
-        await anyio.to_thread.run_sync(self.files.delete_unneeded_uploads, needed_files)
+        needed_paths = {intent.body.get("file", "") for intent in await self.list_unfinished()}
+        await anyio.to_thread.run_sync(self.files.delete_unneeded_uploads, needed_paths)

@@ -33,13 +33,13 @@ _render = partial(render_template, template_folder=Path(__file__).parent / "temp
 _CHANGES_PER_PAGE = 40
 _MAX_MAP_CELLS = 2000
 """Of the map: a longer text has only the cells of sections that changed."""
-_UNCHANGED_LABEL = "unchanged"
-_CHANGE_LABELS: Mapping[str, str] = {
+_UNCHANGED_NAME = "unchanged"
+_LABEL_BY_CHANGE_NAME: Mapping[str, str] = {
     "changed": "reworded",
     "added": "new",
     "removed": "gone",
     "moved": "another number",
-    _UNCHANGED_LABEL: "unchanged",
+    _UNCHANGED_NAME: "unchanged",
 }
 
 
@@ -75,16 +75,16 @@ class ComparisonPages:
         valid_arguments = validate_model(
             ComparePolicyRevisions, {**arguments, "limit": _CHANGES_PER_PAGE}
         )
-        shown_change = (
+        shown_change_name = (
             request.get_parameter("only")
             if request.get_parameter("only") in get_args(ChangeName)
             else ""
         )
-        is_whole = request.get_parameter("whole") == "yes"
+        shows_whole_texts = request.get_parameter("whole") == "yes"
         paired_revisions = await self._service.pair_revisions(valid_arguments)
         # Diffs are slow on long texts, so they must not block the event loop.
         revision_diff = await anyio.to_thread.run_sync(
-            _diff_revisions, valid_arguments, paired_revisions, shown_change, is_whole
+            _diff_revisions, valid_arguments, paired_revisions, shown_change_name, shows_whole_texts
         )
         map_cells = _make_change_map(request, paired_revisions.section_pairs, revision_diff)
         body_html = _render(
@@ -93,11 +93,11 @@ class ComparisonPages:
             summary=_describe_diff(revision_diff),
             cells=map_cells,
             cell_counts=Counter(map_cell.change for map_cell in map_cells),
-            labels=_CHANGE_LABELS,
-            shown=shown_change,
+            labels=_LABEL_BY_CHANGE_NAME,
+            shown=shown_change_name,
             section=request.get_parameter("section"),
-            is_whole=is_whole,
-            make_address=partial(_make_page_address, request),
+            shows_whole_texts=shows_whole_texts,
+            make_address=partial(_make_comparison_address, request),
             make_change_address=partial(_make_change_address, policy_slug),
             make_history_address=partial(make_history_address, policy_slug),
             caution=describe_unread_revisions(revision_diff.unread_revisions),
@@ -126,22 +126,22 @@ class ComparisonPages:
 def _diff_revisions(
     arguments: ComparePolicyRevisions,
     paired_revisions: PairedRevisions,
-    shown_change: str,
-    is_whole: bool,
+    shown_change_name: str,
+    shows_whole_texts: bool,
 ) -> RevisionDiff:
     """Return a page of the changes of one kind, or of all, with the counts of all of them."""
     all_pairs = paired_revisions.section_pairs
     shown_pairs = [
         section_pair
         for section_pair in all_pairs
-        if shown_change in ("", find_change_name(section_pair))
+        if shown_change_name in ("", find_change_name(section_pair))
     ]
     revision_diff = make_revision_diff(
         arguments,
         shown_pairs,
         paired_revisions.old_revision,
         paired_revisions.new_revision,
-        is_whole,
+        shows_whole_texts,
     )
     change_summary = count_changes(all_pairs)
     return revision_diff.model_copy(
@@ -158,7 +158,7 @@ def _make_change_map(
     request: PageRequest, section_pairs: Sequence[SectionPair], revision_diff: RevisionDiff
 ) -> list[_MapCell]:
     """Return a cell for each section, in reading order; each that changed leads to its change."""
-    change_numbers = {
+    change_number_by_refs = {
         (section_change.from_section_ref, section_change.to_section_ref): change_number
         for change_number, section_change in enumerate(revision_diff.changes, 1)
     }
@@ -170,24 +170,24 @@ def _make_change_map(
         old_ref = section_pair.old_section.ref if section_pair.old_section else None
         new_ref = section_pair.new_section.ref if section_pair.new_section else None
         section_ref = new_ref or old_ref or ""
-        change_number = change_numbers.get((old_ref, new_ref))
+        change_number = change_number_by_refs.get((old_ref, new_ref))
         change_href = None
         if change_name and change_number:
             change_href = f"#change-{change_number}"
         elif change_name and section_ref:
             # On another page, or left out by what is shown.
-            change_href = _make_page_address(request, section=section_ref, only="", cursor="")
+            change_href = _make_comparison_address(request, section=section_ref, only="", cursor="")
         map_cells.append(
             _MapCell(
                 section_ref or "Before the first section",
-                change_name or _UNCHANGED_LABEL,
+                change_name or _UNCHANGED_NAME,
                 change_href,
             )
         )
     return map_cells[:_MAX_MAP_CELLS]
 
 
-def _make_page_address(request: PageRequest, **changed_values: str) -> str:
+def _make_comparison_address(request: PageRequest, **changed_values: str) -> str:
     """Return the address of this page with some of its parameters changed; empty ones go."""
     parameter_names = ("from", "to", "section", "only", "whole", "cursor")
     parameter_values = {

@@ -33,7 +33,7 @@ from readingroom.web.templates import render_template
 
 _render = partial(render_template, template_folder=Path(__file__).parent / "templates")
 _MAX_UPLOAD_BYTES = 256 * 2**20
-_POLICY_FIELDS = (
+_POLICY_FORM_FIELDS = (
     "title",
     "description",
     "category",
@@ -41,7 +41,7 @@ _POLICY_FIELDS = (
     "area",
     "successor_authorities",
 )
-_REVISION_FIELDS = ("version_label", "effective_from", "effective_to", "notes")
+_REVISION_FORM_FIELDS = ("version_label", "effective_from", "effective_to", "notes")
 
 
 FormPage = Callable[[PageRequest], Awaitable[PageAnswer]]
@@ -104,7 +104,7 @@ class PolicyForms:
     async def add_policy(self, request: PageRequest) -> SeeOther:
         """Register a policy."""
         new_policy = validate_model(
-            NewPolicy, _read_filled_fields(request, ("source", *_POLICY_FIELDS))
+            NewPolicy, _read_filled_fields(request, ("source", *_POLICY_FORM_FIELDS))
         )
         policy = await self._admin.create_policy(new_policy)
         return SeeOther(f"/policies/{policy.source}")
@@ -116,12 +116,12 @@ class PolicyForms:
         """
         policy_slug = request.get_parameter("source")
         policy = await self._admin.get_policy(policy_slug)
-        typed_fields = read_changed_fields(request.parameters, make_policy_form_values(policy))
-        if not typed_fields.get("title", policy.title):
+        entered_fields = read_changed_fields(request.parameters, make_policy_form_values(policy))
+        if not entered_fields.get("title", policy.title):
             raise InvalidArguments([{"field": "title", "message": "a policy needs a title"}])
         # An empty field is a value: no description, and no authority.
         changed_fields = {
-            field_name: typed_text or None for field_name, typed_text in typed_fields.items()
+            field_name: entered_text or None for field_name, entered_text in entered_fields.items()
         }
         if changed_fields:
             await self._admin.update_policy_details(
@@ -166,15 +166,17 @@ class PolicyForms:
                 policy_slug, new_revision, spool_path, file_extension
             )
         except RevisionOverlap:
-            same_revision = await self._find_same_file(policy_slug, spool_path)
-            if same_revision is None:
+            revision_of_file = await self._find_revision_of_file(policy_slug, spool_path)
+            if revision_of_file is None:
                 raise
-            return SeeOther(f"/policies/{policy_slug}/{same_revision.revision_id}?already=there")
+            return SeeOther(f"/policies/{policy_slug}/{revision_of_file.revision_id}?already=there")
         finally:
             await anyio.Path(spool_path).unlink(missing_ok=True)
         return SeeOther(f"/policies/{policy_slug}/{accepted_revision.revision_id}")
 
-    async def _find_same_file(self, policy_slug: str, spool_path: Path) -> RevisionDetail | None:
+    async def _find_revision_of_file(
+        self, policy_slug: str, spool_path: Path
+    ) -> RevisionDetail | None:
         """Return the revision whose file is the same, byte for byte; None if no file is."""
         policy = await self._admin.get_policy(policy_slug)
         sent_size = (await anyio.Path(spool_path).stat()).st_size
@@ -182,7 +184,7 @@ class PolicyForms:
             if revision.file_size_bytes != sent_size or revision.status == RevisionStatus.FAILED:
                 continue
             with contextlib.suppress(FileNotFound):
-                kept_path = await self._pictures.find_file(policy_slug, revision.revision_id)
+                kept_path = await self._pictures.get_file_path(policy_slug, revision.revision_id)
                 if await anyio.to_thread.run_sync(filecmp.cmp, kept_path, spool_path, False):
                     return revision
         return None
@@ -197,10 +199,12 @@ class PolicyForms:
             request.get_parameter("revision_id"),
         )
         revision = await self._admin.get_revision(policy_slug, revision_id)
-        typed_fields = read_changed_fields(request.parameters, make_revision_form_values(revision))
+        entered_fields = read_changed_fields(
+            request.parameters, make_revision_form_values(revision)
+        )
         # An empty field is a value: no last day, and no notes.
         changed_fields = {
-            field_name: typed_text or None for field_name, typed_text in typed_fields.items()
+            field_name: entered_text or None for field_name, entered_text in entered_fields.items()
         }
         if changed_fields:
             await self._admin.amend_revision(
@@ -234,12 +238,12 @@ class PolicyForms:
 
 def make_policy_form_values(policy: PolicyDetail) -> dict[str, Any]:
     """Return the fields of a policy that its form changes."""
-    return policy.model_dump(mode="json", include=set(_POLICY_FIELDS))
+    return policy.model_dump(mode="json", include=set(_POLICY_FORM_FIELDS))
 
 
 def make_revision_form_values(revision: RevisionDetail) -> dict[str, Any]:
     """Return the fields of a revision that its form changes."""
-    return revision.model_dump(mode="json", include=set(_REVISION_FIELDS))
+    return revision.model_dump(mode="json", include=set(_REVISION_FORM_FIELDS))
 
 
 def _move_file(sent_path: Path, spool_path: Path) -> None:

@@ -97,39 +97,39 @@ class QuotationPages:
         """Return the revisions over time, dark where the words stand."""
         policy = await self._admin.get_policy(policy_slug)
         revisions = list_readable_revisions(policy)
-        found_ids = {quote_place.revision_id for quote_place in quote_places}
+        found_revision_ids = {quote_place.revision_id for quote_place in quote_places}
         gantt_rows = []
         for revision in revisions:
-            is_found = revision.revision_id in found_ids
+            has_quotation = revision.revision_id in found_revision_ids
             gantt_span = make_gantt_span(
                 policy_slug,
                 revision,
                 self._service.today,
-                "active" if is_found else "superseded",
-                "the words stand here" if is_found else "not there",
+                "active" if has_quotation else "superseded",
+                "the words stand here" if has_quotation else "not there",
             )
             gantt_rows.append(GanttRow(revision.version_label, [gantt_span], gantt_span.href))
         chart_finding = (
-            f"The words stand in {len(found_ids)} of "
+            f"The words stand in {len(found_revision_ids)} of "
             f"{format_count(len(revisions), 'revision')} (the dark bars)."
         )
         return draw_gantt(gantt_rows, asked_day, chart_finding, ("Revision", "Bar"))
 
 
 def _describe_verdict(quote_check: QuoteCheck) -> str:
-    is_only_planned = bool(quote_check.found) and all(
+    is_only_emerging = bool(quote_check.found) and all(
         quote_place.stage for quote_place in quote_check.found
     )
-    return _NOT_ADOPTED_TEXT if is_only_planned else _TEXT_BY_VERDICT[quote_check.verdict]
+    return _NOT_ADOPTED_TEXT if is_only_emerging else _TEXT_BY_VERDICT[quote_check.verdict]
 
 
 def _choose_shown_page(
     quote_check: QuoteCheck, quote_places: Sequence[QuotePlace]
 ) -> tuple[str, int]:
     """Return the revision and the page to show: of the one in force, if the words stand there."""
-    in_force = [
+    preferred_places = [
         quote_place
         for quote_place in quote_places
         if quote_place.revision_id == quote_check.revision_in_force
     ] or quote_places
-    return in_force[0].revision_id, in_force[0].page_number
+    return preferred_places[0].revision_id, preferred_places[0].page_number

@@ -53,7 +53,7 @@ class PageViews:
 
         Raise RecordNotFound for a page that the revision does not have.
         """
-        revision = await self._find_revision(request)
+        revision = await self._get_revision(request)
         page_number = int(request.parameters["page"])
         if not 1 <= page_number <= (revision.page_count or 0):
             raise RecordNotFound(
@@ -104,7 +104,7 @@ class PageViews:
     async def draw_page(self, request: PageRequest) -> PagePicture:
         """Return a page of a revision as a picture."""
         # A revision that there is: the address may name anything.
-        revision = await self._find_revision(request)
+        revision = await self._get_revision(request)
         picture_bytes = await self._pictures.draw_page(
             revision.source, revision.revision_id, int(request.parameters["page"]), _PICTURE_DPI
         )
@@ -112,8 +112,8 @@ class PageViews:
 
     async def send_file(self, request: PageRequest) -> PageFile:
         """Return the file of a revision as it was received. Raise FileNotFound."""
-        revision = await self._find_revision(request)
-        file_path = await self._pictures.find_file(revision.source, revision.revision_id)
+        revision = await self._get_revision(request)
+        file_path = await self._pictures.get_file_path(revision.source, revision.revision_id)
         return PageFile(file_path, f"{revision.revision_id}{file_path.suffix}")
 
     async def render_passage_picture(
@@ -124,7 +124,7 @@ class PageViews:
         Without a passage nothing is marked.
         """
         try:
-            file_path = await self._pictures.find_file(policy_slug, revision_id)
+            file_path = await self._pictures.get_file_path(policy_slug, revision_id)
             if file_path.suffix != ".pdf":
                 return ""  # other files have no pages that could be drawn
             page_marks = (
@@ -156,7 +156,7 @@ class PageViews:
         section_ref = desk_record.record.get("section_ref")
         if not (policy_slug and revision_id):
             return RecordPageExtras()
-        section_refs = list(await self._service.find_section_pages(policy_slug, revision_id))
+        section_refs = list(await self._service.find_section_first_pages(policy_slug, revision_id))
         section_index = section_refs.index(section_ref) if section_ref in section_refs else -1
         make_link = partial(_make_section_link, policy_slug, revision_id)
         policy = await self._admin.get_policy(policy_slug)
@@ -202,7 +202,7 @@ class PageViews:
             ),
         )
 
-    async def _find_revision(self, request: PageRequest) -> RevisionDetail:
+    async def _get_revision(self, request: PageRequest) -> RevisionDetail:
         return await self._admin.get_revision(
             request.get_parameter("source"), request.get_parameter("revision_id")
         )

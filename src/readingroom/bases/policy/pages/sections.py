@@ -113,8 +113,10 @@ class SectionHistoryPages:
             raise InvalidArguments([{"field": "section", "message": "name a section"}])
         policy = await self._admin.get_policy(policy_slug)
         start_revision = await self._admin.get_revision(policy_slug, revision_id)
-        pages_by_section = await self._service.find_section_pages(policy_slug, revision_id)
-        if section_ref not in pages_by_section:
+        first_page_by_section = await self._service.find_section_first_pages(
+            policy_slug, revision_id
+        )
+        if section_ref not in first_page_by_section:
             raise SectionNotFound(
                 f"{policy_slug} ({start_revision.version_label}) has no {section_ref}"
             )
@@ -194,7 +196,7 @@ class SectionHistoryPages:
                 revision,
                 ref_by_revision[revision.revision_id],
                 changes_by_revision.get(revision.revision_id),
-                is_first=revision_index == 0,
+                is_first_revision=revision_index == 0,
             )
             for revision_index, revision in enumerate(revisions)
         ]
@@ -233,7 +235,7 @@ def _make_section_in_revision(
     revision: RevisionDetail,
     section_ref: str | None,
     section_change: SectionChange | None,
-    is_first: bool,
+    is_first_revision: bool,
 ) -> SectionInRevision:
     section_address = None
     if section_ref:
@@ -243,18 +245,18 @@ def _make_section_in_revision(
         _format_period(revision.effective_from, revision.effective_to),
         section_ref,
         section_address,
-        _describe_change(section_ref, section_change, is_first),
+        _describe_change(section_ref, section_change, is_first_revision),
         section_change.diff if section_change else (),
     )
 
 
 def _describe_change(
-    section_ref: str | None, section_change: SectionChange | None, is_first: bool
+    section_ref: str | None, section_change: SectionChange | None, is_first_revision: bool
 ) -> str:
     if section_change is None:
         if section_ref is None:
             return "not there"
-        return "the first that is held here" if is_first else "unchanged"
+        return "the first that is held here" if is_first_revision else "unchanged"
     if section_change.change == "removed":
         return "taken out"
     if section_change.change == "added":

@@ -26,24 +26,24 @@ AnyPolicyRegistry: TypeAlias = "store.PolicyRegistry | tables.SharedPolicyRegist
 
 @asynccontextmanager
 async def open_registry(
-    policy_folder: Path, redis_url: str | None, postgres_database: PostgresDatabase | None
+    base_folder: Path, redis_url: str | None, postgres_database: PostgresDatabase | None
 ) -> AsyncIterator[AnyPolicyRegistry]:
-    """Yield the registry of a base; `policy_folder` is the base's own."""
+    """Yield the registry of a base; `base_folder` is the base's own."""
     if postgres_database is not None:
         yield tables.SharedPolicyRegistry(postgres_database)
         return
-    async with keyvalue.open_key_values(redis_url, policy_folder / "registry") as keyvalue_client:
+    async with keyvalue.open_key_values(redis_url, base_folder / "registry") as keyvalue_client:
         yield store.PolicyRegistry(
             keyvalue_client,
-            partial(_check_server, keyvalue_client, policy_folder, redis_url is not None),
+            partial(_check_server, keyvalue_client, base_folder, redis_url is not None),
         )
 
 
 async def _check_server(
-    keyvalue_client: keyvalue.KeyValueClient, policy_folder: Path, is_foreign: bool
+    keyvalue_client: keyvalue.KeyValueClient, base_folder: Path, is_foreign: bool
 ) -> None:
     if is_foreign:
         # A Redis of somebody else's may evict keys or lose writes in a crash; ours does neither.
         await keyvalue.check_server_durability(keyvalue_client)
     # The registry of one data directory must not be read with the chunks of another.
-    await keyvalue.check_room_id(keyvalue_client, policy_folder / "room")
+    await keyvalue.check_room_id(keyvalue_client, base_folder / "room")

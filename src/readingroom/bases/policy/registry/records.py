@@ -66,7 +66,7 @@ PlanStage = Literal[
 ]
 """How far a plan has come that is not adopted yet."""
 
-COUNTING_STATUSES = (RevisionStatus.ACTIVE, RevisionStatus.SUPERSEDED)
+IN_FORCE_STATUSES = (RevisionStatus.ACTIVE, RevisionStatus.SUPERSEDED)
 
 
 class Policy(BaseModel):
@@ -104,8 +104,8 @@ class Policy(BaseModel):
         if self.is_national:
             return True
         asked_name = fold_authority_name(local_authority)
-        known_names = (self.local_authority, self.successor_authorities, self.area)
-        return bool(asked_name) and asked_name in _fold_names(*known_names)
+        joined_names = (self.local_authority, self.successor_authorities, self.area)
+        return bool(asked_name) and asked_name in _fold_names(*joined_names)
 
     def is_inherited_by(self, local_authority: str) -> bool:
         """Whether it applies there only because the authority took the place of its own."""
@@ -149,7 +149,7 @@ class Revision(BaseModel):
     @property
     def can_be_in_force(self) -> bool:
         """Whether this revision can be in force: it was ingested at least once."""
-        return self.status in COUNTING_STATUSES
+        return self.status in IN_FORCE_STATUSES
 
     @property
     def is_readable(self) -> bool:
@@ -157,9 +157,9 @@ class Revision(BaseModel):
         return self.can_be_in_force or self.status == RevisionStatus.EMERGING
 
 
-def _fold_names(*name_lists: str | None) -> set[str]:
+def _fold_names(*joined_names: str | None) -> set[str]:
     """Return the names of authorities or places in these lists, each separated by semicolons."""
-    raw_names = ";".join(filter(None, name_lists)).split(";")
+    raw_names = ";".join(filter(None, joined_names)).split(";")
     return {folded_name for raw_name in raw_names if (folded_name := fold_authority_name(raw_name))}
 
 
@@ -178,7 +178,7 @@ def format_citation(
     section_ref: str,
     page_numbers: Sequence[int],
     section_title: str = "",
-    weight_note: str = "",
+    kind_note: str = "",
     printed_pages: Sequence[str] = (),
 ) -> str:
     """Return `NPPF (December 2024), Para 116, p. 33–34`.
@@ -187,8 +187,8 @@ def format_citation(
     on the pages follow theirs, where they differ.
     """
     section_name = format_section_name(section_ref, section_title)
-    if weight_note:
-        section_name = f"{section_name} ({weight_note})".strip()
+    if kind_note:
+        section_name = f"{section_name} ({kind_note})".strip()
     page_text = cite_pages(page_numbers)
     if printed_pages and list(printed_pages) != [str(page_number) for page_number in page_numbers]:
         page_text += f" (printed {_join_page_labels(printed_pages)})"

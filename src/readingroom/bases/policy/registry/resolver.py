@@ -43,7 +43,7 @@ class PolicyOnDay:
     @property
     def unread_revisions(self) -> list[Revision]:
         """The revisions that would be in force on the day, had their files been readable."""
-        last_start = max(
+        last_start_day = max(
             (
                 revision.effective_from
                 for revision in self.timeline
@@ -55,7 +55,7 @@ class PolicyOnDay:
             revision
             for revision in self.timeline
             if revision.status == RevisionStatus.FAILED
-            and last_start < revision.effective_from <= self.day
+            and last_start_day < revision.effective_from <= self.day
             and self.day <= (timeline.find_last_day(revision, self.timeline) or date.max)
         ]
 
@@ -128,9 +128,9 @@ class EffectiveDateResolver:
         policy_catalogue = await self._registry.read_catalogue()
         return {
             policy_slug: _find_revision_on_day(
-                policy, policy_catalogue.timelines[policy_slug], asked_day
+                policy, policy_catalogue.timelines_by_slug[policy_slug], asked_day
             )
-            for policy_slug, policy in policy_catalogue.policies.items()
+            for policy_slug, policy in policy_catalogue.policies_by_slug.items()
             if policy_slugs is None or policy_slug in policy_slugs
         }
 
@@ -152,8 +152,8 @@ class EffectiveDateResolver:
 
 
 def _find_revision_on_day(policy: Policy, revisions: Timeline, asked_day: date) -> PolicyOnDay:
-    def make_unresolved(missing_reason: NotInForceReason) -> PolicyOnDay:
-        return PolicyOnDay(policy, asked_day, revisions, None, missing_reason)
+    def make_unresolved(not_in_force_reason: NotInForceReason) -> PolicyOnDay:
+        return PolicyOnDay(policy, asked_day, revisions, None, not_in_force_reason)
 
     eligible_revisions = [revision for revision in revisions if revision.can_be_in_force]
     if not eligible_revisions:
@@ -164,8 +164,8 @@ def _find_revision_on_day(policy: Policy, revisions: Timeline, asked_day: date) 
     if not started_revisions:
         return make_unresolved("date_before_first_revision")
     # Periods do not overlap, so no revision before the last one to start can reach this day.
-    latest_started = max(started_revisions, key=lambda revision: revision.effective_from)
-    last_day = timeline.find_last_day(latest_started, revisions)
+    latest_started_revision = max(started_revisions, key=lambda revision: revision.effective_from)
+    last_day = timeline.find_last_day(latest_started_revision, revisions)
     if last_day is not None and asked_day > last_day:
         return make_unresolved("date_in_gap")
-    return PolicyOnDay(policy, asked_day, revisions, latest_started, None)
+    return PolicyOnDay(policy, asked_day, revisions, latest_started_revision, None)

@@ -40,8 +40,8 @@ class Catalogue:
     """Every policy by slug, and the revisions of each, as read at one moment."""
 
     generation: str | None
-    policies: dict[str, Policy]
-    timelines: dict[str, Timeline]
+    policies_by_slug: dict[str, Policy]
+    timelines_by_slug: dict[str, Timeline]
 
 
 class PolicyRegistry:
@@ -71,9 +71,9 @@ class PolicyRegistry:
             registry_generation = await self._client.get(_GENERATION_KEY)
         # The generation is read first: what is written in between is then read the next time.
         if self._catalogue is None or self._catalogue.generation != registry_generation:
-            policies = {policy.source: policy for policy in await self.list_policies()}
+            policies_by_slug = {policy.source: policy for policy in await self.list_policies()}
             self._catalogue = Catalogue(
-                registry_generation, policies, await self.get_timelines(policies)
+                registry_generation, policies_by_slug, await self.get_timelines(policies_by_slug)
             )
         return self._catalogue
 
@@ -124,7 +124,7 @@ class PolicyRegistry:
         """Delete every policy and revision."""
         policy_catalogue = await self.read_catalogue()
         async with self._translate_errors(), self._client.pipeline() as redis_pipe:
-            for policy_slug, policy_revisions in policy_catalogue.timelines.items():
+            for policy_slug, policy_revisions in policy_catalogue.timelines_by_slug.items():
                 revision_keys = [
                     _make_revision_key(policy_slug, revision.revision_id)
                     for revision in policy_revisions
@@ -141,20 +141,18 @@ class PolicyRegistry:
         """Return every policy, in the order of their slugs."""
         async with self._translate_errors():
             policy_slugs = sorted(await self._client.smembers(_ALL_POLICIES_KEY))
-            policy_hashes = await self._read_hashes(
+            redis_hashes = await self._read_redis_hashes(
                 [_make_policy_key(policy_slug) for policy_slug in policy_slugs]
             )
-        return [
-            _parse_redis_hash(Policy, hash_fields) for hash_fields in policy_hashes if hash_fields
-        ]
+        return [_parse_redis_hash(Policy, redis_hash) for redis_hash in redis_hashes if redis_hash]
 
     async def get_policy(self, policy_slug: str) -> Policy:
         """Return one policy; raise `PolicyNotFound`, which names those there are."""
         async with self._translate_errors():
-            hash_fields = await self._client.hgetall(_make_policy_key(policy_slug))
-            if not hash_fields:
+            redis_hash = await self._client.hgetall(_make_policy_key(policy_slug))
+            if not redis_hash:
                 raise await self._make_not_found_error(policy_slug)
-        return _parse_redis_hash(Policy, hash_fields)
+        return _parse_redis_hash(Policy, redis_hash)
 
     async def has_policy(self, policy_slug: str) -> bool:
         """Return whether there is such a policy."""
@@ -179,15 +177,15 @@ class PolicyRegistry:
                 for policy_slug, revision_ids in zip(slug_list, revision_id_lists, strict=True)
                 for revision_id in revision_ids
             ]
-            revision_hashes = await self._read_hashes(
+            redis_hashes = await self._read_redis_hashes(
                 [_make_revision_key(*slug_id_pair) for slug_id_pair in slug_id_pairs]
             )
         revisions_by_slug: dict[str, list[Revision]] = {
             policy_slug: [] for policy_slug in slug_list
         }
-        for (policy_slug, _), hash_fields in zip(slug_id_pairs, revision_hashes, strict=True):
-            if hash_fields:  # empty: it was deleted between the two reads
-                revisions_by_slug[policy_slug].append(_parse_redis_hash(Revision, hash_fields))
+        for (policy_slug, _), redis_hash in zip(slug_id_pairs, redis_hashes, strict=True):
+            if redis_hash:  # empty: it was deleted between the two reads
+                revisions_by_slug[policy_slug].append(_parse_redis_hash(Revision, redis_hash))
         return {
             policy_slug: tuple(policy_revisions)
             for policy_slug, policy_revisions in revisions_by_slug.items()
@@ -277,10 +275,10 @@ class PolicyRegistry:
             # too.
             await redis_pipe.watch(*revision_keys)
         # After WATCH a pipeline answers at once, until MULTI; hence one round trip for each.
-        revision_hashes = [await redis_pipe.hgetall(revision_key) for revision_key in revision_keys]
-        if not all(revision_hashes):
+        redis_hashes = [await redis_pipe.hgetall(revision_key) for revision_key in revision_keys]
+        if not all(redis_hashes):
             raise WatchError("a revision was deleted after the ids were read")
-        return tuple(_parse_redis_hash(Revision, hash_fields) for hash_fields in revision_hashes)
+        return tuple(_parse_redis_hash(Revision, redis_hash) for redis_hash in redis_hashes)
 
     async def _make_not_found_error(self, policy_slug: str) -> PolicyNotFound:
         policy_slugs = sorted(await self._client.smembers(_ALL_POLICIES_KEY))
@@ -288,12 +286,12 @@ class PolicyRegistry:
             f"There is no policy {policy_slug[:120]!r}", valid_sources=policy_slugs[:100]
         )
 
-    async def _read_hashes(self, hash_keys: list[str]) -> list[dict[str, str]]:
+    async def _read_redis_hashes(self, redis_keys: list[str]) -> list[dict[str, str]]:
         async with self._client.pipeline(transaction=False) as redis_pipe:
-            for hash_key in hash_keys:
-                redis_pipe.hgetall(hash_key)
-            record_hashes: list[dict[str, str]] = await redis_pipe.execute()
-            return record_hashes
+            for redis_key in redis_keys:
+                redis_pipe.hgetall(redis_key)
+            redis_hashes: list[dict[str, str]] = await redis_pipe.execute()
+            return redis_hashes
 
     @asynccontextmanager
     async def _translate_errors(self) -> AsyncIterator[None]:
@@ -340,7 +338,7 @@ def _make_redis_hash(stored_record: BaseModel) -> dict[str, str]:
     }
 
 
-def _parse_redis_hash(record_type: type[_Record], hash_fields: dict[str, str]) -> _Record:
+def _parse_redis_hash(record_type: type[_Record], redis_hash: dict[str, str]) -> _Record:
     return record_type.model_validate(
-        {field_name: field_value or None for field_name, field_value in hash_fields.items()}
+        {field_name: field_value or None for field_name, field_value in redis_hash.items()}
     )

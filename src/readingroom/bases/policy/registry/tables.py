@@ -24,7 +24,7 @@ from readingroom.storage.postgres.database import Connection, PostgresDatabase, 
 
 _STORE_NAME = "policy_registry"
 _NEWEST_FIRST_ORDER_SQL = "ORDER BY source, effective_from DESC, revision_id DESC"
-_Answer = TypeVar("_Answer")
+_Result = TypeVar("_Result")
 
 
 class SharedPolicyRegistry:
@@ -52,9 +52,9 @@ class SharedPolicyRegistry:
         registry_generation = await self._run_in_thread(self._read_generation)
         # The generation is read first: what is written in between is then read the next time.
         if self._catalogue is None or self._catalogue.generation != registry_generation:
-            policies = {policy.source: policy for policy in await self.list_policies()}
+            policies_by_slug = {policy.source: policy for policy in await self.list_policies()}
             self._catalogue = Catalogue(
-                registry_generation, policies, await self.get_timelines(policies)
+                registry_generation, policies_by_slug, await self.get_timelines(policies_by_slug)
             )
         return self._catalogue
 
@@ -146,8 +146,8 @@ class SharedPolicyRegistry:
             revisions_by_slug: dict[str, list[Revision]] = {
                 policy_slug: [] for policy_slug in slug_list
             }
-            for policy_slug, record_json in record_rows:
-                revisions_by_slug[policy_slug].append(Revision.model_validate(record_json))
+            for policy_slug, record_fields in record_rows:
+                revisions_by_slug[policy_slug].append(Revision.model_validate(record_fields))
             return {
                 policy_slug: tuple(policy_revisions)
                 for policy_slug, policy_revisions in revisions_by_slug.items()
@@ -236,18 +236,18 @@ class SharedPolicyRegistry:
         return str(generation_row[0]) if generation_row else None
 
     async def _write_in_transaction(
-        self, apply_change: Callable[[SharedTransaction], _Answer]
-    ) -> _Answer:
-        def run() -> _Answer:
+        self, apply_change: Callable[[SharedTransaction], _Result]
+    ) -> _Result:
+        def run() -> _Result:
             with self._database.transaction() as shared_transaction:
                 shared_transaction.at_commit[_STORE_NAME] = _increment_generation
                 return apply_change(shared_transaction)
 
         return await self._run_in_thread(run)
 
-    async def _run_in_thread(self, database_call: Callable[[], _Answer]) -> _Answer:
+    async def _run_in_thread(self, call_database: Callable[[], _Result]) -> _Result:
         async with _translate_errors():
-            return await anyio.to_thread.run_sync(database_call)
+            return await anyio.to_thread.run_sync(call_database)
 
 
 @asynccontextmanager

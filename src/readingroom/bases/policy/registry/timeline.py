@@ -24,7 +24,7 @@ Revisions = Sequence[Revision]
 # --- reading ---
 
 
-def find_revision(revisions: Revisions, revision_id: str) -> Revision:
+def get_revision(revisions: Revisions, revision_id: str) -> Revision:
     """Return the revision of this id; raise `RevisionNotFound` naming those there are."""
     revision = _find_by_id(revisions, revision_id)
     if revision is None:
@@ -81,7 +81,7 @@ def choose_revision_id(policy_slug: str, first_day: date, existing_ids: Iterable
 
 
 def remove_failed(
-    revisions: Revisions, wanted_revision: Revision, closes_open: bool
+    revisions: Revisions, incoming_revision: Revision, closes_open: bool
 ) -> tuple[list[Revision], list[str]]:
     """Return the revisions without failed ones on days that another wants, and the ids of those.
 
@@ -89,16 +89,16 @@ def remove_failed(
     `closes_open`, an open one that begins before the other is only ended by it.
     """
     remaining_revisions = [*revisions]
-    if wanted_revision.stage is not None:
+    if incoming_revision.stage is not None:
         return remaining_revisions, []
     failed_ids = [
         revision.revision_id
         for revision in revisions
         if revision.status == RevisionStatus.FAILED
         and revision.stage is None
-        and revision.revision_id != wanted_revision.revision_id
-        and not (closes_open and _is_closed_by(revision, wanted_revision))
-        and _are_overlapping(revision, wanted_revision)
+        and revision.revision_id != incoming_revision.revision_id
+        and not (closes_open and _is_closed_by(revision, incoming_revision))
+        and _are_overlapping(revision, incoming_revision)
     ]
     for revision_id in failed_ids:
         changed_revisions_by_id = {
@@ -115,7 +115,7 @@ def remove_failed(
 
 def replace_failed(
     revisions: Revisions,
-    wanted_revision: Revision,
+    incoming_revision: Revision,
     failed_ids: Sequence[str],
     closes_open: bool,
     change_rule: Callable[[Revisions], list[Revision]],
@@ -125,9 +125,9 @@ def replace_failed(
     Returns the revisions that changed, and the ids of those that are gone. Raises `RevisionBusy`
     if other revisions than these would have to give way by now.
     """
-    remaining_revisions, conflicting_ids = remove_failed(revisions, wanted_revision, closes_open)
+    remaining_revisions, conflicting_ids = remove_failed(revisions, incoming_revision, closes_open)
     if conflicting_ids != list(failed_ids):
-        raise RevisionBusy(f"Revisions of {wanted_revision.source} have just changed; try again")
+        raise RevisionBusy(f"Revisions of {incoming_revision.source} have just changed; try again")
     changed_revisions_by_id = {
         revision.revision_id: revision
         for revision in remaining_revisions
@@ -172,7 +172,7 @@ def amend_revision(
         InvalidRequest: it would end before it begins.
         RevisionOverlap: it would share a day with another revision.
     """
-    amended_revision = _copy_revision_with(find_revision(revisions, revision_id), **changed_fields)
+    amended_revision = _copy_revision_with(get_revision(revisions, revision_id), **changed_fields)
     if "effective_to" in changed_fields:
         # An end that somebody chose no longer depends on a successor.
         amended_revision = _copy_revision_with(amended_revision, closed_by=None)
@@ -193,7 +193,7 @@ def activate_revision(
     revisions: Revisions, revision_id: str, changed_fields: dict[str, Any]
 ) -> list[Revision]:
     """Activate a revision whose chunks are stored; the statuses of the others follow."""
-    revision = find_revision(revisions, revision_id)
+    revision = get_revision(revisions, revision_id)
     revision_status = RevisionStatus.EMERGING if revision.stage else RevisionStatus.ACTIVE
     active_revision = _copy_revision_with(revision, status=revision_status, **changed_fields)
     return _update_statuses(
@@ -206,7 +206,7 @@ def record_failure(revisions: Revisions, revision_id: str, error_message: str) -
 
     A revision that counts keeps its status: it goes on answering from the chunks it has.
     """
-    revision = find_revision(revisions, revision_id)
+    revision = get_revision(revisions, revision_id)
     # A failed reindex must not take a policy out of force.
     revision_status = revision.status if revision.is_readable else RevisionStatus.FAILED
     return [_copy_revision_with(revision, status=revision_status, error=error_message)]
@@ -223,7 +223,7 @@ def set_chunk_count(revisions: Revisions, revision_id: str, chunk_count: int) ->
 
 def reopen_revision(revisions: Revisions, revision_id: str) -> list[Revision]:
     """Put a failed revision back to `processing`; leave any other as it is."""
-    revision = find_revision(revisions, revision_id)
+    revision = get_revision(revisions, revision_id)
     if revision.status != RevisionStatus.FAILED:
         return []
     return [_copy_revision_with(revision, status=RevisionStatus.PROCESSING, error=None)]
@@ -235,7 +235,7 @@ def delete_revision(revisions: Revisions, revision_id: str) -> list[Revision]:
     Raises:
         SoleRevision: it is the only active revision of its policy.
     """
-    deleted_revision = find_revision(revisions, revision_id)
+    deleted_revision = get_revision(revisions, revision_id)
     other_revisions = _exclude_revision(revisions, revision_id)
     # A policy without any active revision would have nothing in force, silently.
     active_revisions = [

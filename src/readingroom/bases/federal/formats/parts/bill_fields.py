@@ -108,8 +108,8 @@ def find_cited_reports(
 def require_text(element: Element, *element_paths: str) -> str:
     """Return a value that identifies the record. Raise `ValueError` if the file has none."""
     for xml_path in element_paths:
-        if path_text := find_text(element, xml_path):
-            return path_text
+        if element_text := find_text(element, xml_path):
+            return element_text
     raise ValueError(f"no <{element_paths[0]}> in this file")
 
 
@@ -138,13 +138,13 @@ def _parse_person_fields(children_by_tag: Mapping[str, Element]) -> dict[str, An
         find_text(children_by_tag.get("fullName")) or find_text(children_by_tag.get("name")) or ""
     )
     # Where a file has no fields for party, state and district, the name has them: [D-NC-12].
-    party_and_state = parse_affiliation(printed_name)
+    affiliation = parse_affiliation(printed_name)
     return {
         "bioguide_id": find_text(children_by_tag.get("bioguideId")),
         "name": format_name(printed_name),
-        "party": find_text(children_by_tag.get("party")) or party_and_state["party"],
-        "state": find_text(children_by_tag.get("state")) or party_and_state["state"],
-        "district": find_text(children_by_tag.get("district")) or party_and_state["district"],
+        "party": find_text(children_by_tag.get("party")) or affiliation["party"],
+        "state": find_text(children_by_tag.get("state")) or affiliation["state"],
+        "district": find_text(children_by_tag.get("district")) or affiliation["district"],
     }
 
 
@@ -178,7 +178,7 @@ def parse_action(action_element: Element, congress: int) -> BillAction:
             make_committee_id(committee_code)
             for committee_code in _list_committee_codes(children_by_tag)
         ],
-        votes=recorded_vote_ids or list(_find_roll_calls(action_text, action_date, congress)),
+        votes=recorded_vote_ids or list(_find_roll_call_ids(action_text, action_date, congress)),
     )
 
 
@@ -193,18 +193,18 @@ def _list_committee_codes(children_by_tag: Mapping[str, Element]) -> list[str]:
     ]
 
 
-def _find_roll_calls(action_text: str, action_date: str, congress: int) -> Iterator[str]:
+def _find_roll_call_ids(action_text: str, action_date: str, congress: int) -> Iterator[str]:
     """`(Roll no. 58)` is the House's way to say it, `Record Vote Number: 13` the Senate's."""
     if not action_date:
         return
     # The words name no session. The first is that of the year in which the Congress began.
     session_number = 1 if int(action_date[:4]) <= get_first_day(congress).year else 2
-    for house_number, senate_number in _ROLL_CALL_PATTERN.findall(action_text):
+    for house_vote_number, senate_vote_number in _ROLL_CALL_PATTERN.findall(action_text):
         yield make_vote_id(
-            "house" if house_number else "senate",
+            "house" if house_vote_number else "senate",
             congress,
             session_number,
-            house_number or senate_number,
+            house_vote_number or senate_vote_number,
         )
 
 
@@ -240,14 +240,19 @@ def parse_committees(bill_element: Element) -> Iterator[BillCommittee]:
     )
     for committee_element in committee_elements:
         chamber_name = find_text(committee_element, "chamber")
-        for listed_element in (committee_element, *committee_element.findall("subcommittees/item")):
-            if committee_code := find_text(listed_element, "systemCode"):
+        for committee_or_subcommittee in (
+            committee_element,
+            *committee_element.findall("subcommittees/item"),
+        ):
+            if committee_code := find_text(committee_or_subcommittee, "systemCode"):
                 yield BillCommittee(
                     id=make_committee_id(committee_code),
-                    name=find_text(listed_element, "name") or committee_code,
+                    name=find_text(committee_or_subcommittee, "name") or committee_code,
                     chamber=parse_chamber(chamber_name),
-                    activities=_get_texts(listed_element.iterfind("activities/item/name")),
-                    dated_activities=list(_parse_activities(listed_element)),
+                    activities=_get_texts(
+                        committee_or_subcommittee.iterfind("activities/item/name")
+                    ),
+                    dated_activities=list(_parse_activities(committee_or_subcommittee)),
                 )
 
 
@@ -262,7 +267,7 @@ def _parse_activities(committee_element: Element) -> Iterator[CommitteeActivity]
 def parse_calendar_numbers(bill_element: Element) -> Iterator[CalendarNumber]:
     """`U00125` is number 125 of the Union Calendar; the Senate's has a name and a number."""
     for calendar_element in bill_element.iterfind("calendarNumbers/item"):
-        stated_texts = [
+        name_and_number = [
             find_text(calendar_element, "calendar"),
             find_text(calendar_element, "number"),
         ]
@@ -271,7 +276,7 @@ def parse_calendar_numbers(bill_element: Element) -> Iterator[CalendarNumber]:
                 None,
                 (
                     _HOUSE_CALENDAR_PATTERN.fullmatch(stated_text or "")
-                    for stated_text in stated_texts
+                    for stated_text in name_and_number
                 ),
             ),
             None,
@@ -280,17 +285,17 @@ def parse_calendar_numbers(bill_element: Element) -> Iterator[CalendarNumber]:
             yield CalendarNumber(
                 calendar=_HOUSE_CALENDARS_BY_LETTER[house_match[1]], number=int(house_match[2])
             )
-        elif stated_texts[0]:
-            number_text = stated_texts[1] or ""
+        elif name_and_number[0]:
+            number_text = name_and_number[1] or ""
             calendar_number = int(number_text) if number_text.isdecimal() else None
-            yield CalendarNumber(calendar=stated_texts[0], number=calendar_number)
+            yield CalendarNumber(calendar=name_and_number[0], number=calendar_number)
 
 
-def describe_miscounted_lists(bill_element: Element, record_label: str) -> Iterator[str]:
+def describe_miscounted_lists(record_element: Element, record_label: str) -> Iterator[str]:
     """Yield which lists of a bill or an amendment are shorter than the count in the same file."""
     for list_name, list_path, count_name in _COUNTED_LISTS:
-        stated_count = find_text(bill_element, f"{list_name}/{count_name}") or ""
-        listed_count = len(bill_element.findall(list_path))
+        stated_count = find_text(record_element, f"{list_name}/{count_name}") or ""
+        listed_count = len(record_element.findall(list_path))
         if stated_count.isdecimal() and int(stated_count) > listed_count:
             yield (
                 f"{record_label} has {stated_count} {list_name} by its own count "
@@ -298,15 +303,15 @@ def describe_miscounted_lists(bill_element: Element, record_label: str) -> Itera
             )
 
 
-def count_cosponsors(bill_element: Element, bill_cosponsors: Sequence[Cosponsor]) -> int:
+def count_cosponsors(record_element: Element, cosponsors: Sequence[Cosponsor]) -> int:
     """Return how many cosponsor now: who withdrew stays listed, with a date.
 
     The oldest files tell of an amendment only how many there are, and not who.
     """
-    stated_count = find_text(bill_element, "cosponsors/currentCount") or ""
-    if not bill_cosponsors and stated_count.isdecimal():
+    stated_count = find_text(record_element, "cosponsors/currentCount") or ""
+    if not cosponsors and stated_count.isdecimal():
         return int(stated_count)
-    return sum(bill_cosponsor.withdrawn_at is None for bill_cosponsor in bill_cosponsors)
+    return sum(cosponsor.withdrawn_at is None for cosponsor in cosponsors)
 
 
 def parse_subjects(bill_element: Element) -> Iterator[str]:

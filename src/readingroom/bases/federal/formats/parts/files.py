@@ -80,7 +80,7 @@ class RawFile:
 
     @property
     def start(self) -> FileStart:
-        return FileStart(self.name, lambda size: self.data[:size])
+        return FileStart(self.name, lambda max_bytes: self.data[:max_bytes])
 
     @cached_property
     def sha256(self) -> str:

@@ -45,7 +45,9 @@ def collect_references(ref_elements: Iterable[Element]) -> References:
     return found_references
 
 
-_REFERENCE_KINDS: dict[str, tuple[str, re.Pattern[str], Callable[[re.Match[str]], str]]] = {
+_REFERENCE_KIND_BY_HREF_PREFIX: dict[
+    str, tuple[str, re.Pattern[str], Callable[[re.Match[str]], str]]
+] = {
     "pl": ("laws", _LAW_HREF_PATTERN, lambda match: make_law_id(f"{match[1]}-{match[2]}")),
     "usc": ("usc_sections", _USC_HREF_PATTERN, lambda match: f"{match[1]} U.S.C. {match[2]}"),
     "cfr": ("cfr_sections", _CFR_HREF_PATTERN, lambda match: make_cfr_id(match[1], match[2])),
@@ -56,7 +58,7 @@ _REFERENCE_KINDS: dict[str, tuple[str, re.Pattern[str], Callable[[re.Match[str]]
 def _add_reference(found_references: References, ref_element: Element) -> None:
     ref_href = fold_dashes(ref_element.get("href") or "")
     # The kind stands after `/us/`, so one pattern is tried on each link and not four.
-    reference_kind = _REFERENCE_KINDS.get(ref_href[4:].partition("/")[0])
+    reference_kind = _REFERENCE_KIND_BY_HREF_PREFIX.get(ref_href[4:].partition("/")[0])
     if reference_kind is None:
         return
     field_name, href_pattern, build_id = reference_kind

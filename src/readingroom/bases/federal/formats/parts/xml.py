@@ -21,7 +21,7 @@ _TAGS_BEFORE_INLINE = frozenset(("num", "heading"))
 _CONTINUING_TAGS = frozenset(("heading", "content", "chapeau", "p"))
 _PARAGRAPH_MARK = "\0"  # no XML document can hold it
 _NO_MARKS = ("", "")
-_MARKS_AROUND_BLOCK = {
+_MARKS_BY_BLOCK_TAG = {
     tag: (
         "" if tag in _CONTINUING_TAGS else _PARAGRAPH_MARK,
         " " if tag in _TAGS_BEFORE_INLINE else _PARAGRAPH_MARK,
@@ -118,8 +118,8 @@ def _collect_text(xml_node: Element, text_parts: list[str]) -> None:
 
     A number and the heading after it stay on the line of what they number: `(a) In general`.
     """
-    text_before, text_after = _MARKS_AROUND_BLOCK.get(xml_node.tag, _NO_MARKS)
-    text_parts.append(text_before + (xml_node.text or ""))
+    mark_before, mark_after = _MARKS_BY_BLOCK_TAG.get(xml_node.tag, _NO_MARKS)
+    text_parts.append(mark_before + (xml_node.text or ""))
     for child_node in xml_node:
         if len(child_node):
             _collect_text(child_node, text_parts)
@@ -127,11 +127,11 @@ def _collect_text(xml_node: Element, text_parts: list[str]) -> None:
                 text_parts.append(tail_text)
         else:
             # Most elements have no children: a call for each would take half of the time.
-            child_before, child_after = _MARKS_AROUND_BLOCK.get(child_node.tag, _NO_MARKS)
+            child_mark_before, child_mark_after = _MARKS_BY_BLOCK_TAG.get(child_node.tag, _NO_MARKS)
             child_text, tail_text = child_node.text or "", child_node.tail or ""
-            text_parts.append(f"{child_before}{child_text}{child_after}{tail_text}")
-    if text_after:
-        text_parts.append(text_after)
+            text_parts.append(f"{child_mark_before}{child_text}{child_mark_after}{tail_text}")
+    if mark_after:
+        text_parts.append(mark_after)
 
 
 def strip_html(markup_text: str) -> str:

@@ -19,8 +19,8 @@ class _UnusualYaml(Exception):
 def load_yaml(yaml_bytes: bytes) -> Any:
     """Parse YAML, refusing aliases: a few lines of them can expand to gigabytes."""
     if _YAML_ANCHOR_PATTERN.search(yaml_bytes):
-        recent_events = yaml.parse(yaml_bytes, Loader=_YAML_LOADER)
-        if any(isinstance(yaml_event, yaml.AliasEvent) for yaml_event in recent_events):
+        yaml_events = yaml.parse(yaml_bytes, Loader=_YAML_LOADER)
+        if any(isinstance(yaml_event, yaml.AliasEvent) for yaml_event in yaml_events):
             raise ValueError("the file has YAML aliases, which no official file has")
         return yaml.load(yaml_bytes, Loader=_YAML_LOADER)
     yaml_loader = _YAML_LOADER(yaml_bytes)
@@ -37,7 +37,7 @@ def _construct_document(yaml_loader: Any) -> Any:
 
     Raise `_UnusualYaml` for tags, aliases, merged or composite keys, and for several documents.
     """
-    scalar_values = _PlainScalars(yaml_loader)
+    value_by_scalar_text = _PlainScalars(yaml_loader)
     yaml_documents: list[Any] = []
     open_containers: list[Any] = [yaml_documents]
     # The key that waits for its value, of each open mapping.
@@ -46,7 +46,9 @@ def _construct_document(yaml_loader: Any) -> Any:
         event_type = type(yaml_event)
         if event_type is yaml.ScalarEvent:
             built_value = (
-                scalar_values[yaml_event.value] if yaml_event.implicit[0] else yaml_event.value
+                value_by_scalar_text[yaml_event.value]
+                if yaml_event.implicit[0]
+                else yaml_event.value
             )
         elif event_type is yaml.MappingStartEvent:
             built_value = {}

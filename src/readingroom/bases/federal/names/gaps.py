@@ -1,0 +1,129 @@
+"""What an answer by filters cannot know: sources and numbers not loaded, fields not stated."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic_core import from_json
+
+from readingroom.bases.federal.filters import build_row_filter
+from readingroom.bases.federal.names.stored_values import ColumnValues
+from readingroom.bases.federal.query.votes import describe_missing_voters
+from readingroom.bases.federal.schema.sources import MEMBER_VOTES, RecordTable
+from readingroom.storage.database import Database
+
+_MAX_READ_VALUES, _MAX_NEAREST_VALUES = 50_000, 6
+# Fields that many loaded records do not state, each as SQL that such records pass.
+_UNSTATED_SQL_BY_FIELD = {
+    ("bills", "outcome"): "outcome IS NULL",
+    ("bills", "party"): "party IS NULL",
+    ("bills", "policy_area"): "policy_area IS NULL",
+    ("bills", "sponsor"): "sponsor IS NULL",
+    ("bills", "state"): "state IS NULL",
+    ("saps", "position"): "position = 'unknown'",
+}
+
+
+def describe_gaps(db: Database, table: RecordTable, filters: Mapping[str, Any]) -> str | None:
+    """Return what is not loaded or not known that the filters ask for; None if nothing is missing.
+
+    A Congress or a year of which nothing is loaded means something, so it is told and not refused.
+    """
+    first_row = db.execute(f"SELECT 1 FROM {table.name} WHERE {table.where} LIMIT 1").fetchone()
+    if first_row is None:
+        return f"No record of {table.name} is loaded here."
+    vote_id = filters.get("vote_id") if table is MEMBER_VOTES else None
+    if isinstance(vote_id, str):
+        return _describe_missing_voters(db, vote_id)
+    return (
+        _describe_missing_number(db, table, filters)
+        or _describe_unstated_field(db, table, filters)
+        or _describe_undated(db, table, filters)
+    )
+
+
+def describe_search_gaps(
+    db: Database, source_names: Sequence[str], values_by_field: Mapping[str, Sequence[str]]
+) -> str | None:
+    """Return by which filter of a search no record of its sources can pass; None if each lets some.
+
+    Each field is given with the values of which a record must have one.
+    """
+    source_placeholders = ", ".join("?" * len(source_names))
+    for field_name, allowed_values in values_by_field.items():
+        passing_row = db.execute(
+            f"""SELECT 1 FROM facets f JOIN documents d ON d.doc = f.doc
+                WHERE f.field = ? AND f.value IN ({", ".join("?" * len(allowed_values))})
+                  AND d.source IN ({source_placeholders}) LIMIT 1""",
+            (field_name, *allowed_values, *source_names),
+        ).fetchone()
+        if passing_row is None:
+            values_text = " or ".join(allowed_values)
+            return (
+                f"No record of {', '.join(source_names)} with {field_name} {values_text} is here."
+            )
+    return None
+
+
+def _describe_missing_voters(db: Database, vote_id: str) -> str | None:
+    row = db.execute("SELECT record FROM roll_call_votes WHERE id = ?", (vote_id,)).fetchone()
+    return describe_missing_voters(from_json(row["record"])) if row else None
+
+
+def _describe_missing_number(
+    db: Database, table: RecordTable, filters: Mapping[str, Any]
+) -> str | None:
+    """Return which number of a filter no loaded record has, and which there are."""
+    numeric_columns = {column.name for column in table.filter_columns if column.kind == "INTEGER"}
+    for filter_name, filter_value in filters.items():
+        column_values = ColumnValues(db, table, filter_name)
+        if filter_name not in numeric_columns or column_values.has_value(filter_value):
+            continue
+        nearest_numbers = sorted(
+            column_values.list_values(_MAX_READ_VALUES),
+            key=lambda number: abs(number - filter_value),
+        )
+        nearest_list = ", ".join(
+            str(number) for number in sorted(nearest_numbers[:_MAX_NEAREST_VALUES])
+        )
+        note = f"the nearest that are: {nearest_list}" if nearest_list else "none has any"
+        return (
+            f"No record of {table.slug} with {filter_name} {filter_value} is loaded here; {note}."
+        )
+    return None
+
+
+def _describe_unstated_field(
+    db: Database, table: RecordTable, filters: Mapping[str, Any]
+) -> str | None:
+    """Return of how many records that pass the other filters a filter's field is not known."""
+    for filter_name, filter_value in filters.items():
+        unstated_sql = _UNSTATED_SQL_BY_FIELD.get((table.name, filter_name))
+        if unstated_sql is None or filter_value == "unknown":
+            continue
+        other_filters = {name: filters[name] for name in filters if name != filter_name}
+        row_filter = build_row_filter(table, other_filters)
+        (unstated_count,) = db.execute(
+            f"SELECT count(*) FROM {table.name} WHERE {row_filter.sql} AND {unstated_sql}",
+            row_filter.values,
+        ).fetchone()
+        if unstated_count:
+            return (
+                f"Of {unstated_count:,} more {table.slug} that pass the other filters the "
+                f"{filter_name} is not known here."
+            )
+    return None
+
+
+def _describe_undated(db: Database, table: RecordTable, filters: Mapping[str, Any]) -> str | None:
+    """Return how many records that pass the other filters have no day, which no `since` lets in."""
+    other_filters = {name: filters[name] for name in filters if name not in ("since", "until")}
+    if len(other_filters) == len(filters):
+        return None
+    row_filter = build_row_filter(table, other_filters)
+    (undated_count,) = db.execute(
+        f"SELECT count(*) FROM {table.name} WHERE {row_filter.sql} AND {table.date_sql} IS NULL",
+        row_filter.values,
+    ).fetchone()
+    if not undated_count:
+        return None
+    return f"{undated_count:,} more {table.slug} that pass the other filters bear no date here."
