@@ -164,6 +164,17 @@ def is_repeated_heading(
     )
 
 
+def is_row_of_list(typography: Typography, policy_heading: PolicyHeading) -> bool:
+    """Whether a mere code begins a row of text that looks like the row above: a list of sites."""
+    line_index = policy_heading.heading_index
+    return (
+        line_index > 0
+        and CODE_HEADING_PATTERN.fullmatch(typography.lines[line_index].line.text) is not None
+        and typography.lines[line_index - 1].page == typography.lines[line_index].page
+        and typography.has_same_look(line_index - 1, line_index)
+    )
+
+
 def _are_in_one_box(
     typography: Typography, policy_heading: PolicyHeading, repeated_heading: PolicyHeading
 ) -> bool:
@@ -244,6 +255,10 @@ def _match_worded_heading(typography: Typography, line_index: int) -> PolicyHead
         and not typography.is_emphasised(line_index)
     ):
         return None
+    if heading_match["section"] and _is_sentence_about_policy(
+        typography, line_index, heading_match.end("number")
+    ):
+        return None
     is_run_in = typography.is_run_in_heading(line_index)
     if not (is_run_in or typography.is_heading(line_index)):
         return None
@@ -266,6 +281,25 @@ def _match_worded_heading(typography: Typography, line_index: int) -> PolicyHead
         f"{' '.join(policy_word.split())} {heading_match['number']}{policy_part}",
         policy_title,
     )
+
+
+def _is_sentence_about_policy(
+    typography: Typography, line_index: int, code_end_offset: int
+) -> bool:
+    """Whether a numbered paragraph begins with code and title: `4.2 Policy H1 Homes is relevant.`
+
+    Its number alone may be bold. A heading goes on in letters of its own look.
+    """
+    line_text = typography.lines[line_index].line.text
+    if line_text[code_end_offset:].lstrip().startswith((":", "–", "—", "-", ".")):
+        return False
+    next_index = line_index + 1
+    goes_on = (
+        next_index < len(typography.lines)
+        and not typography.has_same_look(line_index, next_index)
+        and typography.lines[next_index].line.text[0].islower()
+    )
+    return goes_on or line_text.endswith(".")
 
 
 def _match_code_heading(

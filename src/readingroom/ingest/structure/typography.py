@@ -150,6 +150,13 @@ class Typography:
     def is_small_line(self, line_index: int) -> bool:
         return self.lines[line_index].line.letter_height < 0.9 * self.usual_size
 
+    def is_long_line(self, line_index: int) -> bool:
+        """Whether a line is about as long as one of the text; cells of tables are shorter."""
+        return (
+            line_index < len(self.lines)
+            and len(self.lines[line_index].line.text) >= _MAX_LONE_SHARE * self.usual_line_length
+        )
+
     def is_emphasised(self, line_index: int) -> bool:
         return self.lines[line_index].line.is_bold or self.is_large_line(line_index)
 

@@ -5,12 +5,14 @@ one layer after the other: all plain paragraphs, then all items of lists, then t
 """
 
 from collections.abc import Sequence
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 
 from readingroom.ingest.read.page import BROKEN_WORD_MARK, Line
 
 # Share of a page's height at its top and bottom: headers and footers may be written first.
 _EDGE_HEIGHT_SHARE = 0.09
+# Letter heights between a header or a footer and the text; at the edge, nearer lines are text.
+_MIN_EDGE_DISTANCE = 1.9
 # Of the height of a letter's box; most letters are wider, so that columns never seem to overlap.
 _MIN_LETTER_WIDTH_RATIO = 0.33
 _USUAL_LETTER_WIDTH_RATIO = 0.45
@@ -33,7 +35,7 @@ _MAX_ORDERED_LINES = 1_000
 
 def put_in_reading_order(page_lines: Sequence[Line], page_height: float) -> list[Line]:
     """Return the lines; one that is written after what stands below it goes before that."""
-    body_bottom, body_top = _EDGE_HEIGHT_SHARE * page_height, (1 - _EDGE_HEIGHT_SHARE) * page_height
+    body_bottom, body_top = _measure_body(page_lines, page_height)
     body_lines = [
         page_line for page_line in page_lines if body_bottom <= page_line.bottom <= body_top
     ]
@@ -43,7 +45,51 @@ def put_in_reading_order(page_lines: Sequence[Line], page_height: float) -> list
     early_groups = _find_early_groups(body_lines)
     early_line_ids = {id(page_line) for early_group in early_groups for page_line in early_group}
     other_lines = [page_line for page_line in page_lines if id(page_line) not in early_line_ids]
-    return _insert_line_groups(_lift_late_lines(other_lines, body_bottom, body_top), early_groups)
+    # Nothing goes before the header and the footer that a page begins with.
+    body_start = next(
+        line_index
+        for line_index, page_line in enumerate(other_lines)
+        if body_bottom <= page_line.bottom <= body_top
+    )
+    ordered_lines = _lift_late_lines(other_lines[body_start:], body_bottom, body_top)
+    return [
+        *other_lines[:body_start],
+        *_insert_line_groups(ordered_lines, early_groups),
+    ]
+
+
+def _measure_body(page_lines: Sequence[Line], page_height: float) -> tuple[float, float]:
+    """Return between which heights lines are text.
+
+    Near the top, that is what stands apart below the first rows, a header's; near the foot, where
+    notes stand apart, what follows the text closely.
+    """
+    body_bottom, body_top = _EDGE_HEIGHT_SHARE * page_height, (1 - _EDGE_HEIGHT_SHARE) * page_height
+    row_pairs = [*pairwise(sorted(page_lines, key=lambda page_line: -page_line.bottom))]
+    highest_bottom = next(
+        (
+            lower_line.bottom
+            for upper_line, lower_line in row_pairs
+            if _are_rows_apart(upper_line, lower_line)
+            # Where the text begins at the top, no header stands above it.
+            and upper_line.bottom > body_top
+        ),
+        page_height,
+    )
+    lowest_bottom = next(
+        (
+            upper_line.bottom
+            for upper_line, lower_line in row_pairs
+            if lower_line.bottom < body_bottom and _are_rows_apart(upper_line, lower_line)
+        ),
+        body_bottom,
+    )
+    return min(body_bottom, lowest_bottom), max(body_top, highest_bottom)
+
+
+def _are_rows_apart(upper_line: Line, lower_line: Line) -> bool:
+    letter_size = min(upper_line.size, lower_line.size)
+    return upper_line.bottom - lower_line.bottom > _MIN_EDGE_DISTANCE * letter_size
 
 
 def _lift_late_lines(page_lines: Sequence[Line], body_bottom: float, body_top: float) -> list[Line]:
