@@ -88,8 +88,8 @@ def _measure_body(page_lines: Sequence[Line], page_height: float) -> tuple[float
 
 
 def _are_rows_apart(upper_line: Line, lower_line: Line) -> bool:
-    letter_size = min(upper_line.size, lower_line.size)
-    return upper_line.bottom - lower_line.bottom > _MIN_EDGE_DISTANCE * letter_size
+    letter_height = min(upper_line.letter_height, lower_line.letter_height)
+    return upper_line.bottom - lower_line.bottom > _MIN_EDGE_DISTANCE * letter_height
 
 
 def _lift_late_lines(page_lines: Sequence[Line], body_bottom: float, body_top: float) -> list[Line]:
