@@ -39,7 +39,7 @@ PLACES = {
     "read_file": ("ingest.read.reader:read_file", "ingest.reading:read"),
     "ReadOptions": ("ingest.document:ReadOptions", "ingest.document:Options"),
     "GovukPage": ("bases.guidance.pages.page:GovukPage", "bases.guidance.page:Page"),
-    "Sandbox": ("ingest.read.sandbox:Sandbox", "ingest.sandbox:Sandbox"),
+    "ConfinedReader": ("ingest.read.sandbox:ConfinedReader", "ingest.sandbox:ConfinedReader"),
     "no_progress": ("core.progress:no_progress", "core.progress:unheard"),
 }
 """Where the present tree has a thing, then where 0.1.0 had it, if that was elsewhere."""
@@ -292,7 +292,7 @@ def measure_sandbox(shared: str) -> Costs:
     import anyio
 
     costs: Costs = {}
-    sandbox_class = find("Sandbox")
+    sandbox_class = find("ConfinedReader")
     options = find("ReadOptions")
     progress = find("no_progress")
     path = Path(shared) / "documents" / "pypdf" / "crazyones.pdf"

@@ -13,7 +13,7 @@ from readingroom.engine.embedding.embedder import Embedder
 from readingroom.ingest.document import Document
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.private_copy import open_stored_file
-from readingroom.ingest.read.sandbox import Sandbox
+from readingroom.ingest.read.sandbox import ConfinedReader
 from tests.support.documents.base import REF, make_data_with_model
 from tests.support.kit import Served, connect_http, read_body, serve_room
 from tests.support.model import MODELS
@@ -93,7 +93,7 @@ def write_reports(inbox: Path, files: int, pages: int) -> list[Path]:
 
 
 async def _measure_extraction(paths: Sequence[Path]) -> tuple[list[Document], float]:
-    pipeline = Pipeline(Sandbox())
+    pipeline = Pipeline(ConfinedReader())
     documents_by_path: dict[Path, Document] = {}
 
     async def read(path: Path) -> None:

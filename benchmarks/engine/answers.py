@@ -26,9 +26,9 @@ from readingroom.engine.confidence import (
     DEFAULT_CALIBRATION,
     NOTHING_CLOSE_SCORE,
     Calibration,
-    measure_relevance_features,
+    measure_passage_features,
 )
-from readingroom.engine.ranking import Relevance
+from readingroom.engine.ranking import ComparedPassage
 from readingroom.federation import ranking
 from readingroom.federation.evaluation import measure_auroc
 from readingroom.federation.models import DeskAnswer, DeskFetch, DeskSearch
@@ -85,24 +85,24 @@ async def ask_all(settings: RoomSettings, rows: Sequence[Row]) -> list[AskedQues
 
 
 async def _ask(service: FederationService, row: Row, call: ToolContext) -> AskedQuestion:
-    pools: list[list[Relevance]] = []
+    pools: list[list[ComparedPassage]] = []
 
     def record_pool(
-        relevances: Sequence[Relevance], calibration: Calibration = DEFAULT_CALIBRATION
+        compared_passages: Sequence[ComparedPassage], calibration: Calibration = DEFAULT_CALIBRATION
     ) -> list[float]:
-        pools.append(list(relevances))
-        return original(relevances, calibration)
+        pools.append(list(compared_passages))
+        return original(compared_passages, calibration)
 
-    original = ranking.score_relevances
-    ranking.score_relevances = record_pool
+    original = ranking.score_compared_passages
+    ranking.score_compared_passages = record_pool
     try:
         answer = await service.search(DeskSearch(query=row["question"]), call)
     finally:
-        ranking.score_relevances = original
+        ranking.score_compared_passages = original
     right = [await _is_right(service, row, hit, call) for hit in answer.results]
     is_base_first = bool(answer.results) and answer.results[0].base == row["base"]
     return AskedQuestion(
-        row, answer, is_base_first, tuple(right), measure_relevance_features(pools[0])
+        row, answer, is_base_first, tuple(right), measure_passage_features(pools[0])
     )
 
 

@@ -177,7 +177,7 @@ class Pool:
     def rank(self, weights: RankingWeights) -> list[str]:
         """Return the ids of the passages, best first."""
         ranked = rank_passages(self.question, self.vector, self.passages, self.statistics, weights)
-        return [relevance.passage_id for relevance in ranked]
+        return [compared_passage.passage_id for compared_passage in ranked]
 
 
 def read_pools(

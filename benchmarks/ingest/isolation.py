@@ -14,7 +14,7 @@ from benchmarks.table import Table
 from readingroom.core.progress import no_progress
 from readingroom.ingest.document import ReadOptions
 from readingroom.ingest.read import reader
-from readingroom.ingest.read.sandbox import Sandbox
+from readingroom.ingest.read.sandbox import ConfinedReader
 from tests.support.papers import make_paper, open_private_copy
 
 TARGET_MS = 200
@@ -90,7 +90,7 @@ def _read_in_sandbox() -> None:
 
 async def _read_in_sandbox_async() -> None:
     with open_private_copy(_PDF, "paper.pdf", len(_PDF)) as private_copy:
-        await Sandbox().read_document(
+        await ConfinedReader().read_document(
             private_copy.file, private_copy.file_name, ReadOptions(), no_progress
         )
 

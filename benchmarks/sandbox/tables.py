@@ -11,7 +11,7 @@ from PIL import Image
 from benchmarks.table import Ratio, Table
 from readingroom.core.progress import no_progress
 from readingroom.ingest.document import Document, ReadOptions, SkippedFile
-from readingroom.ingest.read.sandbox import Sandbox
+from readingroom.ingest.read.sandbox import ConfinedReader
 from tests.support.papers import HEIGHT, WIDTH, Paper, encode_image, make_paper, open_private_copy
 
 TARGET = 1.25
@@ -67,7 +67,7 @@ def _measure_file(title: str, file_name: str, content: bytes, rounds: int) -> tu
 
 def _read(program: str, file_name: str, content: bytes) -> tuple[float, Document | SkippedFile]:
     """Return the processor time of a reading, in milliseconds, and its result."""
-    sandbox = Sandbox(worker_command=(sys.executable, "-P", "-c", program))
+    sandbox = ConfinedReader(worker_command=(sys.executable, "-P", "-c", program))
 
     async def read() -> Document | SkippedFile:
         with open_private_copy(content, file_name) as private_copy:

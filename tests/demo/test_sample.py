@@ -32,7 +32,7 @@ from readingroom.demo.paper import make_pdf
 from readingroom.ingest.document import Document
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.private_copy import AllowedFolders
-from readingroom.ingest.read.sandbox import Sandbox
+from readingroom.ingest.read.sandbox import ConfinedReader
 from readingroom.settings import load_settings
 from scripts.contracts.changes import compare
 from scripts.contracts.snapshot import CURRENT, read_snapshot
@@ -445,7 +445,7 @@ def test_a_document_that_is_made_again_is_the_same(tmp_path: Path) -> None:
 
 async def read(file: Path) -> Document:
     with AllowedFolders("sample", (file.parent,), 2**20).open_copy(str(file)) as private_copy:
-        document = await Pipeline(Sandbox()).read_document(
+        document = await Pipeline(ConfinedReader()).read_document(
             private_copy, no_progress, find_sections=True
         )
     assert isinstance(document, Document)

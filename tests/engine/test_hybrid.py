@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from readingroom.engine.hybrid import rank_proposals
-from readingroom.engine.ranking import ProposedPassage, Relevance, rank_passages
+from readingroom.engine.ranking import ComparedPassage, ProposedPassage, rank_passages
 from tests.requirements import requirement
 
 _RANKING = st.lists(st.sampled_from("abcdefgh"), unique=True)
@@ -23,7 +23,7 @@ class FewPassages:
         return dict.fromkeys(stems, 1)
 
 
-def compare(ids: Sequence[str]) -> list[Relevance]:
+def compare(ids: Sequence[str]) -> list[ComparedPassage]:
     """Rank passages of the same words, of which `a` has one more."""
     passages = [ProposedPassage(id, _QUERY if id == "a" else "cycle track", None) for id in ids]
     return rank_passages(_QUERY, None, passages, FewPassages())

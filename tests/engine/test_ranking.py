@@ -77,7 +77,7 @@ def order(question: str, *, vector: bool = True, embedded: Sequence[bool] = (Tru
     ranked = rank_passages(
         question, make_unit_vector(1) if vector else None, make_passages(embedded), Corpus(TEXTS)
     )
-    return "".join(relevance.passage_id for relevance in ranked)
+    return "".join(compared_passage.passage_id for compared_passage in ranked)
 
 
 @requirement("engine:hybrid")
@@ -173,7 +173,7 @@ def test_words_of_the_best_passages_find_others_like_them() -> None:
         # Of three texts no word is rare enough to count as evidence.
         replace(RANKING_WEIGHTS, feedback_min_evidence=0.0, feedback_full_evidence=0.1),
     )
-    assert [relevance.passage_id for relevance in ranked] == ["0", "1", "2"]
+    assert [compared_passage.passage_id for compared_passage in ranked] == ["0", "1", "2"]
     assert ranked[1].fit > ranked[2].fit
 
 
@@ -239,4 +239,4 @@ def test_the_order_of_proposals_changes_no_score() -> None:
         for proposals in (passages, passages[::-1])
     ]
     assert rankings[0] == rankings[1]
-    assert len({relevance.fit for relevance in rankings[0]}) > 1  # they do improve it
+    assert len({compared_passage.fit for compared_passage in rankings[0]}) > 1  # they do improve it

@@ -102,11 +102,13 @@ def test_a_passage_with_the_official_term_comes_first() -> None:
         "view": "The view from the hill is protected.",
     }
     passages = [ProposedPassage(name, text, None) for name, text in texts.items()]
-    relevances = rank_passages("May I knock it down?", None, passages, Corpus(list(texts.values())))
-    assert relevances[0].passage_id == "barn"
-    assert relevances[0].word_score == 1.0
+    compared_passages = rank_passages(
+        "May I knock it down?", None, passages, Corpus(list(texts.values()))
+    )
+    assert compared_passages[0].passage_id == "barn"
+    assert compared_passages[0].word_score == 1.0
     # What is told of the question's own words stays theirs.
-    assert (relevances[0].coverage, relevances[0].matched_terms) == (0.0, ())
+    assert (compared_passages[0].coverage, compared_passages[0].matched_terms) == (0.0, ())
 
 
 def test_a_question_in_the_words_of_the_text_needs_no_others() -> None:
@@ -116,12 +118,15 @@ def test_a_question_in_the_words_of_the_text_needs_no_others() -> None:
         **{f"other {number}": f"Paragraph {number} about parking." for number in range(40)},
     }
     passages = [ProposedPassage(name, text, None) for name, text in texts.items()]
-    relevances = rank_passages(
+    compared_passages = rank_passages(
         "knocking down walls and chimneys without permit",
         None,
         passages,
         Corpus(list(texts.values())),
     )
-    word_scores = {relevance.passage_id: relevance.word_score for relevance in relevances}
-    assert relevances[0].passage_id == "own"
+    word_scores = {
+        compared_passage.passage_id: compared_passage.word_score
+        for compared_passage in compared_passages
+    }
+    assert compared_passages[0].passage_id == "own"
     assert word_scores["official"] < 0.3

@@ -21,7 +21,7 @@ from readingroom.ingest.confine.program_paths import find_program_paths
 from readingroom.ingest.document import ReadOptions
 from readingroom.ingest.errors import ExtractionFailed
 from readingroom.ingest.read.reader import read_file
-from readingroom.ingest.read.sandbox import Sandbox
+from readingroom.ingest.read.sandbox import ConfinedReader
 from readingroom.ingest.setup import make_pipeline
 from readingroom.settings import load_settings
 from tests.requirements import requirement
@@ -262,7 +262,7 @@ def test_other_processes_of_the_account_cannot_read_the_servers_environment() ->
             os.setuid(65534)
             process._call_prctl(process._SET_DUMPABLE_OPTION, 1)  # as after exec
         before = can_be_read()
-        Sandbox()
+        ConfinedReader()
         return before and not can_be_read()
 
     assert run_forked(serve) == 1
@@ -440,7 +440,7 @@ async def test_the_text_is_the_same_as_without(file_name: str, make: Callable[[]
     content = make()
     with tempfile.TemporaryFile(buffering=0) as file:
         file.write(content)
-        confined = await Sandbox(GENEROUS).read_document(
+        confined = await ConfinedReader(GENEROUS).read_document(
             file, file_name, ReadOptions(), no_progress
         )
 

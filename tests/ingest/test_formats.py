@@ -25,7 +25,7 @@ from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.read.contained import list_contained_files
 from readingroom.ingest.read.formats.detect import check_file_name
 from readingroom.ingest.read.reader import read_file
-from readingroom.ingest.read.sandbox import Sandbox
+from readingroom.ingest.read.sandbox import ConfinedReader
 from tests.requirements import requirement
 from tests.support.papers import make_paper, open_private_copy
 
@@ -468,7 +468,7 @@ def _draw_noise() -> Image.Image:
 @requirement("ingest:formats")
 @pytest.mark.anyio
 async def test_the_sandbox_reads_and_unpacks_them_too(tmp_path: Path) -> None:
-    pipeline = Pipeline(Sandbox())
+    pipeline = Pipeline(ConfinedReader())
     for content, file_name in (
         (make_word_document(), "a.docx"),
         ((FIXTURES / "objection.msg").read_bytes(), "a.msg"),

@@ -10,7 +10,7 @@ from readingroom.ingest.kinds.classify import classify_document
 from readingroom.ingest.read.formats.web import add_html
 from readingroom.ingest.read.page import Line, RawPage, normalize_text
 from readingroom.ingest.read.reflow import PageBuilder
-from readingroom.ingest.read.sandbox import ReadingLimits, Sandbox
+from readingroom.ingest.read.sandbox import ConfinedReader, ReadingLimits
 from readingroom.ingest.structure import layout, sections
 from tests.requirements import requirement
 from tests.support.growth import assert_grows_linearly
@@ -62,7 +62,7 @@ async def test_a_policy_that_is_one_row_of_dots_is_read() -> None:
     options = ReadOptions(find_sections=True)
 
     with open_private_copy(dots, "dots.pdf") as private_copy:
-        document = await Sandbox(limits).read_document(
+        document = await ConfinedReader(limits).read_document(
             private_copy.file, "dots.pdf", options, no_progress
         )
 

@@ -10,7 +10,7 @@ from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import no_progress
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.private_copy import AllowedFolders
-from readingroom.ingest.read.sandbox import ReadingLimits, Sandbox
+from readingroom.ingest.read.sandbox import ConfinedReader, ReadingLimits
 from tests.requirements import requirement
 from tests.support import hostile
 from tests.support.papers import open_private_copy
@@ -41,7 +41,7 @@ async def test_a_hostile_file_is_a_typed_error_within_its_limits(name: str) -> N
         open_private_copy(hostile.FILES[name](), name) as private_copy,
         pytest.raises(KnowledgeError) as told,
     ):
-        await Pipeline(Sandbox(LIMITS)).read_document(private_copy, no_progress)
+        await Pipeline(ConfinedReader(LIMITS)).read_document(private_copy, no_progress)
 
     assert told.value.code in TYPED
     assert "log has the reason" not in told.value.message, "a reason nobody foresaw"

@@ -15,7 +15,7 @@ from readingroom.ingest.errors import ExtractionFailed
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.read import ocr
 from readingroom.ingest.read.reader import read_file
-from readingroom.ingest.read.sandbox import Sandbox
+from readingroom.ingest.read.sandbox import ConfinedReader
 from readingroom.ingest.setup import make_pipeline
 from readingroom.settings import load_settings
 from tests.requirements import requirement
@@ -45,7 +45,7 @@ SENTENCE = "Covered cycle parking is provided for every dwelling."
 
 async def read(data: bytes, name: str, **options: object) -> Document | SkippedFile:
     with open_private_copy(data, name) as private_copy:
-        return await Pipeline(Sandbox(), ReadOptions(**options)).read_document(
+        return await Pipeline(ConfinedReader(), ReadOptions(**options)).read_document(
             private_copy, no_progress
         )  # type: ignore[arg-type]
 
@@ -229,7 +229,7 @@ async def test_ocr_tells_its_progress_after_the_text_pages() -> None:
     with open_private_copy(
         make_scanned_pdf(make_scan("A word."), words=TEXT), "scan.pdf"
     ) as private_copy:
-        await Pipeline(Sandbox()).read_document(private_copy, listen)
+        await Pipeline(ConfinedReader()).read_document(private_copy, listen)
 
     assert heard == [(2, 2, "page 2 of 2"), (3, 3, "OCR of page 2, 1 of 1")]
 

@@ -19,7 +19,7 @@ from readingroom.ingest.page_pictures import (
     find_passage_rectangles,
 )
 from readingroom.ingest.pipeline import Pipeline
-from readingroom.ingest.read.sandbox import Sandbox
+from readingroom.ingest.read.sandbox import ConfinedReader
 from tests.ingest.test_ocr import SENTENCE, TEXT, make_scan, make_scanned_pdf
 from tests.requirements import requirement
 from tests.support.papers import make_paper, open_private_copy
@@ -51,7 +51,7 @@ def store_file(content: bytes, file_name: str = "report.pdf") -> Iterator[Stored
 
 
 async def test_a_page_is_drawn_without_loss_and_only_once(tmp_path: Path) -> None:
-    pipeline = CountingPipeline(Sandbox())
+    pipeline = CountingPipeline(ConfinedReader())
     pictures = PagePictures(pipeline, tmp_path)
     with store_file(make_paper(TEXT, "Second page")) as file:
         webp = await pictures.draw_page(file, 1, 72)
@@ -81,7 +81,7 @@ def measure_ink(picture: Image.Image, mark: PassageRectangle) -> float:
 @pytest.mark.parametrize("turn", [0, 90])
 async def test_the_passage_is_marked_where_it_is_printed(tmp_path: Path, turn: int) -> None:
     """Also on a scan that lies on its side: OCR turns it, and the marks are turned back."""
-    pipeline = CountingPipeline(Sandbox())
+    pipeline = CountingPipeline(ConfinedReader())
     pictures = PagePictures(pipeline, tmp_path)
     content = make_scanned_pdf(make_scan(TEXT, turn)) if turn else make_paper(TEXT)
     with store_file(content) as file:
@@ -101,7 +101,7 @@ async def test_the_passage_is_marked_where_it_is_printed(tmp_path: Path, turn: i
 
 
 async def test_a_scan_is_marked_though_nothing_was_kept(tmp_path: Path) -> None:
-    pictures = PagePictures(Pipeline(Sandbox()), tmp_path)
+    pictures = PagePictures(Pipeline(ConfinedReader()), tmp_path)
     with store_file(make_scanned_pdf(make_scan(SENTENCE)), "scan.pdf") as file:
         assert len(await pictures.mark_passage(file, 1, SENTENCE)) == 1
 
@@ -151,7 +151,7 @@ async def test_a_passage_of_one_word_again_and_again_costs_no_time() -> None:
 async def test_pictures_that_others_delete_meanwhile_are_no_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pictures = PagePictures(Pipeline(Sandbox()), tmp_path)
+    pictures = PagePictures(Pipeline(ConfinedReader()), tmp_path)
     with store_file(make_paper(TEXT)) as file:
         webp = await pictures.draw_page(file, 1, 72)
         gone = tmp_path / file.sha256 / "2@72.webp"

@@ -23,7 +23,7 @@ from readingroom.ingest.read.formats.images import (
 )
 from readingroom.ingest.read.page import BROKEN_WORD_MARK, Line, RawPage, normalize_text
 from readingroom.ingest.read.reader import assemble_document, read_file
-from readingroom.ingest.read.sandbox import Sandbox
+from readingroom.ingest.read.sandbox import ConfinedReader
 from readingroom.ingest.structure import layout
 from tests.requirements import requirement
 from tests.support.papers import (
@@ -386,8 +386,8 @@ async def test_a_document_of_too_many_chunks_is_refused(monkeypatch: pytest.Monk
 
     with open_private_copy(make_paper(*pages), "long.pdf") as private_copy:
         with pytest.raises(ExtractionFailed, match=r"chunks of text; at most 3 .* Split it"):
-            await Pipeline(Sandbox()).read_document(private_copy, no_progress)
+            await Pipeline(ConfinedReader()).read_document(private_copy, no_progress)
         monkeypatch.setattr(pipeline, "MAX_CHUNKS", 300)
         assert isinstance(
-            await Pipeline(Sandbox()).read_document(private_copy, no_progress), Document
+            await Pipeline(ConfinedReader()).read_document(private_copy, no_progress), Document
         )

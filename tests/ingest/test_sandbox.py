@@ -14,7 +14,7 @@ from readingroom.core.ids import current_caller
 from readingroom.core.progress import no_progress
 from readingroom.ingest.document import Document, ReadOptions, SkippedFile
 from readingroom.ingest.errors import ExtractionFailed
-from readingroom.ingest.read.sandbox import ReadingLimits, Sandbox
+from readingroom.ingest.read.sandbox import ConfinedReader, ReadingLimits
 from tests.requirements import requirement
 from tests.support.kit import HANG_SECONDS
 from tests.support.papers import make_paper
@@ -26,18 +26,22 @@ pytestmark = pytest.mark.anyio
 GENEROUS = ReadingLimits(wall_seconds=120, silent_seconds=120, cpu_seconds=60)
 
 
-def make_sandbox_running(code: str, limits: ReadingLimits = GENEROUS) -> Sandbox:
+def make_reader_running(code: str, limits: ReadingLimits = GENEROUS) -> ConfinedReader:
     """A sandbox whose process, once confined, does this instead of reading."""
     confined = "import sys\nfrom readingroom.ingest.read.job import Job\n"
     confined += "from readingroom.ingest.confine.process import confine_process\n"
     confined += "confine_process(Job.from_json(sys.argv[1]).confinement)\n"
-    return Sandbox(limits, worker_command=(sys.executable, "-c", confined + textwrap.dedent(code)))
+    return ConfinedReader(
+        limits, worker_command=(sys.executable, "-c", confined + textwrap.dedent(code))
+    )
 
 
-async def read(sandbox: Sandbox, data: bytes = b"%PDF-1.7") -> Document | SkippedFile:
+async def read(
+    confined_reader: ConfinedReader, data: bytes = b"%PDF-1.7"
+) -> Document | SkippedFile:
     with tempfile.TemporaryFile(buffering=0) as file:
         file.write(data)
-        return await sandbox.read_document(file, "paper.pdf", ReadOptions(), no_progress)
+        return await confined_reader.read_document(file, "paper.pdf", ReadOptions(), no_progress)
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +68,7 @@ def no_process_is_left() -> Iterator[None]:
 @requirement("ingest:sandbox:failures")
 async def test_a_process_that_fails_is_told_as_extraction_failed(does: str, told: str) -> None:
     with pytest.raises(ExtractionFailed, match=told):
-        await read(make_sandbox_running(does))
+        await read(make_reader_running(does))
 
 
 @requirement("ingest:sandbox:failures")
@@ -72,7 +76,7 @@ async def test_processor_time_is_held_to_its_limit() -> None:
     limits = ReadingLimits(cpu_seconds=3, wall_seconds=120, silent_seconds=120)
 
     with pytest.raises(ExtractionFailed, match="processor seconds"):
-        await read(make_sandbox_running("while True: pass", limits))
+        await read(make_reader_running("while True: pass", limits))
 
 
 @requirement("ingest:sandbox:failures")
@@ -80,14 +84,14 @@ async def test_memory_is_held_to_its_limit() -> None:
     modest = ReadingLimits(memory_bytes=256 * 2**20, wall_seconds=300, silent_seconds=300)
 
     with pytest.raises(ExtractionFailed, match="too much memory"):
-        await read(Sandbox(modest), make_paper("A page.") + bytes(300 * 2**20))
+        await read(ConfinedReader(modest), make_paper("A page.") + bytes(300 * 2**20))
 
 
 @requirement("ingest:sandbox:time")
 async def test_a_hang_ends_at_the_wall_limit_or_after_a_long_silence() -> None:
     for limits in (ReadingLimits(wall_seconds=0.5), ReadingLimits(silent_seconds=0.5)):
         with pytest.raises(ExtractionFailed, match=r"took more than"):
-            await read(make_sandbox_running("import time; time.sleep(3600)", limits))
+            await read(make_reader_running("import time; time.sleep(3600)", limits))
 
 
 @requirement("ingest:sandbox:time")
@@ -95,7 +99,7 @@ async def test_a_flood_of_output_is_cut_off() -> None:
     limits = ReadingLimits(answer_bytes=2**20, wall_seconds=300)
 
     with pytest.raises(ExtractionFailed, match="more text than is accepted"):
-        await read(make_sandbox_running("while True: print('x' * 65536, end='')", limits))
+        await read(make_reader_running("while True: print('x' * 65536, end='')", limits))
 
 
 @requirement("ingest:sandbox:group")
@@ -112,7 +116,7 @@ async def test_what_the_process_started_dies_with_it() -> None:
         children.append(int(process_id))
 
     with tempfile.TemporaryFile(buffering=0) as file, pytest.raises(ExtractionFailed):
-        await make_sandbox_running(does).read_document(file, "paper.pdf", ReadOptions(), note)
+        await make_reader_running(does).read_document(file, "paper.pdf", ReadOptions(), note)
 
     (child,) = children
     wait_until(lambda: not is_alive(child))
@@ -123,7 +127,7 @@ async def test_a_caller_who_gives_up_leaves_no_process_behind() -> None:
     before = list_descendants()
 
     with anyio.move_on_after(0.5) as patience:
-        await read(make_sandbox_running("import time; time.sleep(60)"))
+        await read(make_reader_running("import time; time.sleep(60)"))
 
     assert patience.cancelled_caught
     assert list_descendants() == before
@@ -173,8 +177,8 @@ def make_waiting_code(file: Path) -> str:
 async def test_no_more_run_at_once_than_there_are_seats(tmp_path: Path) -> None:
     before = list_descendants()
     everybody_may_end = tmp_path / "end"
-    command = make_sandbox_running(make_waiting_code(everybody_may_end))._worker_command
-    sandbox = Sandbox(GENEROUS, processes_per_caller=2, worker_command=command)
+    command = make_reader_running(make_waiting_code(everybody_may_end))._worker_command
+    confined_reader = ConfinedReader(GENEROUS, processes_per_caller=2, worker_command=command)
     started: list[int] = []
     two_run = anyio.Event()
 
@@ -185,7 +189,7 @@ async def test_no_more_run_at_once_than_there_are_seats(tmp_path: Path) -> None:
 
     async def read_one() -> None:
         with tempfile.TemporaryFile(buffering=0) as file:
-            await sandbox.read_document(file, "paper.pdf", ReadOptions(), note)
+            await confined_reader.read_document(file, "paper.pdf", ReadOptions(), note)
 
     async with anyio.create_task_group() as tasks:
         for _ in range(5):
@@ -202,8 +206,8 @@ async def test_no_more_run_at_once_than_there_are_seats(tmp_path: Path) -> None:
 @requirement("ingest:sandbox:callers")
 async def test_a_caller_whose_files_never_end_keeps_nobody_else_waiting(tmp_path: Path) -> None:
     everybody_may_end = tmp_path / "end"
-    command = make_sandbox_running(make_waiting_code(everybody_may_end))._worker_command
-    sandbox = Sandbox(GENEROUS, processes_per_caller=2, worker_command=command)
+    command = make_reader_running(make_waiting_code(everybody_may_end))._worker_command
+    confined_reader = ConfinedReader(GENEROUS, processes_per_caller=2, worker_command=command)
     started: list[str] = []
     greedy_runs, modest_runs = anyio.Event(), anyio.Event()
 
@@ -217,7 +221,7 @@ async def test_a_caller_whose_files_never_end_keeps_nobody_else_waiting(tmp_path
     async def read_as(caller: str) -> None:
         current_caller.set(caller)
         with tempfile.TemporaryFile(buffering=0) as file:
-            await sandbox.read_document(file, "paper.pdf", ReadOptions(), note)
+            await confined_reader.read_document(file, "paper.pdf", ReadOptions(), note)
 
     async with anyio.create_task_group() as tasks:
         for _ in range(10):
@@ -230,7 +234,7 @@ async def test_a_caller_whose_files_never_end_keeps_nobody_else_waiting(tmp_path
         everybody_may_end.touch()
 
     assert len(started) == 11
-    assert sandbox._work_slots._slots_by_caller == {}
+    assert confined_reader._work_slots._slots_by_caller == {}
 
 
 @requirement("ingest:sandbox:secrets")
@@ -243,7 +247,7 @@ async def test_the_process_knows_no_secret(monkeypatch: pytest.MonkeyPatch) -> N
         print('{"skipped_file": {"image_ratio": 1.0, "total_pages": 1, "reason": "image_based"}}')
     """
 
-    assert await read(make_sandbox_running(does)) == SkippedFile(1.0, 1)
+    assert await read(make_reader_running(does)) == SkippedFile(1.0, 1)
 
 
 @requirement("ingest:sandbox:progress")
@@ -255,7 +259,7 @@ async def test_progress_passes_through() -> None:
 
     with tempfile.TemporaryFile(buffering=0) as file:
         file.write(make_paper(*["A page with enough words on it."] * 45))
-        await Sandbox().read_document(file, "paper.pdf", ReadOptions(), listen)
+        await ConfinedReader().read_document(file, "paper.pdf", ReadOptions(), listen)
 
     assert heard == [(n, 45, f"page {n} of 45") for n in (20, 40, 45)]
 
@@ -263,7 +267,7 @@ async def test_progress_passes_through() -> None:
 @requirement("ingest:sandbox:failures")
 async def test_a_reason_nobody_foresaw_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(ExtractionFailed):
-        await read(make_sandbox_running("raise KeyError('unforeseen')"))
+        await read(make_reader_running("raise KeyError('unforeseen')"))
 
     (record,) = caplog.records
     assert "KeyError: 'unforeseen'" in record.getMessage()
@@ -277,6 +281,6 @@ async def test_nothing_stays_in_the_temporary_directory(
     does = "import os, pathlib; pathlib.Path(os.environ['TMPDIR'], 'page').touch(); os.abort()"
 
     with pytest.raises(ExtractionFailed):
-        await read(make_sandbox_running(does))
+        await read(make_reader_running(does))
 
     assert not [*tmp_path.iterdir()]

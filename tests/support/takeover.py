@@ -14,7 +14,7 @@ import pytest
 from readingroom.core.progress import ReportProgress, no_progress
 from readingroom.ingest.document import ReadOptions
 from readingroom.ingest.errors import ExtractionFailed
-from readingroom.ingest.read.sandbox import ReadingLimits, Sandbox
+from readingroom.ingest.read.sandbox import ConfinedReader, ReadingLimits
 
 # Long enough for a busy machine: what a test waits for is the failure, which comes at once.
 GENEROUS = ReadingLimits(wall_seconds=120, silent_seconds=120, cpu_seconds=60)
@@ -77,7 +77,7 @@ async def be_taken_over(
 ) -> None:
     """Run the attempts in a sandbox with these limits. Raise ExtractionFailed in any case."""
     program = _PROGRAM.format(attempts=json.dumps([*attempts]), landlock_abi=landlock_abi)
-    sandbox = Sandbox(limits, worker_command=(sys.executable, "-P", "-c", program))
+    sandbox = ConfinedReader(limits, worker_command=(sys.executable, "-P", "-c", program))
     with tempfile.TemporaryFile(buffering=0) as file:
         file.write(b"%PDF-1.7")
         await sandbox.read_document(file, "paper.pdf", ReadOptions(), report)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from readingroom.core.scores import Confidence
-from readingroom.engine.ranking import Relevance
+from readingroom.engine.ranking import ComparedPassage
 
 _STRONG_SCORE, _FAIR_SCORE = 0.4, 0.2
 """The scores of the best passage from which an answer is called so."""
@@ -51,14 +51,14 @@ DEFAULT_CALIBRATION = Calibration()
 _GUESSED_COSINE, _GUESSED_COSINE_PER_COVERAGE = 0.0, 0.6
 
 
-def score_relevances(
-    relevances: Sequence[Relevance], calibration: Calibration = DEFAULT_CALIBRATION
+def score_compared_passages(
+    compared_passages: Sequence[ComparedPassage], calibration: Calibration = DEFAULT_CALIBRATION
 ) -> list[float]:
     """Return the score of each passage; the passages come best first."""
-    if not relevances:
+    if not compared_passages:
         return []
-    best_relevance = relevances[0]
-    features = measure_relevance_features(relevances)
+    best_passage = compared_passages[0]
+    features = measure_passage_features(compared_passages)
     feature_weights = (
         calibration.cosine_weight,
         calibration.neighbours_weight,
@@ -72,20 +72,23 @@ def score_relevances(
     )
     return [
         to_probability(
-            log_odds_of_best - calibration.decline * (best_relevance.fit - relevance.fit)
+            log_odds_of_best - calibration.decline * (best_passage.fit - compared_passage.fit)
         )
-        for relevance in relevances
+        for compared_passage in compared_passages
     ]
 
 
-def measure_relevance_features(relevances: Sequence[Relevance]) -> tuple[float, ...]:
+def measure_passage_features(compared_passages: Sequence[ComparedPassage]) -> tuple[float, ...]:
     """Return what tells whether the first of some passages answers the question.
 
     The cosine of the best, the mean of the first five, the share of the question's words that no
     passage has and that the best has, and how much nearer the best is than the second five.
     """
-    best_relevance = relevances[0]
-    cosines = [_estimate_cosine(relevance) for relevance in relevances[: 2 * _NEAR_PASSAGE_COUNT]]
+    best_passage = compared_passages[0]
+    cosines = [
+        _estimate_cosine(compared_passage)
+        for compared_passage in compared_passages[: 2 * _NEAR_PASSAGE_COUNT]
+    ]
     near_cosines = cosines[:_NEAR_PASSAGE_COUNT]
     farther_cosines = cosines[_FARTHER_PASSAGES_SLICE]
     cosine_gap = (
@@ -94,8 +97,8 @@ def measure_relevance_features(relevances: Sequence[Relevance]) -> tuple[float, 
     return (
         cosines[0],
         sum(near_cosines) / len(near_cosines),
-        1 - best_relevance.found_share,
-        best_relevance.coverage,
+        1 - best_passage.found_share,
+        best_passage.coverage,
         cosine_gap,
     )
 
@@ -120,10 +123,10 @@ def judge_confidence(scores: Sequence[float], nearest_citation: str = "") -> Con
     return Confidence("none", f"Nothing here is close to the question{nearest_hint}.")
 
 
-def _estimate_cosine(relevance: Relevance) -> float:
-    if relevance.cosine is not None:
-        return relevance.cosine
-    return _GUESSED_COSINE + _GUESSED_COSINE_PER_COVERAGE * relevance.coverage
+def _estimate_cosine(compared_passage: ComparedPassage) -> float:
+    if compared_passage.cosine is not None:
+        return compared_passage.cosine
+    return _GUESSED_COSINE + _GUESSED_COSINE_PER_COVERAGE * compared_passage.coverage
 
 
 def to_probability(log_odds: float) -> float:

@@ -9,10 +9,10 @@ from readingroom.core.scores import ScoreParts
 from readingroom.engine.confidence import (
     DEFAULT_CALIBRATION,
     make_scores_descend,
-    score_relevances,
+    score_compared_passages,
 )
 from readingroom.engine.embedding.cross_encoder.reranker import Reranker
-from readingroom.engine.ranking import Relevance
+from readingroom.engine.ranking import ComparedPassage
 from readingroom.engine.second_look import (
     MAX_PASSAGES_READ_AGAIN,
     is_second_look_postponed,
@@ -51,7 +51,7 @@ def rank_proposals(
     query: str,
     semantic_ids: Sequence[str],
     lexical_ids: Sequence[str],
-    compare_passages: Callable[[Sequence[str]], Sequence[Relevance]],
+    compare_passages: Callable[[Sequence[str]], Sequence[ComparedPassage]],
     mode: Mode,
     wanted_count: int,
 ) -> list[ScoredPassage]:
@@ -157,7 +157,7 @@ def _is_grouped(mode: Mode) -> bool:
 def _score_proposals_in_pages(
     semantic_ids: Sequence[str],
     lexical_ids: Sequence[str],
-    compare_passages: Callable[[Sequence[str]], Sequence[Relevance]],
+    compare_passages: Callable[[Sequence[str]], Sequence[ComparedPassage]],
     wanted_count: int,
 ) -> list[ScoredPassage]:
     """Return passages of both searches, best first: `wanted_count` or more, if there are so many.
@@ -173,15 +173,17 @@ def _score_proposals_in_pages(
             break
         page_slice = slice(page_start, page_start + PROPOSALS_PER_SEARCH)
         page_ids = list(dict.fromkeys((*semantic_ids[page_slice], *lexical_ids[page_slice])))
-        relevances = compare_passages(
+        compared_passages = compare_passages(
             [passage_id for passage_id in page_ids if passage_id not in compared_ids]
         )
         compared_ids.update(page_ids)
         max_score = scored_passages[-1].score if scored_passages else 1.0
-        for relevance, score in zip(relevances, score_relevances(relevances), strict=True):
-            passage_id = relevance.passage_id
+        for compared_passage, score in zip(
+            compared_passages, score_compared_passages(compared_passages), strict=True
+        ):
+            passage_id = compared_passage.passage_id
             score_parts = _make_score_parts(
-                relevance, semantic_ranks.get(passage_id), lexical_ranks.get(passage_id)
+                compared_passage, semantic_ranks.get(passage_id), lexical_ranks.get(passage_id)
             )
             scored_passages.append(
                 ScoredPassage(passage_id, round(min(score, max_score), 6), score_parts)
@@ -190,14 +192,16 @@ def _score_proposals_in_pages(
 
 
 def _make_score_parts(
-    relevance: Relevance, semantic_rank: int | None, lexical_rank: int | None
+    compared_passage: ComparedPassage, semantic_rank: int | None, lexical_rank: int | None
 ) -> ScoreParts:
     return ScoreParts(
-        semantic=None if relevance.cosine is None else round(max(0.0, relevance.cosine), 6),
-        lexical=round(relevance.coverage, 4),
+        semantic=None
+        if compared_passage.cosine is None
+        else round(max(0.0, compared_passage.cosine), 6),
+        lexical=round(compared_passage.coverage, 4),
         rank_semantic=semantic_rank,
         rank_lexical=lexical_rank,
-        matched_terms=relevance.matched_terms,
+        matched_terms=compared_passage.matched_terms,
     )
 
 

@@ -32,7 +32,7 @@ from readingroom.engine.embedding.machine import return_free_memory
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.engine.hybrid import PROPOSALS_PER_SEARCH, look_again, rank_proposals
 from readingroom.engine.lexical import LexicalDocument, LexicalIndex
-from readingroom.engine.ranking import ProposedPassage, RankPassages, Relevance, rank_passages
+from readingroom.engine.ranking import ComparedPassage, ProposedPassage, RankPassages, rank_passages
 from readingroom.engine.vectors import DIMENSIONS, VectorIndex, VectorSearch
 from readingroom.engine.vocabulary import preload_vocabulary
 from readingroom.engine.words import LexicalHit, LexicalStatistics
@@ -274,7 +274,7 @@ class CollectionIndex(ChunkIndex):
 
     def _compare_chunks(
         self, query: str, vector: Vector | None, ids: Sequence[str]
-    ) -> list[Relevance]:
+    ) -> list[ComparedPassage]:
         chunks = self.fetch_chunks(ids)
         vectors = {} if vector is None else self.get_vector_index().get_vectors(chunks.ids)
         passages = [

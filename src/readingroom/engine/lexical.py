@@ -125,17 +125,20 @@ class LexicalIndex:
             for table_name in ("documents", "words", "terms"):
                 db.execute(f"DELETE FROM {table_name}")
             db.execute("UPDATE facts SET tokens = 0, documents = 0")
-            document_count = 0
+            total_document_count = 0
             for document in documents:
                 self._insert_document(db, document)
-                document_count += 1
+                total_document_count += 1
             # In one statement at the end, instead of row by row as for single writes.
             db.execute("INSERT INTO terms SELECT term, doc FROM vocabulary")
-            token_count = sum(
+            total_token_count = sum(
                 _count_tokens(size_record)
                 for (size_record,) in db.execute("SELECT sz FROM words_docsize")
             )
-            db.execute("UPDATE facts SET tokens = ?, documents = ?", (token_count, document_count))
+            db.execute(
+                "UPDATE facts SET tokens = ?, documents = ?",
+                (total_token_count, total_document_count),
+            )
 
     @property
     def generation(self) -> int | None:
@@ -146,18 +149,22 @@ class LexicalIndex:
 
     def __len__(self) -> int:
         with self._connections.connection() as db:
-            (document_count,) = db.execute("SELECT documents FROM facts").fetchone()
-        return int(document_count)
+            (total_document_count,) = db.execute("SELECT documents FROM facts").fetchone()
+        return int(total_document_count)
 
     # --- searching ---
 
     def read_statistics(self) -> LexicalStatistics:
         """Return how common words are in this index."""
         with self._connections.connection() as db:
-            document_count, token_count, _ = state = db.execute(_SELECT_STATE_SQL).fetchone()
+            total_document_count, total_token_count, _ = state = db.execute(
+                _SELECT_STATE_SQL
+            ).fetchone()
             known_frequencies = self._get_word_memory(state).document_frequencies
         look_up = partial(known_frequencies.look_up, read_values=self.read_document_frequencies)
-        return LexicalStatistics(document_count, token_count / max(document_count, 1), look_up)
+        return LexicalStatistics(
+            total_document_count, total_token_count / max(total_document_count, 1), look_up
+        )
 
     def read_document_frequencies(self, stems: Sequence[str]) -> dict[str, int]:
         """Return in how many documents each stem occurs."""
@@ -284,8 +291,8 @@ class LexicalIndex:
         self, db: Database, query_terms: Sequence[IndexedTerm], row_numbers: list[int]
     ) -> dict[int, float]:
         """Return the scores that FTS5's bm25() would give, computed for these rows alone."""
-        document_count, token_count, _ = db.execute(_SELECT_STATE_SQL).fetchone()
-        average_tokens = token_count / document_count
+        total_document_count, total_token_count, _ = db.execute(_SELECT_STATE_SQL).fetchone()
+        average_tokens = total_token_count / total_document_count
         row_list = ",".join(map(str, row_numbers))
         size_rows = db.execute(f"SELECT id, sz FROM words_docsize WHERE id IN ({row_list})")
         relative_lengths = {
@@ -300,7 +307,7 @@ class LexicalIndex:
         scores = dict.fromkeys(row_numbers, 0.0)
         for term in query_terms:
             frequency = term.document_count
-            rarity = math.log((document_count - frequency + 0.5) / (frequency + 0.5))
+            rarity = math.log((total_document_count - frequency + 0.5) / (frequency + 0.5))
             for row_number, occurrence_weight in self._count_occurrences(db, term):
                 saturation = occurrence_weight + _K1 * (1 - _B + _B * relative_lengths[row_number])
                 # FTS5 does the same: a word of most documents would count against a match.
@@ -391,7 +398,7 @@ class LexicalIndex:
     def _add_to_stem_counts(self, db: Database, row_numbers: Sequence[int], sign: int) -> None:
         """Add these rows to the frequencies of stems (`sign` 1), or subtract them (-1)."""
         db.execute(_CLEAR_SCRATCH_SQL)
-        token_count = 0
+        changed_token_count = 0
         for row_number in row_numbers:
             db.execute(
                 f"INSERT INTO temp.scratch(rowid, {self._quoted_columns}) "
@@ -401,7 +408,7 @@ class LexicalIndex:
             (size_record,) = db.execute(
                 "SELECT sz FROM words_docsize WHERE id = ?", (row_number,)
             ).fetchone()
-            token_count += _count_tokens(size_record)
+            changed_token_count += _count_tokens(size_record)
         db.execute(
             """INSERT INTO terms SELECT term, ? * doc FROM temp.counted WHERE true
                ON CONFLICT DO UPDATE SET documents = documents + excluded.documents""",
@@ -409,7 +416,7 @@ class LexicalIndex:
         )
         db.execute(
             "UPDATE facts SET tokens = tokens + ?, documents = documents + ?",
-            (sign * token_count, sign * len(row_numbers)),
+            (sign * changed_token_count, sign * len(row_numbers)),
         )
 
 

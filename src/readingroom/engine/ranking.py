@@ -125,7 +125,7 @@ class WordStatistics(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Relevance:
+class ComparedPassage:
     """How well a passage answers a question; `fit` orders the passages of one question."""
 
     passage_id: str
@@ -142,7 +142,7 @@ class Relevance:
 
 
 RankPassages = Callable[
-    [str, Vector | None, Sequence[ProposedPassage], WordStatistics], list[Relevance]
+    [str, Vector | None, Sequence[ProposedPassage], WordStatistics], list[ComparedPassage]
 ]
 """Returns how well each passage answers a question, best first."""
 
@@ -153,7 +153,7 @@ def rank_passages(
     passages: Sequence[ProposedPassage],
     statistics: WordStatistics,
     weights: RankingWeights = RANKING_WEIGHTS,
-) -> list[Relevance]:
+) -> list[ComparedPassage]:
     """Return how well each passage answers the question, best first, equal ones by id."""
     if not passages:
         return []
@@ -185,13 +185,13 @@ def rank_passages(
     )
     fits = first_fits
     if weights.feedback_weight or weights.expansion_share:
-        best_places = _sort_places_by_fit(first_fits, passages)
+        best_passage_places = _sort_places_by_fit(first_fits, passages)
         expanded_terms = counted_passages.expand_terms(
-            question_terms, best_places[: weights.expansion_passage_count], weights
+            question_terms, best_passage_places[: weights.expansion_passage_count], weights
         )
         own_weight = min((expanded_terms[stem] for stem in question_terms), default=1.0)
         moved_cosines = passage_cosines.move_question_towards(
-            best_places[: weights.feedback_passage_count]
+            best_passage_places[: weights.feedback_passage_count]
         )
         fits = (
             moved_cosines.estimate_cosines(word_scores)
@@ -202,8 +202,8 @@ def rank_passages(
             + coverage_parts
         )
     found_share = counted_passages.measure_found_share(question_terms)
-    relevances = [
-        Relevance(
+    compared_passages = [
+        ComparedPassage(
             passage.id,
             # Rounded: what is equal but for the order of additions is ordered by its id.
             round(float(fits[place]), 6),
@@ -217,7 +217,10 @@ def rank_passages(
             zip(passages, counted_passages.count_stems(question_terms), strict=True)
         )
     ]
-    return sorted(relevances, key=lambda relevance: (-relevance.fit, relevance.passage_id))
+    return sorted(
+        compared_passages,
+        key=lambda compared_passage: (-compared_passage.fit, compared_passage.passage_id),
+    )
 
 
 def _sort_places_by_fit(fits: Any, passages: Sequence[ProposedPassage]) -> Any:
@@ -379,23 +382,33 @@ class _PassageStemCounts:
         )
 
     def expand_terms(
-        self, question_terms: Mapping[str, str], best_places: Any, weights: RankingWeights
+        self, question_terms: Mapping[str, str], best_passage_places: Any, weights: RankingWeights
     ) -> dict[str, float]:
         """Return the terms and the most telling stems of the best passages, with their weights."""
         if not question_terms or not weights.expansion_share:
             return dict.fromkeys(question_terms, 1.0)
         expansion_share = weights.expansion_share * weights.half_expansion_word_count
         expansion_share /= weights.half_expansion_word_count + len(question_terms)
-        stems = list(dict.fromkeys(stem for i in best_places for stem in self._stem_counts[i]))
+        stems = list(
+            dict.fromkeys(
+                stem
+                for passage_place in best_passage_places
+                for stem in self._stem_counts[passage_place]
+            )
+        )
         telling_weights = np.zeros(len(stems), np.float32)
-        for rank, stem_weights in enumerate(self._compute_bm25_parts(stems, best_places)):
+        for rank, stem_weights in enumerate(self._compute_bm25_parts(stems, best_passage_places)):
             telling_weights += stem_weights / max(stem_weights.sum(), 1e-9) / (1 + 0.3 * rank)
-        chosen_places = np.argsort(-telling_weights, kind="stable")[: weights.expansion_stem_count]
-        chosen_weight_sum = max(float(telling_weights[chosen_places].sum()), 1e-9)
+        chosen_stem_places = np.argsort(-telling_weights, kind="stable")[
+            : weights.expansion_stem_count
+        ]
+        chosen_weight_sum = max(float(telling_weights[chosen_stem_places].sum()), 1e-9)
         weights_by_stem = dict.fromkeys(question_terms, (1 - expansion_share) / len(question_terms))
-        for i in chosen_places:
-            stem_weight = expansion_share * float(telling_weights[i]) / chosen_weight_sum
-            weights_by_stem[stems[i]] = weights_by_stem.get(stems[i], 0.0) + stem_weight
+        for stem_place in chosen_stem_places:
+            stem_weight = expansion_share * float(telling_weights[stem_place]) / chosen_weight_sum
+            weights_by_stem[stems[stem_place]] = (
+                weights_by_stem.get(stems[stem_place], 0.0) + stem_weight
+            )
         return weights_by_stem
 
     def _compute_bm25_parts(self, stems: Sequence[str], passage_places: Any = None) -> Any:
@@ -403,7 +416,7 @@ class _PassageStemCounts:
         if passage_places is None:
             occurrences, length_norms = self.count_stems(stems), self._length_norms
         else:
-            stem_counts = [self._stem_counts[i] for i in passage_places]
+            stem_counts = [self._stem_counts[passage_place] for passage_place in passage_places]
             occurrences, length_norms = (
                 _count_occurrences(stems, stem_counts),
                 self._length_norms[passage_places],
@@ -475,11 +488,11 @@ class _PassageCosines:
         cosines[list(self.cosine_by_place)] = list(self.cosine_by_place.values())
         return cosines
 
-    def move_question_towards(self, best_places: Any) -> "_PassageCosines":
+    def move_question_towards(self, best_passage_places: Any) -> "_PassageCosines":
         """Return the same for the question's vector moved towards these passages."""
         near_vectors = [
             self._vectors_by_place[place]
-            for place in best_places
+            for place in best_passage_places
             if place in self._vectors_by_place
         ]
         if not near_vectors or self._question_vector is None:

@@ -11,15 +11,19 @@ from functools import partial
 from itertools import chain, islice, repeat
 
 from readingroom.core.scores import ScoreParts
-from readingroom.engine.confidence import DEFAULT_CALIBRATION, NOTHING_CLOSE_SCORE, score_relevances
+from readingroom.engine.confidence import (
+    DEFAULT_CALIBRATION,
+    NOTHING_CLOSE_SCORE,
+    score_compared_passages,
+)
 from readingroom.engine.embedding.cross_encoder.reranker import Reranker
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.engine.hybrid import MAX_GROUP_CHARS
 from readingroom.engine.ranking import (
+    ComparedPassage,
     ProposedPassage,
     RankingWeights,
-    Relevance,
     rank_passages,
 )
 from readingroom.engine.second_look import rescore_passages
@@ -85,17 +89,17 @@ def rank_hits(
     first two are one base's and all four others are close.
     """
     hits = [hit for ranking in base_rankings for hit in ranking]
-    own_relevances = _compare_hits(query, base_rankings, embedder)
-    relevances = _favour_bases(own_relevances, hits, log_probability_by_base)
+    compared_hits = _compare_hits(query, base_rankings, embedder)
+    favoured_hits = _favour_bases(compared_hits, hits, log_probability_by_base)
     calibration = replace(_CALIBRATION, constant=_CALIBRATION.constant - doubt)
     ranked_hits = [
-        _set_score(hits[int(relevance.passage_id)], relevance, score)
-        for relevance, score in zip(
-            relevances, score_relevances(relevances, calibration), strict=True
+        _set_score(hits[int(compared_hit.passage_id)], compared_hit, score)
+        for compared_hit, score in zip(
+            favoured_hits, score_compared_passages(favoured_hits, calibration), strict=True
         )
         # What has none of the words is a result only if it is close by meaning.
-        if hits[int(relevance.passage_id)].score > 0
-        or hits[int(relevance.passage_id)].exact_reference
+        if hits[int(compared_hit.passage_id)].score > 0
+        or hits[int(compared_hit.passage_id)].exact_reference
         or score >= NOTHING_CLOSE_SCORE
     ]
     is_named = partial(_is_named, count_stems(query).keys())
@@ -116,10 +120,10 @@ def rank_hits(
             *_look_again(query, ordered_hits[named_count:], found_text_by_id, reranker),
         ]
     # As a base would score them: close is what another base's better hit does not make far.
-    relevances_with_scores = zip(own_relevances, score_relevances(own_relevances), strict=True)
+    hits_with_base_scores = zip(compared_hits, score_compared_passages(compared_hits), strict=True)
     close_bases = {
-        hits[int(relevance.passage_id)].base
-        for relevance, base_score in relevances_with_scores
+        hits[int(compared_hit.passage_id)].base
+        for compared_hit, base_score in hits_with_base_scores
         if base_score >= NOTHING_CLOSE_SCORE
     }
     return _raise_first_hits(_spread_documents(ordered_hits), close_bases)
@@ -127,7 +131,7 @@ def rank_hits(
 
 def _compare_hits(
     query: str, base_rankings: Sequence[Sequence[DeskHit]], embedder: Embedder
-) -> list[Relevance]:
+) -> list[ComparedPassage]:
     """Return how well each hit answers the query, best first; its number is the passage's id."""
     hits = [hit for ranking in base_rankings for hit in ranking]
     cosines = _measure_cosines(query, base_rankings, embedder)
@@ -140,34 +144,34 @@ def _compare_hits(
 
 
 def _favour_bases(
-    relevances: Sequence[Relevance],
+    compared_hits: Sequence[ComparedPassage],
     hits: Sequence[DeskHit],
     log_probability_by_base: Mapping[str, float],
-) -> list[Relevance]:
-    """Return the relevances, best first, less what the unlikelier bases of the query lose.
+) -> list[ComparedPassage]:
+    """Return the compared hits, best first, less what the unlikelier bases of the query lose.
 
     A base of which nothing is known loses as much as the others do on average.
     """
     if not log_probability_by_base:
-        return list(relevances)
+        return list(compared_hits)
     highest_log_probability = max(log_probability_by_base.values())
     mean_log_probability = sum(log_probability_by_base.values()) / len(log_probability_by_base)
     return sorted(
         (
             replace(
-                relevance,
-                fit=relevance.fit
+                compared_hit,
+                fit=compared_hit.fit
                 - _BASE_WEIGHT
                 * (
                     highest_log_probability
                     - log_probability_by_base.get(
-                        hits[int(relevance.passage_id)].base, mean_log_probability
+                        hits[int(compared_hit.passage_id)].base, mean_log_probability
                     )
                 ),
             )
-            for relevance in relevances
+            for compared_hit in compared_hits
         ),
-        key=lambda relevance: -relevance.fit,
+        key=lambda compared_hit: -compared_hit.fit,
     )
 
 
@@ -218,11 +222,11 @@ def _embed_and_compare(query: str, texts: Sequence[str], embedder: Embedder) -> 
     return [float(text_vector @ query_vector) for text_vector in text_vectors]
 
 
-def _set_score(hit: DeskHit, relevance: Relevance, relevance_score: float) -> DeskHit:
+def _set_score(hit: DeskHit, compared_hit: ComparedPassage, relevance_score: float) -> DeskHit:
     score_parts = hit.parts or ScoreParts(
-        semantic=None if relevance.cosine is None else round(max(0.0, relevance.cosine), 6),
-        lexical=round(relevance.coverage, 4),
-        matched_terms=relevance.matched_terms,
+        semantic=None if compared_hit.cosine is None else round(max(0.0, compared_hit.cosine), 6),
+        lexical=round(compared_hit.coverage, 4),
+        matched_terms=compared_hit.matched_terms,
     )
     # A base gives so high a score only to what is called by its name.
     relevance_score = hit.score if hit.parts and hit.score >= _NAMED_SCORE else relevance_score

@@ -27,7 +27,7 @@ from readingroom.ingest.read.formats.detect import (
     check_file_name,
     detect_format,
 )
-from readingroom.ingest.read.sandbox import ReadingLimits, Sandbox, make_error_from_refusal
+from readingroom.ingest.read.sandbox import ConfinedReader, ReadingLimits, make_error_from_refusal
 
 POOR_CONFIDENCE = 70.0
 """Per cent; a page that OCR is less sure of than this is logged as a warning."""
@@ -65,11 +65,15 @@ class UnpackedFile:
 class Pipeline:
     """Reads files, each in its own sandboxed process."""
 
-    def __init__(self, sandbox: Sandbox, read_options: ReadOptions | None = None) -> None:
-        self._sandbox = sandbox
+    def __init__(
+        self, confined_reader: ConfinedReader, read_options: ReadOptions | None = None
+    ) -> None:
+        self._confined_reader = confined_reader
         self._options = read_options or ReadOptions()
-        # A sandbox of its own, so that showing a page does not wait for a thousand scans.
-        self._render_sandbox = Sandbox(_RENDER_LIMITS, scratch_parent=sandbox.scratch_parent)
+        # A confined reader of its own, so that showing a page does not wait for a thousand scans.
+        self._confined_renderer = ConfinedReader(
+            _RENDER_LIMITS, scratch_parent=confined_reader.scratch_parent
+        )
 
     async def check_file_type(
         self, private_copy: PrivateCopy, allowed_extensions: tuple[str, ...] = READABLE_EXTENSIONS
@@ -101,7 +105,7 @@ class Pipeline:
         # Before a process is started: most refused files have the wrong type.
         await self.check_file_type(private_copy)
         read_options = replace(self._options, find_sections=find_sections)
-        read_result = await self._sandbox.read_document(
+        read_result = await self._confined_reader.read_document(
             private_copy.file, private_copy.file_name, read_options, report_progress
         )
         if isinstance(read_result, Document):
@@ -123,7 +127,7 @@ class Pipeline:
         if detect_format(first_bytes, private_copy.file_name) not in CONTAINER_FORMATS:
             yield ()
             return
-        async with self._sandbox.unpack_files(
+        async with self._confined_reader.unpack_files(
             private_copy.file, private_copy.file_name, self._options
         ) as unpacked_files:
             yield tuple(
@@ -141,7 +145,7 @@ class Pipeline:
     ) -> bytes:
         """Return one page as a lossless picture."""
         read_options = replace(self._options, max_pixels=_MAX_RENDERED_PIXELS)
-        return await self._render_sandbox.render_page(
+        return await self._confined_renderer.render_page(
             opened_file, file_name, read_options, page_number, dpi, picture_format
         )
 
@@ -149,7 +153,7 @@ class Pipeline:
         self, opened_file: FileIO, file_name: str, page_number: int
     ) -> tuple[PageWord, ...]:
         """Return the words of one page with their places, by OCR where it has no text layer."""
-        return await self._render_sandbox.find_page_words(
+        return await self._confined_renderer.find_page_words(
             opened_file, file_name, self._options, page_number
         )
 

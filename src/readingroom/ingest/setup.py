@@ -11,7 +11,7 @@ from readingroom.ingest.context import IngestContext
 from readingroom.ingest.document import ReadOptions
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.private_copy import AllowedFolders
-from readingroom.ingest.read.sandbox import ReadingLimits, Sandbox
+from readingroom.ingest.read.sandbox import ConfinedReader, ReadingLimits
 from readingroom.storage.postgres.database import find_database
 
 TEMPORARY_FOLDER_NAME = "tmp"
@@ -61,5 +61,6 @@ def make_pipeline(settings: RoomSettings) -> Pipeline:
         _log.warning(confinement_gaps)
     job_limits = ReadingLimits(wall_seconds=settings.ingest_seconds)
     return Pipeline(
-        Sandbox(job_limits, scratch_parent=settings.data / TEMPORARY_FOLDER_NAME), read_options
+        ConfinedReader(job_limits, scratch_parent=settings.data / TEMPORARY_FOLDER_NAME),
+        read_options,
     )

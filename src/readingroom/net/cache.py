@@ -40,7 +40,7 @@ class CacheEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class CachedReply:
+class ServedReply:
     """A reply as it was served: from the cache or fetched, and how old it is."""
 
     entry: CacheEntry
@@ -138,11 +138,11 @@ class Cache:
         self._backend = cache_backend
         self._stale_seconds = stale_seconds
         self._clock = clock
-        self._flights: SingleFlight[CachedReply] = SingleFlight()
+        self._flights: SingleFlight[ServedReply] = SingleFlight()
 
     async def get_reply(
         self, cache_key: str, ttl_seconds: float, fetch_reply: Fetch
-    ) -> CachedReply:
+    ) -> ServedReply:
         """Return the reply, fetched once however many callers want it at the same time."""
         fresh_reply = self._serve_if_fresh(await self._backend.find_entry(cache_key))
         return fresh_reply or await self._flights.run_once(
@@ -151,7 +151,7 @@ class Cache:
 
     async def fetch_fresh_reply(
         self, cache_key: str, ttl_seconds: float, fetch_reply: Fetch
-    ) -> CachedReply:
+    ) -> ServedReply:
         """Return the reply fetched anew, without its ETag, even if the stored one is fresh."""
         # A key of its own: a caller who wants a fresh copy must not share a read that sends the
         # ETag.
@@ -165,7 +165,7 @@ class Cache:
 
     async def _renew_entry(
         self, cache_key: str, ttl_seconds: float, fetch_reply: Fetch
-    ) -> CachedReply:
+    ) -> ServedReply:
         # Read again: another fetch may have finished between the first read and this one's start.
         stored_entry = await self._backend.find_entry(cache_key)
         fresh_reply = self._serve_if_fresh(stored_entry)
@@ -180,7 +180,7 @@ class Cache:
 
     async def _fetch_anew(
         self, cache_key: str, ttl_seconds: float, fetch_reply: Fetch
-    ) -> CachedReply:
+    ) -> ServedReply:
         try:
             return await self._fetch_and_store(cache_key, ttl_seconds, fetch_reply, None)
         except (UpstreamUnavailable, UpstreamRateLimited) as failure:
@@ -194,7 +194,7 @@ class Cache:
         ttl_seconds: float,
         fetch_reply: Fetch,
         stored_entry: CacheEntry | None,
-    ) -> CachedReply:
+    ) -> ServedReply:
         stored_version = (
             StoredVersion(stored_entry.reply.etag, self._can_be_served(stored_entry))
             if stored_entry
@@ -213,14 +213,14 @@ class Cache:
             cache_entry,
             cache_entry.ttl + self._stale_seconds if cache_entry.ttl > 0 else 0.0,
         )
-        return CachedReply(cache_entry, is_from_cache=False, age_seconds=0.0)
+        return ServedReply(cache_entry, is_from_cache=False, age_seconds=0.0)
 
     def _serve_stale_or_raise(
         self, stored_entry: CacheEntry | None, upstream_error: UpstreamError
-    ) -> CachedReply:
+    ) -> ServedReply:
         if stored_entry is None or not self._can_be_served(stored_entry):
             raise upstream_error
-        return CachedReply(
+        return ServedReply(
             stored_entry,
             is_from_cache=True,
             age_seconds=self._compute_age(stored_entry),
@@ -234,10 +234,10 @@ class Cache:
             and self._compute_age(cache_entry) < cache_entry.ttl + self._stale_seconds
         )
 
-    def _serve_if_fresh(self, cache_entry: CacheEntry | None) -> CachedReply | None:
+    def _serve_if_fresh(self, cache_entry: CacheEntry | None) -> ServedReply | None:
         if cache_entry is None or self._compute_age(cache_entry) >= cache_entry.ttl:
             return None
-        return CachedReply(
+        return ServedReply(
             cache_entry, is_from_cache=True, age_seconds=self._compute_age(cache_entry)
         )
 

@@ -36,10 +36,10 @@ def rank(question: str, *passages: tuple[str, dict[str, str | int]]) -> list[str
         return Chunks(ids, texts, metadatas, np.empty((len(ids), 0), np.float32))
 
     proposed = [ProposedPassage(id, text, None) for id, text in zip(ids, texts, strict=True)]
-    relevances = PlanRanker(fetch)(question, None, proposed, CommonWords())
-    fits = [relevance.fit for relevance in relevances]
+    compared_passages = PlanRanker(fetch)(question, None, proposed, CommonWords())
+    fits = [compared_passage.fit for compared_passage in compared_passages]
     assert fits == sorted(fits, reverse=True)
-    return [relevance.passage_id for relevance in relevances]
+    return [compared_passage.passage_id for compared_passage in compared_passages]
 
 
 @requirement("policy:order")

@@ -19,7 +19,7 @@ from readingroom.ingest.context import IngestContext
 from readingroom.ingest.document import Chunk, Classification, Document, Page
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.private_copy import AllowedFolders, PrivateCopy
-from readingroom.ingest.read.sandbox import Sandbox
+from readingroom.ingest.read.sandbox import ConfinedReader
 from tests.support import engines
 from tests.support.model import EMBEDDER, WordEmbedder, link_model
 
@@ -93,7 +93,7 @@ async def open_documents_base(
     roots = AllowedFolders("DOCUMENT_ROOTS", (folder / "inbox",), 256 * 2**20)
     database = None if in_memory else engines.find_database(folder)
     context = IngestContext(
-        pipeline or Pipeline(Sandbox()), embedder, roots, lambda: TODAY, on_step, database
+        pipeline or Pipeline(ConfinedReader()), embedder, roots, lambda: TODAY, on_step, database
     )
     service = DocumentsService(folder, None if in_memory else folder / "chroma", context)
     async with service.run_service():

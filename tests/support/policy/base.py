@@ -23,7 +23,7 @@ from readingroom.ingest.document import Chunk, Classification, Document, Page
 from readingroom.ingest.errors import NoContent
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.private_copy import AllowedFolders, PrivateCopy
-from readingroom.ingest.read.sandbox import Sandbox
+from readingroom.ingest.read.sandbox import ConfinedReader
 from tests.support import engines
 from tests.support.model import EMBEDDER, WordEmbedder
 
@@ -212,7 +212,7 @@ def make_service(
     roots = AllowedFolders("POLICY_ROOTS", (folder / "inbox",), 256 * 2**20)
     database = engines.find_database(folder) if redis_url is None else None
     context = IngestContext(
-        pipeline or Pipeline(Sandbox()), embedder, roots, get_now, on_step, database
+        pipeline or Pipeline(ConfinedReader()), embedder, roots, get_now, on_step, database
     )
     return PolicyService(folder, redis_url, context)
 

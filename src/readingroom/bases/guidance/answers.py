@@ -26,13 +26,13 @@ from readingroom.bases.guidance.pages.sections import (
     split_blocks,
 )
 from readingroom.core.errors import KnowledgeError
-from readingroom.net.cache import CachedReply
+from readingroom.net.cache import ServedReply
 from readingroom.net.errors import UpstreamError
 
 
 def make_page_answer(
     govuk_page: GovukPage,
-    cached_reply: CachedReply,
+    govuk_reply: ServedReply,
     arguments: GetContentByPath | GetContentById,
     section_anchor: str | None = None,
 ) -> PageContent | PageText:
@@ -47,7 +47,7 @@ def make_page_answer(
         len(section_text) if arguments.max_chars is None else arguments.offset + arguments.max_chars
     )
     answer_fields = {
-        **make_source_fields(govuk_page, cached_reply),
+        **make_source_fields(govuk_page, govuk_reply),
         "public_updated_at": govuk_page.public_updated_at,
         "text": section_text[arguments.offset : end_offset],
         "text_chars": len(section_text),
@@ -120,7 +120,7 @@ def make_passage(
     )
 
 
-def make_source_fields(govuk_page: GovukPage, cached_reply: CachedReply) -> dict[str, Any]:
+def make_source_fields(govuk_page: GovukPage, govuk_reply: ServedReply) -> dict[str, Any]:
     """Return the fields that every answer about a page has."""
     return {
         "id": make_guidance_id(govuk_page.path),
@@ -132,23 +132,23 @@ def make_source_fields(govuk_page: GovukPage, cached_reply: CachedReply) -> dict
         "translations": govuk_page.translations,
         "withdrawn": govuk_page.withdrawn_notice is not None,
         "withdrawn_notice": govuk_page.withdrawn_notice,
-        "cache": make_cache_state(cached_reply),
-        "warnings": make_reply_warnings(cached_reply),
+        "cache": make_cache_state(govuk_reply),
+        "warnings": make_reply_warnings(govuk_reply),
     }
 
 
-def make_cache_state(cached_reply: CachedReply) -> CacheState:
+def make_cache_state(govuk_reply: ServedReply) -> CacheState:
     return CacheState(
-        hit=cached_reply.is_from_cache,
-        age_s=round(cached_reply.age_seconds, 3),
-        ttl_s=cached_reply.entry.ttl,
-        stale=cached_reply.failure is not None,
+        hit=govuk_reply.is_from_cache,
+        age_s=round(govuk_reply.age_seconds, 3),
+        ttl_s=govuk_reply.entry.ttl,
+        stale=govuk_reply.failure is not None,
     )
 
 
-def make_reply_warnings(cached_reply: CachedReply) -> list[Warned]:
+def make_reply_warnings(govuk_reply: ServedReply) -> list[Warned]:
     """Return the warning of a stale reply; nothing for any other."""
-    return make_stale_warnings(cached_reply.failure, cached_reply.age_seconds)
+    return make_stale_warnings(govuk_reply.failure, govuk_reply.age_seconds)
 
 
 def make_stale_warnings(upstream_error: UpstreamError | None, age_seconds: float) -> list[Warned]:

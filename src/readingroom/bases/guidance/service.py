@@ -64,7 +64,7 @@ from readingroom.bases.guidance.search import (
 from readingroom.bases.guidance.store import GovukReader, KeptCopy, wait_for_caller_turn
 from readingroom.core import clock
 from readingroom.core.errors import InvalidArguments
-from readingroom.net.cache import CachedReply
+from readingroom.net.cache import ServedReply
 from readingroom.net.errors import (
     UpstreamError,
     UpstreamRateLimited,
@@ -90,11 +90,11 @@ class GuidanceService:
     async def read_page(
         self, arguments: GetContentByPath, call_context: CallContext
     ) -> PageContent | PageText:
-        page_address, govuk_page, cached_reply = await self._get_page_at(
+        page_address, govuk_page, govuk_reply = await self._get_page_at(
             arguments.path, call_context
         )
         return await anyio.to_thread.run_sync(
-            make_page_answer, govuk_page, cached_reply, arguments, page_address.anchor
+            make_page_answer, govuk_page, govuk_reply, arguments, page_address.anchor
         )
 
     async def read_page_by_id(
@@ -109,11 +109,11 @@ class GuidanceService:
             (hit.path for hit in parse_hits(search_response) if hit.path), key=len, default=None
         )
         if page_path:
-            govuk_page, cached_reply = await self._get_page(page_path, call_context)
+            govuk_page, govuk_reply = await self._get_page(page_path, call_context)
             # The search index may lag behind, and still name a path that the page has left.
             if govuk_page.content.get("content_id") == arguments.content_id:
                 return await anyio.to_thread.run_sync(
-                    make_page_answer, govuk_page, cached_reply, arguments
+                    make_page_answer, govuk_page, govuk_reply, arguments
                 )
         raise NotFoundOrRedirected(
             f"The Charity Commission has no page with the id {arguments.content_id}",
@@ -123,9 +123,9 @@ class GuidanceService:
     async def get_source_metadata(
         self, arguments: GetSourceMetadata, call_context: CallContext
     ) -> SourceMetadata:
-        _, govuk_page, cached_reply = await self._get_page_at(arguments.path, call_context)
+        _, govuk_page, govuk_reply = await self._get_page_at(arguments.path, call_context)
         return SourceMetadata(
-            **make_source_fields(govuk_page, cached_reply),
+            **make_source_fields(govuk_page, govuk_reply),
             last_updated=govuk_page.public_updated_at,
             first_published_at=govuk_page.first_published_at,
             organisations=govuk_page.organisations,
@@ -136,19 +136,17 @@ class GuidanceService:
         # Read before the refresh, which replaces it.
         page_address = await self._resolve_address(arguments.path, call_context)
         previous_entry = await self._govuk_reader.peek_page(page_address.path)
-        govuk_page, cached_reply = await self._govuk_reader.refresh_page(
+        govuk_page, govuk_reply = await self._govuk_reader.refresh_page(
             page_address.path, call_context
         )
         _check_page_in_scope(govuk_page)
         return Refreshed(
-            refreshed=cached_reply.failure is None,
-            timestamp=_format_timestamp(cached_reply.entry.fetched_at),
-            changed=previous_entry.reply.body != cached_reply.reply.body
-            if previous_entry
-            else None,
+            refreshed=govuk_reply.failure is None,
+            timestamp=_format_timestamp(govuk_reply.entry.fetched_at),
+            changed=previous_entry.reply.body != govuk_reply.reply.body if previous_entry else None,
             url=govuk_page.url,
             public_updated_at=govuk_page.public_updated_at,
-            warnings=make_reply_warnings(cached_reply),
+            warnings=make_reply_warnings(govuk_reply),
         )
 
     async def search(self, arguments: SearchGuidance, call_context: CallContext) -> SearchResults:
@@ -179,11 +177,11 @@ class GuidanceService:
         ]
         if arguments.order == "newest":
             query_params.append(("order", "-public_timestamp"))
-        search_response, cached_reply = await self._govuk_reader.search_govuk(
+        search_response, govuk_reply = await self._govuk_reader.search_govuk(
             query_params, call_context
         )
         return SearchResults(
-            **_make_live_fields(search_response, cached_reply, arguments),
+            **_make_live_fields(search_response, govuk_reply, arguments),
             query=query_text,
             searched={"organisation": COMMISSION_SLUG, **group_by_filter_name(filter_params)},
             results=parse_hits(search_response),
@@ -232,13 +230,13 @@ class GuidanceService:
     ) -> PassagesInPage:
         """Return the passages of one page that have words of the query."""
         query_text = _clean_query(arguments.query)
-        _, govuk_page, cached_reply = await self._get_page_at(arguments.path, call_context)
+        _, govuk_page, govuk_reply = await self._get_page_at(arguments.path, call_context)
 
         def find_passages() -> PassagesInPage:
             section_spans = list_sections(govuk_page.text, govuk_page.anchors)
             found_blocks = search_blocks(govuk_page.text, section_spans, query_text)
             return PassagesInPage(
-                **make_source_fields(govuk_page, cached_reply),
+                **make_source_fields(govuk_page, govuk_reply),
                 query=query_text,
                 total=len(found_blocks),
                 passages=[
@@ -260,11 +258,11 @@ class GuidanceService:
         """
         if not any(map(str.isalnum, arguments.quote)):
             raise InvalidArguments([{"field": "quote", "message": "Give at least one word"}])
-        _, govuk_page, cached_reply = await self._get_page_at(arguments.path, call_context)
+        _, govuk_page, govuk_reply = await self._get_page_at(arguments.path, call_context)
 
         def check_quote() -> GuidanceQuoteCheck:
             source_fields = {
-                **make_source_fields(govuk_page, cached_reply),
+                **make_source_fields(govuk_page, govuk_reply),
                 "quote": arguments.quote,
             }
             quote_offset = find_quotation(govuk_page.text, arguments.quote)
@@ -299,7 +297,7 @@ class GuidanceService:
             *make_scope_params(arguments.page_size, _compute_first_index(arguments)),
         ]
         try:
-            search_response, cached_reply = await self._govuk_reader.search_govuk(
+            search_response, govuk_reply = await self._govuk_reader.search_govuk(
                 query_params, call_context
             )
         except (UpstreamUnavailable, UpstreamRateLimited) as failure:
@@ -314,7 +312,7 @@ class GuidanceService:
                 self.offline.add_change_notes, hits, arguments.since
             )
         return Changes(
-            **_make_live_fields(search_response, cached_reply, arguments),
+            **_make_live_fields(search_response, govuk_reply, arguments),
             since=arguments.since,
             changes=hits,
         )
@@ -333,7 +331,7 @@ class GuidanceService:
 
     async def _get_page_at(
         self, typed_address: str, call_context: CallContext
-    ) -> tuple[PageAddress, GovukPage, CachedReply]:
+    ) -> tuple[PageAddress, GovukPage, ServedReply]:
         """Return the page that an address names, with that address."""
         page_address = await self._resolve_address(typed_address, call_context)
         return page_address, *await self._get_page(page_address.path, call_context)
@@ -361,9 +359,9 @@ class GuidanceService:
 
     async def _get_page(
         self, page_path: str, call_context: CallContext
-    ) -> tuple[GovukPage, CachedReply]:
+    ) -> tuple[GovukPage, ServedReply]:
         try:
-            govuk_page, cached_reply = await self._govuk_reader.read_page(page_path, call_context)
+            govuk_page, govuk_reply = await self._govuk_reader.read_page(page_path, call_context)
         except (UpstreamUnavailable, UpstreamRateLimited) as failure:
             stale_page_and_reply = (
                 await anyio.to_thread.run_sync(self.offline.read_stale_page, page_path, failure)
@@ -372,9 +370,9 @@ class GuidanceService:
             )
             if stale_page_and_reply is None:
                 raise
-            govuk_page, cached_reply = stale_page_and_reply
+            govuk_page, govuk_reply = stale_page_and_reply
         _check_page_in_scope(govuk_page)
-        return govuk_page, cached_reply
+        return govuk_page, govuk_reply
 
 
 def _check_page_in_scope(govuk_page: GovukPage) -> None:
@@ -397,7 +395,7 @@ def _clean_query(query_text: str) -> str:
 
 def _make_live_fields(
     search_response: Mapping[str, Any],
-    cached_reply: CachedReply,
+    govuk_reply: ServedReply,
     arguments: SearchGuidance | RecentChanges,
 ) -> dict[str, Any]:
     """Return the fields of a list that GOV.UK gives."""
@@ -406,8 +404,8 @@ def _make_live_fields(
     total_count = total_count if isinstance(total_count, int) else len(parse_hits(search_response))
     return {
         **_make_paging_fields(arguments, total_count),
-        "cache": make_cache_state(cached_reply),
-        "warnings": make_reply_warnings(cached_reply),
+        "cache": make_cache_state(govuk_reply),
+        "warnings": make_reply_warnings(govuk_reply),
     }
 
 

@@ -16,7 +16,7 @@ from readingroom.bases.guidance.pages.page import GovukPage
 from readingroom.bases.guidance.pages.values import WEBSITE_URL, is_plain_path
 from readingroom.core.lru import LRUCache
 from readingroom.net.breaker import BreakerState
-from readingroom.net.cache import Cache, CachedReply, CacheEntry, Reply, StoredVersion
+from readingroom.net.cache import Cache, CacheEntry, Reply, ServedReply, StoredVersion
 from readingroom.net.errors import InvalidPath, UpstreamRateLimited, UpstreamUnavailable
 from readingroom.net.limiter import Limiter
 from readingroom.net.metrics import UpstreamMetrics
@@ -81,19 +81,17 @@ class GovukReader:
 
     async def read_page(
         self, page_path: str, call_context: CallContext
-    ) -> tuple[GovukPage, CachedReply]:
+    ) -> tuple[GovukPage, ServedReply]:
         """Return the page at a path; raise `NotFoundOrRedirected` or `InvalidPath`."""
         request = Request("content", _make_content_api_path(page_path))
-        cached_reply = await self._read_reply(
-            request, self._lifetimes.content_seconds, call_context
-        )
-        govuk_page = await self._parse_page(page_path, cached_reply)
-        self._remember_copy(page_path, govuk_page, cached_reply)
-        return govuk_page, cached_reply
+        govuk_reply = await self._read_reply(request, self._lifetimes.content_seconds, call_context)
+        govuk_page = await self._parse_page(page_path, govuk_reply)
+        self._remember_copy(page_path, govuk_page, govuk_reply)
+        return govuk_page, govuk_reply
 
     async def refresh_page(
         self, page_path: str, call_context: CallContext
-    ) -> tuple[GovukPage, CachedReply]:
+    ) -> tuple[GovukPage, ServedReply]:
         """Return the page at a path, fetched anew from GOV.UK."""
         request = Request("content", _make_content_api_path(page_path), bypass_caches=True)
 
@@ -102,13 +100,13 @@ class GovukReader:
             return await self._client.send_get(request, call_context)
 
         started_at = time.perf_counter()
-        cached_reply = await self._cache.fetch_fresh_reply(
+        govuk_reply = await self._cache.fetch_fresh_reply(
             self._make_cache_key(request), self._lifetimes.content_seconds, fetch
         )
-        self._record_read(request, cached_reply, call_context, started_at)
-        govuk_page = await self._parse_page(page_path, cached_reply)
-        self._remember_copy(page_path, govuk_page, cached_reply)
-        return govuk_page, cached_reply
+        self._record_read(request, govuk_reply, call_context, started_at)
+        govuk_page = await self._parse_page(page_path, govuk_reply)
+        self._remember_copy(page_path, govuk_page, govuk_reply)
+        return govuk_page, govuk_reply
 
     def list_copies(self) -> list[KeptCopy]:
         """Return the pages that were read by this process, the most recently read first."""
@@ -122,9 +120,9 @@ class GovukReader:
         return f"GOV.UK keeps failing; it is asked again in {circuit_breaker.wait_seconds:.0f} s"
 
     def _remember_copy(
-        self, page_path: str, govuk_page: GovukPage, cached_reply: CachedReply
+        self, page_path: str, govuk_page: GovukPage, govuk_reply: ServedReply
     ) -> None:
-        cache_entry = cached_reply.entry
+        cache_entry = govuk_reply.entry
         self._kept_copies.put(
             page_path,
             KeptCopy(
@@ -145,19 +143,19 @@ class GovukReader:
 
     async def search_govuk(
         self, query_params: QueryParams, call_context: CallContext
-    ) -> tuple[Mapping[str, Any], CachedReply]:
+    ) -> tuple[Mapping[str, Any], ServedReply]:
         """Return GOV.UK's answer to a search, as it came."""
         # Sorted, so that the same search in another order is found in the cache.
         request = Request("search", _SEARCH_API_PATH, tuple(sorted(query_params)))
-        cached_reply = await self._read_reply(request, self._lifetimes.search_seconds, call_context)
-        if cached_reply.reply.status != 200:
+        govuk_reply = await self._read_reply(request, self._lifetimes.search_seconds, call_context)
+        if govuk_reply.reply.status != 200:
             raise UpstreamUnavailable("GOV.UK's search does not answer at its usual address")
-        search_response = await anyio.to_thread.run_sync(from_json, cached_reply.reply.body)
-        return search_response, cached_reply
+        search_response = await anyio.to_thread.run_sync(from_json, govuk_reply.reply.body)
+        return search_response, govuk_reply
 
     async def _read_reply(
         self, request: Request, ttl_seconds: float, call_context: CallContext
-    ) -> CachedReply:
+    ) -> ServedReply:
         async def fetch(stored_version: StoredVersion) -> Reply | None:
             await self._wait_for_caller_turn(call_context)
             # With a stale copy at hand, it is better to fail at once than to retry.
@@ -167,11 +165,9 @@ class GovukReader:
             return await self._client.send_get(conditional_request, call_context)
 
         started_at = time.perf_counter()
-        cached_reply = await self._cache.get_reply(
-            self._make_cache_key(request), ttl_seconds, fetch
-        )
-        self._record_read(request, cached_reply, call_context, started_at)
-        return cached_reply
+        govuk_reply = await self._cache.get_reply(self._make_cache_key(request), ttl_seconds, fetch)
+        self._record_read(request, govuk_reply, call_context, started_at)
+        return govuk_reply
 
     async def _wait_for_caller_turn(self, call_context: CallContext) -> None:
         if self._caller_limiter:
@@ -183,23 +179,23 @@ class GovukReader:
     def _record_read(
         self,
         request: Request,
-        cached_reply: CachedReply,
+        govuk_reply: ServedReply,
         call_context: CallContext,
         started_at: float,
     ) -> None:
         self._metrics.observe_read(
-            request.endpoint, cached_reply.outcome, time.perf_counter() - started_at
+            request.endpoint, govuk_reply.outcome, time.perf_counter() - started_at
         )
-        call_context.log_facts["cache"] = cached_reply.outcome
+        call_context.log_facts["cache"] = govuk_reply.outcome
 
-    async def _parse_page(self, page_path: str, cached_reply: CachedReply) -> GovukPage:
+    async def _parse_page(self, page_path: str, govuk_reply: ServedReply) -> GovukPage:
         """Return the page of a reply, parsed once for as long as its bytes stay the same."""
         # The bytes are in the key: a revalidated page has the same ones, and a changed one others.
         # So is the path, by which a page is cited whose own is none.
-        cache_key = (page_path, cached_reply.reply.body)
-        govuk_page = self._parsed_pages.get(cache_key) if cached_reply.reply.status == 200 else None
+        cache_key = (page_path, govuk_reply.reply.body)
+        govuk_page = self._parsed_pages.get(cache_key) if govuk_reply.reply.status == 200 else None
         if govuk_page is None:
-            govuk_page = await anyio.to_thread.run_sync(_parse_reply, page_path, cached_reply.reply)
+            govuk_page = await anyio.to_thread.run_sync(_parse_reply, page_path, govuk_reply.reply)
             self._parsed_pages.put(cache_key, govuk_page)
         return govuk_page
 

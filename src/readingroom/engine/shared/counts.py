@@ -34,11 +34,11 @@ class WordCounts:
 
     def count_chunks_and_tokens(self) -> tuple[int, int]:
         """Return how many chunks there are, and how many words all of them have."""
-        read_at, chunk_count, token_count = self._timed_totals
-        if not chunk_count or time.monotonic() - read_at > _COUNTS_CACHE_SECONDS:
-            chunk_count, token_count = self._collection.count_chunks_and_tokens()
-            self._timed_totals = (time.monotonic(), chunk_count, token_count)
-        return chunk_count, token_count
+        read_at, total_chunk_count, total_token_count = self._timed_totals
+        if not total_chunk_count or time.monotonic() - read_at > _COUNTS_CACHE_SECONDS:
+            total_chunk_count, total_token_count = self._collection.count_chunks_and_tokens()
+            self._timed_totals = (time.monotonic(), total_chunk_count, total_token_count)
+        return total_chunk_count, total_token_count
 
     def count_chunks_by_stem(self, stems: Sequence[str]) -> dict[str, int]:
         """Return in how many chunks each stem occurs, without those that occur in none."""

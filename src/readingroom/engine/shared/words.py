@@ -42,9 +42,11 @@ class SharedWords(SharedSearchParts):
 
     def read_statistics(self) -> LexicalStatistics:
         """Return how common words are in this index."""
-        chunk_count, token_count = self._word_counts.count_chunks_and_tokens()
+        total_chunk_count, total_token_count = self._word_counts.count_chunks_and_tokens()
         return LexicalStatistics(
-            chunk_count, token_count / max(chunk_count, 1), self._word_counts.count_chunks_by_stem
+            total_chunk_count,
+            total_token_count / max(total_chunk_count, 1),
+            self._word_counts.count_chunks_by_stem,
         )
 
     def search(self, query: str, k: int, where: Filter | None = None) -> list[LexicalHit]:
@@ -53,11 +55,11 @@ class SharedWords(SharedSearchParts):
             raise ValueError(f"k must be at least 0, not {k}")
         conditions = self._filters.build_conditions(where)
         parsed_query = parse_query(query)
-        chunk_count, token_count = self._word_counts.count_chunks_and_tokens()
-        if not k or not chunk_count:
+        total_chunk_count, total_token_count = self._word_counts.count_chunks_and_tokens()
+        if not k or not total_chunk_count:
             return []
-        ranked_stems = self._find_ranked_stems(parsed_query, chunk_count)
-        average_tokens = token_count / chunk_count
+        ranked_stems = self._find_ranked_stems(parsed_query, total_chunk_count)
+        average_tokens = total_token_count / total_chunk_count
         if parsed_query.phrases:
             phrases = [
                 format_phrase(get_shared_stemmer().stem_all_words(phrase))
@@ -76,7 +78,7 @@ class SharedWords(SharedSearchParts):
                 k,
             )
         passing_count = self._filters.count_passing_chunks(where)
-        passing_share = min(1.0, passing_count / chunk_count)
+        passing_share = min(1.0, passing_count / total_chunk_count)
         row_cost = _READING_COST_SHARE + (1 - _READING_COST_SHARE) * passing_share
         if (
             passing_count <= MAX_SCANNED_ROWS
@@ -122,21 +124,25 @@ class SharedWords(SharedSearchParts):
             stem_group = []
         return sort_hits(hits.values())[:k]
 
-    def _find_ranked_stems(self, query: LexicalQuery, chunk_count: int) -> list[_RankedStem]:
+    def _find_ranked_stems(
+        self, parsed_query: LexicalQuery, total_chunk_count: int
+    ) -> list[_RankedStem]:
         """Return the stems of a query that occur at all, rarest first."""
-        query_text = " ".join((*query.words, *query.phrases))
+        query_text = " ".join((*parsed_query.words, *parsed_query.phrases))
         chunk_count_by_stem = self._word_counts.count_chunks_by_stem(
             list(dict.fromkeys(get_shared_stemmer().stem_all_words(query_text)))
         )
         # The counts may be a moment older or younger than the number of chunks.
-        chunk_count = max(chunk_count, *chunk_count_by_stem.values(), 0)
+        total_chunk_count = max(total_chunk_count, *chunk_count_by_stem.values(), 0)
         ranked_stems = [
             # As in FTS5: a word of most chunks would count against a match.
             _RankedStem(
                 stem,
                 stem_chunk_count,
                 max(
-                    math.log((chunk_count - stem_chunk_count + 0.5) / (stem_chunk_count + 0.5)),
+                    math.log(
+                        (total_chunk_count - stem_chunk_count + 0.5) / (stem_chunk_count + 0.5)
+                    ),
                     1e-6,
                 ),
             )

@@ -96,7 +96,7 @@ class WorkerMessage:
     unpacked: tuple[ContainedEntry, ...] | None = None
 
 
-class Sandbox:
+class ConfinedReader:
     """Starts confined processes: for one caller as many at once as there are cores, by default."""
 
     def __init__(

@@ -75,7 +75,7 @@ def find_policy_headings(typography: Typography, code_prefixes: set[str]) -> lis
         find_site_line_indexes(typography),
         find_bar_line_indexes(typography),
     )
-    candidate_headings: list[PolicyHeading] = []
+    matched_headings: list[PolicyHeading] = []
     for line_index, flow_line in enumerate(flow_lines):
         line_text = flow_line.line.text
         if (
@@ -83,7 +83,7 @@ def find_policy_headings(typography: Typography, code_prefixes: set[str]) -> lis
             or line_index in typography.contents_line_indexes
         ):
             continue
-        candidate_heading = (
+        matched_heading = (
             (_match_badge(typography, line_index) if line_index - 1 in label_line_indexes else None)
             or _match_worded_heading(typography, line_index)
             or _match_code_heading(typography, line_index, code_prefixes, label_line_indexes)
@@ -100,9 +100,9 @@ def find_policy_headings(typography: Typography, code_prefixes: set[str]) -> lis
                 else None
             )
         )
-        if candidate_heading:
-            candidate_headings.append(candidate_heading)
-    first_headings = [*_exclude_repeated_headings(typography, candidate_headings)]
+        if matched_heading:
+            matched_headings.append(matched_heading)
+    first_headings = [*_exclude_repeated_headings(typography, matched_headings)]
     return [*_attach_text_labels(first_headings, ordered_label_indexes)]
 
 
@@ -130,21 +130,21 @@ def _is_cell_of_table(typography: Typography, label_line_index: int) -> bool:
 
 
 def _exclude_repeated_headings(
-    typography: Typography, candidate_headings: Sequence[PolicyHeading]
+    typography: Typography, policy_headings: Sequence[PolicyHeading]
 ) -> Iterator[PolicyHeading]:
     """Yield the headings but for those printed again where a box goes on at the top of a page."""
     last_heading: PolicyHeading | None = None
-    for candidate_heading in candidate_headings:
+    for policy_heading in policy_headings:
         is_repeated = (
             last_heading is not None
             and is_repeated_heading(
-                typography, last_heading.heading_index, candidate_heading.heading_index
+                typography, last_heading.heading_index, policy_heading.heading_index
             )
-            and _are_in_one_box(typography, last_heading, candidate_heading)
+            and _are_in_one_box(typography, last_heading, policy_heading)
         )
         if not is_repeated:
-            yield candidate_heading
-        last_heading = candidate_heading
+            yield policy_heading
+        last_heading = policy_heading
 
 
 def is_repeated_heading(
@@ -399,19 +399,19 @@ def _complete_title(typography: Typography, line_index: int, policy_title: str) 
 
 
 def _attach_text_labels(
-    candidate_headings: Sequence[PolicyHeading], ordered_label_indexes: Sequence[int]
+    policy_headings: Sequence[PolicyHeading], ordered_label_indexes: Sequence[int]
 ) -> Iterator[PolicyHeading]:
     """Yield the headings, each with the label of its text where there is one before the next."""
     next_label_position = 0
-    for candidate_index, candidate_heading in enumerate(candidate_headings):
+    for heading_position, policy_heading in enumerate(policy_headings):
         next_heading_line_index = (
-            candidate_headings[candidate_index + 1].line_index
-            if candidate_index + 1 < len(candidate_headings)
+            policy_headings[heading_position + 1].line_index
+            if heading_position + 1 < len(policy_headings)
             else None
         )
         while (
             next_label_position < len(ordered_label_indexes)
-            and ordered_label_indexes[next_label_position] <= candidate_heading.heading_index
+            and ordered_label_indexes[next_label_position] <= policy_heading.heading_index
         ):
             next_label_position += 1
         label_line_index = (
@@ -422,12 +422,12 @@ def _attach_text_labels(
         is_own_label = (
             label_line_index is not None
             and (next_heading_line_index is None or label_line_index < next_heading_line_index)
-            and label_line_index - candidate_heading.heading_index <= _MAX_LABEL_DISTANCE
+            and label_line_index - policy_heading.heading_index <= _MAX_LABEL_DISTANCE
         )
         yield PolicyHeading(
-            candidate_heading.line_index,
-            candidate_heading.heading_index,
-            candidate_heading.ref,
-            candidate_heading.title,
+            policy_heading.line_index,
+            policy_heading.heading_index,
+            policy_heading.ref,
+            policy_heading.title,
             label_line_index if is_own_label else None,
         )

@@ -32,7 +32,7 @@ from readingroom.storage.postgres.encoding import (
     build_clauses,
     cut_stem,
     decode_vectors,
-    encode_chunks,
+    encode_chunk_rows,
     encode_json,
     encode_vectors,
     format_vector,
@@ -167,7 +167,7 @@ class PostgresCollection:
             self._remove_chunks(connection, pending_change, chunks.ids)
             connection.copy_in(
                 f"{self.chunks_table} (id, body, metadata, words, tokens)",
-                encode_chunks(chunks, stem_lists),
+                encode_chunk_rows(chunks, stem_lists),
             )
             field_columns_sql = "".join(
                 f", field_{field_name}" for field_name in self.column_field_names

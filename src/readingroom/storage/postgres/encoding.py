@@ -106,7 +106,7 @@ def format_vector(float_vector: Floats) -> str:
     return "[" + ",".join(map(repr, float_vector.astype(float).tolist())) + "]"
 
 
-def encode_chunks(chunks: Chunks, stem_lists: Sequence[Stems]) -> Iterator[bytes]:
+def encode_chunk_rows(chunks: Chunks, stem_lists: Sequence[Stems]) -> Iterator[bytes]:
     """Yield chunks with the stems of their texts for COPY."""
 
     def encode_row(chunk_index: int) -> bytes:

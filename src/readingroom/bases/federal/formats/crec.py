@@ -302,7 +302,7 @@ class _IssueParser:
             proceeding,
             head=SearchHead(item_title, action=speaker_names_text),
             facets=_build_proceeding_facets(proceeding),
-            links=[*_build_speech_links(item_mods, proceeding), *_build_mention_links(mentions)],
+            links=[*_build_speaker_links(item_mods, proceeding), *_build_mention_links(mentions)],
         )
 
     def _find_mentions(self, item_mods: Element) -> MentionsByField:
@@ -403,7 +403,7 @@ def _find_bill_id(opening_text: str, congress: int) -> str | None:
 # --- what an item names ---
 
 
-def _build_speech_links(item_mods: Element, floor_proceeding: Proceeding) -> Iterator[RecordLink]:
+def _build_speaker_links(item_mods: Element, floor_proceeding: Proceeding) -> Iterator[RecordLink]:
     for member_element, speaker in zip(
         item_mods.findall("congMember"), floor_proceeding.speakers, strict=True
     ):

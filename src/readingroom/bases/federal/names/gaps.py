@@ -85,9 +85,12 @@ def _describe_missing_number(
         nearest_list = ", ".join(
             str(number) for number in sorted(nearest_numbers[:_MAX_NEAREST_VALUES])
         )
-        note = f"the nearest that are: {nearest_list}" if nearest_list else "none has any"
+        nearest_numbers_note = (
+            f"the nearest that are: {nearest_list}" if nearest_list else "none has any"
+        )
         return (
-            f"No record of {table.slug} with {filter_name} {filter_value} is loaded here; {note}."
+            f"No record of {table.slug} with {filter_name} {filter_value} is loaded here; "
+            f"{nearest_numbers_note}."
         )
     return None
 

@@ -15,14 +15,14 @@ from readingroom.bases.federal.names.query import NameQuery
 from readingroom.bases.federal.names.scoring import (
     COMMITTEE_INITIALS,
     MIN_SCORE,
-    Candidate,
+    CandidateName,
     combine_scores,
     explain_words,
     is_of_other_chamber,
     is_subcommittee,
-    make_candidate,
+    make_candidate_name,
     score_record,
-    select_candidates,
+    select_candidate_names,
 )
 from readingroom.bases.federal.names.similarity import (
     compare_words,
@@ -77,17 +77,17 @@ def resolve_name(
     db: Database, source: Source, written_name: str, row_filter: RowFilter
 ) -> list[EntityMatch]:
     """Return every record of a registry that a text may mean, the likeliest first."""
-    query = NameQuery.parse_name(written_name, source.name)
-    words_by_name_row = _find_names(db, source, query, row_filter) if query.words else {}
-    candidates = select_candidates(query, words_by_name_row)
+    name_query = NameQuery.parse_name(written_name, source.name)
+    words_by_name_row = _find_names(db, source, name_query, row_filter) if name_query.words else {}
+    candidate_by_name_row = select_candidate_names(name_query, words_by_name_row)
     best_by_id: dict[str, EntityMatch] = {}
     _keep_best(
         best_by_id,
         chain(
             _match_id(db, source, written_name, row_filter),
-            _match_candidates(db, source, query, candidates, row_filter),
-            _match_popular_names(db, source, query, row_filter),
-            _match_without_name(db, source, query, row_filter),
+            _match_candidate_names(db, source, name_query, candidate_by_name_row, row_filter),
+            _match_popular_names(db, source, name_query, row_filter),
+            _match_without_name(db, source, name_query, row_filter),
             _match_posts(db, source, written_name, row_filter),
             _match_agencies(db, source, written_name, row_filter),
         ),
@@ -96,9 +96,14 @@ def resolve_name(
     is_unsure = all(entity_match.score < _SURE_SCORE for entity_match in best_by_id.values())
     if context_fields.registry_by_parent_field or (context_fields.text_fields and is_unsure):
         # Names that explain only some of the words, where the record may explain the others.
-        candidates = select_candidates(query, words_by_name_row, unexplained_score=0.8)
-        _keep_best(best_by_id, _match_candidates(db, source, query, candidates, row_filter))
-        _keep_best(best_by_id, _match_by_parents(db, source, query, row_filter))
+        candidate_by_name_row = select_candidate_names(
+            name_query, words_by_name_row, unexplained_score=0.8
+        )
+        _keep_best(
+            best_by_id,
+            _match_candidate_names(db, source, name_query, candidate_by_name_row, row_filter),
+        )
+        _keep_best(best_by_id, _match_by_parents(db, source, name_query, row_filter))
     entity_matches = (
         entity_match for entity_match in best_by_id.values() if entity_match.score >= MIN_SCORE
     )
@@ -150,27 +155,27 @@ def _match_id(
             yield EntityMatch(record_id, 1.0, [f"{record_id} is its id"], record)
 
 
-def _match_candidates(
+def _match_candidate_names(
     db: Database,
     source: Source,
-    query: NameQuery,
-    candidates: Mapping[int, Candidate],
+    name_query: NameQuery,
+    candidate_by_name_row: Mapping[int, CandidateName],
     row_filter: RowFilter,
 ) -> Iterator[EntityMatch]:
     """The records that have the names of candidates."""
-    name_context = NameContext(db, source.name, query.name_texts)
+    name_context = NameContext(db, source.name, name_query.name_texts)
     for record_id, (name_row, name_form), record in _read_named_records(
-        db, source, candidates, row_filter
+        db, source, candidate_by_name_row, row_filter
     ):
         yield from _match_record(
-            name_context, query, candidates[name_row], name_form, record_id, record
+            name_context, name_query, candidate_by_name_row[name_row], name_form, record_id, record
         )
 
 
 def _match_record(
     name_context: NameContext,
-    query: NameQuery,
-    candidate: Candidate,
+    name_query: NameQuery,
+    candidate_name: CandidateName,
     name_form: str,
     record_id: str,
     record: dict[str, Any],
@@ -180,64 +185,65 @@ def _match_record(
         parent_record for parent_record in parent_records if "parent_id" in parent_record
     ]
     if any(
-        is_of_other_chamber(query, candidate, checked_record)
+        is_of_other_chamber(name_query, candidate_name, checked_record)
         for checked_record in (record, *committee_records)
     ):
         return
-    score, reasons = score_record(name_context, query, candidate, name_form, record)
-    if is_subcommittee(record) and not query.wants_subcommittee:
+    score, reasons = score_record(name_context, name_query, candidate_name, name_form, record)
+    if is_subcommittee(record) and not name_query.wants_subcommittee:
         score *= _SUBCOMMITTEE_FACTOR
     if record.get("source") == "committees" and not record["current"]:
         score *= _PAST_COMMITTEE_FACTOR
-    if record.get("stub") and len(candidate.name_words) == 1:
+    if record.get("stub") and len(candidate_name.name_words) == 1:
         score *= _SURNAME_ONLY_FACTOR
-    yield EntityMatch(record_id, round(score, 4), reasons, record, len(candidate.name_words))
+    yield EntityMatch(record_id, round(score, 4), reasons, record, len(candidate_name.name_words))
 
 
 def _match_popular_names(
-    db: Database, source: Source, query: NameQuery, row_filter: RowFilter
+    db: Database, source: Source, name_query: NameQuery, row_filter: RowFilter
 ) -> Iterator[EntityMatch]:
     """What everybody calls a record, though no official file does."""
-    name_context = NameContext(db, source.name, query.name_texts)
+    name_context = NameContext(db, source.name, name_query.name_texts)
     for popular_name, record_id in load_vocabulary().popular_names.get(source.name, {}).items():
-        candidate = make_candidate(fold.fold_name(popular_name), query)
-        if candidate.best_score >= _SURE_SCORE:
+        candidate_name = make_candidate_name(fold.fold_name(popular_name), name_query)
+        if candidate_name.best_score >= _SURE_SCORE:
             for found_id, record in _read_records(db, source, ("id = ?", record_id), row_filter):
                 yield from _match_record(
-                    name_context, query, candidate, popular_name, found_id, record
+                    name_context, name_query, candidate_name, popular_name, found_id, record
                 )
 
 
 def _match_by_parents(
-    db: Database, source: Source, query: NameQuery, row_filter: RowFilter
+    db: Database, source: Source, name_query: NameQuery, row_filter: RowFilter
 ) -> Iterator[EntityMatch]:
     """The records that belong to those that some of the words name: the offices of Pelosi."""
-    if not query.words:
+    if not name_query.words:
         return
-    name_context = NameContext(db, source.name, query.name_texts)
+    name_context = NameContext(db, source.name, name_query.name_texts)
     for parent_field, registry_name in get_context_fields(
         source.name
     ).registry_by_parent_field.items():
-        parent_ids = _find_likely_parent_ids(db, SOURCES_BY_NAME[registry_name], query)
+        parent_ids = _find_likely_parent_ids(db, SOURCES_BY_NAME[registry_name], name_query)
         for record_id, record in _read_records_of_parents(
             db, source, parent_field, parent_ids, row_filter
         ):
             for record_name_words, name_form in _read_names(db, record_id):
-                candidate = make_candidate(record_name_words, query)
+                candidate_name = make_candidate_name(record_name_words, name_query)
                 yield from _match_record(
-                    name_context, query, candidate, name_form, record_id, record
+                    name_context, name_query, candidate_name, name_form, record_id, record
                 )
 
 
-def _find_likely_parent_ids(db: Database, registry: Source, query: NameQuery) -> list[str]:
+def _find_likely_parent_ids(db: Database, registry: Source, name_query: NameQuery) -> list[str]:
     """Return the likeliest records of a registry that some of the words name."""
     no_filter = RowFilter(registry.record_table.where, (), {})
-    words_by_name_row = _find_names_by_trigrams(db, registry, query, no_filter)
-    for word in query.distinctive_words:
+    words_by_name_row = _find_names_by_trigrams(db, registry, name_query, no_filter)
+    for word in name_query.distinctive_words:
         if registry.name == "committees" and 3 <= len(word) <= 6:
             words_by_name_row |= _find_names_by_initials(db, registry, word)
     likely_name_rows = sorted(
-        words_by_name_row, key=lambda row: (-_score_mention(query, words_by_name_row[row]), row)
+        words_by_name_row,
+        key=lambda row: (-_score_mention(name_query, words_by_name_row[row]), row),
     )[:_MAX_PARENTS]
     if not likely_name_rows:
         return []
@@ -250,13 +256,13 @@ def _find_likely_parent_ids(db: Database, registry: Source, query: NameQuery) ->
     return [row["record_id"] for row in rows]
 
 
-def _score_mention(query: NameQuery, record_name_words: NameWords) -> float:
+def _score_mention(name_query: NameQuery, record_name_words: NameWords) -> float:
     """Return how well some of the words name this, whatever the others say."""
-    similarity = compare_words(query.name_texts, record_name_words)
+    similarity = compare_words(name_query.name_texts, record_name_words)
     initials_score = max(
         (
             score_initials(word, record_name_words, COMMITTEE_INITIALS)
-            for word in query.distinctive_words
+            for word in name_query.distinctive_words
             if 3 <= len(word) <= 6
         ),
         default=0.0,
@@ -270,19 +276,23 @@ def _score_mention(query: NameQuery, record_name_words: NameWords) -> float:
 
 
 def _match_without_name(
-    db: Database, source: Source, query: NameQuery, row_filter: RowFilter
+    db: Database, source: Source, name_query: NameQuery, row_filter: RowFilter
 ) -> Iterator[EntityMatch]:
     """Those who are meant when there is no name at all: `senators from Mass`, `CA-11`."""
-    value_by_column = _find_meanings(source, query)
+    value_by_column = _find_meanings(source, name_query)
     if "state" not in value_by_column or not all(
-        query_word.meaning or query_word.may_mean_record_kind for query_word in query.words
+        query_word.meaning or query_word.may_mean_record_kind for query_word in name_query.words
     ):
         return
     for found_id, record in _read_records(
         db, source, ("status = 'active'",), _add_filters(row_filter, value_by_column)
     ):
-        scores, reasons = explain_words(query, query.no_matches, query.no_matches, [record])
-        yield EntityMatch(found_id, round(combine_scores(query, scores, 1.0), 4), reasons, record)
+        scores, reasons = explain_words(
+            name_query, name_query.no_matches, name_query.no_matches, [record]
+        )
+        yield EntityMatch(
+            found_id, round(combine_scores(name_query, scores, 1.0), 4), reasons, record
+        )
 
 
 def _match_posts(
@@ -315,12 +325,12 @@ def _match_agencies(
             yield EntityMatch(agency_id, score, [reason], record)
 
 
-def _find_meanings(source: Source, query: NameQuery) -> dict[str, str]:
+def _find_meanings(source: Source, name_query: NameQuery) -> dict[str, str]:
     """Return what the query says about columns of the source."""
     column_names = {column.name for column in source.columns}
     return dict(
         query_word.meaning
-        for query_word in query.words
+        for query_word in name_query.words
         if query_word.meaning and query_word.meaning[0] in column_names
     )
 
@@ -335,27 +345,27 @@ def _add_filters(row_filter: RowFilter, added_filters: Mapping[str, str]) -> Row
 
 
 def _find_names(
-    db: Database, source: Source, query: NameQuery, row_filter: RowFilter
+    db: Database, source: Source, name_query: NameQuery, row_filter: RowFilter
 ) -> dict[int, NameWords]:
-    words_by_name_row = _find_names_by_trigrams(db, source, query, row_filter)
+    words_by_name_row = _find_names_by_trigrams(db, source, name_query, row_filter)
     if len(words_by_name_row) >= _MAX_MATCHED_NAMES:
         # There are more of the name than are compared: do not miss those of the state in the query.
-        stricter_filter = _add_filters(row_filter, _find_meanings(source, query))
-        words_by_name_row |= _find_names_by_trigrams(db, source, query, stricter_filter)
-    return {**words_by_name_row, **_find_names_by_initials(db, source, query.acronym)}
+        stricter_filter = _add_filters(row_filter, _find_meanings(source, name_query))
+        words_by_name_row |= _find_names_by_trigrams(db, source, name_query, stricter_filter)
+    return {**words_by_name_row, **_find_names_by_initials(db, source, name_query.acronym)}
 
 
 def _find_names_by_trigrams(
-    db: Database, source: Source, query: NameQuery, row_filter: RowFilter
+    db: Database, source: Source, name_query: NameQuery, row_filter: RowFilter
 ) -> dict[int, NameWords]:
     """Return the names that share most trigrams with the query, and those equal to it."""
     first_row = fold.get_first_name_row(source.name)
     trigrams = dict.fromkeys(
-        trigram for word in query.lookup_words for trigram in fold.list_trigrams(word)
+        trigram for word in name_query.lookup_words for trigram in fold.list_trigrams(word)
     )
     sharing_name_rows = find_names_sharing_trigrams(
         db,
-        query.lookup_words,
+        name_query.lookup_words,
         list(trigrams),
         first_row,
         first_row + fold.MAX_ROWS_PER_SOURCE,
@@ -364,7 +374,7 @@ def _find_names_by_trigrams(
     nearest_name_rows = list(islice(passing_name_rows, _MAX_MATCHED_NAMES))
     rows = db.execute(
         "SELECT name_row, folded FROM names WHERE source = ? AND folded = ?",
-        (source.name, fold.pad_words(query.texts)),
+        (source.name, fold.pad_words(name_query.texts)),
     ).fetchall()
     if nearest_name_rows:
         placeholders = ", ".join("?" * len(nearest_name_rows))

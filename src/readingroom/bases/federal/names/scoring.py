@@ -31,82 +31,87 @@ _MEANING_WEIGHT = 0.6
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class CandidateName:
     """A name that may be meant, and the variant of the query that is most similar to it."""
 
     name_words: tuple[str, ...]
-    query: NameQuery
+    query_variant: NameQuery
     similarity: Similarity
     best_score: float
     """The score if the record confirms every word that may mean something else."""
 
 
-def select_candidates(
-    query: NameQuery,
+def select_candidate_names(
+    name_query: NameQuery,
     words_by_name_row: Mapping[int, tuple[str, ...]],
     unexplained_score: float = 0.0,
-) -> dict[int, Candidate]:
+) -> dict[int, CandidateName]:
     """Return the names that may reach MIN_SCORE, by row.
 
     Only for the best of them are two words also tried as one: trying all costs too much.
     """
-    candidates = {
-        name_row: make_candidate(name_words, query, unexplained_score)
+    candidate_by_name_row = {
+        name_row: make_candidate_name(name_words, name_query, unexplained_score)
         for name_row, name_words in words_by_name_row.items()
     }
     best_name_rows = sorted(
-        candidates, key=lambda name_row: (-candidates[name_row].best_score, name_row)
+        candidate_by_name_row,
+        key=lambda name_row: (-candidate_by_name_row[name_row].best_score, name_row),
     )[:_MAX_NAMES_WITH_VARIANTS]
-    candidates |= {
-        name_row: max(_make_variants(candidates[name_row]), key=lambda variant: variant.best_score)
+    candidate_by_name_row |= {
+        name_row: max(
+            _make_variants(candidate_by_name_row[name_row]), key=lambda variant: variant.best_score
+        )
         for name_row in best_name_rows
     }
     return {
-        name_row: candidate
-        for name_row, candidate in candidates.items()
-        if candidate.best_score >= MIN_SCORE
+        name_row: candidate_name
+        for name_row, candidate_name in candidate_by_name_row.items()
+        if candidate_name.best_score >= MIN_SCORE
     }
 
 
-def _make_variants(candidate: Candidate) -> Iterator[Candidate]:
+def _make_variants(candidate_name: CandidateName) -> Iterator[CandidateName]:
     """Yield the candidate, and it with two words of the query, or of the name, joined."""
-    yield candidate
+    yield candidate_name
     weak_words = load_vocabulary().weak_words
-    query_words = candidate.query.words
-    for index, joined_query in enumerate(candidate.query.iterate_joined_variants()):
+    query_words = candidate_name.query_variant.words
+    for index, joined_query in enumerate(candidate_name.query_variant.iterate_joined_variants()):
         stays_apart = any(
             query_word.may_mean_record_kind or query_word.text in weak_words
             for query_word in query_words[index : index + 2]
         )
         joined_word = joined_query.texts[index]
         if not stays_apart and any(
-            is_same_but_for_typos(joined_word, word) for word in candidate.name_words
+            is_same_but_for_typos(joined_word, word) for word in candidate_name.name_words
         ):
-            yield make_candidate(candidate.name_words, joined_query)
-    for index, (first_word, second_word) in enumerate(pairwise(candidate.name_words)):
+            yield make_candidate_name(candidate_name.name_words, joined_query)
+    for index, (first_word, second_word) in enumerate(pairwise(candidate_name.name_words)):
         joined_word = first_word + second_word
-        if any(is_same_but_for_typos(word, joined_word) for word in candidate.query.texts):
+        if any(
+            is_same_but_for_typos(word, joined_word) for word in candidate_name.query_variant.texts
+        ):
             joined_name_words = (
-                *candidate.name_words[:index],
+                *candidate_name.name_words[:index],
                 joined_word,
-                *candidate.name_words[index + 2 :],
+                *candidate_name.name_words[index + 2 :],
             )
-            yield make_candidate(joined_name_words, candidate.query)
+            yield make_candidate_name(joined_name_words, candidate_name.query_variant)
 
 
-def make_candidate(
-    name_words: tuple[str, ...], query: NameQuery, unexplained_score: float = 0.0
-) -> Candidate:
+def make_candidate_name(
+    name_words: tuple[str, ...], name_query: NameQuery, unexplained_score: float = 0.0
+) -> CandidateName:
     """Compare a name with a query. Words that it does not explain score `unexplained_score`."""
-    similarity = compare_words(query.name_texts, name_words)
-    if query.acronym and score_initials(query.acronym, name_words, COMMITTEE_INITIALS):
-        return Candidate(name_words, query, similarity, 1.0)
+    similarity = compare_words(name_query.name_texts, name_words)
+    if name_query.acronym and score_initials(name_query.acronym, name_words, COMMITTEE_INITIALS):
+        return CandidateName(name_words, name_query, similarity, 1.0)
     word_scores = [
         _find_best_word_score(query_word, word_match, unexplained_score)
-        for query_word, word_match in zip(query.words, similarity.word_matches, strict=True)
+        for query_word, word_match in zip(name_query.words, similarity.word_matches, strict=True)
     ]
-    best_score = combine_scores(query, word_scores, similarity.coverage)
-    return Candidate(name_words, query, similarity, best_score)
+    best_score = combine_scores(name_query, word_scores, similarity.coverage)
+    return CandidateName(name_words, name_query, similarity, best_score)
 
 
 def _find_best_word_score(
@@ -129,66 +134,74 @@ def is_subcommittee(record: Mapping[str, Any]) -> bool:
 
 def score_record(
     name_context: NameContext,
-    query: NameQuery,
-    candidate: Candidate,
+    name_query: NameQuery,
+    candidate_name: CandidateName,
     name_form: str,
     record: Mapping[str, Any],
 ) -> tuple[float, list[str]]:
     """Return how well a record explains the query, and the reasons for that."""
-    if acronym_score := _score_acronym(query, candidate, record):
-        word_scores, reasons = explain_words(query, query.no_matches, query.no_matches, [record])
+    if acronym_score := _score_acronym(name_query, candidate_name, record):
+        word_scores, reasons = explain_words(
+            name_query, name_query.no_matches, name_query.no_matches, [record]
+        )
         word_scores = [
-            acronym_score if query_word.text in query.acronym_words else word_score
-            for query_word, word_score in zip(query.words, word_scores, strict=True)
+            acronym_score if query_word.text in name_query.acronym_words else word_score
+            for query_word, word_score in zip(name_query.words, word_scores, strict=True)
         ]
-        initials_reason = f"{query.acronym!r} are the initials of {name_form!r}"
-        return combine_scores(query, word_scores, 1.0), [initials_reason, *reasons]
-    return _score_by_words(name_context, query, candidate, name_form, record)
+        initials_reason = f"{name_query.acronym!r} are the initials of {name_form!r}"
+        return combine_scores(name_query, word_scores, 1.0), [initials_reason, *reasons]
+    return _score_by_words(name_context, name_query, candidate_name, name_form, record)
 
 
-def _score_acronym(query: NameQuery, candidate: Candidate, record: Mapping[str, Any]) -> float:
-    if not query.acronym:
+def _score_acronym(
+    name_query: NameQuery, candidate_name: CandidateName, record: Mapping[str, Any]
+) -> float:
+    if not name_query.acronym:
         return 0.0
-    return score_initials(query.acronym, candidate.name_words, get_extra_initials(record))
+    return score_initials(name_query.acronym, candidate_name.name_words, get_extra_initials(record))
 
 
 def _score_by_words(
     name_context: NameContext,
-    query: NameQuery,
-    candidate: Candidate,
+    name_query: NameQuery,
+    candidate_name: CandidateName,
     name_form: str,
     record: Mapping[str, Any],
 ) -> tuple[float, list[str]]:
-    word_matches = candidate.similarity.word_matches
+    word_matches = candidate_name.similarity.word_matches
     parents: list[Parent] = []
-    context_matches: Sequence[WordMatch | None] = candidate.query.no_matches
+    context_matches: Sequence[WordMatch | None] = candidate_name.query_variant.no_matches
     is_exact = all(word_match and word_match.score == 1.0 for word_match in word_matches)
     # A variant has other words than the query that the context was made for.
-    if candidate.query is query and not is_exact:
+    if candidate_name.query_variant is name_query and not is_exact:
         parents = name_context.find_parents(record)
-        context_matches = name_context.match_words(candidate.name_words, record, parents)
+        context_matches = name_context.match_words(candidate_name.name_words, record, parents)
     if not any(
         word_match and word_match.score > 0.5 for word_match in (*word_matches, *context_matches)
     ):
         return 0.0, []
     confirming_records = [record, *(parent.record for parent in parents)]
     word_scores, reasons = explain_words(
-        candidate.query, word_matches, context_matches, confirming_records
+        candidate_name.query_variant, word_matches, context_matches, confirming_records
     )
-    if parents and _is_name_of_another(candidate.query, word_matches, word_scores):
+    if parents and _is_name_of_another(candidate_name.query_variant, word_matches, word_scores):
         return 0.0, []
     coverages = [
-        candidate.similarity.coverage,
+        candidate_name.similarity.coverage,
         *(parent.similarity.coverage for parent in parents),
     ]
     coverage = sum(coverages) / len(coverages)
-    unexplained_weight = 0.5 if _is_full_name(candidate) else 1.0
-    record_score = combine_scores(candidate.query, word_scores, coverage, unexplained_weight)
+    unexplained_weight = 0.5 if _is_full_name(candidate_name) else 1.0
+    record_score = combine_scores(
+        candidate_name.query_variant, word_scores, coverage, unexplained_weight
+    )
     return record_score, [f"named {name_form!r}", *reasons]
 
 
 def _is_name_of_another(
-    query: NameQuery, word_matches: Sequence[WordMatch | None], word_scores: Sequence[float | None]
+    name_query: NameQuery,
+    word_matches: Sequence[WordMatch | None],
+    word_scores: Sequence[float | None],
 ) -> bool:
     """Return whether the query has a name that is not the record's, and nothing of the record's.
 
@@ -204,13 +217,13 @@ def _is_name_of_another(
         and not query_word.meaning
         and not query_word.may_mean_record_kind
         and compute_word_weight(query_word.text) == 1.0
-        for query_word, word_score in zip(query.words, word_scores, strict=True)
+        for query_word, word_score in zip(name_query.words, word_scores, strict=True)
     )
 
 
-def _is_full_name(candidate: Candidate) -> bool:
+def _is_full_name(candidate_name: CandidateName) -> bool:
     """Return whether the query has a whole name of several words: other words count less then."""
-    similarity = candidate.similarity
+    similarity = candidate_name.similarity
     close_matches = (
         word_match
         for word_match in similarity.word_matches
@@ -223,7 +236,7 @@ def _is_full_name(candidate: Candidate) -> bool:
 
 
 def explain_words(
-    query: NameQuery,
+    name_query: NameQuery,
     word_matches: Sequence[WordMatch | None],
     context_matches: Sequence[WordMatch | None],
     confirming_records: Sequence[Mapping[str, Any]],
@@ -235,7 +248,7 @@ def explain_words(
     word_scores: list[float | None] = []
     reasons = []
     for query_word, name_match, context_match in zip(
-        query.words, word_matches, context_matches, strict=True
+        name_query.words, word_matches, context_matches, strict=True
     ):
         best_match = (
             context_match
@@ -272,21 +285,23 @@ def _is_neutral(query_word: QueryWord, record: Mapping[str, Any]) -> bool:
     )
 
 
-def is_of_other_chamber(query: NameQuery, candidate: Candidate, record: Mapping[str, Any]) -> bool:
+def is_of_other_chamber(
+    name_query: NameQuery, candidate_name: CandidateName, record: Mapping[str, Any]
+) -> bool:
     """Return whether the query names a chamber that is neither the record's nor in its name.
 
     People change chambers and are called by either; what is joint belongs to both.
     """
     chamber_words = [
         chamber_word
-        for chamber_word in query.words
+        for chamber_word in name_query.words
         if chamber_word.meaning and chamber_word.meaning[0] == "chamber"
     ]
     if not chamber_words or "terms" in record or record.get("chamber") not in ("house", "senate"):
         return False
     record_meaning = ("chamber", record["chamber"])
     return not any(
-        chamber_word.meaning == record_meaning or chamber_word.text in candidate.name_words
+        chamber_word.meaning == record_meaning or chamber_word.text in candidate_name.name_words
         for chamber_word in chamber_words
     )
 
@@ -314,7 +329,7 @@ def _find_confirming_field(record: Mapping[str, Any], query_word: QueryWord) -> 
 
 
 def combine_scores(
-    query: NameQuery,
+    name_query: NameQuery,
     word_scores: Sequence[float | None],
     name_coverage: float,
     unexplained_weight: float = 1.0,
@@ -324,7 +339,7 @@ def combine_scores(
     Words that nothing explains count `unexplained_weight` times as much as others.
     """
     total_weight = explained_weight = 0.0
-    for query_word, word_score in zip(query.words, word_scores, strict=True):
+    for query_word, word_score in zip(name_query.words, word_scores, strict=True):
         if word_score is None:
             continue
         word_weight = _compute_weight_in_query(query_word, word_score)

@@ -215,14 +215,14 @@ def _mark_changes(older_text: str, newer_text: str) -> str:
             f"changed, from {len(older_text)} to {len(newer_text)} characters; "
             "too long to mark each word."
         )
-    return " ".join(map(_format_run, diff_runs))
+    return " ".join(map(_format_diff_run, diff_runs))
 
 
-def _format_run(diff_run: DiffRun) -> str:
+def _format_diff_run(diff_run: DiffRun) -> str:
     shown_text = (
         diff_run.shorten(_SHOWN_WORDS_PER_END, "…")
         if diff_run.operation == "equal"
         else diff_run.text
     )
-    opening_mark, closing_mark = _MARKS_BY_OPERATION[diff_run.operation]
-    return f"{opening_mark}{' '.join(shown_text.split())}{closing_mark}"
+    opening_change_mark, closing_change_mark = _MARKS_BY_OPERATION[diff_run.operation]
+    return f"{opening_change_mark}{' '.join(shown_text.split())}{closing_change_mark}"

@@ -109,7 +109,7 @@ def count_passages_with_word(db: Database, counted_word: str) -> int:
 def _rank_passages(
     db: Database, lexical_query: LexicalQuery, condition_sql: str, condition_values: Sequence[Any]
 ) -> Iterator[tuple[Any, ...]]:
-    passage_count, token_count = db.execute(
+    total_passage_count, total_token_count = db.execute(
         "SELECT passages, tokens FROM passage_totals"
     ).fetchone()
     split_stems = get_shared_stemmer().stem_all_words
@@ -119,10 +119,11 @@ def _rank_passages(
     rarity_by_stem = {
         # As in FTS5: a word of most passages would count against a match.
         word_stem: max(
-            math.log((passage_count - stem_passage_count + 0.5) / (stem_passage_count + 0.5)), 1e-6
+            math.log((total_passage_count - stem_passage_count + 0.5) / (stem_passage_count + 0.5)),
+            1e-6,
         )
         for word_stem, stem_passage_count in passage_count_by_stem.items()
-        if stem_passage_count <= passage_count
+        if stem_passage_count <= total_passage_count
     }
     if not rarity_by_stem:
         return iter(())
@@ -148,7 +149,7 @@ def _rank_passages(
         f"?::float8 * count_{stem_index} * {_BM25_K1 + 1} / (count_{stem_index} + relative_length)"
         for stem_index in range(len(rarity_by_stem))
     )
-    average_token_count = max(token_count / max(passage_count, 1), 1e-9)
+    average_token_count = max(total_token_count / max(total_passage_count, 1), 1e-9)
     stem_tsqueries = [format_phrase([word_stem]) for word_stem in rarity_by_stem]
     return db.iterate_tuples(
         f"""SELECT chunk, -({score_sql}) FROM (

@@ -21,9 +21,9 @@ from readingroom.engine.hybrid import (
     rank_proposals,
 )
 from readingroom.engine.ranking import (
+    ComparedPassage,
     ProposedPassage,
     RankingWeights,
-    Relevance,
     map_stems_to_words,
     rank_passages,
 )
@@ -204,7 +204,7 @@ def _judge_passages(
     bonus_by_chunk: Mapping[int, float],
     word_statistics: "_WordStatistics",
     chunk_ids: Sequence[str],
-) -> list[Relevance]:
+) -> list[ComparedPassage]:
     """Return how well each passage answers the query, best first."""
     vector_by_chunk_id = {} if query_vector is None else vector_index.get_vectors(chunk_ids)
     proposed_passages = []
@@ -225,26 +225,26 @@ def _judge_passages(
                 guessed_cosine,
             )
         )
-    passage_relevances = rank_passages(
+    compared_passages = rank_passages(
         query_text, query_vector, proposed_passages, word_statistics, _RANKING_WEIGHTS
     )
-    weighed_relevances = [
+    weighed_passages = [
         replace(
-            passage_relevance,
+            compared_passage,
             fit=round(
-                passage_relevance.fit + bonus_by_chunk.get(int(passage_relevance.passage_id), 0.0),
+                compared_passage.fit + bonus_by_chunk.get(int(compared_passage.passage_id), 0.0),
                 6,
             ),
             # A guess orders passages; as a likeness it is not told.
-            cosine=passage_relevance.cosine
-            if passage_relevance.passage_id in vector_by_chunk_id
+            cosine=compared_passage.cosine
+            if compared_passage.passage_id in vector_by_chunk_id
             else None,
         )
-        for passage_relevance in passage_relevances
+        for compared_passage in compared_passages
     ]
     return sorted(
-        weighed_relevances,
-        key=lambda passage_relevance: (-passage_relevance.fit, passage_relevance.passage_id),
+        weighed_passages,
+        key=lambda compared_passage: (-compared_passage.fit, compared_passage.passage_id),
     )
 
 

@@ -93,8 +93,7 @@ class FederalVectors:
             # All new vectors have been added, so a difference means that some were removed.
             if len(self._vector_index) != vector_count:
                 stored_chunk_ids = {
-                    str(vector_row["chunk"])
-                    for vector_row in db.execute("SELECT chunk FROM vectors")
+                    str(chunk_number) for (chunk_number,) in db.execute("SELECT chunk FROM vectors")
                 }
                 self._vector_index.delete_rows(
                     [

@@ -21,7 +21,7 @@ from readingroom.core.lru import LRUCache
 from readingroom.core.scores import Confidence
 from readingroom.engine.confidence import judge_confidence
 from readingroom.engine.embedding.embedder import Embedder
-from readingroom.net.cache import CachedReply, CacheEntry, Reply
+from readingroom.net.cache import CacheEntry, Reply, ServedReply
 from readingroom.net.errors import UpstreamError, UpstreamUnavailable
 
 _MAX_RANKED_PAGES = 200
@@ -138,7 +138,7 @@ class OfflineGuidance:
 
     def read_stale_page(
         self, page_path: str, upstream_error: UpstreamError
-    ) -> tuple[GovukPage, CachedReply] | None:
+    ) -> tuple[GovukPage, ServedReply] | None:
         """Return a page to answer with while GOV.UK fails; None where it is missing or too old."""
         stored_page = self.library.read_page(page_path) if self.library.has_database else None
         if stored_page is None:
@@ -238,10 +238,10 @@ def _is_passing_filters(page_hit: _PageHit, filter_values: dict[str, Any]) -> bo
 
 def _make_cached_reply(
     stored_page: StoredPage, age_seconds: float, upstream_error: UpstreamError
-) -> CachedReply:
+) -> ServedReply:
     cache_entry = CacheEntry(
         Reply(200, stored_page.body, stored_page.etag), stored_page.checked_at, 0.0
     )
-    return CachedReply(
+    return ServedReply(
         cache_entry, is_from_cache=True, age_seconds=age_seconds, failure=upstream_error
     )

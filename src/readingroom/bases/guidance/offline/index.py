@@ -17,11 +17,11 @@ from readingroom.core.filters import Filter, FilterFields, In, Metadata, flatten
 from readingroom.core.imports import LazyModule
 from readingroom.core.modes import Mode
 from readingroom.core.scores import ScoreParts
-from readingroom.engine.confidence import Calibration, score_relevances
+from readingroom.engine.confidence import Calibration, score_compared_passages
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.hybrid import ScoredPassage, look_again
 from readingroom.engine.lexical import LexicalDocument, LexicalIndex
-from readingroom.engine.ranking import RankingWeights, Relevance, measure_evidence
+from readingroom.engine.ranking import ComparedPassage, RankingWeights, measure_evidence
 from readingroom.engine.second_look import postpone_second_look
 from readingroom.engine.words import LexicalHit
 from readingroom.storage.chunks import Chunks, StoredCollection
@@ -131,11 +131,11 @@ class OfflineIndex:
                 f"{embedded_percent} % of the passages have a vector, the others are found by "
                 "words; readingroom guidance sync makes the rest"
             )
-        page_relevances = self._compare_pages(query_text, hits_by_page)
-        page_scores = score_relevances(page_relevances, _CALIBRATION)
+        compared_pages = self._compare_pages(query_text, hits_by_page)
+        page_scores = score_compared_passages(compared_pages, _CALIBRATION)
         scored_pages = [
-            ScoredPassage(page_relevance.passage_id, page_score, ScoreParts())
-            for page_relevance, page_score in zip(page_relevances, page_scores, strict=True)
+            ScoredPassage(compared_page.passage_id, page_score, ScoreParts())
+            for compared_page, page_score in zip(compared_pages, page_scores, strict=True)
         ]
         if search_mode == "hybrid":
             best_text_by_page = {
@@ -156,7 +156,7 @@ class OfflineIndex:
 
     def _compare_pages(
         self, query_text: str, hits_by_page: Mapping[str, Sequence[ChunkHit]]
-    ) -> list[Relevance]:
+    ) -> list[ComparedPassage]:
         """Return how likely each page answers, by its closest passage and all of its words.
 
         The best page comes first, equal ones by path.
@@ -169,7 +169,7 @@ class OfflineIndex:
         word_weight = _RANKING_WEIGHTS.adapt_to_evidence(
             measure_evidence(best_word_score, len(self._passage_count_by_page))
         ).word_weight
-        page_relevances = []
+        compared_pages = []
         for page_path, chunk_hits in hits_by_page.items():
             relative_word_score = relative_word_score_by_page.get(page_path, 0.0)
             # A long page has more chances by accident.
@@ -180,8 +180,8 @@ class OfflineIndex:
                 - _LENGTH_PENALTY * math.log(passage_count)
             )
             passage_cosines = (hit.score_parts.semantic for hit in chunk_hits)
-            page_relevances.append(
-                Relevance(
+            compared_pages.append(
+                ComparedPassage(
                     passage_id=page_path,
                     fit=round(page_fit, 6),
                     cosine=max(
@@ -199,8 +199,8 @@ class OfflineIndex:
                 )
             )
         return sorted(
-            page_relevances,
-            key=lambda page_relevance: (-page_relevance.fit, page_relevance.passage_id),
+            compared_pages,
+            key=lambda compared_page: (-compared_page.fit, compared_page.passage_id),
         )
 
     def _search_page_words(self, query_text: str) -> list[LexicalHit]:

@@ -21,13 +21,28 @@ MAX_MARKDOWN_CHARS = 4 * MAX_HTML_CHARS
 CUT_NOTE = "[The text is cut here: the page is too long. Its whole text is at its address.]"
 
 _HEADING_TAGS = ("h1", "h2", "h3", "h4", "h5", "h6")
-_LIST_TAGS = ("ul", "ol", "li", "dl", "dt", "dd")
-_TABLE_TAGS = ("table", "caption", "thead", "tbody", "tfoot", "tr", "th", "td")
-_SECTION_TAGS = ("html", "body", "header", "main", "footer", "nav", "section", "article", "aside")
-_TEXT_TAGS = ("div", "p", "blockquote", "pre", "hr", "address", "figure", "figcaption")
-_FORM_TAGS = ("form", "fieldset", "legend", "option", "details", "summary")
+_LIST_BLOCK_TAGS = ("ul", "ol", "li", "dl", "dt", "dd")
+_TABLE_BLOCK_TAGS = ("table", "caption", "thead", "tbody", "tfoot", "tr", "th", "td")
+_SECTION_BLOCK_TAGS = (
+    "html",
+    "body",
+    "header",
+    "main",
+    "footer",
+    "nav",
+    "section",
+    "article",
+    "aside",
+)
+_TEXT_BLOCK_TAGS = ("div", "p", "blockquote", "pre", "hr", "address", "figure", "figcaption")
+_FORM_BLOCK_TAGS = ("form", "fieldset", "legend", "option", "details", "summary")
 _BLOCK_TAGS = frozenset(
-    _HEADING_TAGS + _LIST_TAGS + _TABLE_TAGS + _SECTION_TAGS + _TEXT_TAGS + _FORM_TAGS
+    _HEADING_TAGS
+    + _LIST_BLOCK_TAGS
+    + _TABLE_BLOCK_TAGS
+    + _SECTION_BLOCK_TAGS
+    + _TEXT_BLOCK_TAGS
+    + _FORM_BLOCK_TAGS
 )
 _INVISIBLE_TAGS = frozenset({"script", "style", "template", "svg", "noscript", "head"})
 _EMPHASIS_MARK_BY_TAG = {

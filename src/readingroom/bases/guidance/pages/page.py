@@ -263,7 +263,7 @@ class GovukPage:
         attachment_items = [
             attachment_item
             for attachment_item in read_objects(self._details.get("attachments"))
-            if not _is_linked(rendered_text, attachment_item)
+            if not _has_link_to_attachment(rendered_text, attachment_item)
         ]
         attachment_links_text = render_links(attachment_items)
         yield f"## Attachments\n\n{attachment_links_text}" if attachment_links_text else ""
@@ -293,6 +293,6 @@ class GovukPage:
         }
 
 
-def _is_linked(page_markdown: str, attachment_item: JsonObject) -> bool:
+def _has_link_to_attachment(page_markdown: str, attachment_item: JsonObject) -> bool:
     url = make_website_url(find_text(attachment_item.get("url")) or "")
     return url is not None and f"]({encode_parentheses(url)})" in page_markdown

@@ -9,9 +9,9 @@ from readingroom.core.arrays import Vector
 from readingroom.core.filters import Metadata
 from readingroom.engine.context import CONTEXT_FIELD
 from readingroom.engine.ranking import (
+    ComparedPassage,
     ProposedPassage,
     RankingWeights,
-    Relevance,
     WordStatistics,
     count_passage_stems,
     rank_passages,
@@ -69,7 +69,7 @@ class PlanRanker:
         query_vector: Vector | None,
         passages: Sequence[ProposedPassage],
         word_statistics: WordStatistics,
-    ) -> list[Relevance]:
+    ) -> list[ComparedPassage]:
         """Return how well each passage answers the question, best first, equal ones by id."""
         chunks = self._fetch_chunks([passage.id for passage in passages])
         metadata_by_passage_id = dict(zip(chunks.ids, chunks.metadatas, strict=True))
@@ -80,7 +80,7 @@ class PlanRanker:
             )
             for passage in passages
         ]
-        relevances_with_headings = rank_passages(
+        compared_with_headings = rank_passages(
             question_text,
             query_vector,
             passages_with_headings,
@@ -88,8 +88,8 @@ class PlanRanker:
             _RANKING_WEIGHTS,
         )
         fits_by_passage_id = {
-            passage_relevance.passage_id: passage_relevance.fit
-            for passage_relevance in relevances_with_headings
+            compared_passage.passage_id: compared_passage.fit
+            for compared_passage in compared_with_headings
         }
         texts_by_passage_id = {passage.id: passage.text for passage in passages}
         final_fits_by_passage_id = {
@@ -100,19 +100,19 @@ class PlanRanker:
             ).items()
         }
         # All but the order is told of the passage itself: confidence is calibrated on that.
-        passage_relevances = [
+        compared_passages = [
             replace(
-                passage_relevance,
-                fit=round(final_fits_by_passage_id[passage_relevance.passage_id], 6),
+                compared_passage,
+                fit=round(final_fits_by_passage_id[compared_passage.passage_id], 6),
             )
-            for passage_relevance in rank_passages(
+            for compared_passage in rank_passages(
                 question_text, query_vector, passages, word_statistics, _RANKING_WEIGHTS
             )
-            if passage_relevance.passage_id in final_fits_by_passage_id
+            if compared_passage.passage_id in final_fits_by_passage_id
         ]
         return sorted(
-            passage_relevances,
-            key=lambda passage_relevance: (-passage_relevance.fit, passage_relevance.passage_id),
+            compared_passages,
+            key=lambda compared_passage: (-compared_passage.fit, compared_passage.passage_id),
         )
 
 

@@ -10,7 +10,7 @@ import anyio
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import no_progress
 from readingroom.ingest.document import Document, ReadOptions
-from readingroom.ingest.read.sandbox import ReadingLimits, Sandbox
+from readingroom.ingest.read.sandbox import ConfinedReader, ReadingLimits
 
 # A statement has a page or two: a PDF that takes longer is damaged, or made to do harm.
 _READING_LIMITS = ReadingLimits(wall_seconds=60.0, cpu_seconds=60)
@@ -34,11 +34,11 @@ def read_pdf_texts(pdf_contents: Sequence[bytes]) -> list[PdfText]:
 
 
 async def _read_all_pdfs(pdf_contents: Sequence[bytes]) -> list[PdfText]:
-    pdf_sandbox = Sandbox(_READING_LIMITS)
+    confined_reader = ConfinedReader(_READING_LIMITS)
     pdf_texts = [PdfText("")] * len(pdf_contents)
 
     async def fill_text(pdf_index: int) -> None:
-        pdf_texts[pdf_index] = await _read_pdf(pdf_sandbox, pdf_contents[pdf_index])
+        pdf_texts[pdf_index] = await _read_pdf(confined_reader, pdf_contents[pdf_index])
 
     async with anyio.create_task_group() as task_group:
         for pdf_index in range(len(pdf_contents)):
@@ -46,11 +46,11 @@ async def _read_all_pdfs(pdf_contents: Sequence[bytes]) -> list[PdfText]:
     return pdf_texts
 
 
-async def _read_pdf(pdf_sandbox: Sandbox, pdf_content: bytes) -> PdfText:
+async def _read_pdf(confined_reader: ConfinedReader, pdf_content: bytes) -> PdfText:
     with tempfile.TemporaryFile(buffering=0) as pdf_file:
         pdf_file.write(pdf_content)
         try:
-            read_result = await pdf_sandbox.read_document(
+            read_result = await confined_reader.read_document(
                 pdf_file, "statement.pdf", ReadOptions(enable_ocr=False), no_progress
             )
         except KnowledgeError as error:
