@@ -188,8 +188,8 @@ def _describe_restored_key(key: Key) -> str:
     )
 
 
-def _describe_old_key(api_key: Key, is_replaced: bool) -> str:
-    if is_replaced:
+def _describe_old_key(api_key: Key, is_key_replaced: bool) -> str:
+    if is_key_replaced:
         return f"Key {api_key.name} of this directory is not valid any more: the backup has others"
     return f"Key {api_key.name} of this directory stays valid: the backup has no keys"
 

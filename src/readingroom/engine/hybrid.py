@@ -122,7 +122,7 @@ def look_again(
 
 def count_spare_hits(mode: Mode) -> int:
     """Return how many hits to ask for beyond those wanted, since grouping leaves fewer."""
-    return _MAX_GROUPED_CHUNKS if _is_grouped(mode) else 0
+    return _MAX_GROUPED_CHUNKS if _are_neighbours_grouped(mode) else 0
 
 
 def group_neighbours(
@@ -135,7 +135,7 @@ def group_neighbours(
     or by words alone each chunk stays by itself, as the contracts have it. So does it where the
     second look is postponed: who reads the hits again joins them afterwards.
     """
-    grouped_count = _MAX_GROUPED_CHUNKS if _is_grouped(mode) else 0
+    grouped_count = _MAX_GROUPED_CHUNKS if _are_neighbours_grouped(mode) else 0
     groups: list[list[ChunkT]] = []
     for chunk in chunks[:grouped_count]:
         for group in groups:
@@ -150,7 +150,7 @@ def group_neighbours(
     return [*groups, *([chunk] for chunk in chunks[grouped_count:])]
 
 
-def _is_grouped(mode: Mode) -> bool:
+def _are_neighbours_grouped(mode: Mode) -> bool:
     return mode == "hybrid" and not is_second_look_postponed()
 
 

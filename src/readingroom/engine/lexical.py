@@ -190,17 +190,21 @@ class LexicalIndex:
             raise ValueError(f"k must be at least 0, not {k}")
         conditions = self.filter_fields.parse_filter(where)
         with self._connections.connection() as db, enforce_deadline(db, self._max_seconds):
-            scores_by_row = self._score_rows(db, parse_query(query), k, conditions) if k else {}
-            return self._make_hits(db, scores_by_row, k)
+            score_by_row_number = (
+                self._score_rows(db, parse_query(query), k, conditions) if k else {}
+            )
+            return self._make_hits(db, score_by_row_number, k)
 
     def _score_rows(
-        self, db: Database, query: LexicalQuery, k: int, conditions: Sequence[Condition]
+        self, db: Database, parsed_query: LexicalQuery, k: int, conditions: Sequence[Condition]
     ) -> dict[int, float]:
         """Return the scores of the best rows: at least `k` of them where so many match."""
         # A phrase is rare enough to be ranked within the budget, and the words only rank its hits.
-        if query.phrases and query.match_expression:
-            return self._rank_matches(db, query.match_expression, k + _EXTRA_ROWS, conditions)
-        query_terms = self._find_terms(db, query.words)
+        if parsed_query.phrases and parsed_query.match_expression:
+            return self._rank_matches(
+                db, parsed_query.match_expression, k + _EXTRA_ROWS, conditions
+            )
+        query_terms = self._find_terms(db, parsed_query.words)
         if not query_terms:
             return {}
         if sum(term.document_count for term in query_terms) <= self._postings_budget:
@@ -267,13 +271,13 @@ class LexicalIndex:
 
         Where a filter leaves too few of them, the next terms are searched too.
         """
-        scores_by_row: dict[int, float] = {}
+        score_by_row_number: dict[int, float] = {}
         for term_group in self._group_by_budget(query_terms):
             any_term_expression = _build_match_expression(term_group)
-            scores_by_row |= self._rank_matches(db, any_term_expression, max_rows, conditions)
-            if len(scores_by_row) >= max_rows // 3:
+            score_by_row_number |= self._rank_matches(db, any_term_expression, max_rows, conditions)
+            if len(score_by_row_number) >= max_rows // 3:
                 break
-        return self._compute_bm25(db, query_terms, list(scores_by_row))
+        return self._compute_bm25(db, query_terms, list(score_by_row_number))
 
     def _group_by_budget(self, query_terms: Sequence[IndexedTerm]) -> Iterator[list[IndexedTerm]]:
         """Yield the terms, rarest first, in groups within the budget; a term above it is alone."""
@@ -328,8 +332,12 @@ class LexicalIndex:
     def _make_hits(self, db: Database, scores: Mapping[int, float], k: int) -> list[LexicalHit]:
         """Return the k best rows as hits, equal scores in the order of their ids."""
         row_list = ",".join(map(str, scores))
-        ids_by_row = dict(db.execute(f"SELECT row, id FROM documents WHERE row IN ({row_list})"))
-        hits = [LexicalHit(ids_by_row[row_number], score) for row_number, score in scores.items()]
+        id_by_row_number = dict(
+            db.execute(f"SELECT row, id FROM documents WHERE row IN ({row_list})")
+        )
+        hits = [
+            LexicalHit(id_by_row_number[row_number], score) for row_number, score in scores.items()
+        ]
         return sort_hits(hits)[:k]
 
     # --- the file ---

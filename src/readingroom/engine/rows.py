@@ -38,27 +38,27 @@ class RowArrays:
         self, row_ids: Sequence[str], vectors: Floats, metadatas: Sequence[Mapping[str, Any]]
     ) -> int:
         """Append rows and return the number of the first; no view shows them yet."""
-        first_row, end_row = self.row_count, self.row_count + len(row_ids)
-        self._reserve_rows(end_row)
+        first_row_number, end_row_number = self.row_count, self.row_count + len(row_ids)
+        self._reserve_rows(end_row_number)
         squared_lengths = np.einsum("ij,ij->i", vectors, vectors)
         self.have_unit_length = self.have_unit_length and bool(
             np.all(np.abs(squared_lengths - 1) < 1e-3)
         )
         self.ids.extend(row_ids)
-        self.vectors[first_row:end_row] = vectors
-        self.squared_lengths[first_row:end_row] = squared_lengths
-        self.signs[:, first_row:end_row] = pack_signs(vectors)
+        self.vectors[first_row_number:end_row_number] = vectors
+        self.squared_lengths[first_row_number:end_row_number] = squared_lengths
+        self.signs[:, first_row_number:end_row_number] = pack_signs(vectors)
         for field in self.filter_fields.exact_match_fields:
             self.columns_by_field[field].append_values(
-                first_row, [metadata.get(field) for metadata in metadatas]
+                first_row_number, [metadata.get(field) for metadata in metadatas]
             )
         for field in self.filter_fields.numeric_range_fields:
-            self.numbers_by_field[field][first_row:end_row] = [
+            self.numbers_by_field[field][first_row_number:end_row_number] = [
                 _convert_to_range_number(metadata.get(field)) for metadata in metadatas
             ]
-        self.alive_mask[first_row:end_row] = True
-        self.row_count = end_row
-        return first_row
+        self.alive_mask[first_row_number:end_row_number] = True
+        self.row_count = end_row_number
+        return first_row_number
 
     def delete_rows(self, row_numbers: list[int]) -> None:
         """Mark rows as deleted."""
@@ -200,7 +200,7 @@ class _EncodedColumn:
         self.codes_by_value: dict[tuple[str, Value], int] = {}
         self.posting_lists_by_code: list[_PostingList] = []
 
-    def append_values(self, first_row: int, field_values: Sequence[Value | None]) -> None:
+    def append_values(self, first_row_number: int, field_values: Sequence[Value | None]) -> None:
         codes = np.array(
             [
                 -1 if field_value is None else self._get_or_add_code(field_value)
@@ -208,14 +208,16 @@ class _EncodedColumn:
             ],
             np.int32,
         )
-        self.codes[first_row : first_row + len(codes)] = codes
+        self.codes[first_row_number : first_row_number + len(codes)] = codes
         positions_in_code_order = np.argsort(codes, kind="stable")
         present_codes, code_starts = np.unique(codes[positions_in_code_order], return_index=True)
         for value_code, value_positions in zip(
             present_codes, np.split(positions_in_code_order, code_starts[1:]), strict=True
         ):
             if value_code >= 0:
-                self.posting_lists_by_code[value_code].append_rows(value_positions + first_row)
+                self.posting_lists_by_code[value_code].append_rows(
+                    value_positions + first_row_number
+                )
 
     def find_value(self, row_number: int) -> Value | None:
         value_code = self.codes[row_number]

@@ -215,9 +215,9 @@ class VectorIndex:
             }
         )
         if metadatas:
-            first_row = self._rows.append_rows(row_ids, vectors, metadatas)
+            first_row_number = self._rows.append_rows(row_ids, vectors, metadatas)
             self._row_numbers_by_id.update(
-                zip(row_ids, range(first_row, first_row + len(row_ids)), strict=True)
+                zip(row_ids, range(first_row_number, first_row_number + len(row_ids)), strict=True)
             )
         else:
             for row_id in row_ids:

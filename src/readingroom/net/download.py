@@ -171,7 +171,9 @@ class Downloads:
                     local_path, stored_row["sha256"], stored_row["size"], is_new=False
                 )
             is_resumed = response.status_code == 206
-            if is_resumed and not (partial_file and _is_continuation(response, partial_file)):
+            if is_resumed and not (
+                partial_file and _continues_partial_file(response, partial_file)
+            ):
                 partial_path.unlink(missing_ok=True)
                 raise TransientError(f"{remote_file.url} sent a different range than requested")
             self._record_partial_file(remote_file, response)
@@ -282,7 +284,7 @@ def _is_strong_etag(etag: str | None) -> bool:
     return bool(etag) and not str(etag).startswith("W/")
 
 
-def _is_continuation(response: httpx2.Response, partial_file: _PartialFile) -> bool:
+def _continues_partial_file(response: httpx2.Response, partial_file: _PartialFile) -> bool:
     """Whether a 206 is the rest of what we have, and of the same file by the host's own word."""
     response_headers = response.headers
     content_range: str = response_headers.get("content-range", "")

@@ -90,5 +90,5 @@ class UpstreamMetrics:
     def observe_read(self, endpoint_name: str, outcome_name: str, duration_seconds: float) -> None:
         self._read_histogram.labels(endpoint_name, outcome_name).observe(duration_seconds)
 
-    def watch_breaker(self, is_open: Callable[[], bool]) -> None:
-        self._is_breaker_open = is_open
+    def watch_breaker(self, is_breaker_open: Callable[[], bool]) -> None:
+        self._is_breaker_open = is_breaker_open

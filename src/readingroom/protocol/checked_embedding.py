@@ -134,21 +134,24 @@ class EmbeddingBroker:
                 len(sent_vectors.ids),
                 passages.embedder.dimensions,
             )
-            unchanged_rows = _list_unchanged_rows(sent_vectors, texts_by_id)
-            if unchanged_rows:
+            unchanged_positions = _list_unchanged_positions(sent_vectors, texts_by_id)
+            if unchanged_positions:
                 unchanged_texts = [
-                    texts_by_id[sent_vectors.ids[vector_row]] for vector_row in unchanged_rows
+                    texts_by_id[sent_vectors.ids[vector_position]]
+                    for vector_position in unchanged_positions
                 ]
                 check_sampled_vectors(
-                    passages.embedder, unchanged_texts, vector_matrix[unchanged_rows]
+                    passages.embedder, unchanged_texts, vector_matrix[unchanged_positions]
                 )
         except VectorsRefused as error:
             passages.release_lease(lease_id)
             self._block_worker(worker_name, error)
             raise
-        unchanged_ids = [sent_vectors.ids[vector_row] for vector_row in unchanged_rows]
+        unchanged_ids = [
+            sent_vectors.ids[vector_position] for vector_position in unchanged_positions
+        ]
         stored_count = passages.store_vectors(
-            unchanged_ids, vector_matrix[unchanged_rows], worker_name
+            unchanged_ids, vector_matrix[unchanged_positions], worker_name
         )
         passages.release_lease(lease_id)
         self._add_stored_count(passages.name, stored_count)
@@ -250,7 +253,9 @@ def _decode_base64(encoded_vectors: str) -> bytes:
         raise VectorsRefused(f"The vectors are not base64: {error}") from error
 
 
-def _list_unchanged_rows(sent_vectors: SentVectors, texts_by_id: Mapping[int, str]) -> list[int]:
+def _list_unchanged_positions(
+    sent_vectors: SentVectors, texts_by_id: Mapping[int, str]
+) -> list[int]:
     """Return which of the vectors belong to a passage that still has the text it was made from."""
     if len(sent_vectors.text_digests) != len(sent_vectors.ids):
         raise VectorsRefused("Each vector needs the digest of its text")
@@ -258,8 +263,8 @@ def _list_unchanged_rows(sent_vectors: SentVectors, texts_by_id: Mapping[int, st
     if len(set(sent_vectors.ids)) < len(sent_vectors.ids):
         raise VectorsRefused("A passage is named twice")
     return [
-        vector_row
-        for vector_row, (passage_id, text_digest) in enumerate(
+        vector_position
+        for vector_position, (passage_id, text_digest) in enumerate(
             zip(sent_vectors.ids, sent_vectors.text_digests, strict=True)
         )
         if passage_id in texts_by_id

@@ -208,7 +208,7 @@ class Tool:
     @cached_property
     def answer_adapter(self) -> TypeAdapter[Any] | None:
         """Serializes answers; None for a tool that returns content such as an image."""
-        return TypeAdapter(self.answer_type) if _is_answer(self.answer_type) else None
+        return TypeAdapter(self.answer_type) if _is_answer_model(self.answer_type) else None
 
     @property
     def input_schema(self) -> Schema:
@@ -292,7 +292,7 @@ def make_tool(
     )
 
 
-def _is_answer(type_annotation: Any) -> bool:
+def _is_answer_model(type_annotation: Any) -> bool:
     answer_types = typing.get_args(type_annotation) or (type_annotation,)
     return all(
         isinstance(answer_type, type) and issubclass(answer_type, Answer)

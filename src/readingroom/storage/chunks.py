@@ -359,8 +359,8 @@ def _translate_chroma_errors() -> Iterator[None]:
 
 def _read_chunk_pages(read_page: Callable[..., Any]) -> Iterator[Any]:
     """Yield everything page by page: Chroma cannot return more than 32,766 rows at once."""
-    for first_row in itertools.count(0, _ROWS_PER_BATCH):
-        chunk_page = read_page(limit=_ROWS_PER_BATCH, offset=first_row)
+    for first_row_number in itertools.count(0, _ROWS_PER_BATCH):
+        chunk_page = read_page(limit=_ROWS_PER_BATCH, offset=first_row_number)
         yield chunk_page
         if len(chunk_page["ids"]) < _ROWS_PER_BATCH:
             return

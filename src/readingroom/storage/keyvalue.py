@@ -319,7 +319,7 @@ class EmbeddedServer:
         assert self._supervisor is not None
         try:
             with anyio.fail_after(_MAX_START_SECONDS):
-                while not await _is_answering(self.socket_path):
+                while not await _answers_ping(self.socket_path):
                     if self._supervisor.poll() is not None:
                         raise TimeoutError
                     await anyio.sleep(0.01)
@@ -364,7 +364,7 @@ async def _open_keyvalue_client(url: str) -> AsyncIterator[KeyValueClient]:
         await keyvalue_client.aclose()
 
 
-async def _is_answering(socket_path: Path) -> bool:
+async def _answers_ping(socket_path: Path) -> bool:
     async with _open_keyvalue_client(f"unix://{socket_path}") as keyvalue_client:
         with suppress(ValkeyError, OSError):
             return bool(await keyvalue_client.ping())

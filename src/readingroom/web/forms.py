@@ -31,10 +31,10 @@ class FormField:
 
 
 def fill_form(
-    form_values: Mapping[str, str], stored_values: Mapping[str, Any], *, is_refused: bool
+    form_values: Mapping[str, str], stored_values: Mapping[str, Any], *, is_form_refused: bool
 ) -> dict[str, FormField]:
     """Return the fields of a form by their names; one that was refused keeps what was typed."""
-    typed_values = _find_changed_fields(form_values, stored_values) if is_refused else {}
+    typed_values = _find_changed_fields(form_values, stored_values) if is_form_refused else {}
     form_fields = {}
     for field_name, stored_value in stored_values.items():
         stored_text = _format_stored_value(stored_value)

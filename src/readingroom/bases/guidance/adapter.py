@@ -15,7 +15,7 @@ from readingroom.bases.guidance.models import (
     SearchGuidance,
     make_guidance_id,
 )
-from readingroom.bases.guidance.pages.addresses import is_address
+from readingroom.bases.guidance.pages.addresses import is_page_address
 from readingroom.bases.guidance.service import GuidanceService
 from readingroom.bases.guidance.tools import make_call_context
 from readingroom.core.errors import KnowledgeError
@@ -119,7 +119,7 @@ class GuidanceAdapter(SearchAdapter):
         )
 
     def recognizes_id(self, id: str) -> bool:
-        return is_address(id)
+        return is_page_address(id)
 
     def parse_resource_path(self, resource_path: str) -> str | None:
         path_match = re.fullmatch(r"guidance(/.+)", resource_path)

@@ -7,7 +7,7 @@ from functools import partial
 import anyio
 
 from readingroom.bases.policy.admin_models import PolicyDiagnosis
-from readingroom.bases.policy.chunks.store import build_registry_metadata, is_outdated
+from readingroom.bases.policy.chunks.store import build_registry_metadata, is_metadata_outdated
 from readingroom.bases.policy.registry import timeline
 from readingroom.bases.policy.registry.records import Policy, Revision, RevisionStatus
 from readingroom.bases.policy.service import PolicyService
@@ -133,7 +133,7 @@ class PolicyDoctor:
         last_day = timeline.find_last_day(revision, checked_revision.revisions)
         registry_metadata = build_registry_metadata(checked_revision.policy, revision, last_day)
         outdated_count = sum(
-            is_outdated(chunk_metadata, registry_metadata)
+            is_metadata_outdated(chunk_metadata, registry_metadata)
             for chunk_metadata in checked_revision.chunk_metadatas
         )
         if outdated_count:

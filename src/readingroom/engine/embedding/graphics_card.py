@@ -67,11 +67,13 @@ class GraphicsCardModel:
     def embed_batch(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the vectors of texts, one row each, in their order."""
         vectors = np.empty((len(texts), self._encoder.dimensions), np.float32)
-        for first_row in range(0, len(texts), TEXTS_PER_BATCH):
-            tokenized = self._tokenizer.encode_texts(texts[first_row : first_row + TEXTS_PER_BATCH])
-            vectors[first_row : first_row + TEXTS_PER_BATCH] = self._encoder.start_encoding(
-                tokenized
-            ).wait_for_vectors()
+        for first_row_number in range(0, len(texts), TEXTS_PER_BATCH):
+            tokenized = self._tokenizer.encode_texts(
+                texts[first_row_number : first_row_number + TEXTS_PER_BATCH]
+            )
+            vectors[first_row_number : first_row_number + TEXTS_PER_BATCH] = (
+                self._encoder.start_encoding(tokenized).wait_for_vectors()
+            )
         return vectors
 
     def embed_stream(

@@ -46,8 +46,8 @@ class OperatorModel:
     ) -> Iterator[tuple["NDArray[np.intp]", Floats]]:
         """Yield the vectors of many texts as they come: their row numbers, and a row for each."""
         shortest_first = np.argsort([len(text) for text in texts], kind="stable")
-        for first_row in range(0, len(shortest_first), _TEXTS_PER_BATCH):
-            row_numbers = shortest_first[first_row : first_row + _TEXTS_PER_BATCH]
+        for first_row_number in range(0, len(shortest_first), _TEXTS_PER_BATCH):
+            row_numbers = shortest_first[first_row_number : first_row_number + _TEXTS_PER_BATCH]
             yield (
                 row_numbers,
                 self.compute_vectors([texts[row_number] for row_number in row_numbers]),
@@ -60,8 +60,10 @@ class OperatorModel:
         when the graph gives anything else.
         """
         batch_outputs = []
-        for first_row in range(0, len(texts), _TEXTS_PER_BATCH):
-            encodings = self.tokenizer.encode_batch(texts[first_row : first_row + _TEXTS_PER_BATCH])
+        for first_row_number in range(0, len(texts), _TEXTS_PER_BATCH):
+            encodings = self.tokenizer.encode_batch(
+                texts[first_row_number : first_row_number + _TEXTS_PER_BATCH]
+            )
             output, mask = self._run_graph(encodings)
             if output.ndim == 3:
                 output = (output * mask[:, :, np.newaxis]).sum(axis=1)

@@ -99,8 +99,8 @@ def _group_rows_by_length(lengths: "NDArray[np.int32]", max_run_texts: int) -> l
             1, min(max_run_texts, _MAX_TOKENS_PER_RUN // int(lengths[equal_rows[0]]))
         )
         row_runs += [
-            equal_rows[first_row : first_row + texts_per_run]
-            for first_row in range(0, len(equal_rows), texts_per_run)
+            equal_rows[first_row_number : first_row_number + texts_per_run]
+            for first_row_number in range(0, len(equal_rows), texts_per_run)
         ]
     return row_runs
 

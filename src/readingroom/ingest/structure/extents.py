@@ -120,7 +120,7 @@ def _exclude_map_lines(typography: Typography, box_start_index: int, box_end_ind
 
 def is_small_print_between_boxes(typography: Typography, line_index: int) -> bool:
     """Whether a line between two parts of a policy's box is small print below the first."""
-    return typography.lines[line_index].box is None and _is_footnote(typography, line_index)
+    return typography.lines[line_index].box is None and _is_line_of_footnote(typography, line_index)
 
 
 def find_text_end(typography: Typography, policy_heading: PolicyHeading, next_boundary: int) -> int:
@@ -279,13 +279,13 @@ def _is_bold_prose(typography: Typography, line_index: int) -> bool:
 def _is_plain_prose(typography: Typography, line_index: int) -> bool:
     """Whether a paragraph in ordinary letters begins here, after a policy in bold ones."""
     next_index = min(line_index + 1, len(typography.lines) - 1)
-    return typography.is_prose(line_index) and not typography.is_emphasised(next_index)
+    return typography.is_prose_start(line_index) and not typography.is_emphasised(next_index)
 
 
 def _is_upright_prose(typography: Typography, line_index: int) -> bool:
     """Whether a paragraph in upright letters begins here, after a policy in italics."""
     next_index = min(line_index + 1, len(typography.lines) - 1)
-    return typography.is_prose(line_index) and not (
+    return typography.is_prose_start(line_index) and not (
         typography.lines[line_index].line.is_italic or typography.lines[next_index].line.is_italic
     )
 
@@ -335,7 +335,7 @@ def _find_continued_box_end(
         following_line, last_line = flow_lines[next_index], flow_lines[box_end_index - 1]
         is_same_box = following_line.box == last_line.box and following_line.page == last_line.page
         if following_line.box is None:
-            if _is_footnote(typography, next_index):
+            if _is_line_of_footnote(typography, next_index):
                 continue
             break
         if not is_same_box:
@@ -438,7 +438,7 @@ def _is_box_continued(
     return width_change < _MAX_WIDTH_CHANGE and (reaches_bottom or not has_other_heading)
 
 
-def _is_footnote(typography: Typography, line_index: int) -> bool:
+def _is_line_of_footnote(typography: Typography, line_index: int) -> bool:
     return (
         typography.is_small_line(line_index)
         or typography.lines[line_index].line.text[0] in _FOOTNOTE_MARKS

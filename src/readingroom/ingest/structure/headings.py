@@ -66,12 +66,12 @@ def find_bare_headings(
         if line_index not in taken_line_indexes
         and line_index not in typography.contents_line_indexes
         and flow_line.box is None
-        and (typography.is_uniform or typography.is_emphasised(line_index))
+        and (typography.is_set_in_one_style or typography.is_emphasised(line_index))
         and typography.is_section_start(line_index)
-        and (not typography.is_uniform or typography.is_above_prose(line_index))
+        and (not typography.is_set_in_one_style or typography.is_above_prose(line_index))
     ]
     # One alone in a document without any typography may be anything: a name, a date, a salutation.
-    if typography.is_uniform and len(headings) < _MIN_LONE_HEADINGS:
+    if typography.is_set_in_one_style and len(headings) < _MIN_LONE_HEADINGS:
         return []
     return _remove_repeated_headings(headings, len(typography.lines))
 
@@ -155,7 +155,7 @@ def _find_lone_title_indexes(typography: Typography) -> set[int]:
 
     There are none where other paragraphs begin with numbers: those are what is cited.
     """
-    if not typography.is_uniform:
+    if not typography.is_set_in_one_style:
         return set()
     numbered_indexes = [
         line_index

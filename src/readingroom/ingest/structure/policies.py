@@ -201,7 +201,7 @@ class _PolicyChooser:
             not self._shares_box_with_others(candidate_heading),
             not self._is_in_grid(candidate_heading),
             # The section about a policy may be numbered, and have its name.
-            not self._is_numbered(candidate_heading),
+            not self._begins_with_digit(candidate_heading),
             not _EXPLAINING_TITLE_PATTERN.fullmatch(candidate_heading.title),
             self._are_policies_boxed and self._is_head_of_box(candidate_heading),
             self._look_counts[self._measure_look(candidate_heading)],
@@ -326,7 +326,7 @@ class _PolicyChooser:
         )
         return not holds_rule
 
-    def _is_numbered(self, candidate_heading: PolicyHeading) -> bool:
+    def _begins_with_digit(self, candidate_heading: PolicyHeading) -> bool:
         return self._typography.lines[candidate_heading.heading_index].line.text[0].isdigit()
 
     def _measure_look(self, candidate_heading: PolicyHeading) -> tuple[bool, float, bool]:

@@ -262,7 +262,7 @@ class _PolicyExtents:
                 range(policy_heading.text_start_index + 1, policy_end_index),
                 policy_start,
                 is_marked_off=bool(is_marked_off),
-                is_boxed=policy_heading.line_index in self._boxed_lines,
+                is_policy_boxed=policy_heading.line_index in self._boxed_lines,
             )
             yield from self._leave_out_repeats(policy_heading, policy_end_index, policy_start)
             stretch_end = all_boundaries[bisect_left(all_boundaries, policy_end_index)]
@@ -289,7 +289,7 @@ class _PolicyExtents:
         policy_start: SectionStart,
         *,
         is_marked_off: bool,
-        is_boxed: bool,
+        is_policy_boxed: bool,
     ) -> Iterator[_Division]:
         """Yield where notes at the foot of a page interrupt a policy, and where it goes on.
 
@@ -299,7 +299,7 @@ class _PolicyExtents:
         for line_index in text_line_indexes:
             note_mark = self._footnotes.get(line_index)
             is_apart = (
-                is_boxed and is_small_print_between_boxes(self._typography, line_index)
+                is_policy_boxed and is_small_print_between_boxes(self._typography, line_index)
             ) or (
                 note_mark is not None
                 and (
@@ -367,7 +367,7 @@ def _resume_after_exhibits(
                 (
                     line_index
                     for line_index in range(division.line_index + 1, end_index)
-                    if typography.is_prose(line_index)
+                    if typography.is_prose_start(line_index)
                 ),
                 None,
             )

@@ -93,7 +93,7 @@ class Typography:
         self._page_margins = _measure_page_margins(text_flow.lines)
 
     @cached_property
-    def is_uniform(self) -> bool:
+    def is_set_in_one_style(self) -> bool:
         """Whether all is set in one size and weight, so that only its place shows a heading."""
         return not any(map(self.is_emphasised, range(len(self.lines))))
 
@@ -104,7 +104,7 @@ class Typography:
             next_index < len(self.lines)
             and len(self.lines[line_index].line.text) < _MAX_LONE_SHARE * self.usual_line_length
             and self.is_own_paragraph(line_index)
-            and self.is_prose(next_index)
+            and self.is_prose_start(next_index)
         )
 
     def measure_indent(self, line_index: int) -> float:
@@ -262,7 +262,7 @@ class Typography:
         indent = self.lines[next_index].line.left - self.lines[line_index].line.left
         return MARGIN_TOLERANCE < indent < _MAX_HANGING_INDENT
 
-    def is_prose(self, line_index: int) -> bool:
+    def is_prose_start(self, line_index: int) -> bool:
         """Whether a paragraph of body text begins here."""
         flow_line = self.lines[line_index]
         line_text = flow_line.line.text

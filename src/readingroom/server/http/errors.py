@@ -105,10 +105,10 @@ class ErrorMiddleware:
 
     def _render_error(self, scope: Scope, error: KnowledgeError, request_id: str) -> Response:
         if not (accepts_html(scope) and self._matches_page(scope)):
-            is_bare = error.http_status in STATUSES_WITH_BARE_BODY and not self._is_josh_path(
+            has_bare_body = error.http_status in STATUSES_WITH_BARE_BODY and not self._is_josh_path(
                 scope["path"]
             )
-            return render_error(error, request_id, is_bare=is_bare)
+            return render_error(error, request_id, has_bare_body=has_bare_body)
         if error.http_status == 401:
             return _redirect_to_sign_in(scope)
         return render_error_page(scope, error, request_id)
@@ -154,10 +154,12 @@ def _read_request_headers(scope: Scope) -> dict[bytes, str]:
     }
 
 
-def render_error(error: KnowledgeError, request_id: str, *, is_bare: bool = False) -> Response:
+def render_error(
+    error: KnowledgeError, request_id: str, *, has_bare_body: bool = False
+) -> Response:
     """Return an error as REST sends it; a bare one has a code and a message alone."""
     error_body: dict[str, Any] = {"code": error.code, "message": error.message}
-    if not is_bare:
+    if not has_bare_body:
         error_body = {"type": error.kind, **error_body, "request_id": request_id}
         # What a refusal hints at is in its headers.
         if error.hint and error.http_status not in STATUSES_WITH_BARE_BODY:

@@ -91,8 +91,8 @@ async def _handle_knowledge_error(request: Request, error: Exception) -> Respons
     assert isinstance(error, KnowledgeError)
     if isinstance(error, InvalidArguments):  # REST has one code for it, whoever raised it
         error = InvalidRequest(error.errors)
-    is_bare = error.http_status in STATUSES_WITH_BARE_BODY
-    return render_error(error, request.state.request_id, is_bare=is_bare)
+    has_bare_body = error.http_status in STATUSES_WITH_BARE_BODY
+    return render_error(error, request.state.request_id, has_bare_body=has_bare_body)
 
 
 async def _handle_invalid_request(request: Request, error: Exception) -> Response:

@@ -78,7 +78,7 @@ class SecurityMiddleware:
         if scope["type"] != "http" or _is_open_path(scope):
             return await self._app(scope, receive, send)
         self._check_host_and_origin(scope)
-        if self._is_operator(scope):
+        if self._is_sent_by_operator(scope):
             await self._app(scope, receive, send)
             return
         await self._check_caller(scope)
@@ -129,7 +129,7 @@ class SecurityMiddleware:
             or self._browser_auth.is_own_origin(scope, request_origin)
         )
 
-    def _is_operator(self, scope: Scope) -> bool:
+    def _is_sent_by_operator(self, scope: Scope) -> bool:
         """Whether a command of the operator is sent by who has its key.
 
         It is not counted: whoever shares the address could lock the shell out.

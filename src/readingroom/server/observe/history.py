@@ -42,7 +42,7 @@ class CallSummary:
     """The last hour of one tool or route."""
 
     name: str
-    by_minute: Sequence[int]
+    calls_per_minute: Sequence[int]
     total: int
     errors: int
     median_ms: float

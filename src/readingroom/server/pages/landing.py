@@ -132,7 +132,7 @@ class LandingPages:
             "Reading Room",
             address=server_address,
             faces=self._faces,
-            has_rest=self._has_rest,
+            has_rest=self._has_rest_routes,
             can_search=visitor is not None and "/search" in page_paths,
             entries=shown_entries,
             is_open=_can_browser_open(request),
@@ -155,7 +155,7 @@ class LandingPages:
                 )
                 for server_face in self._faces
             ],
-            has_rest=self._has_rest,
+            has_rest=self._has_rest_routes,
             is_open=_can_browser_open(request),
         )
 
@@ -184,12 +184,12 @@ class LandingPages:
             for menu_entry in self._menu_entries
             if menu_entry.summary
         ]
-        if self._has_rest:
+        if self._has_rest_routes:
             text_lines += ["", "## REST", "", f"- [OpenAPI]({server_address}/openapi.json)"]
         return PlainTextResponse("\n".join([*text_lines, ""]))
 
     @property
-    def _has_rest(self) -> bool:
+    def _has_rest_routes(self) -> bool:
         return any(
             knowledge_base.get_routers()
             for server_face in self._faces

@@ -165,7 +165,7 @@ class _CallRow:
 
     summary: CallSummary
     chart: Chart
-    by_minute: str
+    calls_per_minute_text: str
     """The same numbers in words."""
 
 
@@ -187,16 +187,16 @@ async def _check_base(knowledge_base: KnowledgeBase) -> _BaseState:
 
 
 def _make_call_row(call_summary: CallSummary) -> _CallRow:
-    busiest_count = max(call_summary.by_minute)
+    busiest_count = max(call_summary.calls_per_minute)
     chart_finding = (
         f"{call_summary.total} calls of {call_summary.name} in the last hour, "
         f"at most {busiest_count} a minute"
     )
-    call_chart = draw_sparkline(call_summary.by_minute, chart_finding, ("Minute", "Calls"))
-    minute_count = len(call_summary.by_minute)
+    call_chart = draw_sparkline(call_summary.calls_per_minute, chart_finding, ("Minute", "Calls"))
+    minute_count = len(call_summary.calls_per_minute)
     counts_in_words = [
         f"{minute_count - 1 - minute_index} min ago {call_count}"
-        for minute_index, call_count in enumerate(call_summary.by_minute)
+        for minute_index, call_count in enumerate(call_summary.calls_per_minute)
         if call_count
     ]
     return _CallRow(call_summary, call_chart, ", ".join(reversed(counts_in_words)))

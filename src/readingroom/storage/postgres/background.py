@@ -25,7 +25,7 @@ class WorkThread:
         """What a piece of work raised; until it is cleared, no other is done."""
 
     @property
-    def is_caller(self) -> bool:
+    def is_called_by_worker(self) -> bool:
         """Whether this is asked by a piece of the work itself."""
         return threading.current_thread() is self._thread
 
@@ -48,7 +48,7 @@ class WorkThread:
 
     def finish(self) -> BaseException | None:
         """Wait until all is done; return what it raised."""
-        if not self.is_caller:
+        if not self.is_called_by_worker:
             with self._change_condition:
                 self._wait_until_at_most(0)
         return self.error

@@ -60,11 +60,11 @@ class PostgresFiles(OwnFiles):
     def list_paths(self, files_folder: str) -> list[tuple[str, ...]]:
         """Return the paths of all files below a folder."""
         with self._database.connection() as connection:
-            file_rows = connection.execute(
+            path_rows = connection.execute(
                 "SELECT path FROM files WHERE base = ? AND starts_with(path, ?) ORDER BY path",
                 (self._base_name, f"{files_folder}/" if files_folder else ""),
             ).fetchall()
-        return [tuple(file_row[0].split("/")) for file_row in file_rows]
+        return [tuple(file_path.split("/")) for (file_path,) in path_rows]
 
     def move_in(self, path_segments: Sequence[str], spool_path: Path) -> None:
         """Keep a file in place of one of the same path; `spool_path` is gone afterwards."""

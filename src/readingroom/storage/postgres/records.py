@@ -146,8 +146,8 @@ class RecordsConnection(PostgresConnection):
             )
             return
         batch_size = min(_ROWS_PER_STATEMENT, _MAX_PARAMETERS // max(1, len(rows[0])))
-        for first_row in range(0, len(rows), batch_size):
-            row_batch = rows[first_row : first_row + batch_size]
+        for first_row_number in range(0, len(rows), batch_size):
+            row_batch = rows[first_row_number : first_row_number + batch_size]
             placeholders_sql = ", ".join([values_match[1]] * len(row_batch))
             self.execute(
                 sql[: values_match.start(1)] + placeholders_sql + sql[values_match.end(1) :],
@@ -254,7 +254,7 @@ class RecordsConnection(PostgresConnection):
 
     def _wait_for_background_work(self, *, is_failure_told: bool = True) -> None:
         """Wait until the work of `run_in_background` is done; raise the first of what it raised."""
-        if self._background_work.is_caller:
+        if self._background_work.is_called_by_worker:
             return
         background_error = self._background_work.finish()
         self._background_work.error = None

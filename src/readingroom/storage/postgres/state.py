@@ -210,7 +210,7 @@ def list_collection_models(settings: RoomSettings) -> list[str]:
         model_rows = db.execute(
             "SELECT DISTINCT embedding FROM collections WHERE embedding IS NOT NULL ORDER BY 1"
         )
-        return [model_row[0] for model_row in model_rows]
+        return [model_identity for (model_identity,) in model_rows]
 
 
 def open_waiting_tables(

@@ -235,7 +235,7 @@ class DocumentPages:
             fields=fill_form(
                 request.parameters,
                 _make_form_values(application_overview.application),
-                is_refused=bool(request.refusal),
+                is_form_refused=bool(request.refusal),
             ),
         )
         tool_example = ToolExample("application_overview", {"application_ref": application_ref})

@@ -146,7 +146,7 @@ class OfflineGuidance:
         age_seconds = max(0.0, clock.unix_seconds() - stored_page.checked_at)
         if age_seconds > self._max_age_days * _SECONDS_PER_DAY:
             return None
-        return stored_page.parse_page(), _make_cached_reply(
+        return stored_page.parse_page(), _make_reply_of_stored_page(
             stored_page, age_seconds, upstream_error
         )
 
@@ -236,7 +236,7 @@ def _is_passing_filters(page_hit: _PageHit, filter_values: dict[str, Any]) -> bo
     return True
 
 
-def _make_cached_reply(
+def _make_reply_of_stored_page(
     stored_page: StoredPage, age_seconds: float, upstream_error: UpstreamError
 ) -> ServedReply:
     cache_entry = CacheEntry(

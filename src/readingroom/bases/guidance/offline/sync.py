@@ -205,7 +205,7 @@ class GuidanceSync:
         )
 
     def _store_reply(
-        self, pending_page: PendingPage, upstream_reply: Reply, was_stored: bool
+        self, pending_page: PendingPage, upstream_reply: Reply, was_page_stored: bool
     ) -> None:
         govuk_page, passages = (
             _parse_reply(pending_page.path, upstream_reply)
@@ -218,8 +218,8 @@ class GuidanceSync:
         )
         if govuk_page is None or not is_page or not govuk_page.is_in_scope:
             self._library.remove_page(pending_page.path)
-            self._summary.removed += was_stored
-            self._summary.out_of_scope += bool(is_page) and not was_stored
+            self._summary.removed += was_page_stored
+            self._summary.out_of_scope += bool(is_page) and not was_page_stored
             return
         self._library.put_page(
             govuk_page,

@@ -54,7 +54,7 @@ def parse_page_address(typed_address: str) -> PageAddress:
     return PageAddress(page_path, section_anchor or None)
 
 
-def is_address(typed_address: str) -> bool:
+def is_page_address(typed_address: str) -> bool:
     """Whether a text is the address of a page on GOV.UK or a CC number, not just a path."""
     trimmed_address = typed_address.strip()
     return bool(

@@ -440,7 +440,7 @@ def _render_label(field_name: str, field_value: str) -> str:
     is_shown = (
         field_name in LABEL_BY_FIELD
         or not _is_machine_text(trimmed_text)
-        or _has_number(trimmed_text)
+        or _is_short_with_digit(trimmed_text)
         or trimmed_text[:1].isupper()
     )
     return (
@@ -479,7 +479,7 @@ def _is_machine_text(field_text: str) -> bool:
     )
 
 
-def _has_number(field_text: str) -> bool:
+def _is_short_with_digit(field_text: str) -> bool:
     return any(text_character.isdigit() for text_character in field_text) and len(field_text) <= 40
 
 

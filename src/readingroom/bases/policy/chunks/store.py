@@ -164,7 +164,7 @@ class PolicyStore:
             chunk_id
             for chunk_id, chunk_metadata in zip(raw_chunks.ids, raw_chunks.metadatas, strict=True)
             # Most changes concern one revision, and the chunks of the others are right already.
-            if is_outdated(chunk_metadata, registry_metadata)
+            if is_metadata_outdated(chunk_metadata, registry_metadata)
         ]
         if outdated_chunk_ids:
             await anyio.to_thread.run_sync(
@@ -403,7 +403,7 @@ def build_registry_metadata(
     }
 
 
-def is_outdated(chunk_metadata: Metadata, expected_metadata: Metadata) -> bool:
+def is_metadata_outdated(chunk_metadata: Metadata, expected_metadata: Metadata) -> bool:
     """Return whether a chunk's metadata lacks one of the expected values."""
     return any(
         chunk_metadata.get(field_name) != expected_value

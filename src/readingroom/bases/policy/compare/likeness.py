@@ -102,7 +102,7 @@ class SectionPair:
             if revision_section
         )
 
-    def is_inside(self, section_refs: Collection[str]) -> bool:
+    def has_side_inside(self, section_refs: Collection[str]) -> bool:
         """Whether one side is one of these sections or stands inside one."""
         return any(
             section_ref in section_refs

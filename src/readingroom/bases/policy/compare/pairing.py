@@ -55,7 +55,9 @@ def pair_revisions(
                 section_ref, new_revision_and_chunks[0], new_revision_and_chunks[1]
             )
         section_pairs = [
-            section_pair for section_pair in section_pairs if section_pair.is_inside(chosen_refs)
+            section_pair
+            for section_pair in section_pairs
+            if section_pair.has_side_inside(chosen_refs)
         ]
     return PairedRevisions(
         make_nearest_revision(old_revision_and_chunks[0], revisions),

@@ -169,7 +169,7 @@ class PolicyPages:
             fields=fill_form(
                 request.parameters,
                 make_policy_form_values(policy),
-                is_refused=bool(request.refusal),
+                is_form_refused=bool(request.refusal),
             ),
         )
         return RenderedPage(
@@ -210,7 +210,7 @@ class PolicyPages:
             fields=fill_form(
                 request.parameters,
                 make_revision_form_values(revision),
-                is_refused=bool(request.refusal),
+                is_form_refused=bool(request.refusal),
             ),
         )
         return RenderedPage(

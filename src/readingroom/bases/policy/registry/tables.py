@@ -62,11 +62,11 @@ class SharedPolicyRegistry:
         """Register a policy; raise `PolicyExists` if its slug is in use."""
 
         def create(shared_transaction: SharedTransaction) -> None:
-            record_row = shared_transaction.connection.execute(
+            inserted_policy_row = shared_transaction.connection.execute(
                 "INSERT INTO policies VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING source",
                 (policy.source, policy.model_dump_json()),
             ).fetchone()
-            if record_row is None:
+            if inserted_policy_row is None:
                 raise PolicyExists(
                     f"The policy {policy.source} exists already; add a revision to it"
                 )
@@ -106,10 +106,10 @@ class SharedPolicyRegistry:
 
         def read() -> list[Policy]:
             with self._database.connection() as connection:
-                record_rows = connection.execute(
+                policy_rows = connection.execute(
                     "SELECT record FROM policies ORDER BY source"
                 ).fetchall()
-            return [Policy.model_validate(record_row[0]) for record_row in record_rows]
+            return [Policy.model_validate(policy_record) for (policy_record,) in policy_rows]
 
         return await self._run_in_thread(read)
 
@@ -118,13 +118,13 @@ class SharedPolicyRegistry:
 
         def read() -> Policy:
             with self._database.connection() as connection:
-                record_row = connection.execute(
+                policy_row = connection.execute(
                     "SELECT record FROM policies WHERE source = ?",
                     (_replace_null_characters(policy_slug),),
                 ).fetchone()
-                if record_row is None:
+                if policy_row is None:
                     raise _make_not_found_error(connection, policy_slug)
-            return Policy.model_validate(record_row[0])
+            return Policy.model_validate(policy_row[0])
 
         return await self._run_in_thread(read)
 
@@ -275,23 +275,23 @@ def _increment_generation(connection: Connection) -> None:
 
 def _lock_revisions(connection: Connection, policy_slug: str) -> Timeline:
     """Return the revisions of a policy, which nobody else changes until the transaction ends."""
-    record_row = connection.execute(
+    locked_policy_row = connection.execute(
         "SELECT source FROM policies WHERE source = ? FOR UPDATE",
         (_replace_null_characters(policy_slug),),
     ).fetchone()
-    if record_row is None:
+    if locked_policy_row is None:
         raise _make_not_found_error(connection, policy_slug)
-    record_rows = connection.execute(
+    revision_rows = connection.execute(
         f"SELECT record FROM revisions WHERE source = ? {_NEWEST_FIRST_ORDER_SQL}", (policy_slug,)
     ).fetchall()
-    return tuple(Revision.model_validate(record_row[0]) for record_row in record_rows)
+    return tuple(Revision.model_validate(revision_record) for (revision_record,) in revision_rows)
 
 
 def _make_not_found_error(connection: Connection, policy_slug: str) -> PolicyNotFound:
     slug_rows = connection.execute(
         "SELECT source FROM policies ORDER BY source LIMIT 100"
     ).fetchall()
-    policy_slugs = [slug_row[0] for slug_row in slug_rows]
+    policy_slugs = [policy_slug for (policy_slug,) in slug_rows]
     return PolicyNotFound(f"There is no policy {policy_slug[:120]!r}", valid_sources=policy_slugs)
 
 
