@@ -164,8 +164,8 @@ def _score_proposals_in_pages(
 
     Page by page, so that asking for more hits never changes the order of the first ones.
     """
-    semantic_ranks = {passage_id: rank for rank, passage_id in enumerate(semantic_ids, 1)}
-    lexical_ranks = {passage_id: rank for rank, passage_id in enumerate(lexical_ids, 1)}
+    semantic_rank_by_id = {passage_id: rank for rank, passage_id in enumerate(semantic_ids, 1)}
+    lexical_rank_by_id = {passage_id: rank for rank, passage_id in enumerate(lexical_ids, 1)}
     scored_passages: list[ScoredPassage] = []
     compared_ids: set[str] = set()
     for page_start in range(0, max(len(semantic_ids), len(lexical_ids)), PROPOSALS_PER_SEARCH):
@@ -183,7 +183,9 @@ def _score_proposals_in_pages(
         ):
             passage_id = compared_passage.passage_id
             score_parts = _make_score_parts(
-                compared_passage, semantic_ranks.get(passage_id), lexical_ranks.get(passage_id)
+                compared_passage,
+                semantic_rank_by_id.get(passage_id),
+                lexical_rank_by_id.get(passage_id),
             )
             scored_passages.append(
                 ScoredPassage(passage_id, round(min(score, max_score), 6), score_parts)

@@ -299,7 +299,7 @@ class LexicalIndex:
         average_tokens = total_token_count / total_document_count
         row_list = ",".join(map(str, row_numbers))
         size_rows = db.execute(f"SELECT id, sz FROM words_docsize WHERE id IN ({row_list})")
-        relative_lengths = {
+        relative_length_by_row_number = {
             row_number: _count_tokens(size_record) / average_tokens
             for row_number, size_record in size_rows
         }
@@ -313,7 +313,9 @@ class LexicalIndex:
             frequency = term.document_count
             rarity = math.log((total_document_count - frequency + 0.5) / (frequency + 0.5))
             for row_number, occurrence_weight in self._count_occurrences(db, term):
-                saturation = occurrence_weight + _K1 * (1 - _B + _B * relative_lengths[row_number])
+                saturation = occurrence_weight + _K1 * (
+                    1 - _B + _B * relative_length_by_row_number[row_number]
+                )
                 # FTS5 does the same: a word of most documents would count against a match.
                 scores[row_number] += max(rarity, 1e-6) * occurrence_weight * (_K1 + 1) / saturation
         return scores

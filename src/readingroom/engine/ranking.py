@@ -471,12 +471,12 @@ class _PassageCosines:
             for place, passage in enumerate(passages)
             if question_vector is not None and passage.vector is not None
         }
-        known_cosines = {
+        known_cosine_by_place = {
             place: passage.cosine
             for place, passage in enumerate(passages)
             if passage.cosine is not None
         }
-        self.cosine_by_place = known_cosines | self._measure_cosines(question_vector)
+        self.cosine_by_place = known_cosine_by_place | self._measure_cosines(question_vector)
 
     def estimate_cosines(self, word_scores: Any) -> Any:
         """Return the cosine of every passage, guessed from its words where it is not known."""

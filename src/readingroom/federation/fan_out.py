@@ -48,7 +48,7 @@ class FanOut:
 
     def __init__(self, deadline_seconds: float = DEADLINE_SECONDS) -> None:
         self._deadline_seconds = deadline_seconds
-        self._late_counts: Counter[str] = Counter()
+        self._late_count_by_base: Counter[str] = Counter()
         self._task_group: anyio.abc.TaskGroup
 
     @asynccontextmanager
@@ -64,7 +64,7 @@ class FanOut:
         """Call every function at once and return what came in time."""
         base_calls = [_BaseCall[AnswerT](base_name) for base_name in functions_by_base]
         for base_call in base_calls:
-            if self._late_counts[base_call.base] < _MAX_LATE_CALLS:
+            if self._late_count_by_base[base_call.base] < _MAX_LATE_CALLS:
                 self._task_group.start_soon(
                     self._run_call, base_call, functions_by_base[base_call.base]
                 )
@@ -92,14 +92,14 @@ class FanOut:
         finally:
             base_call.finished_event.set()
             # A late call that ends frees its place, so a base that recovers is called again.
-            self._late_counts[base_call.base] -= base_call.is_late
+            self._late_count_by_base[base_call.base] -= base_call.is_late
 
     def _gather_answers(self, base_calls: list[_BaseCall[AnswerT]]) -> GatheredAnswers[AnswerT]:
         gathered_answers = GatheredAnswers[AnswerT]()
         for base_call in base_calls:
             if not base_call.finished_event.is_set():
                 base_call.is_late = True
-                self._late_counts[base_call.base] += 1
+                self._late_count_by_base[base_call.base] += 1
                 deadline_text = f"{self._deadline_seconds:g} seconds"
                 base_call.error = BaseSilent(
                     f"{base_call.base} did not answer within {deadline_text}"

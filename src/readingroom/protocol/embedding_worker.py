@@ -79,7 +79,7 @@ class EmbeddingWorker:
         self._report_progress = report_progress
         self._passages_per_batch = passages_per_batch
         self._wait = sleep
-        self._open_leases: dict[str, float] = {}
+        self._lease_seconds_by_id: dict[str, float] = {}
         """The batches that are not sent yet, with how long their leases hold."""
 
     def embed_until_done(self, poll_seconds: float | None) -> int:
@@ -110,7 +110,7 @@ class EmbeddingWorker:
             stored_vectors = self._work.store_vectors(
                 leased_batch.lease_id, self._pack_vectors(leased_batch, vector_matrix)
             )
-            del self._open_leases[leased_batch.lease_id]
+            del self._lease_seconds_by_id[leased_batch.lease_id]
             stored_count += stored_vectors.stored
             self._report_progress(stored_vectors.progress)
         return stored_count
@@ -121,7 +121,7 @@ class EmbeddingWorker:
             leased_batch = self._work.claim_batch(self._embedder.identity, max_passages)
             if not leased_batch.passages:
                 return
-            self._open_leases[leased_batch.lease_id] = leased_batch.lease_seconds
+            self._lease_seconds_by_id[leased_batch.lease_id] = leased_batch.lease_seconds
             yield leased_batch
 
     def _pack_vectors(self, leased_batch: LeasedBatch, vector_matrix: Matrix) -> SentVectors:
@@ -141,8 +141,8 @@ class EmbeddingWorker:
         stop_event = threading.Event()
 
         def send_heartbeats() -> None:
-            while not stop_event.wait(min([30.0, *list(self._open_leases.values())]) / 3):
-                for lease_id in list(self._open_leases):
+            while not stop_event.wait(min([30.0, *list(self._lease_seconds_by_id.values())]) / 3):
+                for lease_id in list(self._lease_seconds_by_id):
                     self._work.extend_lease(lease_id)
 
         heartbeat_thread = threading.Thread(target=send_heartbeats, name="heartbeat", daemon=True)
@@ -152,7 +152,7 @@ class EmbeddingWorker:
         finally:
             stop_event.set()
             heartbeat_thread.join()
-            for lease_id in list(self._open_leases):
+            for lease_id in list(self._lease_seconds_by_id):
                 self._work.release_lease(lease_id)
 
 

@@ -243,9 +243,9 @@ def _make_consent_routes(
     """Return the page where people answer apps; none where they cannot connect."""
     if key_auth.grants is None:
         return []
-    face_titles = {server_face.path: server_face.title for server_face in server_faces}
+    title_by_face_path = {server_face.path: server_face.title for server_face in server_faces}
     return ConsentPages(
-        frame_renderer, key_auth.grants, face_titles, settings.public_url
+        frame_renderer, key_auth.grants, title_by_face_path, settings.public_url
     ).make_routes()
 
 

@@ -98,7 +98,7 @@ def _set_resource_limits(memory_bytes: int, cpu_seconds: int) -> None:
         import resource
     except ImportError:
         return
-    resource_limits: dict[int, int] = {
+    limit_by_resource: dict[int, int] = {
         resource.RLIMIT_AS: memory_bytes,
         resource.RLIMIT_CPU: cpu_seconds,
         resource.RLIMIT_CORE: 0,
@@ -106,9 +106,9 @@ def _set_resource_limits(memory_bytes: int, cpu_seconds: int) -> None:
         resource.RLIMIT_NOFILE: _MAX_DESCRIPTORS,
     }
     if sys.platform == "linux":
-        resource_limits[resource.RLIMIT_NPROC] = _count_tasks() + _MAX_ADDED_TASKS
+        limit_by_resource[resource.RLIMIT_NPROC] = _count_tasks() + _MAX_ADDED_TASKS
     # Never above the hard limit that the process was started with: raising it needs root.
-    for resource_id, limit_value in resource_limits.items():
+    for resource_id, limit_value in limit_by_resource.items():
         _, hard_limit = resource.getrlimit(resource_id)
         limit_value = (
             limit_value if hard_limit == resource.RLIM_INFINITY else min(limit_value, hard_limit)

@@ -346,7 +346,7 @@ class _ScanReader:
         self._report_progress = report_progress
         self._steps_before = steps_before
         """Steps that were reported before the first page here."""
-        self._legible_counts: dict[int, int | None] = {}
+        self._legible_count_by_page: dict[int, int | None] = {}
 
     def has_no_text(
         self, skip_rule: ImageSkipRule, probed_page_count: int = PROBED_PAGE_COUNT
@@ -370,13 +370,13 @@ class _ScanReader:
             self._recognize_page_and_report(raw_page)
 
     def _recognize_page_and_report(self, raw_page: RawPage) -> int | None:
-        if raw_page.number not in self._legible_counts:
-            self._legible_counts[raw_page.number] = self._recognize_page(raw_page)
-            done_count, page_count = len(self._legible_counts), len(self._raw_pages)
+        if raw_page.number not in self._legible_count_by_page:
+            self._legible_count_by_page[raw_page.number] = self._recognize_page(raw_page)
+            done_count, page_count = len(self._legible_count_by_page), len(self._raw_pages)
             progress_message = f"OCR of page {raw_page.number}, {done_count} of {page_count}"
             steps_done = self._steps_before + done_count
             self._report_progress(steps_done, self._steps_before + page_count, progress_message)
-        return self._legible_counts[raw_page.number]
+        return self._legible_count_by_page[raw_page.number]
 
     def _recognize_page(self, raw_page: RawPage) -> int | None:
         """Add the words of a raw_page; return how many are legible, or None without OCR."""

@@ -28,15 +28,15 @@ def find_footnote_marks(typography: Typography) -> dict[int, str]:
         note_line_indexes = _list_note_line_indexes(typography, page_line_indexes)
         if not note_line_indexes:
             continue
-        page_marks: dict[int, str] = {}
+        mark_by_line_index: dict[int, str] = {}
         note_mark = ""
         for line_index in note_line_indexes:
             note_match = _NOTE_MARK_PATTERN.match(typography.lines[line_index].line.text)
             note_mark = note_match["mark"] if note_match else note_mark
-            page_marks[line_index] = note_mark
+            mark_by_line_index[line_index] = note_mark
         text_line_indexes = range(page_line_indexes[0], note_line_indexes[0])
-        if has_note_mark(typography, text_line_indexes, page_marks[note_line_indexes[0]]):
-            marks_by_line |= page_marks
+        if has_note_mark(typography, text_line_indexes, mark_by_line_index[note_line_indexes[0]]):
+            marks_by_line |= mark_by_line_index
     return marks_by_line
 
 

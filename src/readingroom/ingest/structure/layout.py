@@ -170,15 +170,15 @@ def rejoin_words(raw_pages: Sequence[RawPage]) -> None:
     if not broken_lines:
         return
     line_texts = (line.text for raw_page in raw_pages for line in raw_page.lines)
-    word_frequencies = Counter(
+    count_by_word = Counter(
         word.lower() for line_text in line_texts for word in _WORD_PATTERN.findall(line_text)
     )
-    breaks_words = any(_has_proven_break(line.text, word_frequencies) for line in broken_lines)
+    breaks_words = any(_has_proven_break(line.text, count_by_word) for line in broken_lines)
     for line in broken_lines:
-        line.text = _rejoin_words_of_line(line.text, word_frequencies, breaks_words).strip()
+        line.text = _rejoin_words_of_line(line.text, count_by_word, breaks_words).strip()
 
 
-def _has_proven_break(line_text: str, word_frequencies: Counter[str]) -> bool:
+def _has_proven_break(line_text: str, count_by_word: Counter[str]) -> bool:
     """Whether a word broken in a line is written whole elsewhere, so that its typesetter broke it.
 
     Others break lines only at the hyphens that words have of their own.
@@ -187,14 +187,12 @@ def _has_proven_break(line_text: str, word_frequencies: Counter[str]) -> bool:
     return any(
         (head_match := _LAST_WORD_PATTERN.search(text_before[-_MAX_WORD_CHARS:]))
         and (tail_match := _WORD_PATTERN.match(text_after))
-        and word_frequencies[(head_match[0] + tail_match[0]).lower()]
+        and count_by_word[(head_match[0] + tail_match[0]).lower()]
         for text_before, text_after in pairwise(text_pieces)
     )
 
 
-def _rejoin_words_of_line(
-    line_text: str, word_frequencies: Counter[str], breaks_words: bool
-) -> str:
+def _rejoin_words_of_line(line_text: str, count_by_word: Counter[str], breaks_words: bool) -> str:
     """Return a line with the words around each mark rejoined; a mark between others is a hyphen."""
     # Not one pattern for both words: it would try every letter before a mark as the first.
     mended_pieces: list[str] = []
@@ -205,7 +203,7 @@ def _rejoin_words_of_line(
         if head_match and tail_match:
             mended_pieces += [
                 text_before[: len(text_before) - len(head_match[0])],
-                _rejoin_word(head_match[0], tail_match[0], word_frequencies, breaks_words),
+                _rejoin_word(head_match[0], tail_match[0], count_by_word, breaks_words),
             ]
             text_before = text_after[tail_match.end() :]
         else:
@@ -215,15 +213,13 @@ def _rejoin_words_of_line(
 
 
 def _rejoin_word(
-    word_head: str, word_tail: str, word_frequencies: Counter[str], breaks_words: bool
+    word_head: str, word_tail: str, count_by_word: Counter[str], breaks_words: bool
 ) -> str:
     joined_word, hyphenated_word = word_head + word_tail, f"{word_head}-{word_tail}"
-    is_hyphen_usual = (
-        word_frequencies[hyphenated_word.lower()] > word_frequencies[joined_word.lower()]
-    )
+    is_hyphen_usual = count_by_word[hyphenated_word.lower()] > count_by_word[joined_word.lower()]
     # The halves at the end of one line and the beginning of the next were counted once themselves.
     is_compound = not breaks_words and all(
-        word_frequencies[word_half.lower()] > 1 for word_half in (word_head, word_tail)
+        count_by_word[word_half.lower()] > 1 for word_half in (word_head, word_tail)
     )
     return (
         hyphenated_word

@@ -99,14 +99,14 @@ def _separate_figures(
         for section_start in outline_starts
         if section_start.kind != "exhibit"
     }
-    figure_page_numbers = typography.figure_pages.keys() - headed_page_numbers
+    figure_page_numbers = typography.figure_lines_by_page.keys() - headed_page_numbers
     other_starts = [
         section_start
         for section_start in outline_starts
         if typography.lines[section_start.line_index].page not in figure_page_numbers
     ]
     figure_starts = [
-        _make_figure_start(typography, typography.figure_pages[page_number])
+        _make_figure_start(typography, typography.figure_lines_by_page[page_number])
         for page_number in figure_page_numbers
     ]
     return sorted(
@@ -359,7 +359,9 @@ def _resume_after_exhibits(
         if division.section_start is None or division.section_start.kind != "exhibit":
             enclosing_section_start = division.section_start
         elif enclosing_section_start is not None and typography.is_figure_line(division.line_index):
-            figure_end = typography.figure_pages[typography.lines[division.line_index].page].stop
+            figure_end = typography.figure_lines_by_page[
+                typography.lines[division.line_index].page
+            ].stop
             if figure_end < end_index:
                 yield _Division(figure_end, enclosing_section_start, is_resumed=True)
         elif enclosing_section_start is not None:

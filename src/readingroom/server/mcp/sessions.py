@@ -26,29 +26,29 @@ class SessionRegistry:
     def __init__(self, max_per_caller: int) -> None:
         self._max_per_caller = max_per_caller
         self._callers_by_session: dict[str, str] = {}
-        self._reserved_counts: Counter[str] = Counter()
+        self._reserved_count_by_caller: Counter[str] = Counter()
 
     @contextmanager
     def reserve_place(self, caller_id: str) -> Iterator[None]:
         """Hold one of the caller's places while this is entered. Raise TooManySessions."""
         owned_count = sum(owner_id == caller_id for owner_id in self._callers_by_session.values())
-        if owned_count + self._reserved_counts[caller_id] >= self._max_per_caller:
+        if owned_count + self._reserved_count_by_caller[caller_id] >= self._max_per_caller:
             raise TooManySessions(
                 f"{self._max_per_caller} sessions of this caller are open; end one, or ask the "
                 "operator for more (READINGROOM_MAX_SESSIONS_PER_CALLER)",
                 retry_after=30,
             )
-        self._reserved_counts[caller_id] += 1
+        self._reserved_count_by_caller[caller_id] += 1
         try:
             yield
         finally:
-            self._reserved_counts[caller_id] -= 1
-            if not self._reserved_counts[caller_id]:
-                del self._reserved_counts[caller_id]
+            self._reserved_count_by_caller[caller_id] -= 1
+            if not self._reserved_count_by_caller[caller_id]:
+                del self._reserved_count_by_caller[caller_id]
 
     def count_reserved_places(self) -> int:
         """Return how many places are held, by all callers together."""
-        return self._reserved_counts.total()
+        return self._reserved_count_by_caller.total()
 
     def add_session(self, session_id: str, caller_id: str) -> None:
         """Note a session that was opened."""

@@ -99,7 +99,7 @@ class SseTransport:
         self._owners = SessionRegistry(session_limits.max_sessions_per_caller)
         self._unanswered_by_session: dict[str, UnansweredRequests] = {}
         """By session, the requests that were taken from it."""
-        self._posting_counts: Counter[str] = Counter()
+        self._posting_count_by_session: Counter[str] = Counter()
         """By session, the messages that are being posted."""
         self._transport = SseServerTransport(
             f"{face_path}/messages/", max_request_body_size=session_limits.max_body_bytes
@@ -123,7 +123,7 @@ class SseTransport:
         """Pass a message to the session that its address names. Raise TooManyMessages."""
         session_id = _read_session_id(scope)
         unanswered_requests = self._unanswered_by_session.get(session_id)
-        request_count = self._posting_counts[session_id] + (
+        request_count = self._posting_count_by_session[session_id] + (
             unanswered_requests.request_count if unanswered_requests else 0
         )
         if request_count >= _MAX_UNANSWERED_MESSAGES:
@@ -133,15 +133,15 @@ class SseTransport:
                 retry_after=1,
             )
         scope["state"]["session_id"] = session_id
-        self._posting_counts[session_id] += 1
+        self._posting_count_by_session[session_id] += 1
         try:
             await self._post_app(scope, receive, send)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             pass  # the session ended after its message was accepted
         finally:
-            self._posting_counts[session_id] -= 1
-            if not self._posting_counts[session_id]:
-                del self._posting_counts[session_id]
+            self._posting_count_by_session[session_id] -= 1
+            if not self._posting_count_by_session[session_id]:
+                del self._posting_count_by_session[session_id]
 
     async def _serve_stream(self, scope: Scope, receive: Receive, send: Send) -> None:
         server_options = self._server.create_initialization_options()

@@ -30,12 +30,12 @@ class ConsentPages:
         self,
         frame_renderer: PageFrame,
         grant_store: GrantStore,
-        face_titles: Mapping[str, str],
+        title_by_face_path: Mapping[str, str],
         public_url: str | None,
     ) -> None:
         self._browser_auth = frame_renderer.browser_auth
         self._grants = grant_store
-        self._face_titles = face_titles
+        self._title_by_face_path = title_by_face_path
         self._public_url = public_url
 
     def make_routes(self) -> list[BaseRoute]:
@@ -67,7 +67,7 @@ class ConsentPages:
             return_address=_describe_redirect_target(redirect_uri),
             faces=[
                 face_title
-                for offered_path, face_title in self._face_titles.items()
+                for offered_path, face_title in self._title_by_face_path.items()
                 if face_path is None or offered_path == face_path
             ],
             key_name=visitor.name,
@@ -136,7 +136,7 @@ class ConsentPages:
         face_path = resource_url.removeprefix(server_address).rstrip("/").removesuffix("/mcp")
         if (
             resource_url.rstrip("/") == f"{server_address}{face_path}/mcp"
-            and face_path in self._face_titles
+            and face_path in self._title_by_face_path
         ):
             return face_path
         raise _UnknownResource(f"This server has no face at {resource_url[:200]}")

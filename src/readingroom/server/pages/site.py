@@ -76,13 +76,13 @@ def build_console_pages(
     menu_entries = _make_menu_entries(all_pages)
     frame_renderer = PageFrame(browser_auth, menu_entries, settings.is_sample)
     upload_spools = make_upload_spools(settings)
-    job_handlers = {
+    handler_by_job_kind = {
         job_kind: job_handler
         for pages_of_base in pages_of_bases
         for job_kind, job_handler in pages_of_base.job_handlers.items()
     }
     # The checks are no base's own, and run like any other job.
-    job_handlers |= doctor_pages.make_job_handlers()
+    handler_by_job_kind |= doctor_pages.make_job_handlers()
     page_routes: list[BaseRoute] = [
         Route(f"{ASSET_PREFIX}{{digest}}/{{file_name}}", _show_asset),
         *SignInPages(frame_renderer).make_routes(),
@@ -94,7 +94,7 @@ def build_console_pages(
         page_routes,
         frame_renderer,
         menu_entries,
-        JobRunner(job_store, job_handlers),
+        JobRunner(job_store, handler_by_job_kind),
         upload_spools,
         list_recent_events,
     )

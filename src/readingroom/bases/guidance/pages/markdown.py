@@ -136,7 +136,7 @@ class _MarkdownWriter:
     base_address: str
     anchors: list[Anchor] = field(default_factory=list)
     abbreviations: dict[tuple[str, str], None] = field(default_factory=dict)
-    _footnote_labels: dict[str, str] = field(default_factory=dict)  # by the id of the note
+    _footnote_label_by_id: dict[str, str] = field(default_factory=dict)  # by the id of the note
     _table_writer: TableWriter = field(default_factory=TableWriter)
 
     def write_blocks(self, parent_element: Element) -> Iterator[str]:
@@ -192,7 +192,9 @@ class _MarkdownWriter:
             else:
                 for note_number, note_item in _number_items(child_node):
                     if isinstance(note_item, Element):
-                        note_label = self._footnote_labels.get(note_item.attributes.get("id", ""))
+                        note_label = self._footnote_label_by_id.get(
+                            note_item.attributes.get("id", "")
+                        )
                         yield f"[^{note_label or note_number}] " + "\n\n".join(
                             self.write_blocks(note_item)
                         )
@@ -305,7 +307,7 @@ class _MarkdownWriter:
         mark_label = _get_raw_text(mark_link).strip().strip("[]")
         if not _FOOTNOTE_LABEL_PATTERN.fullmatch(mark_label):
             return f"[{escape_text(mark_label)}]" if mark_label else ""
-        self._footnote_labels[mark_link.attributes["href"].removeprefix("#")] = mark_label
+        self._footnote_label_by_id[mark_link.attributes["href"].removeprefix("#")] = mark_label
         return f"[^{mark_label}]"
 
     def _write_abbreviation(self, element: Element) -> str:

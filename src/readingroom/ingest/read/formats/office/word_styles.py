@@ -77,30 +77,34 @@ class ListNumbering:
 
     def __init__(self, numbering_element: Element | None, word_styles: WordStyles) -> None:
         self._styles = word_styles
-        self._levels: dict[str, dict[int, Element]] = {}
-        self._lists: dict[str, str] = {}
+        self._levels_by_abstract_list: dict[str, dict[int, Element]] = {}
+        self._abstract_list_by_list: dict[str, str] = {}
         """Ids of abstract lists by the ids of the lists that paragraphs name."""
-        self._counters: dict[str, list[int]] = {}
+        self._counters_by_list: dict[str, list[int]] = {}
         if numbering_element is None:
             return
         for abstract_list in numbering_element.findall("abstractNum"):
-            self._levels[abstract_list.get("abstractNumId", "")] = {
+            self._levels_by_abstract_list[abstract_list.get("abstractNumId", "")] = {
                 _parse_number(level_element.get("ilvl")) or 0: level_element
                 for level_element in abstract_list.findall("lvl")
             }
         for number_list in numbering_element.findall("num"):
             abstract_id_element = number_list.find("abstractNumId")
             if abstract_id_element is not None:
-                self._lists[number_list.get("numId", "")] = abstract_id_element.get("val", "")
+                self._abstract_list_by_list[number_list.get("numId", "")] = abstract_id_element.get(
+                    "val", ""
+                )
 
     def make_next_label(self, properties_element: Element | None, style_id: str | None) -> str:
         """Return the number of the next paragraph, such as `116.` or `(a)`; "" if it has none."""
         list_id, level_index = self._find_list(properties_element, style_id)
-        level_elements = self._levels.get(self._lists.get(list_id or "", ""))
+        level_elements = self._levels_by_abstract_list.get(
+            self._abstract_list_by_list.get(list_id or "", "")
+        )
         if not list_id or not level_elements or level_index not in level_elements:
             return ""
-        level_counters = self._counters.setdefault(
-            self._lists[list_id],
+        level_counters = self._counters_by_list.setdefault(
+            self._abstract_list_by_list[list_id],
             [_get_start_number(level_elements.get(index)) - 1 for index in range(_MAX_LIST_LEVELS)],
         )
         level_counters[level_index] += 1
