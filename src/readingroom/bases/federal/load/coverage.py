@@ -23,6 +23,8 @@ def update_source_counts(db: Database) -> None:
                 complete_up_to,
                 f"files of {record_source.complete_file_loader}",
             )
+        if record_source.issue_loader:
+            _store_complete_days(db, record_source, record_source.issue_loader)
         db.execute(
             """UPDATE progress SET loaded_up_to =
                    (SELECT complete_up_to FROM coverage WHERE coverage.source = progress.source)
@@ -83,6 +85,26 @@ def _find_complete_date(db: Database, record_source: Source) -> str | None:
         (f"{record_source.complete_file_loader}/%", _MAX_NEWEST_ROWS),
     ).fetchone()
     return complete_up_to or None
+
+
+def _store_complete_days(db: Database, record_source: Source, issue_loader: str) -> None:
+    """Store of which days all is here, where a source is known to be complete up to none.
+
+    A day's issue says nothing of the days before it.
+    """
+    first_day, last_day, day_count = db.execute(
+        f"""SELECT min(published_at), max(published_at), count(DISTINCT published_at)
+            FROM {record_source.name} WHERE status = 'active' AND loader LIKE ?""",
+        (f"{issue_loader}/%",),
+    ).fetchone()
+    issues_text = {0: None, 1: f"the issue of {first_day}"}.get(
+        day_count, f"{day_count:,} issues from {first_day} to {last_day}"
+    )
+    db.execute(
+        """UPDATE coverage SET complete_from = NULL, complete_up_to = NULL, known_by = ?
+           WHERE source = ? AND (known_by IS NULL OR known_by <> 'sync')""",
+        (issues_text, record_source.name),
+    )
 
 
 def _store_complete_dates(

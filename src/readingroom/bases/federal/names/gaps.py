@@ -38,6 +38,7 @@ def describe_gaps(db: Database, table: RecordTable, filters: Mapping[str, Any]) 
         _describe_missing_number(db, table, filters)
         or _describe_unstated_field(db, table, filters)
         or _describe_undated(db, table, filters)
+        or _describe_complete_days(db, table)
     )
 
 
@@ -127,3 +128,16 @@ def _describe_undated(db: Database, table: RecordTable, filters: Mapping[str, An
     if not undated_count:
         return None
     return f"{undated_count:,} more {table.slug} that pass the other filters bear no date here."
+
+
+def _describe_complete_days(db: Database, table: RecordTable) -> str | None:
+    """Return of which days a source of issues is complete, where it is not up to a day."""
+    coverage_row = db.execute(
+        "SELECT known_by FROM coverage WHERE source = ? AND complete_up_to IS NULL", (table.name,)
+    ).fetchone()
+    if coverage_row is None or coverage_row["known_by"] is None:
+        return None
+    return (
+        f"Of {table.slug}, all of {coverage_row['known_by']} is loaded; of other days, nothing "
+        "is known to be complete here."
+    )
