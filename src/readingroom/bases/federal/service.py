@@ -360,7 +360,7 @@ class FederalService:
                 filters_read=filter_values.find_reinterpreted_values(
                     row_filter.filters, stored_filter.filters
                 ),
-                note=describe_uncovered(query_text),
+                note=gaps.describe_citation(db, query_text),
                 **lists.build_next_match_fields(list_name, page_slice, len(name_matches)),
             )
 

@@ -6,9 +6,11 @@ from typing import Any
 from pydantic_core import from_json
 
 from readingroom.bases.federal.filters import build_row_filter
+from readingroom.bases.federal.names.code_citations import describe_cited_record
 from readingroom.bases.federal.names.stored_values import ColumnValues
 from readingroom.bases.federal.query.votes import describe_missing_voters
 from readingroom.bases.federal.schema.sources import MEMBER_VOTES, RecordTable
+from readingroom.bases.federal.schema.uncovered import describe_uncovered
 from readingroom.storage.database import Database
 
 _MAX_READ_VALUES, _MAX_NEAREST_VALUES = 50_000, 6
@@ -40,6 +42,11 @@ def describe_gaps(db: Database, table: RecordTable, filters: Mapping[str, Any]) 
         or _describe_undated(db, table, filters)
         or _describe_complete_days(db, table)
     )
+
+
+def describe_citation(db: Database, query_text: str) -> str | None:
+    """Return what to tell whoever looks a citation up as a name; None for names."""
+    return describe_uncovered(query_text) or describe_cited_record(db, query_text)
 
 
 def describe_search_gaps(
