@@ -360,7 +360,7 @@ class FederalService:
                 filters_read=filter_values.find_reinterpreted_values(
                     row_filter.filters, stored_filter.filters
                 ),
-                note=gaps.describe_citation(db, query_text),
+                note=gaps.describe_name_gaps(db, query_text, name_matches),
                 **lists.build_next_match_fields(list_name, page_slice, len(name_matches)),
             )
 

@@ -7,6 +7,7 @@ from pydantic_core import from_json
 
 from readingroom.bases.federal.filters import build_row_filter
 from readingroom.bases.federal.names.code_citations import describe_cited_record
+from readingroom.bases.federal.names.scoring import EntityMatch
 from readingroom.bases.federal.names.stored_values import ColumnValues
 from readingroom.bases.federal.query.votes import describe_missing_voters
 from readingroom.bases.federal.schema.sources import MEMBER_VOTES, RecordTable
@@ -14,6 +15,7 @@ from readingroom.bases.federal.schema.uncovered import describe_uncovered
 from readingroom.storage.database import Database
 
 _MAX_READ_VALUES, _MAX_NEAREST_VALUES = 50_000, 6
+_MAX_SCORE_APART = 0.01  # of names that may be meant alike
 # Fields that many loaded records do not state, each as SQL that such records pass.
 _UNSTATED_SQL_BY_FIELD = {
     ("bills", "outcome"): "outcome IS NULL",
@@ -44,9 +46,31 @@ def describe_gaps(db: Database, table: RecordTable, filters: Mapping[str, Any]) 
     )
 
 
-def describe_citation(db: Database, query_text: str) -> str | None:
-    """Return what to tell whoever looks a citation up as a name; None for names."""
-    return describe_uncovered(query_text) or describe_cited_record(db, query_text)
+def describe_name_gaps(
+    db: Database, query_text: str, name_matches: Sequence[EntityMatch]
+) -> str | None:
+    """Return what to tell of a name that is a citation, or names several committees alike."""
+    return (
+        describe_uncovered(query_text)
+        or describe_cited_record(db, query_text)
+        or _describe_ambiguity(name_matches)
+    )
+
+
+def _describe_ambiguity(name_matches: Sequence[EntityMatch]) -> str | None:
+    likeliest_matches = [
+        match
+        for match in name_matches
+        if match.score > name_matches[0].score - _MAX_SCORE_APART
+        and match.record.get("source") == "committees"
+    ]
+    if len(likeliest_matches) < 2:
+        return None
+    names_text = "; ".join(
+        f"{match.id} ({match.record['title']}{'' if match.record['current'] else ', of the past'})"
+        for match in likeliest_matches[:_MAX_NEAREST_VALUES]
+    )
+    return f"Several committees may be meant: {names_text}. Say the chamber or the whole name."
 
 
 def describe_search_gaps(
