@@ -283,7 +283,7 @@ def _build_vote(
         number=vote_number,
         recorded=len(member_votes),
         totals=totals,
-        party_totals=printed_party_totals or _count_by_party(member_votes),
+        party_totals=list(printed_party_totals) or _count_by_party(member_votes),
         party_totals_of=None
         if printed_party_totals or len(member_votes) >= sum(totals.model_dump().values())
         else len(member_votes),
