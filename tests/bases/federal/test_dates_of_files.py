@@ -64,6 +64,24 @@ async def test_an_issue_of_the_register_is_complete_for_its_day_alone(tmp_path: 
     assert read_progress(tmp_path, "federal_register").loaded_up_to == "2025-06-01"
 
 
+async def test_a_date_that_an_earlier_version_took_from_an_issue_is_corrected(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "FR.xml").write_text(register_issue(), "utf-8")
+    load(get_database_path(tmp_path), [tmp_path / "FR.xml"], None)
+    with closing(sqlite3.connect(get_database_path(tmp_path))) as db:
+        db.execute(
+            """UPDATE coverage SET complete_up_to = '2018-05-10',
+               known_by = 'files of register-issue' WHERE source = 'federal_register'"""
+        )
+        db.execute("UPDATE progress SET loaded_up_to = '2018-05-10' WHERE source LIKE 'federal_%'")
+        db.commit()
+    async with serve_in_process(tmp_path) as ask:
+        counted = await ask.answer("count", resource="federal_register")
+    assert counted["loaded_up_to"] is None
+    assert "the issue of 2018-05-10" in counted["note"]
+
+
 def test_of_what_is_not_loaded_no_date_is_known(tmp_path: Path) -> None:
     (tmp_path / "FR.xml").write_text(register_issue(), "utf-8")
     load(get_database_path(tmp_path), [tmp_path / "FR.xml"], None)
