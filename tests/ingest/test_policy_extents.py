@@ -69,7 +69,7 @@ def test_letters_of_a_font_without_heights_are_all_of_one_size() -> None:
     with pypdfium2.PdfDocument(flat_content) as pdf_document:
         lines = read_raw_page(pdf_document, 0).lines
 
-    assert [line.size for line in lines] == pytest.approx([lines[0].size] * 4)
+    assert [line.letter_height for line in lines] == pytest.approx([lines[0].letter_height] * 4)
     assert [line.bottom - lines[-1].bottom for line in lines] == pytest.approx([45, 30, 15, 0])
 
 

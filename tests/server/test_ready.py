@@ -5,11 +5,16 @@ import signal
 from pathlib import Path
 
 import httpx2
+import pytest
 
+from readingroom.bases.federal.store import get_database_path
+from readingroom.bases.federal.tools import open_federal
 from tests.requirements import requirement
 from tests.storage.test_keyvalue import find_server_pid
+from tests.support.federal.base import HashedWords
 from tests.support.kit import serve_room
-from tests.support.processes import wait_until
+from tests.support.postgres import PostgresServer, make_database
+from tests.support.processes import HANG_SECONDS, wait_until
 from tests.support.valkey import run_valkey
 
 
@@ -40,8 +45,41 @@ def test_a_served_policy_base_survives_the_death_of_its_own_registry(tmp_path: P
     with serve_room("policy", data=data) as served:
         policy = {"source": "NPPF", "title": "The NPPF", "category": "national_policy"}
         url = f"{served.url}/api/v1/policies"
-        assert httpx2.post(url, json=policy, timeout=60, trust_env=False).status_code == 201
+        assert (
+            httpx2.post(url, json=policy, timeout=HANG_SECONDS, trust_env=False).status_code == 201
+        )
         os.kill(find_server_pid(data / "policy" / "registry"), signal.SIGKILL)
         answer = served.get("/api/v1/policies")
         assert [listed["source"] for listed in answer.json()["policies"]] == ["NPPF"]
         assert served.get("/ready").status_code == 200
+
+
+def test_a_server_whose_federal_records_are_away_is_not_ready(
+    postgres: PostgresServer, tmp_path: Path
+) -> None:
+    with make_database(postgres) as url:
+        env, name = {"READINGROOM_DATABASE_URL": url}, url.split("/")[3].split("?")[0]
+        with serve_room("federal", data=tmp_path / "data", env=env) as served:
+            assert served.get("/ready").json() == {"status": "ready"}
+            postgres.execute(f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS false")
+            postgres.execute(
+                "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity "
+                f"WHERE datname = '{name}'"
+            )
+            wait_until(lambda: served.get("/ready").status_code == 503)
+            degraded = {"status": "degraded", "degraded": {"federal": "storage_failed"}}
+            assert served.get("/ready").json() == degraded
+            assert served.get("/health").status_code == 200
+            postgres.execute(f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS true")
+            wait_until(lambda: served.get("/ready").status_code == 200)
+
+
+@pytest.mark.anyio
+async def test_asking_the_federal_records_whether_they_are_there_is_one_statement(
+    tmp_path: Path,
+) -> None:
+    base = open_federal(get_database_path(tmp_path), HashedWords())  # type: ignore[arg-type]
+    statements: list[str] = []
+    base.service.store.trace_statement = statements.append
+    await base.check_ready()
+    assert [sql for sql in statements if "PRAGMA" not in sql] == ["SELECT value FROM generation"]

@@ -3,7 +3,7 @@
 import gc
 import threading
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from readingroom.storage.errors import (
     DatabaseConflict,
     DatabaseFailed,
     EmbeddingMismatch,
+    InvalidDatabaseValue,
     SchemaTooNew,
     StoreUnusable,
 )
@@ -28,6 +29,7 @@ from readingroom.storage.postgres import database as database_module
 from readingroom.storage.postgres import health
 from readingroom.storage.postgres.chunks import PostgresChunkStore, PostgresCollection
 from readingroom.storage.postgres.database import PostgresDatabase, open_database
+from readingroom.storage.postgres.encoding import encode_words_rows
 from readingroom.storage.postgres.files import PostgresFiles
 from readingroom.storage.postgres.health import list_problems
 from readingroom.storage.postgres.schema import SCHEMA_VERSION
@@ -35,6 +37,7 @@ from tests.engine.test_vectors import FILTERS, make_vector
 from tests.storage.test_chunks import FIELDS, make_chunks
 from tests.support.filters import passes
 from tests.support.postgres import PostgresServer, make_database
+from tests.support.processes import HANG_SECONDS
 
 
 @pytest.fixture
@@ -108,13 +111,13 @@ def test_counts_of_stems_follow_every_write(collection: PostgresCollection) -> N
     )
     collection.upsert_chunks(two)
     assert collection.count_chunks_and_tokens() == (2, 4)
-    assert collection.count_stems(["cycle", "park", "none"]) == {"cycle": 2, "park": 1}
+    assert collection.count_chunks_by_stem(["cycle", "park", "none"]) == {"cycle": 2, "park": 1}
     collection.upsert_chunks(Chunks(["a"], ["park"], [{}], two.vectors[:1]))
     assert collection.count_chunks_and_tokens() == (2, 2)
-    assert collection.count_stems(["cycle", "park"]) == {"cycle": 1, "park": 1}
+    assert collection.count_chunks_by_stem(["cycle", "park"]) == {"cycle": 1, "park": 1}
     collection.delete_chunks(["a", "b"])
     assert collection.count_chunks_and_tokens() == (0, 0)
-    assert collection.count_stems(["cycle", "park"]) == {}
+    assert collection.count_chunks_by_stem(["cycle", "park"]) == {}
 
 
 def test_generations_become_visible_in_their_order(
@@ -127,18 +130,18 @@ def test_generations_become_visible_in_their_order(
         with database.transaction():
             collection.upsert_chunks(make_chunks("slow"))
             begun.set()
-            assert may_end.wait(60)
+            assert may_end.wait(HANG_SECONDS)
 
     writer = threading.Thread(target=write_slowly)
     writer.start()
-    assert begun.wait(60)
+    assert begun.wait(HANG_SECONDS)
     before = collection.generation
     # It began later and is committed first, without waiting for the other.
     collection.upsert_chunks(make_chunks("quick", seed=1))
-    first, touched_first = collection.list_changes(before)
+    first, touched_first = collection.list_changes_since(before)
     may_end.set()
     writer.join()
-    second, touched_second = collection.list_changes(first)
+    second, touched_second = collection.list_changes_since(first)
     assert (touched_first, touched_second) == (["quick"], ["slow"])
     assert before < first < second
 
@@ -325,7 +328,7 @@ def test_a_text_with_a_null_character_is_kept_with_its_offsets(
 def test_texts_are_compared_by_their_bytes(collection: PostgresCollection) -> None:
     ids = ["b", "a", "B", "ä", "A", "_"]
     collection.upsert_chunks(make_chunks(*ids))
-    with collection.read() as connection:
+    with collection.lend_search_connection() as connection:
         rows = connection.execute("SELECT id FROM policy_docs_chunks ORDER BY id").fetchall()
     assert [row[0] for row in rows] == sorted(ids)
 
@@ -360,6 +363,62 @@ def test_a_statement_that_fails_tells_no_values(database: PostgresDatabase) -> N
     with pytest.raises(DatabaseFailed) as caught, database.connection() as connection:
         connection.execute("SELECT secret_column FROM policies WHERE source = ?", ("hunter2",))
     assert "hunter2" not in caught.value.message
+
+
+def test_more_words_than_a_row_takes_are_a_value_that_is_refused(
+    database: PostgresDatabase,
+) -> None:
+    """However they are given to it: binary ones it takes for a fault of its own."""
+    words = [f"word{number}" for number in range(150_000)]
+    with database.transaction() as transaction:
+        transaction.connection.execute(
+            "CREATE TEMP TABLE kept (number bigint, w tsvector, n bigint)"
+        )
+        with pytest.raises(InvalidDatabaseValue, match="tsvector"):
+            transaction.connection.copy_in("kept", encode_words_rows([(1, [words])]))
+        transaction.connection.roll_back()
+        transaction.connection.execute("BEGIN")
+        with pytest.raises(InvalidDatabaseValue, match="tsvector"):
+            transaction.connection.execute("SELECT array_to_tsvector(?)", (words,))
+        transaction.connection.roll_back()
+        transaction.connection.execute("BEGIN")
+
+
+@pytest.mark.parametrize(
+    "sql_state, advice",
+    [
+        ("25006", "target_session_attrs=read-write"),
+        ("42501", "give the role of the URL the right to it"),
+        ("53100", "make room on the disk of the database"),
+        ("53300", "raise max_connections of the server, or run fewer processes"),
+        ("57P01", "try again when the database answers"),
+    ],
+)
+def test_an_error_that_an_operator_can_mend_says_how(
+    database: PostgresDatabase, sql_state: str, advice: str
+) -> None:
+    with (
+        database.connection() as connection,
+        pytest.raises(DatabaseFailed, match=f"^It cannot; .*{advice}"),
+    ):
+        connection.execute(f"DO $$ BEGIN RAISE 'It cannot' USING ERRCODE = '{sql_state}'; END $$")
+
+
+def test_a_database_that_is_not_there_is_said_to_be_looked_for(postgres: PostgresServer) -> None:
+    with pytest.raises(DatabaseFailed, match="does not exist; check the URL of the database"):
+        open_database(postgres.url("nosuch")).prepare()
+
+
+def test_a_connection_beyond_the_limit_gives_back_only_what_it_had(
+    database: PostgresDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It goes on without a place, for whoever has the others may wait for it."""
+    monkeypatch.setattr(database_module, "_CONNECTION_WAIT_SECONDS", 0.01)
+    with ExitStack() as loans:
+        for _ in range(18):
+            loans.enter_context(database.lend_connection())
+    with database.lend_connection() as connection:
+        assert connection.execute("SELECT 1").fetchone()[0] == 1
 
 
 def test_a_question_mark_in_quotation_marks_is_no_place_for_a_value(

@@ -22,6 +22,7 @@ from readingroom.console.options import (
     make_tenths_printer,
     print_result,
     run_command,
+    tell_what_is_kept,
 )
 from readingroom.core import clock
 from readingroom.core.settings import SAMPLE_MARK_FILE, RoomSettings
@@ -45,10 +46,14 @@ def backup(file: Path, settings: RoomSettings, as_json: bool) -> None:
     Changes wait while a base is copied; searches do not. FILE holds hashed keys and your documents,
     so only you may read it. readingroom.toml and the embedding model are not in it.
     """
-    if not settings.data.is_dir():
+    # With a database there may be none: no base keeps in it what a backup is of.
+    if not settings.database_url and not settings.data.is_dir():
         raise BackupUnusable(f"There is no data directory {settings.data}")
     file = file.absolute()
-    with _open_backup_workspace(file.parent) as copies_folder:
+    with (
+        tell_what_is_kept(f"Nothing was written to {file}: run the same command again"),
+        _open_backup_workspace(file.parent) as copies_folder,
+    ):
         backup_manifest = _copy_all_stores(settings, copies_folder)
         pack_archive(
             backup_manifest, copies_folder, file, make_tenths_printer("packing: {} of {} files")

@@ -15,7 +15,7 @@ from pydantic import SecretStr
 from readingroom.bases import BASES
 from readingroom.commands.backup import load_backup_handlers, run_base_command
 from readingroom.commands.errors import CopyDiffers
-from readingroom.console.options import add_common_options, print_result
+from readingroom.console.options import add_common_options, print_result, tell_what_is_kept
 from readingroom.core.errors import InvalidSetting
 from readingroom.core.progress import no_progress_sync
 from readingroom.core.settings import RoomSettings
@@ -44,14 +44,12 @@ def migrate(url: str, force: bool, settings: RoomSettings, as_json: bool) -> Non
     if settings.database_url:
         raise InvalidSetting("READINGROOM_DATABASE_URL is set: this room is on a database already")
     target_settings = settings.model_copy(update={"database_url": SecretStr(url)})
-    outcome_by_base: dict[str, dict[str, Any]] = {}
-    for base_name, backup_handler in load_backup_handlers().items():
-        if BASES[base_name].database_support == "moves" and backup_handler.has_data(settings):
-            click.echo(f"{base_name}: copying", err=True)
-            outcome_by_base[base_name] = backup_handler.migrate_base(
-                settings, target_settings, force
-            ) or _migrate_base(base_name, settings, target_settings, force)
-    key_count = _migrate_keys(settings, target_settings)
+    with tell_what_is_kept(
+        "Bases that were copied are in the database whole, and nothing was taken from the data "
+        "directory: run the same command again, which leaves out what is there"
+    ):
+        outcome_by_base = _migrate_all_bases(settings, target_settings, force)
+        key_count = _migrate_keys(settings, target_settings)
     outcome_lines = [
         f"{store_name}: {_describe_migration(migration_outcome)}"
         for store_name, migration_outcome in outcome_by_base.items()
@@ -61,6 +59,20 @@ def migrate(url: str, force: bool, settings: RoomSettings, as_json: bool) -> Non
         "Set READINGROOM_DATABASE_URL, and serve from there.",
     ]
     print_result(as_json, {"bases": outcome_by_base, "keys": key_count}, "\n".join(outcome_lines))
+
+
+def _migrate_all_bases(
+    settings: RoomSettings, target_settings: RoomSettings, is_forced: bool
+) -> dict[str, dict[str, Any]]:
+    """Copy the bases that have data; return what came of each."""
+    outcome_by_base: dict[str, dict[str, Any]] = {}
+    for base_name, backup_handler in load_backup_handlers().items():
+        if BASES[base_name].database_support == "moves" and backup_handler.has_data(settings):
+            click.echo(f"{base_name}: copying", err=True)
+            outcome_by_base[base_name] = backup_handler.migrate_base(
+                settings, target_settings, is_forced
+            ) or _migrate_base(base_name, settings, target_settings, is_forced)
+    return outcome_by_base
 
 
 def _migrate_base(
@@ -140,7 +152,7 @@ def _read_comparable_content(file_path: Path) -> object:
     if file_path.suffix == ".db":
         with closing(open_untrusted(file_path)) as db:
             table_names = [
-                table_row[0] for table_row in db.execute(db.dialect.table_names).fetchall()
+                table_row[0] for table_row in db.execute(db.dialect.table_names_sql).fetchall()
             ]
             return {
                 table_name: sorted(

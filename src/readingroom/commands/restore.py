@@ -12,7 +12,12 @@ import click
 
 from readingroom import __version__
 from readingroom.commands.backup import describe_contents, load_backup_handlers, run_base_command
-from readingroom.console.options import add_common_options, make_tenths_printer, print_result
+from readingroom.console.options import (
+    add_common_options,
+    make_tenths_printer,
+    print_result,
+    tell_what_is_kept,
+)
 from readingroom.core import clock
 from readingroom.core.settings import (
     CONFIGURATION_FILE,
@@ -29,6 +34,11 @@ from readingroom.storage.postgres.keys import SharedKeyRing, open_keys
 # Both are inside the data directory: on one file system, putting in place is a rename.
 STAGING_FOLDER = ".restoring"
 REPLACED_FOLDER = ".replaced"
+_UNCHANGED_SENTENCE = "The data directory is as it was: run the same command again"
+_IN_DATABASE_SENTENCE = (
+    "Each base is in the database whole or not at all: run it again with --force, which replaces "
+    "those that are"
+)
 # What a restore leaves where it is.
 _NEVER_REPLACED_NAMES = (MODELS_FOLDER, CONFIGURATION_FILE)
 
@@ -52,7 +62,11 @@ def restore(file: Path, force: bool, settings: RoomSettings, as_json: bool) -> N
     _check_directory_empty(data_directory, force)
     data_directory.mkdir(parents=True, exist_ok=True)
     staging_folder = data_directory / STAGING_FOLDER
-    with _lock_all_bases(backup_handler_by_base, data_directory):
+    kept_sentence = _IN_DATABASE_SENTENCE if settings.database_url else _UNCHANGED_SENTENCE
+    with (
+        tell_what_is_kept(kept_sentence),
+        _lock_all_bases(backup_handler_by_base, data_directory),
+    ):
         # What a restore that was killed has left.
         shutil.rmtree(staging_folder, ignore_errors=True)
         try:

@@ -35,7 +35,13 @@ from readingroom.net.errors import InvalidPath
 from readingroom.protocol.command import Command
 from readingroom.protocol.sample import write_sample_state
 from readingroom.protocol.spec import BaseSpec
-from readingroom.storage.errors import DataNotEmpty, InvalidKeyName, StorageFailed
+from readingroom.storage.errors import (
+    DatabaseFailed,
+    DataNotEmpty,
+    InvalidKeyName,
+    StorageFailed,
+    StoreUnusable,
+)
 
 CommandFunction = Callable[..., Any]
 # Codes, because the error of a command that a server ran has another class.
@@ -237,6 +243,23 @@ async def print_progress(
     """Print a step to standard error: standard output is for the result."""
     if progress_message:
         print_text(progress_message, to_stderr=True)
+
+
+@contextmanager
+def tell_what_is_kept(kept_sentence: str) -> Iterator[None]:
+    """Say what is kept of a command, and what to do next, when it is stopped or its store fails.
+
+    The sentence begins with a capital letter and has no full stop. Ctrl-C exits with 1.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        print_text(f"Stopped. {kept_sentence}.", to_stderr=True)
+        sys.exit(1)
+    except (StorageFailed, StoreUnusable, DatabaseFailed) as error:
+        if error.__cause__ is None:  # no failure of a store: it says itself what to do
+            raise
+        raise type(error)(f"{error.message}. {kept_sentence}") from error
 
 
 @contextmanager

@@ -11,19 +11,19 @@ import pytest
 
 from readingroom.bases.federal import store
 from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
-from readingroom.bases.federal.load import completeness, loading, steps
+from readingroom.bases.federal.load import completeness, loading, read_ahead, steps
 from readingroom.bases.federal.schema.columns import list_computed_columns
 from readingroom.bases.federal.schema.entries import FileStamp, ParsedRecord, RecordLink
 from readingroom.bases.federal.schema.records import LinkKind
 from readingroom.bases.federal.schema.sources import SOURCES
 from readingroom.bases.federal.store import FederalPlace, SharedRecords
 from readingroom.storage.postgres import records
-from readingroom.storage.postgres.background import BackgroundWork
+from readingroom.storage.postgres.background import WorkThread
 from readingroom.storage.postgres.records import RecordsConnection
 from tests.support.federal.base import write_world
 from tests.support.federal.made_records import amendment
 from tests.support.postgres import PostgresServer, make_database
-from tests.support.processes import wait_until
+from tests.support.processes import HANG_SECONDS, wait_until
 
 
 @pytest.fixture(params=["embedded", "postgres"])
@@ -84,6 +84,34 @@ def test_a_refused_row_fails_its_file_and_no_other(
         assert not list(completeness.list_failures(db))
 
 
+@pytest.mark.parametrize("is_read_ahead", [False, True], ids=["read here", "read ahead"])
+@pytest.mark.parametrize("rows_per_commit", [5, 10_000], ids=["told later", "told at once"])
+def test_a_copy_of_a_refused_file_is_refused_too(
+    place: FederalPlace,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    rows_per_commit: int,
+    is_read_ahead: bool,
+) -> None:
+    """It is no file that was loaded before, whenever the database refuses the first one."""
+    monkeypatch.setattr(loading, "LOADERS", (NumberedAmendments(),))
+    monkeypatch.setattr(steps, "_MIN_COMMIT_ROWS", rows_per_commit)
+    monkeypatch.setattr(read_ahead, "_MIN_LOAD_BYTES", 0 if is_read_ahead else 10**9)
+    for name in ("b.numbers", "c.numbers", "d.numbers"):
+        (tmp_path / name).write_text(" ".join([*map(str, range(20, 40)), "40!"]))
+    for name in ("a.numbers", "e.numbers", "f.numbers"):
+        (tmp_path / name).write_text(" ".join(map(str, range(20))))
+    summary = loading.load(place, [tmp_path], None)
+    assert (summary.loaded, summary.unchanged, summary.failed) == (1, 2, 3)
+    assert summary.records == 20
+    assert sorted(Path(error["file"]).name[0] for error in summary.errors) == ["b", "c", "d"]
+    assert len({error["error"] for error in summary.errors}) == 1
+    with closing(store.connect(place)) as db:
+        assert _read_numbers(db) == [*range(20)]
+        failures = [Path(row["file"]).name[0] for row in completeness.list_failures(db)]
+        assert sorted(failures) == ["b", "c", "d"]
+
+
 def test_a_refused_last_file_is_told_too(
     place: FederalPlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,9 +132,9 @@ def test_files_that_followed_a_refused_one_are_loaded_again_in_their_order(
 ) -> None:
     """They were given to the database before it refused a row of that one."""
     is_given, may_go_on, waits = threading.Event(), threading.Event(), []
-    finish = BackgroundWork.finish
+    finish = WorkThread.finish
 
-    def go_on_and_finish(work: BackgroundWork) -> BaseException | None:
+    def go_on_and_finish(work: WorkThread) -> BaseException | None:
         if is_given.is_set():
             may_go_on.set()
         return finish(work)
@@ -122,7 +150,7 @@ def test_files_that_followed_a_refused_one_are_loaded_again_in_their_order(
 
         def insert_in_background(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
             if "INTO links" in sql and not waits:
-                self.run_in_background(lambda: waits.append(may_go_on.wait(20)))
+                self.run_in_background(lambda: waits.append(may_go_on.wait(HANG_SECONDS)))
                 is_given.set()
             super().insert_in_background(sql, rows)
 
@@ -134,7 +162,7 @@ def test_files_that_followed_a_refused_one_are_loaded_again_in_their_order(
                 wait_until(lambda: any(one.has_background_failed for one in connections))
             return super().parse(raw_file, file_stamp)
 
-    monkeypatch.setattr(BackgroundWork, "finish", go_on_and_finish)
+    monkeypatch.setattr(WorkThread, "finish", go_on_and_finish)
     monkeypatch.setattr(records, "RecordsConnection", SlowConnection)
     monkeypatch.setattr(loading, "LOADERS", (WatchedAmendments(),))
     monkeypatch.setattr(steps, "_MIN_COMMIT_ROWS", 50 if told_by == "a commit" else 10_000)

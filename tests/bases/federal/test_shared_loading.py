@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from readingroom.bases.federal.load.loading import load
 from readingroom.bases.federal.load.writer import Writer
 from readingroom.bases.federal.names.resolver import resolve_name
 from readingroom.bases.federal.schema import fold
+from readingroom.bases.federal.schema.entries import RecordLink
+from readingroom.bases.federal.schema.records import LinkKind
 from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME
 from readingroom.bases.federal.search import name_copy
 from readingroom.bases.federal.search.full_text import find_names_sharing_trigrams
@@ -35,7 +38,7 @@ from tests.support.federal.made_records import (
 )
 from tests.support.kit import clean_environment, make_command
 from tests.support.postgres import PostgresServer, make_database
-from tests.support.processes import wait_until
+from tests.support.processes import HANG_SECONDS, wait_until
 
 PEOPLE = SOURCES_BY_NAME["legislators"]
 FIRST_ROW = fold.get_first_name_row("legislators")
@@ -68,9 +71,9 @@ def test_a_row_that_the_database_refuses_takes_its_file_back_and_no_other(
             writer.put_records([amendment(1, "Before")], FORMAT)
         with writer.file_savepoint():
             records = [amendment(number, "Refused") for number in range(10, 40)]
-            # An index takes no value as long as this.
-            noise = random.Random(1).randbytes(9_000).hex()
-            records.append(amendment(50, "Too long", facets={"subject": [noise]}))
+            # No table of links takes one without evidence.
+            links = [RecordLink(LinkKind.AMENDMENT, "hr:119:1", " ")]
+            records.append(replace(amendment(50, "Refused too"), links=links))
             writer.put_records(records, FORMAT)
         with pytest.raises(StorageFailed, match="could not be written"):
             writer.wait_for_commit()
@@ -229,7 +232,7 @@ def _load_and_kill(place: SharedRecords, files: Path, victim: str) -> None:
                     "WHERE datname = current_database() AND pid <> pg_backend_pid()"
                 )
         finally:
-            loader.wait(timeout=60)
+            loader.wait(HANG_SECONDS)
 
 
 def _count_rows(db: Any, table: str) -> int:

@@ -26,14 +26,17 @@ from readingroom.console.options import (
     add_embedding_options,
     make_tenths_printer,
     print_result,
-    print_text,
     show_progress_bar,
+    tell_what_is_kept,
 )
 from readingroom.core.dates import parse_day
 from readingroom.core.settings import RoomSettings
 from readingroom.engine.embedding.shared import get_shared_embedder
 
 _MAX_NAMED_FILES = 20  # files that are named when they could not be loaded
+_FILES_KEPT_SENTENCE = (
+    "Files that were in are kept: run the same command again to go on with the others"
+)
 _FORMATS_HINT = "Which formats are read: `readingroom federal load --help`, docs/federal.md"
 
 
@@ -75,10 +78,12 @@ def load_files(paths: tuple[str, ...], settings: FederalSettings, as_json: bool)
     """
 
     only_source, file_paths = _split_source_and_files(paths)
-    with show_progress_bar("Loading", as_json) as report_progress:
-        load_summary = loading.load(
-            store.locate_records(settings), file_paths, only_source, report_progress
-        )
+    records_place = _prepare_records(settings)
+    with (
+        tell_what_is_kept(_FILES_KEPT_SENTENCE),
+        show_progress_bar("Loading", as_json) as report_progress,
+    ):
+        load_summary = loading.load(records_place, file_paths, only_source, report_progress)
     _print_summary(load_summary, only_source, as_json)
 
 
@@ -100,9 +105,13 @@ def update(
     """
 
     only_source, file_paths = _split_source_and_files(paths)
-    with show_progress_bar("Updating", as_json) as report_progress:
+    records_place = _prepare_records(settings)
+    with (
+        tell_what_is_kept(_FILES_KEPT_SENTENCE),
+        show_progress_bar("Updating", as_json) as report_progress,
+    ):
         update_summary = loading.update(
-            store.locate_records(settings),
+            records_place,
             file_paths,
             only_source,
             report_progress,
@@ -173,6 +182,10 @@ def sync(source: str, since: str | None, settings: FederalSettings, as_json: boo
     )
     since_day = parse_day(since) if since else None
     with (
+        tell_what_is_kept(
+            "What was fetched is kept, and so are files that were in: run the same command again "
+            "to go on"
+        ),
         show_progress_bar("Fetching", as_json) as report_progress,
         show_progress_bar("Updating", as_json) as report_update,
     ):
@@ -212,25 +225,16 @@ def sync(source: str, since: str | None, settings: FederalSettings, as_json: boo
 def embed(settings: FederalSettings, as_json: bool) -> None:
     """Embed what has no vector yet, for search by meaning. Stop and go on at any time."""
 
-    federal_place = store.locate_records(settings)
-    store.prepare_records(federal_place)
+    federal_place = _prepare_records(settings)
     with (
+        tell_what_is_kept("What is embedded stays: `readingroom federal embed` goes on"),
         store.translate_errors(federal_place),
         closing(store.connect(federal_place, writing=True)) as db,
         show_progress_bar("Embedding", as_json or not sys.stderr.isatty()) as report_progress,
     ):
         if not (as_json or sys.stderr.isatty()):  # a log shows no bar
             report_progress = make_tenths_printer("{} of {} passages embedded")
-        try:
-            embedded_count = vectors.embed_passages(
-                db, get_shared_embedder(settings), report_progress
-            )
-        except KeyboardInterrupt:
-            print_text(
-                "Stopped. What is embedded stays: `readingroom federal embed` goes on.",
-                to_stderr=True,
-            )
-            raise
+        embedded_count = vectors.embed_passages(db, get_shared_embedder(settings), report_progress)
     print_result(as_json, {"embedded": embedded_count}, f"{embedded_count} chunks embedded.")
 
 
@@ -314,6 +318,13 @@ def status(settings: FederalSettings, as_json: bool) -> None:
     print_result(as_json, json_body, "\n".join(output_lines))
 
 
+def _prepare_records(settings: FederalSettings) -> store.FederalPlace:
+    """Return the place of the records, which can be used then."""
+    records_place = store.locate_records(settings)
+    store.prepare_records(records_place)
+    return records_place
+
+
 @contextmanager
 def _open_store_reader(settings: FederalSettings) -> Iterator[store.FederalStore]:
     """Yield a reader of the database; where there is none, of an empty one that goes afterwards."""
@@ -364,6 +375,7 @@ def _format_summary_lines(
         f"{load_summary.loaded} files loaded, {load_summary.unchanged} unchanged, "
         f"{load_summary.ignored} ignored, "
         f"{load_summary.failed} failed; {load_summary.records} records read.",
+        *([_describe_files_beside(load_summary)] if load_summary.loaded_beside else []),
         *(
             f"  {source_name}: {source_tally.new} new, {source_tally.changed} changed, "
             f"{source_tally.withdrawn} withdrawn"
@@ -386,7 +398,7 @@ def _format_summary_lines(
         ),
         *_format_unnamed_count(len(load_summary.unrecognised), "were ignored"),
         *(
-            f"  {file_name}: {loading.UNUSED_PDF_REASON}"
+            f"  {file_name}: {completeness.UNUSED_PDF_REASON}"
             for file_name in load_summary.unused_pdfs[:1]
         ),
         *(
@@ -397,6 +409,13 @@ def _format_summary_lines(
         *(["No file to load was found."] if not load_summary.files else []),
         *([_FORMATS_HINT] if _needs_hint(load_summary) else []),
     ]
+
+
+def _describe_files_beside(load_summary: LoadSummary) -> str:
+    return (
+        f"  Another load ran beside this one: {load_summary.loaded_beside} of the unchanged files "
+        "are in by it, and were not written again."
+    )
 
 
 def _format_unnamed_count(total_count: int, items_noun: str) -> list[str]:

@@ -12,7 +12,7 @@ from readingroom.core.filters import FilterFields, Metadata
 from readingroom.core.lru import LRUCache
 from readingroom.engine.embedding.machine import return_free_memory
 from readingroom.engine.rows import RowView
-from readingroom.engine.shared.postings import Posting, StemPostings, WordView
+from readingroom.engine.shared.postings import ChunkRows, Posting, StemPostings, WordView
 from readingroom.engine.vectors import VectorIndex
 from readingroom.storage.postgres.chunks import PostgresCollection
 from readingroom.storage.postgres.encoding import (
@@ -29,7 +29,7 @@ _MAX_CHUNKS_UPDATED_AT_ONCE = 2_000
 """Chunks whose words are added after a write; after a larger one all are read anew."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _CopiedWords:
     """The postings of the stems that were asked for, complete for the rows of this view."""
 
@@ -37,6 +37,8 @@ class _CopiedWords:
     postings_by_stem: LRUCache[str, StemPostings] = field(
         default_factory=lambda: LRUCache(_MAX_COPIED_STEMS)
     )
+    chunk_rows: ChunkRows | None = None
+    """Read when postings are first read: numbers of chunks cost a fraction of their ids."""
 
 
 class MemoryCopy:
@@ -51,8 +53,8 @@ class MemoryCopy:
         self._collection = collection
         self._filter_fields = filter_fields
         self._lock = threading.Lock()
-        self._generation = -1
-        self._words: _CopiedWords | None = None
+        self._copied_generation = -1
+        self._copied_words: _CopiedWords | None = None
         self.vectors: VectorIndex | None = None
         """The vectors as they were last looked at; None until they are needed."""
 
@@ -64,7 +66,7 @@ class MemoryCopy:
     def open_vectors(self) -> VectorIndex:
         """Return the vectors with everything that was committed before this call."""
         vectors = self.vectors
-        if vectors is not None and self._collection.generation == self._generation:
+        if vectors is not None and self._collection.generation == self._copied_generation:
             return vectors
         with self._lock:
             return self._update_vectors()
@@ -73,7 +75,7 @@ class MemoryCopy:
         """Return the postings of stems with everything that was committed before this call."""
         while True:
             self.open_vectors()
-            copied_words = self._words
+            copied_words = self._copied_words
             if copied_words is None:
                 continue  # dropped at this very moment
             postings_by_stem = {
@@ -90,8 +92,8 @@ class MemoryCopy:
         """Drop everything; it is read again when it is needed."""
         self._collection.database.notices.unsubscribe(self._collection.name, self.apply_new_changes)
         with self._lock:
-            self.vectors = self._words = None
-            self._generation = -1
+            self.vectors = self._copied_words = None
+            self._copied_generation = -1
 
     def apply_new_changes(self) -> None:
         """Apply what other processes have written, so that no search has to."""
@@ -101,20 +103,22 @@ class MemoryCopy:
     def _update_vectors(self) -> VectorIndex:
         """Apply what was written since the last time, or read everything; the lock is held."""
         # An empty copy does not know yet how long vectors are.
-        if self.vectors is not None and len(self.vectors) and self._words is not None:
-            generation, touched_ids = self._collection.list_changes(self._generation)
+        if self.vectors is not None and len(self.vectors) and self._copied_words is not None:
+            generation, touched_ids = self._collection.list_changes_since(self._copied_generation)
             if touched_ids is not None:
                 if touched_ids:
                     self._update_changed_vectors(self.vectors, touched_ids)
-                    self._words = self._update_changed_words(self.vectors, self._words, touched_ids)
-                self._generation = generation
+                    self._copied_words = self._update_changed_words(
+                        self.vectors, self._copied_words, touched_ids
+                    )
+                self._copied_generation = generation
                 return self.vectors
         # Read first: what is written while the copy is made is then applied afterwards.
         generation = self._collection.generation
         vectors = self._read_vectors()
         # The generation last: until then nobody takes what is there for up to date.
-        self._words, self.vectors = _CopiedWords(vectors.view), vectors
-        self._generation = generation
+        self._copied_words, self.vectors = _CopiedWords(vectors.view), vectors
+        self._copied_generation = generation
         self._collection.database.notices.subscribe(self._collection.name, self.apply_new_changes)
         return vectors
 
@@ -148,8 +152,12 @@ class MemoryCopy:
             return _CopiedWords(vectors.view)
         new_postings: dict[str, list[Posting]] = defaultdict(list)
         row_numbers = vectors.find_row_numbers(touched_ids)
+        row_by_chunk: dict[int, int] = {}
         if len(copied_words.postings_by_stem):
-            for chunk_id, encoded_words, token_count in self._read_words(list(row_numbers)):
+            for chunk_id, chunk_number, encoded_words, token_count in self._read_words(
+                list(row_numbers)
+            ):
+                row_by_chunk[chunk_number] = row_numbers[chunk_id]
                 for stem, occurrence_count in decode_words(encoded_words):
                     new_postings[stem].append(
                         (row_numbers[chunk_id], occurrence_count, token_count)
@@ -158,14 +166,22 @@ class MemoryCopy:
             stem_postings = copied_words.postings_by_stem.get(stem)
             if stem_postings is not None:
                 stem_postings.append_postings(postings)
-        return _CopiedWords(vectors.view, copied_words.postings_by_stem)
+        chunk_rows = copied_words.chunk_rows
+        return _CopiedWords(
+            vectors.view,
+            copied_words.postings_by_stem,
+            # Without postings the numbers of these chunks were not read.
+            chunk_rows.replace_rows(row_by_chunk)
+            if chunk_rows and len(copied_words.postings_by_stem)
+            else None,
+        )
 
-    def _read_words(self, chunk_ids: Sequence[str]) -> list[tuple[str, bytes, int]]:
-        with self._collection.read() as connection:
+    def _read_words(self, chunk_ids: Sequence[str]) -> list[tuple[str, int, bytes, int]]:
+        with self._collection.lend_search_connection() as connection:
             return list(
                 connection.iterate_tuples(
-                    f"SELECT id, words, tokens FROM {self._collection.chunks_table} "
-                    "WHERE id = ANY(?)",
+                    "SELECT id, chunk_number, words, tokens "
+                    f"FROM {self._collection.chunks_table} WHERE id = ANY(?)",
                     (list(chunk_ids),),
                 )
             )
@@ -175,30 +191,47 @@ class MemoryCopy:
             # Under the lock: a change that is applied later adds its rows to these postings, and
             # one that was applied before is in what is read.
             with self._lock:
-                if self.vectors is None or self._words is None:
+                if self.vectors is None or self._copied_words is None:
                     return
-                if self._words.postings_by_stem.get(stem) is None:
-                    self._words.postings_by_stem.put(stem, self._read_postings(self.vectors, stem))
+                if self._copied_words.postings_by_stem.get(stem) is None:
+                    if self._copied_words.chunk_rows is None:
+                        self._copied_words.chunk_rows = self._read_chunk_rows(self.vectors)
+                    self._copied_words.postings_by_stem.put(
+                        stem, self._read_postings(self._copied_words.chunk_rows, stem)
+                    )
 
-    def _read_postings(self, vectors: VectorIndex, stem: str) -> StemPostings:
+    def _read_chunk_rows(self, vectors: VectorIndex) -> ChunkRows:
+        with self._collection.lend_search_connection() as connection:
+            ((chunk_ids, number_bytes),) = connection.iterate_tuples(
+                "SELECT array_agg(id), string_agg(int8send(chunk_number), '') "
+                f"FROM {self._collection.chunks_table}"
+            )
+        return ChunkRows(
+            np.frombuffer(number_bytes or b"", ">i8").astype(np.int64),
+            vectors.list_row_numbers(chunk_ids or []),
+        )
+
+    def _read_postings(self, chunk_rows: ChunkRows, stem: str) -> StemPostings:
         lexeme = quote_lexeme(stem)
-        with self._collection.read() as connection:
+        with self._collection.lend_search_connection() as connection:
             # All in one row: of a common word, hundreds of thousands would cost more than finding
             # them. The three are in the same order, which is that of the rows inside.
-            ((chunk_ids, occurrence_bytes, token_bytes),) = connection.iterate_tuples(
-                "SELECT array_agg(id), string_agg(int4send(occurrences), ''), "
-                "string_agg(int4send(tokens), '') FROM ("
-                f"SELECT id, ({OCCURRENCES_SQL})::integer AS occurrences, tokens "
-                f"FROM {self._collection.chunks_table} WHERE words @@ ?::tsquery) AS matching",
-                (lexeme, lexeme),
+            ((number_bytes, occurrence_count_bytes, token_count_bytes),) = (
+                connection.iterate_tuples(
+                    "SELECT string_agg(int8send(chunk_number), ''), "
+                    "string_agg(int4send(occurrences), ''), string_agg(int4send(tokens), '') FROM ("
+                    f"SELECT chunk_number, ({OCCURRENCES_SQL})::integer AS occurrences, tokens "
+                    f"FROM {self._collection.chunks_table} WHERE words @@ ?::tsquery) AS matching",
+                    (lexeme, lexeme),
+                )
             )
-        if chunk_ids is None:
+        if number_bytes is None:
             return StemPostings([])
         return StemPostings.make_from_columns(
             # A chunk that has no row yet was written a moment ago: its row brings its words then.
-            vectors.list_row_numbers(chunk_ids),
-            np.frombuffer(occurrence_bytes, ">i4"),
-            np.frombuffer(token_bytes, ">i4"),
+            chunk_rows.find_rows(np.frombuffer(number_bytes, ">i8").astype(np.int64)),
+            np.frombuffer(occurrence_count_bytes, ">i4"),
+            np.frombuffer(token_count_bytes, ">i4"),
         )
 
     def _read_vector_pages(
@@ -208,7 +241,7 @@ class MemoryCopy:
         field_columns_sql = "".join(f", field_{field_name}" for field_name in column_field_names)
         last_id = ""
         while True:
-            with self._collection.read() as connection:
+            with self._collection.lend_search_connection() as connection:
                 vector_rows = list(
                     connection.iterate_tuples(
                         f"SELECT id, embedding{field_columns_sql} "

@@ -23,7 +23,7 @@ class StemPostings:
 
     def __init__(self, postings: Sequence[Posting]) -> None:
         self._postings = _to_posting_array(postings)
-        self._count = len(self._postings)
+        self._posting_count = len(self._postings)
 
     @classmethod
     def make_from_columns(
@@ -34,28 +34,28 @@ class StemPostings:
     ) -> "StemPostings":
         """Return the postings of rows in any order; one whose number is below 0 is left out."""
         stem_postings = cls([])
-        is_row = row_numbers >= 0
+        has_row_mask = row_numbers >= 0
         stem_postings._postings = _pack_columns(
-            row_numbers[is_row], occurrence_counts[is_row], token_counts[is_row]
+            row_numbers[has_row_mask], occurrence_counts[has_row_mask], token_counts[has_row_mask]
         )
-        stem_postings._count = len(stem_postings._postings)
+        stem_postings._posting_count = len(stem_postings._postings)
         return stem_postings
 
     def append_postings(self, postings: Sequence[Posting]) -> None:
         """Add rows, all of which come after those that are there."""
-        new_count = self._count + len(postings)
+        new_count = self._posting_count + len(postings)
         if new_count > len(self._postings):
             # By half at least, so that many small writes do not copy everything each time.
-            larger_array = np.zeros(max(new_count, self._count * 3 // 2), _POSTING_TYPE)
-            larger_array[: self._count] = self._postings[: self._count]
+            larger_array = np.zeros(max(new_count, self._posting_count * 3 // 2), _POSTING_TYPE)
+            larger_array[: self._posting_count] = self._postings[: self._posting_count]
             self._postings = larger_array
-        self._postings[self._count : new_count] = _to_posting_array(postings)
-        self._count = new_count
+        self._postings[self._posting_count : new_count] = _to_posting_array(postings)
+        self._posting_count = new_count
 
     def read_before(self, row_limit: int) -> "NDArray[np.void]":
         """Return the postings of the first `row_limit` rows; a writer may be adding others."""
         # The count is read first: `append` raises it after the postings are in place.
-        count = self._count
+        count = self._posting_count
         postings = self._postings[:count]
         if count and postings["row"][-1] >= row_limit:
             return postings[: np.searchsorted(postings["row"], row_limit)]
@@ -79,6 +79,37 @@ def _pack_columns(
     return packed_postings[np.argsort(packed_postings["row"])]
 
 
+class ChunkRows:
+    """The row of each chunk, by the number that the database has given the chunk."""
+
+    def __init__(
+        self, chunk_numbers: "NDArray[np.int64]", row_numbers: "NDArray[np.int64]"
+    ) -> None:
+        number_order = np.argsort(chunk_numbers, kind="stable")
+        self._chunk_numbers = chunk_numbers[number_order]
+        self._row_numbers = row_numbers[number_order]
+
+    def find_rows(self, chunk_numbers: "NDArray[np.int64]") -> "NDArray[np.int64]":
+        """Return the row of each chunk, -1 of an unknown one."""
+        if not len(self._chunk_numbers):
+            return np.full(len(chunk_numbers), -1)
+        places = np.searchsorted(self._chunk_numbers, chunk_numbers)
+        places[places == len(self._chunk_numbers)] = 0
+        return np.where(self._chunk_numbers[places] == chunk_numbers, self._row_numbers[places], -1)
+
+    def replace_rows(self, row_by_chunk: Mapping[int, int]) -> "ChunkRows":
+        """Return the same with other rows for these chunks, which may be new."""
+        if not row_by_chunk:
+            return self
+        new_numbers = np.fromiter(row_by_chunk.keys(), np.int64, len(row_by_chunk))
+        new_rows = np.fromiter(row_by_chunk.values(), np.int64, len(row_by_chunk))
+        is_kept = ~np.isin(self._chunk_numbers, new_numbers)
+        return ChunkRows(
+            np.concatenate([self._chunk_numbers[is_kept], new_numbers]),
+            np.concatenate([self._row_numbers[is_kept], new_rows]),
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class WordView:
     """The rows at one moment, and the postings of some stems, at least as new."""
@@ -88,29 +119,29 @@ class WordView:
 
     def rank_rows(
         self,
-        rarities: Mapping[str, float],
+        rarity_by_stem: Mapping[str, float],
         average_tokens: float,
         conditions: Sequence[Condition],
         k: int,
     ) -> list[LexicalHit]:
         """Return the k best rows that meet the conditions, best first, equal ones by id.
 
-        `rarities` has the stems of the question, each with how much it counts.
+        `rarity_by_stem` has the stems of the question, each with how much it counts.
         """
-        is_passing = np.zeros(self.row_view.row_count, bool)
-        is_passing[self.row_view.find_rows(conditions)] = True
+        passing_mask = np.zeros(self.row_view.row_count, bool)
+        passing_mask[self.row_view.find_rows(conditions)] = True
         scores = np.zeros(self.row_view.row_count)
-        for stem, rarity in rarities.items():
+        for stem, rarity in rarity_by_stem.items():
             postings = self.postings_by_stem[stem].read_before(self.row_view.row_count)
-            postings = postings[is_passing[postings["row"]]]
+            postings = postings[passing_mask[postings["row"]]]
             occurrences = postings["occurrences"].astype(float)
             length_norms = _BM25_K1 * (1 - _BM25_B + _BM25_B * postings["tokens"] / average_tokens)
             scores[postings["row"]] += (
                 rarity * occurrences * (_BM25_K1 + 1) / (occurrences + length_norms)
             )
-        return self._list_best(scores, k)
+        return self._list_best_hits(scores, k)
 
-    def _list_best(self, scores: "NDArray[np.float64]", k: int) -> list[LexicalHit]:
+    def _list_best_hits(self, scores: "NDArray[np.float64]", k: int) -> list[LexicalHit]:
         matching_rows = np.flatnonzero(scores)
         if len(matching_rows) > k:
             matching_scores = scores[matching_rows].astype(np.float32)

@@ -298,7 +298,7 @@ def _measure_box_look(typography: Typography, line_index: int) -> tuple[bool, in
         return None
     return (
         flow_line.line.is_bold,
-        round(flow_line.line.size),
+        round(flow_line.line.letter_height),
         round(flow_line.line.left - flow_line.box.left),
         round(flow_line.box.right - flow_line.box.left),
     )
@@ -366,7 +366,11 @@ def _iterate_code_lines(typography: Typography) -> Iterator[_CodeLine]:
             assert code_match is not None
             code_parts = _CODE_PARTS_PATTERN.match(code_match["number"])
         if code_parts:
-            look = (flow_line.line.is_bold, round(flow_line.line.size), code_parts["separator"])
+            look = (
+                flow_line.line.is_bold,
+                round(flow_line.line.letter_height),
+                code_parts["separator"],
+            )
             yield _CodeLine(line_index, code_parts["letters"], code_parts["number"], look)
 
 

@@ -150,7 +150,7 @@ def is_small_print_between_boxes(typography: Typography, line_index: int) -> boo
 
 def find_text_end(typography: Typography, policy_heading: PolicyHeading, next_boundary: int) -> int:
     """Return the line after the last one of a policy that stands in no box."""
-    heading_size = typography.lines[policy_heading.heading_index].line.size
+    heading_size = typography.lines[policy_heading.heading_index].line.letter_height
     text_start_index = _find_text_start(typography, policy_heading)
     is_bold_text = is_policy_set_in_bold(typography, policy_heading, next_boundary)
     is_indented = text_start_index < next_boundary and all(
@@ -237,9 +237,10 @@ def _find_left_edge_of_text_beside(
         flow_line, line_above = typography.lines[line_index], typography.lines[line_index - 1]
         if flow_line.page != heading_line.page:
             return None
-        if flow_line.line.bottom > line_above.line.bottom + flow_line.line.size:
+        if flow_line.line.bottom > line_above.line.bottom + flow_line.line.letter_height:
             is_level = (
-                abs(flow_line.line.bottom - heading_line.line.bottom) < 2 * flow_line.line.size
+                abs(flow_line.line.bottom - heading_line.line.bottom)
+                < 2 * flow_line.line.letter_height
             )
             is_beside = flow_line.line.left > heading_line.line.left + _MIN_COLUMN_WIDTH
             return flow_line.line.left if is_level and is_beside else None
@@ -303,7 +304,7 @@ def _is_upright_note(typography: Typography, text_start_index: int, line_index: 
     return (
         note_line.box is None
         and not note_line.line.is_italic
-        and note_line.line.size < typography.lines[text_start_index].line.size - 1
+        and note_line.line.letter_height < typography.lines[text_start_index].line.letter_height - 1
         and typography.lines[line_index - 1].box is None
         and typography.is_after_sentence(line_index)
         and note_line.line.text[0].isupper()
@@ -350,7 +351,7 @@ def _find_continued_box_end(
             is_bar = box_end_index - line_index < _MAX_BOX_DISTANCE
             # A chapter's title may stand in a banner at the top of the next page.
             is_title = typography.is_large_line(next_index) and (
-                following_line.line.size > flow_lines[line_index].line.size + 1
+                following_line.line.letter_height > flow_lines[line_index].line.letter_height + 1
             )
             has_text = typography.find_title_end(line_index, "title") < box_end_index
             if (
@@ -455,7 +456,7 @@ def _is_footnote(typography: Typography, line_index: int) -> bool:
 def _is_larger_heading(typography: Typography, line_index: int, heading_size: float) -> bool:
     """Whether a line is a heading above policies: in larger letters than theirs."""
     return (
-        typography.lines[line_index].line.size > heading_size + 1
+        typography.lines[line_index].line.letter_height > heading_size + 1
         and typography.is_block_start(line_index)
         and typography.is_title_like(line_index)
     )

@@ -63,7 +63,7 @@ def find_policies(
     code_prefixes = find_named_prefixes(document_text)
     chosen_headings, other_headings = _choose_policies(typography, code_prefixes, headings)
     policy_looks = {
-        (heading_line.is_bold, round(heading_line.size))
+        (heading_line.is_bold, round(heading_line.letter_height))
         for policy_heading in chosen_headings
         for heading_line in [typography.lines[policy_heading.heading_index].line]
     }
@@ -316,7 +316,7 @@ class _PolicyChooser:
         heading_line = self._typography.lines[candidate_heading.heading_index].line
         return (
             heading_line.is_bold,
-            round(heading_line.size),
+            round(heading_line.letter_height),
             candidate_heading.ref.startswith("Policy "),
         )
 

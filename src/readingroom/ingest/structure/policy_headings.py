@@ -196,7 +196,10 @@ def _match_badge(typography: Typography, line_index: int) -> PolicyHeading | Non
     ):
         return None
     height_difference = label_line.line.bottom - code_line.line.bottom
-    is_above = label_line.page == code_line.page and 0 < height_difference < 2 * code_line.line.size
+    is_above = (
+        label_line.page == code_line.page
+        and 0 < height_difference < 2 * code_line.line.letter_height
+    )
     if not is_above or abs(label_line.line.left - code_line.line.left) > _MAX_BADGE_INDENT:
         return None
     for title_line_index in (label_line_index - 1, line_index + 1):
@@ -220,8 +223,10 @@ def _is_title_beside_badge(
     height_difference = title_line.line.bottom - code_line.line.bottom
     return (
         title_line.page == code_line.page
-        and title_line.line.left > code_line.line.left + code_line.line.size
-        and -code_line.line.size / 2 < height_difference < badge_height + code_line.line.size / 2
+        and title_line.line.left > code_line.line.left + code_line.line.letter_height
+        and -code_line.line.letter_height / 2
+        < height_difference
+        < badge_height + code_line.line.letter_height / 2
         and typography.is_emphasised(title_line_index)
         and typography.is_title_like(title_line_index)
     )

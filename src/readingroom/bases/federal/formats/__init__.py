@@ -95,3 +95,13 @@ LOADERS: tuple[Loader, ...] = (
     dockets.DocketLoader(),
     saps.StatementLoader(pdfs.read_pdf_texts),
 )
+
+
+def list_format_sources(format_id: str) -> list[str]:
+    """Return the names of the sources that files of a format have records of."""
+    return [
+        source_name
+        for loader in LOADERS
+        if loader.format_id == format_id
+        for source_name in loader.sources
+    ]

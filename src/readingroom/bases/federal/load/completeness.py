@@ -1,4 +1,4 @@
-"""What is missing: files that were not loaded, or not wholly, and what newer ones leave out.
+"""Which files were loaded; those that were not, or not wholly, and what newer ones leave out.
 
 A file that leaves out most records of the one before it was probably cut short.
 """
@@ -12,6 +12,17 @@ from readingroom.storage.database import Database, Row
 
 _FEW_RECORDS_COUNT = 20
 """How many records a newer file may leave out without being suspected."""
+
+UNRECOGNISED_REASON = (
+    "its format is not recognised: `readingroom federal load --help` lists the formats"
+)
+UNUSED_PDF_REASON = (
+    "not read: a PDF is read only where a file of statements (`47-Trump.yaml`) names it; put that "
+    "file into the folder above `statements`, and load the folder"
+)
+
+FileKey = tuple[str, str]
+"""The hash of a file, and the loader that read it."""
 
 
 class FileCutShort(ValueError):
@@ -37,6 +48,57 @@ def check_removals(record_source: Source, missing_ids: Sequence[str], remaining_
     """Raise `FileCutShort` when most records of a source would be withdrawn."""
     if is_probably_cut_short(missing_ids, remaining_ids):
         raise make_cut_short_error(f"records of {record_source.name}", missing_ids, remaining_ids)
+
+
+class LoadedFiles:
+    """Which files are loaded already: by this load, by those before it, or by one beside it."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._last_log_number = 0
+        self._keys = set[FileKey]()
+        self._unsettled_keys = set[FileKey]()
+        """Of this load: the database may still refuse their rows."""
+        self._keys_beside = set[FileKey]()
+        self.read_new()
+        self._keys_beside.clear()  # of those before this load
+
+    def read_new(self) -> None:
+        """Take note of what was loaded since: one load writes at a time, others between."""
+        for log_row in self._db.execute(
+            """SELECT log, sha256, loader FROM ingestion_logs
+               WHERE outcome = 'loaded' AND log > ? ORDER BY log""",
+            (self._last_log_number,),
+        ):
+            self._last_log_number = log_row["log"]
+            file_key = (log_row["sha256"], log_row["loader"])
+            if file_key not in self._keys:
+                self._keys.add(file_key)
+                self._keys_beside.add(file_key)
+
+    def __contains__(self, file_key: FileKey) -> bool:
+        return file_key in self._keys
+
+    def was_loaded_beside(self, file_key: FileKey) -> bool:
+        """Return whether another load has loaded a file since this one began."""
+        return file_key in self._keys_beside
+
+    def is_unsettled(self, file_key: FileKey) -> bool:
+        """Return whether a file of this load is not committed for certain."""
+        return file_key in self._unsettled_keys
+
+    def add(self, file_key: FileKey) -> None:
+        self._keys.add(file_key)
+        self._unsettled_keys.add(file_key)
+
+    def discard(self, file_key: FileKey) -> None:
+        """Forget a file that the database has refused."""
+        self._keys.discard(file_key)
+        self._unsettled_keys.discard(file_key)
+
+    def settle(self) -> None:
+        """Take note that all files so far are committed."""
+        self._unsettled_keys.clear()
 
 
 def find_left_out(db: Database, zip_path: str, member_names: Set[str]) -> list[Row]:

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
+from readingroom.bases.federal.schema import fold
+from readingroom.bases.federal.schema.lengths import cut_facet
 from readingroom.bases.federal.schema.sources import SOURCES, SOURCES_BY_NAME, Source
 from readingroom.bases.federal.schema.tables import RECORD_COLUMNS
 from readingroom.bases.federal.search.full_text import (
@@ -161,7 +163,9 @@ def _copy_table(source_db: Any, target_db: Any, table_name: str) -> int:
     row_count = 0
     cursor = source_db.execute(f"SELECT {', '.join(column_names)} FROM {table_name}")
     while batch_rows := cursor.fetchmany(_ROWS_PER_BATCH):
-        target_db.executemany(insert_sql, [tuple(copied_row) for copied_row in batch_rows])
+        target_db.executemany(
+            insert_sql, [_cut_long_values(table_name, copied_row) for copied_row in batch_rows]
+        )
         row_count += len(batch_rows)
     if target_db.dialect.engine == "postgres" and table_name in _NUMBER_COLUMN_BY_TABLE:
         number_column = _NUMBER_COLUMN_BY_TABLE[table_name]
@@ -170,6 +174,18 @@ def _copy_table(source_db: Any, target_db: Any, table_name: str) -> int:
             f"greatest(max({number_column}), 1)) FROM {table_name}"
         )
     return row_count
+
+
+def _cut_long_values(table_name: str, copied_row: Any) -> tuple[Any, ...]:
+    """Return a row without what no index takes, which a file may have from before it was cut."""
+    if table_name == "facets":
+        facet_name, facet_value, document_number = copied_row
+        return (facet_name, cut_facet(facet_value), document_number)
+    if table_name == "names" and len(copied_row["folded"]) > fold.MAX_NAME_LETTERS:
+        name_row, source_name, folded_name, _ = copied_row
+        name_words = fold.fold_stored_name(folded_name)
+        return (name_row, source_name, fold.pad_words(name_words), fold.sort_initials(name_words))
+    return tuple(copied_row)
 
 
 def _list_columns(db: Any, table_name: str) -> list[str]:

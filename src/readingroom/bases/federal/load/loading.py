@@ -8,7 +8,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from readingroom.bases.federal.formats import LOADERS, ListsAllCurrentMembers, Loader
+from readingroom.bases.federal.formats import (
+    LOADERS,
+    ListsAllCurrentMembers,
+    Loader,
+    list_format_sources,
+)
 from readingroom.bases.federal.formats.parts.files import (
     BAD_FILE_ERRORS,
     FileRef,
@@ -18,6 +23,10 @@ from readingroom.bases.federal.formats.parts.files import (
 )
 from readingroom.bases.federal.load.batches import WriteResult
 from readingroom.bases.federal.load.completeness import (
+    UNRECOGNISED_REASON,
+    UNUSED_PDF_REASON,
+    FileKey,
+    LoadedFiles,
     find_left_out,
     is_probably_cut_short,
     list_ignored_files,
@@ -56,6 +65,8 @@ class LoadSummary:
     files: int = 0
     loaded: int = 0
     unchanged: int = 0
+    loaded_beside: int = 0
+    """How many of the unchanged ones another load has loaded since this one began."""
     ignored: int = 0
     failed: int = 0
     records: int = 0
@@ -111,15 +122,6 @@ def update(
     return _load(place, file_paths, source, report_progress, load_options)
 
 
-UNRECOGNISED_REASON = (
-    "its format is not recognised: `readingroom federal load --help` lists the formats"
-)
-UNUSED_PDF_REASON = (
-    "not read: a PDF is read only where a file of statements (`47-Trump.yaml`) names it; put that "
-    "file into the folder above `statements`, and load the folder"
-)
-
-
 def _load(
     place: FederalPlace,
     file_paths: Sequence[Path],
@@ -156,7 +158,9 @@ class _LoadRun:
         self._db = db
         self._load_options = load_options
         self._writer = writer
-        self._loaded_file_keys = _list_loaded_file_keys(db)
+        self._loaded_files = LoadedFiles(db)
+        writer.on_transaction = self._loaded_files.read_new
+        self._paths_loaded_beside: set[str] = set()
         self._loaders = loaders
         self._report_progress = report_progress
         self._is_every_format_read = len(loaders) == len(LOADERS)
@@ -171,11 +175,8 @@ class _LoadRun:
             changes.read_last_change_number(self._db),
         )
         pending_files = self._sort_files_by_loader(file_refs)
-        try:
-            with pause_garbage_collection():
-                self._load_all(pending_files)
-        finally:
-            self._writer.commit()  # complete files are kept, whatever ends the load
+        with self._writer.commit_at_end(), pause_garbage_collection():
+            self._load_all(pending_files)
         with self._writer.transaction():
             self._log_ignored(pdf_paths)
             if self._load_options.is_update:
@@ -241,12 +242,8 @@ class _LoadRun:
         """Whether the contents of a file will be written: it is new, or may say what is gone."""
         if pending_file.loader is None:
             return False
-        return self._is_applied_again(pending_file.loader) or not self._was_loaded_before(
-            pending_file.sha256, pending_file.loader
-        )
-
-    def _was_loaded_before(self, file_sha256: str, loader: Loader) -> bool:
-        return (file_sha256, loader.format_id) in self._loaded_file_keys
+        file_key = (pending_file.sha256, pending_file.loader.format_id)
+        return file_key not in self._loaded_files or self._is_applied_again(pending_file.loader)
 
     def _is_applied_again(self, loader: Loader) -> bool:
         """Whether an update applies files of this format even if they were loaded before.
@@ -292,14 +289,17 @@ class _LoadRun:
         if pending_file.loader is None:
             self.summary.unrecognised.append(pending_file.file_ref.path)
             return "ignored"
-        was_loaded_before = self._was_loaded_before(
-            file_contents.combined_sha256, pending_file.loader
-        )
+        file_key = (file_contents.combined_sha256, pending_file.loader.format_id)
+        was_loaded_before = file_key in self._loaded_files
         if was_loaded_before and not self._is_applied_again(pending_file.loader):
-            self._commit_so_far()  # others may write while files are passed over
-            return "unchanged"
+            self._settle_copy(file_key)
+            return self._note_unchanged(pending_file, file_key)
         parsed_records = parse_first_record(file_contents.parsed_entries)
         with self._writer.file_savepoint() as step:
+            # Another load may have loaded it while this one waited for its turn.
+            if not was_loaded_before and file_key in self._loaded_files:
+                step.on_undone = partial(self._forget_outcome, pending_file, "unchanged")
+                return self._note_unchanged(pending_file, file_key)
             write_result = self._write_records(
                 pending_file.loader, parsed_records, file_contents.read_at
             )
@@ -311,11 +311,10 @@ class _LoadRun:
                 step.on_undone = partial(self._forget_outcome, pending_file, "unchanged")
                 return "unchanged"
             self._log_loaded(pending_file, pending_file.loader, file_contents, write_result)
-            file_key = (file_contents.combined_sha256, pending_file.loader.format_id)
             taken_back = (pending_file, None if was_loaded_before else file_key, write_result)
             step.on_refused = partial(self._count_as_failed, *taken_back)
             step.on_undone = partial(self._take_back, *taken_back)
-        self._loaded_file_keys.add(file_key)
+        self._loaded_files.add(file_key)
         self.summary.incomplete += [
             {"file": pending_file.file_ref.path, "problem": problem}
             for problem in write_result.problems
@@ -323,6 +322,20 @@ class _LoadRun:
         self.summary.records += write_result.record_count
         self.summary.changed += write_result.changed_count
         return "loaded"
+
+    def _settle_copy(self, file_key: FileKey) -> None:
+        """Be sure that a file like this one is loaded: one of this load may yet be refused."""
+        self._commit_so_far()  # others may write while files are passed over
+        if self._loaded_files.is_unsettled(file_key):
+            if self._writer.wait_for_commit() or file_key not in self._loaded_files:
+                raise EarlierStepRefused
+            self._loaded_files.settle()
+
+    def _note_unchanged(self, pending_file: PendingFile, file_key: FileKey) -> str:
+        if self._loaded_files.was_loaded_beside(file_key):
+            self._paths_loaded_beside.add(pending_file.file_ref.path)
+            self.summary.loaded_beside = len(self._paths_loaded_beside)
+        return "unchanged"
 
     def _take_back(
         self,
@@ -332,7 +345,7 @@ class _LoadRun:
     ) -> None:
         """Take a file out of the summary, which is to be loaded again."""
         if new_file_key:
-            self._loaded_file_keys.discard(new_file_key)
+            self._loaded_files.discard(new_file_key)
         self.summary.incomplete = [
             entry
             for entry in self.summary.incomplete
@@ -478,23 +491,7 @@ class _LoadRun:
                 )
                 continue
             for log_row in left_out_rows:
-                for record_source in _find_sources_of_format(log_row["loader"]):
+                for source_name in list_format_sources(log_row["loader"]):
+                    record_source = SOURCES_BY_NAME[source_name]
                     self._writer.withdraw_file(record_source, log_row["sha256"], started_at)
                 self._writer.forget_file(log_row["file"])
-
-
-def _list_loaded_file_keys(db: Database) -> set[tuple[str, str]]:
-    """Return the hash and the loader of every file that was loaded before."""
-    log_rows = db.execute(
-        "SELECT DISTINCT sha256, loader FROM ingestion_logs WHERE outcome = 'loaded'"
-    )
-    return {(log_row["sha256"], log_row["loader"]) for log_row in log_rows}
-
-
-def _find_sources_of_format(format_id: str) -> list[Source]:
-    return [
-        SOURCES_BY_NAME[source_name]
-        for loader in LOADERS
-        if loader.format_id == format_id
-        for source_name in loader.sources
-    ]

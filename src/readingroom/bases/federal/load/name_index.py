@@ -53,7 +53,7 @@ class NameIndex:
             self.put_name(record.source, record.id, record_name)
 
     def put_name(self, source_name: str, record_id: str, record_name: str) -> None:
-        if folded_words := fold.fold_name(record_name):
+        if folded_words := fold.fold_stored_name(record_name):
             waiting_name = _WaitingName(source_name, folded_words, record_id, record_name)
             self._waiting_names.append(waiting_name)
 
@@ -105,7 +105,7 @@ class NameIndex:
     def _read_row_numbers(self, source_name: str, folded_names: Set[str]) -> dict[str, int]:
         name_rows = self._db.execute(
             f"""SELECT folded, name_row FROM names
-                WHERE source = ? AND folded IN ({self._db.dialect.parameter_items})""",
+                WHERE source = ? AND folded IN ({self._db.dialect.parameter_items_sql})""",
             (source_name, json.dumps(sorted(folded_names))),
         )
         return {name_row["folded"]: name_row["name_row"] for name_row in name_rows}

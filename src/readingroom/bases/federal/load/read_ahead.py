@@ -222,6 +222,8 @@ class _ReadAhead:
         if file_ahead is None:
             return read_in_this_process(pending_file)
         self._bytes_ahead -= file_ahead.counted_bytes
+        if file_ahead.parsing_future is None and self._is_needed(pending_file):
+            return read_in_this_process(pending_file)  # the same one before it was refused since
         if file_ahead.parsing_future is None or pending_file.loader is None:
             return FileContents(clock.format_now(), pending_file.sha256, ())
         return self._get_contents(pending_file.loader, file_ahead)

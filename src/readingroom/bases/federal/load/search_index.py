@@ -3,10 +3,20 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 
 from readingroom.bases.federal import store
 from readingroom.bases.federal.load.batches import RowBatch
+from readingroom.bases.federal.schema.columns import read_column_values
 from readingroom.bases.federal.schema.entries import AnyRecord, ParsedRecord, RecordText, SearchHead
+from readingroom.bases.federal.schema.lengths import (
+    MAX_FACET_BYTES,
+    MAX_SEARCHED_CHARS,
+    check_id,
+    check_lengths,
+    cut_facet,
+)
+from readingroom.bases.federal.schema.records import Record
 from readingroom.bases.federal.search.full_text import index_passages, prepare_passage_words
 from readingroom.engine.chunking import Span, split
 from readingroom.storage.database import Database, Row
@@ -264,7 +274,7 @@ class SearchIndex:
 
     def _read_newest_chunk_number(self) -> int:
         # Not max(chunk): an index in memory may still have the number of a deleted chunk.
-        last_number_sql = self._db.dialect.read_last_number("chunks")
+        last_number_sql = self._db.dialect.build_last_number_sql("chunks")
         (newest_chunk_number,) = self._db.execute(last_number_sql).fetchone() or (0,)
         return int(newest_chunk_number)
 
@@ -338,3 +348,58 @@ class SearchIndex:
         ]
         existing_rows = self._read_chunks(document_number, "text") if stored_row is not None else {}
         self._put_chunks(document_number, "text", passages, existing_rows)
+
+
+def cut_searched_values(parsed_record: ParsedRecord) -> tuple[ParsedRecord, list[str]]:
+    """Return a record as it is searched and filtered, and what that leaves out, in words.
+
+    Raise `ValueTooLong` for a value that is looked up whole.
+    """
+    record, cut_notes = parsed_record.record, list[str]()
+    if isinstance(record, Record):  # else it was checked before it was packed
+        check_lengths(record.id, record.source, read_column_values(record))
+    for link in parsed_record.links:
+        check_id(link.id, record.id, "the id of a record that it names")
+    if parsed_record.text:
+        check_id(parsed_record.text.part, record.id, "the name of its text")
+    search_head, facets = parsed_record.head, parsed_record.facets
+    if search_head and max(len(search_head.title), len(search_head.action)) > MAX_SEARCHED_CHARS:
+        search_head = _cut_head(record.id, search_head, cut_notes)
+    # Letters are counted first, in passing: hardly any record has a value as long as that.
+    if 4 * max(map(len, chain.from_iterable(facets.values())), default=0) > MAX_FACET_BYTES:
+        facets = _cut_facets(record.id, facets, cut_notes)
+    if cut_notes:
+        parsed_record = replace(parsed_record, head=search_head, facets=facets)
+    return parsed_record, cut_notes
+
+
+def _cut_head(record_id: str, search_head: SearchHead, cut_notes: list[str]) -> SearchHead:
+    for part_noun, part_text in (
+        ("title", search_head.title),
+        ("latest action", search_head.action),
+    ):
+        if len(part_text) > MAX_SEARCHED_CHARS:
+            cut_notes.append(
+                f"{record_id}: its {part_noun} has {len(part_text):,} characters; it is stored "
+                f"whole and searched by its first {MAX_SEARCHED_CHARS:,}"
+            )
+    return replace(
+        search_head,
+        title=search_head.title[:MAX_SEARCHED_CHARS],
+        action=search_head.action[:MAX_SEARCHED_CHARS],
+    )
+
+
+def _cut_facets(
+    record_id: str, facets: Mapping[str, Sequence[str]], cut_notes: list[str]
+) -> dict[str, Sequence[str]]:
+    searched_facets: dict[str, Sequence[str]] = {}
+    for facet_name, facet_values in facets.items():
+        searched_facets[facet_name] = [cut_facet(facet_value) for facet_value in facet_values]
+        longest_value = max(facet_values, key=len, default="")
+        if searched_facets[facet_name] != list(facet_values):
+            cut_notes.append(
+                f"{record_id}: its {facet_name} has a value of {len(longest_value):,} characters; "
+                f"it is stored whole and filtered by its first {MAX_FACET_BYTES:,} bytes"
+            )
+    return searched_facets

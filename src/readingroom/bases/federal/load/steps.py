@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -68,6 +68,8 @@ class StepWriter(ABC):
         self._is_in_step = False
         self._given_steps: list[Step] = []
         """The steps of this transaction that the database may still refuse, in their order."""
+        self.on_transaction: Callable[[], object] | None = None
+        """Called when a transaction has begun: others may have written before it."""
         self._refusal_callbacks: list[Callable[[], object]] = []
         """Tell whoever wrote a refused step, and those who wrote the steps after it."""
 
@@ -82,6 +84,20 @@ class StepWriter(ABC):
     @abstractmethod
     def _start_transaction(self) -> None:
         """Prepare for the first step of a transaction, when it has begun."""
+
+    @contextmanager
+    def commit_at_end(self) -> Iterator[None]:
+        """Commit the steps that are complete, whatever ends the block; raise what ended it."""
+        try:
+            yield
+        except Exception:
+            with suppress(Exception):  # where the database is gone, this fails for the same reason
+                self.commit()
+            raise
+        except BaseException:
+            self.commit()
+            raise
+        self.commit()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -190,9 +206,11 @@ class StepWriter(ABC):
         self._given_steps = self._list_untaken_steps()
         if not self._is_transaction_open():
             # Not deferred: a transaction that began by reading may not write after another one did.
-            self._db.execute(self._db.dialect.begin_write)
+            self._db.execute(self._db.dialect.begin_write_sql)
             self._db.execute("UPDATE generation SET value = value + 1")
             self._start_transaction()
+            if self.on_transaction:
+                self.on_transaction()
             self._row_changes_before = self._db.total_changes
             self._queued_row_count = self._step_count = 0
 
@@ -249,8 +267,8 @@ class StepWriter(ABC):
                     self._db.execute("COMMIT")  # of those before it
                 return
             self._search_index.index_new_passages()
-            if not is_flushed and self._db.dialect.commit_unflushed:
-                self._db.execute(self._db.dialect.commit_unflushed)
+            if not is_flushed and self._db.dialect.commit_unflushed_sql:
+                self._db.execute(self._db.dialect.commit_unflushed_sql)
             self._db.execute("COMMIT")
             self._given_steps.clear()
         except BaseException:

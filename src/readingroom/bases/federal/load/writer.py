@@ -17,7 +17,7 @@ from readingroom.bases.federal.load.batches import (
 )
 from readingroom.bases.federal.load.completeness import check_removals
 from readingroom.bases.federal.load.name_index import NameIndex, list_titles
-from readingroom.bases.federal.load.search_index import SearchIndex
+from readingroom.bases.federal.load.search_index import SearchIndex, cut_searched_values
 from readingroom.bases.federal.load.steps import StepWriter
 from readingroom.bases.federal.models import ChangeKind
 from readingroom.bases.federal.query import changes
@@ -135,6 +135,8 @@ class Writer(StepWriter):
             return
         if self._is_known_stub(parsed_entry):
             return
+        parsed_entry, cut_notes = cut_searched_values(parsed_entry)
+        write_result.problems += cut_notes
         stored_row = self._record_rows.find(parsed_entry.record)
         write_result.changed_count += self._put_parsed(parsed_entry, format_id, stored_row)
         waiting_row_count = (
@@ -210,7 +212,7 @@ class Writer(StepWriter):
         of the same loader are withdrawn: another may know of more.
         """
         ids_json = json.dumps(sorted(remaining_ids))
-        in_file_sql = self._db.dialect.parameter_items
+        in_file_sql = self._db.dialect.parameter_items_sql
         stored_rows = self._db.execute(
             f"""SELECT id FROM {record_source.name} WHERE status = 'active' AND loader LIKE ?
                 AND ({complete_for_columns}) IN (
@@ -238,7 +240,7 @@ class Writer(StepWriter):
         A list of mostly former members says nothing about the current ones, and is ignored.
         """
         ids_json = json.dumps(sorted(remaining_ids))
-        in_file_sql = self._db.dialect.parameter_items
+        in_file_sql = self._db.dialect.parameter_items_sql
         (current_count,) = self._db.execute(
             f"""SELECT count(*) FROM {record_source.name}
                 WHERE current = 1 AND id IN ({in_file_sql})""",

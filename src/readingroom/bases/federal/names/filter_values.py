@@ -366,7 +366,7 @@ def _expand_alias(db: Database, filter_name: str, written_value: str) -> str:
         row = db.execute(
             f"""SELECT item.value ->> 'issue_code' AS code FROM lda_filings r,
                        {db.dialect.build_field_objects_sql("r.record", "activities")} item
-                WHERE item.value ->> 'issue' = ? {db.dialect.any_case} LIMIT 1""",
+                WHERE item.value ->> 'issue' = ? {db.dialect.any_case_sql} LIMIT 1""",
             (written_value,),
         ).fetchone()
         return str(row["code"]) if row else written_value

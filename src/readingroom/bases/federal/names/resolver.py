@@ -364,7 +364,7 @@ def _filter_names(
     if not row_filter.filters:
         yield from name_rows
         return
-    join_sql = db.dialect.join_in_order
+    join_sql = db.dialect.join_in_order_sql
     has_record_sql = f"""SELECT 1 FROM name_forms f {join_sql} {source.name} r ON r.id = f.record_id
                      WHERE f.name_row = ? AND {row_filter.sql} LIMIT 1"""
     for name_row in name_rows:
@@ -421,7 +421,7 @@ def _read_named_records(
     if not name_rows:
         return
     # The name first, however good the index of newest records looks.
-    join_sql = db.dialect.join_in_order
+    join_sql = db.dialect.join_in_order_sql
     rows = db.execute(
         f"""SELECT name_row, form, id, record, place FROM (
                 SELECT f.name_row, f.form, r.id, r.record, row_number() OVER (

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from readingroom.bases.federal.schema.columns import ColumnValues, read_column_values
+from readingroom.bases.federal.schema.lengths import check_lengths
 from readingroom.bases.federal.schema.records import LinkKind, Record
 from readingroom.protocol.search import Citation
 
@@ -66,6 +67,9 @@ class PackedRecord:
 
     @classmethod
     def pack(cls, full_record: Record, *, with_columns: bool = False) -> "PackedRecord":
+        """Pack a record. Raise `ValueTooLong` for one that could not be looked up."""
+        column_values = read_column_values(full_record)
+        check_lengths(full_record.id, full_record.source, column_values)
         return cls(
             full_record.id,
             full_record.source,
@@ -76,7 +80,7 @@ class PackedRecord:
             full_record.as_of,
             getattr(full_record, "short_titles", ()),
             dump_record(full_record),
-            read_column_values(full_record) if with_columns else None,
+            column_values if with_columns else None,
         )
 
 

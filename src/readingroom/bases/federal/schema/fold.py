@@ -11,6 +11,10 @@ from pathlib import Path
 
 _VOCABULARY_FILE = Path(__file__).with_name("names.toml")
 _DROPPED_CHARACTERS_PATTERN = re.compile(r"['\u2019\u02bc`.]")  # O'Brien and J.D. are one word each
+MAX_NAME_LETTERS = 2_000
+"""What an index takes of a name."""
+_MAX_USUAL_LETTERS = 100
+"""Names that are no longer need not be counted: one letter stands for eighteen at the most."""
 _SEPARATORS_PATTERN = re.compile(r"[^a-z0-9]+")
 
 
@@ -103,6 +107,19 @@ def fold_name(full_name: str) -> tuple[str, ...]:
         )
         or folded_words
     )
+
+
+def fold_stored_name(full_name: str) -> tuple[str, ...]:
+    """Return the words that a record is found by under a name: of a very long one, the first."""
+    folded_words = fold_name(full_name)
+    if len(full_name) <= _MAX_USUAL_LETTERS:
+        return folded_words
+    letter_count = 0
+    for word_index, folded_word in enumerate(folded_words):
+        letter_count += len(folded_word) + 2  # between spaces
+        if letter_count > MAX_NAME_LETTERS:
+            return folded_words[:word_index] or (folded_word[:MAX_NAME_LETTERS],)
+    return folded_words
 
 
 def fold_all_words(written_text: str) -> tuple[str, ...]:

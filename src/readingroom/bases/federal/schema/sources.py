@@ -265,7 +265,7 @@ SOURCES = (
                     "cosponsor",
                     "SELECT bill_id AS id, bioguide_id AS value FROM bill_cosponsors",
                     f"""SELECT bill_id AS id, bioguide_id AS value FROM bill_cosponsors
-                        {SQLITE.build_index_hint("bill_cosponsors_person")}""",
+                        {SQLITE.build_index_hint_sql("bill_cosponsors_person")}""",
                 ),
             ),
             sums=(
@@ -309,7 +309,7 @@ SOURCES = (
             facets=(
                 Facet(
                     "agency",
-                    f"""SELECT r.id AS id, j.value {SQLITE.any_case} AS value
+                    f"""SELECT r.id AS id, j.value {SQLITE.any_case_sql} AS value
                         FROM federal_register r,
                              {SQLITE.build_field_items_sql("r.record", "agency_slugs")} j""",
                 ),
@@ -516,7 +516,7 @@ SOURCES = (
                 Facet(
                     "issue",
                     f"""SELECT DISTINCT r.id AS id,
-                               (j.value ->> 'issue_code') {SQLITE.any_case} AS value
+                               (j.value ->> 'issue_code') {SQLITE.any_case_sql} AS value
                         FROM lda_filings r,
                              {SQLITE.build_field_objects_sql("r.record", "activities")} j""",
                 ),

@@ -427,13 +427,13 @@ def _is_same_row(page_line: Line, following_line: Line, fold_position: float | N
         return False
     if fold_position is not None and page_line.left < fold_position <= following_line.left:
         looks_alike = page_line.is_bold == following_line.is_bold
-        if not looks_alike or abs(page_line.size - following_line.size) > 0.5:
+        if not looks_alike or abs(page_line.letter_height - following_line.letter_height) > 0.5:
             return False
     # A word written across the page, such as DRAFT, is no part of the row that it crosses.
-    if following_line.size > _MAX_SIZE_GROWTH_IN_ROW * page_line.size:
+    if following_line.letter_height > _MAX_SIZE_GROWTH_IN_ROW * page_line.letter_height:
         return False
     is_level = abs(page_line.last_bottom - following_line.bottom) < 0.5 * max(
-        page_line.size, following_line.size
+        page_line.letter_height, following_line.letter_height
     )
     return is_level and following_line.left > page_line.left
 
@@ -448,6 +448,6 @@ def _is_raised_mark(page_line: Line, following_line: Line) -> bool:
     """Whether what follows is only the mark of a footnote, which touches the word before it."""
     return (
         _NOTE_MARK_PATTERN.fullmatch(following_line.text) is not None
-        and following_line.size < _MAX_MARK_SIZE_RATIO * page_line.size
+        and following_line.letter_height < _MAX_MARK_SIZE_RATIO * page_line.letter_height
         and following_line.bottom > page_line.last_bottom
     )
