@@ -104,8 +104,8 @@ def _find_senators_of_rank(
     """Yield the senator who has served longer without a break, or the other; both in a tie."""
     rows = db.execute(
         """SELECT id, record FROM legislators
-           WHERE status = 'active' AND state = ? AND chamber = 'senate' AND current""",
-        (state_code,),
+           WHERE status = 'active' AND state = ? AND chamber = 'senate' AND current = ?""",
+        (state_code, True),
     ).fetchall()
     senators = [(row["id"], from_json(row["record"])) for row in rows]
     first_days = {
