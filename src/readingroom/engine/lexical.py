@@ -125,20 +125,16 @@ class LexicalIndex:
             for table_name in ("documents", "words", "terms"):
                 db.execute(f"DELETE FROM {table_name}")
             db.execute("UPDATE facts SET tokens = 0, documents = 0")
-            total_document_count = 0
+            document_count = 0
             for document in documents:
                 self._insert_document(db, document)
-                total_document_count += 1
+                document_count += 1
             # In one statement at the end, instead of row by row as for single writes.
             db.execute("INSERT INTO terms SELECT term, doc FROM vocabulary")
-            total_token_count = sum(
-                _count_tokens(size_record)
-                for (size_record,) in db.execute("SELECT sz FROM words_docsize")
-            )
-            db.execute(
-                "UPDATE facts SET tokens = ?, documents = ?",
-                (total_token_count, total_document_count),
-            )
+            size_rows = db.execute("SELECT sz FROM words_docsize")
+            total_token_count = sum(_count_tokens(size_record) for (size_record,) in size_rows)
+            total_counts = (total_token_count, document_count)
+            db.execute("UPDATE facts SET tokens = ?, documents = ?", total_counts)
 
     @property
     def generation(self) -> int | None:
@@ -149,22 +145,19 @@ class LexicalIndex:
 
     def __len__(self) -> int:
         with self._connections.connection() as db:
-            (total_document_count,) = db.execute("SELECT documents FROM facts").fetchone()
-        return int(total_document_count)
+            (document_count,) = db.execute("SELECT documents FROM facts").fetchone()
+        return int(document_count)
 
     # --- searching ---
 
     def read_statistics(self) -> LexicalStatistics:
         """Return how common words are in this index."""
         with self._connections.connection() as db:
-            total_document_count, total_token_count, _ = state = db.execute(
-                _SELECT_STATE_SQL
-            ).fetchone()
+            document_count, total_token_count, _ = state = db.execute(_SELECT_STATE_SQL).fetchone()
             known_frequencies = self._get_word_memory(state).document_frequencies
         look_up = partial(known_frequencies.look_up, read_values=self.read_document_frequencies)
-        return LexicalStatistics(
-            total_document_count, total_token_count / max(total_document_count, 1), look_up
-        )
+        average_tokens = total_token_count / max(document_count, 1)
+        return LexicalStatistics(document_count, average_tokens, look_up)
 
     def read_document_frequencies(self, stems: Sequence[str]) -> dict[str, int]:
         """Return in how many documents each stem occurs."""
@@ -190,26 +183,23 @@ class LexicalIndex:
             raise ValueError(f"k must be at least 0, not {k}")
         conditions = self.filter_fields.parse_filter(where)
         with self._connections.connection() as db, enforce_deadline(db, self._max_seconds):
-            score_by_row_number = (
-                self._score_rows(db, parse_query(query), k, conditions) if k else {}
-            )
-            return self._make_hits(db, score_by_row_number, k)
+            score_by_row = self._score_rows(db, parse_query(query), k, conditions) if k else {}
+            return self._make_hits(db, score_by_row, k)
 
     def _score_rows(
         self, db: Database, parsed_query: LexicalQuery, k: int, conditions: Sequence[Condition]
     ) -> dict[int, float]:
         """Return the scores of the best rows: at least `k` of them where so many match."""
+        max_rows = k + _EXTRA_ROWS
         # A phrase is rare enough to be ranked within the budget, and the words only rank its hits.
         if parsed_query.phrases and parsed_query.match_expression:
-            return self._rank_matches(
-                db, parsed_query.match_expression, k + _EXTRA_ROWS, conditions
-            )
+            return self._rank_matches(db, parsed_query.match_expression, max_rows, conditions)
         query_terms = self._find_terms(db, parsed_query.words)
         if not query_terms:
             return {}
         if sum(term.document_count for term in query_terms) <= self._postings_budget:
             any_term_expression = _build_match_expression(query_terms)
-            return self._rank_matches(db, any_term_expression, k + _EXTRA_ROWS, conditions)
+            return self._rank_matches(db, any_term_expression, max_rows, conditions)
         return self._rank_candidates(db, query_terms, max(MIN_CANDIDATE_ROWS, 3 * k), conditions)
 
     def _find_terms(self, db: Database, query_words: Sequence[str]) -> list[IndexedTerm]:
@@ -271,13 +261,13 @@ class LexicalIndex:
 
         Where a filter leaves too few of them, the next terms are searched too.
         """
-        score_by_row_number: dict[int, float] = {}
+        score_by_row: dict[int, float] = {}
         for term_group in self._group_by_budget(query_terms):
             any_term_expression = _build_match_expression(term_group)
-            score_by_row_number |= self._rank_matches(db, any_term_expression, max_rows, conditions)
-            if len(score_by_row_number) >= max_rows // 3:
+            score_by_row |= self._rank_matches(db, any_term_expression, max_rows, conditions)
+            if len(score_by_row) >= max_rows // 3:
                 break
-        return self._compute_bm25(db, query_terms, list(score_by_row_number))
+        return self._compute_bm25(db, query_terms, list(score_by_row))
 
     def _group_by_budget(self, query_terms: Sequence[IndexedTerm]) -> Iterator[list[IndexedTerm]]:
         """Yield the terms, rarest first, in groups within the budget; a term above it is alone."""
@@ -295,11 +285,11 @@ class LexicalIndex:
         self, db: Database, query_terms: Sequence[IndexedTerm], row_numbers: list[int]
     ) -> dict[int, float]:
         """Return the scores that FTS5's bm25() would give, computed for these rows alone."""
-        total_document_count, total_token_count, _ = db.execute(_SELECT_STATE_SQL).fetchone()
-        average_tokens = total_token_count / total_document_count
+        document_count, total_token_count, _ = db.execute(_SELECT_STATE_SQL).fetchone()
+        average_tokens = total_token_count / document_count
         row_list = ",".join(map(str, row_numbers))
         size_rows = db.execute(f"SELECT id, sz FROM words_docsize WHERE id IN ({row_list})")
-        relative_length_by_row_number = {
+        relative_lengths = {
             row_number: _count_tokens(size_record) / average_tokens
             for row_number, size_record in size_rows
         }
@@ -311,11 +301,9 @@ class LexicalIndex:
         scores = dict.fromkeys(row_numbers, 0.0)
         for term in query_terms:
             frequency = term.document_count
-            rarity = math.log((total_document_count - frequency + 0.5) / (frequency + 0.5))
+            rarity = math.log((document_count - frequency + 0.5) / (frequency + 0.5))
             for row_number, occurrence_weight in self._count_occurrences(db, term):
-                saturation = occurrence_weight + _K1 * (
-                    1 - _B + _B * relative_length_by_row_number[row_number]
-                )
+                saturation = occurrence_weight + _K1 * (1 - _B + _B * relative_lengths[row_number])
                 # FTS5 does the same: a word of most documents would count against a match.
                 scores[row_number] += max(rarity, 1e-6) * occurrence_weight * (_K1 + 1) / saturation
         return scores
@@ -334,12 +322,8 @@ class LexicalIndex:
     def _make_hits(self, db: Database, scores: Mapping[int, float], k: int) -> list[LexicalHit]:
         """Return the k best rows as hits, equal scores in the order of their ids."""
         row_list = ",".join(map(str, scores))
-        id_by_row_number = dict(
-            db.execute(f"SELECT row, id FROM documents WHERE row IN ({row_list})")
-        )
-        hits = [
-            LexicalHit(id_by_row_number[row_number], score) for row_number, score in scores.items()
-        ]
+        id_by_row = dict(db.execute(f"SELECT row, id FROM documents WHERE row IN ({row_list})"))
+        hits = [LexicalHit(id_by_row[row_number], score) for row_number, score in scores.items()]
         return sort_hits(hits)[:k]
 
     # --- the file ---
@@ -415,9 +399,8 @@ class LexicalIndex:
                 f"SELECT rowid, {self._quoted_columns} FROM words WHERE rowid = ?",
                 (row_number,),
             )
-            (size_record,) = db.execute(
-                "SELECT sz FROM words_docsize WHERE id = ?", (row_number,)
-            ).fetchone()
+            size_rows = db.execute("SELECT sz FROM words_docsize WHERE id = ?", (row_number,))
+            (size_record,) = size_rows.fetchone()
             changed_token_count += _count_tokens(size_record)
         db.execute(
             """INSERT INTO terms SELECT term, ? * doc FROM temp.counted WHERE true

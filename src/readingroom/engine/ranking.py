@@ -185,13 +185,13 @@ def rank_passages(
     )
     fits = first_fits
     if weights.feedback_weight or weights.expansion_share:
-        best_passage_places = _sort_places_by_fit(first_fits, passages)
+        best_places = _sort_places_by_fit(first_fits, passages)
         expanded_terms = counted_passages.expand_terms(
-            question_terms, best_passage_places[: weights.expansion_passage_count], weights
+            question_terms, best_places[: weights.expansion_passage_count], weights
         )
         own_weight = min((expanded_terms[stem] for stem in question_terms), default=1.0)
         moved_cosines = passage_cosines.move_question_towards(
-            best_passage_places[: weights.feedback_passage_count]
+            best_places[: weights.feedback_passage_count]
         )
         fits = (
             moved_cosines.estimate_cosines(word_scores)
@@ -217,10 +217,7 @@ def rank_passages(
             zip(passages, counted_passages.count_stems(question_terms), strict=True)
         )
     ]
-    return sorted(
-        compared_passages,
-        key=lambda compared_passage: (-compared_passage.fit, compared_passage.passage_id),
-    )
+    return sorted(compared_passages, key=lambda passage: (-passage.fit, passage.passage_id))
 
 
 def _sort_places_by_fit(fits: Any, passages: Sequence[ProposedPassage]) -> Any:
@@ -359,11 +356,9 @@ class _PassageStemCounts:
                         term_presence[:, column], official_term_presence
                     )
         total_rarity = rarities.sum()
-        return (
-            term_presence @ rarities / total_rarity
-            if total_rarity
-            else np.zeros(len(self._stem_counts), np.float32)
-        )
+        if not total_rarity:
+            return np.zeros(len(self._stem_counts), np.float32)
+        return term_presence @ rarities / total_rarity
 
     def measure_found_share(self, question_terms: Mapping[str, str]) -> float:
         """Return the share of the terms that any passage has, those of few passages counting more.
@@ -375,40 +370,32 @@ class _PassageStemCounts:
         rarities = np.log1p(
             (len(self._stem_counts) - passage_counts + 0.5) / (passage_counts + 0.5)
         )
-        return (
-            float(rarities[passage_counts > 0].sum() / rarities.sum())
-            if len(passage_counts)
-            else 0.0
-        )
+        if not len(passage_counts):
+            return 0.0
+        return float(rarities[passage_counts > 0].sum() / rarities.sum())
 
     def expand_terms(
-        self, question_terms: Mapping[str, str], best_passage_places: Any, weights: RankingWeights
+        self, question_terms: Mapping[str, str], best_places: Any, weights: RankingWeights
     ) -> dict[str, float]:
         """Return the terms and the most telling stems of the best passages, with their weights."""
         if not question_terms or not weights.expansion_share:
             return dict.fromkeys(question_terms, 1.0)
         expansion_share = weights.expansion_share * weights.half_expansion_word_count
         expansion_share /= weights.half_expansion_word_count + len(question_terms)
+        best_stem_counts = [self._stem_counts[passage_place] for passage_place in best_places]
         stems = list(
-            dict.fromkeys(
-                stem
-                for passage_place in best_passage_places
-                for stem in self._stem_counts[passage_place]
-            )
+            dict.fromkeys(stem for stem_counts in best_stem_counts for stem in stem_counts)
         )
         telling_weights = np.zeros(len(stems), np.float32)
-        for rank, stem_weights in enumerate(self._compute_bm25_parts(stems, best_passage_places)):
+        for rank, stem_weights in enumerate(self._compute_bm25_parts(stems, best_places)):
             telling_weights += stem_weights / max(stem_weights.sum(), 1e-9) / (1 + 0.3 * rank)
-        chosen_stem_places = np.argsort(-telling_weights, kind="stable")[
-            : weights.expansion_stem_count
-        ]
-        chosen_weight_sum = max(float(telling_weights[chosen_stem_places].sum()), 1e-9)
+        stem_places = np.argsort(-telling_weights, kind="stable")[: weights.expansion_stem_count]
+        chosen_weight_sum = max(float(telling_weights[stem_places].sum()), 1e-9)
         weights_by_stem = dict.fromkeys(question_terms, (1 - expansion_share) / len(question_terms))
-        for stem_place in chosen_stem_places:
+        for stem_place in stem_places:
             stem_weight = expansion_share * float(telling_weights[stem_place]) / chosen_weight_sum
-            weights_by_stem[stems[stem_place]] = (
-                weights_by_stem.get(stems[stem_place], 0.0) + stem_weight
-            )
+            stem = stems[stem_place]
+            weights_by_stem[stem] = weights_by_stem.get(stem, 0.0) + stem_weight
         return weights_by_stem
 
     def _compute_bm25_parts(self, stems: Sequence[str], passage_places: Any = None) -> Any:
@@ -488,11 +475,11 @@ class _PassageCosines:
         cosines[list(self.cosine_by_place)] = list(self.cosine_by_place.values())
         return cosines
 
-    def move_question_towards(self, best_passage_places: Any) -> "_PassageCosines":
+    def move_question_towards(self, best_places: Any) -> "_PassageCosines":
         """Return the same for the question's vector moved towards these passages."""
         near_vectors = [
             self._vectors_by_place[place]
-            for place in best_passage_places
+            for place in best_places
             if place in self._vectors_by_place
         ]
         if not near_vectors or self._question_vector is None:

@@ -148,6 +148,8 @@ class Source:
     complete_file_loader: str | None = None
     """The loader each of whose files has every record up to its date: the source is complete up to
     the newest of these dates."""
+    issue_loader: str | None = None
+    """The loader each of whose files has every record of one day, and says nothing of others."""
     series_column: str | None = None
     """A column that is equal for records that replace each other: the newest one is active."""
     includes: tuple[str, ...] = ()
@@ -300,7 +302,7 @@ SOURCES = (
         Rule,
         (_TYPE_COLUMN, Column("subtype")),
         ("fr", "rules"),
-        complete_file_loader="register-issue",
+        issue_loader="register-issue",
         # The President's documents are printed there, but are records of a source of their own.
         includes=("presidential_documents",),
         plan=AggregationPlan(
@@ -322,7 +324,7 @@ SOURCES = (
         PresidentialDocument,
         (_TYPE_COLUMN, Column("president")),
         ("presdoc", "presdocs"),
-        complete_file_loader="register-issue",
+        issue_loader="register-issue",
     ),
     Source(
         "congressional_record",

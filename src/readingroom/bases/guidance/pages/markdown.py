@@ -21,28 +21,13 @@ MAX_MARKDOWN_CHARS = 4 * MAX_HTML_CHARS
 CUT_NOTE = "[The text is cut here: the page is too long. Its whole text is at its address.]"
 
 _HEADING_TAGS = ("h1", "h2", "h3", "h4", "h5", "h6")
-_LIST_BLOCK_TAGS = ("ul", "ol", "li", "dl", "dt", "dd")
-_TABLE_BLOCK_TAGS = ("table", "caption", "thead", "tbody", "tfoot", "tr", "th", "td")
-_SECTION_BLOCK_TAGS = (
-    "html",
-    "body",
-    "header",
-    "main",
-    "footer",
-    "nav",
-    "section",
-    "article",
-    "aside",
-)
+_LIST_TAGS = ("ul", "ol", "li", "dl", "dt", "dd")
+_TABLE_TAGS = ("table", "caption", "thead", "tbody", "tfoot", "tr", "th", "td")
+_SECTION_TAGS = ("html", "body", "header", "main", "footer", "nav", "section", "article", "aside")
 _TEXT_BLOCK_TAGS = ("div", "p", "blockquote", "pre", "hr", "address", "figure", "figcaption")
-_FORM_BLOCK_TAGS = ("form", "fieldset", "legend", "option", "details", "summary")
+_FORM_TAGS = ("form", "fieldset", "legend", "option", "details", "summary")
 _BLOCK_TAGS = frozenset(
-    _HEADING_TAGS
-    + _LIST_BLOCK_TAGS
-    + _TABLE_BLOCK_TAGS
-    + _SECTION_BLOCK_TAGS
-    + _TEXT_BLOCK_TAGS
-    + _FORM_BLOCK_TAGS
+    _HEADING_TAGS + _LIST_TAGS + _TABLE_TAGS + _SECTION_TAGS + _TEXT_BLOCK_TAGS + _FORM_TAGS
 )
 _INVISIBLE_TAGS = frozenset({"script", "style", "template", "svg", "noscript", "head"})
 _EMPHASIS_MARK_BY_TAG = {
@@ -136,7 +121,7 @@ class _MarkdownWriter:
     base_address: str
     anchors: list[Anchor] = field(default_factory=list)
     abbreviations: dict[tuple[str, str], None] = field(default_factory=dict)
-    _footnote_label_by_id: dict[str, str] = field(default_factory=dict)  # by the id of the note
+    _label_by_note_id: dict[str, str] = field(default_factory=dict)  # by the id of the note
     _table_writer: TableWriter = field(default_factory=TableWriter)
 
     def write_blocks(self, parent_element: Element) -> Iterator[str]:
@@ -192,9 +177,7 @@ class _MarkdownWriter:
             else:
                 for note_number, note_item in _number_items(child_node):
                     if isinstance(note_item, Element):
-                        note_label = self._footnote_label_by_id.get(
-                            note_item.attributes.get("id", "")
-                        )
+                        note_label = self._label_by_note_id.get(note_item.attributes.get("id", ""))
                         yield f"[^{note_label or note_number}] " + "\n\n".join(
                             self.write_blocks(note_item)
                         )
@@ -307,7 +290,7 @@ class _MarkdownWriter:
         mark_label = _get_raw_text(mark_link).strip().strip("[]")
         if not _FOOTNOTE_LABEL_PATTERN.fullmatch(mark_label):
             return f"[{escape_text(mark_label)}]" if mark_label else ""
-        self._footnote_label_by_id[mark_link.attributes["href"].removeprefix("#")] = mark_label
+        self._label_by_note_id[mark_link.attributes["href"].removeprefix("#")] = mark_label
         return f"[^{mark_label}]"
 
     def _write_abbreviation(self, element: Element) -> str:
