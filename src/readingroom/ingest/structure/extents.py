@@ -426,7 +426,7 @@ def _is_box_continued(
         flow_line.page > last_line.page or flow_line.line.bottom > last_line.line.bottom
     )
     next_page = last_line.page + 1
-    while next_page in typography.figure_lines_by_page:
+    while next_page in typography.lines_by_figure_page:
         next_page += 1
     if not is_next_column or flow_line.page > next_page:
         return False

@@ -99,14 +99,14 @@ def _separate_figures(
         for section_start in outline_starts
         if section_start.kind != "exhibit"
     }
-    figure_page_numbers = typography.figure_lines_by_page.keys() - headed_page_numbers
+    figure_page_numbers = typography.lines_by_figure_page.keys() - headed_page_numbers
     other_starts = [
         section_start
         for section_start in outline_starts
         if typography.lines[section_start.line_index].page not in figure_page_numbers
     ]
     figure_starts = [
-        _make_figure_start(typography, typography.figure_lines_by_page[page_number])
+        _make_figure_start(typography, typography.lines_by_figure_page[page_number])
         for page_number in figure_page_numbers
     ]
     return sorted(
@@ -359,20 +359,13 @@ def _resume_after_exhibits(
         if division.section_start is None or division.section_start.kind != "exhibit":
             enclosing_section_start = division.section_start
         elif enclosing_section_start is not None and typography.is_figure_line(division.line_index):
-            figure_end = typography.figure_lines_by_page[
-                typography.lines[division.line_index].page
-            ].stop
+            figure_page = typography.lines[division.line_index].page
+            figure_end = typography.lines_by_figure_page[figure_page].stop
             if figure_end < end_index:
                 yield _Division(figure_end, enclosing_section_start, is_resumed=True)
         elif enclosing_section_start is not None:
-            resumed_index = next(
-                (
-                    line_index
-                    for line_index in range(division.line_index + 1, end_index)
-                    if typography.is_prose_start(line_index)
-                ),
-                None,
-            )
+            following_indexes = range(division.line_index + 1, end_index)
+            resumed_index = next(filter(typography.is_prose_start, following_indexes), None)
             if resumed_index is not None:
                 yield _Division(resumed_index, enclosing_section_start, is_resumed=True)
 

@@ -87,7 +87,7 @@ class Typography:
             body_line_lengths[len(body_line_lengths) * 3 // 4] if body_line_lengths else 0
         )
         self.contents_line_indexes = _find_contents_line_indexes(text_flow.lines)
-        self.figure_lines_by_page = _find_figure_pages(text_flow.lines, self.usual_line_length)
+        self.lines_by_figure_page = _find_figure_pages(text_flow.lines, self.usual_line_length)
         """The lines of pages that hold only a figure, by page."""
         self.lowest_bottom = _measure_lowest_bottom(text_flow.lines)
         self._page_margins = _measure_page_margins(text_flow.lines)
@@ -122,7 +122,7 @@ class Typography:
 
     def is_figure_line(self, line_index: int) -> bool:
         """Whether a line stands on a page that a figure fills."""
-        return self.lines[line_index].page in self.figure_lines_by_page
+        return self.lines[line_index].page in self.lines_by_figure_page
 
     def is_block_start(self, line_index: int) -> bool:
         """Whether a paragraph begins here, or a page or column, where no gap above can be seen."""
@@ -362,15 +362,15 @@ def _find_contents_line_indexes(flow_lines: Sequence[FlowLine]) -> set[int]:
 
 def _find_figure_pages(flow_lines: Sequence[FlowLine], usual_line_length: int) -> dict[int, range]:
     """Return the lines of each page that has a caption and no line as long as one of text."""
-    figure_lines_by_page: dict[int, range] = {}
+    lines_by_figure_page: dict[int, range] = {}
     first_index = 0
     for page_number, page_lines in groupby(flow_lines, key=lambda flow_line: flow_line.page):
         line_texts = [flow_line.line.text for flow_line in page_lines]
         has_text = any(_is_body_text(line_text, usual_line_length) for line_text in line_texts)
         if not has_text and any(map(FIGURE_CAPTION_PATTERN.match, line_texts)):
-            figure_lines_by_page[page_number] = range(first_index, first_index + len(line_texts))
+            lines_by_figure_page[page_number] = range(first_index, first_index + len(line_texts))
         first_index += len(line_texts)
-    return figure_lines_by_page
+    return lines_by_figure_page
 
 
 def _is_body_text(line_text: str, usual_line_length: int) -> bool:
