@@ -90,7 +90,7 @@ class Typography:
         self.lines_by_figure_page = _find_figure_pages(text_flow.lines, self.usual_line_length)
         """The lines of pages that hold only a figure, by page."""
         self.lowest_bottom = _measure_lowest_bottom(text_flow.lines)
-        self._page_margins = _measure_page_margins(text_flow.lines)
+        self._margin_by_page = _measure_page_margins(text_flow.lines)
 
     @cached_property
     def is_set_in_one_style(self) -> bool:
@@ -110,12 +110,12 @@ class Typography:
     def measure_indent(self, line_index: int) -> float:
         """Return how far a line stands in from the margin of its page."""
         flow_line = self.lines[line_index]
-        return flow_line.line.left - self._page_margins.get(flow_line.page, self.usual_margin)
+        return flow_line.line.left - self._margin_by_page.get(flow_line.page, self.usual_margin)
 
     def has_same_margin(self, line_index: int, other_line_index: int) -> bool:
         """Whether the pages of two lines have the same margin; facing pages may not."""
         margins = [
-            self._page_margins.get(self.lines[compared_index].page, self.usual_margin)
+            self._margin_by_page.get(self.lines[compared_index].page, self.usual_margin)
             for compared_index in (line_index, other_line_index)
         ]
         return abs(margins[0] - margins[1]) < MARGIN_TOLERANCE / 2
