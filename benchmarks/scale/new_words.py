@@ -1,4 +1,4 @@
-"""Measures questions whose words are new to a process: python -m benchmarks.scale.new_words [CHUNKS].
+"""Measures questions of words new to a process: python -m benchmarks.scale.new_words [CHUNKS].
 
 Both engines are asked in turns. Before each question the shared index forgets what it has read of
 words since it was opened, so every word is new to it but those that it reads in advance. Without
@@ -100,8 +100,10 @@ def _compare(
         database += database_seconds
         again += sum(measure_cpu(engines.server, ask[0]))
         if question == engines.corpus.questions[-1]:
-            hits = [[hit.id for hit in each().hits] for each in ask]  # type: ignore[attr-defined]
-            print_progress(f"{len(set(hits[0]) & set(hits[1]))} of {len(hits[1])} hits are the same")
+            hits = [[hit.chunk_id for hit in each().hits] for each in ask]  # type: ignore[attr-defined]
+            print_progress(
+                f"{len(set(hits[0]) & set(hits[1]))} of {len(hits[1])} hits are the same"
+            )
     each = 1000 / (len(engines.corpus.questions) - 1)
     return (
         f"{new * each:.1f} ({database * each:.1f} in the database) / {beside * each:.1f} | "

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from readingroom.core.arrays import np
+from readingroom.core.arrays import NDArray, np
 from readingroom.engine.shared.postings import ChunkRows, Posting, StemPostings, pack_columns
 from readingroom.storage.postgres.encoding import StemFinder
 
@@ -22,6 +22,8 @@ WordRow = tuple[int, int, bytes]
 _QUIET_SECONDS = 5.0
 """How long nothing was dropped before all is read again: large changes come in a row."""
 _STOP_SECONDS = 10.0
+_MAX_WAITING_POSTINGS = 500_000
+"""Of some ten thousand chunks, about 6 MB."""
 
 
 class CommonWords:
@@ -36,6 +38,8 @@ class CommonWords:
             for stem, chunk_count in chunk_counts.items()
             if stem in found_stems
         }
+        self._waiting_postings: list[tuple[NDArray[np.int32], NDArray[np.void]]] = []
+        """Of the chunks read last: the places of their stems, and the postings."""
         self.last_chunk_number = 0
         self.is_complete = not self._postings_by_stem
 
@@ -45,17 +49,15 @@ class CommonWords:
         stem_places, chunk_places, occurrence_counts = self._finder.find_stems(encoded_words)
         # A chunk that has no row yet was written a moment ago: its row brings its words then.
         row_numbers = chunk_rows.find_rows(np.array(chunk_numbers, np.int64))[chunk_places]
-        by_stem = np.argsort(stem_places, kind="stable")
-        by_stem = by_stem[row_numbers[by_stem] >= 0]
+        has_row = row_numbers >= 0
         packed_postings = pack_columns(
-            row_numbers[by_stem],
-            occurrence_counts[by_stem],
-            np.array(token_counts)[chunk_places[by_stem]],
+            row_numbers[has_row],
+            occurrence_counts[has_row],
+            np.array(token_counts)[chunk_places[has_row]],
         )
-        ends_of_stems = np.flatnonzero(np.diff(stem_places[by_stem], append=-1)) + 1
-        for start, end in pairwise((0, *ends_of_stems.tolist())):
-            stem = self._finder.stems[stem_places[by_stem[start]]]
-            self._postings_by_stem[stem].append_packed(packed_postings[start:end])
+        self._waiting_postings.append((stem_places[has_row].astype(np.int32), packed_postings))
+        if sum(len(waiting) for _, waiting in self._waiting_postings) > _MAX_WAITING_POSTINGS:
+            self._hand_out_postings()
         self.last_chunk_number = chunk_numbers[-1]
 
     def append_postings(self, stem: str, postings: Sequence[Posting]) -> None:
@@ -65,11 +67,27 @@ class CommonWords:
 
     def take_postings(self, stem_count: int) -> Iterator[tuple[str, StemPostings]]:
         """Yield some stems that were not taken yet; `is_complete` is set with the last ones."""
+        self._hand_out_postings()
         for stem in list(self._postings_by_stem)[:stem_count]:
             stem_postings = self._postings_by_stem.pop(stem)
             stem_postings.sort_rows()
             yield stem, stem_postings
         self.is_complete = not self._postings_by_stem
+
+    def _hand_out_postings(self) -> None:
+        """Give each stem its postings of many chunks at once: one by one they cost the most."""
+        if not self._waiting_postings:
+            return
+        stem_places, packed_postings = map(
+            np.concatenate, zip(*self._waiting_postings, strict=True)
+        )
+        self._waiting_postings.clear()
+        by_stem = np.argsort(stem_places, kind="stable")
+        stem_places, packed_postings = stem_places[by_stem], packed_postings[by_stem]
+        stem_ends = np.flatnonzero(np.diff(stem_places, append=-1)) + 1
+        for start, end in pairwise((0, *stem_ends.tolist())):
+            stem = self._finder.stems[stem_places[start]]
+            self._postings_by_stem[stem].append_packed(packed_postings[start:end])
 
 
 class BackgroundReader:
