@@ -254,6 +254,7 @@ class MemoryCopy:
                     return  # dropped, and wanted again
                 self._read_some_common_words(self.vectors, self._words, common_words)
             stop_event.wait(time.monotonic() - started_at)
+        return_free_memory()
 
     def _start_common_words(self, stop_event: threading.Event) -> CommonWords | None:
         chunk_counts = self._collection.list_common_stems(_MAX_COMMON_STEMS)
