@@ -206,7 +206,7 @@ class MemoryCopy:
             stem_postings = copied_words.postings_by_stem.get(stem)
             if stem_postings is not None:
                 stem_postings.append_postings(postings)
-        if common_words is not None:
+        if common_words is not None:  # without those that were handed over already
             for stem, postings in new_common_postings.items():
                 common_words.append_postings(stem, postings)
         chunk_rows = copied_words.chunk_rows
