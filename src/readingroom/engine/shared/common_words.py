@@ -6,6 +6,7 @@ cost less than those of some hundred questions.
 """
 
 import logging
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -41,6 +42,8 @@ class CommonWords:
         self._waiting_postings: list[tuple[NDArray[np.int32], NDArray[np.void]]] = []
         """Of the chunks read last: the places of their stems, and the postings."""
         self.last_chunk_number = 0
+        """Whatever is written to chunks up to this number is appended."""
+        self.has_all_chunks = False
         self.is_complete = not self._postings_by_stem
 
     def add_chunks(self, word_rows: Sequence[WordRow], chunk_rows: ChunkRows) -> None:
@@ -60,14 +63,22 @@ class CommonWords:
             self._hand_out_postings()
         self.last_chunk_number = chunk_numbers[-1]
 
+    def end_chunks(self) -> None:
+        """Take it that there are no more chunks: those of a later number are appended too."""
+        self._hand_out_postings()
+        self.last_chunk_number = sys.maxsize
+        self.has_all_chunks = True
+
     def append_postings(self, stem: str, postings: Sequence[Posting]) -> None:
-        """Add new rows of chunks that have been read."""
+        """Add new rows of chunks that have been read, unless the stem has been taken."""
         if postings and (stem_postings := self._postings_by_stem.get(stem)) is not None:
             stem_postings.append_postings(postings)
 
     def take_postings(self, stem_count: int) -> Iterator[tuple[str, StemPostings]]:
-        """Yield some stems that were not taken yet; `is_complete` is set with the last ones."""
-        self._hand_out_postings()
+        """Yield some stems that were not taken yet; `is_complete` is set with the last ones.
+
+        Whoever takes them after `end_chunks` adds to them what is written from now on.
+        """
         for stem in list(self._postings_by_stem)[:stem_count]:
             stem_postings = self._postings_by_stem.pop(stem)
             stem_postings.sort_rows()

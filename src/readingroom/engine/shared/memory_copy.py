@@ -206,7 +206,7 @@ class MemoryCopy:
             stem_postings = copied_words.postings_by_stem.get(stem)
             if stem_postings is not None:
                 stem_postings.append_postings(postings)
-        if common_words is not None:  # without those that were handed over already
+        if common_words is not None:
             for stem, postings in new_common_postings.items():
                 common_words.append_postings(stem, postings)
         chunk_rows = copied_words.chunk_rows
@@ -271,6 +271,11 @@ class MemoryCopy:
     def _read_some_common_words(
         self, vectors: VectorIndex, copied_words: _CopiedWords, common_words: CommonWords
     ) -> None:
+        if common_words.has_all_chunks:
+            for stem, postings in common_words.take_postings(_STEMS_PER_TURN):
+                if copied_words.postings_by_stem.get(stem) is None:
+                    copied_words.postings_by_stem.put(stem, postings)
+            return
         try:
             with self._collection.read() as connection:
                 word_rows = list(
@@ -282,13 +287,11 @@ class MemoryCopy:
                 )
             if word_rows:
                 common_words.add_chunks(word_rows, self._open_chunk_rows(vectors, copied_words))
-                return
+            else:
+                common_words.end_chunks()
         except BaseException:
             copied_words.common_words = None
             raise
-        for stem, postings in common_words.take_postings(_STEMS_PER_TURN):
-            if copied_words.postings_by_stem.get(stem) is None:
-                copied_words.postings_by_stem.put(stem, postings)
 
     def _open_chunk_rows(self, vectors: VectorIndex, copied_words: _CopiedWords) -> ChunkRows:
         if copied_words.chunk_rows is None:
